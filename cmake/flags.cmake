@@ -1,0 +1,27 @@
+# orrery_flags: what every source of ours is compiled with. Not part of any interface.
+add_library(orrery_flags INTERFACE)
+target_compile_options(orrery_flags INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wswitch-enum
+  $<$<BOOL:${ORRERY_WERROR}>:-Werror>)
+
+# Same input, same bytes out, on every machine: no fused multiply-add that one CPU has and another lacks. For the same
+# reason there is no -march=native and never -ffast-math.
+add_compile_options(-ffp-contract=off)
+
+if(ORRERY_SANITIZE)
+  add_compile_options(-fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  add_link_options(-fsanitize=${ORRERY_SANITIZE})
+  add_compile_definitions(_GLIBCXX_ASSERTIONS)
+  # g++ 12 sees uninitialised values in instrumented code where there are none.
+  target_compile_options(orrery_flags INTERFACE -Wno-maybe-uninitialized)
+endif()
+
+find_program(ORRERY_MOLD mold)
+find_program(ORRERY_CCACHE ccache)
+mark_as_advanced(ORRERY_MOLD ORRERY_CCACHE)
+if(ORRERY_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+if(ORRERY_CCACHE)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${ORRERY_CCACHE})
+endif()
