@@ -1,0 +1,113 @@
+// Constants are priors from how the machines work, not fits; docs/models/cost.md lists each with its reason.
+#include "orrery/cost/kernel_cost.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace orrery::cost {
+
+namespace {
+
+using hardware::Accelerator;
+using hardware::Kernel;
+using hardware::KernelKind;
+
+// Output tile of a gemm that one core computes at a time, and its rate relative to the largest tile. A [m, n] tile
+// loads m + n elements per m n multiplications, so its rate falls as 1 / (1 + c (1/m + 1/n)) with c = 20, scaled to 1
+// for 256 x 128.
+struct Tile {
+  std::int64_t m, n;
+  double efficiency;
+};
+constexpr std::array<Tile, 6> kTiles = {
+    {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.94}, {128, 64, 0.84}, {64, 128, 0.84}, {64, 64, 0.76}}};
+
+// Depth of k that filling a core's pipeline and writing the tile out are worth.
+constexpr double kFillDepth = 128.0;
+
+// Smallest depth of k that one part of a split product keeps, so that the fill stays below a third of its time.
+constexpr std::int64_t kSmallestSplit = 256;
+
+// Partial sums of a split product are fp32, written and read once, in the cache: at twice the memory's rate.
+constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
+
+// Queries that one core works on at a time in fused attention.
+constexpr std::int64_t kAttentionRows = 128;
+
+// An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
+// 1024 multiply-adds per cycle and core). attention_efficiency is measured at a head dimension of 128.
+constexpr double kExponentialDepth = 32.0;
+constexpr double kMeasuredHeadDim = 128.0;
+
+// Time for a kernel's first loads to come back and its last stores to leave: two memory round trips of about 0.75 us
+// under load. Bandwidth times this is the size at which a transfer runs at half its rate.
+constexpr double kRamp = 1.5e-6;
+
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+constexpr double real(std::int64_t n) { return static_cast<double>(n); }
+
+double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
+
+double memory_seconds(const Kernel& kernel, const Accelerator& a) {
+  return kernel.bytes.value() / memory_rate(a) + kRamp * kernel.launches;
+}
+
+// Seconds of a gemm on `tile`: the machine is held for whole waves of whole tiles. When the tiles do not fill the cores
+// once, k is split over the idle ones if adding up the parts costs less than that saves.
+double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores, double rate, double partial_rate) {
+  const std::int64_t tiles = kernel.batch * ceil_div(kernel.m, tile.m) * ceil_div(kernel.n, tile.n);
+  const double useful = real(kernel.batch) * real(kernel.m) * real(kernel.n) * real(kernel.k);
+  const double area = real(tile.m * tile.n) * real(cores);
+  // Time of a part of depth d, per unit of useful work at the reachable rate.
+  const double scale = kernel.flops.value() / (useful * rate * tile.efficiency) * area;
+  const double whole = scale * real(ceil_div(tiles, cores)) * (real(kernel.k) + kFillDepth);
+  if (2 * tiles > cores || kernel.k < 2 * kSmallestSplit) { return whole; }
+  const std::int64_t parts = std::min(cores / tiles, kernel.k / kSmallestSplit);
+  const double split = scale * (real(kernel.k) / real(parts) + kFillDepth);
+  const double sum = real(parts) * real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
+  return std::min(whole, split + sum);
+}
+
+double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
+  if (kernel.flops.value() <= 0.0) { return 0.0; }
+  const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
+  const double rate = peak * a.matrix_efficiency;
+  double best = std::numeric_limits<double>::infinity();
+  for (const Tile& tile : kTiles) { best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a))); }
+  return best;
+}
+
+double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
+  if (kernel.flops.value() <= 0.0) { return 0.0; }
+  const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
+  const std::int64_t blocks = ceil_div(kernel.m, kAttentionRows);
+  const double padding = real(blocks * kAttentionRows) / real(kernel.m);
+  const std::int64_t tiles = kernel.batch * blocks;
+  const double waves = real(ceil_div(tiles, cores) * cores) / real(tiles);
+  const double exponentials = (1.0 + kExponentialDepth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
+  return kernel.flops.value() / (peak * a.attention_efficiency) * padding * waves * std::max(1.0, exponentials);
+}
+
+double compute_seconds(const Kernel& kernel, const Accelerator& a) {
+  if (kernel.kind != KernelKind::gemm && kernel.kind != KernelKind::attention) { return 0.0; }
+  const double peak = a.peak(kernel.precision).value();
+  if (peak <= 0.0) { return std::numeric_limits<double>::infinity(); }
+  return kernel.kind == KernelKind::gemm ? gemm_seconds(kernel, a, peak) : attention_seconds(kernel, a, peak);
+}
+
+}  // namespace
+
+KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
+  if (kernel.kind == KernelKind::none) { return {}; }
+  KernelCost cost;
+  cost.compute = Seconds(compute_seconds(kernel, accelerator));
+  cost.memory = Seconds(memory_seconds(kernel, accelerator));
+  cost.latency = accelerator.kernel_latency * kernel.launches;
+  cost.time = max(max(cost.compute, cost.memory), cost.latency);
+  cost.bound = cost.time == cost.compute ? Bound::compute : cost.time == cost.memory ? Bound::memory : Bound::latency;
+  return cost;
+}
+
+}  // namespace orrery::cost

@@ -1,0 +1,25 @@
+// The time of one kernel on one accelerator, and why it takes that long.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/kernel.hpp"
+
+namespace orrery::cost {
+
+enum class Bound : std::uint8_t { none, compute, memory, latency };  // what a kernel waits for most
+
+struct KernelCost {
+  Seconds time;     // = max(compute, memory, latency floor), summed over launches
+  Seconds compute;  // matrix units busy, tiles and waves included
+  Seconds memory;   // traffic / reachable bandwidth
+  Seconds latency;  // launch-to-launch floor of all its launches
+  Bound bound = Bound::none;
+};
+
+// Errors: none. A kernel of kind none costs nothing; one whose precision the accelerator lacks takes infinite time.
+[[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
+
+}  // namespace orrery::cost
