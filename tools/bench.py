@@ -47,11 +47,11 @@ def verdict(name, count, baselines):
     before = baselines["instructions"].get(name)
     if before is None:
         return f"{name}: {count:,} instructions, no baseline", False
-    change = count / before - 1 if before else 0.0
-    line = f"{name}: {count:,} instructions, baseline {before:,} ({change:+.1%})"
-    if change > baselines["tolerance"]:
+    tolerated = before * baselines["tolerance"]
+    line = f"{name}: {count:,} instructions, baseline {before:,} ({(count - before) / before:+.1%})"
+    if count > before + tolerated:
         return f"{line}: worse", True
-    return line + (": better, keep it with --update" if change < -baselines["tolerance"] else ""), False
+    return line + (": better, keep it with --update" if count < before - tolerated else ""), False
 
 
 def main():
