@@ -1,0 +1,76 @@
+// Pipeline schedules: the order in which each stage works on its micro-batches, and when everything happens.
+//
+// System solved (max-plus): for the tasks t of a stage in schedule order, with durations d,
+//   start(t) = max( end(previous task of the stage), end(task t depends on) + transfer )      end(t) = start(t) + d(t)
+// where forward (chunk c, micro-batch k) on virtual stage q = c * stages + stage depends on forward (k) on q - 1,
+// backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward.
+// Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and occupies nobody.
+//
+// Time is an integer number of picoseconds, so a periodic steady state is recognised exactly.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "orrery/parallel/plan.hpp"
+
+namespace orrery::parallel {
+
+using Ticks = std::int64_t;  // picoseconds
+
+struct PipelineTask {
+  bool forward = true;
+  std::int32_t chunk = 0;        // model chunk of this stage, 0 .. vpp - 1
+  std::int64_t micro_batch = 0;  // 0 .. m - 1
+
+  friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
+};
+
+struct PipelineShape {
+  ScheduleKind schedule = ScheduleKind::one_f_one_b;
+  std::int64_t stages = 1;        // p
+  std::int64_t chunks = 1;        // v; 1 unless interleaved
+  std::int64_t micro_batches = 1; // m; interleaved needs m % p == 0
+};
+
+// The tasks of one stage in the order it runs them. Megatron-LM's 1F1B and interleaved orders; GPipe: all forwards,
+// then all backwards (last micro-batch first).
+[[nodiscard]] std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage);
+
+// Largest amount of activations alive at once on a stage: the maximum over the schedule of the sum of chunk_weight[c]
+// over (chunk, micro-batch) pairs whose forward has started and whose backward has not ended. O(v).
+[[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight);
+
+// Durations, indexed [stage * chunks + chunk].
+struct PipelineTimes {
+  std::span<const Ticks> forward;
+  std::span<const Ticks> backward;
+  // Transfer of activations out of / gradients out of stage i to its neighbour; index i = stage that sends forward
+  // (i = p - 1: to stage 0, needed and read only when chunks > 1). One duration serves both directions.
+  std::span<const Ticks> transfer;
+};
+
+struct PipelineSolution {
+  Ticks makespan = 0;             // latest end of any task
+  std::vector<Ticks> stage_end;   // end of each stage's last task
+  // [stage * chunks + chunk]: start of the chunk's last backward, when its gradients of every other micro-batch are done
+  // (micro-batch m - 1; under gpipe, which runs backwards in reverse, micro-batch 0).
+  std::vector<Ticks> last_backward_start;
+};
+
+// Solves the system. Exact; steady-state periods of long schedules are skipped, not approximated.
+// Durations are >= 0 and no path through the schedule sums to 2^61 ps (26 days) or more. A shape that cannot run to its
+// end (interleaved with m % p != 0) breaks the contract. The returned solution lives in the solver until its next
+// solve(); storage is kept, so that a search allocates nothing once the largest shape has been seen.
+// O(p) for gpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is shorter.
+class PipelineSolver {
+ public:
+  const PipelineSolution& solve(const PipelineShape& shape, const PipelineTimes& times);
+
+ private:
+  PipelineSolution solution_;
+  std::vector<Ticks> scratch_;
+};
+
+}  // namespace orrery::parallel

@@ -1,0 +1,96 @@
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+#include "orrery/parallel/pipeline.hpp"
+#include "orrery/parallel/pipeline_shape.hpp"
+
+namespace orrery::parallel {
+
+void check_pipeline_shape(const PipelineShape& shape) {
+  ORRERY_ASSERT(shape.stages >= 1);
+  ORRERY_ASSERT(shape.chunks >= 1);
+  ORRERY_ASSERT(shape.micro_batches >= 1);
+  ORRERY_ASSERT(shape.chunks == 1 || shape.schedule == ScheduleKind::interleaved);
+  // Megatron's order deals micro-batches out in groups of p; a short last group would wait for itself.
+  ORRERY_ASSERT(shape.chunks == 1 || shape.micro_batches % shape.stages == 0);
+}
+
+std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage) {
+  const std::int64_t p = shape.stages;
+  const std::int64_t v = shape.chunks;
+  const std::int64_t all = shape.micro_batches * v;
+  const std::int64_t after = p - stage - 1;
+  if (shape.schedule == ScheduleKind::gpipe) return all;
+  if (v == 1) return std::min(all, after);
+  if (shape.micro_batches == p) return all;
+  return std::min(all, 2 * after + (v - 1) * p);
+}
+
+namespace {
+
+// The k-th forward (or, with `forward` false, backward) of any stage.
+PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) {
+  const std::int64_t p = shape.stages;
+  const std::int64_t v = shape.chunks;
+  if (v == 1) {
+    const bool reversed = shape.schedule == ScheduleKind::gpipe && !forward;
+    return {forward, 0, reversed ? shape.micro_batches - 1 - k : k};
+  }
+  const std::int64_t slot = k % (p * v) / p;
+  const std::int64_t chunk = forward ? slot : v - 1 - slot;
+  return {forward, static_cast<std::int32_t>(chunk), k / (p * v) * p + k % p};
+}
+
+}  // namespace
+
+std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage) {
+  check_pipeline_shape(shape);
+  ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
+  const std::int64_t all = shape.micro_batches * shape.chunks;
+  const std::int64_t warm_up = warm_up_forwards(shape, stage);
+  std::vector<PipelineTask> order;
+  order.reserve(static_cast<std::size_t>(2 * all));
+  for (std::int64_t k = 0; k < warm_up; ++k) order.push_back(kth_task(shape, true, k));
+  for (std::int64_t k = 0; k < all; ++k) {
+    if (warm_up + k < all) order.push_back(kth_task(shape, true, warm_up + k));
+    order.push_back(kth_task(shape, false, k));
+  }
+  return order;
+}
+
+// With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest just as a forward
+// starts, and backward k runs right after forward w + k, so
+//   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
+// Within a group of p micro-batches the chunk does not change, so the difference is linear in k between the places
+// where either side changes chunk, and it repeats after p v tasks: 2 v pieces, of which the ends suffice.
+double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight) {
+  check_pipeline_shape(shape);
+  ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
+  ORRERY_ASSERT(static_cast<std::int64_t>(chunk_weight.size()) >= shape.chunks);
+  const std::int64_t p = shape.stages;
+  const std::int64_t v = shape.chunks;
+  const std::int64_t all = shape.micro_batches * v;
+  const std::int64_t warm_up = warm_up_forwards(shape, stage);
+  const std::int64_t first = std::min(all, warm_up + 1);
+  if (v == 1) return static_cast<double>(first) * chunk_weight[0];
+
+  double load = 0.0;
+  for (std::int64_t c = 0; c < v; ++c) {
+    const std::int64_t part = std::clamp<std::int64_t>(first % (p * v) - c * p, 0, p);
+    load += static_cast<double>(first / (p * v) * p + part) * chunk_weight[static_cast<std::size_t>(c)];
+  }
+  double peak = load;
+  const std::int64_t last = std::min(all - warm_up - 1, p * v);
+  for (std::int64_t k = 0; k < last;) {
+    const std::int64_t next = k + warm_up + 1;  // index of the forward that follows backward k
+    const std::int64_t run = std::min({p - k % p, p - next % p, last - k});
+    const double in = chunk_weight[static_cast<std::size_t>(next / p % v)];
+    const double out = chunk_weight[static_cast<std::size_t>(v - 1 - k / p % v)];
+    load += static_cast<double>(run) * (in - out);
+    peak = std::max(peak, load);
+    k += run;
+  }
+  return peak;
+}
+
+}  // namespace orrery::parallel

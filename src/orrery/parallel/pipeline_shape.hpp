@@ -1,0 +1,18 @@
+// What the orders and the solver of pipeline.hpp both need to know about a shape.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/parallel/pipeline.hpp"
+
+namespace orrery::parallel {
+
+// Throws InternalError unless the shape has an order that can run to its end.
+void check_pipeline_shape(const PipelineShape& shape);
+
+// Forwards a stage runs before it starts to alternate forward and backward. Megatron-LM,
+// megatron/core/pipeline_parallel/schedules.py: p - i - 1 for 1F1B, 2 (p - i - 1) + (v - 1) p when interleaved, never
+// more than there are, and all of them when interleaved with m = p.
+[[nodiscard]] std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage);
+
+}  // namespace orrery::parallel

@@ -1,0 +1,208 @@
+#include "orrery/parallel/pipeline_wave.hpp"
+
+#include "orrery/parallel/pipeline_shape.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
+
+Ticks* filled(Ticks* begin, std::int64_t count, Ticks value) {
+  std::fill_n(begin, count, value);
+  return begin;
+}
+
+}  // namespace
+
+template <bool Skewed>
+PipelineWave<Skewed>::PipelineWave(const PipelineShape& shape, const PipelineTimes& times, std::vector<Ticks>& scratch)
+    : times_(times), p_(shape.stages), v_(shape.chunks), tasks_(shape.micro_batches * shape.chunks) {
+  // Written without the min(): a lead that is too long only makes steps without forwards.
+  lead_ = Skewed ? 2 * (p_ - 1) + (v_ - 1) * p_ : p_ - 1;
+  if (Skewed && shape.micro_batches == p_) lead_ += p_;
+  step_ = -lead_;
+
+  if (scratch.size() < index(8 * p_ + 4)) scratch.resize(index(8 * p_ + 4));
+  Ticks* free = scratch.data();
+  const auto take = [&free](std::int64_t count) { return std::exchange(free, free + count); };
+  forward_end_ = filled(take(p_ + 1), p_ + 1, 0);
+  backward_end_ = filled(take(p_ + 1), p_ + 1, 0);
+  saved_ = take(2 * p_);
+  hop_ = take(p_ + 1);
+  std::copy_n(times_.transfer.begin(), p_ - 1, hop_ + 1);
+  hop_[0] = hop_[p_] = Skewed ? times_.transfer[index(p_ - 1)] : 0;
+  forward_end_[0] = backward_end_[p_] = kNever;
+  if constexpr (Skewed) {
+    forward_ = forward_turn_ = filled(take(p_), p_, 0);
+    backward_ = backward_turn_ = filled(take(p_), p_, 0);
+  } else {
+    forward_ = times_.forward.data();
+    backward_ = times_.backward.data();
+  }
+}
+
+// Forward number s + w(0) - i is the first of a new slot on the stage where it is a multiple of p, backward number s + i
+// likewise. The first step of the forwards is s = -w(0), that of the backwards s = -(p - 1), both at slot 0.
+template <bool Skewed>
+void PipelineWave<Skewed>::turn_chunks() {
+  if constexpr (Skewed) {
+    if (step_ > -lead_ && ++forward_stage_ == p_) {
+      forward_stage_ = 0;
+      if (++forward_slot_ == v_) forward_slot_ = 0;
+    }
+    forward_turn_[forward_stage_] = times_.forward[index(forward_stage_ * v_ + forward_slot_)];
+    if (step_ < 1 - p_) return;
+    if (step_ == 1 - p_) {
+      backward_stage_ = p_ - 1;
+    } else if (--backward_stage_ < 0) {
+      backward_stage_ = p_ - 1;
+      if (++backward_slot_ == v_) backward_slot_ = 0;
+    }
+    backward_turn_[backward_stage_] = times_.backward[index(backward_stage_ * v_ + v_ - 1 - backward_slot_)];
+  }
+}
+
+// Hands the ends of the step before round the corner. Stage 0 is the first to turn to a forward slot and stage p - 1 the
+// first to turn to a backward slot, so the current slot is theirs.
+template <bool Skewed>
+void PipelineWave<Skewed>::set_wraps() {
+  if constexpr (Skewed) {
+    forward_end_[0] = forward_slot_ == 0 ? kNever : forward_end_[p_];
+    backward_end_[p_] = backward_slot_ == 0 ? kNever : backward_end_[0];
+  }
+}
+
+// Every stage runs a forward and a backward. A stage's latest task before it is a backward, so its end counts.
+template <bool Skewed>
+void PipelineWave<Skewed>::full_step() {
+  turn_chunks();
+  set_wraps();
+  Ticks below = backward_end_[p_];
+  for (std::int64_t i = p_ - 1; i >= 0; --i) {
+    const Ticks before = backward_end_[i];
+    const Ticks forward_end = std::max(before, forward_end_[i] + hop_[i]) + forward_[i];
+    const Ticks backward_end = std::max(forward_end, below + hop_[i + 1]) + backward_[i];
+    forward_end_[i + 1] = forward_end;
+    backward_end_[i] = backward_end;
+    below = Skewed ? before : backward_end;
+  }
+  ++step_;
+}
+
+// A step of warm-up or cool-down: some stages run only one of the two tasks, or none.
+template <bool Skewed>
+void PipelineWave<Skewed>::edge_step(PipelineSolution& solution) {
+  turn_chunks();
+  set_wraps();
+  forward_edge();
+  backward_edge();
+  note_last_backward(solution);
+  ++step_;
+}
+
+template <bool Skewed>
+void PipelineWave<Skewed>::forward_edge() {
+  const std::int64_t first = std::max<std::int64_t>(0, step_ + lead_ - tasks_ + 1);
+  for (std::int64_t i = std::min(p_ - 1, step_ + lead_); i >= first; --i) {
+    const Ticks free = std::max(forward_end_[i + 1], backward_end_[i]);
+    forward_end_[i + 1] = std::max(free, forward_end_[i] + hop_[i]) + forward_[i];
+  }
+}
+
+template <bool Skewed>
+void PipelineWave<Skewed>::backward_edge() {
+  const auto run = [this](std::int64_t i) {
+    const Ticks free = std::max(forward_end_[i + 1], backward_end_[i]);
+    backward_end_[i] = std::max(free, backward_end_[i + 1] + hop_[i + 1]) + backward_[i];
+  };
+  if constexpr (Skewed) {
+    const std::int64_t last = std::min(p_ - 1, tasks_ - 1 - step_);
+    for (std::int64_t i = std::max<std::int64_t>(0, -step_); i <= last; ++i) run(i);
+  } else if (step_ >= 0) {
+    for (std::int64_t i = p_ - 1; i >= 0; --i) run(i);
+  }
+}
+
+// Backward number k of the last p v is its chunk's last where k is the last of a group of p: one stage a step.
+template <bool Skewed>
+void PipelineWave<Skewed>::note_last_backward(PipelineSolution& solution) {
+  if constexpr (Skewed) {
+    if (step_ < tasks_ - p_ * v_) return;
+    const std::int64_t stage = p_ - 1 - step_ % p_;
+    const std::int64_t number = step_ + stage;
+    if (number >= tasks_) return;
+    const std::int64_t chunk = (tasks_ - 1 - number) / p_;
+    solution.last_backward_start[index(stage * v_ + chunk)] = backward_end_[stage] - backward_[stage];
+  }
+}
+
+template <bool Skewed>
+void PipelineWave<Skewed>::save_state() {
+  std::copy_n(forward_end_ + 1, p_, saved_);
+  std::copy_n(backward_end_, p_, saved_ + p_);
+}
+
+// Whether every number of the state has grown by the same amount since it was saved.
+template <bool Skewed>
+bool PipelineWave<Skewed>::advanced_evenly() const {
+  const Ticks advance = backward_end_[0] - saved_[p_];
+  for (std::int64_t i = 0; i < p_; ++i) {
+    if (backward_end_[i] - saved_[p_ + i] != advance || forward_end_[i + 1] - saved_[i] != advance) return false;
+  }
+  return true;
+}
+
+template <bool Skewed>
+void PipelineWave<Skewed>::jump(std::int64_t periods) {
+  const Ticks advance = periods * (backward_end_[0] - saved_[p_]);
+  for (std::int64_t i = 0; i < p_; ++i) {
+    forward_end_[i + 1] += advance;
+    backward_end_[i] += advance;
+  }
+}
+
+// Runs full steps up to `end`, skipping whole periods once there are any. Which multiple d of the chunks' period the
+// state has is not known beforehand, so each state is compared with one saved earlier, at distances that double
+// (R. P. Brent, "An improved Monte Carlo factorization algorithm", 1980): at most about three times the steps of
+// transient and period together, and one comparison a step that nearly always ends at its first number.
+template <bool Skewed>
+void PipelineWave<Skewed>::steady_steps(std::int64_t end) {
+  const std::int64_t unit = Skewed ? p_ * v_ : 1;
+  std::int64_t distance = 0;  // from the saved state, in units
+  std::int64_t limit = 1;
+  if (end - step_ > unit) save_state();
+  while (end - step_ > unit) {
+    for (std::int64_t i = 0; i < unit; ++i) full_step();
+    ++distance;
+    if (advanced_evenly()) {
+      const std::int64_t periods = (end - step_) / (distance * unit);
+      jump(periods);
+      step_ += periods * distance * unit;
+      break;
+    }
+    if (distance == limit) {
+      save_state();
+      distance = 0;
+      limit *= 2;
+    }
+  }
+  while (step_ < end) full_step();
+}
+
+template <bool Skewed>
+void PipelineWave<Skewed>::run(PipelineSolution& solution) {
+  // Step 0 is full in tasks, but stage 0 (in 1F1B every stage) comes to it from a forward.
+  while (step_ <= 0) edge_step(solution);
+  // Full until stage 0 runs out of forwards, but not past the first of the backwards to note.
+  steady_steps(std::min(tasks_ - lead_, tasks_ - p_ * v_));
+  while (step_ < tasks_) edge_step(solution);
+  for (std::int64_t i = 0; i < p_; ++i) {
+    solution.stage_end[index(i)] = backward_end_[i];
+    if (!Skewed) solution.last_backward_start[index(i)] = backward_end_[i] - backward_[i];
+  }
+}
+
+template class PipelineWave<false>;
+template class PipelineWave<true>;
+
+}  // namespace orrery::parallel
