@@ -13,7 +13,10 @@ if(ORRERY_SANITIZE)
   add_link_options(-fsanitize=${ORRERY_SANITIZE})
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
   # g++ 12 sees uninitialised values in instrumented code where there are none.
-  target_compile_options(orrery_flags INTERFACE -Wno-maybe-uninitialized)
+  target_compile_options(orrery_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  set(ORRERY_TEST_ENVIRONMENT
+    UBSAN_OPTIONS=print_stacktrace=1
+    TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp)
 endif()
 
 find_program(ORRERY_MOLD mold)
