@@ -109,7 +109,7 @@ Operator position(const Model& model, const Sizes& z) {
 }
 
 Operator logits(const Model& model, const Sizes& z) {
-  Operator op = linear("head.logits", {1, z.rows, z.vocab, z.hidden, z.element, z.element}, z.wide);
+  Operator op = wide_linear("head.logits", z, z.vocab, z.hidden);
   if (model.tied_embeddings) { op.parameters = 0.0; }
   op.saved = Bytes(z.split_tokens * real(z.hidden) * z.element);
   return op;
@@ -132,7 +132,7 @@ Operator loss(const Sizes& z, bool fused) {
 }  // namespace
 
 std::vector<Operator> embedding_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
-  const Sizes z = sizes_of(model, slice);
+  const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list{lookup(z), boundary("embedding.leave", Boundary::leave, whole_tensor(z))};
   if (model.position == Position::learned) { list.push_back(position(model, z)); }
   if (model.embedding_norm) { list.push_back(norm("embedding.norm", model, z)); }
@@ -144,12 +144,12 @@ std::vector<Operator> embedding_operators(const Model& model, const hardware::St
 }
 
 std::vector<Operator> layer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
-  const Sizes z = sizes_of(model, slice);
+  const Sizes z = sizes_of(model, stack, slice);
   return model.parallel_residual ? parallel_layer(model, stack, z) : sequential_layer(model, stack, z);
 }
 
 std::vector<Operator> head_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
-  const Sizes z = sizes_of(model, slice);
+  const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list;
   if (model.final_norm) { list.push_back(norm("head.norm", model, z)); }
   list.push_back(boundary("head.enter", Boundary::enter, whole_tensor(z)));

@@ -120,7 +120,7 @@ Operator rotary(const Sizes& z, bool fused) {
 
 Operator query_key_value(const Model& model, const Sizes& z) {
   const std::int64_t width = (z.heads + 2 * z.kv_heads) * z.head_dim;
-  Operator op = linear("attention.qkv", {1, z.rows, width, z.hidden, z.matrix_element, z.element}, z.precision);
+  Operator op = linear("attention.qkv", z, width, z.hidden);
   if (model.qkv_bias) { op.parameters += real(width); }
   const double input = z.split_tokens * real(z.hidden) * z.matrix_element;
   op.saved = Bytes(input + z.tokens * real(width) * z.element);  // its input, and q, k, v for the core
@@ -129,7 +129,7 @@ Operator query_key_value(const Model& model, const Sizes& z) {
 
 Operator output_projection(const Sizes& z) {
   const std::int64_t width = z.heads * z.head_dim;
-  Operator op = linear("attention.output", {1, z.rows, z.hidden, width, z.matrix_element, z.element}, z.precision);
+  Operator op = linear("attention.output", z, z.hidden, width);
   op.saved = Bytes(z.tokens * z.query_width() * z.matrix_element);
   return op;
 }

@@ -16,9 +16,25 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
+struct Input {
+  hardware::Precision precision;
+  double element;
+};
+
+// With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
+Operator products(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k, Input input) {
+  Operator op;
+  op.name = name;
+  op.forward = gemm({1, z.rows, n, k, input.element, z.element}, input.precision);
+  op.backward_input = gemm({1, z.rows, k, n, input.element, z.element}, input.precision);
+  op.backward_weight = gemm({1, n, k, z.rows, input.element, z.gradient_traffic}, input.precision);
+  op.parameters = real(k) * real(n);
+  return op;
+}
+
 }  // namespace
 
-Sizes sizes_of(const Model& model, const Slice& slice) {
+Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   ORRERY_ASSERT(slice.tp >= 1 && slice.micro_batch >= 1 && slice.seq >= 1);
   ORRERY_ASSERT(model.heads % slice.tp == 0 && model.ffn % slice.tp == 0);
   constexpr double kNarrowestActivation = 2.0;
@@ -36,6 +52,7 @@ Sizes sizes_of(const Model& model, const Slice& slice) {
   sizes.vocab = ceil_div(model.vocab, kVocabMultiple * slice.tp) * kVocabMultiple;
   sizes.matrix_element = hardware::element_size(slice.precision).value();
   sizes.element = std::max(sizes.matrix_element, kNarrowestActivation);
+  sizes.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : sizes.element;
   sizes.precision = slice.precision;
   sizes.wide = sizes.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
   return sizes;
@@ -63,15 +80,12 @@ Kernel stream(double bytes, int launches) {
   return kernel;
 }
 
-// With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
-Operator linear(std::string_view name, const Product& p, hardware::Precision precision) {
-  Operator op;
-  op.name = name;
-  op.forward = gemm(p, precision);
-  op.backward_input = gemm({p.batch, p.m, p.k, p.n, p.input, p.output}, precision);
-  op.backward_weight = gemm({p.batch, p.n, p.k, p.m, p.input, p.output}, precision);
-  op.parameters = real(p.k) * real(p.n);
-  return op;
+Operator linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k) {
+  return products(name, z, n, k, {z.precision, z.matrix_element});
+}
+
+Operator wide_linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k) {
+  return products(name, z, n, k, {z.wide, z.element});
 }
 
 Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward) {

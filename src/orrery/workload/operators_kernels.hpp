@@ -13,27 +13,29 @@ namespace orrery::workload {
 
 // Sizes of the part of a model that one rank holds. Element sizes are bytes.
 struct Sizes {
-  std::int64_t rows = 0;          // tokens = b s
-  double tokens = 0;              // the same
-  double split_tokens = 0;        // tokens that norms, dropouts and residuals see: tokens / t with sequence parallelism
-  std::int64_t sequences = 0;     // b
-  std::int64_t seq = 0;           // s
-  std::int64_t hidden = 0;        // h, never split
-  std::int64_t heads = 0;         // a / t
-  std::int64_t kv_heads = 0;      // key-value heads of this rank; a head is replicated when there are fewer than ranks
-  std::int64_t head_dim = 0;      // d
-  std::int64_t ffn = 0;           // f / t
-  std::int64_t vocab = 0;         // rows of the vocabulary, padded to 128 t and divided by t
-  double element = 0;             // an activation: that of the precision, 2 when the precision is narrower
-  double matrix_element = 0;      // an input of a layer's matrix products
-  hardware::Precision precision;  // of a layer's weight products
-  hardware::Precision wide;       // of attention and of the head: bf16 when the precision is narrower than two bytes
+  std::int64_t rows = 0;        // tokens = b s
+  double tokens = 0;            // the same
+  double split_tokens = 0;      // tokens that norms, dropouts and residuals see: tokens / t with sequence parallelism
+  std::int64_t sequences = 0;   // b
+  std::int64_t seq = 0;         // s
+  std::int64_t hidden = 0;      // h, never split
+  std::int64_t heads = 0;       // a / t
+  std::int64_t kv_heads = 0;    // key-value heads of this rank; a head is replicated when there are fewer than ranks
+  std::int64_t head_dim = 0;    // d
+  std::int64_t ffn = 0;         // f / t
+  std::int64_t vocab = 0;       // rows of the vocabulary, padded to 128 t and divided by t
+  double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
+  double matrix_element = 0;    // an input of a layer's matrix products
+  double gradient_traffic = 0;  // per weight, of a product that makes a weight gradient: written, or added to a buffer
+  hardware::Precision precision = hardware::Precision::bf16;  // of a layer's weight products
+  hardware::Precision wide =
+      hardware::Precision::bf16;  // of attention and of the head: bf16 when the precision is narrower than two bytes
 
   [[nodiscard]] double query_width() const { return static_cast<double>(heads * head_dim); }
   [[nodiscard]] double kv_width() const { return static_cast<double>(kv_heads * head_dim); }
 };
 
-[[nodiscard]] Sizes sizes_of(const Model& model, const Slice& slice);
+[[nodiscard]] Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice);
 
 // Shape of batch x [m, k] x [k, n] and the bytes of one element of its inputs and of its output.
 struct Product {
@@ -45,8 +47,10 @@ struct Product {
 
 [[nodiscard]] Kernel stream(double bytes, int launches = 1);
 
-// Y[rows, out] = X[rows, in] W: forward, gradient of X, gradient of W. Keeps nothing; callers say what is saved.
-[[nodiscard]] Operator linear(std::string_view name, const Product& product, hardware::Precision precision);
+// Y[rows, n] = X[rows, k] W: forward, gradient of X, gradient of W. Keeps nothing; callers say what is saved.
+[[nodiscard]] Operator linear(std::string_view name, const Sizes& sizes, std::int64_t n, std::int64_t k);
+// The same in the wide precision.
+[[nodiscard]] Operator wide_linear(std::string_view name, const Sizes& sizes, std::int64_t n, std::int64_t k);
 
 // An operator whose forward and backward are one stream kernel each.
 [[nodiscard]] Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward);

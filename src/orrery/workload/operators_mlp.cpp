@@ -43,7 +43,7 @@ Operator gated_activation(const Model& model, const Sizes& z, bool fused) {
 
 void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const std::int64_t width = (model.gated_mlp ? 2 : 1) * z.ffn;
-  Operator in = linear("mlp.in", {1, z.rows, width, z.hidden, z.matrix_element, z.element}, z.precision);
+  Operator in = linear("mlp.in", z, width, z.hidden);
   if (model.mlp_bias) { in.parameters += real(width); }
   in.saved = Bytes(z.split_tokens * real(z.hidden) * z.matrix_element);
   list.push_back(in);
@@ -51,7 +51,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   list.push_back(model.gated_mlp ? gated_activation(model, z, stack.fused_elementwise)
                                  : plain_activation(model, z, stack.fused_elementwise));
 
-  Operator out = linear("mlp.out", {1, z.rows, z.hidden, z.ffn, z.matrix_element, z.element}, z.precision);
+  Operator out = linear("mlp.out", z, z.hidden, z.ffn);
   out.saved = Bytes(z.tokens * real(z.ffn) * z.matrix_element);
   list.push_back(out);
 }
