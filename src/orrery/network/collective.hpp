@@ -1,0 +1,149 @@
+// Collectives as schedules, and what a schedule costs.
+//
+// A schedule is data: phases of steps, each step a pattern of transfers between positions of a group. The closed-form
+// price below and the step-by-step expansion (expand.hpp: every transfer, with its blocks and whether it is reduced)
+// both read the same phases, so they cannot drift apart. Formulas, sources and limits: docs/models/collectives.md.
+//
+// Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
+// all_to_all: n shards).
+//
+// Left out: contention with other traffic, congestion inside a fabric, message rate of a NIC, several channels with
+// different paths, stragglers.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/network/group.hpp"
+#include "orrery/network/inline_list.hpp"
+
+namespace orrery::network {
+
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+enum class Algorithm : std::uint8_t { automatic, ring, tree, direct, in_switch };
+
+// Who sends to whom in each step of a phase, among the n members along one dimension.
+enum class Pattern : std::uint8_t {
+  ring,         // i -> i + 1 (mod n)
+  chain,        // i -> i + 1, from the root on: every hop is another link
+  scatter,      // the root's shards to their owners: along the chain (n - 1 steps), or all at once (1 step)
+  tree_up,      // children -> parents of a double binary tree, level by level
+  tree_down,    // parents -> children
+  all_pairs,    // everyone -> everyone else at once
+  switch_up,    // everyone -> the switch, which reduces and hands each member its shard
+  switch_down,  // each member's shard -> the switch -> everyone
+  multicast,    // the root -> the switch -> everyone
+};
+
+// Steps of one pattern along one dimension. Byte counts are those of the busiest member, its peers together, and are
+// means over the steps where steps differ (all_to_all along a ring).
+struct Phase {
+  Pattern pattern = Pattern::ring;
+  bool reduces = false;         // arriving data is added to what the member has; otherwise it is stored
+  int dimension = 0;            // index into Cluster::dimensions
+  std::int64_t members = 0;     // positions along that dimension
+  std::int64_t steps = 0;       // one after another for one chunk
+  Bytes sent_per_step;          // of the whole buffer; a chunk's share is 1/chunks of it
+  Bytes received_per_step;
+  Bytes reduced_per_step;
+};
+
+inline constexpr int kMaxExtents = 6;              // dimensions that one group may span
+inline constexpr int kMaxPhases = 2 * kMaxExtents;  // in along every dimension, and out again
+inline constexpr std::int64_t kMaxChunks = 256;
+
+struct Schedule {
+  Collective collective = Collective::all_reduce;
+  Bytes bytes;                           // nccl-tests size
+  InlineList<Phase, kMaxPhases> phases;  // one after another for one chunk; empty: nothing to do, or no such algorithm
+  std::int64_t chunks = 1;               // the buffer is cut into so many chunks that follow each other
+};
+
+// One algorithm per extent of a group, innermost first. Extents beyond the group's are ignored.
+using Recipe = std::array<Algorithm, kMaxExtents>;
+
+// The schedule of `recipe` for a group, with one chunk. `automatic` is not an algorithm here. Combinations that do not
+// exist give an empty phase list: tree reaches only all_reduce and broadcast, and only on the outermost extent.
+[[nodiscard]] Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes, const Group& group);
+
+// The same `algorithm` on every extent; `tree` on the outermost one and rings inside.
+[[nodiscard]] Schedule make_schedule(Collective collective, Algorithm algorithm, Bytes bytes, const Group& group);
+
+// The extents that carry traffic: those with more than one member; for an irregular group its outermost dimension
+// with all members.
+[[nodiscard]] InlineList<Extent, kMaxExtents> effective_extents(const Group& group);
+
+// The time of one call, taken apart.
+struct Price {
+  Seconds time;       // = base + latency + bandwidth + reduction
+  Seconds base;       // launch and synchronisation, once
+  Seconds latency;    // per-step latencies
+  Seconds bandwidth;  // bytes over links
+  Seconds reduction;  // arithmetic on arriving data, where it is slower than the link
+  Algorithm algorithm = Algorithm::ring;
+  std::string_view protocol;  // name in the outermost link class; empty for a group of one
+  std::int64_t chunks = 1;
+};
+
+// Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
+class Fabric {
+ public:
+  explicit Fabric(const hardware::Cluster& cluster);
+
+  // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
+  // count. A group of one, and a call without bytes, cost nothing; an algorithm that the group's dimensions or the
+  // collective do not have costs infinite time.
+  [[nodiscard]] Price price(Collective collective, Bytes bytes, const Group& group,
+                            Algorithm algorithm = Algorithm::automatic) const;
+
+  // The schedule that price() chose, chunks included.
+  [[nodiscard]] Schedule schedule(Collective collective, Bytes bytes, const Group& group,
+                                  Algorithm algorithm = Algorithm::automatic) const;
+
+  // What a given schedule costs: with its own chunk count, and the cheapest protocol.
+  [[nodiscard]] Price price(const Schedule& schedule) const;
+
+  // One message between two devices that differ along `dimension` (and perhaps inner ones).
+  [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
+
+  // A step of a phase under a protocol, by index into protocols(): what the stepper and the closed form both read.
+  struct StepCost {
+    Seconds base;              // once per collective
+    Seconds step;              // once per step
+    double seconds_per_byte;   // payload through one device's port, one direction
+  };
+  [[nodiscard]] StepCost step_cost(const Phase& phase, std::size_t protocol) const;
+
+  // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
+  [[nodiscard]] double seconds_per_reduced_byte() const { return seconds_per_reduced_byte_; }
+
+  // Names of every protocol of the cluster's link classes.
+  [[nodiscard]] const std::vector<std::string_view>& protocols() const { return names_; }
+
+  [[nodiscard]] const hardware::Cluster& cluster() const { return cluster_; }
+
+ private:
+  struct Rates {               // of one protocol on one dimension
+    bool own = false;          // the link class has this protocol; otherwise its widest one stands in
+    Seconds ring_base, ring_step, tree_base, tree_step;
+    double seconds_per_byte = 0.0;
+  };
+  struct Choice;  // a schedule, a protocol and their time
+
+  [[nodiscard]] bool feasible(Algorithm algorithm, int dimension) const;
+  void consider(const Schedule& candidate, bool choose_chunks, Choice& best) const;
+  [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const;
+  [[nodiscard]] Price explain(const Choice& choice) const;
+
+  const hardware::Cluster& cluster_;
+  std::vector<std::string_view> names_;
+  std::vector<Rates> rates_;  // [dimension * names + protocol]
+  std::vector<double> in_switch_seconds_per_byte_;  // by dimension; 0 = cannot
+  double seconds_per_reduced_byte_ = 0.0;
+};
+
+}  // namespace orrery::network

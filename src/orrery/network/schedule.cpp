@@ -1,0 +1,198 @@
+// Builds schedules: which phases a collective has on a group, and the bytes of their steps.
+
+#include <bit>
+
+#include "orrery/network/collective.hpp"
+
+namespace orrery::network {
+namespace {
+
+using Extents = InlineList<Extent, kMaxExtents>;
+
+// Appends phases to a schedule while it follows how much of the buffer each member works on.
+class Builder {
+ public:
+  Builder(Schedule& schedule, const Extents& extents, const Recipe& recipe)
+      : schedule_(schedule), extents_(extents), recipe_(recipe) {}
+
+  [[nodiscard]] std::size_t outermost() const { return extents_.size() - 1; }
+  [[nodiscard]] Algorithm algorithm(std::size_t e) const { return recipe_[e]; }
+
+  // From `bytes` at every member to bytes/n, reduced.
+  void reduce_scatter(std::size_t e, Bytes bytes) {
+    const double n = members(e);
+    switch (algorithm(e)) {
+      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / n, bytes / n, true);
+      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes), true);
+      case Algorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, bytes / n, true);
+      case Algorithm::tree:
+      case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  // From bytes/n at every member to `bytes`.
+  void all_gather(std::size_t e, Bytes bytes) {
+    const double n = members(e);
+    switch (algorithm(e)) {
+      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / n, bytes / n);
+      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
+      case Algorithm::in_switch: return add(e, Pattern::switch_down, 1, bytes / n, bytes);
+      case Algorithm::tree:
+      case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  // The outermost extent of an all_reduce.
+  void all_reduce(std::size_t e, Bytes bytes) {
+    if (algorithm(e) != Algorithm::tree) {
+      reduce_scatter(e, bytes);
+      all_gather(e, bytes);
+      return;
+    }
+    add(e, Pattern::tree_up, depth(e), bytes, bytes, true);
+    add(e, Pattern::tree_down, depth(e), bytes, bytes);
+  }
+
+  // Everyone's part for everyone else. Along a ring, step k carries the n - k shards that still travel: n/2 on average.
+  void all_to_all(std::size_t e, Bytes bytes) {
+    switch (algorithm(e)) {
+      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / 2.0, bytes / 2.0);
+      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
+      case Algorithm::in_switch:
+      case Algorithm::tree:
+      case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  // The root's `bytes` cut into n shards, one for each member.
+  void scatter(std::size_t e, Bytes bytes) {
+    const double n = members(e);
+    switch (algorithm(e)) {
+      case Algorithm::ring: return add(e, Pattern::scatter, rounds(e), bytes / n, bytes / n);
+      case Algorithm::direct:
+      case Algorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), bytes / n);
+      case Algorithm::tree:
+      case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  // The outermost extent of a broadcast. The second tree's root gets its half first, which is one more step.
+  void broadcast(std::size_t e, Bytes bytes) {
+    switch (algorithm(e)) {
+      case Algorithm::ring: return add(e, Pattern::chain, rounds(e), bytes, bytes);
+      case Algorithm::tree: return add(e, Pattern::tree_down, depth(e) + 1, bytes, bytes);
+      case Algorithm::in_switch: return add(e, Pattern::multicast, 1, bytes, bytes);
+      case Algorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
+      case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  [[nodiscard]] double members(std::size_t e) const { return static_cast<double>(extents_[e].members); }
+  [[nodiscard]] bool impossible() const { return impossible_; }
+
+ private:
+  // A switch that reduces does so at the rate of its ports: its members add nothing.
+  void add(std::size_t e, Pattern pattern, std::int64_t steps, Bytes sent, Bytes received, bool reduces = false) {
+    Phase phase;
+    phase.pattern = pattern;
+    phase.reduces = reduces;
+    phase.dimension = extents_[e].dimension;
+    phase.members = extents_[e].members;
+    phase.steps = steps;
+    phase.sent_per_step = sent;
+    phase.received_per_step = received;
+    if (reduces && pattern != Pattern::switch_up) { phase.reduced_per_step = received; }
+    schedule_.phases.push_back(phase);
+  }
+
+  // Steps after which something that moves one neighbour per step has been everywhere.
+  [[nodiscard]] std::int64_t rounds(std::size_t e) const { return extents_[e].members - 1; }
+
+  // All shards but one's own.
+  [[nodiscard]] Bytes others(std::size_t e, Bytes bytes) const { return bytes * ((members(e) - 1) / members(e)); }
+
+  // Levels of the binary tree: ceil(log2 n).
+  [[nodiscard]] std::int64_t depth(std::size_t e) const {
+    return std::bit_width(static_cast<std::uint64_t>(extents_[e].members - 1));
+  }
+
+  Schedule& schedule_;
+  const Extents& extents_;
+  const Recipe& recipe_;
+  bool impossible_ = false;
+};
+
+// In along the inner extents (`in`), across the outermost one (`across`), and out again (`out`). Each member carries
+// only its own shard outwards, which is how the members of a node share the node's NICs.
+template <class In, class Across, class Out>
+void there_and_back(Builder& builder, Bytes bytes, In in, Across across, Out out) {
+  const std::size_t outermost = builder.outermost();
+  for (std::size_t e = 0; e < outermost; ++e) {
+    in(e, bytes);
+    bytes /= builder.members(e);
+  }
+  across(outermost, bytes);
+  for (std::size_t e = outermost; e-- > 0;) {
+    bytes *= builder.members(e);
+    out(e, bytes);
+  }
+}
+
+void build(Builder& builder, Collective collective, Bytes bytes) {
+  const auto reduce_scatter = [&](std::size_t e, Bytes b) { builder.reduce_scatter(e, b); };
+  const auto all_gather = [&](std::size_t e, Bytes b) { builder.all_gather(e, b); };
+  const auto nothing = [](std::size_t, Bytes) {};
+  switch (collective) {
+    case Collective::all_reduce:
+      return there_and_back(builder, bytes, reduce_scatter,
+                            [&](std::size_t e, Bytes b) { builder.all_reduce(e, b); }, all_gather);
+    case Collective::reduce_scatter: return there_and_back(builder, bytes, reduce_scatter, reduce_scatter, nothing);
+    case Collective::all_gather: return there_and_back(builder, bytes, nothing, all_gather, all_gather);
+    case Collective::all_to_all: {
+      const auto exchange = [&](std::size_t e, Bytes) { builder.all_to_all(e, bytes); };
+      return there_and_back(builder, bytes, exchange, exchange, nothing);
+    }
+    case Collective::broadcast:
+      return there_and_back(builder, bytes, [&](std::size_t e, Bytes b) { builder.scatter(e, b); },
+                            [&](std::size_t e, Bytes b) { builder.broadcast(e, b); }, all_gather);
+  }
+}
+
+}  // namespace
+
+InlineList<Extent, kMaxExtents> effective_extents(const Group& group) {
+  Extents extents;
+  if (!group.regular && !group.extents.empty()) {
+    const Extent whole{group.extents.back().dimension, group.size()};
+    if (whole.members > 1) { extents.push_back(whole); }
+    return extents;
+  }
+  for (const auto& extent : group.extents) {
+    if (extent.members > 1) { extents.push_back(extent); }
+  }
+  return extents;
+}
+
+Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes, const Group& group) {
+  Schedule schedule;
+  schedule.collective = collective;
+  schedule.bytes = bytes;
+  const Extents extents = effective_extents(group);
+  if (extents.empty()) { return schedule; }
+  Builder builder(schedule, extents, recipe);
+  build(builder, collective, bytes);
+  if (builder.impossible()) { schedule.phases = {}; }
+  return schedule;
+}
+
+Schedule make_schedule(Collective collective, Algorithm algorithm, Bytes bytes, const Group& group) {
+  Recipe recipe;
+  recipe.fill(algorithm);
+  if (algorithm == Algorithm::tree) {
+    const std::size_t extents = effective_extents(group).size();
+    for (std::size_t e = 0; e + 1 < extents; ++e) { recipe[e] = Algorithm::ring; }
+  }
+  return make_schedule(collective, recipe, bytes, group);
+}
+
+}  // namespace orrery::network
