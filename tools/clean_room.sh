@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Runs a command in a fresh clone of this repository inside a minimal Debian 12 with nothing but git and sudo, as an
+# ordinary user: what a newcomer sees.
+#
+#   tools/clean_room.sh [--keep] [COMMAND…]      the default command is ./dev demo
+#
+# Needs root, debootstrap and a machine whose apt knows a Debian 12 mirror: that mirror and apt's proxy are used inside.
+# What is committed is cloned, not the working tree. --keep leaves the tree behind and says where.
+set -euo pipefail
+
+readonly release=bookworm
+repository="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+
+die() { printf 'clean_room: %s\n' "$*" >&2; exit 2; }
+step() { printf '\n==> clean room: %s\n' "$*" >&2; }
+
+# The host's mirrors of this release, its updates and its security fixes, as lines "URI SUITE COMPONENT".
+mirrors() {
+  # shellcheck disable=SC2016  # apt's placeholders, not the shell's
+  apt-get indextargets --format '$(ORIGIN) $(REPO_URI) $(RELEASE) $(COMPONENT)' 'Created-By: Packages' |
+    sed -n "s/^Debian \(.* $release\(-updates\|-security\)\? .*\)/\1/p" | sort -u
+}
+
+build_root() {
+  local mirror
+  mirror="$(mirrors | awk -v suite="$release" '$2 == suite { print $1; exit }')"
+  [[ "$mirror" ]] || die "apt of this machine knows no mirror of Debian $release"
+  step "debootstrap $release into $root"
+  debootstrap --variant=minbase "$release" "$root" "$mirror" >"$root.log" || { tail -20 "$root.log" >&2; return 1; }
+  mirrors | sed 's/^/deb /' >"$root/etc/apt/sources.list"
+  apt-config dump | grep -i '^Acquire::http.*::proxy' >"$root/etc/apt/apt.conf.d/90host-proxy" || true
+  cp /etc/resolv.conf "$root/etc/resolv.conf"
+  mount -t proc proc "$root/proc"
+  inside root "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git sudo"
+  inside root "useradd --create-home --shell /bin/bash newcomer && echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/newcomer"
+  git clone --quiet --no-hardlinks "$repository" "$root/home/newcomer/orrery"
+  inside root "chown -R newcomer: /home/newcomer"
+}
+
+# inside USER COMMAND: with an environment as empty as after logging in.
+inside() { chroot "$root" /usr/bin/env -i TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin su "$1" -c "$2"; }
+
+leave() {
+  umount "$root/proc" 2>/dev/null || true
+  if [[ "$keep" ]]; then step "kept in $root"; else rm -rf --one-file-system "$root" "$root.log"; fi
+}
+
+((EUID == 0)) || die "needs root, for chroot"
+command -v debootstrap >/dev/null || die "needs debootstrap"
+# In a mount namespace of its own, so that nothing stays mounted whatever happens.
+if [[ -z "${CLEAN_ROOM_INSIDE:-}" ]]; then CLEAN_ROOM_INSIDE=1 exec unshare --mount "$0" "$@"; fi
+
+keep=""
+if [[ "${1:-}" == --keep ]]; then keep=1; shift; fi
+if (($# == 0)); then set -- ./dev demo; fi
+root="$(mktemp -d "${TMPDIR:-/tmp}/orrery-clean-room.XXXXXX")"
+chmod 755 "$root"
+trap leave EXIT
+build_root
+step "$(git -C "$repository" rev-parse --short HEAD): $*"
+started=$SECONDS
+inside newcomer "cd ~/orrery && $(printf '%q ' "$@")"
+step "done in $((SECONDS - started)) s"
