@@ -1,0 +1,224 @@
+// Laws of kernel time: bounds it never beats, what it never gets worse from, numbers worked out by hand.
+#include "orrery/cost/kernel_cost.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace orrery::cost {
+namespace {
+
+using hardware::Accelerator;
+using hardware::Kernel;
+using hardware::KernelKind;
+using hardware::Precision;
+
+// Round numbers: 100 cores of 1 TFLOP/s, 1 TB/s, everything reached, launches 1 us apart.
+Accelerator round_accelerator() {
+  Accelerator a;
+  a.matrix_peak["bf16"] = FlopsPerSecond(100e12);
+  a.memory_bandwidth = BytesPerSecond(1e12);
+  a.cores = 100;
+  a.kernel_latency = Seconds(1e-6);
+  return a;
+}
+
+Kernel gemm(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const auto count = [](auto... factors) { return (static_cast<double>(factors) * ...); };
+  Kernel kernel;
+  kernel.kind = KernelKind::gemm;
+  kernel.batch = batch;
+  kernel.m = m;
+  kernel.n = n;
+  kernel.k = k;
+  kernel.flops = Flops(2.0 * count(batch, m, n, k));
+  kernel.bytes = Bytes(2.0 * (count(batch, m, k) + count(batch, k, n) + count(batch, m, n)));
+  return kernel;
+}
+
+Kernel attention(std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t d) {
+  Kernel kernel = gemm(batch, m, n, d);
+  kernel.kind = KernelKind::attention;
+  kernel.flops = 2.0 * kernel.flops;
+  kernel.bytes = Bytes(4.0 * static_cast<double>(batch) * static_cast<double>(m + n) * static_cast<double>(d));
+  return kernel;
+}
+
+Kernel stream(double bytes, int launches = 1) {
+  Kernel kernel;
+  kernel.kind = KernelKind::stream;
+  kernel.bytes = Bytes(bytes);
+  kernel.launches = launches;
+  return kernel;
+}
+
+TEST(KernelCost, nothing_costs_nothing) {
+  const KernelCost cost = kernel_cost(Kernel{}, round_accelerator());
+  EXPECT_EQ(cost.time, Seconds(0.0));
+  EXPECT_EQ(cost.bound, Bound::none);
+}
+
+TEST(KernelCost, missing_precision_takes_for_ever) {
+  Kernel kernel = gemm(1, 128, 128, 128);
+  kernel.precision = Precision::fp8;
+  EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, infinite<Seconds>());
+  kernel = attention(1, 128, 128, 128);
+  kernel.precision = Precision::fp4;
+  EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, infinite<Seconds>());
+}
+
+// 10 x 10 tiles of 256 x 128 on 100 cores: one wave of 2 x 256 x 128 x 8192 FLOPs each at 1 TFLOP/s, and a fill worth
+// 128 of k.
+TEST(KernelCost, one_full_wave_takes_the_time_of_one_tile) {
+  const KernelCost cost = kernel_cost(gemm(1, 2560, 1280, 8192), round_accelerator());
+  EXPECT_NEAR(cost.compute.value(), 2.0 * 256 * 128 * (8192 + 128) / 1e12, 1e-15);
+  EXPECT_EQ(cost.bound, Bound::compute);
+}
+
+// 101 tiles of 256 x 128 need a second wave, twice the time; 808 tiles of 64 x 64 need nine of an eighth at 0.76 of the
+// rate: 9 / 8 / 0.76 = 1.48, the best of the six.
+TEST(KernelCost, a_tile_too_many_costs_a_wave_or_smaller_tiles) {
+  const double full = kernel_cost(gemm(100, 256, 128, 4096), round_accelerator()).compute.value();
+  const double more = kernel_cost(gemm(101, 256, 128, 4096), round_accelerator()).compute.value();
+  EXPECT_NEAR(more / full, 9.0 / 8.0 / 0.76, 1e-12);
+}
+
+// One 256 x 128 x 8192 product on 100 cores: k is split into 8192 / 256 = 32 parts for 256 x 128 tiles; 64 x 64 tiles
+// leave 8 and 12 parts fit. Against one core it wins by at least 10.
+TEST(KernelCost, products_with_few_tiles_are_split_along_k) {
+  Accelerator one_core = round_accelerator();
+  one_core.cores = 1;
+  one_core.matrix_peak["bf16"] = FlopsPerSecond(1e12);
+  const double alone = kernel_cost(gemm(1, 256, 128, 8192), one_core).compute.value();
+  const double split = kernel_cost(gemm(1, 256, 128, 8192), round_accelerator()).compute.value();
+  EXPECT_LT(split, alone / 10.0);
+  EXPECT_GT(split, alone / 100.0);
+}
+
+// 16 heads of 800 queries are 16 x 7 = 112 blocks of 128: two waves of 100.
+TEST(KernelCost, attention_runs_in_waves_of_blocks_of_128_queries) {
+  const Kernel kernel = attention(16, 800, 800, 128);
+  const double block = kernel.flops.value() / (16 * 800) * 128 / 1e12;
+  EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.0 * block, 1e-15);
+}
+
+// (1 + 32/64) / (1 + 32/128) = 1.2 times the seconds per FLOP.
+TEST(KernelCost, narrow_heads_spend_more_on_exponentials) {
+  const double wide = kernel_cost(attention(100, 128, 4096, 128), round_accelerator()).compute.value();
+  const double narrow = kernel_cost(attention(100, 128, 4096, 64), round_accelerator()).compute.value();
+  EXPECT_NEAR(2.0 * narrow / wide, 1.2, 1e-12);
+}
+
+// 1.5 us of ramp is 1.5 MB at 1 TB/s: such a transfer takes twice its time, and two launches ramp twice.
+TEST(KernelCost, a_transfer_of_bandwidth_times_ramp_runs_at_half_rate) {
+  const Accelerator a = round_accelerator();
+  EXPECT_NEAR(kernel_cost(stream(1.5e6), a).time.value(), 3e-6, 1e-18);
+  EXPECT_NEAR(kernel_cost(stream(1.5e6, 2), a).time.value(), 4.5e-6, 1e-18);
+  EXPECT_EQ(kernel_cost(stream(1.5e6), a).bound, Bound::memory);
+}
+
+TEST(KernelCost, launches_are_a_floor_and_not_an_addition) {
+  Accelerator a = round_accelerator();
+  a.kernel_latency = Seconds(5e-6);
+  const KernelCost small = kernel_cost(stream(1e3, 3), a);
+  EXPECT_DOUBLE_EQ(small.time.value(), 15e-6);
+  EXPECT_EQ(small.bound, Bound::latency);
+  const KernelCost large = kernel_cost(stream(1e9), a);
+  EXPECT_EQ(large.time, large.memory);
+}
+
+Accelerator any_accelerator() {
+  const auto part = [] { return 0.3 + 0.01 * *rc::gen::inRange(0, 71); };
+  Accelerator a;
+  a.matrix_peak["bf16"] = FlopsPerSecond(1e12 * *rc::gen::inRange(1, 3000));
+  a.memory_bandwidth = BytesPerSecond(1e9 * *rc::gen::inRange(100, 10000));
+  a.cores = *rc::gen::inRange<std::int64_t>(0, 400);
+  a.matrix_efficiency = part();
+  a.attention_efficiency = part();
+  a.memory_efficiency = part();
+  a.kernel_latency = Seconds(1e-7 * *rc::gen::inRange(0, 100));
+  return a;
+}
+
+Kernel any_kernel() {
+  const auto size = [](std::int64_t most) { return *rc::gen::inRange<std::int64_t>(1, most); };
+  const std::int64_t batch = size(*rc::gen::element<std::int64_t>(2, 2, 300));
+  const std::int64_t m = size(*rc::gen::element<std::int64_t>(16, 300, 20000));
+  const std::int64_t n = size(*rc::gen::element<std::int64_t>(16, 300, 20000));
+  const std::int64_t k = size(*rc::gen::element<std::int64_t>(16, 300, 20000));
+  switch (*rc::gen::inRange(0, 3)) {
+    case 0: return attention(batch, m, n, k % 257 + 1);
+    case 1: return stream(static_cast<double>(m) * static_cast<double>(n), static_cast<int>(k % 9) + 1);
+    default: return gemm(batch, m, n, k);
+  }
+}
+
+double lower_bound(const Kernel& kernel, const Accelerator& a) {
+  const double compute = kernel.flops.value() / a.peak(Precision::bf16).value();
+  return std::max(
+      {compute, kernel.bytes.value() / a.memory_bandwidth.value(), kernel.launches * a.kernel_latency.value()});
+}
+
+constexpr double kRounding = 1.0 + 1e-12;
+
+RC_GTEST_PROP(KernelCostLaw, never_faster_than_peak_bandwidth_or_launches, ()) {
+  const Accelerator a = any_accelerator();
+  const Kernel kernel = any_kernel();
+  const double time = kernel_cost(kernel, a).time.value();
+  RC_ASSERT(std::isfinite(time));
+  RC_ASSERT(time * kRounding >= lower_bound(kernel, a));
+}
+
+RC_GTEST_PROP(KernelCostLaw, time_is_its_largest_term_and_the_bound_names_it, ()) {
+  const KernelCost cost = kernel_cost(any_kernel(), any_accelerator());
+  RC_ASSERT(cost.time == max(max(cost.compute, cost.memory), cost.latency));
+  RC_ASSERT(cost.bound == Bound::compute || cost.time > cost.compute);
+  const Seconds named = cost.bound == Bound::compute  ? cost.compute
+                        : cost.bound == Bound::memory ? cost.memory
+                                                      : cost.latency;
+  RC_ASSERT(named == cost.time);
+}
+
+RC_GTEST_PROP(KernelCostLaw, twice_the_peak_or_the_bandwidth_is_never_slower, ()) {
+  const Accelerator a = any_accelerator();
+  Accelerator faster = a;
+  const bool both = *rc::gen::arbitrary<bool>();
+  const bool peak = both || *rc::gen::arbitrary<bool>();
+  if (peak) { faster.matrix_peak["bf16"] *= 2.0; }
+  if (both || !peak) { faster.memory_bandwidth *= 2.0; }
+  const Kernel kernel = any_kernel();
+  RC_ASSERT(kernel_cost(kernel, faster).time <= kernel_cost(kernel, a).time * kRounding);
+}
+
+RC_GTEST_PROP(KernelCostLaw, a_batch_done_in_two_parts_is_never_faster_than_the_bound_of_the_whole, ()) {
+  const Accelerator a = any_accelerator();
+  const auto batch = *rc::gen::inRange<std::int64_t>(2, 100);
+  const auto first = *rc::gen::inRange<std::int64_t>(1, batch);
+  const auto m = *rc::gen::inRange<std::int64_t>(1, 3000), k = *rc::gen::inRange<std::int64_t>(1, 3000);
+  const double parts =
+      (kernel_cost(gemm(first, m, 256, k), a).time + kernel_cost(gemm(batch - first, m, 256, k), a).time).value();
+  RC_ASSERT(parts * kRounding >= lower_bound(gemm(batch, m, 256, k), a));
+}
+
+RC_GTEST_PROP(KernelCostLaw, streams_are_monotone_in_bytes, ()) {
+  const Accelerator a = any_accelerator();
+  const double bytes = *rc::gen::inRange(1, 1000000000);
+  RC_ASSERT(kernel_cost(stream(bytes), a).time <= kernel_cost(stream(bytes * 1.1), a).time);
+}
+
+// With more tiles than cores no k is split, and every tile shape needs as many waves or more.
+RC_GTEST_PROP(KernelCostLaw, products_are_monotone_in_batch_and_depth, ()) {
+  const Accelerator a = any_accelerator();
+  const auto batch = *rc::gen::inRange<std::int64_t>(1, 50), m = *rc::gen::inRange<std::int64_t>(1, 9000);
+  const auto k = *rc::gen::inRange<std::int64_t>(1, 9000);
+  const std::int64_t n = 128 * *rc::gen::inRange<std::int64_t>(8, 100) * 100;
+  const Seconds time = kernel_cost(gemm(batch, m, n, k), a).time;
+  RC_ASSERT(time <= kernel_cost(gemm(batch + 1, m, n, k), a).time * kRounding);
+  RC_ASSERT(time <= kernel_cost(gemm(batch, m, n, k + 1), a).time * kRounding);
+  RC_ASSERT(time <= kernel_cost(gemm(batch, m + 1, n, k), a).time * kRounding);
+}
+
+}  // namespace
+}  // namespace orrery::cost
