@@ -1,0 +1,34 @@
+// One solve as a plan search pays for it: the solver's storage is warm, the shape and the durations are not special.
+#include <cstdint>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+
+#include "orrery/parallel/pipeline.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+// A transformer cut into equal chunks, the last one longer by the vocabulary projection; a transfer is 1 % of a chunk
+// and four times that between every fourth stage and the next, where it leaves the node.
+void solve(benchmark::State& state, const PipelineShape& shape) {
+  const auto cells = static_cast<std::size_t>(shape.stages * shape.chunks);
+  std::vector<Ticks> forward(cells, 10'000'000'000);
+  std::vector<Ticks> backward(cells, 20'000'000'000);
+  std::vector<Ticks> transfer(static_cast<std::size_t>(shape.stages), 100'000'000);
+  forward.back() += static_cast<Ticks>(state.range(0)) * 100'000'000;
+  backward.back() += static_cast<Ticks>(state.range(0)) * 200'000'000;
+  for (std::size_t i = 3; i < transfer.size(); i += 4) transfer[i] *= 4;
+  PipelineSolver solver;
+  for (auto unused : state) { benchmark::DoNotOptimize(solver.solve(shape, {forward, backward, transfer}).makespan); }
+}
+
+void one_f_one_b_p16_m256(benchmark::State& state) { solve(state, {ScheduleKind::one_f_one_b, 16, 1, 256}); }
+void interleaved_p16_v4_m64(benchmark::State& state) { solve(state, {ScheduleKind::interleaved, 16, 4, 64}); }
+
+// Argument: how much longer the last chunk is, in per cent.
+BENCHMARK(one_f_one_b_p16_m256)->Arg(0)->Arg(1)->Arg(20);
+BENCHMARK(interleaved_p16_v4_m64)->Arg(0)->Arg(1)->Arg(20);
+
+}  // namespace
+}  // namespace orrery::parallel

@@ -1,0 +1,175 @@
+// What any right answer of the pipeline solver obeys.
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/core/error.hpp"
+#include "orrery/parallel/pipeline.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+struct Times {
+  std::vector<Ticks> forward;
+  std::vector<Ticks> backward;
+  std::vector<Ticks> transfer;
+
+  [[nodiscard]] PipelineTimes view() const { return {forward, backward, transfer}; }
+};
+
+Times equal_times(const PipelineShape& shape, Ticks forward, Ticks backward, Ticks transfer) {
+  const auto cells = static_cast<std::size_t>(shape.stages * shape.chunks);
+  return {std::vector<Ticks>(cells, forward), std::vector<Ticks>(cells, backward),
+          std::vector<Ticks>(static_cast<std::size_t>(shape.stages), transfer)};
+}
+
+Ticks makespan(const PipelineShape& shape, const Times& times) {
+  return PipelineSolver().solve(shape, times.view()).makespan;
+}
+
+PipelineShape any_shape() {
+  const auto schedule = *rc::gen::element(ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved);
+  const auto p = *rc::gen::inRange<std::int64_t>(1, 9);
+  const auto v = schedule == ScheduleKind::interleaved ? *rc::gen::inRange<std::int64_t>(1, 5) : 1;
+  const auto m = *rc::gen::inRange<std::int64_t>(1, 41);
+  return {schedule, p, v, v > 1 ? (m + p - 1) / p * p : m};
+}
+
+Times any_times(const PipelineShape& shape) {
+  const auto draw = [](std::int64_t count) {
+    return *rc::gen::container<std::vector<Ticks>>(static_cast<std::size_t>(count), rc::gen::inRange<Ticks>(0, 1000));
+  };
+  const std::int64_t cells = shape.stages * shape.chunks;
+  return {draw(cells), draw(cells), draw(shape.stages)};
+}
+
+Ticks sum(const std::vector<Ticks>& values) { return std::accumulate(values.begin(), values.end(), Ticks{0}); }
+
+// On equal stages the first micro-batch takes p (f + b) to come back and each of the other m - 1 adds f + b. The bubble
+// is what is not work: (m + p - 1) (f + b) - m (f + b) = (p - 1) (f + b), a fraction (p - 1) / m of the work.
+TEST(PipelineLaw, one_f_one_b_and_gpipe_bubble_is_p_minus_1_over_m) {
+  for (std::int64_t p = 1; p <= 9; ++p) {
+    for (const std::int64_t m : {1, 2, 3, 8, 50}) {
+      for (const auto schedule : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
+        const PipelineShape shape{schedule, p, 1, m};
+        EXPECT_EQ(makespan(shape, equal_times(shape, 100, 230, 0)), (m + p - 1) * 330);
+      }
+    }
+  }
+}
+
+// Each of the v chunks is 1 / v of a stage, so that filling and draining wait for p - 1 chunks instead of p - 1 stages.
+TEST(PipelineLaw, interleaved_bubble_is_p_minus_1_over_v_m) {
+  for (std::int64_t p = 1; p <= 6; ++p) {
+    for (std::int64_t v = 2; v <= 4; ++v) {
+      for (std::int64_t m = p; m <= 6 * p; m += p) {
+        const PipelineShape shape{ScheduleKind::interleaved, p, v, m};
+        EXPECT_EQ(makespan(shape, equal_times(shape, 100, 230, 0)), (v * m + p - 1) * 330) << p << " " << v << " " << m;
+      }
+    }
+  }
+}
+
+// Only possible because steady periods are skipped: stepping would take minutes.
+TEST(PipelineLaw, a_billion_micro_batches_are_solved_as_fast_as_a_hundred) {
+  const std::int64_t m = 1'000'000'000;
+  const PipelineShape plain{ScheduleKind::one_f_one_b, 16, 1, m};
+  EXPECT_EQ(makespan(plain, equal_times(plain, 100, 230, 0)), (m + 15) * 330);
+  const PipelineShape interleaved{ScheduleKind::interleaved, 16, 4, m};
+  EXPECT_EQ(makespan(interleaved, equal_times(interleaved, 100, 230, 0)), (4 * m + 15) * 330);
+}
+
+// 1F1B keeps at most p micro-batches in the pipeline. A micro-batch is back on the first of p equal stages after
+// p (f + b) + 2 (p - 1) t, and only then may the p-th after it enter: p more micro-batches take that much longer.
+TEST(PipelineLaw, one_f_one_b_pays_two_p_minus_1_transfers_for_every_p_micro_batches) {
+  for (const std::int64_t p : {1, 2, 4, 8, 16}) {
+    const PipelineShape shape{ScheduleKind::one_f_one_b, p, 1, 32 * p};
+    const PipelineShape longer{ScheduleKind::one_f_one_b, p, 1, 33 * p};
+    const Times times = equal_times(shape, 1000, 2000, 30);
+    EXPECT_EQ(makespan(longer, times) - makespan(shape, times), p * 3000 + 2 * (p - 1) * 30) << p;
+  }
+}
+
+RC_GTEST_PROP(PipelineLaw, no_stage_ends_before_its_own_work_is_done, ()) {
+  const PipelineShape shape = any_shape();
+  const Times times = any_times(shape);
+  PipelineSolver solver;
+  const PipelineSolution& solution = solver.solve(shape, times.view());
+  for (std::int64_t i = 0; i < shape.stages; ++i) {
+    Ticks busy = 0;
+    for (std::int64_t c = 0; c < shape.chunks; ++c) {
+      const auto cell = static_cast<std::size_t>(i * shape.chunks + c);
+      busy += shape.micro_batches * (times.forward[cell] + times.backward[cell]);
+      RC_ASSERT(solution.last_backward_start[cell] + times.backward[cell] <=
+                solution.stage_end[static_cast<std::size_t>(i)]);
+    }
+    RC_ASSERT(solution.stage_end[static_cast<std::size_t>(i)] >= busy);
+    RC_ASSERT(solution.makespan >= solution.stage_end[static_cast<std::size_t>(i)]);
+  }
+}
+
+// One micro-batch passes every chunk of every stage both ways, and every border between them both ways: v times the
+// hops inside the pipeline, v - 1 times the hop from the last stage back to the first.
+RC_GTEST_PROP(PipelineLaw, never_faster_than_one_micro_batch_alone, ()) {
+  const PipelineShape shape = any_shape();
+  const Times times = any_times(shape);
+  const Ticks hops = shape.chunks * sum(times.transfer) - times.transfer.back();
+  const Ticks alone = sum(times.forward) + sum(times.backward) + 2 * hops;
+  RC_ASSERT(makespan(shape, times) >= alone);
+  if (shape.micro_batches == 1) RC_ASSERT(makespan(shape, times) == alone);
+}
+
+RC_GTEST_PROP(PipelineLaw, a_longer_duration_never_ends_anything_earlier, ()) {
+  const PipelineShape shape = any_shape();
+  Times times = any_times(shape);
+  PipelineSolver before_solver;
+  const PipelineSolution& before = before_solver.solve(shape, times.view());
+  auto* const list = *rc::gen::element(&times.forward, &times.backward, &times.transfer);
+  (*list)[*rc::gen::inRange<std::size_t>(0, list->size())] += *rc::gen::inRange<Ticks>(0, 2000);
+  PipelineSolver after_solver;
+  const PipelineSolution& after = after_solver.solve(shape, times.view());
+  for (std::size_t i = 0; i < before.stage_end.size(); ++i) RC_ASSERT(after.stage_end[i] >= before.stage_end[i]);
+  for (std::size_t i = 0; i < before.last_backward_start.size(); ++i) {
+    RC_ASSERT(after.last_backward_start[i] >= before.last_backward_start[i]);
+  }
+}
+
+RC_GTEST_PROP(PipelineLaw, another_micro_batch_never_helps, ()) {
+  PipelineShape shape = any_shape();
+  const Times times = any_times(shape);
+  RC_PRE(shape.chunks == 1 || shape.micro_batches > shape.stages);  // m = p has an order of its own
+  const Ticks before = makespan(shape, times);
+  shape.micro_batches += shape.chunks > 1 ? shape.stages : 1;
+  RC_ASSERT(makespan(shape, times) >= before);
+}
+
+// Units do not matter: the system is homogeneous.
+RC_GTEST_PROP(PipelineLaw, durations_times_k_take_k_times_as_long, ()) {
+  const PipelineShape shape = any_shape();
+  Times times = any_times(shape);
+  const Ticks before = makespan(shape, times);
+  const auto k = *rc::gen::inRange<Ticks>(0, 1'000'000);
+  for (auto* list : {&times.forward, &times.backward, &times.transfer}) {
+    for (Ticks& ticks : *list) ticks *= k;
+  }
+  RC_ASSERT(makespan(shape, times) == k * before);
+}
+
+TEST(PipelineLaw, inputs_without_a_meaning_break_the_contract) {
+  const PipelineShape shape{ScheduleKind::interleaved, 4, 2, 8};
+  Times times = equal_times(shape, 1, 1, 1);
+  PipelineSolver solver;
+  EXPECT_THROW((void)solver.solve({ScheduleKind::interleaved, 4, 2, 7}, times.view()), InternalError);
+  times.transfer.back() = -1;
+  EXPECT_THROW((void)solver.solve(shape, times.view()), InternalError);
+  times.transfer.pop_back();
+  EXPECT_THROW((void)solver.solve(shape, times.view()), InternalError);
+  EXPECT_EQ(solver.solve({ScheduleKind::one_f_one_b, 4, 1, 1}, times.view()).makespan, 4 + 4 + 6);
+}
+
+}  // namespace
+}  // namespace orrery::parallel
