@@ -132,12 +132,19 @@ class Fabric {
     Seconds ring_base, ring_step, tree_base, tree_step;
     double seconds_per_byte = 0.0;
   };
-  struct Choice;  // a schedule, a protocol and their time
+  using Extents = InlineList<Extent, kMaxExtents>;
+  using Recipes = InlineList<Recipe, 6>;
+  struct Choice {
+    Recipe recipe{};
+    Price price;
+  };
 
   [[nodiscard]] bool feasible(Algorithm algorithm, int dimension) const;
-  void consider(const Schedule& candidate, bool choose_chunks, Choice& best) const;
+  [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
+  [[nodiscard]] Recipes named_recipe(const Extents& extents, Algorithm asked) const;
+  [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, Algorithm asked) const;
   [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const;
-  [[nodiscard]] Price explain(const Choice& choice) const;
+  bool improve(const Schedule& candidate, bool choose_chunks, Price& best) const;
 
   const hardware::Cluster& cluster_;
   std::vector<std::string_view> names_;

@@ -13,63 +13,32 @@ namespace {
 // Adding one arriving byte to a resident one: read both, write the sum.
 constexpr double kAccessesPerReducedByte = 3.0;
 
-bool uses_switch(const Schedule& schedule) {
-  return std::any_of(schedule.phases.begin(), schedule.phases.end(), [](const Phase& phase) {
-    return phase.pattern == Pattern::switch_up || phase.pattern == Pattern::switch_down ||
-           phase.pattern == Pattern::multicast;
-  });
-}
-
+// What a schedule is called: its most particular pattern.
 Algorithm algorithm_of(const Schedule& schedule) {
-  if (uses_switch(schedule)) { return Algorithm::in_switch; }
+  Algorithm found = Algorithm::ring;
   for (const Phase& phase : schedule.phases) {
-    if (phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down) { return Algorithm::tree; }
+    switch (phase.pattern) {
+      case Pattern::switch_up:
+      case Pattern::switch_down:
+      case Pattern::multicast: return Algorithm::in_switch;
+      case Pattern::tree_up:
+      case Pattern::tree_down: found = Algorithm::tree; break;
+      case Pattern::all_pairs: if (found == Algorithm::ring) { found = Algorithm::direct; } break;
+      case Pattern::ring:
+      case Pattern::chain:
+      case Pattern::scatter: break;
+    }
   }
-  for (const Phase& phase : schedule.phases) {
-    if (phase.pattern == Pattern::all_pairs) { return Algorithm::direct; }
-  }
-  return Algorithm::ring;
+  return found;
 }
 
-// Algorithms in the order of preference among equals.
-struct Styles {
-  std::array<Algorithm, 4> items{};
-  std::size_t size = 0;
-  void add(Algorithm algorithm) { items[size++] = algorithm; }
-};
-
-// What the inner extents of a hierarchical schedule may run.
-Styles inner_styles(Algorithm asked) {
-  Styles styles;
-  switch (asked) {
-    case Algorithm::automatic:
-    case Algorithm::in_switch: styles.add(Algorithm::ring); styles.add(Algorithm::in_switch); break;
-    case Algorithm::ring:
-    case Algorithm::tree: styles.add(Algorithm::ring); break;
-    case Algorithm::direct: styles.add(Algorithm::direct); break;
-  }
-  return styles;
-}
-
-Styles outer_styles(Algorithm asked, Collective collective) {
-  Styles styles;
-  if (asked != Algorithm::automatic && asked != Algorithm::in_switch) {
-    styles.add(asked);
-    return styles;
-  }
-  styles.add(Algorithm::ring);
-  if (collective == Collective::all_reduce || collective == Collective::broadcast) { styles.add(Algorithm::tree); }
-  styles.add(Algorithm::in_switch);
-  return styles;
+int outermost_dimension(const Schedule& schedule) {
+  int outermost = 0;
+  for (const Phase& phase : schedule.phases) { outermost = std::max(outermost, phase.dimension); }
+  return outermost;
 }
 
 }  // namespace
-
-struct Fabric::Choice {
-  Schedule schedule;
-  std::size_t protocol = 0;
-  Seconds time = infinite<Seconds>();
-};
 
 Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   for (const auto& dimension : cluster.dimensions) {
@@ -130,112 +99,111 @@ bool Fabric::feasible(Algorithm algorithm, int dimension) const {
   return false;
 }
 
-// Keeps the cheapest protocol and chunk count of `candidate` if it beats `best`.
-void Fabric::consider(const Schedule& candidate, bool choose_chunks, Choice& best) const {
-  if (candidate.phases.empty()) { return; }
-  int outermost = 0;
-  for (const Phase& phase : candidate.phases) { outermost = std::max(outermost, phase.dimension); }
+// Libraries build trees between nodes; inside a node they run chains, whose latency is a ring's.
+bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
+  const auto wiring = cluster_.dimensions[static_cast<std::size_t>(outermost.dimension)].wiring;
+  return (collective == Collective::all_reduce || collective == Collective::broadcast) &&
+         (wiring == hardware::Wiring::rails || (outermost.dimension > 0 && wiring == hardware::Wiring::switched));
+}
+
+// One recipe for an algorithm that was asked for by name, and for all_to_all.
+Fabric::Recipes Fabric::named_recipe(const Extents& extents, Algorithm asked) const {
+  Recipe recipe{};
+  for (std::size_t e = 0; e < extents.size(); ++e) {
+    recipe[e] = asked;
+    if (asked == Algorithm::tree && e + 1 < extents.size()) { recipe[e] = Algorithm::ring; }
+    if (asked == Algorithm::automatic) {
+      recipe[e] = feasible(Algorithm::direct, extents[e].dimension) ? Algorithm::direct : Algorithm::ring;
+    }
+    if (!feasible(recipe[e], extents[e].dimension)) { return {}; }
+  }
+  Recipes found;
+  found.push_back(recipe);
+  return found;
+}
+
+// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, rings
+// elsewhere) times one for the outermost.
+Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, Algorithm asked) const {
+  const bool open = asked == Algorithm::automatic || asked == Algorithm::in_switch;
+  if (!open || collective == Collective::all_to_all) { return named_recipe(extents, asked); }
+  const std::size_t outermost = extents.size() - 1;
+  const Extent& outer = extents[outermost];
+  const bool tree = offers_tree(collective, outer);
+  const bool outer_switch = feasible(Algorithm::in_switch, outer.dimension);
+  Recipes found;
+  for (const Algorithm inside : {Algorithm::ring, Algorithm::in_switch}) {
+    Recipe recipe{};
+    bool switched = false;
+    for (std::size_t e = 0; e < outermost; ++e) {
+      recipe[e] = feasible(inside, extents[e].dimension) ? inside : Algorithm::ring;
+      switched = switched || recipe[e] == Algorithm::in_switch;
+    }
+    if (inside == Algorithm::in_switch && !switched) { continue; }
+    const auto add = [&](Algorithm algorithm) {
+      recipe[outermost] = algorithm;
+      if (asked == Algorithm::automatic || switched || algorithm == asked) { found.push_back(recipe); }
+    };
+    add(Algorithm::ring);
+    if (tree) { add(Algorithm::tree); }
+    if (outer_switch) { add(Algorithm::in_switch); }
+  }
+  return found;
+}
+
+// Replaces `best` by the price of `candidate` under its cheapest protocol and chunk count, if that is cheaper.
+bool Fabric::improve(const Schedule& candidate, bool choose_chunks, Price& best) const {
   bool improved = false;
-  std::int64_t chunks = candidate.chunks;
+  const Rates* const outermost = &rates_[static_cast<std::size_t>(outermost_dimension(candidate)) * names_.size()];
   for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
-    if (!rates_[static_cast<std::size_t>(outermost) * names_.size() + protocol].own) { continue; }
+    if (!outermost[protocol].own) { continue; }
     const Pipeline pipeline = make_pipeline(*this, candidate, protocol);
     if (pipeline.base + pipeline_bound(pipeline) >= best.time) { continue; }
-    const std::int64_t tried = choose_chunks ? best_chunks(pipeline) : candidate.chunks;
-    const Seconds time = pipeline.base + pipeline_time(pipeline, tried).total();
-    if (time < best.time) {
-      best.time = time;
-      best.protocol = protocol;
-      chunks = tried;
-      improved = true;
-    }
+    const std::int64_t chunks = choose_chunks ? best_chunks(pipeline) : candidate.chunks;
+    const PipelineTime terms = pipeline_time(pipeline, chunks);
+    const Seconds time = pipeline.base + terms.total();
+    if (time >= best.time) { continue; }
+    improved = true;
+    best = {time, pipeline.base, terms.latency, terms.bandwidth, terms.reduction, {}, names_[protocol], chunks};
   }
-  if (improved) {
-    best.schedule = candidate;
-    best.schedule.chunks = chunks;
-  }
+  if (improved) { best.algorithm = algorithm_of(candidate); }
+  return improved;
 }
 
 Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
   Choice best;
-  const auto extents = effective_extents(group);
-  for (const Extent& extent : extents) {
-    ORRERY_ASSERT(static_cast<std::size_t>(extent.dimension) < cluster_.dimensions.size());
-  }
+  const Extents extents = effective_extents(group);
   if (extents.empty() || bytes <= Bytes()) { return best; }
-  const std::size_t outermost = extents.size() - 1;
-  Recipe recipe{};
-  if (collective == Collective::all_to_all) {
-    for (std::size_t e = 0; e <= outermost; ++e) {
-      recipe[e] = feasible(Algorithm::direct, extents[e].dimension) ? Algorithm::direct : Algorithm::ring;
-      if (algorithm != Algorithm::automatic) { recipe[e] = algorithm; }
-      if (!feasible(recipe[e], extents[e].dimension)) { return best; }
-    }
-    consider(make_schedule(collective, recipe, bytes, group), true, best);
-    return best;
+  for (const Extent& extent : extents) {
+    ORRERY_ASSERT(extent.dimension >= 0 && static_cast<std::size_t>(extent.dimension) < cluster_.dimensions.size());
   }
-  const Algorithm asked = group.regular ? algorithm : Algorithm::ring;
-  const Styles inner = inner_styles(asked);
-  const Styles outer = outer_styles(asked, collective);
-  for (std::size_t i = 0; i < inner.size; ++i) {
-    bool differs = i == 0;
-    bool possible = true;
-    for (std::size_t e = 0; e < outermost; ++e) {
-      const bool can = feasible(inner.items[i], extents[e].dimension);
-      differs = differs || can;
-      possible = possible && (can || inner.items[i] == Algorithm::in_switch);
-      recipe[e] = can ? inner.items[i] : Algorithm::ring;
-    }
-    for (std::size_t o = 0; differs && possible && o < outer.size; ++o) {
-      if (!feasible(outer.items[o], extents[outermost].dimension)) { continue; }
-      recipe[outermost] = outer.items[o];
-      const Schedule candidate = make_schedule(collective, recipe, bytes, group);
-      if (asked == Algorithm::in_switch && !uses_switch(candidate)) { continue; }
-      consider(candidate, true, best);
-    }
+  best.price.time = infinite<Seconds>();
+  best.price.algorithm = algorithm;
+  const bool rings_only = !group.regular && collective != Collective::all_to_all;
+  for (const Recipe& recipe : recipes(collective, extents, rings_only ? Algorithm::ring : algorithm)) {
+    const Schedule candidate = make_schedule(collective, recipe, bytes, group);
+    if (!candidate.phases.empty() && improve(candidate, true, best.price)) { best.recipe = recipe; }
   }
   return best;
 }
 
-Price Fabric::explain(const Choice& choice) const {
-  Price price;
-  if (choice.schedule.phases.empty()) { return price; }
-  const Pipeline pipeline = make_pipeline(*this, choice.schedule, choice.protocol);
-  const PipelineTime terms = pipeline_time(pipeline, choice.schedule.chunks);
-  price.base = pipeline.base;
-  price.latency = terms.latency;
-  price.bandwidth = terms.bandwidth;
-  price.reduction = terms.reduction;
-  price.time = pipeline.base + terms.total();
-  price.algorithm = algorithm_of(choice.schedule);
-  price.protocol = names_[choice.protocol];
-  price.chunks = choice.schedule.chunks;
-  return price;
-}
-
 Price Fabric::price(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
-  if (bytes <= Bytes() || effective_extents(group).empty()) { return {}; }
-  const Choice choice = cheapest(collective, bytes, group, algorithm);
-  if (choice.schedule.phases.empty()) {
-    Price price;
-    price.time = infinite<Seconds>();
-    price.algorithm = algorithm;
-    return price;
-  }
-  return explain(choice);
+  return cheapest(collective, bytes, group, algorithm).price;
 }
 
 Price Fabric::price(const Schedule& schedule) const {
-  Choice choice;
-  consider(schedule, false, choice);
-  return explain(choice);
+  Price price;
+  if (schedule.phases.empty()) { return price; }
+  price.time = infinite<Seconds>();
+  improve(schedule, false, price);
+  return price;
 }
 
 Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
-  Choice choice = cheapest(collective, bytes, group, algorithm);
-  choice.schedule.collective = collective;
-  choice.schedule.bytes = bytes;
-  return choice.schedule;
+  const Choice choice = cheapest(collective, bytes, group, algorithm);
+  Schedule schedule = make_schedule(collective, choice.recipe, bytes, group);
+  schedule.chunks = choice.price.chunks;
+  return schedule;
 }
 
 Seconds Fabric::transfer(Bytes bytes, int dimension) const {

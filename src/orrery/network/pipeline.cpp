@@ -1,6 +1,7 @@
 #include "orrery/network/pipeline.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace orrery::network {
 namespace {
@@ -42,27 +43,52 @@ bool continues_stage(const Phase& before, const Phase& phase) {
          one_stage_with_neighbours(phase.pattern);
 }
 
-// Terms of one round's busiest port.
-PipelineTime busiest_port(const Pipeline& pipeline, std::size_t first, std::size_t last, double share) {
-  PipelineTime worst;
-  double worst_total = -1.0;
-  for (std::size_t lead = first; lead < last; ++lead) {
-    for (const Direction direction : {Direction::out, Direction::in}) {
-      PipelineTime port;
-      for (std::size_t s = first; s < last; ++s) {
-        const Stage& stage = pipeline.stages[s];
-        if (stage.dimension != pipeline.stages[lead].dimension) { continue; }
-        port.latency += stage.latency;
-        port.bandwidth += stage.bandwidth(direction) * share;
-        port.reduction += stage.reduction * share;
-      }
-      if (port.total().value() > worst_total) {
-        worst_total = port.total().value();
-        worst = port;
+// What the active stages put on the ports of every dimension, and the round that follows from it.
+class Ports {
+ public:
+  void add(const Stage& stage, double sign) {
+    Load& load = loads_[stage.slot];
+    load.latency += sign * stage.latency.value();
+    load.out += sign * stage.out.value();
+    load.in += sign * stage.in.value();
+    load.reduction += sign * stage.reduction.value();
+    slots_ = std::max(slots_, stage.slot + 1);
+  }
+
+  // Adds `rounds` rounds of the busiest port to `time`; `share` = 1 / chunks.
+  void pass(double rounds, double share, PipelineTime& time) const {
+    double longest = -1.0;
+    Load worst;
+    for (std::size_t slot = 0; slot < slots_; ++slot) {
+      Load load = loads_[slot];
+      load.out = std::max(load.out, load.in);
+      const double total = load.latency + (load.out + load.reduction) * share;
+      if (total > longest) {
+        longest = total;
+        worst = load;
       }
     }
+    time.latency += Seconds(worst.latency * rounds);
+    time.bandwidth += Seconds(worst.out * share * rounds);
+    time.reduction += Seconds(worst.reduction * share * rounds);
   }
-  return worst;
+
+ private:
+  struct Load {
+    double latency = 0.0, out = 0.0, in = 0.0, reduction = 0.0;
+  };
+  std::array<Load, kMaxExtents> loads_{};
+  std::size_t slots_ = 0;
+};
+
+// Which of a pipeline's dimensions this is, in order of first appearance.
+std::size_t slot_of(const Pipeline& pipeline, int dimension) {
+  std::size_t slots = 0;
+  for (const Stage& stage : pipeline.stages) {
+    if (stage.dimension == dimension) { return stage.slot; }
+    slots = std::max(slots, stage.slot + 1);
+  }
+  return slots;
 }
 
 }  // namespace
@@ -94,6 +120,7 @@ Pipeline make_pipeline(const Fabric& fabric, const Schedule& schedule, std::size
     if (p == 0 || !continues_stage(schedule.phases[p - 1], phase)) {
       Stage stage;
       stage.dimension = phase.dimension;
+      stage.slot = slot_of(pipeline, phase.dimension);
       stage.levels = per_step ? phase.steps : 1;
       pipeline.stages.push_back(stage);
     }
@@ -112,20 +139,23 @@ Pipeline make_pipeline(const Fabric& fabric, const Schedule& schedule, std::size
 PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks) {
   const auto& stages = pipeline.stages;
   const double share = 1.0 / static_cast<double>(chunks);
+  Ports ports;
   PipelineTime time;
-  std::size_t first = 0, last = 0;            // active stages are [first, last)
+  std::size_t first = 0, last = 0;             // active stages are [first, last)
   std::int64_t round = 0, start = 0, end = 0;  // start: of stage `last`; end: first round after stage `first`
   if (!stages.empty()) { end = stages[0].levels + chunks - 1; }
   while (first < stages.size()) {
-    if (last < stages.size() && start == round) { start += stages[last++].levels; }
+    if (last < stages.size() && start == round) {
+      ports.add(stages[last], 1.0);
+      start += stages[last++].levels;
+    }
     const std::int64_t next = last < stages.size() ? std::min(start, end) : end;
-    const PipelineTime port = busiest_port(pipeline, first, last, share);
-    const double rounds = static_cast<double>(next - round);
-    time.latency += port.latency * rounds;
-    time.bandwidth += port.bandwidth * rounds;
-    time.reduction += port.reduction * rounds;
+    ports.pass(static_cast<double>(next - round), share, time);
     round = next;
-    if (round == end && ++first < stages.size()) { end += stages[first].levels; }
+    if (round == end) {
+      ports.add(stages[first], -1.0);
+      if (++first < stages.size()) { end += stages[first].levels; }
+    }
   }
   return time;
 }
@@ -137,7 +167,7 @@ Seconds pipeline_bound(const Pipeline& pipeline) {
     path += lead.latency * static_cast<double>(lead.levels);
     Seconds out, in;
     for (const Stage& stage : pipeline.stages) {
-      if (stage.dimension != lead.dimension) { continue; }
+      if (stage.slot != lead.slot) { continue; }
       out += stage.latency + stage.out + stage.reduction;
       in += stage.latency + stage.in + stage.reduction;
     }
@@ -147,14 +177,14 @@ Seconds pipeline_bound(const Pipeline& pipeline) {
 }
 
 std::int64_t best_chunks(const Pipeline& pipeline) {
+  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return 1; }
   std::int64_t best = 1;
   Seconds least = pipeline_time(pipeline, 1).total();
   for (std::int64_t chunks = 2; chunks <= kMaxChunks; chunks *= 2) {
     const Seconds time = pipeline_time(pipeline, chunks).total();
-    if (time < least) {
-      least = time;
-      best = chunks;
-    }
+    if (time >= least) { break; }
+    least = time;
+    best = chunks;
   }
   return best;
 }

@@ -12,6 +12,7 @@
 // stage, so T costs O(stages^2) additions whatever C is.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "orrery/core/units.hpp"
@@ -19,18 +20,14 @@
 
 namespace orrery::network {
 
-// A port is one direction of a device's link on one dimension.
-enum class Direction : std::uint8_t { out, in };
-
 // What one level of a stage takes for the whole buffer (C = 1).
 struct Stage {
   int dimension = 0;
+  std::size_t slot = 0;  // the dimension's index among those of the pipeline
   std::int64_t levels = 1;
   Seconds latency;
-  Seconds out, in;   // bytes through each direction of the port
+  Seconds out, in;    // bytes through each direction of the port
   Seconds reduction;  // beyond the slower direction
-
-  [[nodiscard]] Seconds bandwidth(Direction direction) const { return direction == Direction::out ? out : in; }
 };
 
 struct Pipeline {
@@ -60,7 +57,7 @@ struct PipelineTime {
 // No chunk count makes the pipeline faster than this.
 [[nodiscard]] Seconds pipeline_bound(const Pipeline& pipeline);
 
-// The power of two up to kMaxChunks with the least time.
+// The chunk count: it doubles, from 1 to kMaxChunks, for as long as that saves time.
 [[nodiscard]] std::int64_t best_chunks(const Pipeline& pipeline);
 
 }  // namespace orrery::network

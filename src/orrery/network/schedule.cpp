@@ -181,7 +181,7 @@ Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes,
   if (extents.empty()) { return schedule; }
   Builder builder(schedule, extents, recipe);
   build(builder, collective, bytes);
-  if (builder.impossible()) { schedule.phases = {}; }
+  if (builder.impossible()) { schedule.phases.clear(); }
   return schedule;
 }
 
