@@ -1,5 +1,7 @@
 #include "orrery/parallel/pipeline_wave.hpp"
 
+#include <utility>
+
 #include "orrery/parallel/pipeline_shape.hpp"
 
 namespace orrery::parallel {
@@ -41,8 +43,8 @@ PipelineWave<Skewed>::PipelineWave(const PipelineShape& shape, const PipelineTim
   }
 }
 
-// Forward number s + w(0) - i is the first of a new slot on the stage where it is a multiple of p, backward number s + i
-// likewise. The first step of the forwards is s = -w(0), that of the backwards s = -(p - 1), both at slot 0.
+// Forward number s + w(0) - i is the first of a new slot on the stage where it is a multiple of p, backward number s +
+// i likewise. The first step of the forwards is s = -w(0), that of the backwards s = -(p - 1), both at slot 0.
 template <bool Skewed>
 void PipelineWave<Skewed>::turn_chunks() {
   if constexpr (Skewed) {
@@ -62,8 +64,8 @@ void PipelineWave<Skewed>::turn_chunks() {
   }
 }
 
-// Hands the ends of the step before round the corner. Stage 0 is the first to turn to a forward slot and stage p - 1 the
-// first to turn to a backward slot, so the current slot is theirs.
+// Hands the ends of the step before round the corner. Stage 0 is the first to turn to a forward slot and stage p - 1
+// the first to turn to a backward slot, so the current slot is theirs.
 template <bool Skewed>
 void PipelineWave<Skewed>::set_wraps() {
   if constexpr (Skewed) {
