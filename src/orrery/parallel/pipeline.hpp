@@ -29,9 +29,9 @@ struct PipelineTask {
 
 struct PipelineShape {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  std::int64_t stages = 1;        // p
-  std::int64_t chunks = 1;        // v; 1 unless interleaved
-  std::int64_t micro_batches = 1; // m; interleaved needs m % p == 0
+  std::int64_t stages = 1;         // p
+  std::int64_t chunks = 1;         // v; 1 unless interleaved
+  std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0
 };
 
 // The tasks of one stage in the order it runs them. Megatron-LM's 1F1B and interleaved orders; GPipe: all forwards,
@@ -40,7 +40,8 @@ struct PipelineShape {
 
 // Largest amount of activations alive at once on a stage: the maximum over the schedule of the sum of chunk_weight[c]
 // over (chunk, micro-batch) pairs whose forward has started and whose backward has not ended. O(v).
-[[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight);
+[[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::int64_t stage,
+                                    std::span<const double> chunk_weight);
 
 // Durations, indexed [stage * chunks + chunk].
 struct PipelineTimes {
@@ -52,10 +53,10 @@ struct PipelineTimes {
 };
 
 struct PipelineSolution {
-  Ticks makespan = 0;             // latest end of any task
-  std::vector<Ticks> stage_end;   // end of each stage's last task
-  // [stage * chunks + chunk]: start of the chunk's last backward, when its gradients of every other micro-batch are done
-  // (micro-batch m - 1; under gpipe, which runs backwards in reverse, micro-batch 0).
+  Ticks makespan = 0;            // latest end of any task
+  std::vector<Ticks> stage_end;  // end of each stage's last task
+  // [stage * chunks + chunk]: start of the chunk's last backward, when its gradients of every other micro-batch are
+  // done (micro-batch m - 1; under gpipe, which runs backwards in reverse, micro-batch 0).
   std::vector<Ticks> last_backward_start;
 };
 
@@ -63,7 +64,8 @@ struct PipelineSolution {
 // Durations are >= 0 and no path through the schedule sums to 2^61 ps (26 days) or more. A shape that cannot run to its
 // end (interleaved with m % p != 0) breaks the contract. The returned solution lives in the solver until its next
 // solve(); storage is kept, so that a search allocates nothing once the largest shape has been seen.
-// O(p) for gpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is shorter.
+// O(p) for gpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is
+// shorter.
 class PipelineSolver {
  public:
   const PipelineSolution& solve(const PipelineShape& shape, const PipelineTimes& times);

@@ -16,12 +16,13 @@
 // to first). So the state between steps is F and B of each stage's latest tasks: 2 p numbers x, whatever m and v are.
 //
 // Why skipping is exact. A step that every stage takes in full is x' = A x in max-plus algebra ((A x)_j = max over l of
-// A_jl + x_l); the A of the interleaved schedule repeats every L = p v steps, as the chunks do, that of 1F1B every L = 1.
-// Let M be the product of the As of d steps, d a multiple of L. Max-plus maps are homogeneous: M (x + c) = M x + c when
-// c is added to every entry. If x(s + d) = M x(s) equals x(s) + c, then x(s + 2 d) = M (x(s) + c) = x(s) + 2 c, and so on
-// by induction for as long as full steps last; integers make the test an equality. All n whole periods of d steps that
-// are left are then replaced by x += n c. The state sought repeats in the end for every A whose stages depend on each
-// other both ways (its cyclicity theorem), but after how many steps depends on the durations; until then, steps are run.
+// A_jl + x_l); the A of the interleaved schedule repeats every L = p v steps, as the chunks do, that of 1F1B every L
+// = 1. Let M be the product of the As of d steps, d a multiple of L. Max-plus maps are homogeneous: M (x + c) = M x + c
+// when c is added to every entry. If x(s + d) = M x(s) equals x(s) + c, then x(s + 2 d) = M (x(s) + c) = x(s) + 2 c,
+// and so on by induction for as long as full steps last; integers make the test an equality. All n whole periods of d
+// steps that are left are then replaced by x += n c. The state sought repeats in the end for every A whose stages
+// depend on each other both ways (its cyclicity theorem), but after how many steps depends on the durations; until
+// then, steps are run.
 //
 // Complexity: O(p) a step; N + w(0) steps at most. Storage: 8 p numbers.
 #pragma once
@@ -62,18 +63,19 @@ class PipelineWave {
   PipelineTimes times_;
   std::int64_t p_;
   std::int64_t v_;
-  std::int64_t tasks_;         // N: tasks per stage and direction
-  std::int64_t lead_;          // w(0)
-  std::int64_t step_;          // s
-  Ticks* forward_end_;         // [i + 1]: F of stage i; [0]: what stage 0 waits for
-  Ticks* backward_end_;        // [i]: B of stage i; [p]: what stage p - 1 waits for
-  Ticks* saved_;               // the state at some earlier step: F, then B
-  Ticks* hop_;                 // [i]: transfer between stage i - 1 and i; [0] and [p]: between p - 1 and 0
-  const Ticks* forward_;       // [i]: duration of the forward of stage i in this step
-  const Ticks* backward_;      // [i]: ... of the backward
-  Ticks* forward_turn_ = nullptr;   // the storage behind forward_ and backward_ when chunks take turns
+  std::int64_t tasks_;             // N: tasks per stage and direction
+  std::int64_t lead_;              // w(0)
+  std::int64_t step_;              // s
+  Ticks* forward_end_;             // [i + 1]: F of stage i; [0]: what stage 0 waits for
+  Ticks* backward_end_;            // [i]: B of stage i; [p]: what stage p - 1 waits for
+  Ticks* saved_;                   // the state at some earlier step: F, then B
+  Ticks* hop_;                     // [i]: transfer between stage i - 1 and i; [0] and [p]: between p - 1 and 0
+  const Ticks* forward_;           // [i]: duration of the forward of stage i in this step
+  const Ticks* backward_;          // [i]: ... of the backward
+  Ticks* forward_turn_ = nullptr;  // the storage behind forward_ and backward_ when chunks take turns
   Ticks* backward_turn_ = nullptr;
-  // The one stage that changes chunk in this step, and the slot (chunk counted in the order of the direction) it goes to.
+  // The one stage that changes chunk in this step, and the slot (chunk counted in the order of the direction) it goes
+  // to.
   std::int64_t forward_stage_ = 0;
   std::int64_t forward_slot_ = 0;
   std::int64_t backward_stage_ = 0;
