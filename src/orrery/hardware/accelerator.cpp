@@ -1,0 +1,36 @@
+#include "orrery/hardware/accelerator.hpp"
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::hardware {
+
+std::string_view name_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp32: return "fp32";
+    case Precision::tf32: return "tf32";
+    case Precision::bf16: return "bf16";
+    case Precision::fp16: return "fp16";
+    case Precision::fp8: return "fp8";
+    case Precision::fp4: return "fp4";
+  }
+  throw_internal_error("known precision", __FILE__, __LINE__);
+}
+
+Bytes element_size(Precision precision) {
+  switch (precision) {
+    case Precision::fp32:
+    case Precision::tf32: return Bytes(4.0);
+    case Precision::bf16:
+    case Precision::fp16: return Bytes(2.0);
+    case Precision::fp8: return Bytes(1.0);
+    case Precision::fp4: return Bytes(0.5);
+  }
+  throw_internal_error("known precision", __FILE__, __LINE__);
+}
+
+FlopsPerSecond Accelerator::peak(Precision precision) const {
+  const auto found = matrix_peak.find(std::string(name_of(precision)));
+  return found == matrix_peak.end() ? FlopsPerSecond{} : found->second;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,56 @@
+// What one accelerator can do. Figures are per device; rates are dense (no structured sparsity).
+//
+// Left out: clocks that sag under power limits, several dies per package, sparsity.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "orrery/core/units.hpp"
+
+namespace orrery::hardware {
+
+// The number format of matrix inputs. Enumerators are spelled as in configuration files.
+enum class Precision : std::uint8_t { fp32, tf32, bf16, fp16, fp8, fp4 };
+inline constexpr std::array kAllPrecisions = {Precision::fp32, Precision::tf32, Precision::bf16,
+                                              Precision::fp16, Precision::fp8,  Precision::fp4};
+
+[[nodiscard]] std::string_view name_of(Precision precision);
+
+// Bytes of one element (tf32 is stored as fp32; fp4 is half a byte).
+[[nodiscard]] Bytes element_size(Precision precision);
+
+// Where each figure of a catalogue entry was read: figure -> citation, or several figures with commas between them
+// ("layers, hidden, heads"). A figure inside another is written with dots ("matrix_peak.fp8"), one in a list by its name
+// ("dimensions.nvlink"); a citation of the whole covers its parts. A citation that starts with "unverified" marks figures
+// whose source nobody has seen.
+using Sources = std::map<std::string, std::string>;
+
+struct Accelerator {
+  std::string name;         // catalogue name, e.g. "h100-sxm"
+  std::string description;  // product name as the vendor writes it
+
+  std::map<std::string, FlopsPerSecond> matrix_peak;  // dense matrix-unit peak by precision name; absent = unsupported
+  FlopsPerSecond vector_peak;                         // fp32 rate of the ordinary ALUs
+  Bytes memory;                                       // capacity as the vendor labels it
+  BytesPerSecond memory_bandwidth;                    // peak
+  Bytes cache;                                        // last-level on-chip cache (L2)
+  std::int64_t cores = 0;                             // independent cores a kernel's tiles spread over (SM, CU, ...)
+
+  // What kernels reach. See docs/models/cost.md for how each enters the time of a kernel.
+  double matrix_efficiency = 1.0;     // best measured matrix rate / matrix_peak
+  double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak
+  double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
+  Seconds kernel_latency;             // shortest time from one kernel's start to the next one's
+
+  double tdp_watts = 0.0;
+  Sources sources;
+
+  // Peak of matrix products in `precision`; zero when the accelerator does not support it.
+  [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
+};
+
+}  // namespace orrery::hardware

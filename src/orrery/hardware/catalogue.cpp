@@ -1,0 +1,202 @@
+#include "orrery/hardware/catalogue.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
+#include "orrery/hardware/reference.hpp"
+
+namespace orrery::hardware {
+namespace {
+
+using config::Described;
+using config::Node;
+
+constexpr std::array kKinds = {kClusterEntries, kAcceleratorEntries, kStackEntries, kLinkEntries};
+
+template <class T>
+Result<T> read_entry(const std::string& directory, const EntryKind& kind, const std::string& name_or_path) {
+  ORRERY_TRY(node, entry_node(directory, kind, name_or_path));
+  name_node(node, file_stem(name_or_path));
+  return Described<T>::record().read(node);
+}
+
+// Replaces the accelerator and the links of a cluster's tree. Returns what went wrong.
+std::vector<Diagnostic> resolve_parts(Node& cluster, const std::string& directory) {
+  std::vector<Diagnostic> complaints;
+  if (Node* accelerator = cluster.find("accelerator")) {
+    resolve_reference(*accelerator, kAcceleratorEntries, directory, complaints);
+  }
+  if (Node* dimensions = cluster.find("dimensions")) {
+    for (Node& dimension : dimensions->items) {
+      if (Node* link = dimension.find("link")) { resolve_reference(*link, kLinkEntries, directory, complaints); }
+    }
+  }
+  return complaints;
+}
+
+bool at_one_of(const std::vector<Diagnostic>& complaints, const Place& place) {
+  return std::any_of(complaints.begin(), complaints.end(), [&](const Diagnostic& d) { return d.place == place; });
+}
+
+// Reads a resolved tree. References that failed are still there as text: what the record says about those is left out.
+Result<Cluster> read_cluster(const Node& node, std::vector<Diagnostic> unresolved) {
+  auto cluster = Described<Cluster>::record().read(node);
+  if (unresolved.empty()) { return cluster; }
+  Failure failure{std::move(unresolved), false};
+  if (!cluster) {
+    std::vector<Diagnostic> more;
+    for (auto& diagnostic : cluster.error().diagnostics) {
+      if (!at_one_of(failure.diagnostics, diagnostic.place)) { more.push_back(std::move(diagnostic)); }
+    }
+    failure.diagnostics.insert(failure.diagnostics.end(), more.begin(), more.end());
+  }
+  return tl::make_unexpected(std::move(failure));
+}
+
+std::int64_t product_of_sizes(const Cluster& cluster) {
+  std::int64_t product = 1;
+  for (const auto& dimension : cluster.dimensions) {
+    const std::int64_t size = std::max<std::int64_t>(dimension.size, 1);
+    if (size > kMaxDevices / product) { return kMaxDevices + 1; }
+    product *= size;
+  }
+  return product;
+}
+
+// The cluster as its file states it: sizes and number of devices made to agree.
+Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
+  const std::int64_t product = product_of_sizes(cluster);
+  if (product > kMaxDevices) {
+    return fail(node.place, fmt::format("the dimensions' sizes multiply to more than {} devices", kMaxDevices));
+  }
+  const bool grows = cluster.dimensions.back().size == 0;
+  if (cluster.devices == 0) {
+    if (grows) { cluster.dimensions.back().size = 1; }
+    cluster.devices = product;
+    return cluster;
+  }
+  const Place place = node.find("devices")->place;
+  if (!grows && cluster.devices != product) {
+    return fail(place, fmt::format("{} devices, but the dimensions' sizes multiply to {}", cluster.devices, product));
+  }
+  const std::int64_t devices = cluster.devices;
+  auto whole = scaled(std::move(cluster), devices);
+  if (!whole) { return fail(place, whole.error().diagnostics.front().message); }
+  return whole;
+}
+
+template <class T>
+Result<std::string> printed(const Result<T>& entry) {
+  return entry.map([](const T& value) { return Described<T>::record().print_yaml(value); });
+}
+
+// What a file describes, from a key that only that kind has.
+std::string_view kind_of_file(const Node& node) {
+  if (node.find("dimensions") != nullptr) { return kClusterEntries.folder; }
+  if (node.find("matrix_peak") != nullptr) { return kAcceleratorEntries.folder; }
+  if (node.find("protocols") != nullptr) { return kLinkEntries.folder; }
+  return kStackEntries.folder;
+}
+
+template <class Load>
+Result<std::vector<EntrySummary>> listing(const std::string& directory, const EntryKind& kind, Load&& load) {
+  std::vector<EntrySummary> summaries;
+  for (const auto& name : entry_names(directory, kind)) {
+    const auto entry = load(name);
+    if (!entry) { return tl::make_unexpected(entry.error()); }
+    summaries.push_back({entry->name, entry->description, 0, 0});
+    count_sources(entry->sources, summaries.back());
+  }
+  return summaries;
+}
+
+}  // namespace
+
+Result<Accelerator> Catalogue::accelerator(const std::string& name_or_path) const {
+  return read_entry<Accelerator>(directory_, kAcceleratorEntries, name_or_path);
+}
+
+Result<LinkClass> Catalogue::link(const std::string& name_or_path) const {
+  return read_entry<LinkClass>(directory_, kLinkEntries, name_or_path);
+}
+
+Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
+  return read_entry<Stack>(directory_, kStackEntries, name_or_path);
+}
+
+Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
+  ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
+  name_node(node, file_stem(name_or_path));
+  auto unresolved = resolve_parts(node, directory_);
+  ORRERY_TRY(read, read_cluster(node, std::move(unresolved)));
+  if (read.accelerator.name.empty()) { read.accelerator.name = read.name; }
+  for (auto& dimension : read.dimensions) {
+    if (dimension.link.name.empty()) { dimension.link.name = dimension.name; }
+  }
+  if (devices != 0) { return scaled(std::move(read), devices); }
+  return with_own_devices(std::move(read), node);
+}
+
+Result<std::vector<EntrySummary>> Catalogue::accelerators() const {
+  return listing(directory_, kAcceleratorEntries, [this](const std::string& name) { return accelerator(name); });
+}
+
+Result<std::vector<EntrySummary>> Catalogue::stacks() const {
+  return listing(directory_, kStackEntries, [this](const std::string& name) { return stack(name); });
+}
+
+// A cluster's figures are its own and those of its accelerator and link classes.
+Result<std::vector<EntrySummary>> Catalogue::clusters() const {
+  std::vector<EntrySummary> summaries;
+  for (const auto& name : entry_names(directory_, kClusterEntries)) {
+    ORRERY_TRY(entry, cluster(name, 0));
+    summaries.push_back({entry.name, entry.description, 0, 0});
+    count_sources(entry.sources, summaries.back());
+    count_sources(entry.accelerator.sources, summaries.back());
+    std::set<std::string> counted;
+    for (const auto& dimension : entry.dimensions) {
+      if (counted.insert(dimension.link.name).second) { count_sources(dimension.link.sources, summaries.back()); }
+    }
+  }
+  return summaries;
+}
+
+Result<std::string> Catalogue::description(const std::string& name_or_path) const {
+  std::string_view folder;
+  for (const auto& kind : kKinds) {
+    const auto known = entry_names(directory_, kind);
+    if (folder.empty() && std::binary_search(known.begin(), known.end(), name_or_path)) { folder = kind.folder; }
+  }
+  if (folder.empty()) {
+    const auto all = names();
+    const auto near = meant_entry(name_or_path, all);
+    const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
+    if (!is_file) {
+      return fail(fmt::format("nothing in the catalogue is called {}{}", quoted(name_or_path),
+                              near ? fmt::format("; did you mean {}?", quoted(*near)) : std::string()));
+    }
+    ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
+    folder = kind_of_file(node);
+  }
+  if (folder == kClusterEntries.folder) { return printed(cluster(name_or_path, 0)); }
+  if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
+  if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }
+  return printed(stack(name_or_path));
+}
+
+std::vector<std::string> Catalogue::names() const {
+  std::vector<std::string> all;
+  for (const auto& kind : kKinds) {
+    const auto names = entry_names(directory_, kind);
+    all.insert(all.end(), names.begin(), names.end());
+  }
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+}  // namespace orrery::hardware

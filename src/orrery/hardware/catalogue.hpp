@@ -1,0 +1,47 @@
+// Reading hardware descriptions: catalogue entries by name and users' files by path.
+//
+// Layout of a data directory: accelerators/<name>.yaml, links/<name>.yaml, clusters/<name>.yaml, stacks/<name>.yaml.
+//
+// A cluster holds its accelerator and its dimensions' link classes inline, or refers to them: by catalogue name
+// (`accelerator: h100-sxm`), by the path of a file, which counts from the cluster's own folder, or by either and with
+// changes (`accelerator: {use: h100-sxm, memory: 96 GiB}`). A figure that is changed loses the entry's citation.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/entry.hpp"
+#include "orrery/hardware/stack.hpp"
+
+namespace orrery::hardware {
+
+class Catalogue {
+ public:
+  explicit Catalogue(std::string data_directory) : directory_(std::move(data_directory)) {}
+
+  // `name_or_path`: a catalogue name, or the path of a YAML/JSON file (it has a '/' or ends in .yaml/.yml/.json).
+  [[nodiscard]] Result<Accelerator> accelerator(const std::string& name_or_path) const;
+  [[nodiscard]] Result<LinkClass> link(const std::string& name_or_path) const;
+  [[nodiscard]] Result<Stack> stack(const std::string& name_or_path) const;
+  // `devices` = 0 keeps the file's own count (a template's default is one node).
+  [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
+
+  [[nodiscard]] Result<std::vector<EntrySummary>> accelerators() const;
+  [[nodiscard]] Result<std::vector<EntrySummary>> clusters() const;
+  [[nodiscard]] Result<std::vector<EntrySummary>> stacks() const;
+
+  // The entry of whichever kind printed as YAML with its sources, for `orrery describe`; models are not looked at.
+  [[nodiscard]] Result<std::string> description(const std::string& name_or_path) const;
+
+  // Names of every kind, sorted, for messages about a name that may be of any kind.
+  [[nodiscard]] std::vector<std::string> names() const;
+
+ private:
+  std::string directory_;
+};
+
+}  // namespace orrery::hardware

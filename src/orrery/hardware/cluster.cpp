@@ -1,0 +1,52 @@
+#include "orrery/hardware/cluster.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace orrery::hardware {
+namespace {
+
+// Why `devices` cannot be laid out, given that it is not a multiple of the `block` that is filled before dimension
+// `dimension` opens.
+std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int64_t block, std::size_t dimension) {
+  const std::int64_t below = devices / block * block;
+  const std::string what = dimension == 1 ? fmt::format("nodes of {}", block)
+                                          : fmt::format("blocks of {} below dimension \"{}\"", block,
+                                                        cluster.dimensions[dimension].name);
+  return fmt::format("{} devices do not fill whole {}; nearest: {} or {}", devices, what, below, below + block);
+}
+
+}  // namespace
+
+Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
+  ORRERY_ASSERT(!cluster.dimensions.empty());
+  if (devices < 1 || devices > kMaxDevices) {
+    return fail(fmt::format("{} devices; a cluster has 1 to {}", devices, kMaxDevices));
+  }
+  auto& dimensions = cluster.dimensions;
+  if (dimensions.size() == 1 && dimensions.front().size > 0 && devices > dimensions.front().size) {
+    return fail(fmt::format("{} devices; {} joins at most {}, and cluster \"{}\" has no outer dimension", devices,
+                            dimensions.front().name, dimensions.front().size, cluster.name));
+  }
+  // `rest` blocks of `block` devices remain to be spread over dimension i and those outside it.
+  std::int64_t rest = devices;
+  std::int64_t block = 1;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const bool last = i + 1 == dimensions.size();
+    const std::int64_t full = dimensions[i].size;
+    if (last || rest <= full) {
+      dimensions[i].size = rest;
+      rest = 1;
+      continue;
+    }
+    block *= full;
+    if (rest % full != 0) { return fail(partial_block(cluster, devices, block, i + 1)); }
+    rest /= full;
+  }
+  cluster.devices = devices;
+  return cluster;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,94 @@
+// A cluster: identical accelerators joined by network dimensions, innermost first.
+//
+// Device r has coordinates (r mod n0, (r / n0) mod n1, ...) for dimension sizes n0, n1, ... The last dimension's size
+// follows from the number of devices.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/accelerator.hpp"
+
+namespace orrery::hardware {
+
+// More than anybody has built, few enough that products of counts stay exact.
+inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 26;
+
+// One wire protocol of a collective library on a link class: how long a step takes besides its bytes, and which part
+// of the link's bandwidth is payload. (NCCL: LL, LL128, Simple.)
+//
+//   ring of n, one dimension:  time = ring_base + steps ring_step + bytes per member / payload rate
+//   tree of n, one dimension:  time = tree_base + hops tree_step  + bytes per member / payload rate
+//   payload rate = dimension bandwidth x link efficiency x bandwidth_fraction
+//
+// The bases are of the library, the steps of the link: a collective over several dimensions pays the base once, and each
+// step at its own link's price.
+struct Protocol {
+  std::string name;
+  Seconds ring_base;                // once per ring collective: launch and synchronisation
+  Seconds ring_step;                // per ring step on this link
+  Seconds tree_base;                // once per tree collective
+  Seconds tree_step;                // per tree hop on this link
+  double bandwidth_fraction = 1.0;  // payload bandwidth / bandwidth that a large message reaches on the link
+};
+
+// A kind of link: everything about it that does not depend on how many there are.
+//
+// In-switch reduction (NVLink SHARP, "NVLS"): for an all-reduce of S bytes among n members, the switch reads S from every
+// member, hands each its reduced share S/n, takes that share back and multicasts it, so that every member moves
+// S (1 + 1/n) bytes out and as many in, both directions at once:
+//
+//   time = in_switch_base + traversals in_switch_step + S (1 + 1/n) / (dimension bandwidth x in_switch_efficiency)
+//
+// With in_switch_efficiency 0.68 this gives back the all-reduce rates measured on 5, 6, 7 and 8 H200 within 2 % (see
+// docs/models/hardware.md), which a plain S / rate does not. It stands alone: `efficiency` does not enter.
+struct LinkClass {
+  std::string name;                 // e.g. "nvlink4"
+  std::string description;
+  double efficiency = 1.0;          // best measured payload rate / nominal bandwidth, large messages
+  Seconds latency;                  // of one message, software included, device to device; its bytes come on top
+  std::vector<Protocol> protocols;  // at least one
+  Seconds in_switch_base;           // once per in-switch collective
+  Seconds in_switch_step;           // per traversal of the reducing switch
+  double in_switch_efficiency = 0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
+  Sources sources;
+};
+
+// How the devices of one dimension are joined.
+enum class Wiring : std::uint8_t {
+  switched,  // every device has its full bandwidth into one non-blocking switch
+  rails,     // device i of every node joins switch fabric i; a device has its own NIC
+  ring,      // neighbours only
+};
+
+struct NetworkDimension {
+  std::string name;           // e.g. "nvlink", "infiniband"
+  Wiring wiring = Wiring::switched;
+  std::int64_t size = 0;      // devices along this dimension; 0 in a template: as many as the cluster needs
+  BytesPerSecond bandwidth;   // per device, per direction
+  LinkClass link;
+};
+
+struct Cluster {
+  std::string name;
+  std::string description;
+  Accelerator accelerator;
+  std::vector<NetworkDimension> dimensions;  // innermost first
+  std::int64_t devices = 0;                  // product of the dimensions' sizes
+  double node_power_watts = 0.0;             // of one innermost-dimension group, everything included
+  Sources sources;
+
+  // Devices that share the innermost dimension.
+  [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
+};
+
+// The same cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. With more than two
+// dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),
+// and the last one grows without limit, unless it is the only one and has a size. Fails naming the nearest counts that
+// would do.
+[[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
+
+}  // namespace orrery::hardware

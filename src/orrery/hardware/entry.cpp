@@ -1,0 +1,105 @@
+#include "orrery/hardware/entry.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::hardware {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kSuffix = ".yaml";
+
+fs::path folder_of(const std::string& data_directory, const EntryKind& kind) {
+  return fs::path(data_directory) / kind.folder;
+}
+
+bool ends_like_a_file(std::string_view text) {
+  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+}  // namespace
+
+std::vector<std::string> cited_figures(std::string_view key) {
+  std::vector<std::string> figures;
+  while (!key.empty()) {
+    const auto comma = key.find(',');
+    std::string_view figure = key.substr(0, comma);
+    while (figure.starts_with(' ')) { figure.remove_prefix(1); }
+    while (figure.ends_with(' ')) { figure.remove_suffix(1); }
+    if (!figure.empty()) { figures.emplace_back(figure); }
+    key = comma == std::string_view::npos ? std::string_view() : key.substr(comma + 1);
+  }
+  return figures;
+}
+
+bool is_unverified(std::string_view citation) { return citation.starts_with("unverified"); }
+
+void count_sources(const Sources& sources, EntrySummary& summary) {
+  for (const auto& [key, citation] : sources) {
+    const int figures = static_cast<int>(cited_figures(key).size());
+    summary.figures += figures;
+    if (is_unverified(citation)) { summary.unverified += figures; }
+  }
+}
+
+std::vector<std::string> entry_names(const std::string& data_directory, const EntryKind& kind) {
+  std::vector<std::string> names;
+  std::error_code error;
+  const fs::path folder = folder_of(data_directory, kind);
+  auto it = fs::recursive_directory_iterator(folder, error);
+  for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
+    if (it->path().extension() != kSuffix) { continue; }
+    names.push_back(it->path().lexically_relative(folder).replace_extension().generic_string());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known) {
+  if (name.empty()) { return std::nullopt; }
+  if (auto near = nearest(name, known)) { return near; }
+  const auto starts = [&](const std::string& candidate) { return candidate.starts_with(name); };
+  if (const auto found = std::find_if(known.begin(), known.end(), starts); found != known.end()) { return *found; }
+  const auto holds = [&](const std::string& candidate) { return candidate.find(name) != std::string::npos; };
+  if (const auto found = std::find_if(known.begin(), known.end(), holds); found != known.end()) { return *found; }
+  return std::nullopt;
+}
+
+std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
+  std::string text = fmt::format("unknown {} {}", kind.singular, orrery::quoted(name));
+  if (const auto near = meant_entry(name, known)) { text += fmt::format("; did you mean {}?", orrery::quoted(*near)); }
+  if (kind.listed) { return text + fmt::format(" (\"orrery list {}\" shows all)", kind.folder); }
+  return text + fmt::format(" (known: {})", join(known, ", "));
+}
+
+Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
+                               const std::string& name_or_path, const Place& place) {
+  if (ends_like_a_file(name_or_path)) { return name_or_path; }
+  const auto known = entry_names(data_directory, kind);
+  if (std::binary_search(known.begin(), known.end(), name_or_path)) {
+    return (folder_of(data_directory, kind) / (name_or_path + std::string(kSuffix))).string();
+  }
+  std::error_code error;
+  if (name_or_path.find('/') != std::string::npos && fs::exists(name_or_path, error)) { return name_or_path; }
+  return fail(place, unknown_entry(kind, name_or_path, known));
+}
+
+std::string file_stem(const std::string& path) { return fs::path(path).stem().string(); }
+
+Result<config::Node> entry_node(const std::string& data_directory, const EntryKind& kind,
+                                const std::string& name_or_path, const Place& place) {
+  ORRERY_TRY(file, entry_file(data_directory, kind, name_or_path, place));
+  ORRERY_TRY(node, config::read_file(file));
+  if (node.kind != config::Kind::mapping) {
+    return fail(node.place, fmt::format("a description of a {} is lines of \"key: value\"", kind.singular));
+  }
+  return node;
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,66 @@
+// Finding catalogue entries. A kind of entry is a folder of a data directory, an entry a YAML file in it, its name the
+// path from that folder without the suffix ("h100-sxm", "madmax/zionex_128").
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/hardware/accelerator.hpp"
+
+namespace orrery::hardware {
+
+struct EntryKind {
+  std::string_view folder;    // below the data directory; also what `orrery list` calls it
+  std::string_view singular;  // for messages
+  bool listed = true;         // `orrery list <folder>` exists
+};
+
+inline constexpr EntryKind kAcceleratorEntries{"accelerators", "accelerator"};
+inline constexpr EntryKind kLinkEntries{"links", "link class", false};
+inline constexpr EntryKind kClusterEntries{"clusters", "cluster"};
+inline constexpr EntryKind kStackEntries{"stacks", "stack"};
+inline constexpr EntryKind kModelEntries{"models", "model"};
+
+// What a listing shows of one entry.
+struct EntrySummary {
+  std::string name;
+  std::string description;
+  int figures = 0;     // figures with a citation or an "unverified" mark
+  int unverified = 0;  // of those, how many nobody has seen a source for
+};
+
+// The figures that one key of Sources names.
+[[nodiscard]] std::vector<std::string> cited_figures(std::string_view key);
+
+// A citation that starts with "unverified".
+[[nodiscard]] bool is_unverified(std::string_view citation);
+
+void count_sources(const Sources& sources, EntrySummary& summary);
+
+// Names of a kind, sorted. Empty when the folder does not exist.
+[[nodiscard]] std::vector<std::string> entry_names(const std::string& data_directory, const EntryKind& kind);
+
+// The file behind a catalogue name or a path (it ends in .yaml, .yml or .json, or has a '/' and is no catalogue name).
+// An unknown name fails with the nearest one and the command that lists them; `place` is where the name was written.
+[[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
+                                             const std::string& name_or_path, const Place& place = {});
+
+// What a name was meant to be: the nearest known one, else one that goes on from it or holds it ("h100" -> "h100-sxm").
+[[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
+
+// `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`
+[[nodiscard]] std::string unknown_entry(const EntryKind& kind, std::string_view name,
+                                        const std::vector<std::string>& known);
+
+// What an entry without a name of its own is called: its file, without folder and suffix.
+[[nodiscard]] std::string file_stem(const std::string& path);
+
+// The entry's tree. The root must be a mapping.
+[[nodiscard]] Result<config::Node> entry_node(const std::string& data_directory, const EntryKind& kind,
+                                              const std::string& name_or_path, const Place& place = {});
+
+}  // namespace orrery::hardware

@@ -1,0 +1,29 @@
+// One kernel: the unit of work that an accelerator is asked to do and that a cost model prices.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/accelerator.hpp"
+
+namespace orrery::hardware {
+
+enum class KernelKind : std::uint8_t {
+  none,
+  gemm,       // batch x [m, k] x [k, n]
+  attention,  // fused attention: batch = sequences x heads, m = queries, n = keys, k = head dimension
+  stream,     // limited by memory traffic: element-wise, norm, softmax, lookup, optimizer
+};
+
+struct Kernel {
+  KernelKind kind = KernelKind::none;
+  Precision precision = Precision::bf16;        // of matrix inputs
+  std::int64_t batch = 1, m = 0, n = 0, k = 0;  // shape, for gemm and attention
+  Flops flops;                                  // matrix FLOPs, multiply and add counted apart; 0 for stream
+  Bytes bytes;                                  // compulsory memory traffic: each tensor once
+  int launches = 1;                             // kernels that the framework starts for it
+
+  friend bool operator==(const Kernel&, const Kernel&) = default;
+};
+
+}  // namespace orrery::hardware

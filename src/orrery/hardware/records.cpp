@@ -1,0 +1,198 @@
+#include "orrery/hardware/records.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::config {
+namespace {
+
+using hardware::Accelerator;
+using hardware::Cluster;
+using hardware::LinkClass;
+using hardware::NetworkDimension;
+using hardware::Protocol;
+using hardware::Stack;
+
+// A part of a nominal rate.
+constexpr Bounds<double> kFraction{.max = 1.0, .positive = true};
+constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
+
+constexpr std::string_view kSourcesDoc = "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
+
+// One wrong name is enough to say; the file is read again after it is mended.
+std::string unknown_precision(const Accelerator& accelerator) {
+  std::vector<std::string> known;
+  for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
+  for (const auto& [name, rate] : accelerator.matrix_peak) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
+    const auto near = nearest(name, known);
+    return fmt::format("matrix_peak has no precision {}; {}", quoted(name),
+                       near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "));
+  }
+  return {};
+}
+
+// The name that occurs twice, or "".
+template <class Items>
+std::string repeated_name(const Items& items) {
+  std::set<std::string> seen;
+  for (const auto& item : items) {
+    if (!seen.insert(item.name).second) { return item.name; }
+  }
+  return {};
+}
+
+std::string protocols_are_distinct(const LinkClass& link) {
+  const std::string twice = repeated_name(link.protocols);
+  return twice.empty() ? twice : fmt::format("protocols has {} twice", quoted(twice));
+}
+
+std::string dimensions_are_sized(const Cluster& cluster) {
+  if (const auto twice = repeated_name(cluster.dimensions); !twice.empty()) {
+    return fmt::format("dimensions has {} twice", quoted(twice));
+  }
+  for (std::size_t i = 0; i + 1 < cluster.dimensions.size(); ++i) {
+    if (cluster.dimensions[i].size == 0) {
+      return fmt::format("dimension {} needs a size; only the last one may follow from the number of devices",
+                         quoted(cluster.dimensions[i].name));
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+const Record<Accelerator>& Described<Accelerator>::record() {
+  static const auto record =
+      Record<Accelerator>("accelerator", "What one accelerator can do. Rates are dense, figures per device.")
+          .optional("name", &Accelerator::name, "name, the file's when absent")
+          .optional("description", &Accelerator::description, "product name as the vendor writes it")
+          .required("matrix_peak", &Accelerator::matrix_peak, "dense matrix-unit peak by precision",
+                    {.positive = true, .nonempty = true})
+          .required("vector_peak", &Accelerator::vector_peak, "fp32 rate of the ordinary ALUs", {.positive = true})
+          .required("memory", &Accelerator::memory, "capacity of device memory", {.positive = true})
+          .required("memory_bandwidth", &Accelerator::memory_bandwidth, "peak rate of device memory",
+                    {.positive = true, .unit = "TB/s"})
+          .required("cache", &Accelerator::cache, "last-level on-chip cache", {.unit = "MiB"})
+          .required("cores", &Accelerator::cores, "independent cores that a kernel's tiles spread over",
+                    {.min = 1, .max = 10'000'000})
+          .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured matrix rate / matrix_peak",
+                    kFraction)
+          .required("attention_efficiency", &Accelerator::attention_efficiency,
+                    "best fused-attention rate / matrix_peak", kFraction)
+          .required("memory_efficiency", &Accelerator::memory_efficiency,
+                    "best measured streaming rate / memory_bandwidth", kFraction)
+          .required("kernel_latency", &Accelerator::kernel_latency,
+                    "shortest time from one kernel's start to the next one's", {.max = Seconds(1.0)})
+          .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
+                    {.min = 0.0, .max = 1e6})
+          .optional("sources", &Accelerator::sources, std::string(kSourcesDoc))
+          .check(unknown_precision);
+  return record;
+}
+
+const Record<Protocol>& Described<Protocol>::record() {
+  static const auto record =
+      Record<Protocol>("protocol", "One wire protocol of a collective library on a link class.")
+          .required("name", &Protocol::name, "name, as the library writes it", {.nonempty = true})
+          .required("ring_base", &Protocol::ring_base, "once per ring collective", {.max = Seconds(1.0)})
+          .required("ring_step", &Protocol::ring_step, "per ring step on this link", {.max = Seconds(1.0)})
+          .required("tree_base", &Protocol::tree_base, "once per tree collective", {.max = Seconds(1.0)})
+          .required("tree_step", &Protocol::tree_step, "per tree hop on this link", {.max = Seconds(1.0)})
+          .optional("bandwidth_fraction", &Protocol::bandwidth_fraction,
+                    "payload bandwidth / bandwidth that a large message reaches on the link", kFraction);
+  return record;
+}
+
+const Record<LinkClass>& Described<LinkClass>::record() {
+  static const auto record =
+      Record<LinkClass>("link", "A kind of link: what does not depend on how many there are.")
+          .optional("name", &LinkClass::name, "name, the file's when absent")
+          .optional("description", &LinkClass::description, "product name")
+          .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
+          .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
+          .required("protocols", &LinkClass::protocols, "wire protocols of the collective library", {.nonempty = true})
+          .optional("in_switch_base", &LinkClass::in_switch_base, "once per in-switch collective",
+                    {.max = Seconds(1.0)})
+          .optional("in_switch_step", &LinkClass::in_switch_step, "per traversal of the reducing switch",
+                    {.max = Seconds(1.0)})
+          .optional("in_switch_efficiency", &LinkClass::in_switch_efficiency,
+                    "part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce",
+                    kFractionOrZero)
+          .optional("sources", &LinkClass::sources, std::string(kSourcesDoc))
+          .check(protocols_are_distinct);
+  return record;
+}
+
+const Record<NetworkDimension>& Described<NetworkDimension>::record() {
+  static const auto record =
+      Record<NetworkDimension>("dimension", "How devices that differ in one coordinate are joined.")
+          .required("name", &NetworkDimension::name, "name, e.g. nvlink", {.nonempty = true})
+          .optional("wiring", &NetworkDimension::wiring, "how the devices of the dimension are joined")
+          .optional("size", &NetworkDimension::size,
+                    "devices along it; 0 (last dimension only) = as many as the cluster needs",
+                    {.min = 0, .max = hardware::kMaxDevices})
+          .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
+                    {.positive = true, .unit = "Gb/s"})
+          .required("link", &NetworkDimension::link, "a link class, or the name of one");
+  return record;
+}
+
+const Record<Cluster>& Described<Cluster>::record() {
+  static const auto record =
+      Record<Cluster>("cluster", "Identical accelerators joined by network dimensions, innermost first.")
+          .optional("name", &Cluster::name, "name, the file's when absent")
+          .optional("description", &Cluster::description, "product name")
+          .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
+          .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
+          .optional("devices", &Cluster::devices, "number of accelerators; 0 = product of the sizes",
+                    {.min = 0, .max = hardware::kMaxDevices})
+          .optional("node_power_watts", &Cluster::node_power_watts,
+                    "of one innermost-dimension group, everything included, W; 0 = unknown", {.min = 0.0, .max = 1e9})
+          .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
+          .check(dimensions_are_sized);
+  return record;
+}
+
+const Record<Stack>& Described<Stack>::record() {
+  static const auto record =
+      Record<Stack>("stack", "What a training framework does that a model and a plan do not say.")
+          .optional("name", &Stack::name, "name, the file's when absent")
+          .optional("description", &Stack::description, "which framework and settings it stands for")
+          .optional("attention", &Stack::attention, "attention kernel")
+          .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
+          .optional("fused_elementwise", &Stack::fused_elementwise,
+                    "bias + activation, and bias + dropout + residual, are one kernel each")
+          .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
+          .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
+                    "weight-gradient products add into the gradient buffer themselves")
+          .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
+                    "the reduction of a layer's input gradient runs beside the weight-gradient product")
+          .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
+                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
+                    "element that the data-parallel reduction moves", {.max = Bytes(64.0), .positive = true, .unit = "B"})
+          .optional("master_element", &Stack::master_element,
+                    "master copy of a weight; 0 when weights are their own master",
+                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",
+                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("overlap_gradient_reduce", &Stack::overlap_gradient_reduce,
+                    "gradients are reduced under the backward pass")
+          .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
+                    "sharded weights are gathered under the next forward pass")
+          .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
+                    {.max = Seconds(3600.0), .unit = "ms"})
+          .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
+                    {.min = 0.0, .max = 0.9})
+          .optional("sources", &Stack::sources, std::string(kSourcesDoc));
+  return record;
+}
+
+}  // namespace orrery::config

@@ -1,0 +1,61 @@
+// How hardware descriptions are written in YAML and JSON: one descriptor per field gives parsing, validation, printing
+// and schemas. Keys are the members' names.
+//
+// Where a cluster file needs an accelerator or a link class, it holds the description itself or the name of a catalogue
+// entry; names are replaced by their entries before a record reads the tree (see catalogue.cpp).
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "orrery/config/record.hpp"
+#include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<hardware::Wiring> {
+  static constexpr std::array<std::pair<hardware::Wiring, std::string_view>, 3> value{{
+      {hardware::Wiring::switched, "switched"},
+      {hardware::Wiring::rails, "rails"},
+      {hardware::Wiring::ring, "ring"},
+  }};
+};
+
+template <>
+struct EnumNames<hardware::AttentionKernel> {
+  static constexpr std::array<std::pair<hardware::AttentionKernel, std::string_view>, 2> value{{
+      {hardware::AttentionKernel::plain, "plain"},
+      {hardware::AttentionKernel::flash, "flash"},
+  }};
+};
+
+template <>
+struct Described<hardware::Accelerator> {
+  static const Record<hardware::Accelerator>& record();
+};
+template <>
+struct Described<hardware::Protocol> {
+  static const Record<hardware::Protocol>& record();
+};
+template <>
+struct Described<hardware::LinkClass> {
+  static const Record<hardware::LinkClass>& record();
+};
+template <>
+struct Described<hardware::NetworkDimension> {
+  static const Record<hardware::NetworkDimension>& record();
+};
+template <>
+struct Described<hardware::Cluster> {
+  static const Record<hardware::Cluster>& record();
+};
+template <>
+struct Described<hardware::Stack> {
+  static const Record<hardware::Stack>& record();
+};
+
+}  // namespace orrery::config

@@ -1,0 +1,71 @@
+#include "orrery/hardware/reference.hpp"
+
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::hardware {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Kind;
+using config::Node;
+
+// A relative path counts from the folder of the file in which it is written.
+std::string seen_from_here(const std::string& reference, const Place& place) {
+  const bool is_file = reference.ends_with(".yaml") || reference.ends_with(".yml") || reference.ends_with(".json");
+  if (!is_file || fs::path(reference).is_absolute()) { return reference; }
+  return (fs::path(place.file).parent_path() / reference).string();
+}
+
+bool is_part_of(std::string_view figure, std::string_view member) {
+  return figure.starts_with(member) && (figure.size() == member.size() || figure[member.size()] == '.');
+}
+
+// Takes the figures of `member` out of the keys of `sources`.
+void drop_citations(Node& sources, std::string_view member) {
+  for (auto& cited : sources.members) {
+    auto figures = cited_figures(cited.key);
+    std::erase_if(figures, [&](const std::string& figure) { return is_part_of(figure, member); });
+    cited.key = join(figures, ", ");
+  }
+  std::erase_if(sources.members, [](const config::Member& cited) { return cited.key.empty(); });
+}
+
+void change_member(Node& base, const config::Member& change) {
+  if (Node* old = base.find(change.key)) {
+    *old = change.value;
+  } else {
+    base.members.push_back(change);
+  }
+  Node* sources = base.find("sources");
+  if (sources != nullptr && change.key != "sources") { drop_citations(*sources, change.key); }
+}
+
+}  // namespace
+
+void name_node(Node& node, const std::string& name) {
+  if (node.kind == Kind::mapping && node.find("name") == nullptr) { config::add(node, "name", config::text_node(name)); }
+}
+
+void resolve_reference(Node& value, const EntryKind& kind, const std::string& data_directory,
+                       std::vector<Diagnostic>& complaints) {
+  const Node* reference = value.kind == Kind::mapping ? value.find("use") : &value;
+  if (reference == nullptr || reference->kind != Kind::text) { return; }
+  const std::string target = seen_from_here(reference->scalar, reference->place);
+  auto base = entry_node(data_directory, kind, target, reference->place);
+  if (!base) {
+    auto& found = base.error().diagnostics;
+    complaints.insert(complaints.end(), found.begin(), found.end());
+    return;
+  }
+  name_node(*base, file_stem(target));
+  for (const auto& member : value.members) {
+    if (member.key != "use") { change_member(*base, member); }
+  }
+  value = std::move(*base);
+}
+
+}  // namespace orrery::hardware

@@ -1,0 +1,44 @@
+// A software-stack profile: what a training framework does that a model and a plan do not say. Few parameters, each
+// with a physical meaning; the same for every model, size and device count.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/accelerator.hpp"
+
+namespace orrery::hardware {
+
+enum class AttentionKernel : std::uint8_t {
+  plain,  // scores, softmax and dropout each go through memory
+  flash,  // one fused kernel that keeps scores on chip
+};
+
+enum class RecomputeRule : std::uint8_t { least_that_fits, always_full };
+
+struct Stack {
+  std::string name;
+  std::string description;
+
+  AttentionKernel attention = AttentionKernel::flash;
+  bool causal_skip = true;         // the attention kernel skips the masked half
+  bool fused_elementwise = true;   // bias + activation, and bias + dropout + residual, are one kernel each
+  bool fused_loss = true;          // vocabulary loss works on logits without fp32 copies in memory
+
+  bool fused_gradient_accumulation = true;  // weight-gradient products add into the gradient buffer themselves
+  bool overlap_tp_backward = true;          // the reduction of a layer's input gradient runs beside the weight-gradient product
+
+  Bytes gradient_element{4.0};     // gradient accumulation buffer
+  Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
+  Bytes master_element{4.0};       // master copy of a weight; 0 when weights are their own master
+  Bytes moment_element{8.0};       // optimizer moments per weight, all of them
+
+  bool overlap_gradient_reduce = true;  // default of --dp-overlap
+  bool overlap_parameter_gather = true; // sharded-optimizer weights gathered under the next forward
+  Seconds host_overhead;           // per step: data loading, logging, launching what nothing hides
+  double memory_reserve = 0.06;    // part of device memory that tensors cannot use
+  Sources sources;
+};
+
+}  // namespace orrery::hardware

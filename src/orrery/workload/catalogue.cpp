@@ -1,0 +1,84 @@
+#include "orrery/workload/catalogue.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/hardware/entry.hpp"
+#include "orrery/hardware/reference.hpp"
+#include "orrery/workload/huggingface.hpp"
+#include "orrery/workload/records.hpp"
+
+namespace orrery::workload {
+namespace {
+
+namespace fs = std::filesystem;
+using config::Described;
+using config::Node;
+
+// A folder as Hugging Face lays it out stands for its config.json.
+std::string file_meant(const std::string& path) {
+  std::error_code error;
+  const fs::path inside = fs::path(path) / "config.json";
+  return fs::is_regular_file(inside, error) ? inside.string() : path;
+}
+
+// Hugging Face files are all called config.json: the folder says which model it is.
+std::string name_of_file(const std::string& path) {
+  const fs::path file(path);
+  if (file.filename() != "config.json") { return file.stem().string(); }
+  const std::string folder = file.parent_path().filename().string();
+  return folder.empty() || folder == "." || folder == ".." ? file.stem().string() : folder;
+}
+
+bool is_json(const std::string& path) { return fs::path(path).extension() == ".json"; }
+
+Result<Model> read_file_of_model(const std::string& path) {
+  ORRERY_TRY(node, config::read_file(path));
+  if (node.kind != config::Kind::mapping) {
+    return fail(node.place, "a description of a model is lines of \"key: value\"");
+  }
+  if (is_json(path)) {
+    if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
+    if (node.find("architectures") != nullptr) {
+      return fail(node.place, fmt::format("a Hugging Face configuration needs \"model_type\"; known: {}",
+                                          join(huggingface_model_types(), ", ")));
+    }
+  }
+  hardware::name_node(node, name_of_file(path));
+  return Described<Model>::record().read(node).map(completed);
+}
+
+}  // namespace
+
+Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
+  const auto names = hardware::entry_names(data_directory, hardware::kModelEntries);
+  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
+  const std::string meant = listed ? name_or_path : file_meant(name_or_path);
+  ORRERY_TRY(file, hardware::entry_file(data_directory, hardware::kModelEntries, meant));
+  return read_file_of_model(file);
+}
+
+Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory) {
+  std::vector<hardware::EntrySummary> summaries;
+  for (const auto& name : hardware::entry_names(data_directory, hardware::kModelEntries)) {
+    ORRERY_TRY(model, load_model(data_directory, name));
+    summaries.push_back({model.name, model.description, 0, 0});
+    hardware::count_sources(model.sources, summaries.back());
+  }
+  return summaries;
+}
+
+std::string describe(const Model& model) {
+  const ParameterCount count = parameter_count(model);
+  return Described<Model>::record().print_yaml(model) +
+         fmt::format("# parameters: {} in all ({})\n#   embedding {}, each of {} layers {}, head {}\n", count.total,
+                     config::format_count(static_cast<double>(count.total), 4), count.embedding, model.layers,
+                     count.layer, count.head);
+}
+
+}  // namespace orrery::workload

@@ -1,0 +1,160 @@
+#include "orrery/workload/huggingface.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/config/record.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/workload/huggingface_families.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using config::Node;
+using config::Record;
+using huggingface::Count;
+using huggingface::Family;
+using huggingface::Fields;
+using huggingface::SizeKeys;
+
+void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
+  const auto required = [&](std::string_view key, Count Fields::*member, const char* doc) {
+    if (!key.empty()) { record.required(std::string(key), member, doc, {.min = 1}); }
+  };
+  const auto optional = [&](std::string_view key, std::optional<Count> Fields::*member, const char* doc) {
+    if (!key.empty()) { record.optional(std::string(key), member, doc, {.min = 1}); }
+  };
+  required(keys.layers, &Fields::layers, "transformer layers");
+  required(keys.hidden, &Fields::hidden, "width of the residual stream");
+  required(keys.heads, &Fields::heads, "query heads");
+  required(keys.vocab, &Fields::vocab, "rows of the embedding");
+  required(keys.max_seq, &Fields::max_seq, "longest sequence");
+  if (keys.ffn_has_default) {
+    optional(keys.ffn, &Fields::ffn, "width of the MLP's inner layer; null = 4 x hidden");
+  } else {
+    record.required(std::string(keys.ffn), &Fields::ffn, "width of the MLP's inner layer", {.min = 1});
+  }
+  optional(keys.kv_heads, &Fields::kv_heads, "key and value heads; null = query heads");
+  optional(keys.head_dim, &Fields::head_dim, "width of a head; null = hidden / heads");
+}
+
+// The library accepts some keys under two names; the second one is used when the first is absent.
+Node with_aliases_resolved(Node node, const Family& family) {
+  for (const auto& alias : family.aliases) {
+    if (node.find(alias.key) != nullptr) { continue; }
+    for (auto& member : node.members) {
+      if (member.key == alias.other) { member.key = alias.key; }
+    }
+  }
+  return node;
+}
+
+std::optional<Activation> activation_of(std::string_view name) {
+  if (name.find("gelu") != std::string_view::npos) { return Activation::gelu; }  // gelu_new, gelu_fast, quick_gelu, ...
+  if (name == "silu" || name == "swish") { return Activation::silu; }
+  if (name == "relu") { return Activation::relu; }
+  return std::nullopt;
+}
+
+Model shaped(const Fields& fields, const Family& family, Activation activation) {
+  Model model;
+  model.layers = fields.layers;
+  model.hidden = fields.hidden;
+  model.heads = fields.heads;
+  model.kv_heads = fields.kv_heads.value_or(0);
+  model.head_dim = fields.head_dim.value_or(0);
+  model.ffn = fields.ffn.value_or(family.keys.ffn_has_default ? 4 * fields.hidden : 0);
+  model.vocab = fields.vocab;
+  model.max_seq = fields.max_seq;
+  model.tied_embeddings = fields.tied;
+  model.dropout = std::max(fields.hidden_dropout, fields.attention_dropout);
+  model.activation = activation;
+  family.shape(fields, model);
+  return model;
+}
+
+std::string description_of(const Fields& fields, const Family& family) {
+  std::string text = fmt::format("Hugging Face configuration of type {}", family.model_type);
+  if (fields.use_sliding_window && fields.sliding_window && *fields.sliding_window < fields.max_seq) {
+    text += fmt::format("; its sliding window of {} is not modelled, every query sees the whole sequence",
+                        *fields.sliding_window);
+  }
+  return text;
+}
+
+// The file's key for a member of Model, so that a complaint points at what the user wrote.
+std::string_view key_of(std::string_view field, const SizeKeys& keys) {
+  if (field == "layers") { return keys.layers; }
+  if (field == "hidden") { return keys.hidden; }
+  if (field == "heads") { return keys.heads; }
+  if (field == "kv_heads") { return keys.kv_heads; }
+  if (field == "head_dim") { return keys.head_dim; }
+  if (field == "ffn") { return keys.ffn; }
+  if (field == "vocab") { return keys.vocab; }
+  return keys.max_seq;
+}
+
+Place place_of(const Node& node, std::string_view key) {
+  const Node* value = key.empty() ? nullptr : node.find(key);
+  return value == nullptr ? node.place : value->place;
+}
+
+Result<Model> read_family(const Node& original, const Family& family, const std::string& name) {
+  auto record = family.record();
+  record.foreign();
+  add_size_keys(record, family.keys);
+  const Node node = with_aliases_resolved(original, family);
+  ORRERY_TRY(fields, record.read_over(family.defaults(), node));
+  if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
+  const auto activation = activation_of(fields.activation);
+  if (!activation) {
+    const bool is_opt_or_gpt2 = node.find("activation_function") != nullptr;
+    return fail(place_of(node, is_opt_or_gpt2 ? "activation_function" : "hidden_act"),
+                fmt::format("activation {} is not known; gelu and its variants, relu, silu are",
+                            quoted(fields.activation)));
+  }
+  Model model = shaped(fields, family, *activation);
+  if (const auto wrong = inconsistency(model)) {
+    return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
+  }
+  model.name = name;
+  model.description = description_of(fields, family);
+  return completed(model);
+}
+
+std::string unknown_type(const std::string& type) {
+  const auto planned = huggingface::planned_model_types();
+  if (std::find(planned.begin(), planned.end(), type) != planned.end()) {
+    return fmt::format("model_type {} is not built yet; built: {}", quoted(type),
+                       join(huggingface_model_types(), ", "));
+  }
+  const auto known = huggingface_model_types();
+  const auto near = nearest(type, known);
+  return fmt::format("model_type {} is not known; {}known: {}", quoted(type),
+                     near ? fmt::format("did you mean {}? ", quoted(*near)) : std::string(), join(known, ", "));
+}
+
+}  // namespace
+
+std::vector<std::string> huggingface_model_types() {
+  std::vector<std::string> types;
+  for (const auto& family : huggingface::families()) { types.emplace_back(family.model_type); }
+  return types;
+}
+
+Result<Model> model_from_huggingface(const Node& config, const std::string& name) {
+  const Node* type = config.find("model_type");
+  ORRERY_ASSERT(type != nullptr);
+  if (type->kind != config::Kind::text) {
+    return fail(type->place, fmt::format("model_type must be text, one of {}", join(huggingface_model_types(), ", ")));
+  }
+  for (const auto& family : huggingface::families()) {
+    if (family.model_type == type->scalar) { return read_family(config, family, name); }
+  }
+  return fail(type->place, unknown_type(type->scalar));
+}
+
+}  // namespace orrery::workload

@@ -1,0 +1,240 @@
+#include "orrery/workload/huggingface_families.hpp"
+
+#include <array>
+
+#include <fmt/format.h>
+
+namespace orrery::workload::huggingface {
+namespace {
+
+using config::Bounds;
+using config::Record;
+
+constexpr Bounds<double> kProbability{.min = 0.0, .max = 1.0};
+constexpr Bounds<std::optional<Count>> kSize{.min = 1};
+
+std::string anything(const Fields&) { return {}; }
+
+void all_biases(Model& model) { model.qkv_bias = model.attention_output_bias = model.mlp_bias = true; }
+
+Record<Fields> gpt2_record() {
+  return Record<Fields>("gpt2", "GPT-2")
+      .optional("activation_function", &Fields::activation, "of the MLP")
+      .optional("resid_pdrop", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
+      .optional("attn_pdrop", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
+      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
+      .optional("add_cross_attention", &Fields::cross_attention, "decoder of an encoder-decoder");
+}
+
+Fields gpt2_defaults() {
+  Fields fields;
+  fields.activation = "gelu_new";
+  fields.hidden_dropout = fields.attention_dropout = 0.1;
+  fields.tied = true;
+  return fields;
+}
+
+std::string gpt2_unsupported(const Fields& fields) {
+  return fields.cross_attention ? "\"add_cross_attention\": true is not built yet" : "";
+}
+
+void gpt2_shape(const Fields&, Model& model) {
+  model.norm = Normalisation::layernorm;
+  model.position = Position::learned;
+  all_biases(model);
+}
+
+Record<Fields> gpt_neox_record() {
+  return Record<Fields>("gpt_neox", "GPT-NeoX")
+      .optional("hidden_act", &Fields::activation, "of the MLP")
+      .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
+      .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
+      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("use_parallel_residual", &Fields::parallel_residual, "attention and MLP side by side");
+}
+
+Fields gpt_neox_defaults() {
+  Fields fields;
+  fields.activation = "gelu";
+  fields.attention_bias = true;
+  fields.parallel_residual = true;
+  return fields;
+}
+
+void gpt_neox_shape(const Fields& fields, Model& model) {
+  model.norm = Normalisation::layernorm;
+  model.position = Position::rotary;
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+  model.mlp_bias = true;
+  model.parallel_residual = fields.parallel_residual;
+}
+
+Record<Fields> opt_record() {
+  return Record<Fields>("opt", "OPT")
+      .optional("activation_function", &Fields::activation, "of the MLP")
+      .optional("dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
+      .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
+      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
+      .optional("enable_bias", &Fields::biases, "projections have biases")
+      .optional("word_embed_proj_dim", &Fields::embedding_width, "width of the embedding", kSize)
+      .optional("do_layer_norm_before", &Fields::norm_first, "norms come before their blocks")
+      .optional("layer_norm_elementwise_affine", &Fields::norm_weights, "norms have weights")
+      .optional("_remove_final_layer_norm", &Fields::no_final_norm, "no norm before the head");
+}
+
+Fields opt_defaults() {
+  Fields fields;
+  fields.activation = "relu";
+  fields.hidden_dropout = 0.1;
+  fields.tied = true;
+  return fields;
+}
+
+// OPT-350M is the one model with these: its embedding is half as wide as its layers, and its norms come after them.
+std::string opt_unsupported(const Fields& fields) {
+  if (fields.embedding_width && *fields.embedding_width != fields.hidden) {
+    return fmt::format("\"word_embed_proj_dim\": {} with \"hidden_size\": {} (an embedding narrower than the layers, "
+                       "as in opt-350m) is not built yet", *fields.embedding_width, fields.hidden);
+  }
+  if (!fields.norm_first) { return "\"do_layer_norm_before\": false (norms after the blocks) is not built yet"; }
+  if (!fields.norm_weights) { return "\"layer_norm_elementwise_affine\": false is not built yet"; }
+  return {};
+}
+
+void opt_shape(const Fields& fields, Model& model) {
+  model.norm = Normalisation::layernorm;
+  model.position = Position::learned;
+  model.position_rows = model.max_seq + 2;  // the first two rows stand for padding
+  if (fields.biases) { all_biases(model); }
+  model.final_norm = !fields.no_final_norm;
+}
+
+Record<Fields> bloom_record() {
+  return Record<Fields>("bloom", "BLOOM")
+      .optional("seq_length", &Fields::max_seq, "longest sequence in training", {.min = 1})
+      .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
+      .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
+      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
+}
+
+Fields bloom_defaults() {
+  Fields fields;
+  fields.activation = "gelu";
+  fields.max_seq = 2048;  // alibi has no table; the library has no key, published files say seq_length
+  fields.tied = true;
+  return fields;
+}
+
+void bloom_shape(const Fields&, Model& model) {
+  model.norm = Normalisation::layernorm;
+  model.position = Position::alibi;
+  model.embedding_norm = true;
+  all_biases(model);
+}
+
+// Llama, Mistral and Qwen2 are one architecture with different biases.
+Record<Fields> llama_like(const char* model_type, const char* doc) {
+  return Record<Fields>(model_type, doc)
+      .optional("hidden_act", &Fields::activation, "of the MLP")
+      .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
+      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
+}
+
+Fields llama_defaults() {
+  Fields fields;
+  fields.activation = "silu";
+  return fields;
+}
+
+void llama_like_shape(Model& model) {
+  model.norm = Normalisation::rmsnorm;
+  model.position = Position::rotary;
+  model.gated_mlp = true;
+}
+
+Record<Fields> llama_record() {
+  return llama_like("llama", "Llama")
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("mlp_bias", &Fields::mlp_bias, "the MLP's projections have biases");
+}
+
+void llama_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+  model.mlp_bias = fields.mlp_bias;
+}
+
+Record<Fields> mistral_record() {
+  return llama_like("mistral", "Mistral")
+      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+}
+
+Fields mistral_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 8;
+  fields.sliding_window = 4096;
+  fields.use_sliding_window = true;
+  return fields;
+}
+
+void mistral_shape(const Fields&, Model& model) { llama_like_shape(model); }
+
+Record<Fields> qwen2_record() {
+  return llama_like("qwen2", "Qwen2 and Qwen2.5")
+      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it");
+}
+
+Fields qwen2_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 32;
+  fields.sliding_window = 4096;
+  return fields;
+}
+
+void qwen2_shape(const Fields&, Model& model) {
+  llama_like_shape(model);
+  model.qkv_bias = true;
+}
+
+constexpr SizeKeys kGpt2Keys{"n_layer", "n_embd", "n_head", "vocab_size", "n_positions", "n_inner",
+                             {}, {}, true};
+constexpr SizeKeys kNeoxKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+                             "max_position_embeddings", "intermediate_size"};
+constexpr SizeKeys kOptKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+                            "max_position_embeddings", "ffn_dim"};
+constexpr SizeKeys kBloomKeys{"n_layer", "hidden_size", "n_head", "vocab_size", {}, {}, {}, {}, true};
+constexpr SizeKeys kLlamaKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+                              "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
+
+constexpr std::array kGpt2Aliases = {Alias{"num_hidden_layers", "n_layer"}, Alias{"hidden_size", "n_embd"},
+                                     Alias{"num_attention_heads", "n_head"},
+                                     Alias{"max_position_embeddings", "n_positions"}};
+constexpr std::array kBloomAliases = {Alias{"num_hidden_layers", "n_layer"}, Alias{"n_embed", "hidden_size"},
+                                      Alias{"num_attention_heads", "n_head"}};
+
+const std::array kFamilies = {
+    Family{"gpt2", kGpt2Keys, kGpt2Aliases, gpt2_record, gpt2_defaults, gpt2_unsupported, gpt2_shape},
+    Family{"gpt_neox", kNeoxKeys, {}, gpt_neox_record, gpt_neox_defaults, anything, gpt_neox_shape},
+    Family{"opt", kOptKeys, {}, opt_record, opt_defaults, opt_unsupported, opt_shape},
+    Family{"bloom", kBloomKeys, kBloomAliases, bloom_record, bloom_defaults, anything, bloom_shape},
+    Family{"llama", kLlamaKeys, {}, llama_record, llama_defaults, anything, llama_shape},
+    Family{"mistral", kLlamaKeys, {}, mistral_record, mistral_defaults, anything, mistral_shape},
+    Family{"qwen2", kLlamaKeys, {}, qwen2_record, qwen2_defaults, anything, qwen2_shape},
+};
+
+constexpr std::array<std::string_view, 27> kPlanned = {
+    "cohere",  "dbrx",    "deepseek_v2", "deepseek_v3", "falcon",  "gemma",      "gemma2",
+    "gemma3",  "gemma3_text", "glm4_moe", "gpt_bigcode", "gpt_oss", "gptj",      "granite",
+    "kimi_k2", "llama4",      "llama4_text", "mixtral", "mpt",        "olmo2",
+    "phi",     "phi3",    "phimoe",      "qwen2_moe",   "qwen3",   "qwen3_moe",  "stablelm",
+};
+
+}  // namespace
+
+std::span<const Family> families() { return kFamilies; }
+
+std::span<const std::string_view> planned_model_types() { return kPlanned; }
+
+}  // namespace orrery::workload::huggingface

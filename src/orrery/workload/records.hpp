@@ -1,0 +1,44 @@
+// How Orrery's own model descriptions are written: keys are the members' names, most of them optional.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "orrery/config/record.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<workload::Normalisation> {
+  static constexpr std::array<std::pair<workload::Normalisation, std::string_view>, 2> value{{
+      {workload::Normalisation::layernorm, "layernorm"},
+      {workload::Normalisation::rmsnorm, "rmsnorm"},
+  }};
+};
+
+template <>
+struct EnumNames<workload::Activation> {
+  static constexpr std::array<std::pair<workload::Activation, std::string_view>, 3> value{{
+      {workload::Activation::gelu, "gelu"},
+      {workload::Activation::relu, "relu"},
+      {workload::Activation::silu, "silu"},
+  }};
+};
+
+template <>
+struct EnumNames<workload::Position> {
+  static constexpr std::array<std::pair<workload::Position, std::string_view>, 3> value{{
+      {workload::Position::learned, "learned"},
+      {workload::Position::rotary, "rotary"},
+      {workload::Position::alibi, "alibi"},
+  }};
+};
+
+template <>
+struct Described<workload::Model> {
+  static const Record<workload::Model>& record();
+};
+
+}  // namespace orrery::config
