@@ -12,6 +12,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,19 @@ struct Price {
   std::int64_t chunks = 1;
 };
 
+// Which of a protocol's constants a step takes.
+enum class StepKind : std::uint8_t { ring, tree, in_switch };
+inline constexpr std::size_t kStepKinds = 3;
+[[nodiscard]] StepKind kind_of(Pattern pattern);
+
+struct StepCost {
+  Seconds base;                   // once per collective
+  Seconds step;                   // once per step
+  double seconds_per_byte = 0.0;  // payload through a device's port, one direction; infinite: this cannot be done
+};
+
+struct Shape;
+
 // Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
 class Fabric {
  public:
@@ -110,30 +124,24 @@ class Fabric {
   // One message between two devices that differ along `dimension` (and perhaps inner ones).
   [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
 
-  // A step of a phase under a protocol, by index into protocols(): what the stepper and the closed form both read.
-  struct StepCost {
-    Seconds base;              // once per collective
-    Seconds step;              // once per step
-    double seconds_per_byte;   // payload through one device's port, one direction
-  };
-  [[nodiscard]] StepCost step_cost(const Phase& phase, std::size_t protocol) const;
+  // What a step costs on a dimension under a protocol, by index into protocols().
+  [[nodiscard]] const StepCost& step_cost(StepKind kind, int dimension, std::size_t protocol) const {
+    const auto row = static_cast<std::size_t>(dimension) * names_.size() + protocol;
+    return costs_[row * kStepKinds + static_cast<std::size_t>(kind)];
+  }
 
   // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
   [[nodiscard]] double seconds_per_reduced_byte() const { return seconds_per_reduced_byte_; }
 
-  // Names of every protocol of the cluster's link classes.
+  // Names of every protocol of the cluster's link classes. Where a link class lacks one, its widest stands in.
   [[nodiscard]] const std::vector<std::string_view>& protocols() const { return names_; }
 
   [[nodiscard]] const hardware::Cluster& cluster() const { return cluster_; }
 
  private:
-  struct Rates {               // of one protocol on one dimension
-    bool own = false;          // the link class has this protocol; otherwise its widest one stands in
-    Seconds ring_base, ring_step, tree_base, tree_step;
-    double seconds_per_byte = 0.0;
-  };
   using Extents = InlineList<Extent, kMaxExtents>;
   using Recipes = InlineList<Recipe, 6>;
+  struct Candidate;
   struct Choice {
     Recipe recipe{};
     Price price;
@@ -143,13 +151,14 @@ class Fabric {
   [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
   [[nodiscard]] Recipes named_recipe(const Extents& extents, Algorithm asked) const;
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, Algorithm asked) const;
+  bool improve(const Shape& shape, std::int64_t chunks, Candidate& best) const;
+  [[nodiscard]] Price explained(const Candidate& candidate, Algorithm algorithm) const;
   [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const;
-  bool improve(const Schedule& candidate, bool choose_chunks, Price& best) const;
 
   const hardware::Cluster& cluster_;
   std::vector<std::string_view> names_;
-  std::vector<Rates> rates_;  // [dimension * names + protocol]
-  std::vector<double> in_switch_seconds_per_byte_;  // by dimension; 0 = cannot
+  std::vector<StepCost> costs_;  // [(dimension * names + protocol) * kStepKinds + kind]
+  std::vector<char> owns_;       // [dimension * names + protocol]: the link class has that protocol
   double seconds_per_reduced_byte_ = 0.0;
 };
 

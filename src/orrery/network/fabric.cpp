@@ -32,13 +32,28 @@ Algorithm algorithm_of(const Schedule& schedule) {
   return found;
 }
 
-int outermost_dimension(const Schedule& schedule) {
-  int outermost = 0;
-  for (const Phase& phase : schedule.phases) { outermost = std::max(outermost, phase.dimension); }
-  return outermost;
+const hardware::Protocol& widest(const hardware::LinkClass& link) {
+  return *std::max_element(link.protocols.begin(), link.protocols.end(), [](const auto& a, const auto& b) {
+    return a.bandwidth_fraction < b.bandwidth_fraction;
+  });
 }
 
 }  // namespace
+
+StepKind kind_of(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::tree_up:
+    case Pattern::tree_down: return StepKind::tree;
+    case Pattern::switch_up:
+    case Pattern::switch_down:
+    case Pattern::multicast: return StepKind::in_switch;
+    case Pattern::ring:
+    case Pattern::chain:
+    case Pattern::scatter:
+    case Pattern::all_pairs: break;
+  }
+  return StepKind::ring;
+}
 
 Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   for (const auto& dimension : cluster.dimensions) {
@@ -49,41 +64,20 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   }
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
-    const auto widest = std::max_element(
-        link.protocols.begin(), link.protocols.end(),
-        [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
+    const double rate = dimension.bandwidth.value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
                                       [&](const auto& protocol) { return protocol.name == name; });
-      const auto& p = found == link.protocols.end() ? *widest : *found;
-      const double rate = dimension.bandwidth.value() * link.efficiency * p.bandwidth_fraction;
-      rates_.push_back({found != link.protocols.end(), p.ring_base, p.ring_step, p.tree_base, p.tree_step, 1.0 / rate});
+      owns_.push_back(found != link.protocols.end() ? 1 : 0);
+      const auto& p = found != link.protocols.end() ? *found : widest(link);
+      const double seconds_per_byte = 1.0 / (rate * link.efficiency * p.bandwidth_fraction);
+      costs_.push_back({p.ring_base, p.ring_step, seconds_per_byte});
+      costs_.push_back({p.tree_base, p.tree_step, seconds_per_byte});
+      costs_.push_back({link.in_switch_base, link.in_switch_step, 1.0 / (rate * link.in_switch_efficiency)});
     }
-    const double switch_rate = dimension.bandwidth.value() * link.in_switch_efficiency;
-    in_switch_seconds_per_byte_.push_back(switch_rate > 0.0 ? 1.0 / switch_rate : 0.0);
   }
   const double memory_rate = cluster.accelerator.memory_bandwidth.value() * cluster.accelerator.memory_efficiency;
   if (memory_rate > 0.0) { seconds_per_reduced_byte_ = kAccessesPerReducedByte / memory_rate; }
-}
-
-Fabric::StepCost Fabric::step_cost(const Phase& phase, std::size_t protocol) const {
-  const auto dimension = static_cast<std::size_t>(phase.dimension);
-  const Rates& rates = rates_[dimension * names_.size() + protocol];
-  switch (phase.pattern) {
-    case Pattern::tree_up:
-    case Pattern::tree_down: return {rates.tree_base, rates.tree_step, rates.seconds_per_byte};
-    case Pattern::switch_up:
-    case Pattern::switch_down:
-    case Pattern::multicast: {
-      const auto& link = cluster_.dimensions[dimension].link;
-      return {link.in_switch_base, link.in_switch_step, in_switch_seconds_per_byte_[dimension]};
-    }
-    case Pattern::ring:
-    case Pattern::chain:
-    case Pattern::scatter:
-    case Pattern::all_pairs: break;
-  }
-  return {rates.ring_base, rates.ring_step, rates.seconds_per_byte};
 }
 
 bool Fabric::feasible(Algorithm algorithm, int dimension) const {
@@ -93,7 +87,7 @@ bool Fabric::feasible(Algorithm algorithm, int dimension) const {
     case Algorithm::ring: return true;
     case Algorithm::tree:
     case Algorithm::direct: return through_switch;
-    case Algorithm::in_switch: return through_switch && in_switch_seconds_per_byte_[d] > 0.0;
+    case Algorithm::in_switch: return through_switch && cluster_.dimensions[d].link.in_switch_efficiency > 0.0;
     case Algorithm::automatic: return false;
   }
   return false;
@@ -151,40 +145,62 @@ Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, A
   return found;
 }
 
-// Replaces `best` by the price of `candidate` under its cheapest protocol and chunk count, if that is cheaper.
-bool Fabric::improve(const Schedule& candidate, bool choose_chunks, Price& best) const {
+// The cheapest so far, before it is taken apart.
+struct Fabric::Candidate {
+  Seconds time = infinite<Seconds>();
+  Pipeline pipeline;
+  std::int64_t chunks = 1;
+  std::size_t protocol = 0;
+};
+
+// Replaces `best` if some protocol of the outermost link class is cheaper; `chunks` = 0 chooses the chunk count too.
+bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) const {
   bool improved = false;
-  const Rates* const outermost = &rates_[static_cast<std::size_t>(outermost_dimension(candidate)) * names_.size()];
   for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
-    if (!outermost[protocol].own) { continue; }
-    const Pipeline pipeline = make_pipeline(*this, candidate, protocol);
-    if (pipeline.base + pipeline_bound(pipeline) >= best.time) { continue; }
-    const std::int64_t chunks = choose_chunks ? best_chunks(pipeline) : candidate.chunks;
-    const PipelineTime terms = pipeline_time(pipeline, chunks);
-    const Seconds time = pipeline.base + terms.total();
-    if (time >= best.time) { continue; }
+    if (owns_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
+    const Pipeline pipeline = make_pipeline(*this, shape, protocol);
+    Chunking chosen{chunks, Seconds()};
+    if (chunks == 0) {
+      const PipelineBound bound = pipeline_bound(pipeline);
+      if (pipeline.base + bound.time >= best.time) { continue; }
+      chosen = best_chunks(pipeline, bound.chunks);
+    } else {
+      chosen.time = pipeline_total(pipeline, chunks);
+    }
+    if (pipeline.base + chosen.time >= best.time) { continue; }
+    best = {pipeline.base + chosen.time, pipeline, chosen.chunks, protocol};
     improved = true;
-    best = {time, pipeline.base, terms.latency, terms.bandwidth, terms.reduction, {}, names_[protocol], chunks};
   }
-  if (improved) { best.algorithm = algorithm_of(candidate); }
   return improved;
 }
 
+Price Fabric::explained(const Candidate& candidate, Algorithm algorithm) const {
+  const PipelineTime terms = pipeline_time(candidate.pipeline, candidate.chunks);
+  const Seconds base = candidate.pipeline.base;
+  return {base + terms.total(), base,      terms.latency,             terms.bandwidth,
+          terms.reduction,      algorithm, names_[candidate.protocol], candidate.chunks};
+}
+
 Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
-  Choice best;
+  Choice choice;
   const Extents extents = effective_extents(group);
-  if (extents.empty() || bytes <= Bytes()) { return best; }
+  if (extents.empty() || bytes <= Bytes()) { return choice; }
   for (const Extent& extent : extents) {
     ORRERY_ASSERT(extent.dimension >= 0 && static_cast<std::size_t>(extent.dimension) < cluster_.dimensions.size());
   }
-  best.price.time = infinite<Seconds>();
-  best.price.algorithm = algorithm;
   const bool rings_only = !group.regular && collective != Collective::all_to_all;
+  Candidate best;
+  Algorithm label = algorithm;
   for (const Recipe& recipe : recipes(collective, extents, rings_only ? Algorithm::ring : algorithm)) {
-    const Schedule candidate = make_schedule(collective, recipe, bytes, group);
-    if (!candidate.phases.empty() && improve(candidate, true, best.price)) { best.recipe = recipe; }
+    const Schedule schedule = make_schedule(collective, recipe, bytes, group);
+    if (schedule.phases.empty() || !improve(shape_of(schedule), 0, best)) { continue; }
+    choice.recipe = recipe;
+    label = algorithm_of(schedule);
   }
-  return best;
+  choice.price.time = infinite<Seconds>();
+  choice.price.algorithm = algorithm;
+  if (best.time < infinite<Seconds>()) { choice.price = explained(best, label); }
+  return choice;
 }
 
 Price Fabric::price(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
@@ -192,11 +208,10 @@ Price Fabric::price(Collective collective, Bytes bytes, const Group& group, Algo
 }
 
 Price Fabric::price(const Schedule& schedule) const {
-  Price price;
-  if (schedule.phases.empty()) { return price; }
-  price.time = infinite<Seconds>();
-  improve(schedule, false, price);
-  return price;
+  Candidate best;
+  if (schedule.phases.empty()) { return {}; }
+  improve(shape_of(schedule), schedule.chunks, best);
+  return explained(best, algorithm_of(schedule));
 }
 
 Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {

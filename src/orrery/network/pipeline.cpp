@@ -2,190 +2,222 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <cmath>
 
 namespace orrery::network {
 namespace {
 
 // Every step of these uses other links than the step before, so the next chunk can follow one step behind.
 bool level_per_step(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::chain:
-    case Pattern::tree_up:
-    case Pattern::tree_down: return true;
-    case Pattern::ring:
-    case Pattern::scatter:
-    case Pattern::all_pairs:
-    case Pattern::switch_up:
-    case Pattern::switch_down:
-    case Pattern::multicast: return false;
-  }
-  return false;
+  return pattern == Pattern::chain || pattern == Pattern::tree_up || pattern == Pattern::tree_down;
 }
 
-// Sends as much as it receives, on every step, through the same ports.
-bool one_stage_with_neighbours(Pattern pattern) {
-  switch (pattern) {
-    case Pattern::ring:
-    case Pattern::scatter:
-    case Pattern::all_pairs: return true;
-    case Pattern::chain:
-    case Pattern::tree_up:
-    case Pattern::tree_down:
-    case Pattern::switch_up:
-    case Pattern::switch_down:
-    case Pattern::multicast: return false;
-  }
-  return false;
+// Sends as much as it receives, on every step, through the same ports: may share a stage with others of its sort.
+bool shares_stage(Pattern pattern) {
+  return pattern == Pattern::ring || pattern == Pattern::scatter || pattern == Pattern::all_pairs;
 }
 
-bool continues_stage(const Phase& before, const Phase& phase) {
-  return before.dimension == phase.dimension && one_stage_with_neighbours(before.pattern) &&
-         one_stage_with_neighbours(phase.pattern);
+// Calls visit(first, last, rounds) for every run of rounds in which the same stages [first, last) are active.
+template <class Visit>
+void for_each_run(const InlineList<Stage, kMaxPhases>& stages, std::int64_t chunks, Visit visit) {
+  if (stages.empty()) { return; }
+  std::size_t first = 0, last = 0;
+  std::int64_t round = 0;
+  std::int64_t start = 0;                            // first round of stage `last`
+  std::int64_t end = stages[0].levels + chunks - 1;  // first round after stage `first`
+  while (first < stages.size()) {
+    if (last < stages.size() && start == round) { start += stages[last++].levels; }
+    const std::int64_t next = last < stages.size() ? std::min(start, end) : end;
+    visit(first, last, static_cast<double>(next - round));
+    round = next;
+    if (round == end && ++first < stages.size()) { end += stages[first].levels; }
+  }
 }
 
-// What the active stages put on the ports of every dimension, and the round that follows from it.
-class Ports {
- public:
-  void add(const Stage& stage, double sign) {
-    Load& load = loads_[stage.slot];
-    load.latency += sign * stage.latency.value();
-    load.out += sign * stage.out.value();
-    load.in += sign * stage.in.value();
-    load.reduction += sign * stage.reduction.value();
-    slots_ = std::max(slots_, stage.slot + 1);
+std::size_t slot_of(const Shape& shape, int dimension) {
+  for (const StageShape& stage : shape.stages) {
+    if (stage.dimension == dimension) { return stage.slot; }
   }
+  return shape.slots;
+}
 
-  // Adds `rounds` rounds of the busiest port to `time`; `share` = 1 / chunks.
-  void pass(double rounds, double share, PipelineTime& time) const {
-    double longest = -1.0;
-    Load worst;
-    for (std::size_t slot = 0; slot < slots_; ++slot) {
-      Load load = loads_[slot];
-      load.out = std::max(load.out, load.in);
-      const double total = load.latency + (load.out + load.reduction) * share;
-      if (total > longest) {
-        longest = total;
-        worst = load;
-      }
-    }
-    time.latency += Seconds(worst.latency * rounds);
-    time.bandwidth += Seconds(worst.out * share * rounds);
-    time.reduction += Seconds(worst.reduction * share * rounds);
-  }
-
- private:
-  struct Load {
-    double latency = 0.0, out = 0.0, in = 0.0, reduction = 0.0;
-  };
-  std::array<Load, kMaxExtents> loads_{};
-  std::size_t slots_ = 0;
+// For a port: the rounds in which its stages run, and before and after them the rounds in which the first chunk is on
+// its way to it and the last chunk on its way from it. At least fixed + latency * C + rest / C for C chunks.
+struct PortBound {
+  double fixed = 0.0, latency = 0.0, rest = 0.0;
 };
 
-// Which of a pipeline's dimensions this is, in order of first appearance.
-std::size_t slot_of(const Pipeline& pipeline, int dimension) {
-  std::size_t slots = 0;
+PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
+  PortBound bound;
+  double between_fixed = 0.0, between_rest = 0.0;  // stages of other ports since the last stage of this one
+  bool seen = false;
+  double out = 0.0, in = 0.0;
   for (const Stage& stage : pipeline.stages) {
-    if (stage.dimension == dimension) { return stage.slot; }
-    slots = std::max(slots, stage.slot + 1);
+    const double levels = static_cast<double>(stage.levels);
+    const double bytes = (max(stage.out, stage.in) + stage.reduction).value();
+    if (stage.slot != slot) {
+      between_fixed += levels * stage.latency.value();
+      between_rest += levels * bytes;
+      continue;
+    }
+    if (!seen) {
+      bound.fixed += between_fixed;
+      bound.rest += between_rest;
+    }
+    seen = true;
+    between_fixed = between_rest = 0.0;
+    bound.fixed += (levels - 1) * stage.latency.value();
+    bound.rest += (levels - 1) * min(stage.out, stage.in).value();
+    bound.latency += stage.latency.value();
+    out += (stage.out + stage.reduction).value();
+    in += (stage.in + stage.reduction).value();
   }
-  return slots;
+  bound.fixed += between_fixed + std::max(out, in);
+  bound.rest += between_rest;
+  return bound;
 }
 
 }  // namespace
 
-InlineList<PhaseLevels, kMaxPhases> levels_of(const Schedule& schedule) {
-  InlineList<PhaseLevels, kMaxPhases> levels;
-  std::int64_t next = 0;
-  for (std::size_t p = 0; p < schedule.phases.size(); ++p) {
-    const Phase& phase = schedule.phases[p];
-    if (p > 0 && continues_stage(schedule.phases[p - 1], phase)) {
-      levels.push_back(levels.back());
-      continue;
-    }
-    const bool per_step = level_per_step(phase.pattern);
-    levels.push_back({next, per_step});
-    next += per_step ? phase.steps : 1;
-  }
-  return levels;
-}
-
-Pipeline make_pipeline(const Fabric& fabric, const Schedule& schedule, std::size_t protocol) {
-  Pipeline pipeline;
-  for (std::size_t p = 0; p < schedule.phases.size(); ++p) {
-    const Phase& phase = schedule.phases[p];
-    const Fabric::StepCost cost = fabric.step_cost(phase, protocol);
-    pipeline.base = max(pipeline.base, cost.base);
+Shape shape_of(const Schedule& schedule) {
+  Shape shape;
+  std::int64_t level = 0;
+  const Phase* before = nullptr;
+  for (const Phase& phase : schedule.phases) {
     const bool per_step = level_per_step(phase.pattern);
     const double steps = per_step ? 1.0 : static_cast<double>(phase.steps);
-    if (p == 0 || !continues_stage(schedule.phases[p - 1], phase)) {
-      Stage stage;
+    if (before == nullptr || before->dimension != phase.dimension || !shares_stage(before->pattern) ||
+        !shares_stage(phase.pattern)) {
+      StageShape stage;
+      stage.kind = kind_of(phase.pattern);
       stage.dimension = phase.dimension;
-      stage.slot = slot_of(pipeline, phase.dimension);
+      stage.slot = slot_of(shape, phase.dimension);
+      stage.first_level = level;
       stage.levels = per_step ? phase.steps : 1;
-      pipeline.stages.push_back(stage);
+      level += stage.levels;
+      shape.slots = std::max(shape.slots, stage.slot + 1);
+      shape.outermost = std::max(shape.outermost, phase.dimension);
+      shape.stages.push_back(stage);
     }
-    Stage& stage = pipeline.stages.back();
-    const Seconds out(steps * phase.sent_per_step.value() * cost.seconds_per_byte);
-    const Seconds in(steps * phase.received_per_step.value() * cost.seconds_per_byte);
-    const Seconds reduction(steps * phase.reduced_per_step.value() * fabric.seconds_per_reduced_byte());
-    stage.latency += cost.step * steps;
-    stage.out += out;
-    stage.in += in;
-    stage.reduction += max(Seconds(), reduction - max(out, in));
+    StageShape& stage = shape.stages.back();
+    stage.steps += steps;
+    stage.sent += phase.sent_per_step * steps;
+    stage.received += phase.received_per_step * steps;
+    stage.reduced += phase.reduced_per_step * steps;
+    if (phase.reduces) { stage.reducing += max(phase.sent_per_step, phase.received_per_step) * steps; }
+    shape.stage_of_phase.push_back(shape.stages.size() - 1);
+    before = &phase;
+  }
+  return shape;
+}
+
+Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
+  Pipeline pipeline;
+  pipeline.slots = shape.slots;
+  for (const StageShape& part : shape.stages) {
+    const StepCost& cost = fabric.step_cost(part.kind, part.dimension, protocol);
+    pipeline.base = max(pipeline.base, cost.base);
+    Stage stage;
+    stage.slot = part.slot;
+    stage.levels = part.levels;
+    stage.latency = cost.step * part.steps;
+    stage.out = Seconds(part.sent.value() * cost.seconds_per_byte);
+    stage.in = Seconds(part.received.value() * cost.seconds_per_byte);
+    stage.reduction = Seconds(std::max(0.0, part.reduced.value() * fabric.seconds_per_reduced_byte() -
+                                                part.reducing.value() * cost.seconds_per_byte));
+    pipeline.stages.push_back(stage);
   }
   return pipeline;
 }
 
 PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks) {
-  const auto& stages = pipeline.stages;
   const double share = 1.0 / static_cast<double>(chunks);
-  Ports ports;
   PipelineTime time;
-  std::size_t first = 0, last = 0;             // active stages are [first, last)
-  std::int64_t round = 0, start = 0, end = 0;  // start: of stage `last`; end: first round after stage `first`
-  if (!stages.empty()) { end = stages[0].levels + chunks - 1; }
-  while (first < stages.size()) {
-    if (last < stages.size() && start == round) {
-      ports.add(stages[last], 1.0);
-      start += stages[last++].levels;
+  for_each_run(pipeline.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
+    PipelineTime worst;
+    Seconds longest(-1.0);
+    for (std::size_t lead = first; lead < last; ++lead) {
+      PipelineTime port;
+      Seconds in;
+      for (std::size_t s = first; s < last; ++s) {
+        const Stage& stage = pipeline.stages[s];
+        if (stage.slot != pipeline.stages[lead].slot) { continue; }
+        port.latency += stage.latency;
+        port.bandwidth += stage.out * share;
+        in += stage.in * share;
+        port.reduction += stage.reduction * share;
+      }
+      port.bandwidth = max(port.bandwidth, in);
+      if (port.total() > longest) {
+        longest = port.total();
+        worst = port;
+      }
     }
-    const std::int64_t next = last < stages.size() ? std::min(start, end) : end;
-    ports.pass(static_cast<double>(next - round), share, time);
-    round = next;
-    if (round == end) {
-      ports.add(stages[first], -1.0);
-      if (++first < stages.size()) { end += stages[first].levels; }
-    }
-  }
+    time.latency += worst.latency * rounds;
+    time.bandwidth += worst.bandwidth * rounds;
+    time.reduction += worst.reduction * rounds;
+  });
   return time;
 }
 
-Seconds pipeline_bound(const Pipeline& pipeline) {
-  Seconds path;
-  Seconds port;
-  for (const Stage& lead : pipeline.stages) {
-    path += lead.latency * static_cast<double>(lead.levels);
-    Seconds out, in;
-    for (const Stage& stage : pipeline.stages) {
-      if (stage.slot != lead.slot) { continue; }
-      out += stage.latency + stage.out + stage.reduction;
-      in += stage.latency + stage.in + stage.reduction;
-    }
-    port = max(port, max(out, in));
+Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks) {
+  struct Load {
+    double out = 0.0, in = 0.0;
+  };
+  const double share = 1.0 / static_cast<double>(chunks);
+  InlineList<Load, kMaxPhases> load;  // of each stage for one chunk
+  for (const Stage& stage : pipeline.stages) {
+    const double fixed = stage.latency.value() + stage.reduction.value() * share;
+    load.push_back({fixed + stage.out.value() * share, fixed + stage.in.value() * share});
   }
-  return max(path, port);
+  double time = 0.0;
+  for_each_run(pipeline.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
+    std::array<Load, kMaxExtents> ports{};
+    double longest = 0.0;
+    for (std::size_t s = first; s < last; ++s) {
+      Load& port = ports[pipeline.stages[s].slot];
+      port.out += load[s].out;
+      port.in += load[s].in;
+      longest = std::max({longest, port.out, port.in});
+    }
+    time += longest * rounds;
+  });
+  return Seconds(time);
 }
 
-std::int64_t best_chunks(const Pipeline& pipeline) {
-  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return 1; }
-  std::int64_t best = 1;
-  Seconds least = pipeline_time(pipeline, 1).total();
-  for (std::int64_t chunks = 2; chunks <= kMaxChunks; chunks *= 2) {
-    const Seconds time = pipeline_time(pipeline, chunks).total();
-    if (time >= least) { break; }
-    least = time;
-    best = chunks;
+PipelineBound pipeline_bound(const Pipeline& pipeline) {
+  PipelineBound worst;
+  worst.time = Seconds(-1.0);
+  for (std::size_t slot = 0; slot < pipeline.slots; ++slot) {
+    const PortBound port = port_bound(pipeline, slot);
+    // Least of latency * C + rest / C over C >= 1.
+    const double least = port.rest <= port.latency ? port.latency + port.rest : 2 * std::sqrt(port.latency * port.rest);
+    const Seconds time(port.fixed + least);
+    if (time <= worst.time) { continue; }
+    worst.time = time;
+    worst.chunks = kMaxChunks;
+    if (port.rest < port.latency * static_cast<double>(kMaxChunks * kMaxChunks)) {
+      const double ideal = std::max(1.0, std::sqrt(port.rest / port.latency));
+      worst.chunks = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ideal)));
+    }
   }
+  return worst;
+}
+
+Chunking best_chunks(const Pipeline& pipeline, std::int64_t guess) {
+  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return {1, pipeline_total(pipeline, 1)}; }
+  Chunking best{guess, pipeline_total(pipeline, guess)};
+  const auto step_to = [&](std::int64_t chunks) {
+    if (chunks < 1 || chunks > kMaxChunks) { return false; }
+    const Seconds time = pipeline_total(pipeline, chunks);
+    if (time >= best.time) { return false; }
+    best = {chunks, time};
+    return true;
+  };
+  bool more = false;
+  while (step_to(best.chunks * 2)) { more = true; }
+  while (!more && step_to(best.chunks / 2)) {}
   return best;
 }
 

@@ -20,10 +20,32 @@
 
 namespace orrery::network {
 
-// What one level of a stage takes for the whole buffer (C = 1).
-struct Stage {
+// A stage of a schedule, before protocols: the steps and bytes of one level, for the whole buffer.
+struct StageShape {
+  StepKind kind = StepKind::ring;
   int dimension = 0;
-  std::size_t slot = 0;  // the dimension's index among those of the pipeline
+  std::size_t slot = 0;          // the dimension's index among those of the schedule
+  std::int64_t first_level = 0;  // levels of the stages before
+  std::int64_t levels = 1;
+  double steps = 0.0;            // of one level
+  Bytes sent, received;
+  Bytes reduced, reducing;       // what members reduce, and what passes the port meanwhile
+};
+
+struct Shape {
+  InlineList<StageShape, kMaxPhases> stages;
+  InlineList<std::size_t, kMaxPhases> stage_of_phase;
+  std::size_t slots = 0;  // dimensions
+  int outermost = 0;      // the highest of them
+};
+
+// Consecutive phases on one dimension are one stage, unless their steps use different links (trees, chains) or
+// different directions (switches).
+[[nodiscard]] Shape shape_of(const Schedule& schedule);
+
+// A stage under a protocol: what one level takes for the whole buffer.
+struct Stage {
+  std::size_t slot = 0;
   std::int64_t levels = 1;
   Seconds latency;
   Seconds out, in;    // bytes through each direction of the port
@@ -33,18 +55,10 @@ struct Stage {
 struct Pipeline {
   Seconds base;
   InlineList<Stage, kMaxPhases> stages;
+  std::size_t slots = 0;
 };
 
-// The stages a schedule has under a protocol: consecutive phases on one dimension are one stage, unless their steps
-// use different links (trees, chains) or different directions (switches).
-[[nodiscard]] Pipeline make_pipeline(const Fabric& fabric, const Schedule& schedule, std::size_t protocol);
-
-// Which stage and which of its levels each phase's step belongs to: phases of one stage share `first_level`.
-struct PhaseLevels {
-  std::int64_t first_level = 0;
-  bool level_per_step = false;
-};
-[[nodiscard]] InlineList<PhaseLevels, kMaxPhases> levels_of(const Schedule& schedule);
+[[nodiscard]] Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol);
 
 struct PipelineTime {
   Seconds latency, bandwidth, reduction;
@@ -54,10 +68,21 @@ struct PipelineTime {
 // T(chunks) without the base, and what it is made of: the terms of the busiest port of every round.
 [[nodiscard]] PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks);
 
-// No chunk count makes the pipeline faster than this.
-[[nodiscard]] Seconds pipeline_bound(const Pipeline& pipeline);
+// The same total, without its terms: the inner loop.
+[[nodiscard]] Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks);
 
-// The chunk count: it doubles, from 1 to kMaxChunks, for as long as that saves time.
-[[nodiscard]] std::int64_t best_chunks(const Pipeline& pipeline);
+// No chunk count makes the pipeline faster than `time`; `chunks` is about what the least time needs.
+struct PipelineBound {
+  Seconds time;
+  std::int64_t chunks = 1;
+};
+[[nodiscard]] PipelineBound pipeline_bound(const Pipeline& pipeline);
+
+// The power of two from 1 to kMaxChunks with the least time, looked for around `guess`.
+struct Chunking {
+  std::int64_t chunks = 1;
+  Seconds time;
+};
+[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, std::int64_t guess);
 
 }  // namespace orrery::network
