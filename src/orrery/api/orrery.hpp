@@ -1,0 +1,56 @@
+// The front of the library: one call per question. Reads catalogue data and the files a request names; never prints.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/estimate/request.hpp"
+#include "orrery/explore/space.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/results/estimate.hpp"
+#include "orrery/results/plan.hpp"
+#include "orrery/results/validation.hpp"
+
+namespace orrery::api {
+
+struct EstimateAnswer {
+  results::Estimate estimate;
+  std::vector<std::string> chosen;  // open fields and what they were settled to
+};
+
+struct PlanRequest {
+  estimate::Request job;      // plan fields that are typed fix their axis
+  explore::Fixed fixed;
+  std::size_t top = 5;
+  bool exhaustive = false;
+  bool explain = false;
+  int threads = 0;
+  std::function<void(std::int64_t done, std::int64_t points)> progress;
+};
+
+class Orrery {
+ public:
+  explicit Orrery(std::string data_directory);
+
+  [[nodiscard]] Result<EstimateAnswer> estimate(const estimate::Request& request, bool terms) const;
+  // A search in which nothing fits fails with answer_is_no.
+  [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;
+  // `files` empty: the tables that ship with Orrery.
+  [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,
+                                                     const std::vector<std::string>& families) const;
+
+  // kind: "models", "clusters", "accelerators", "stacks", "algorithms".
+  [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list(const std::string& kind) const;
+  // A catalogue entry of any kind, as YAML with its sources.
+  [[nodiscard]] Result<std::string> describe(const std::string& name) const;
+
+ private:
+  std::string data_directory_;
+  hardware::Catalogue catalogue_;
+};
+
+}  // namespace orrery::api

@@ -1,0 +1,33 @@
+// A solved step turned into results: breakdown, communication by group, terms.
+#pragma once
+
+#include <vector>
+
+#include "orrery/estimate/step.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/program.hpp"
+#include "orrery/results/estimate.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::estimate {
+
+struct Context {
+  const workload::Model& model;
+  const hardware::Cluster& cluster;
+  const hardware::Stack& stack;
+  const network::Fabric& fabric;
+};
+
+// Everything but memory and terms. `no_transfers`: the same step with free pipeline transfers, which tells what part of
+// a stage's waiting is the transfers' doing.
+[[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program, const Step& step,
+                                         const Step& no_transfers);
+
+// Every item of the critical stage's segments.
+[[nodiscard]] std::vector<results::Term> terms(const Context& context, const parallel::Program& program,
+                                               const Step& step);
+
+[[nodiscard]] std::vector<results::RankClassTime> classes(const parallel::Program& program, const Step& step);
+
+}  // namespace orrery::estimate

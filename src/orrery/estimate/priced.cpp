@@ -1,0 +1,181 @@
+#include "orrery/estimate/priced.hpp"
+
+#include <array>
+
+#include "orrery/core/error.hpp"
+#include "orrery/cost/kernel_cost.hpp"
+
+namespace orrery::estimate {
+
+using parallel::Block;
+using parallel::BlockUse;
+using parallel::Item;
+using parallel::Purpose;
+using parallel::Segment;
+
+namespace {
+
+Traffic& operator+=(Traffic& a, const Traffic& b) {
+  a.busy += b.busy;
+  a.exposed += b.exposed;
+  return a;
+}
+
+Traffic operator*(double count, const Traffic& traffic) { return {count * traffic.busy, count * traffic.exposed}; }
+
+}  // namespace
+
+Cost& Cost::operator+=(const Cost& other) {
+  time += other.time;
+  compute += other.compute;
+  recompute += other.recompute;
+  optimizer += other.optimizer;
+  tensor_parallel += other.tensor_parallel;
+  data_parallel += other.data_parallel;
+  recompute_flops += other.recompute_flops;
+  return *this;
+}
+
+Cost operator*(double count, Cost cost) {
+  cost.time *= count;
+  cost.compute *= count;
+  cost.recompute *= count;
+  cost.optimizer *= count;
+  cost.tensor_parallel = count * cost.tensor_parallel;
+  cost.data_parallel = count * cost.data_parallel;
+  cost.recompute_flops *= count;
+  return cost;
+}
+
+namespace {
+
+// Kernels and blocking collectives count for what they serve; waiting for communication outside recompute is exposed.
+void charge_kernel(Cost& cost, const Item& item, Seconds time) {
+  switch (item.purpose) {
+    case Purpose::forward:
+    case Purpose::backward: cost.compute += time; break;
+    case Purpose::recompute:
+      cost.recompute += time;
+      cost.recompute_flops += item.kernel.flops;
+      break;
+    case Purpose::optimizer: cost.optimizer += time; break;
+  }
+}
+
+Traffic& traffic_of(Cost& cost, const Item& collective) {
+  return collective.call.group == parallel::GroupKind::tp ? cost.tensor_parallel : cost.data_parallel;
+}
+
+// `item` waits for `collective`, which may be itself.
+void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds time) {
+  if (item.purpose == Purpose::recompute) {
+    cost.recompute += time;
+  } else {
+    traffic_of(cost, collective).exposed += time;
+  }
+  cost.time += time;
+}
+
+}  // namespace
+
+Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+  constexpr std::size_t kMostItems = 128;
+  ORRERY_ASSERT(block.items.size() <= kMostItems);
+  std::array<Seconds, kMostItems> ends;  // of collectives, by item
+  Cost cost;
+  Seconds stream;                 // when the group's stream is free; the compute stream is at cost.time
+  const Item* last = nullptr;     // latest collective
+  for (std::size_t i = 0; i < block.items.size(); ++i) {
+    const Item& item = block.items[i];
+    if (item.waits_for >= 0) {
+      const auto other = static_cast<std::size_t>(item.waits_for);
+      charge_wait(cost, item, block.items[other], max(Seconds(0), ends[other] - cost.time));
+    }
+    if (!item.is_collective) {
+      const Seconds time = cost::kernel_cost(item.kernel, fabric.cluster().accelerator).time;
+      charge_kernel(cost, item, time);
+      cost.time += time;
+      continue;
+    }
+    const Seconds time = fabric.price(item.call.collective, item.call.bytes, mesh.group(item.call.group)).time;
+    traffic_of(cost, item).busy += time;
+    stream = max(stream, cost.time) + time;
+    ends[i] = stream;
+    last = &item;
+    if (!item.asynchronous) { charge_wait(cost, item, item, stream - cost.time); }
+  }
+  if (last != nullptr) { charge_wait(cost, *last, *last, max(Seconds(0), stream - cost.time)); }
+  return cost;
+}
+
+namespace {
+
+Seconds block_time(const std::vector<Cost>& blocks, std::int32_t index) {
+  return index < 0 ? Seconds(0) : blocks[static_cast<std::size_t>(index)].time;
+}
+
+// The gather of the execution that follows execution `done` of use `u`; zero when there is none.
+Seconds next_gather(const Segment& segment, const std::vector<Cost>& blocks, std::size_t u, std::int64_t done) {
+  if (done + 1 < segment[u].repeat) { return block_time(blocks, segment[u].gather); }
+  return u + 1 < segment.size() ? block_time(blocks, segment[u + 1].gather) : Seconds(0);
+}
+
+}  // namespace
+
+Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams) {
+  if (segment.empty()) { return streams; }
+  Seconds ready = streams.compute;  // when the weights of the next execution are there
+  const Seconds first = block_time(blocks, segment.front().gather);
+  if (first > Seconds(0)) {
+    ready = max(streams.data_parallel, streams.compute) + first;
+    streams.data_parallel = ready;
+  }
+  for (std::size_t u = 0; u < segment.size(); ++u) {
+    const BlockUse& use = segment[u];
+    const Seconds work = block_time(blocks, use.work);
+    const Seconds reduce = block_time(blocks, use.reduce);
+    for (std::int64_t i = 0; i < use.repeat; ++i) {
+      const Seconds start = max(streams.compute, ready);
+      const Seconds gather = next_gather(segment, blocks, u, i);
+      if (gather > Seconds(0)) {
+        ready = max(streams.data_parallel, start) + gather;
+        streams.data_parallel = ready;
+      }
+      streams.compute = start + work;
+      if (use.reduce >= 0) { streams.data_parallel = max(streams.data_parallel, streams.compute) + reduce; }
+    }
+  }
+  return streams;
+}
+
+Seconds gather_delay(const Segment& segment, const std::vector<Cost>& blocks, Seconds start, Seconds& data_parallel) {
+  Seconds delay;
+  for (const BlockUse& use : segment) {
+    const Seconds gather = block_time(blocks, use.gather);
+    const Seconds work = block_time(blocks, use.work);
+    for (std::int64_t i = 0; i < use.repeat; ++i) {
+      data_parallel += gather;
+      if (use.gather >= 0) { delay = max(delay, data_parallel - start); }
+      start += work;
+    }
+  }
+  return delay;
+}
+
+Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {
+  Cost cost;
+  for (const BlockUse& use : segment) {
+    cost += static_cast<double>(use.repeat) * blocks[static_cast<std::size_t>(use.work)];
+  }
+  return cost;
+}
+
+Seconds segment_data_parallel(const Segment& segment, const std::vector<Cost>& blocks) {
+  Seconds total;
+  for (const BlockUse& use : segment) {
+    total += static_cast<double>(use.repeat) * (block_time(blocks, use.gather) + block_time(blocks, use.reduce));
+  }
+  return total;
+}
+
+}  // namespace orrery::estimate

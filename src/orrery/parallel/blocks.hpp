@@ -1,0 +1,25 @@
+// Operators of one rank's slice -> blocks of the program: tensor-parallel boundaries become collectives, backward runs
+// the operators in reverse, recompute runs forward kernels again.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/program.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::parallel {
+
+
+[[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
+                                  const Plan& plan);
+
+// `recompute` says what of the forward pass was not kept and is run again first.
+[[nodiscard]] Block backward_block(std::string_view name, std::span<const workload::Operator> operators,
+                                   const Plan& plan, const hardware::Stack& stack, Recompute recompute);
+
+// A block of one collective.
+[[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes);
+
+}  // namespace orrery::parallel

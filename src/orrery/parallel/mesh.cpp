@@ -1,0 +1,80 @@
+#include "orrery/parallel/mesh.hpp"
+
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::parallel {
+
+const network::Group& Mesh::group(GroupKind kind) const {
+  switch (kind) {
+    case GroupKind::tp: return tp;
+    case GroupKind::dp: return dp;
+    case GroupKind::embedding: return embedding;
+    case GroupKind::world: return world;
+  }
+  throw_internal_error("known group", __FILE__, __LINE__);
+}
+
+namespace {
+
+network::Group irregular_group(const hardware::Cluster& cluster, std::int64_t degree) {
+  return {{{static_cast<int>(cluster.dimensions.size()) - 1, degree}}, false};
+}
+
+}  // namespace
+
+network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
+  network::Group group;
+  std::int64_t block = 1;  // devices inside one coordinate of the current dimension
+  for (std::size_t d = 0; d < cluster.dimensions.size() && degree > 1; ++d) {
+    block *= cluster.dimensions[d].size;
+    if (stride >= block) {
+      if (stride % block != 0) { return irregular_group(cluster, degree); }
+      continue;
+    }
+    if (block % stride != 0) { return irregular_group(cluster, degree); }
+    const std::int64_t here = std::min(degree, block / stride);
+    const bool even = degree % here == 0 && block % (stride * here) == 0;
+    if (!even) { return irregular_group(cluster, degree); }
+    if (here > 1) { group.extents.push_back({static_cast<int>(d), here}); }
+    degree /= here;
+    stride *= here;
+  }
+  return group;
+}
+
+namespace {
+
+// Outermost dimension that some rank of stage i crosses on its way to the same rank of stage `next`. Ranks of a stage
+// are contiguous, so a block of a dimension is left unless both stages lie within one.
+int dimension_crossed(const hardware::Cluster& cluster, std::int64_t ranks_per_stage, std::int64_t stage,
+                      std::int64_t next) {
+  const std::int64_t first = std::min(stage, next) * ranks_per_stage;
+  const std::int64_t last = (std::max(stage, next) + 1) * ranks_per_stage - 1;
+  std::int64_t block = 1;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    block *= cluster.dimensions[d].size;
+    if (first / block == last / block) { return static_cast<int>(d); }
+  }
+  return static_cast<int>(cluster.dimensions.size()) - 1;
+}
+
+}  // namespace
+
+Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
+  Mesh mesh;
+  const std::int64_t stage_ranks = plan.tp * plan.dp;
+  mesh.tp = strided_group(cluster, 1, plan.tp);
+  mesh.dp = strided_group(cluster, plan.tp, plan.dp);
+  mesh.embedding = plan.pp > 1 ? network::Group{{{dimension_crossed(cluster, stage_ranks, 0, plan.pp - 1), 2}}, true}
+                               : network::Group{};
+  mesh.world = strided_group(cluster, 1, plan.devices());
+  mesh.transfer_dimension.reserve(static_cast<std::size_t>(plan.pp));
+  for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
+    mesh.transfer_dimension.push_back(dimension_crossed(cluster, stage_ranks, stage, (stage + 1) % plan.pp));
+  }
+  return mesh;
+}
+
+}  // namespace orrery::parallel

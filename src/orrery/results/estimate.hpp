@@ -1,0 +1,93 @@
+// What an estimate says about one plan. Plain values; every time is of one training step unless its name says otherwise.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/core/units.hpp"
+
+namespace orrery::results {
+
+// Where the critical rank's step goes. Sums to the step time.
+struct Breakdown {
+  Seconds compute;       // forward and backward kernels
+  Seconds recompute;     // forward kernels run again, their collectives included
+  Seconds exposed_comm;  // collectives and transfers that nothing hides
+  Seconds bubble;        // waiting for other pipeline stages
+  Seconds optimizer;
+  Seconds offload;
+  Seconds host;
+
+  [[nodiscard]] Seconds total() const { return compute + recompute + exposed_comm + bubble + optimizer + offload + host; }
+};
+
+// Communication of the critical rank, by parallel group.
+struct GroupTime {
+  std::string group;  // "tp", "dp", "pp"
+  Seconds total;      // links busy
+  Seconds exposed;    // of it, not hidden by compute
+};
+
+// Memory of the fullest rank.
+struct Memory {
+  Bytes weights, gradients, optimizer, activations, buffers;
+  Bytes capacity;  // device memory less the stack's reserve
+  std::int64_t stage = 0;  // pipeline stage of that rank
+
+  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
+  [[nodiscard]] bool fits() const { return total() <= capacity; }
+};
+
+// One line of the explanation: an operator or a collective of one segment of the critical rank.
+struct Term {
+  std::string name;      // "attention.qkv"
+  std::string segment;   // "forward", "backward", "recompute", "finish"
+  double count = 0;      // executions per step
+  Flops flops;           // per execution
+  Bytes bytes;           // memory traffic, or the collective's buffer, per execution
+  Seconds time;          // per execution
+  std::string bound;     // "compute", "memory", "latency"; for collectives "<algorithm>/<protocol>"
+};
+
+// Ranks that do the same thing: a pipeline stage's shape.
+struct RankClassTime {
+  std::int64_t first_stage = 0;
+  std::int64_t stages = 0;    // how many stages are of this shape
+  std::string layers;         // layers per chunk, "8" or "4+4"
+  Seconds busy;               // compute, recompute and exposed communication of the step
+  Bytes memory;
+};
+
+struct PlanSummary {
+  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, dp = 1, vpp = 1, micro_batch = 1;
+  std::int64_t micro_batches = 1;
+  bool sequence_parallel = false;
+  int zero = 0;
+  std::string recompute, schedule, tp_overlap;
+  bool dp_overlap = false;
+};
+
+struct Estimate {
+  std::string model, cluster, stack, precision;
+  std::int64_t global_batch = 0, seq = 0;
+  bool feasible = true;
+  std::string infeasible_reason;
+  std::int64_t devices = 0;
+  Seconds step_time;
+  double samples_per_s = 0, tokens_per_s = 0;
+  Flops model_flops, hardware_flops;
+  FlopsPerSecond peak;  // dense, one device, at the GEMM precision
+  double mfu = 0, hfu = 0;
+  bool causal_half = false;  // attention FLOPs counted once for the unmasked half only
+  Breakdown breakdown;
+  Seconds comm_total, comm_exposed;
+  std::vector<GroupTime> comm_by_group;
+  Memory memory;
+  PlanSummary plan;
+  std::vector<Term> terms;             // when asked for
+  std::vector<RankClassTime> classes;  // when asked for
+  std::vector<std::string> not_modelled;
+};
+
+}  // namespace orrery::results

@@ -1,0 +1,25 @@
+// What a search over plans says.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/results/estimate.hpp"
+
+namespace orrery::results {
+
+// points = evaluated + pruned; rejected counts evaluated points; priced <= evaluated reached a step time.
+struct SpaceCounts {
+  std::int64_t points = 0, evaluated = 0, pruned = 0, priced = 0, feasible = 0;
+  std::int64_t rejected_memory = 0, rejected_network = 0;
+};
+
+struct PlanSearch {
+  SpaceCounts space;
+  double wall_s = 0;
+  std::vector<Estimate> best;             // best first; ties in axis order
+  std::vector<std::string> explanation;   // when asked for: why the winner wins, what binds, what the next loses on
+};
+
+}  // namespace orrery::results

@@ -1,0 +1,38 @@
+// What a comparison with measurements says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace orrery::results {
+
+// One row of a table of measurements. ape = |predicted - measured| / measured.
+struct Prediction {
+  std::string id, family;
+  std::optional<double> measured_s;   // absent: the row has no measurement
+  std::optional<double> predicted_s;  // absent: the row was skipped
+  std::string skipped_reason;
+  bool feasible = true;               // what the memory model said; the time is predicted all the same
+
+  [[nodiscard]] std::optional<double> signed_error() const {
+    if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }
+    return (*predicted_s - *measured_s) / *measured_s;
+  }
+};
+
+// Errors are fractions. bias = mean of signed errors.
+struct FamilyScore {
+  std::string kind, family;
+  std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
+  double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0, bias = 0;
+};
+
+struct Validation {
+  std::vector<FamilyScore> families;
+  FamilyScore overall;
+  std::vector<Prediction> predictions;  // in the order of the input
+};
+
+}  // namespace orrery::results
