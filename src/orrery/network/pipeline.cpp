@@ -8,11 +8,6 @@
 namespace orrery::network {
 namespace {
 
-// Every step of these uses other links than the step before, so the next chunk can follow one step behind.
-bool level_per_step(Pattern pattern) {
-  return pattern == Pattern::chain || pattern == Pattern::tree_up || pattern == Pattern::tree_down;
-}
-
 // Sends as much as it receives, on every step, through the same ports: may share a stage with others of its sort.
 bool shares_stage(Pattern pattern) {
   return pattern == Pattern::ring || pattern == Pattern::scatter || pattern == Pattern::all_pairs;
@@ -79,6 +74,10 @@ PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
 }
 
 }  // namespace
+
+bool level_per_step(Pattern pattern) {
+  return pattern == Pattern::chain || pattern == Pattern::tree_up || pattern == Pattern::tree_down;
+}
 
 Shape shape_of(const Schedule& schedule) {
   Shape shape;

@@ -20,6 +20,10 @@
 
 namespace orrery::network {
 
+// Whether every step of a pattern uses other links than the step before, so that the next chunk can follow one step
+// behind.
+[[nodiscard]] bool level_per_step(Pattern pattern);
+
 // A stage of a schedule, before protocols: the steps and bytes of one level, for the whole buffer.
 struct StageShape {
   StepKind kind = StepKind::ring;

@@ -1,0 +1,158 @@
+#include "orrery/network/stepper.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <vector>
+
+#include "orrery/network/expand.hpp"
+#include "orrery/network/pipeline.hpp"
+
+namespace orrery::network {
+namespace {
+
+enum class Direction : std::uint8_t { out, in };
+
+// A port divided into equal lanes that are served in turn.
+class Port {
+ public:
+  // The job of the next transfers: they share one step latency per lane.
+  struct Job {
+    std::int64_t round = -1;
+    std::size_t phase = 0;
+    std::int64_t step = 0;
+    friend bool operator==(const Job&, const Job&) = default;
+  };
+
+  // When a transfer of `job` that is ready at `ready` can start: takes the next lane and, where that lane has not yet
+  // done so for this job, lets the step latency pass.
+  double start(const Job& job, std::size_t lanes, double ready, double latency) {
+    if (!(job == job_)) {
+      const double free = *std::max_element(free_.begin(), free_.end());
+      free_.assign(lanes, free);
+      begun_.assign(lanes, false);
+      job_ = job;
+      next_ = 0;
+    }
+    lane_ = next_++ % lanes;
+    double at = std::max(ready, free_[lane_]);
+    if (!begun_[lane_]) { at += latency; }
+    begun_[lane_] = true;
+    return at;
+  }
+
+  // The transfer that start() admitted ends.
+  void finish(double at) { free_[lane_] = at; }
+
+ private:
+  Job job_;
+  std::vector<double> free_{0.0};
+  std::vector<bool> begun_{false};
+  std::size_t next_ = 0, lane_ = 0;
+};
+
+// Each tree link has half a port: a member has at most two of them in either direction at a time, over both trees.
+std::size_t lanes_of(Pattern pattern) {
+  return pattern == Pattern::tree_up || pattern == Pattern::tree_down ? 2 : 1;
+}
+
+class Player {
+ public:
+  Player(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol)
+      : fabric_(fabric), schedule_(schedule), protocol_(protocol), expansion_(expand(schedule, group)),
+        arrived_(static_cast<std::size_t>(expansion_.members * expansion_.blocks), 0.0) {}
+
+  double run() {
+    std::int64_t round = 0;
+    for (const Transfer& transfer : expansion_.transfers) {
+      if (transfer.round != round) {
+        round = transfer.round;
+        round_start_ = end_;
+      }
+      move(transfer);
+    }
+    return end_;
+  }
+
+ private:
+  void move(const Transfer& transfer) {
+    const Phase& phase = schedule_.phases[transfer.phase];
+    const StepCost& cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_);
+    const std::size_t lanes = lanes_of(phase.pattern);
+    const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
+    double seconds = bytes * cost.seconds_per_byte;
+    if (transfer.reduces && phase.pattern != Pattern::switch_up) {
+      seconds = std::max(seconds, bytes * fabric_.seconds_per_reduced_byte());
+    }
+    seconds *= static_cast<double>(lanes);
+
+    // Levels of different chunks meet in one round as one job.
+    const bool pipelined = level_per_step(phase.pattern);
+    const Port::Job job{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
+    const bool to_self = transfer.source == transfer.destination;
+    double start = std::max(round_start_, ready(transfer));
+    if (uses_port(phase.pattern, Direction::out, to_self)) {
+      Port& port = ports_[{transfer.source, phase.dimension, Direction::out}];
+      start = port.start(job, lanes, start, cost.step.value());
+      port.finish(start + seconds);
+      through_switch_ = phase.pattern == Pattern::switch_up ? std::max(through_switch_, start) : start;
+    }
+    if (kind_of(phase.pattern) == StepKind::in_switch) { start = through_switch_; }
+    double end = start + seconds;
+    if (uses_port(phase.pattern, Direction::in, to_self)) {
+      Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
+      end = std::max(start, port.start(job, lanes, round_start_, cost.step.value())) + seconds;
+      port.finish(end);
+    }
+    if (phase.pattern == Pattern::switch_up && to_self) { through_switch_ = 0.0; }
+    arrive(transfer, end);
+    end_ = std::max(end_, end);
+  }
+
+  // Through a switch that reduces, only the sum comes back; through one that multicasts, only one copy goes in.
+  static bool uses_port(Pattern pattern, Direction direction, bool to_self) {
+    if (pattern == Pattern::switch_up) { return direction == Direction::out || to_self; }
+    if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
+      return direction == Direction::in || to_self;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t index(std::int64_t member, std::int64_t block) const {
+    return static_cast<std::size_t>(member * expansion_.blocks + block);
+  }
+
+  [[nodiscard]] double ready(const Transfer& transfer) const {
+    double at = 0.0;
+    for (std::int64_t b = 0; b < transfer.blocks; ++b) {
+      at = std::max(at, arrived_[index(transfer.source, transfer.first_block + b)]);
+    }
+    return at;
+  }
+
+  void arrive(const Transfer& transfer, double at) {
+    for (std::int64_t b = 0; b < transfer.blocks; ++b) {
+      double& known = arrived_[index(transfer.destination, transfer.first_block + b)];
+      known = std::max(known, at);
+    }
+  }
+
+  const Fabric& fabric_;
+  const Schedule& schedule_;
+  std::size_t protocol_;
+  Expansion expansion_;
+  std::vector<double> arrived_;  // [member * blocks + block]
+  std::map<std::tuple<std::int64_t, int, Direction>, Port> ports_;
+  double round_start_ = 0.0, end_ = 0.0;
+  double through_switch_ = 0.0;  // when what the current transfer carries is in the switch
+};
+
+}  // namespace
+
+Seconds play(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol) {
+  if (schedule.phases.empty()) { return {}; }
+  const Pipeline pipeline = make_pipeline(fabric, shape_of(schedule), protocol);
+  return pipeline.base + Seconds(Player(fabric, schedule, group, protocol).run());
+}
+
+}  // namespace orrery::network

@@ -1,0 +1,22 @@
+// Plays an expansion, transfer by transfer, over ports with a per-step latency and a bandwidth. The check on the closed
+// form: the two share the schedule and the constants of a step, but not the arithmetic.
+//
+// A member has one port per dimension and direction. A port serves one job after another, in the order of the
+// expansion; a job (what one phase makes the port do in one step) costs the step latency and then the bytes of its
+// transfers. A transfer starts when the data is there and the source's port is free, and passes the destination's port
+// at the same time, or later if that is busy. A link of a tree has half a port to itself, busy or not. A round starts
+// when the one before has ended.
+#pragma once
+
+#include <cstddef>
+
+#include "orrery/core/units.hpp"
+#include "orrery/network/collective.hpp"
+#include "orrery/network/group.hpp"
+
+namespace orrery::network {
+
+// Time of the whole schedule under one protocol, base included. O(transfers), for groups that a test can afford.
+[[nodiscard]] Seconds play(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol);
+
+}  // namespace orrery::network
