@@ -114,7 +114,7 @@ std::vector<Measured> read_products(std::ifstream& file) {
   std::getline(file, line);
   const auto names = fields(line);
   const auto column = [&](const std::string& name) {
-    return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+    return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
   };
   const auto op = column("op"), device = column("gpu_type"), type = column("dtype"), m = column("m"), n = column("n"),
              k = column("k"), groups = column("groups"), time = column("time_us");
@@ -127,7 +127,7 @@ std::vector<Measured> read_products(std::ifstream& file) {
 }
 
 double quantile(std::vector<double> values, double q) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
 }
 

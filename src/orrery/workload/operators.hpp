@@ -28,15 +28,15 @@ enum class Boundary : std::uint8_t { none, enter, leave, reduce };
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
   Boundary boundary = Boundary::none;
-  Bytes boundary_bytes;   // whole tensor that crosses: tokens * h * element for enter and leave
+  Bytes boundary_bytes;  // whole tensor that crosses: tokens * h * element for enter and leave
 
   Kernel forward;
   Kernel backward_input;   // gradient of the input (or the only backward kernel)
   Kernel backward_weight;  // gradient of the weight, when there is one
 
-  double parameters = 0;         // weights in this slice, elements
-  Bytes saved;                   // activations kept from forward to backward by this rank
-  bool attention_core = false;   // scores, softmax, dropout, context: what selective recompute drops and redoes
+  double parameters = 0;        // weights in this slice, elements
+  Bytes saved;                  // activations kept from forward to backward by this rank
+  bool attention_core = false;  // scores, softmax, dropout, context: what selective recompute drops and redoes
 };
 
 // The slice of the model one rank works on.
@@ -49,7 +49,8 @@ struct Slice {
 };
 
 // Operators in execution order of the forward pass. Backward runs them in reverse.
-// FLOPs summed over tp slices equal those of the whole (kv_heads >= tp); see operators_test.cpp.
+// FLOPs summed over tp slices equal those of the whole (when tp divides kv_heads, and 128 tp divides vocab); see
+// operators_test.cpp.
 [[nodiscard]] std::vector<Operator> embedding_operators(const Model&, const hardware::Stack&, const Slice&);
 [[nodiscard]] std::vector<Operator> layer_operators(const Model&, const hardware::Stack&, const Slice&);
 [[nodiscard]] std::vector<Operator> head_operators(const Model&, const hardware::Stack&, const Slice&);

@@ -48,9 +48,9 @@ struct Product {
 [[nodiscard]] Kernel stream(double bytes, int launches = 1);
 
 // Y[rows, n] = X[rows, k] W: forward, gradient of X, gradient of W. Keeps nothing; callers say what is saved.
-[[nodiscard]] Operator linear(std::string_view name, const Sizes& sizes, std::int64_t n, std::int64_t k);
+[[nodiscard]] Operator linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k);
 // The same in the wide precision.
-[[nodiscard]] Operator wide_linear(std::string_view name, const Sizes& sizes, std::int64_t n, std::int64_t k);
+[[nodiscard]] Operator wide_linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k);
 
 // An operator whose forward and backward are one stream kernel each.
 [[nodiscard]] Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward);
@@ -75,8 +75,7 @@ struct Traffic {
 [[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& sizes);
 
 // The operators of one half of a layer, appended to a list.
-void append_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
-                      const Sizes& sizes);
-void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& sizes);
+void append_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
+void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
 
 }  // namespace orrery::workload

@@ -99,6 +99,7 @@ const Operator& find(const std::vector<Operator>& list, std::string_view name) {
 
 std::vector<std::string_view> names(const std::vector<Operator>& list) {
   std::vector<std::string_view> out;
+  out.reserve(list.size());
   for (const auto& op : list) { out.push_back(op.name); }
   return out;
 }
