@@ -1,8 +1,10 @@
 #include "orrery/network/stepper.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "orrery/network/expand.hpp"
@@ -64,11 +66,15 @@ class Player {
 
   double run() {
     std::int64_t round = 0;
+    std::size_t phase = 0;
     for (const Transfer& transfer : expansion_.transfers) {
       if (transfer.round != round) {
         round = transfer.round;
-        round_start_ = end_;
+        round_start_ = tree_start_ = end_;
+      } else if (transfer.phase != phase) {
+        tree_start_ = tree_end_;
       }
+      phase = transfer.phase;
       move(transfer);
     }
     return end_;
@@ -90,23 +96,36 @@ class Player {
     const bool pipelined = level_per_step(phase.pattern);
     const Port::Job job{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
     const bool to_self = transfer.source == transfer.destination;
-    double start = std::max(round_start_, ready(transfer));
+    double start = std::max(lanes > 1 ? tree_start_ : round_start_, ready(transfer));
     if (uses_port(phase.pattern, Direction::out, to_self)) {
       Port& port = ports_[{transfer.source, phase.dimension, Direction::out}];
       start = port.start(job, lanes, start, cost.step.value());
       port.finish(start + seconds);
-      through_switch_ = phase.pattern == Pattern::switch_up ? std::max(through_switch_, start) : start;
     }
-    if (kind_of(phase.pattern) == StepKind::in_switch) { start = through_switch_; }
+    start = through_switch(phase.pattern, to_self, start);
     double end = start + seconds;
-    if (uses_port(phase.pattern, Direction::in, to_self)) {
-      Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
-      end = std::max(start, port.start(job, lanes, round_start_, cost.step.value())) + seconds;
-      port.finish(end);
-    }
-    if (phase.pattern == Pattern::switch_up && to_self) { through_switch_ = 0.0; }
+    end_ = std::max(end_, end);
+    if (!uses_port(phase.pattern, Direction::in, to_self)) { return; }
+    Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
+    end = std::max(start, port.start(job, lanes, round_start_, cost.step.value())) + seconds;
+    port.finish(end);
     arrive(transfer, end);
     end_ = std::max(end_, end);
+    if (lanes > 1) { tree_end_ = std::max(tree_end_, end); }
+  }
+
+  // When a transfer leaves the switch: a sum when its last part enters (which is the destination's own), a copy when
+  // the original does (which is the one to the source itself).
+  double through_switch(Pattern pattern, bool to_self, double start) {
+    if (pattern == Pattern::switch_up) {
+      summed_ = std::max(summed_, start);
+      return to_self ? std::exchange(summed_, 0.0) : start;
+    }
+    if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
+      if (to_self) { copied_ = start; }
+      return copied_;
+    }
+    return start;
   }
 
   // Through a switch that reduces, only the sum comes back; through one that multicasts, only one copy goes in.
@@ -144,7 +163,8 @@ class Player {
   std::vector<double> arrived_;  // [member * blocks + block]
   std::map<std::tuple<std::int64_t, int, Direction>, Port> ports_;
   double round_start_ = 0.0, end_ = 0.0;
-  double through_switch_ = 0.0;  // when what the current transfer carries is in the switch
+  double tree_start_ = 0.0, tree_end_ = 0.0;
+  double summed_ = 0.0, copied_ = 0.0;  // when what the current transfer carries entered the switch
 };
 
 }  // namespace

@@ -4,8 +4,8 @@
 // A member has one port per dimension and direction. A port serves one job after another, in the order of the
 // expansion; a job (what one phase makes the port do in one step) costs the step latency and then the bytes of its
 // transfers. A transfer starts when the data is there and the source's port is free, and passes the destination's port
-// at the same time, or later if that is busy. A link of a tree has half a port to itself, busy or not. A round starts
-// when the one before has ended.
+// at the same time, or later if that is busy. A link of a tree has half a port to itself, busy or not, and the way
+// down and the way up of different chunks take turns. A round starts when the one before has ended.
 #pragma once
 
 #include <cstddef>
