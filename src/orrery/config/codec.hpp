@@ -1,0 +1,321 @@
+// How one member type is read from a Node, written to a Node and described. Record<T> picks the codec from the member's
+// type; a new kind of leaf is a new specialisation of Codec. The work that does not depend on the type is in codec.cpp.
+#pragma once
+
+#include <array>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "orrery/config/node.hpp"
+#include "orrery/config/units_text.hpp"
+
+namespace orrery::config {
+
+// ---- customisation points ------------------------------------------------------------------------------------------
+
+// Names of an enum as config files spell them:
+//   template <> struct EnumNames<Precision> {
+//     static constexpr std::array<std::pair<Precision, std::string_view>, 2> value{{{Precision::bf16, "bf16"}, ...}};
+//   };
+template <class E>
+struct EnumNames;
+
+template <class E>
+concept NamedEnum = std::is_enum_v<E> && requires { EnumNames<E>::value.size(); };
+
+// The record of a nested struct:
+//   template <> struct Described<Link> { static const Record<Link>& record(); };
+template <class T>
+struct Described;
+
+template <class T>
+concept DescribedStruct = requires { Described<T>::record(); };
+
+// ---- bounds --------------------------------------------------------------------------------------------------------
+
+template <class M>
+struct LeafOf {
+  using type = M;
+};
+template <class M>
+struct LeafOf<std::optional<M>> : LeafOf<M> {};
+template <class M>
+struct LeafOf<std::vector<M>> : LeafOf<M> {};
+template <class M>
+struct LeafOf<std::map<std::string, M>> : LeafOf<M> {};
+
+struct NoLimit {
+  NoLimit() = delete;
+};
+
+template <class M>
+concept Bounded = TextQuantity<M> || (std::is_arithmetic_v<M> && !std::same_as<M, bool>);
+
+// What a value must satisfy besides its type; in lists, maps and optionals the limits hold for each value.
+// Numbers are always finite, quantities never negative.
+template <class M>
+struct Bounds {
+  using Limit = std::conditional_t<Bounded<typename LeafOf<M>::type>, typename LeafOf<M>::type, NoLimit>;
+  std::optional<Limit> min{};  // inclusive
+  std::optional<Limit> max{};  // inclusive
+  bool positive = false;       // greater than zero
+  bool nonempty = false;       // text, list, map
+  std::string_view unit{};     // proposed when a quantity is written without one
+};
+
+// Bounds without the type; quantities in SI base units.
+struct Limits {
+  std::optional<double> min;
+  std::optional<double> max;
+  bool positive = false;
+  bool nonempty = false;
+  std::string unit;
+};
+
+inline double base_value(Bounded auto value) {
+  if constexpr (TextQuantity<decltype(value)>) {
+    return value.value();
+  } else {
+    return static_cast<double>(value);
+  }
+}
+
+template <class M>
+[[nodiscard]] Limits limits_of(const Bounds<M>& bounds) {
+  Limits limits{
+      .min = {}, .max = {}, .positive = bounds.positive, .nonempty = bounds.nonempty, .unit = std::string(bounds.unit)};
+  if constexpr (!std::same_as<typename Bounds<M>::Limit, NoLimit>) {
+    if (bounds.min) { limits.min = base_value(*bounds.min); }
+    if (bounds.max) { limits.max = base_value(*bounds.max); }
+  }
+  return limits;
+}
+
+// ---- type-independent parts (codec.cpp) ----------------------------------------------------------------------------
+
+enum class Shape { scalar, list, mapping };
+
+struct TypeInfo {
+  std::string text;                         // "integer", "data rate", "one of fp16, bf16", "list of integer"
+  std::optional<Dimension> dimension = {};  // of the leaf, when it is a quantity
+  Shape shape = Shape::scalar;
+};
+
+// "at least 1", "greater than 0", "between 1 and 512"; empty when anything goes.
+[[nodiscard]] std::string bounds_text(const Limits& limits, const TypeInfo& type);
+
+inline constexpr std::size_t kMaxComplaints = 200;
+
+// What a codec needs to know while it reads a value.
+struct Reading {
+  std::string_view field;  // for messages: "layers must be at least 1"
+  const Limits& limits;
+  bool overlay = false;  // nested structs keep what they hold where keys are missing
+  std::vector<Diagnostic>& complaints;
+
+  void complain(const Node& at, std::string message) const;  // a list that is wrong throughout is cut at kMaxComplaints
+};
+
+[[nodiscard]] std::optional<bool> read_boolean(const Node& node, const Reading& reading);
+[[nodiscard]] std::optional<std::int64_t> read_integer(const Node& node, const Reading& reading, std::int64_t lowest,
+                                                       std::int64_t highest);
+[[nodiscard]] std::optional<double> read_real(const Node& node, const Reading& reading);
+[[nodiscard]] std::optional<std::string> read_text(const Node& node, const Reading& reading);
+[[nodiscard]] std::optional<double> read_quantity(const Node& node, const Reading& reading, Dimension dimension);
+[[nodiscard]] std::optional<std::size_t> read_choice(const Node& node, const Reading& reading,
+                                                     std::span<const std::string_view> names);
+// Complains and returns false unless the node is a list (or map) that respects `nonempty`.
+[[nodiscard]] bool is_list(const Node& node, const Reading& reading);
+[[nodiscard]] bool is_map(const Node& node, const Reading& reading);
+
+[[nodiscard]] std::string choice_text(std::span<const std::string_view> names);  // "one of a, b, c"
+
+[[nodiscard]] Node number_schema(std::string_view type, const Limits& limits);  // "integer" or "number"
+[[nodiscard]] Node text_schema(const Limits& limits);
+[[nodiscard]] Node quantity_schema(const Limits& limits, Dimension dimension);
+[[nodiscard]] Node choice_schema(std::span<const std::string_view> names);
+[[nodiscard]] Node list_schema(Node item, const Limits& limits);
+[[nodiscard]] Node map_schema(Node value, const Limits& limits);
+[[nodiscard]] Node nullable_schema(Node schema);
+[[nodiscard]] Node typed_schema(std::string_view type);
+
+// ---- enums ---------------------------------------------------------------------------------------------------------
+
+template <NamedEnum E>
+inline constexpr auto kEnumTexts = [] {
+  std::array<std::string_view, EnumNames<E>::value.size()> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) { names[i] = EnumNames<E>::value[i].second; }
+  return names;
+}();
+
+template <NamedEnum E>
+[[nodiscard]] constexpr std::string_view enum_name(E e) {
+  for (const auto& [value, name] : EnumNames<E>::value) {
+    if (value == e) { return name; }
+  }
+  return "?";
+}
+
+template <NamedEnum E>
+[[nodiscard]] constexpr std::optional<E> enum_value(std::string_view text) {
+  for (const auto& [value, name] : EnumNames<E>::value) {
+    if (name == text) { return value; }
+  }
+  return std::nullopt;
+}
+
+// ---- codecs --------------------------------------------------------------------------------------------------------
+
+template <class M>
+struct Codec;  // no codec: this type cannot be a member of a record
+
+template <>
+struct Codec<bool> {
+  static TypeInfo type() { return {"true or false"}; }
+  static void read(const Node& node, bool& out, const Reading& reading) {
+    if (const auto value = read_boolean(node, reading)) { out = *value; }
+  }
+  static Node write(bool value) { return boolean_node(value); }
+  static Node schema(const Limits&) { return typed_schema("boolean"); }
+};
+
+template <class M>
+  requires std::same_as<M, std::int32_t> || std::same_as<M, std::int64_t>
+struct Codec<M> {
+  static TypeInfo type() { return {"integer"}; }
+  static void read(const Node& node, M& out, const Reading& reading) {
+    using Range = std::numeric_limits<M>;
+    if (const auto value = read_integer(node, reading, Range::min(), Range::max())) { out = static_cast<M>(*value); }
+  }
+  static Node write(M value) { return integer_node(value); }
+  static Node schema(const Limits& limits) { return number_schema("integer", limits); }
+};
+
+template <>
+struct Codec<double> {
+  static TypeInfo type() { return {"number"}; }
+  static void read(const Node& node, double& out, const Reading& reading) {
+    if (const auto value = read_real(node, reading)) { out = *value; }
+  }
+  static Node write(double value) { return real_node(value); }
+  static Node schema(const Limits& limits) { return number_schema("number", limits); }
+};
+
+template <>
+struct Codec<std::string> {
+  static TypeInfo type() { return {"text"}; }
+  static void read(const Node& node, std::string& out, const Reading& reading) {
+    if (auto value = read_text(node, reading)) { out = std::move(*value); }
+  }
+  static Node write(const std::string& value) { return text_node(value); }
+  static Node schema(const Limits& limits) { return text_schema(limits); }
+};
+
+template <TextQuantity M>
+struct Codec<M> {
+  static constexpr Dimension kDimension = DimensionOf<M>::value;
+  static TypeInfo type() { return {std::string(dimension_name(kDimension)), kDimension}; }
+  static void read(const Node& node, M& out, const Reading& reading) {
+    if (const auto value = read_quantity(node, reading, kDimension)) { out = M(*value); }
+  }
+  static Node write(M value) { return text_node(print_quantity(value)); }
+  static Node schema(const Limits& limits) { return quantity_schema(limits, kDimension); }
+};
+
+template <NamedEnum M>
+struct Codec<M> {
+  static TypeInfo type() { return {choice_text(kEnumTexts<M>)}; }
+  static void read(const Node& node, M& out, const Reading& reading) {
+    if (const auto index = read_choice(node, reading, kEnumTexts<M>)) { out = EnumNames<M>::value[*index].first; }
+  }
+  static Node write(M value) { return text_node(std::string(enum_name(value))); }
+  static Node schema(const Limits&) { return choice_schema(kEnumTexts<M>); }
+};
+
+template <DescribedStruct M>
+struct Codec<M> {
+  static TypeInfo type() { return {Described<M>::record().name(), {}, Shape::mapping}; }
+  static void read(const Node& node, M& out, const Reading& reading) {
+    Described<M>::record().read_into(node, out, reading.overlay, reading.complaints);
+  }
+  static Node write(const M& value) { return Described<M>::record().to_node(value); }
+  static Node schema(const Limits&) { return Described<M>::record().schema(); }
+};
+
+template <class M>
+struct Codec<std::optional<M>> {
+  static TypeInfo type() { return Codec<M>::type(); }
+  static void read(const Node& node, std::optional<M>& out, const Reading& reading) {
+    if (node.kind == Kind::null) {
+      out.reset();
+      return;
+    }
+    Reading inner{reading.field, reading.limits, reading.overlay && out.has_value(), reading.complaints};
+    M value = out ? std::move(*out) : M{};
+    Codec<M>::read(node, value, inner);
+    out = std::move(value);
+  }
+  static Node write(const std::optional<M>& value) { return value ? Codec<M>::write(*value) : null_node(); }
+  static Node schema(const Limits& limits) { return nullable_schema(Codec<M>::schema(limits)); }
+};
+
+// A list or map that is given replaces the one held before as a whole.
+template <class M>
+struct Codec<std::vector<M>> {
+  static TypeInfo type() {
+    const TypeInfo item = Codec<M>::type();
+    return {"list of " + item.text, item.dimension, Shape::list};
+  }
+  static void read(const Node& node, std::vector<M>& out, const Reading& reading) {
+    if (!is_list(node, reading)) { return; }
+    const Reading inner{reading.field, reading.limits, false, reading.complaints};
+    out.clear();
+    out.reserve(node.items.size());
+    for (const Node& item : node.items) {
+      M value{};
+      Codec<M>::read(item, value, inner);
+      out.push_back(std::move(value));
+    }
+  }
+  static Node write(const std::vector<M>& values) {
+    Node node = sequence_node();
+    for (const M& value : values) { node.items.push_back(Codec<M>::write(value)); }
+    return node;
+  }
+  static Node schema(const Limits& limits) { return list_schema(Codec<M>::schema(limits), limits); }
+};
+
+template <class M>
+struct Codec<std::map<std::string, M>> {
+  static TypeInfo type() {
+    const TypeInfo item = Codec<M>::type();
+    return {"map of name to " + item.text, item.dimension, Shape::mapping};
+  }
+  static void read(const Node& node, std::map<std::string, M>& out, const Reading& reading) {
+    if (!is_map(node, reading)) { return; }
+    const Reading inner{reading.field, reading.limits, false, reading.complaints};
+    out.clear();
+    for (const Member& member : node.members) {
+      M value{};
+      Codec<M>::read(member.value, value, inner);
+      out.emplace(member.key, std::move(value));
+    }
+  }
+  static Node write(const std::map<std::string, M>& values) {
+    Node node = mapping_node();
+    for (const auto& [key, value] : values) { add(node, key, Codec<M>::write(value)); }
+    return node;
+  }
+  static Node schema(const Limits& limits) { return map_schema(Codec<M>::schema(limits), limits); }
+};
+
+}  // namespace orrery::config

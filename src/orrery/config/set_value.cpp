@@ -1,0 +1,116 @@
+#include <charconv>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/config/node.hpp"
+#include "orrery/config/tree_builder.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::config {
+
+namespace {
+
+void put_at(Node& node, const Place& place) {
+  node.place = place;
+  for (Node& item : node.items) { put_at(item, place); }
+  for (Member& member : node.members) {
+    member.line = member.column = 0;
+    put_at(member.value, place);
+  }
+}
+
+std::string unescaped_step(std::string_view step) {
+  std::string key;
+  for (std::size_t i = 0; i < step.size(); ++i) {
+    const bool escaped = step[i] == '~' && i + 1 < step.size() && (step[i + 1] == '0' || step[i + 1] == '1');
+    if (escaped) { ++i; }
+    key += escaped ? (step[i] == '0' ? '~' : '/') : step[i];
+  }
+  return key;
+}
+
+Result<std::vector<std::string>> steps_of(std::string_view path, const Place& place) {
+  const bool pointer = path.starts_with('/');
+  const char separator = pointer ? '/' : '.';
+  std::string_view rest = pointer ? path.substr(1) : path;
+  std::vector<std::string> steps;
+  for (bool more = true; more;) {
+    const std::size_t end = rest.find(separator);
+    const std::string_view step = rest.substr(0, end);
+    if (step.empty()) { return fail(place, fmt::format("{} has an empty step", quoted(path))); }
+    steps.push_back(pointer ? unescaped_step(step) : std::string(step));
+    more = end != std::string_view::npos;
+    if (more) { rest.remove_prefix(end + 1); }
+  }
+  if (steps.size() > static_cast<std::size_t>(kMaxDepth)) {
+    return fail(place, fmt::format("goes more than {} levels deep", kMaxDepth));
+  }
+  return steps;
+}
+
+Result<Node*> item_at(Node& list, const std::string& step, const Place& place) {
+  std::size_t index = 0;
+  const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
+  if (error != std::errc() || end != step.data() + step.size()) {
+    return fail(place, fmt::format("{} is a list; {} is not an index", quoted(list.place.path), quoted(step)));
+  }
+  if (index >= list.items.size()) {
+    return fail(place, fmt::format("{} has {} items, counted from 0; there is no item {}", quoted(list.place.path),
+                                   list.items.size(), index));
+  }
+  return &list.items[index];
+}
+
+// The node one step below, made when it is missing.
+Result<Node*> step_into(Node& node, const std::string& step, const Place& place) {
+  if (node.kind == Kind::sequence) { return item_at(node, step, place); }
+  if (node.kind == Kind::null) {
+    node.kind = Kind::mapping;
+    node.scalar.clear();
+  }
+  if (node.kind != Kind::mapping) {
+    return fail(place,
+                fmt::format("there is nothing below {}, which is {}", quoted(node.place.path), quoted(node.scalar)));
+  }
+  if (Node* found = node.find(step)) { return found; }
+  Node& made = add(node, step, null_node());
+  made.place = place;
+  return &made;
+}
+
+}  // namespace
+
+tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value, const Place& place) {
+  ORRERY_TRY(steps, steps_of(dotted_path, place));
+  if (value.find_first_not_of(" \t") == std::string_view::npos) {
+    return fail(place, "has no value; write null where none is meant");
+  }
+  auto parsed = parse_yaml(value, {});
+  if (!parsed) { return fail(place, fmt::format("{}: {}", quoted(value), parsed.error().diagnostics.front().message)); }
+  Node changed = root;  // so that a step that fails leaves no half-made path behind
+  Node* node = &changed;
+  for (const std::string& step : steps) {
+    ORRERY_TRY(next, step_into(*node, step, place));
+    node = next;
+  }
+  *node = std::move(*parsed);
+  put_at(*node, place);
+  root = std::move(changed);
+  return {};
+}
+
+tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value) {
+  return set(root, dotted_path, value, Place{"command line", 0, 0, fmt::format("--set {}", dotted_path)});
+}
+
+tl::expected<void, Failure> set_assignment(Node& root, std::string_view path_equals_value) {
+  const std::size_t equals = path_equals_value.find('=');
+  if (equals == std::string_view::npos || equals == 0) {
+    return fail(Place{"command line", 0, 0, "--set"},
+                fmt::format("{} is not of the form path.to.field=value", quoted(path_equals_value)));
+  }
+  return set(root, path_equals_value.substr(0, equals), path_equals_value.substr(equals + 1));
+}
+
+}  // namespace orrery::config
