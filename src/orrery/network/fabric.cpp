@@ -163,7 +163,7 @@ bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) c
     if (chunks == 0) {
       const PipelineBound bound = pipeline_bound(pipeline);
       if (pipeline.base + bound.time >= best.time) { continue; }
-      chosen = best_chunks(pipeline, bound.chunks);
+      chosen = best_chunks(pipeline, bound);
     } else {
       chosen.time = pipeline_total(pipeline, chunks);
     }

@@ -38,11 +38,7 @@ std::size_t slot_of(const Shape& shape, int dimension) {
 }
 
 // For a port: the rounds in which its stages run, and before and after them the rounds in which the first chunk is on
-// its way to it and the last chunk on its way from it. At least fixed + latency * C + rest / C for C chunks.
-struct PortBound {
-  double fixed = 0.0, latency = 0.0, rest = 0.0;
-};
-
+// its way to it and the last chunk on its way from it.
 PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
   PortBound bound;
   double between_fixed = 0.0, between_rest = 0.0;  // stages of other ports since the last stage of this one
@@ -186,37 +182,39 @@ Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks) {
 }
 
 PipelineBound pipeline_bound(const Pipeline& pipeline) {
-  PipelineBound worst;
-  worst.time = Seconds(-1.0);
+  PipelineBound bound;
+  bound.time = Seconds(-1.0);
   for (std::size_t slot = 0; slot < pipeline.slots; ++slot) {
     const PortBound port = port_bound(pipeline, slot);
+    bound.ports.push_back(port);
     // Least of latency * C + rest / C over C >= 1.
     const double least = port.rest <= port.latency ? port.latency + port.rest : 2 * std::sqrt(port.latency * port.rest);
-    const Seconds time(port.fixed + least);
-    if (time <= worst.time) { continue; }
-    worst.time = time;
-    worst.chunks = kMaxChunks;
+    if (port.fixed + least <= bound.time.value()) { continue; }
+    bound.time = Seconds(port.fixed + least);
+    bound.guess = kMaxChunks;
     if (port.rest < port.latency * static_cast<double>(kMaxChunks * kMaxChunks)) {
       const double ideal = std::max(1.0, std::sqrt(port.rest / port.latency));
-      worst.chunks = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ideal)));
+      bound.guess = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ideal)));
     }
   }
-  return worst;
+  return bound;
 }
 
-Chunking best_chunks(const Pipeline& pipeline, std::int64_t guess) {
-  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return {1, pipeline_total(pipeline, 1)}; }
-  Chunking best{guess, pipeline_total(pipeline, guess)};
-  const auto step_to = [&](std::int64_t chunks) {
-    if (chunks < 1 || chunks > kMaxChunks) { return false; }
-    const Seconds time = pipeline_total(pipeline, chunks);
-    if (time >= best.time) { return false; }
-    best = {chunks, time};
-    return true;
+Chunking best_chunks(const Pipeline& pipeline, const PipelineBound& bound) {
+  Chunking best{bound.guess, pipeline_total(pipeline, bound.guess)};
+  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return best; }
+  const auto hopeless = [&](double chunks, double share) {
+    for (const PortBound& port : bound.ports) {
+      if (port.fixed + port.latency * chunks + port.rest * share >= best.time.value()) { return true; }
+    }
+    return false;
   };
-  bool more = false;
-  while (step_to(best.chunks * 2)) { more = true; }
-  while (!more && step_to(best.chunks / 2)) {}
+  double share = 1.0;
+  for (std::int64_t chunks = 1; chunks <= kMaxChunks; chunks *= 2, share *= 0.5) {
+    if (chunks == bound.guess || hopeless(static_cast<double>(chunks), share)) { continue; }
+    const Seconds time = pipeline_total(pipeline, chunks);
+    if (time < best.time) { best = {chunks, time}; }
+  }
   return best;
 }
 

@@ -75,18 +75,24 @@ struct PipelineTime {
 // The same total, without its terms: the inner loop.
 [[nodiscard]] Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks);
 
-// No chunk count makes the pipeline faster than `time`; `chunks` is about what the least time needs.
+// What a port forces on the time: at least fixed + latency * C + rest / C with C chunks, in seconds.
+struct PortBound {
+  double fixed = 0.0, latency = 0.0, rest = 0.0;
+};
+
+// No chunk count makes the pipeline faster than `time`; `guess` is about what the least time needs.
 struct PipelineBound {
+  InlineList<PortBound, kMaxExtents> ports;
   Seconds time;
-  std::int64_t chunks = 1;
+  std::int64_t guess = 1;
 };
 [[nodiscard]] PipelineBound pipeline_bound(const Pipeline& pipeline);
 
-// The power of two from 1 to kMaxChunks with the least time, looked for around `guess`.
+// The power of two from 1 to kMaxChunks with the least time. Counts that a port rules out are not tried.
 struct Chunking {
   std::int64_t chunks = 1;
   Seconds time;
 };
-[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, std::int64_t guess);
+[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, const PipelineBound& bound);
 
 }  // namespace orrery::network

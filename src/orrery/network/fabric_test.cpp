@@ -1,0 +1,313 @@
+// Laws of prices.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "orrery/network/collective.hpp"
+#include "orrery/network/pipeline.hpp"
+#include "orrery/network/test_cluster.hpp"
+
+namespace orrery::network {
+namespace {
+
+using namespace orrery::literals;
+using hardware::Cluster;
+using hardware::Wiring;
+using test::group_of;
+
+const std::vector<Collective> kCollectives = {Collective::all_reduce, Collective::all_gather,
+                                              Collective::reduce_scatter, Collective::all_to_all,
+                                              Collective::broadcast};
+
+// Three protocols that trade latency for bandwidth, on up to three dimensions of different speeds.
+Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
+  const auto figure = [] { return static_cast<double>(*rc::gen::inRange(1, 1000)); };
+  const auto time = [&] { return Seconds(figure() * 2e-8); };
+  Cluster cluster = test::plain_cluster(sizes);
+  for (auto& dimension : cluster.dimensions) {
+    dimension.bandwidth = BytesPerSecond(figure() * 1e9);
+    dimension.wiring = *rc::gen::element(Wiring::switched, Wiring::rails, Wiring::ring);
+    auto& link = dimension.link;
+    link.efficiency = 0.8;
+    link.latency = time();
+    link.in_switch_base = time();
+    link.in_switch_step = time();
+    link.in_switch_efficiency = *rc::gen::element(0.0, 0.5, 0.7);
+    link.protocols = {{"fast", time(), time() * 0.1, time(), time() * 0.1, 0.4},
+                      {"middle", time(), time(), time(), time(), 0.9},
+                      {"wide", time(), time(), time(), time(), 1.0}};
+    link.protocols.resize(static_cast<std::size_t>(*rc::gen::inRange(1, 4)));
+  }
+  cluster.accelerator.memory_bandwidth = BytesPerSecond(figure() * 1e10);
+  return cluster;
+}
+
+std::vector<std::int64_t> random_shape() {
+  std::vector<std::int64_t> shape;
+  const int dimensions = *rc::gen::inRange(1, 4);
+  for (int d = 0; d < dimensions; ++d) { shape.push_back(*rc::gen::inRange<std::int64_t>(2, 17)); }
+  return shape;
+}
+
+Bytes random_bytes() { return Bytes(std::exp2(*rc::gen::inRange(0, 34)) * *rc::gen::inRange(1, 100) / 50.0); }
+
+double members(const Group& group) { return static_cast<double>(group.size()); }
+
+// What has to pass each member's outermost port, whatever the algorithm: the outermost dimension alone joins nodes, so
+// the n / m members of a node must take in, together, what the m - 1 other nodes have.
+double outermost_bytes(Collective collective, Bytes bytes, const Group& group, bool switch_reduces) {
+  const double m = static_cast<double>(group.extents.back().members);
+  const double inside = members(group) / m;
+  const double others = (m - 1) / m * bytes.value();
+  switch (collective) {
+    case Collective::all_reduce: return (switch_reduces ? 1.0 : 2.0) * others / inside;
+    case Collective::all_gather:
+    case Collective::reduce_scatter: return others / inside;
+    case Collective::all_to_all: return others;
+    case Collective::broadcast: return bytes.value() / inside;
+  }
+  return 0.0;
+}
+
+TEST(Fabric, no_collective_beats_the_bandwidth_of_the_links_that_join_its_nodes) {
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    const Fabric fabric(cluster);
+    const Group group = group_of(shape);
+    const Bytes bytes = random_bytes();
+    const auto& outermost = cluster.dimensions.back();
+    for (const Collective collective : kCollectives) {
+      const double passed = outermost_bytes(collective, bytes, group, outermost.link.in_switch_efficiency > 0.0);
+      RC_ASSERT(fabric.price(collective, bytes, group).time.value() * (1 + 1e-12) >=
+                passed / (outermost.bandwidth.value() * 0.8));
+    }
+  }));
+}
+
+TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    const Fabric fabric(cluster);
+    const Group group = group_of(shape);
+    Seconds step = infinite<Seconds>();
+    for (const auto& dimension : cluster.dimensions) {
+      step = min(step, dimension.link.in_switch_step);
+      for (const auto& p : dimension.link.protocols) { step = min(step, min(p.ring_step, p.tree_step)); }
+    }
+    for (const Collective collective : kCollectives) {
+      for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch}) {
+        // Data of one member reaches at most twice as many with every step between members; a switch or a direct
+        // exchange reaches everyone along a dimension at once.
+        const bool doubling = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
+        const int hops = doubling ? static_cast<int>(std::bit_width(static_cast<std::uint64_t>(group.size() - 1)))
+                                  : static_cast<int>(group.extents.size());
+        RC_ASSERT(fabric.price(collective, random_bytes(), group, algorithm).time >= step * hops * (1 - 1e-12));
+      }
+    }
+  }));
+}
+
+TEST(Fabric, time_is_the_sum_of_its_terms_and_the_schedule_chosen_has_that_price) {
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    const Fabric fabric(cluster);
+    const Group group = group_of(shape);
+    const Bytes bytes = random_bytes();
+    for (const Collective collective : kCollectives) {
+      const Price price = fabric.price(collective, bytes, group);
+      const Seconds sum = price.base + price.latency + price.bandwidth + price.reduction;
+      RC_ASSERT(std::abs((price.time - sum).value()) <= 1e-12 * sum.value());
+      const Price again = fabric.price(fabric.schedule(collective, bytes, group));
+      RC_ASSERT(std::abs((price.time - again.time).value()) <= 1e-12 * sum.value());
+      RC_ASSERT(price.algorithm == again.algorithm);
+      RC_ASSERT(price.protocol == again.protocol);
+      RC_ASSERT(price.chunks == again.chunks);
+    }
+  }));
+}
+
+TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts) {
+  // The slow way: every schedule that automatic may choose, with every power of two of chunks, pruning nothing.
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    const Fabric fabric(cluster);
+    const Group group = group_of(shape);
+    const Bytes bytes = random_bytes();
+    const auto can = [&](Algorithm algorithm, std::size_t e) {
+      const auto& d = cluster.dimensions[e];
+      if (algorithm == Algorithm::ring) { return true; }
+      if (algorithm == Algorithm::tree) {
+        return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0);
+      }
+      return d.wiring != Wiring::ring && (algorithm == Algorithm::direct || d.link.in_switch_efficiency > 0.0);
+    };
+    for (const Collective collective : kCollectives) {
+      Seconds least = infinite<Seconds>();
+      for (const Algorithm inner : {Algorithm::ring, Algorithm::in_switch}) {
+        for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch}) {
+          Recipe recipe{};
+          for (std::size_t e = 0; e < shape.size(); ++e) {
+            recipe[e] = e + 1 == shape.size() ? outer : can(inner, e) ? inner : Algorithm::ring;
+            if (collective == Collective::all_to_all) {
+              recipe[e] = can(Algorithm::direct, e) ? Algorithm::direct : Algorithm::ring;
+            }
+          }
+          if (collective != Collective::all_to_all && !can(outer, shape.size() - 1)) { continue; }
+          Schedule schedule = make_schedule(collective, recipe, bytes, group);
+          if (schedule.phases.empty()) { continue; }
+          for (schedule.chunks = 1; schedule.chunks <= kMaxChunks; schedule.chunks *= 2) {
+            least = min(least, fabric.price(schedule).time);
+          }
+        }
+      }
+      const Seconds time = fabric.price(collective, bytes, group).time;
+      RC_ASSERT(std::abs((time - least).value()) <= 1e-9 * least.value());
+    }
+  }));
+}
+
+TEST(Fabric, time_never_falls_with_size_and_never_rises_with_bandwidth_or_falling_latency) {
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    const Group group = group_of(shape);
+    const Bytes bytes = random_bytes();
+    Cluster wider = cluster;
+    Cluster quicker = cluster;
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      wider.dimensions[d].bandwidth *= *rc::gen::inRange(100, 300) / 100.0;
+      for (auto& p : quicker.dimensions[d].link.protocols) {
+        const double factor = *rc::gen::inRange(0, 100) / 100.0;
+        p.ring_step *= factor;
+        p.tree_step *= factor;
+      }
+      quicker.dimensions[d].link.in_switch_step *= 0.5;
+    }
+    for (const Collective collective : kCollectives) {
+      const Seconds time = Fabric(cluster).price(collective, bytes, group).time * (1 + 1e-12);
+      RC_ASSERT(Fabric(cluster).price(collective, bytes * 0.9, group).time <= time);
+      RC_ASSERT(Fabric(cluster).price(collective, bytes * 0.1, group).time <= time);
+      RC_ASSERT(Fabric(wider).price(collective, bytes, group).time <= time);
+      RC_ASSERT(Fabric(quicker).price(collective, bytes, group).time <= time);
+    }
+  }));
+}
+
+TEST(Fabric, doubling_every_link_never_slows_and_at_most_halves) {
+  EXPECT_TRUE(rc::check([] {
+    const auto shape = random_shape();
+    const Cluster cluster = random_cluster(shape);
+    Cluster doubled = cluster;
+    for (auto& dimension : doubled.dimensions) { dimension.bandwidth *= 2.0; }
+    const Bytes bytes = random_bytes();
+    for (const Collective collective : kCollectives) {
+      const Seconds before = Fabric(cluster).price(collective, bytes, group_of(shape)).time;
+      const Seconds after = Fabric(doubled).price(collective, bytes, group_of(shape)).time;
+      RC_ASSERT(after <= before * (1 + 1e-12));
+      RC_ASSERT(after * 2.0 >= before * (1 - 1e-12));
+    }
+  }));
+}
+
+TEST(Fabric, swapping_two_identical_dimensions_changes_nothing) {
+  EXPECT_TRUE(rc::check([] {
+    const auto m = *rc::gen::inRange<std::int64_t>(2, 9);
+    Cluster cluster = random_cluster({m, m, 4});
+    cluster.dimensions[1] = cluster.dimensions[0];
+    const Bytes bytes = random_bytes();
+    Group first, second;
+    first.extents = {{0, m}, {2, 4}};
+    second.extents = {{1, m}, {2, 4}};
+    for (const Collective collective : kCollectives) {
+      const Fabric fabric(cluster);
+      RC_ASSERT(fabric.price(collective, bytes, first).time == fabric.price(collective, bytes, second).time);
+    }
+  }));
+}
+
+TEST(Fabric, large_messages_approach_the_busiest_port_because_inner_and_outer_transfers_overlap) {
+  // 8 x 16, 16 GB, inner 200 GB/s, outer 25 GB/s. Inner port 2 x 7/8 x 16 / 200 = 0.14 s; outer 2 x 15/16 x 2 / 25 =
+  // 0.15 s. One after the other 0.29 s; overlapped little more than 0.15 s.
+  Cluster cluster = test::plain_cluster({8, 16});
+  cluster.dimensions[0].bandwidth = 200_GBps;
+  cluster.dimensions[1].bandwidth = 25_GBps;
+  const Price price = Fabric(cluster).price(Collective::all_reduce, Bytes(16e9), group_of({8, 16}), Algorithm::ring);
+  EXPECT_GT(price.time.value(), 0.15);
+  EXPECT_LT(price.time.value(), 0.15 * 1.05);
+  EXPECT_GT(price.chunks, 1);
+}
+
+TEST(Fabric, a_ring_costs_its_base_its_steps_and_its_bytes) {
+  // 8 members, 8 GB at 1 GB/s, steps of 1 us: base 1 us, 14 us, 2 x 7 GB / 1 GB/s.
+  const Cluster cluster = test::plain_cluster({8});
+  const Price price = Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), Algorithm::ring);
+  EXPECT_DOUBLE_EQ(price.base.value(), 1e-6);
+  EXPECT_DOUBLE_EQ(price.latency.value(), 14e-6);
+  EXPECT_DOUBLE_EQ(price.bandwidth.value(), 14.0);
+  EXPECT_DOUBLE_EQ(price.reduction.value(), 0.0);
+  EXPECT_EQ(price.protocol, "only");
+}
+
+TEST(Fabric, reduction_costs_only_what_exceeds_the_wire) {
+  // 7 of 14 steps reduce 1 GB each: 3 GB of memory traffic at 2 GB/s take 1.5 s, the wire 1 s of it.
+  Cluster cluster = test::plain_cluster({8});
+  cluster.accelerator.memory_bandwidth = 2_GBps;
+  const auto price = [&] {
+    return Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), Algorithm::ring);
+  };
+  EXPECT_DOUBLE_EQ(price().reduction.value(), 7 * 0.5);
+  EXPECT_DOUBLE_EQ(price().bandwidth.value(), 14.0);
+  cluster.accelerator.memory_bandwidth = 3_GBps;
+  EXPECT_NEAR(price().reduction.value(), 0.0, 1e-12);
+}
+
+TEST(Fabric, a_group_of_one_and_a_call_without_bytes_cost_nothing) {
+  const Cluster cluster = test::plain_cluster({8});
+  const Fabric fabric(cluster);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_GiB, Group{}).time, Seconds());
+  EXPECT_TRUE(fabric.price(Collective::all_reduce, 1_GiB, Group{}).protocol.empty());
+  EXPECT_EQ(fabric.price(Collective::all_reduce, Bytes(), group_of({8})).time, Seconds());
+  EXPECT_TRUE(fabric.schedule(Collective::all_reduce, 1_GiB, Group{}).phases.empty());
+}
+
+TEST(Fabric, what_cannot_be_done_takes_forever) {
+  Cluster cluster = test::plain_cluster({8});
+  cluster.dimensions[0].wiring = Wiring::ring;
+  const Fabric fabric(cluster);
+  for (const Algorithm algorithm : {Algorithm::tree, Algorithm::direct, Algorithm::in_switch}) {
+    EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), algorithm).time));
+  }
+  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::ring);
+  cluster.dimensions[0].wiring = Wiring::switched;
+  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::direct);
+}
+
+TEST(Fabric, one_node_uses_no_tree_and_nodes_do) {
+  Cluster cluster = test::plain_cluster({8, 64});
+  for (auto& dimension : cluster.dimensions) { dimension.link.in_switch_efficiency = 0.0; }
+  const Fabric fabric(cluster);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8})).algorithm, Algorithm::ring);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8, 64})).algorithm, Algorithm::tree);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 64_GiB, group_of({8, 64})).algorithm, Algorithm::ring);
+}
+
+TEST(Fabric, a_transfer_takes_the_link_s_latency_and_its_bytes) {
+  Cluster cluster = test::plain_cluster({8, 4});
+  cluster.dimensions[1].bandwidth = 50_GBps;
+  cluster.dimensions[1].link.efficiency = 0.8;
+  cluster.dimensions[1].link.latency = 5_us;
+  // 5 us + 40 MB / (50 GB/s x 0.8) = 5 us + 1 ms
+  EXPECT_NEAR(Fabric(cluster).transfer(Bytes(40e6), 1).value(), 1.005e-3, 1e-15);
+}
+
+}  // namespace
+}  // namespace orrery::network
