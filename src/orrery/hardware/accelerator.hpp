@@ -24,9 +24,10 @@ inline constexpr std::array kAllPrecisions = {Precision::fp32, Precision::tf32, 
 [[nodiscard]] Bytes element_size(Precision precision);
 
 // Where each figure of a catalogue entry was read: figure -> citation, or several figures with commas between them
-// ("layers, hidden, heads"). A figure inside another is written with dots ("matrix_peak.fp8"), one in a list by its name
-// ("dimensions.nvlink"); a citation of the whole covers its parts. A citation that starts with "unverified" marks figures
-// whose source nobody has seen.
+// ("layers, hidden, heads"). A figure inside another is written with dots ("matrix_peak.fp8"), one in a list by its
+// name
+// ("dimensions.nvlink"); a citation of the whole covers its parts. A citation that starts with "unverified" marks
+// figures whose source nobody has seen.
 using Sources = std::map<std::string, std::string>;
 
 struct Accelerator {
@@ -35,7 +36,7 @@ struct Accelerator {
 
   std::map<std::string, FlopsPerSecond> matrix_peak;  // dense matrix-unit peak by precision name; absent = unsupported
   FlopsPerSecond vector_peak;                         // fp32 rate of the ordinary ALUs
-  Bytes memory;                                       // capacity as the vendor labels it
+  Bytes memory;                                       // capacity; a label of 80 GB of HBM is 80 GiB
   BytesPerSecond memory_bandwidth;                    // peak
   Bytes cache;                                        // last-level on-chip cache (L2)
   std::int64_t cores = 0;                             // independent cores a kernel's tiles spread over (SM, CU, ...)

@@ -1,7 +1,9 @@
 #include "orrery/hardware/catalogue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -42,6 +44,10 @@ bool at_one_of(const std::vector<Diagnostic>& complaints, const Place& place) {
   return std::any_of(complaints.begin(), complaints.end(), [&](const Diagnostic& d) { return d.place == place; });
 }
 
+bool reads_before(const Diagnostic& a, const Diagnostic& b) {
+  return std::tie(a.place.file, a.place.line, a.place.column) < std::tie(b.place.file, b.place.line, b.place.column);
+}
+
 // Reads a resolved tree. References that failed are still there as text: what the record says about those is left out.
 Result<Cluster> read_cluster(const Node& node, std::vector<Diagnostic> unresolved) {
   auto cluster = Described<Cluster>::record().read(node);
@@ -53,6 +59,7 @@ Result<Cluster> read_cluster(const Node& node, std::vector<Diagnostic> unresolve
       if (!at_one_of(failure.diagnostics, diagnostic.place)) { more.push_back(std::move(diagnostic)); }
     }
     failure.diagnostics.insert(failure.diagnostics.end(), more.begin(), more.end());
+    std::stable_sort(failure.diagnostics.begin(), failure.diagnostics.end(), reads_before);
   }
   return tl::make_unexpected(std::move(failure));
 }

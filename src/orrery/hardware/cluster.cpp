@@ -12,9 +12,9 @@ namespace {
 // `dimension` opens.
 std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int64_t block, std::size_t dimension) {
   const std::int64_t below = devices / block * block;
-  const std::string what = dimension == 1 ? fmt::format("nodes of {}", block)
-                                          : fmt::format("blocks of {} below dimension \"{}\"", block,
-                                                        cluster.dimensions[dimension].name);
+  const std::string what =
+      dimension == 1 ? fmt::format("nodes of {}", block)
+                     : fmt::format("blocks of {} below dimension \"{}\"", block, cluster.dimensions[dimension].name);
   return fmt::format("{} devices do not fill whole {}; nearest: {} or {}", devices, what, below, below + block);
 }
 

@@ -24,8 +24,8 @@ inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 26;
 //   tree of n, one dimension:  time = tree_base + hops tree_step  + bytes per member / payload rate
 //   payload rate = dimension bandwidth x link efficiency x bandwidth_fraction
 //
-// The bases are of the library, the steps of the link: a collective over several dimensions pays the base once, and each
-// step at its own link's price.
+// The bases are of the library, the steps of the link: a collective over several dimensions pays the base once, and
+// each step at its own link's price.
 struct Protocol {
   std::string name;
   Seconds ring_base;                // once per ring collective: launch and synchronisation
@@ -37,8 +37,8 @@ struct Protocol {
 
 // A kind of link: everything about it that does not depend on how many there are.
 //
-// In-switch reduction (NVLink SHARP, "NVLS"): for an all-reduce of S bytes among n members, the switch reads S from every
-// member, hands each its reduced share S/n, takes that share back and multicasts it, so that every member moves
+// In-switch reduction (NVLink SHARP, "NVLS"): for an all-reduce of S bytes among n members, the switch reads S from
+// every member, hands each its reduced share S/n, takes that share back and multicasts it, so that every member moves
 // S (1 + 1/n) bytes out and as many in, both directions at once:
 //
 //   time = in_switch_base + traversals in_switch_step + S (1 + 1/n) / (dimension bandwidth x in_switch_efficiency)
@@ -46,14 +46,15 @@ struct Protocol {
 // With in_switch_efficiency 0.68 this gives back the all-reduce rates measured on 5, 6, 7 and 8 H200 within 2 % (see
 // docs/models/hardware.md), which a plain S / rate does not. It stands alone: `efficiency` does not enter.
 struct LinkClass {
-  std::string name;                 // e.g. "nvlink4"
+  std::string name;  // e.g. "nvlink4"
   std::string description;
   double efficiency = 1.0;          // best measured payload rate / nominal bandwidth, large messages
   Seconds latency;                  // of one message, software included, device to device; its bytes come on top
   std::vector<Protocol> protocols;  // at least one
   Seconds in_switch_base;           // once per in-switch collective
   Seconds in_switch_step;           // per traversal of the reducing switch
-  double in_switch_efficiency = 0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
+  double in_switch_efficiency =
+      0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
   Sources sources;
 };
 
@@ -65,10 +66,10 @@ enum class Wiring : std::uint8_t {
 };
 
 struct NetworkDimension {
-  std::string name;           // e.g. "nvlink", "infiniband"
+  std::string name;  // e.g. "nvlink", "infiniband"
   Wiring wiring = Wiring::switched;
-  std::int64_t size = 0;      // devices along this dimension; 0 in a template: as many as the cluster needs
-  BytesPerSecond bandwidth;   // per device, per direction
+  std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
+  BytesPerSecond bandwidth;  // per device, per direction
   LinkClass link;
 };
 

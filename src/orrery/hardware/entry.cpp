@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/citations.hpp"
 
 namespace orrery::hardware {
 namespace {
@@ -24,21 +25,6 @@ bool ends_like_a_file(std::string_view text) {
 }
 
 }  // namespace
-
-std::vector<std::string> cited_figures(std::string_view key) {
-  std::vector<std::string> figures;
-  while (!key.empty()) {
-    const auto comma = key.find(',');
-    std::string_view figure = key.substr(0, comma);
-    while (figure.starts_with(' ')) { figure.remove_prefix(1); }
-    while (figure.ends_with(' ')) { figure.remove_suffix(1); }
-    if (!figure.empty()) { figures.emplace_back(figure); }
-    key = comma == std::string_view::npos ? std::string_view() : key.substr(comma + 1);
-  }
-  return figures;
-}
-
-bool is_unverified(std::string_view citation) { return citation.starts_with("unverified"); }
 
 void count_sources(const Sources& sources, EntrySummary& summary) {
   for (const auto& [key, citation] : sources) {

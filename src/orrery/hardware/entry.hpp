@@ -33,12 +33,6 @@ struct EntrySummary {
   int unverified = 0;  // of those, how many nobody has seen a source for
 };
 
-// The figures that one key of Sources names.
-[[nodiscard]] std::vector<std::string> cited_figures(std::string_view key);
-
-// A citation that starts with "unverified".
-[[nodiscard]] bool is_unverified(std::string_view citation);
-
 void count_sources(const Sources& sources, EntrySummary& summary);
 
 // Names of a kind, sorted. Empty when the folder does not exist.

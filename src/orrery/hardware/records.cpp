@@ -23,7 +23,8 @@ using hardware::Stack;
 constexpr Bounds<double> kFraction{.max = 1.0, .positive = true};
 constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
 
-constexpr std::string_view kSourcesDoc = "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
+constexpr std::string_view kSourcesDoc =
+    "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
 
 // One wrong name is enough to say; the file is read again after it is mended.
 std::string unknown_precision(const Accelerator& accelerator) {
@@ -177,10 +178,10 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
                     {.max = Bytes(64.0), .unit = "B"})
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
-                    "element that the data-parallel reduction moves", {.max = Bytes(64.0), .positive = true, .unit = "B"})
+                    "element that the data-parallel reduction moves",
+                    {.max = Bytes(64.0), .positive = true, .unit = "B"})
           .optional("master_element", &Stack::master_element,
-                    "master copy of a weight; 0 when weights are their own master",
-                    {.max = Bytes(64.0), .unit = "B"})
+                    "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
           .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",
                     {.max = Bytes(64.0), .unit = "B"})
           .optional("overlap_gradient_reduce", &Stack::overlap_gradient_reduce,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/citations.hpp"
 
 namespace orrery::hardware {
 namespace {
@@ -47,7 +48,9 @@ void change_member(Node& base, const config::Member& change) {
 }  // namespace
 
 void name_node(Node& node, const std::string& name) {
-  if (node.kind == Kind::mapping && node.find("name") == nullptr) { config::add(node, "name", config::text_node(name)); }
+  if (node.kind == Kind::mapping && node.find("name") == nullptr) {
+    config::add(node, "name", config::text_node(name));
+  }
 }
 
 void resolve_reference(Node& value, const EntryKind& kind, const std::string& data_directory,

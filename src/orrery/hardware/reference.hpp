@@ -1,8 +1,8 @@
 // References in a description tree: a catalogue name or a file's path where a whole description may stand.
 //
 //   accelerator: h100-sxm                              an entry
-//   accelerator: ../parts/my_gpu.yaml                  a file; relative paths count from the folder of the file that says so
-//   accelerator: {use: h100-sxm, memory: 96 GiB}       either, with changes
+//   accelerator: ../parts/my_gpu.yaml                  a file; relative paths count from the folder of the file that
+//   says so accelerator: {use: h100-sxm, memory: 96 GiB}       either, with changes
 #pragma once
 
 #include <string>
@@ -15,8 +15,8 @@
 namespace orrery::hardware {
 
 // Replaces a reference by the tree it stands for, whose places are those of its own file. A value that is no reference
-// (a mapping without `use`, or of the wrong kind) stays. Changes replace whole members; the citations of the figures they
-// replace are dropped. What goes wrong is added to `complaints`, and the value stays.
+// (a mapping without `use`, or of the wrong kind) stays. Changes replace whole members; the citations of the figures
+// they replace are dropped. What goes wrong is added to `complaints`, and the value stays.
 void resolve_reference(config::Node& value, const EntryKind& kind, const std::string& data_directory,
                        std::vector<Diagnostic>& complaints);
 

@@ -22,22 +22,22 @@ struct Stack {
   std::string description;
 
   AttentionKernel attention = AttentionKernel::flash;
-  bool causal_skip = true;         // the attention kernel skips the masked half
-  bool fused_elementwise = true;   // bias + activation, and bias + dropout + residual, are one kernel each
-  bool fused_loss = true;          // vocabulary loss works on logits without fp32 copies in memory
+  bool causal_skip = true;        // the attention kernel skips the masked half
+  bool fused_elementwise = true;  // bias + activation, and bias + dropout + residual, are one kernel each
+  bool fused_loss = true;         // vocabulary loss works on logits without fp32 copies in memory
 
   bool fused_gradient_accumulation = true;  // weight-gradient products add into the gradient buffer themselves
-  bool overlap_tp_backward = true;          // the reduction of a layer's input gradient runs beside the weight-gradient product
+  bool overlap_tp_backward = true;  // the reduction of a layer's input gradient runs beside the weight-gradient product
 
-  Bytes gradient_element{4.0};     // gradient accumulation buffer
+  Bytes gradient_element{4.0};         // gradient accumulation buffer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  Bytes master_element{4.0};       // master copy of a weight; 0 when weights are their own master
-  Bytes moment_element{8.0};       // optimizer moments per weight, all of them
+  Bytes master_element{4.0};           // master copy of a weight; 0 when weights are their own master
+  Bytes moment_element{8.0};           // optimizer moments per weight, all of them
 
-  bool overlap_gradient_reduce = true;  // default of --dp-overlap
-  bool overlap_parameter_gather = true; // sharded-optimizer weights gathered under the next forward
-  Seconds host_overhead;           // per step: data loading, logging, launching what nothing hides
-  double memory_reserve = 0.06;    // part of device memory that tensors cannot use
+  bool overlap_gradient_reduce = true;   // default of --dp-overlap
+  bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
+  Seconds host_overhead;                 // per step: data loading, logging, launching what nothing hides
+  double memory_reserve = 0.06;          // part of device memory that tensors cannot use
   Sources sources;
 };
 

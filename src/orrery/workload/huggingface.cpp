@@ -21,10 +21,10 @@ using huggingface::Fields;
 using huggingface::SizeKeys;
 
 void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
-  const auto required = [&](std::string_view key, Count Fields::*member, const char* doc) {
+  const auto required = [&](std::string_view key, Count Fields::* member, const char* doc) {
     if (!key.empty()) { record.required(std::string(key), member, doc, {.min = 1}); }
   };
-  const auto optional = [&](std::string_view key, std::optional<Count> Fields::*member, const char* doc) {
+  const auto optional = [&](std::string_view key, std::optional<Count> Fields::* member, const char* doc) {
     if (!key.empty()) { record.optional(std::string(key), member, doc, {.min = 1}); }
   };
   required(keys.layers, &Fields::layers, "transformer layers");
@@ -107,14 +107,16 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   record.foreign();
   add_size_keys(record, family.keys);
   const Node node = with_aliases_resolved(original, family);
+  // Reading over defaults does not ask for missing keys; reading from nothing does.
+  if (auto strict = record.read(node); !strict) { return tl::make_unexpected(strict.error()); }
   ORRERY_TRY(fields, record.read_over(family.defaults(), node));
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
   const auto activation = activation_of(fields.activation);
   if (!activation) {
     const bool is_opt_or_gpt2 = node.find("activation_function") != nullptr;
-    return fail(place_of(node, is_opt_or_gpt2 ? "activation_function" : "hidden_act"),
-                fmt::format("activation {} is not known; gelu and its variants, relu, silu are",
-                            quoted(fields.activation)));
+    return fail(
+        place_of(node, is_opt_or_gpt2 ? "activation_function" : "hidden_act"),
+        fmt::format("activation {} is not known; gelu and its variants, relu, silu are", quoted(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
   if (const auto wrong = inconsistency(model)) {

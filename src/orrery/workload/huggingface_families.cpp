@@ -94,8 +94,10 @@ Fields opt_defaults() {
 // OPT-350M is the one model with these: its embedding is half as wide as its layers, and its norms come after them.
 std::string opt_unsupported(const Fields& fields) {
   if (fields.embedding_width && *fields.embedding_width != fields.hidden) {
-    return fmt::format("\"word_embed_proj_dim\": {} with \"hidden_size\": {} (an embedding narrower than the layers, "
-                       "as in opt-350m) is not built yet", *fields.embedding_width, fields.hidden);
+    return fmt::format(
+        "\"word_embed_proj_dim\": {} with \"hidden_size\": {} (an embedding narrower than the layers, "
+        "as in opt-350m) is not built yet",
+        *fields.embedding_width, fields.hidden);
   }
   if (!fields.norm_first) { return "\"do_layer_norm_before\": false (norms after the blocks) is not built yet"; }
   if (!fields.norm_weights) { return "\"layer_norm_elementwise_affine\": false is not built yet"; }
@@ -198,14 +200,13 @@ void qwen2_shape(const Fields&, Model& model) {
   model.qkv_bias = true;
 }
 
-constexpr SizeKeys kGpt2Keys{"n_layer", "n_embd", "n_head", "vocab_size", "n_positions", "n_inner",
-                             {}, {}, true};
-constexpr SizeKeys kNeoxKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+constexpr SizeKeys kGpt2Keys{"n_layer", "n_embd", "n_head", "vocab_size", "n_positions", "n_inner", {}, {}, true};
+constexpr SizeKeys kNeoxKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
                              "max_position_embeddings", "intermediate_size"};
-constexpr SizeKeys kOptKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+constexpr SizeKeys kOptKeys{"num_hidden_layers",       "hidden_size", "num_attention_heads", "vocab_size",
                             "max_position_embeddings", "ffn_dim"};
 constexpr SizeKeys kBloomKeys{"n_layer", "hidden_size", "n_head", "vocab_size", {}, {}, {}, {}, true};
-constexpr SizeKeys kLlamaKeys{"num_hidden_layers", "hidden_size", "num_attention_heads", "vocab_size",
+constexpr SizeKeys kLlamaKeys{"num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
                               "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
 
 constexpr std::array kGpt2Aliases = {Alias{"num_hidden_layers", "n_layer"}, Alias{"hidden_size", "n_embd"},
@@ -225,10 +226,10 @@ const std::array kFamilies = {
 };
 
 constexpr std::array<std::string_view, 27> kPlanned = {
-    "cohere",  "dbrx",    "deepseek_v2", "deepseek_v3", "falcon",  "gemma",      "gemma2",
-    "gemma3",  "gemma3_text", "glm4_moe", "gpt_bigcode", "gpt_oss", "gptj",      "granite",
-    "kimi_k2", "llama4",      "llama4_text", "mixtral", "mpt",        "olmo2",
-    "phi",     "phi3",    "phimoe",      "qwen2_moe",   "qwen3",   "qwen3_moe",  "stablelm",
+    "cohere",  "dbrx",        "deepseek_v2", "deepseek_v3", "falcon",    "gemma",    "gemma2",
+    "gemma3",  "gemma3_text", "glm4_moe",    "gpt_bigcode", "gpt_oss",   "gptj",     "granite",
+    "kimi_k2", "llama4",      "llama4_text", "mixtral",     "mpt",       "olmo2",    "phi",
+    "phi3",    "phimoe",      "qwen2_moe",   "qwen3",       "qwen3_moe", "stablelm",
 };
 
 }  // namespace

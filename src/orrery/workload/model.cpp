@@ -29,16 +29,16 @@ std::int64_t mlp_parameters(const Model& model) {
 
 struct Limit {
   std::string_view name;
-  std::int64_t Model::*member;
+  std::int64_t Model::* member;
   std::int64_t most;
 };
 
 // Far above what anybody trains, and low enough that parameter counts stay below 2^63.
 constexpr std::array kLimits = {
-    Limit{"layers", &Model::layers, 10'000},         Limit{"hidden", &Model::hidden, 1'000'000},
-    Limit{"heads", &Model::heads, 16'384},           Limit{"kv_heads", &Model::kv_heads, 16'384},
-    Limit{"head_dim", &Model::head_dim, 4'096},      Limit{"ffn", &Model::ffn, 10'000'000},
-    Limit{"vocab", &Model::vocab, 100'000'000},      Limit{"max_seq", &Model::max_seq, 1'000'000'000},
+    Limit{"layers", &Model::layers, 10'000},    Limit{"hidden", &Model::hidden, 1'000'000},
+    Limit{"heads", &Model::heads, 16'384},      Limit{"kv_heads", &Model::kv_heads, 16'384},
+    Limit{"head_dim", &Model::head_dim, 4'096}, Limit{"ffn", &Model::ffn, 10'000'000},
+    Limit{"vocab", &Model::vocab, 100'000'000}, Limit{"max_seq", &Model::max_seq, 1'000'000'000},
 };
 
 constexpr std::int64_t kMostPositionRows = 1'000'000'000;
@@ -46,7 +46,9 @@ constexpr std::int64_t kMostPositionRows = 1'000'000'000;
 std::optional<Inconsistency> out_of_bounds(const Model& model) {
   for (const auto& limit : kLimits) {
     const std::int64_t value = model.*limit.member;
-    if (value < 1) { return Inconsistency{limit.name, fmt::format("{} is {}; it must be at least 1", limit.name, value)}; }
+    if (value < 1) {
+      return Inconsistency{limit.name, fmt::format("{} is {}; it must be at least 1", limit.name, value)};
+    }
     if (value > limit.most) {
       return Inconsistency{limit.name, fmt::format("{} is {}; at most {} is accepted", limit.name, value, limit.most)};
     }

@@ -1,8 +1,8 @@
 // A transformer language model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only dense transformers (GPT-2/3, NeoX, OPT, BLOOM, Llama, Mistral, Qwen2). Left out so far: mixtures
-// of experts, latent attention, encoders, sliding windows (a model that has one is read and treated as if every query saw
-// the whole sequence), adapters.
+// of experts, latent attention, encoders, sliding windows (a model that has one is read and treated as if every query
+// saw the whole sequence), adapters.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +26,22 @@ struct Model {
   std::int64_t layers = 0;
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
-  std::int64_t kv_heads = 0;      // = heads without grouped-query attention
-  std::int64_t head_dim = 0;      // hidden / heads unless stated
-  std::int64_t ffn = 0;           // width of the MLP's inner layer
-  std::int64_t vocab = 0;         // rows of the embedding as stored
-  std::int64_t max_seq = 0;       // longest sequence; rows of a learned position table
+  std::int64_t kv_heads = 0;  // = heads without grouped-query attention
+  std::int64_t head_dim = 0;  // hidden / heads unless stated
+  std::int64_t ffn = 0;       // width of the MLP's inner layer
+  std::int64_t vocab = 0;     // rows of the embedding as stored
+  std::int64_t max_seq = 0;   // longest sequence; rows of a learned position table
 
-  bool gated_mlp = false;         // two input projections, act(a) * b
-  bool tied_embeddings = false;   // head shares the embedding's weights
+  bool gated_mlp = false;        // two input projections, act(a) * b
+  bool tied_embeddings = false;  // head shares the embedding's weights
   bool qkv_bias = false;
   bool attention_output_bias = false;
   bool mlp_bias = false;
-  bool parallel_residual = false; // attention and MLP read the same norm's input (NeoX: two norms all the same)
-  bool embedding_norm = false;    // a norm after the embedding (BLOOM)
+  bool parallel_residual = false;  // attention and MLP read the same norm's input (NeoX: two norms all the same)
+  bool embedding_norm = false;     // a norm after the embedding (BLOOM)
   bool final_norm = true;
-  std::int64_t position_rows = 0; // rows of a learned position table, when it is not max_seq (OPT adds 2)
-  double dropout = 0.0;           // hidden and attention dropout probability during pre-training
+  std::int64_t position_rows = 0;  // rows of a learned position table, when it is not max_seq (OPT adds 2)
+  double dropout = 0.0;            // hidden and attention dropout probability during pre-training
 
   Normalisation norm = Normalisation::layernorm;
   Activation activation = Activation::gelu;

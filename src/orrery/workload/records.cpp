@@ -34,8 +34,7 @@ const Record<Model>& Described<Model>::record() {
           .optional("parallel_residual", &Model::parallel_residual, "attention and MLP read the same residual stream")
           .optional("embedding_norm", &Model::embedding_norm, "a norm after the embedding")
           .optional("final_norm", &Model::final_norm, "a norm before the head")
-          .optional("position_rows", &Model::position_rows, "rows of a learned position table; 0 = max_seq",
-                    {.min = 0})
+          .optional("position_rows", &Model::position_rows, "rows of a learned position table; 0 = max_seq", {.min = 0})
           .optional("dropout", &Model::dropout, "hidden and attention dropout probability in pre-training")
           .optional("norm", &Model::norm, "kind of norm")
           .optional("activation", &Model::activation, "of the MLP")

@@ -1,0 +1,235 @@
+#include "orrery/hardware/catalogue.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/hardware/records.hpp"
+
+namespace orrery::hardware {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Catalogue shipped() { return Catalogue(ORRERY_DATA_DIR); }
+
+// A folder of the test's own, with what is written into it.
+class Folder {
+ public:
+  Folder() {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    path_ = std::filesystem::path(::testing::TempDir()) / (std::string(test->test_suite_name()) + test->name());
+    std::filesystem::remove_all(path_);
+    std::filesystem::create_directories(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+
+  std::string write(const std::string& name, const std::string& text) const {
+    std::ofstream(path_ / name) << text;
+    return (path_ / name).string();
+  }
+
+  // Messages without the folder, whose name changes from machine to machine.
+  std::string shortened(std::string text) const {
+    const std::string prefix = path_.string() + "/";
+    for (auto at = text.find(prefix); at != std::string::npos; at = text.find(prefix)) {
+      text.erase(at, prefix.size());
+    }
+    return text;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(Catalogue, a_cluster_brings_its_accelerator_and_links) {
+  const auto cluster = shipped().cluster("dgx-h100", 64);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->devices, 64);
+  EXPECT_EQ(cluster->accelerator.name, "h100-sxm");
+  EXPECT_EQ(cluster->accelerator.peak(Precision::bf16), FlopsPerSecond(989.4e12));
+  ASSERT_EQ(cluster->dimensions.size(), 2U);
+  EXPECT_EQ(cluster->dimensions[0].link.name, "nvlink4");
+  EXPECT_EQ(cluster->dimensions[0].bandwidth, BytesPerSecond(450e9));
+  EXPECT_EQ(cluster->dimensions[1].wiring, Wiring::rails);
+  EXPECT_EQ(cluster->dimensions[1].size, 8);
+  EXPECT_EQ(cluster->dimensions[1].bandwidth, BytesPerSecond(50e9));  // 400 Gb/s
+}
+
+TEST(Catalogue, a_template_without_a_count_is_one_node) {
+  const auto cluster = shipped().cluster("dgx-a100", 0);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->devices, 8);
+  EXPECT_EQ(cluster->dimensions[1].size, 1);
+}
+
+TEST(Catalogue, an_unknown_name_gets_the_nearest_one_and_the_command_that_lists_them) {
+  EXPECT_EQ(shipped().cluster("dgx-h10", 8).error().text(),
+            "unknown cluster \"dgx-h10\"; did you mean \"dgx-h100\"? (\"orrery list clusters\" shows all)");
+  EXPECT_EQ(shipped().accelerator("h100").error().text(),
+            "unknown accelerator \"h100\"; did you mean \"h100-sxm\"? (\"orrery list accelerators\" shows all)");
+  EXPECT_EQ(shipped().stack("qqqqqq").error().text(), "unknown stack \"qqqqqq\" (\"orrery list stacks\" shows all)");
+  EXPECT_THAT(shipped().link("nvlink9").error().text(), HasSubstr("did you mean \"nvlink3\"? (known: infiniband-hdr,"));
+}
+
+TEST(Catalogue, a_path_that_does_not_exist_says_so) {
+  EXPECT_THAT(shipped().cluster("no/such/cluster.yaml", 8).error().text(), HasSubstr("no/such/cluster.yaml"));
+}
+
+constexpr const char* kOwnCluster = R"(accelerator: a100-sxm-80gb
+dimensions:
+  - name: nvlink
+    size: 4
+    bandwidth: 300 GB/s
+    link: nvlink3
+  - name: ethernet
+    wiring: rails
+    bandwidth: 100 Gb/s
+    link: roce
+)";
+
+TEST(Catalogue, a_users_file_works_like_an_entry) {
+  const Folder folder;
+  const auto path = folder.write("lab.yaml", kOwnCluster);
+  const auto cluster = shipped().cluster(path, 12);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->name, "lab");
+  EXPECT_EQ(cluster->dimensions[0].size, 4);
+  EXPECT_EQ(cluster->dimensions[1].size, 3);
+  EXPECT_EQ(cluster->accelerator.memory, 80_GiB);
+}
+
+TEST(Catalogue, a_reference_may_carry_changes_which_lose_the_citation) {
+  const Folder folder;
+  std::string text = kOwnCluster;
+  text.replace(text.find("a100-sxm-80gb"), 13, "{use: h100-sxm, memory: 96 GiB, cores: 114}");
+  const auto cluster = shipped().cluster(folder.write("lab.yaml", text), 4);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  const Accelerator& changed = cluster->accelerator;
+  EXPECT_EQ(changed.memory, 96_GiB);
+  EXPECT_EQ(changed.cores, 114);
+  EXPECT_EQ(changed.memory_bandwidth, BytesPerSecond(3350e9));
+  EXPECT_EQ(changed.sources.count("memory"), 0U);
+  EXPECT_EQ(changed.sources.count("memory_bandwidth"), 1U);
+  EXPECT_EQ(changed.sources.count("cache, tdp_watts"), 1U) << "\"cache, cores, tdp_watts\" without cores";
+}
+
+TEST(Catalogue, a_part_may_be_a_file_beside_the_cluster) {
+  const Folder folder;
+  const auto link = config::Described<LinkClass>::record().print_yaml(shipped().link("nvlink3").value());
+  folder.write("my_link.yaml", link.substr(link.find('\n') + 1));  // without its name
+  std::string text = kOwnCluster;
+  text.replace(text.find("nvlink3"), 7, "my_link.yaml");
+  const auto cluster = shipped().cluster(folder.write("lab.yaml", text), 4);
+  ASSERT_TRUE(cluster) << cluster.error().text();
+  EXPECT_EQ(cluster->dimensions[0].link.name, "my_link");
+}
+
+TEST(Catalogue, all_mistakes_of_a_file_come_at_once_each_with_its_place) {
+  const Folder folder;
+  const auto path = folder.write("lab.yaml", R"(accelerator: a100-sxm-80g
+dimensions:
+  - name: nvlink
+    sise: 4
+    bandwidth: 300
+    link: nvlink
+node_powr_watts: 5
+)");
+  const auto cluster = shipped().cluster(path, 8);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(folder.shortened(cluster.error().text()),
+            "lab.yaml:1:14 /accelerator: unknown accelerator \"a100-sxm-80g\"; did you mean \"a100-sxm-80gb\"? "
+            "(\"orrery list accelerators\" shows all)\n"
+            "lab.yaml:4:5 /dimensions/0/sise: unknown key; did you mean \"size\"?\n"
+            "lab.yaml:5:16 /dimensions/0/bandwidth: \"300\" has no unit; did you mean \"300 Gb/s\"?\n"
+            "lab.yaml:6:11 /dimensions/0/link: unknown link class \"nvlink\"; did you mean \"nvlink3\"? "
+            "(known: infiniband-hdr, infiniband-ndr, nvlink3, nvlink4, nvlink5, roce)\n"
+            "lab.yaml:7:1 /node_powr_watts: unknown key; did you mean \"node_power_watts\"?");
+}
+
+TEST(Catalogue, a_mistake_inside_a_part_points_into_the_parts_file) {
+  const Folder folder;
+  folder.write("my_link.yaml", "efficiency: 1.5\nlatency: 1 us\nprotocols: []\n");
+  std::string text = kOwnCluster;
+  text.replace(text.find("nvlink3"), 7, "my_link.yaml");
+  const auto cluster = shipped().cluster(folder.write("lab.yaml", text), 4);
+  ASSERT_FALSE(cluster);
+  const std::string message = folder.shortened(cluster.error().text());
+  EXPECT_THAT(message, HasSubstr("my_link.yaml:1:13 /efficiency: "));
+  EXPECT_THAT(message, HasSubstr("my_link.yaml:3:12 /protocols: "));
+}
+
+TEST(Catalogue, sizes_and_devices_must_agree) {
+  const Folder folder;
+  std::string text = kOwnCluster;
+  text += "devices: 10\n";
+  EXPECT_EQ(folder.shortened(shipped().cluster(folder.write("lab.yaml", text), 0).error().text()),
+            "lab.yaml:11:10 /devices: 10 devices do not fill whole nodes of 4; nearest: 8 or 12");
+  text.replace(text.find("wiring: rails"), 13, "size: 2\n    wiring: rails");
+  EXPECT_EQ(folder.shortened(shipped().cluster(folder.write("lab.yaml", text), 0).error().text()),
+            "lab.yaml:12:10 /devices: 10 devices, but the dimensions' sizes multiply to 8");
+}
+
+TEST(Catalogue, only_the_last_dimension_may_be_open) {
+  const Folder folder;
+  std::string text = kOwnCluster;
+  text.replace(text.find("    size: 4\n"), 12, "");
+  EXPECT_THAT(shipped().cluster(folder.write("lab.yaml", text), 8).error().text(),
+              EndsWith("dimension \"nvlink\" needs a size; only the last one may follow from the number of devices"));
+}
+
+TEST(Catalogue, sizes_beyond_reason_are_refused_not_multiplied) {
+  const Folder folder;
+  std::string text = kOwnCluster;
+  text.replace(text.find("size: 4"), 7, "size: 60000000");
+  text.replace(text.find("wiring: rails"), 13, "size: 60000000\n    wiring: rails");
+  EXPECT_THAT(shipped().cluster(folder.write("lab.yaml", text), 0).error().text(),
+              HasSubstr("multiply to more than 67108864 devices"));
+}
+
+TEST(Catalogue, an_unknown_precision_gets_the_nearest_one) {
+  const Folder folder;
+  auto text = config::Described<Accelerator>::record().print_yaml(shipped().accelerator("h100-sxm").value());
+  text.replace(text.find("bf16"), 4, "bf61");
+  EXPECT_THAT(shipped().accelerator(folder.write("gpu.yaml", text)).error().text(),
+              HasSubstr("matrix_peak has no precision \"bf61\"; did you mean \"bf16\"?"));
+}
+
+TEST(Catalogue, a_file_that_is_no_mapping_is_refused) {
+  const Folder folder;
+  EXPECT_THAT(shipped().cluster(folder.write("list.yaml", "- 1\n- 2\n"), 8).error().text(),
+              HasSubstr("a description of a cluster is lines of \"key: value\""));
+}
+
+TEST(Catalogue, what_describe_prints_reads_back) {
+  const Folder folder;
+  for (const std::string name : {"dgx-h100", "h100-sxm", "nvlink4", "megatron-core"}) {
+    const auto text = shipped().description(name);
+    ASSERT_TRUE(text) << text.error().text();
+    const auto path = folder.write(name + ".yaml", *text);
+    EXPECT_EQ(shipped().description(path).value(), *text);
+    EXPECT_THAT(*text, HasSubstr("sources:"));
+  }
+}
+
+TEST(Catalogue, describe_of_an_unknown_name_proposes_any_kind) {
+  EXPECT_EQ(shipped().description("megatron-cor").error().text(),
+            "nothing in the catalogue is called \"megatron-cor\"; did you mean \"megatron-core\"?");
+  EXPECT_EQ(shipped().description("qqqqqqqq").error().text(), "nothing in the catalogue is called \"qqqqqqqq\"");
+}
+
+TEST(Catalogue, a_missing_data_directory_knows_nothing) {
+  const Catalogue nowhere("/nonexistent");
+  EXPECT_TRUE(nowhere.accelerators().value().empty());
+  EXPECT_THAT(nowhere.cluster("dgx-h100", 8).error().text(), Not(HasSubstr("did you mean")));
+}
+
+}  // namespace
+}  // namespace orrery::hardware

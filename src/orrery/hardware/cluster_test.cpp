@@ -1,0 +1,106 @@
+#include "orrery/hardware/cluster.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace orrery::hardware {
+namespace {
+
+NetworkDimension dimension(std::string name, std::int64_t size) {
+  NetworkDimension made;
+  made.name = std::move(name);
+  made.size = size;
+  return made;
+}
+
+// Nodes of 8, as many as needed.
+Cluster nodes_of_8() {
+  Cluster cluster;
+  cluster.name = "test";
+  cluster.dimensions = {dimension("nvlink", 8), dimension("infiniband", 0)};
+  return cluster;
+}
+
+// Nodes of 8, pods of 4 nodes, as many pods as needed.
+Cluster pods_of_32() {
+  Cluster cluster;
+  cluster.name = "test";
+  cluster.dimensions = {dimension("nvlink", 8), dimension("rail", 4), dimension("spine", 0)};
+  return cluster;
+}
+
+std::vector<std::int64_t> sizes(const Result<Cluster>& cluster) {
+  std::vector<std::int64_t> all;
+  for (const auto& d : cluster.value().dimensions) { all.push_back(d.size); }
+  return all;
+}
+
+using Sizes = std::vector<std::int64_t>;
+
+TEST(Scaled, whole_nodes_set_the_outer_size) {
+  const auto cluster = scaled(nodes_of_8(), 1024);
+  EXPECT_EQ(sizes(cluster), (Sizes{8, 128}));
+  EXPECT_EQ(cluster->devices, 1024);
+  EXPECT_EQ(cluster->node_size(), 8);
+}
+
+TEST(Scaled, fewer_than_a_node_shrink_the_node) {
+  EXPECT_EQ(sizes(scaled(nodes_of_8(), 6)), (Sizes{6, 1}));
+  EXPECT_EQ(sizes(scaled(nodes_of_8(), 1)), (Sizes{1, 1}));
+  EXPECT_EQ(sizes(scaled(nodes_of_8(), 8)), (Sizes{8, 1}));
+}
+
+TEST(Scaled, each_dimension_is_filled_before_the_next_one_opens) {
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 5)), (Sizes{5, 1, 1}));
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 24)), (Sizes{8, 3, 1}));
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 32)), (Sizes{8, 4, 1}));
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 96)), (Sizes{8, 4, 3}));
+}
+
+TEST(Scaled, the_sizes_multiply_to_the_devices) {
+  for (std::int64_t devices = 1; devices <= 256; ++devices) {
+    const auto cluster = scaled(pods_of_32(), devices);
+    if (!cluster) { continue; }
+    std::int64_t product = 1;
+    for (const auto size : sizes(cluster)) { product *= size; }
+    EXPECT_EQ(product, devices);
+  }
+}
+
+TEST(Scaled, scaling_twice_within_the_node_does_not_bring_devices_back) {
+  // A cluster of 4 has nodes of 4: what is scaled is the cluster at hand, not the entry it came from.
+  EXPECT_EQ(sizes(scaled(*scaled(nodes_of_8(), 4), 8)), (Sizes{4, 2}));
+}
+
+TEST(Scaled, a_partly_filled_node_fails_naming_the_nearest_counts) {
+  const auto cluster = scaled(nodes_of_8(), 12);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().text(), "12 devices do not fill whole nodes of 8; nearest: 8 or 16");
+  EXPECT_FALSE(cluster.error().answer_is_no);
+}
+
+TEST(Scaled, a_partly_filled_pod_fails_naming_the_dimension) {
+  const auto cluster = scaled(pods_of_32(), 40);
+  ASSERT_FALSE(cluster);
+  EXPECT_EQ(cluster.error().text(),
+            "40 devices do not fill whole blocks of 32 below dimension \"spine\"; nearest: 32 or 64");
+}
+
+TEST(Scaled, no_devices_and_too_many_are_refused) {
+  EXPECT_EQ(scaled(nodes_of_8(), 0).error().text(), "0 devices; a cluster has 1 to 67108864");
+  EXPECT_EQ(scaled(nodes_of_8(), -8).error().text(), "-8 devices; a cluster has 1 to 67108864");
+  EXPECT_EQ(scaled(nodes_of_8(), kMaxDevices + 8).error().text(), "67108872 devices; a cluster has 1 to 67108864");
+}
+
+TEST(Scaled, a_single_dimension_with_a_size_holds_no_more) {
+  Cluster box = nodes_of_8();
+  box.dimensions.pop_back();
+  EXPECT_EQ(sizes(scaled(box, 4)), (Sizes{4}));
+  EXPECT_EQ(scaled(box, 16).error().text(),
+            "16 devices; nvlink joins at most 8, and cluster \"test\" has no outer dimension");
+}
+
+}  // namespace
+}  // namespace orrery::hardware

@@ -1,0 +1,222 @@
+#include "orrery/workload/huggingface.hpp"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+std::string fixture(const std::string& name) {
+  return std::string(ORRERY_SOURCE_DATA_DIR) + "/../tests/fixtures/hf/" + name + "/config.json";
+}
+
+Result<Model> read(std::string_view json) {
+  return model_from_huggingface(config::parse_json(json, "config.json").value(), "test");
+}
+
+std::string error_of(std::string_view json) {
+  const auto model = read(json);
+  return model ? "no error" : model.error().text();
+}
+
+constexpr std::string_view kLlama = R"({
+  "model_type": "llama",
+  "hidden_size": 4096,
+  "intermediate_size": 11008,
+  "max_position_embeddings": 4096,
+  "num_attention_heads": 32,
+  "num_hidden_layers": 32,
+  "vocab_size": 32000
+})";
+
+std::string llama_with(std::string_view from, std::string_view to) {
+  std::string text(kLlama);
+  const auto at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+struct Counted {
+  const char* fixture;
+  std::int64_t parameters;
+};
+
+class HuggingFaceFixture : public ::testing::TestWithParam<Counted> {};
+
+// Totals of the released checkpoints; each follows from the shape by hand, for example
+//   pythia-1.4b  24 (12 x 2048^2 + 13 x 2048) + 2 x 2048 + 2 x 50304 x 2048
+//   bloom-560m   24 (12 x 1024^2 + 13 x 1024) + 4 x 1024 + 250880 x 1024
+//   opt-1.3b     24 (12 x 2048^2 + 13 x 2048) + 2 x 2048 + (50272 + 2048 + 2) x 2048
+//   qwen2.5-7b   28 (2 x 3584^2 + 2 x 3584 x 512 + 3584 + 2 x 512 + 3 x 3584 x 18944 + 2 x 3584) + 3584
+//                + 2 x 152064 x 3584
+TEST_P(HuggingFaceFixture, has_the_parameters_of_the_released_checkpoint) {
+  const auto model = load_model("/nonexistent", fixture(GetParam().fixture));
+  ASSERT_TRUE(model) << model.error().text();
+  EXPECT_EQ(model->name, GetParam().fixture);
+  EXPECT_EQ(parameter_count(*model).total, GetParam().parameters);
+}
+
+INSTANTIATE_TEST_SUITE_P(Models, HuggingFaceFixture,
+                         ::testing::Values(Counted{"gpt2", 124'439'808}, Counted{"pythia-1.4b", 1'414'647'808},
+                                           Counted{"opt-1.3b", 1'315'758'080}, Counted{"bloom-560m", 559'214'592},
+                                           Counted{"llama-2-70b", 68'976'648'192}, Counted{"mistral-7b", 7'241'732'096},
+                                           Counted{"qwen2.5-7b", 7'615'616'512}, Counted{"qwen2.5-0.5b", 494'032'768}));
+
+TEST(HuggingFace, reads_seven_types) {
+  EXPECT_THAT(huggingface_model_types(), ElementsAre("gpt2", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2"));
+}
+
+TEST(HuggingFace, a_folder_stands_for_its_config) {
+  const std::string file = fixture("gpt2");
+  const auto model = load_model("/nonexistent", file.substr(0, file.rfind('/')));
+  ASSERT_TRUE(model) << model.error().text();
+  EXPECT_EQ(model->name, "gpt2");
+}
+
+TEST(HuggingFace, gpt2_has_learned_positions_biases_and_a_tied_head_by_default) {
+  const auto model = load_model("", fixture("gpt2")).value();
+  EXPECT_EQ(model.position, Position::learned);
+  EXPECT_EQ(model.position_rows, 1024);
+  EXPECT_EQ(model.norm, Normalisation::layernorm);
+  EXPECT_EQ(model.activation, Activation::gelu);
+  EXPECT_EQ(model.ffn, 4 * 768);  // n_inner is absent
+  EXPECT_TRUE(model.tied_embeddings && model.qkv_bias && model.attention_output_bias && model.mlp_bias);
+  EXPECT_FALSE(model.gated_mlp);
+  EXPECT_DOUBLE_EQ(model.dropout, 0.1);
+}
+
+TEST(HuggingFace, gpt_neox_runs_attention_and_mlp_side_by_side) {
+  const auto model = load_model("", fixture("pythia-1.4b")).value();
+  EXPECT_TRUE(model.parallel_residual);
+  EXPECT_EQ(model.position, Position::rotary);
+  EXPECT_FALSE(model.tied_embeddings);
+  EXPECT_DOUBLE_EQ(model.dropout, 0.0);
+}
+
+TEST(HuggingFace, opt_keeps_two_more_rows_of_positions) {
+  const auto model = load_model("", fixture("opt-1.3b")).value();
+  EXPECT_EQ(model.max_seq, 2048);
+  EXPECT_EQ(model.position_rows, 2050);
+  EXPECT_EQ(model.activation, Activation::relu);
+  EXPECT_TRUE(model.tied_embeddings);
+}
+
+TEST(HuggingFace, opt_350m_is_refused_clearly) {
+  EXPECT_THAT(load_model("", fixture("opt-350m")).error().text(),
+              HasSubstr("\"word_embed_proj_dim\": 512 with \"hidden_size\": 1024 (an embedding narrower than the "
+                        "layers, as in opt-350m) is not built yet"));
+}
+
+TEST(HuggingFace, bloom_has_alibi_and_a_norm_after_the_embedding) {
+  const auto model = load_model("", fixture("bloom-560m")).value();
+  EXPECT_EQ(model.position, Position::alibi);
+  EXPECT_TRUE(model.embedding_norm && model.tied_embeddings);
+  EXPECT_EQ(model.hidden, 1024);  // written n_embed
+  EXPECT_EQ(model.heads, 16);     // written num_attention_heads
+  EXPECT_EQ(model.max_seq, 2048);
+}
+
+TEST(HuggingFace, llama_gates_its_mlp_and_has_no_biases) {
+  const auto model = load_model("", fixture("llama-2-70b")).value();
+  EXPECT_TRUE(model.gated_mlp);
+  EXPECT_EQ(model.norm, Normalisation::rmsnorm);
+  EXPECT_EQ(model.kv_heads, 8);
+  EXPECT_EQ(model.head_dim, 128);
+  EXPECT_FALSE(model.qkv_bias || model.attention_output_bias || model.mlp_bias || model.tied_embeddings);
+}
+
+TEST(HuggingFace, qwen2_has_biases_on_queries_keys_and_values_only) {
+  const auto model = load_model("", fixture("qwen2.5-7b")).value();
+  EXPECT_TRUE(model.qkv_bias);
+  EXPECT_FALSE(model.attention_output_bias || model.mlp_bias);
+}
+
+TEST(HuggingFace, a_sliding_window_is_noted_as_not_modelled) {
+  EXPECT_THAT(load_model("", fixture("mistral-7b"))->description,
+              HasSubstr("its sliding window of 4096 is not modelled"));
+  EXPECT_EQ(load_model("", fixture("qwen2.5-7b"))->description, "Hugging Face configuration of type qwen2");
+}
+
+TEST(HuggingFace, missing_keys_take_the_defaults_of_the_library) {
+  EXPECT_EQ(read(kLlama)->kv_heads, 32);  // Llama: as many as query heads
+  EXPECT_EQ(read(llama_with("\"llama\"", "\"mistral\""))->kv_heads, 8);
+  EXPECT_EQ(read(llama_with("\"llama\"", "\"qwen2\""))->kv_heads, 32);
+  EXPECT_FALSE(read(kLlama)->tied_embeddings);
+  EXPECT_TRUE(read(llama_with("\"vocab_size\": 32000", "\"vocab_size\": 32000, \"tie_word_embeddings\": true"))
+                  ->tied_embeddings);
+}
+
+TEST(HuggingFace, null_means_the_default_where_the_library_says_so) {
+  const auto model =
+      read(llama_with("\"vocab_size\"", "\"num_key_value_heads\": null, \"head_dim\": null, \"vocab_size\""));
+  ASSERT_TRUE(model) << model.error().text();
+  EXPECT_EQ(model->kv_heads, 32);
+  EXPECT_EQ(model->head_dim, 128);
+}
+
+TEST(HuggingFace, a_head_dimension_of_its_own_is_kept) {
+  EXPECT_EQ(read(llama_with("\"vocab_size\"", "\"head_dim\": 256, \"vocab_size\""))->query_width(), 32 * 256);
+}
+
+TEST(HuggingFace, a_missing_size_is_an_error_not_a_default) {
+  EXPECT_EQ(error_of(llama_with("\"num_hidden_layers\": 32,", "")),
+            "config.json:1:1: required key \"num_hidden_layers\" is missing (integer: transformer layers)");
+}
+
+TEST(HuggingFace, a_size_of_the_wrong_type_is_an_error_with_its_place) {
+  EXPECT_THAT(error_of(llama_with("\"hidden_size\": 4096", "\"hidden_size\": \"4096\"")),
+              StartsWith("config.json:3:18 /hidden_size: "));
+  EXPECT_THAT(error_of(llama_with("\"hidden_size\": 4096", "\"hidden_size\": -4096")),
+              StartsWith("config.json:3:18 /hidden_size: "));
+}
+
+TEST(HuggingFace, sizes_that_do_not_fit_together_point_at_the_files_key) {
+  EXPECT_EQ(error_of(llama_with("\"hidden_size\": 4096", "\"hidden_size\": 4097")),
+            "config.json:3:18 /hidden_size: hidden 4097 does not divide by heads 32, and head_dim is not given");
+  EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"num_key_value_heads\": 5, \"vocab_size\"")),
+            "config.json:8:26 /num_key_value_heads: heads 32 does not divide by kv_heads 5");
+}
+
+TEST(HuggingFace, absurd_sizes_are_refused) {
+  EXPECT_EQ(error_of(llama_with("\"num_hidden_layers\": 32", "\"num_hidden_layers\": 1000000000")),
+            "config.json:7:24 /num_hidden_layers: layers is 1000000000; at most 10000 is accepted");
+}
+
+TEST(HuggingFace, several_mistakes_come_at_once) {
+  const auto text = error_of(R"({"model_type": "gpt2", "n_embd": "x", "n_head": 0, "n_layer": 2, "vocab_size": 10})");
+  EXPECT_THAT(text, HasSubstr("/n_embd"));
+  EXPECT_THAT(text, HasSubstr("/n_head"));
+  EXPECT_THAT(text, HasSubstr("\"n_positions\""));
+}
+
+TEST(HuggingFace, an_unknown_type_gets_the_nearest_and_the_known_ones) {
+  EXPECT_EQ(error_of(llama_with("\"llama\"", "\"lama\"")),
+            "config.json:2:17 /model_type: model_type \"lama\" is not known; did you mean \"llama\"? "
+            "known: gpt2, gpt_neox, opt, bloom, llama, mistral, qwen2");
+  EXPECT_THAT(error_of(llama_with("\"llama\"", "\"wav2vec2\"")), HasSubstr("is not known; known: gpt2"));
+  EXPECT_THAT(error_of(llama_with("\"llama\"", "7")), HasSubstr("model_type must be text"));
+}
+
+TEST(HuggingFace, a_planned_type_is_not_built_yet) {
+  for (const std::string type : {"mixtral", "deepseek_v3", "qwen3", "gemma2"}) {
+    EXPECT_THAT(error_of(llama_with("\"llama\"", "\"" + type + "\"")),
+                HasSubstr("model_type \"" + type + "\" is not built yet; built: gpt2"));
+  }
+}
+
+TEST(HuggingFace, an_unknown_activation_is_named) {
+  EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
+            "config.json:8:17 /hidden_act: activation \"tanh\" is not known; gelu and its variants, relu, silu are");
+}
+
+}  // namespace
+}  // namespace orrery::workload
