@@ -1,0 +1,227 @@
+// Whole tables: what predictions may depend on, order, families, complaints. The shared collection of measurements is
+// not part of the repository; tests that read it are skipped where it is missing.
+#include "orrery/validate/validate.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "orrery/validate/csv.hpp"
+
+namespace orrery::validate {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+namespace fs = std::filesystem;
+
+const hardware::Catalogue& catalogue() {
+  static const hardware::Catalogue instance(ORRERY_SOURCE_DATA_DIR);
+  return instance;
+}
+
+std::string own_table() { return std::string(ORRERY_SOURCE_DATA_DIR) + "/validation/training.csv"; }
+
+// The folder beside the checkout.
+std::string shared_table(const std::string& name) {
+  return (fs::path(ORRERY_SOURCE_DATA_DIR).parent_path().parent_path() / "shared/data/validation" / name).string();
+}
+
+// A file that lasts as long as its object.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& content) {
+    static int count = 0;
+    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
+    path_ =
+        fs::temp_directory_path() / ("orrery_validate_" + std::string(test->name()) + std::to_string(++count) + ".csv");
+    std::ofstream(path_, std::ios::binary) << content;
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  ~TemporaryFile() { fs::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  fs::path path_;
+};
+
+results::Validation validated(const std::vector<std::string>& files, const std::vector<std::string>& families = {}) {
+  auto validation = validate_training(catalogue(), files, families);
+  EXPECT_TRUE(validation) << (validation ? "" : validation.error().text());
+  return validation ? std::move(*validation) : results::Validation{};
+}
+
+std::string complaint(const std::vector<std::string>& files, const std::vector<std::string>& families = {}) {
+  const auto validation = validate_training(catalogue(), files, families);
+  EXPECT_FALSE(validation);
+  return validation ? "" : validation.error().text();
+}
+
+std::string written(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const auto& cell : cells) {
+    line += line.empty() ? "\"" : ",\"";
+    for (const char c : cell) { line += c == '"' ? std::string("\"\"") : std::string(1, c); }
+    line += '"';
+  }
+  return line + "\n";
+}
+
+// The table with its measured columns blank and its names scrambled.
+std::string blinded(const Csv& csv) {
+  const std::set<std::string> measured = {"value",   "value2", "value_spread", "step_time_s", "step_time_quality",
+                                          "time_us", "tflops", "gbps",         "algbw_GBps",  "busbw_GBps",
+                                          "notes",   "metric", "unit",         "params_b",    "quality"};
+  const std::set<std::string> names = {"id", "source", "config_group"};
+  std::string text = written(csv.header);
+  for (const auto& row : csv.rows) {
+    std::vector<std::string> cells = row.cells;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (measured.contains(csv.header[i])) { cells[i].clear(); }
+      if (names.contains(csv.header[i])) { cells[i] = std::string(cells[i].rbegin(), cells[i].rend()) + " tp=8"; }
+    }
+    text += written(cells);
+  }
+  return text;
+}
+
+// All that a prediction says, to the last bit.
+std::string bytes_of(const results::Validation& validation) {
+  std::string out;
+  for (const auto& prediction : validation.predictions) {
+    const double time = prediction.predicted_s.value_or(-1.0);
+    out.append(reinterpret_cast<const char*>(&time), sizeof time);
+    out += prediction.skipped_reason + (prediction.feasible ? "+" : "-") + prediction.family + "\n";
+  }
+  return out;
+}
+
+void expect_blind(const std::string& file) {
+  const auto csv = read_csv(file);
+  ASSERT_TRUE(csv) << csv.error().text();
+  const TemporaryFile blind(blinded(*csv));
+  const auto seeing = validated({file}), unseeing = validated({blind.path()});
+  ASSERT_EQ(seeing.predictions.size(), csv->rows.size());
+  EXPECT_TRUE(bytes_of(seeing) == bytes_of(unseeing));
+  EXPECT_GT(seeing.overall.scored, 0);
+  EXPECT_EQ(unseeing.overall.scored, 0);
+  EXPECT_EQ(unseeing.overall.predicted, seeing.overall.predicted);
+}
+
+TEST(Validate, predictions_of_our_table_do_not_see_measurements_or_names) { expect_blind(own_table()); }
+
+TEST(Validate, predictions_of_the_shared_tables_do_not_see_measurements_or_names) {
+  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv"}) {
+    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
+    expect_blind(shared_table(name));
+  }
+}
+
+TEST(Validate, our_table_is_predicted_whole) {
+  const auto validation = validated({own_table()});
+  EXPECT_EQ(validation.overall.rows, 195);
+  EXPECT_EQ(validation.overall.scored, 195);
+  std::vector<std::string> names;
+  for (const auto& family : validation.families) { names.push_back(family.family); }
+  EXPECT_THAT(names, ElementsAre("vtrain_multi", "megatron_seqsel", "mosaic_mpt"));
+  std::set<std::string> ids;
+  for (const auto& prediction : validation.predictions) { ids.insert(prediction.id); }
+  EXPECT_EQ(ids.size(), 195U);
+}
+
+// Facts are typed twice over: our table states what the shared collection states, in other words and another order.
+TEST(Validate, our_table_and_the_shared_one_agree) {
+  if (!fs::exists(shared_table("training.csv"))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
+  const std::vector<std::string> families = {"vtrain_multi", "megatron_seqsel", "mosaic_mpt"};
+  const auto own = validated({own_table()}, families), shared = validated({shared_table("training.csv")}, families);
+  std::multiset<std::pair<double, double>> a, b;
+  for (const auto& row : own.predictions) { a.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
+  for (const auto& row : shared.predictions) { b.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
+  EXPECT_TRUE(a == b);
+}
+
+TEST(Validate, rows_of_the_shared_table_are_predicted_or_say_why_not) {
+  if (!fs::exists(shared_table("training.csv"))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
+  for (const auto& row : validated({shared_table("training.csv")}).predictions) {
+    EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
+    if (row.predicted_s) { EXPECT_GT(*row.predicted_s, 0.0) << row.id; }
+  }
+}
+
+constexpr const char* kHeader =
+    "id,family,model,layers,hidden,heads,seq,gpus,gpu_type,global_batch,tp,micro_batch,recompute,step_time_s,extra\n";
+constexpr const char* kGood = "a,mosaic_mpt,MPT-1b,24,2048,16,2048,8,A100-40GB,8,1,1,full,";
+
+TEST(Validate, rows_keep_their_order_and_families_that_of_their_first_row) {
+  const TemporaryFile table(std::string(kHeader) + kGood + "2.5,x\n" +
+                            "b,zeta,GPT-1B,24,2048,16,2048,8,A100-40GB,8,8,1,none,,\n" + kGood + ",\n" +
+                            "c,alpha,GPT-1B,24,2048,16,2048,8,TPU-v4,8,8,1,none,1,\n");
+  const auto validation = validated({table.path()});
+  ASSERT_EQ(validation.predictions.size(), 4U);
+  EXPECT_EQ(validation.predictions[1].id, "b");
+  EXPECT_EQ(validation.predictions[3].skipped_reason, "no accelerator \"TPU-v4\" in the catalogue");
+  ASSERT_EQ(validation.families.size(), 3U);
+  EXPECT_EQ(validation.families[0].family, "mosaic_mpt");
+  EXPECT_EQ(validation.families[0].kind, "training");
+  EXPECT_EQ(validation.families[0].rows, 2);
+  EXPECT_EQ(validation.families[0].scored, 1);
+  EXPECT_EQ(validation.families[1].family, "zeta");
+  EXPECT_EQ(validation.families[2].skipped, 1);
+  EXPECT_EQ(validation.overall.rows, 4);
+  EXPECT_EQ(validation.overall.predicted, 3);
+  EXPECT_EQ(validation.predictions[0].predicted_s, validation.predictions[2].predicted_s);
+}
+
+// 175 billion parameters on 8 accelerators of 40 GB.
+TEST(Validate, a_time_is_predicted_where_memory_does_not_suffice) {
+  const TemporaryFile table(std::string(kHeader) +
+                            "a,megatron_sc21,GPT-175B,96,12288,96,2048,8,A100-40GB,8,8,1,full,10,\n");
+  const auto validation = validated({table.path()});
+  EXPECT_FALSE(validation.predictions[0].feasible);
+  EXPECT_TRUE(validation.predictions[0].predicted_s.has_value());
+  EXPECT_EQ(validation.overall.infeasible, 1);
+}
+
+TEST(Validate, families_choose_rows) {
+  EXPECT_EQ(validated({own_table()}, {"megatron_seqsel"}).overall.rows, 4);
+  EXPECT_EQ(complaint({own_table()}, {"vtrain_mutli"}),
+            "--family: no row is of family \"vtrain_mutli\"; did you mean \"vtrain_multi\"?");
+}
+
+TEST(Validate, several_tables_are_one) {
+  const TemporaryFile first(std::string(kHeader) + kGood + "2,\n");
+  const TemporaryFile second(std::string(kHeader) + kGood + "4,\n" + kGood + "4,\n");
+  EXPECT_EQ(validated({first.path(), second.path()}).families.front().rows, 3);
+}
+
+TEST(Validate, measured_cells_that_are_no_numbers_are_told) {
+  const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "1,\n" + kGood + "~2,\n");
+  EXPECT_EQ(complaint({table.path()}), table.path() + ":2 step_time_s: \"fast\" is not a number of seconds\n" +
+                                           table.path() + ":4 step_time_s: \"~2\" is not a number of seconds");
+}
+
+TEST(Validate, cells_that_cannot_be_read_skip_their_row) {
+  const TemporaryFile table(std::string(kHeader) + "a,mosaic_mpt,MPT-1b,24.5,2048,16,2048,8,A100-40GB,8,1,1,full,1,\n" +
+                            "b,mosaic_mpt,MPT-1b,24,2048,16,2048,-8,A100-40GB,8,1,1,full,1,\n" +
+                            "c,mosaic_mpt,MPT-1b,24,2048,16,2048,8.0,A100-40GB,8,9e99,1,full,1,\n");
+  const auto validation = validated({table.path()});
+  EXPECT_EQ(validation.predictions[0].skipped_reason, "layers: \"24.5\" is not a whole number");
+  EXPECT_EQ(validation.predictions[1].skipped_reason, "gpus: \"-8\" is less than 1");
+  EXPECT_EQ(validation.predictions[2].skipped_reason, "tp: \"9e99\" is more than 2147483648");
+}
+
+TEST(Validate, other_tables_are_named) {
+  const TemporaryFile collectives("id,family,collective,size_bytes\na,b,c,1\n");
+  EXPECT_THAT(complaint({collectives.path()}), HasSubstr("a table of kind collectives, which is not built yet"));
+  const TemporaryFile other("id,family,model,layer,hidden,heads,seq,gpus,gpu_type,global_batch\n");
+  EXPECT_THAT(complaint({other.path()}), HasSubstr("it has no column layers (but \"layer\")"));
+  EXPECT_THAT(complaint({"/no/such/table.csv"}), HasSubstr("does not exist"));
+}
+
+}  // namespace
+}  // namespace orrery::validate
