@@ -1,6 +1,5 @@
 #include "orrery/api/orrery.hpp"
 
-#include <chrono>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -90,18 +89,15 @@ Result<EstimateAnswer> Orrery::estimate(const Request& request, bool terms) cons
 Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request.job));
   const parallel::Job job = estimate::job_of(request.job);
-  const auto start = std::chrono::steady_clock::now();
   const auto space = explore::enumerate(inputs.model, job, inputs.cluster, request.fixed,
                                         inputs.stack.overlap_gradient_reduce);
   const auto found =
       explore::search(space, [&] { return std::make_unique<PlanEvaluator>(inputs, job); },
                       {request.top, request.exhaustive, request.threads, request.progress});
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   if (found.best.empty()) { return nothing_fits(found.space, inputs); }
 
   results::PlanSearch answer;
   answer.space = found.space;
-  answer.wall_s = wall.count();
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   for (const auto& candidate : found.best) { answer.best.push_back(estimator.estimate(candidate.plan)); }
   if (request.explain) { answer.explanation = explanation(answer.best); }

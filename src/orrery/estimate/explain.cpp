@@ -132,7 +132,11 @@ results::Estimate describe(const Context& context, const Program& program, const
   const Busy busy = busy_of(program, step, critical);
   const Cost& finish = step.finishes[critical];
   const Seconds waiting = idle(step, busy);
-  const Seconds transfers = max(Seconds(0), min(waiting, step.pipeline_end - no_transfers.pipeline_end));
+  // Slower transfers make stages wait for each other, too: of the waiting that would vanish with them, a rank's own
+  // transfers are charged to communication and the rest to the bubble.
+  const Seconds own_transfers = transfer_total(context, program, step.critical_stage);
+  const Seconds saved = step.pipeline_end - no_transfers.pipeline_end;
+  const Seconds transfers = max(Seconds(0), min(own_transfers, min(waiting, saved)));
   const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step
 
   const Seconds tp_exposed = busy.work.tensor_parallel.exposed;
@@ -144,7 +148,7 @@ results::Estimate describe(const Context& context, const Program& program, const
       {"dp",
        busy.data_parallel + busy.work.data_parallel.busy + finish.data_parallel.busy + reduce_left.data_parallel.busy,
        dp_exposed},
-      {"pp", transfer_total(context, program, step.critical_stage), transfers},
+      {"pp", own_transfers, transfers},
   };
   for (const auto& group : result.comm_by_group) {
     result.comm_total += group.total;

@@ -76,9 +76,8 @@ class Lowering {
     embedding_ = lower_part(workload::embedding_operators(model_, stack_, slice), kEmbedding, Recompute::none);
     layer_ = lower_part(workload::layer_operators(model_, stack_, slice), kLayer, plan.recompute);
     head_ = lower_part(workload::head_operators(model_, stack_, slice), kHead, Recompute::none);
-    const bool head_needs_copy = model_.tied_embeddings && plan.pp > 1;
-    if (head_needs_copy) {
-      head_.parameters += static_cast<double>(model_.vocab * model_.hidden) / static_cast<double>(plan.tp);
+    if (model_.tied_embeddings && plan.pp > 1) {  // the last stage holds a copy of the embedding's table
+      head_.parameters += static_cast<double>(workload::vocabulary_rows(model_, plan.tp) * model_.hidden);
     }
     for (Part* part : {&embedding_, &layer_, &head_}) { add_data_parallel_blocks(*part); }
   }
@@ -241,9 +240,10 @@ class Lowering {
     const auto& plan = program_.plan;
     const double shard = plan.zero > 0 ? static_cast<double>(plan.dp) : 1.0;
     if (model_.tied_embeddings && plan.pp > 1 && holds_embedding) {
+      const auto table = static_cast<double>(workload::vocabulary_rows(model_, plan.tp) * model_.hidden);
       append_finish(rank_class.finish_reduce,
                     collective_block("embedding.reduce_tied", Collective::all_reduce, GroupKind::embedding,
-                                     embedding_.parameters * stack_.gradient_reduce_element));
+                                     table * stack_.gradient_reduce_element));
     }
     if (plan.dp > 1 && plan.zero < 2 && !plan.dp_overlap) {
       append_finish(rank_class.finish_reduce,

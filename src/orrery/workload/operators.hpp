@@ -55,6 +55,9 @@ struct Slice {
 [[nodiscard]] std::vector<Operator> layer_operators(const Model&, const hardware::Stack&, const Slice&);
 [[nodiscard]] std::vector<Operator> head_operators(const Model&, const hardware::Stack&, const Slice&);
 
+// Rows of the vocabulary that one of tp slices holds, padding included.
+[[nodiscard]] std::int64_t vocabulary_rows(const Model& model, std::int64_t tp);
+
 // Matrix FLOPs of one training step on `sequences` sequences of `seq` tokens: forward and backward of every matrix
 // product, without recompute; attention scores once, halved when the kernel skips the causal half.
 [[nodiscard]] Flops model_flops(const Model&, const hardware::Stack&, std::int64_t sequences, std::int64_t seq);

@@ -34,6 +34,10 @@ Operator products(std::string_view name, const Sizes& z, std::int64_t n, std::in
 
 }  // namespace
 
+std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
+  return ceil_div(model.vocab, kVocabMultiple * tp) * kVocabMultiple;
+}
+
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   ORRERY_ASSERT(slice.tp >= 1 && slice.micro_batch >= 1 && slice.seq >= 1);
   ORRERY_ASSERT(model.heads % slice.tp == 0 && model.ffn % slice.tp == 0);
@@ -49,7 +53,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   sizes.kv_heads = ceil_div(model.kv_heads, slice.tp);
   sizes.head_dim = model.head_dim;
   sizes.ffn = model.ffn / slice.tp;
-  sizes.vocab = ceil_div(model.vocab, kVocabMultiple * slice.tp) * kVocabMultiple;
+  sizes.vocab = vocabulary_rows(model, slice.tp);
   sizes.matrix_element = hardware::element_size(slice.precision).value();
   sizes.element = std::max(sizes.matrix_element, kNarrowestActivation);
   sizes.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : sizes.element;
