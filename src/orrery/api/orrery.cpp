@@ -25,20 +25,24 @@ struct Inputs {
   hardware::Stack stack;
 };
 
-// Collects the mistakes of several independent readings, so that a user sees all of them at once.
+// Collects the mistakes of several independent readings, so that a user sees all of them at once. A mistake without a
+// place of its own is `flag`'s.
 template <class T>
-std::optional<T> keep(Result<T> result, Failure& failure) {
+std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
   if (result) { return std::move(*result); }
-  for (auto& diagnostic : result.error().diagnostics) { failure.diagnostics.push_back(std::move(diagnostic)); }
+  for (auto& diagnostic : result.error().diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place.path = flag; }
+    failure.diagnostics.push_back(std::move(diagnostic));
+  }
   return std::nullopt;
 }
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request) {
   Failure failure{estimate::not_built(request)};
-  auto model = keep(workload::load_model(data_directory, request.model), failure);
-  auto cluster = keep(catalogue.cluster(request.cluster, request.devices), failure);
-  auto stack = keep(catalogue.stack(request.stack), failure);
+  auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
+  auto cluster = keep(catalogue.cluster(request.cluster, request.devices), "--cluster", failure);
+  auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
   if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
     std::vector<std::string> known;
     for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }

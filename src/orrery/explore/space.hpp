@@ -8,7 +8,7 @@
 //   recompute    none, selective, full
 //   zero         0 .. 3 (dp > 1)
 //
-// Left out because another point is never worse: gpipe (same time as 1f1b without transfers, more memory).
+// Left out: gpipe, which differs from 1f1b only in what transfers cost (a little less) and in memory (far more).
 #pragma once
 
 #include <cstdint>

@@ -33,13 +33,25 @@ class Checker {
 // The divisor of `whole` nearest to `wanted`; the smaller one on a tie.
 std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
   std::int64_t best = 1;
-  for (std::int64_t d = 1; d <= whole && d <= 2 * wanted; ++d) {
-    if (whole % d == 0 && std::abs(d - wanted) < std::abs(best - wanted)) { best = d; }
+  const auto offer = [&](std::int64_t d) {
+    const std::int64_t away = std::abs(d - wanted), before = std::abs(best - wanted);
+    if (away < before || (away == before && d < best)) { best = d; }
+  };
+  for (std::int64_t d = 1; d <= whole / d; ++d) {
+    if (whole % d != 0) { continue; }
+    offer(d);
+    offer(whole / d);
   }
   return best;
 }
 
-void check_degrees(Checker& check, const Plan& plan, std::int64_t devices) {
+// Whether tp pp dp = devices, without products that could overflow: degrees are whatever a user typed.
+bool fills(const Plan& plan, std::int64_t devices) {
+  return plan.tp <= devices && plan.pp <= devices / plan.tp && plan.dp <= devices / (plan.tp * plan.pp) &&
+         plan.devices() == devices;
+}
+
+void check_degrees(Checker& check, const Plan& plan) {
   const auto positive = [&](std::int64_t value, const char* flag) {
     check.require(value >= 1, flag, [&] { return fmt::format("\"{}\" is not a degree; it must be at least 1", value); });
   };
@@ -50,11 +62,15 @@ void check_degrees(Checker& check, const Plan& plan, std::int64_t devices) {
   positive(plan.micro_batch, "--micro-batch");
   check.require(plan.zero >= 0 && plan.zero <= 3, "--zero",
                 [&] { return fmt::format("\"{}\" is not a ZeRO stage; 0, 1, 2 and 3 are", plan.zero); });
-  if (!check.ok()) { return; }
+}
+
+void check_devices(Checker& check, const Plan& plan, std::int64_t devices) {
   check.require(plan.devices() == devices, "--dp", [&] {
     const std::int64_t inner = plan.tp * plan.pp;
-    const std::string hint = devices % inner == 0 ? fmt::format("; dp {} would use them all", devices / inner) : "";
-    return fmt::format("tp {} x pp {} x dp {} = {} devices, but the cluster has {}{}", plan.tp, plan.pp, plan.dp,
+    const std::string hint = devices % inner == 0
+                                 ? fmt::format("dp {} would use them all", devices / inner)
+                                 : fmt::format("tp x pp = {} does not divide them", inner);
+    return fmt::format("tp {} x pp {} x dp {} = {} devices, but the cluster has {}; {}", plan.tp, plan.pp, plan.dp,
                        plan.devices(), devices, hint);
   });
 }
@@ -100,7 +116,8 @@ void check_batch(Checker& check, const Job& job, const Plan& plan) {
   check.require(job.global_batch >= plan.dp, "--global-batch", [&] {
     return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch, plan.dp);
   });
-  check.require(job.global_batch % plan.dp == 0, "--global-batch", [&] {
+  const bool shared_out = job.global_batch < plan.dp || job.global_batch % plan.dp == 0;
+  check.require(shared_out, "--global-batch", [&] {
     return fmt::format("\"{}\" is not a multiple of dp {}; the nearest batch is {}", job.global_batch, plan.dp,
                        std::max<std::int64_t>(1, (job.global_batch + plan.dp / 2) / plan.dp) * plan.dp);
   });
@@ -124,11 +141,12 @@ void check_all(Checker& check, const workload::Model& model, const Job& job, con
   check.require(table_fits, "--seq", [&] {
     return fmt::format("\"{}\" is longer than the model's table of {} learned positions", job.seq, model.max_seq);
   });
-  check_degrees(check, plan, devices);
+  check_degrees(check, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
   check_pipeline(check, model, plan);
-  check_batch(check, job, plan);
+  check_devices(check, plan, devices);
+  if (plan.devices() == devices) { check_batch(check, job, plan); }
 }
 
 }  // namespace
