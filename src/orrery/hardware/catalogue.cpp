@@ -45,7 +45,8 @@ bool at_one_of(const std::vector<Diagnostic>& complaints, const Place& place) {
 }
 
 bool reads_before(const Diagnostic& a, const Diagnostic& b) {
-  return std::tie(a.place.file, a.place.line, a.place.column) < std::tie(b.place.file, b.place.line, b.place.column);
+  return std::tie(a.place.file, a.place.line, a.place.column, a.place.path, a.message) <
+         std::tie(b.place.file, b.place.line, b.place.column, b.place.path, b.message);
 }
 
 // Reads a resolved tree. References that failed are still there as text: what the record says about those is left out.
@@ -59,7 +60,7 @@ Result<Cluster> read_cluster(const Node& node, std::vector<Diagnostic> unresolve
       if (!at_one_of(failure.diagnostics, diagnostic.place)) { more.push_back(std::move(diagnostic)); }
     }
     failure.diagnostics.insert(failure.diagnostics.end(), more.begin(), more.end());
-    std::stable_sort(failure.diagnostics.begin(), failure.diagnostics.end(), reads_before);
+    std::sort(failure.diagnostics.begin(), failure.diagnostics.end(), reads_before);
   }
   return tl::make_unexpected(std::move(failure));
 }

@@ -10,13 +10,15 @@
 
 namespace orrery::workload {
 
-// `name_or_path`: a name in <data_directory>/models/, or the path of a file. A JSON file with "model_type" is read as a
-// Hugging Face configuration; anything else as Orrery's own description.
+// `name_or_path`: a name in <data_directory>/models/, the path of a file, or the path of a folder that holds a
+// config.json. A JSON file with "model_type" is read as a Hugging Face configuration; anything else as Orrery's own
+// description. The model comes back completed and consistent (see model.hpp); all mistakes of a file are reported at
+// once.
 [[nodiscard]] Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path);
 
 [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory);
 
-// The entry printed as YAML with its sources and parameter counts.
+// The model printed as YAML with its sources, which reads back, and its parameter counts as comments.
 [[nodiscard]] std::string describe(const Model& model);
 
 }  // namespace orrery::workload
