@@ -44,16 +44,16 @@ enum class Pattern : std::uint8_t {
 // means over the steps where steps differ (all_to_all along a ring).
 struct Phase {
   Pattern pattern = Pattern::ring;
-  bool reduces = false;         // arriving data is added to what the member has; otherwise it is stored
-  int dimension = 0;            // index into Cluster::dimensions
-  std::int64_t members = 0;     // positions along that dimension
-  std::int64_t steps = 0;       // one after another for one chunk
-  Bytes sent_per_step;          // of the whole buffer; a chunk's share is 1/chunks of it
+  bool reduces = false;      // arriving data is added to what the member has; otherwise it is stored
+  int dimension = 0;         // index into Cluster::dimensions
+  std::int64_t members = 0;  // positions along that dimension
+  std::int64_t steps = 0;    // one after another for one chunk
+  Bytes sent_per_step;       // of the whole buffer; a chunk's share is 1/chunks of it
   Bytes received_per_step;
   Bytes reduced_per_step;
 };
 
-inline constexpr int kMaxExtents = 6;              // dimensions that one group may span
+inline constexpr int kMaxExtents = 6;               // dimensions that one group may span
 inline constexpr int kMaxPhases = 2 * kMaxExtents;  // in along every dimension, and out again
 inline constexpr std::int64_t kMaxChunks = 256;
 

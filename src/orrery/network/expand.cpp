@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -23,15 +24,27 @@ class Expander {
       extent_ = extent_of(schedule_.phases[p]);
       for (chunk_ = 0; chunk_ < schedule_.chunks; ++chunk_) { expand_phase(); }
     }
-    const auto key = [this](const Transfer& t) {
-      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase], t.phase, t.step);
-    };
-    std::stable_sort(result_.transfers.begin(), result_.transfers.end(),
-                     [&](const Transfer& a, const Transfer& b) { return key(a) < key(b); });
+    put_in_order();
     return std::move(result_);
   }
 
  private:
+  // By round, older chunks (later stages) first, then phase and step; as written within a step.
+  void put_in_order() {
+    const auto& written = result_.transfers;
+    std::vector<std::size_t> order(written.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto key = [&](std::size_t i) {
+      const Transfer& t = written[i];
+      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase], t.phase, t.step, i);
+    };
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    std::vector<Transfer> ordered;
+    ordered.reserve(written.size());
+    for (const std::size_t i : order) { ordered.push_back(written[i]); }
+    result_.transfers = std::move(ordered);
+  }
+
   // Members and blocks: how the buffer is cut along every extent.
   void lay_out() {
     for (std::size_t e = 0; e < extents_.size(); ++e) {

@@ -21,13 +21,13 @@ namespace orrery::network {
 // passes the switch too. Members' ports carry each of a switch_up's transfers outwards, and inwards only the reduced
 // result (the transfer from a member to itself); a switch_down or multicast is the other way round.
 struct Transfer {
-  std::int64_t round = 0;   // of the software pipeline
+  std::int64_t round = 0;  // of the software pipeline
   std::int64_t chunk = 0;
-  std::int64_t step = 0;    // within the phase
-  std::size_t phase = 0;    // index into Schedule::phases
+  std::int64_t step = 0;  // within the phase
+  std::size_t phase = 0;  // index into Schedule::phases
   std::int64_t source = 0, destination = 0;
   std::int64_t first_block = 0, blocks = 0;  // consecutive
-  bool reduces = false;     // added to what the destination has; otherwise stored
+  bool reduces = false;                      // added to what the destination has; otherwise stored
 };
 
 // The buffer is cut into blocks of equal size, numbered chunk by chunk. Within a chunk, block (x0, x1, ...) of a group

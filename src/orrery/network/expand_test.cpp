@@ -16,8 +16,8 @@ namespace {
 
 using test::group_of;
 
-const std::vector<std::vector<std::int64_t>> kShapes = {{1},    {2},    {3},    {4},    {5},    {6},    {7},      {8},
-                                                        {9},    {2, 2}, {2, 4}, {3, 2}, {4, 3}, {8, 2}, {2, 3, 2}};
+const std::vector<std::vector<std::int64_t>> kShapes = {{1}, {2},    {3},    {4},    {5},    {6},    {7},      {8},
+                                                        {9}, {2, 2}, {2, 4}, {3, 2}, {4, 3}, {8, 2}, {2, 3, 2}};
 const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch};
 
 std::string text(const std::vector<std::int64_t>& shape) {

@@ -23,7 +23,9 @@ Algorithm algorithm_of(const Schedule& schedule) {
       case Pattern::multicast: return Algorithm::in_switch;
       case Pattern::tree_up:
       case Pattern::tree_down: found = Algorithm::tree; break;
-      case Pattern::all_pairs: if (found == Algorithm::ring) { found = Algorithm::direct; } break;
+      case Pattern::all_pairs:
+        if (found == Algorithm::ring) { found = Algorithm::direct; }
+        break;
       case Pattern::ring:
       case Pattern::chain:
       case Pattern::scatter: break;
@@ -33,9 +35,8 @@ Algorithm algorithm_of(const Schedule& schedule) {
 }
 
 const hardware::Protocol& widest(const hardware::LinkClass& link) {
-  return *std::max_element(link.protocols.begin(), link.protocols.end(), [](const auto& a, const auto& b) {
-    return a.bandwidth_fraction < b.bandwidth_fraction;
-  });
+  return *std::max_element(link.protocols.begin(), link.protocols.end(),
+                           [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
 }
 
 }  // namespace
@@ -161,9 +162,12 @@ bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) c
     const Pipeline pipeline = make_pipeline(*this, shape, protocol);
     Chunking chosen{chunks, Seconds()};
     if (chunks == 0) {
-      const PipelineBound bound = pipeline_bound(pipeline);
-      if (pipeline.base + bound.time >= best.time) { continue; }
-      chosen = best_chunks(pipeline, bound);
+      const PortBounds bounds = port_bounds(pipeline);
+      const double limit = (best.time - pipeline.base).value();
+      if (std::any_of(bounds.begin(), bounds.end(), [=](const PortBound& port) { return port.excludes(limit); })) {
+        continue;
+      }
+      chosen = best_chunks(pipeline, bounds);
     } else {
       chosen.time = pipeline_total(pipeline, chunks);
     }
@@ -177,8 +181,14 @@ bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) c
 Price Fabric::explained(const Candidate& candidate, Algorithm algorithm) const {
   const PipelineTime terms = pipeline_time(candidate.pipeline, candidate.chunks);
   const Seconds base = candidate.pipeline.base;
-  return {base + terms.total(), base,      terms.latency,             terms.bandwidth,
-          terms.reduction,      algorithm, names_[candidate.protocol], candidate.chunks};
+  return {base + terms.total(),
+          base,
+          terms.latency,
+          terms.bandwidth,
+          terms.reduction,
+          algorithm,
+          names_[candidate.protocol],
+          candidate.chunks};
 }
 
 Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {

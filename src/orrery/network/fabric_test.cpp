@@ -145,9 +145,7 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
     const auto can = [&](Algorithm algorithm, std::size_t e) {
       const auto& d = cluster.dimensions[e];
       if (algorithm == Algorithm::ring) { return true; }
-      if (algorithm == Algorithm::tree) {
-        return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0);
-      }
+      if (algorithm == Algorithm::tree) { return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0); }
       return d.wiring != Wiring::ring && (algorithm == Algorithm::direct || d.link.in_switch_efficiency > 0.0);
     };
     for (const Collective collective : kCollectives) {

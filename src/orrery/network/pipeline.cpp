@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
-#include <cmath>
 
 namespace orrery::network {
 namespace {
@@ -45,7 +43,7 @@ PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
   bool seen = false;
   double out = 0.0, in = 0.0;
   for (const Stage& stage : pipeline.stages) {
-    const double levels = static_cast<double>(stage.levels);
+    const auto levels = static_cast<double>(stage.levels);
     const double bytes = (max(stage.out, stage.in) + stage.reduction).value();
     if (stage.slot != slot) {
       between_fixed += levels * stage.latency.value();
@@ -119,8 +117,8 @@ Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t pro
     stage.latency = cost.step * part.steps;
     stage.out = Seconds(part.sent.value() * cost.seconds_per_byte);
     stage.in = Seconds(part.received.value() * cost.seconds_per_byte);
-    stage.reduction = Seconds(std::max(0.0, part.reduced.value() * fabric.seconds_per_reduced_byte() -
-                                                part.reducing.value() * cost.seconds_per_byte));
+    stage.reduction = Seconds(std::max(
+        0.0, part.reduced.value() * fabric.seconds_per_reduced_byte() - part.reducing.value() * cost.seconds_per_byte));
     pipeline.stages.push_back(stage);
   }
   return pipeline;
@@ -181,37 +179,32 @@ Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks) {
   return Seconds(time);
 }
 
-PipelineBound pipeline_bound(const Pipeline& pipeline) {
-  PipelineBound bound;
-  bound.time = Seconds(-1.0);
-  for (std::size_t slot = 0; slot < pipeline.slots; ++slot) {
-    const PortBound port = port_bound(pipeline, slot);
-    bound.ports.push_back(port);
-    // Least of latency * C + rest / C over C >= 1.
-    const double least = port.rest <= port.latency ? port.latency + port.rest : 2 * std::sqrt(port.latency * port.rest);
-    if (port.fixed + least <= bound.time.value()) { continue; }
-    bound.time = Seconds(port.fixed + least);
-    bound.guess = kMaxChunks;
-    if (port.rest < port.latency * static_cast<double>(kMaxChunks * kMaxChunks)) {
-      const double ideal = std::max(1.0, std::sqrt(port.rest / port.latency));
-      bound.guess = static_cast<std::int64_t>(std::bit_floor(static_cast<std::uint64_t>(ideal)));
-    }
-  }
-  return bound;
+PortBounds port_bounds(const Pipeline& pipeline) {
+  PortBounds bounds;
+  for (std::size_t slot = 0; slot < pipeline.slots; ++slot) { bounds.push_back(port_bound(pipeline, slot)); }
+  return bounds;
 }
 
-Chunking best_chunks(const Pipeline& pipeline, const PipelineBound& bound) {
-  Chunking best{bound.guess, pipeline_total(pipeline, bound.guess)};
-  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return best; }
+Chunking best_chunks(const Pipeline& pipeline, const PortBounds& bounds) {
+  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return {1, pipeline_total(pipeline, 1)}; }
+  // A first guess near sqrt(rest / latency) of the port with most to do, so that the others rarely need a full look.
+  const PortBound* busiest = bounds.begin();
+  for (const PortBound& port : bounds) {
+    if (port.fixed > busiest->fixed) { busiest = &port; }
+  }
+  std::int64_t guess = 1;
+  while (guess < kMaxChunks && busiest->latency * static_cast<double>(4 * guess * guess) <= busiest->rest) {
+    guess *= 2;
+  }
+  Chunking best{guess, pipeline_total(pipeline, guess)};
   const auto hopeless = [&](double chunks, double share) {
-    for (const PortBound& port : bound.ports) {
-      if (port.fixed + port.latency * chunks + port.rest * share >= best.time.value()) { return true; }
-    }
-    return false;
+    return std::any_of(bounds.begin(), bounds.end(), [&](const PortBound& port) {
+      return port.fixed + port.latency * chunks + port.rest * share >= best.time.value();
+    });
   };
   double share = 1.0;
   for (std::int64_t chunks = 1; chunks <= kMaxChunks; chunks *= 2, share *= 0.5) {
-    if (chunks == bound.guess || hopeless(static_cast<double>(chunks), share)) { continue; }
+    if (chunks == guess || hopeless(static_cast<double>(chunks), share)) { continue; }
     const Seconds time = pipeline_total(pipeline, chunks);
     if (time < best.time) { best = {chunks, time}; }
   }

@@ -31,9 +31,9 @@ struct StageShape {
   std::size_t slot = 0;          // the dimension's index among those of the schedule
   std::int64_t first_level = 0;  // levels of the stages before
   std::int64_t levels = 1;
-  double steps = 0.0;            // of one level
+  double steps = 0.0;  // of one level
   Bytes sent, received;
-  Bytes reduced, reducing;       // what members reduce, and what passes the port meanwhile
+  Bytes reduced, reducing;  // what members reduce, and what passes the port meanwhile
 };
 
 struct Shape {
@@ -78,21 +78,25 @@ struct PipelineTime {
 // What a port forces on the time: at least fixed + latency * C + rest / C with C chunks, in seconds.
 struct PortBound {
   double fixed = 0.0, latency = 0.0, rest = 0.0;
-};
 
-// No chunk count makes the pipeline faster than `time`; `guess` is about what the least time needs.
-struct PipelineBound {
-  InlineList<PortBound, kMaxExtents> ports;
-  Seconds time;
-  std::int64_t guess = 1;
+  // Whether no chunk count from 1 on stays below `limit`. The least of latency * C + rest / C over C >= 1 is
+  // latency + rest if rest <= latency, and 2 sqrt(latency * rest) otherwise.
+  [[nodiscard]] bool excludes(double limit) const {
+    const double left = limit - fixed;
+    if (left <= 0.0) { return true; }
+    if (rest <= latency) { return latency + rest >= left; }
+    return 4.0 * latency * rest >= left * left;
+  }
 };
-[[nodiscard]] PipelineBound pipeline_bound(const Pipeline& pipeline);
+using PortBounds = InlineList<PortBound, kMaxExtents>;
+
+[[nodiscard]] PortBounds port_bounds(const Pipeline& pipeline);
 
 // The power of two from 1 to kMaxChunks with the least time. Counts that a port rules out are not tried.
 struct Chunking {
   std::int64_t chunks = 1;
   Seconds time;
 };
-[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, const PipelineBound& bound);
+[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, const PortBounds& bounds);
 
 }  // namespace orrery::network

@@ -77,8 +77,8 @@ struct Row {
   const char* system;
   Collective collective;
   std::int64_t members;
-  double latency_us;                // at 8 KiB
-  double at_1, at_64, at_512;       // GB/s bus bandwidth at 1, 64, 512 MiB
+  double latency_us;           // at 8 KiB
+  double at_1, at_64, at_512;  // GB/s bus bandwidth at 1, 64, 512 MiB
 };
 
 // AIConfigurator's nccl-tests tables (half precision, in-node).

@@ -20,11 +20,11 @@ class Builder {
 
   // From `bytes` at every member to bytes/n, reduced.
   void reduce_scatter(std::size_t e, Bytes bytes) {
-    const double n = members(e);
+    const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / n, bytes / n, true);
+      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard, true);
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes), true);
-      case Algorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, bytes / n, true);
+      case Algorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, shard, true);
       case Algorithm::tree:
       case Algorithm::automatic: impossible_ = true;
     }
@@ -32,11 +32,11 @@ class Builder {
 
   // From bytes/n at every member to `bytes`.
   void all_gather(std::size_t e, Bytes bytes) {
-    const double n = members(e);
+    const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / n, bytes / n);
+      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard);
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
-      case Algorithm::in_switch: return add(e, Pattern::switch_down, 1, bytes / n, bytes);
+      case Algorithm::in_switch: return add(e, Pattern::switch_down, 1, shard, bytes);
       case Algorithm::tree:
       case Algorithm::automatic: impossible_ = true;
     }
@@ -66,11 +66,11 @@ class Builder {
 
   // The root's `bytes` cut into n shards, one for each member.
   void scatter(std::size_t e, Bytes bytes) {
-    const double n = members(e);
+    const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::scatter, rounds(e), bytes / n, bytes / n);
+      case Algorithm::ring: return add(e, Pattern::scatter, rounds(e), shard, shard);
       case Algorithm::direct:
-      case Algorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), bytes / n);
+      case Algorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), shard);
       case Algorithm::tree:
       case Algorithm::automatic: impossible_ = true;
     }
@@ -113,7 +113,7 @@ class Builder {
 
   // Levels of the binary tree: ceil(log2 n).
   [[nodiscard]] std::int64_t depth(std::size_t e) const {
-    return std::bit_width(static_cast<std::uint64_t>(extents_[e].members - 1));
+    return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(extents_[e].members - 1)));
   }
 
   Schedule& schedule_;
@@ -144,8 +144,8 @@ void build(Builder& builder, Collective collective, Bytes bytes) {
   const auto nothing = [](std::size_t, Bytes) {};
   switch (collective) {
     case Collective::all_reduce:
-      return there_and_back(builder, bytes, reduce_scatter,
-                            [&](std::size_t e, Bytes b) { builder.all_reduce(e, b); }, all_gather);
+      return there_and_back(
+          builder, bytes, reduce_scatter, [&](std::size_t e, Bytes b) { builder.all_reduce(e, b); }, all_gather);
     case Collective::reduce_scatter: return there_and_back(builder, bytes, reduce_scatter, reduce_scatter, nothing);
     case Collective::all_gather: return there_and_back(builder, bytes, nothing, all_gather, all_gather);
     case Collective::all_to_all: {
@@ -153,8 +153,9 @@ void build(Builder& builder, Collective collective, Bytes bytes) {
       return there_and_back(builder, bytes, exchange, exchange, nothing);
     }
     case Collective::broadcast:
-      return there_and_back(builder, bytes, [&](std::size_t e, Bytes b) { builder.scatter(e, b); },
-                            [&](std::size_t e, Bytes b) { builder.broadcast(e, b); }, all_gather);
+      return there_and_back(
+          builder, bytes, [&](std::size_t e, Bytes b) { builder.scatter(e, b); },
+          [&](std::size_t e, Bytes b) { builder.broadcast(e, b); }, all_gather);
   }
 }
 

@@ -54,14 +54,15 @@ class Port {
 };
 
 // Each tree link has half a port: a member has at most two of them in either direction at a time, over both trees.
-std::size_t lanes_of(Pattern pattern) {
-  return pattern == Pattern::tree_up || pattern == Pattern::tree_down ? 2 : 1;
-}
+std::size_t lanes_of(Pattern pattern) { return pattern == Pattern::tree_up || pattern == Pattern::tree_down ? 2 : 1; }
 
 class Player {
  public:
   Player(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol)
-      : fabric_(fabric), schedule_(schedule), protocol_(protocol), expansion_(expand(schedule, group)),
+      : fabric_(fabric),
+        schedule_(schedule),
+        protocol_(protocol),
+        expansion_(expand(schedule, group)),
         arrived_(static_cast<std::size_t>(expansion_.members * expansion_.blocks), 0.0) {}
 
   double run() {
