@@ -254,8 +254,8 @@ Expansion expand(const Schedule& schedule, const Group& group) { return Expander
 
 // Member r > 0 whose lowest set bit is b sits b/2 away from its children; odd members are leaves. The second tree is
 // the mirror image (n even), or the same one member back (n odd), so that its inner members are the first one's leaves.
-// Source: P. Sanders, J. Speck, J. Traeff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-// Parallel Computing 35 (2009), section 3.
+// Source: P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
+// Parallel Computing 35 (2009) 581-594; layout as in NVIDIA/nccl src/graph/trees.cc.
 std::vector<TreeNode> double_tree(std::int64_t n, int which) {
   const auto image = [&](std::int64_t member) {
     if (which == 0) { return member; }
