@@ -43,8 +43,9 @@ const Estimator::PartTimes& Estimator::part_times(const Plan& plan) {
   const auto embedding = workload::embedding_operators(model_, stack_, slice);
   const auto head = workload::head_operators(model_, stack_, slice);
   constexpr auto kNothingAgain = parallel::Recompute::none;
-  entry->second = {forward(layer),     backward(layer, plan.recompute), forward(embedding),
-                   backward(embedding, kNothingAgain), forward(head), backward(head, kNothingAgain)};
+  entry->second = {forward(layer),     backward(layer, plan.recompute),
+                   forward(embedding), backward(embedding, kNothingAgain),
+                   forward(head),      backward(head, kNothingAgain)};
   return entry->second;
 }
 
@@ -65,10 +66,8 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     before += static_cast<double>(shares[static_cast<std::size_t>(stage)]) * layer;
     if (stage == 0) { before += embedding; }
   }
-  // Tasks are rounded to whole picoseconds when the step is solved: at most half of one each. Sums of doubles may differ
-  // in their last bits.
-  const double tasks = 2.0 * m * static_cast<double>(plan.vpp) + 2.0 * static_cast<double>(plan.pp);
-  return longest * (1.0 - 1e-12) - Seconds(tasks * 0.5e-12);
+  // Sums of doubles may differ in their last bits. The solver's rounding to ticks only adds.
+  return longest * (1.0 - 1e-12);
 }
 
 }  // namespace orrery::estimate

@@ -48,14 +48,18 @@ std::optional<Seconds> Estimator::feasible_step_time(const Plan& plan) {
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
-  const Step step = solve_step(program, fabric_, stack_, solver_);
-  const Step no_transfers = solve_step(program, fabric_, stack_, solver_, Transfers::free);
+  const Step step = solve_step(program, fabric_, stack_, solver_, Explained::yes);
   const Context context{model_, cluster_, stack_, fabric_};
-  results::Estimate result = describe(context, program, step, no_transfers);
+  results::Estimate result = describe(context, program, step);
   const std::size_t fullest = fullest_stage(program);
   const MemoryNeed& need = program.memory[fullest];
-  result.memory = {need.weights,     need.gradients, need.optimizer, need.activations,
-                   need.buffers,     capacity(),     static_cast<std::int64_t>(fullest)};
+  result.memory = {need.weights,
+                   need.gradients,
+                   need.optimizer,
+                   need.activations,
+                   need.buffers,
+                   capacity(),
+                   static_cast<std::int64_t>(fullest)};
   result.feasible = result.memory.fits();
   if (!result.feasible) { result.infeasible_reason = "memory"; }
   if (detail.terms) {

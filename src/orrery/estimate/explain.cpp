@@ -43,8 +43,8 @@ std::size_t class_of(const Program& program, std::int64_t stage) {
 // What a rank of one class does between the pipeline's start and end: work of all micro-batches, and stalls.
 struct Busy {
   Cost work;
-  Seconds stall;           // waiting for data-parallel collectives inside forwards and backwards
-  Seconds data_parallel;   // data-parallel collectives beside the work, in the whole step
+  Seconds stall;          // waiting for data-parallel collectives inside forwards and backwards
+  Seconds data_parallel;  // data-parallel collectives beside the work, in the whole step
 
   [[nodiscard]] Seconds time() const { return work.time + stall; }
 };
@@ -67,9 +67,6 @@ Busy busy_of(const Program& program, const Step& step, std::size_t class_index) 
   return busy;
 }
 
-// Waiting of a stage between its busy times.
-Seconds idle(const Step& step, const Busy& busy) { return max(Seconds(0), step.pipeline_end - busy.time()); }
-
 Flops recompute_flops(const Program& program, const Step& step) {
   Flops per_replica;
   for (std::size_t c = 0; c < program.classes.size(); ++c) {
@@ -91,12 +88,45 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
   result.hfu = result.hardware_flops / (devices * result.peak * step.time);
 }
 
-// Transfers that a rank sends and receives in one step.
+// Transfers that a rank receives in one step: activations from the stage before and gradients from the one behind, but
+// for the first and the last chunk of the model.
 Seconds transfer_total(const Context& context, const Program& program, std::int64_t stage) {
-  if (program.plan.pp == 1) { return Seconds(0); }
-  const int dimension = program.mesh.transfer_dimension[static_cast<std::size_t>(stage)];
-  const auto count = static_cast<double>(2 * program.pipeline.micro_batches * program.plan.vpp);
-  return count * context.fabric.transfer(program.transfer_bytes, dimension);
+  const std::int64_t p = program.plan.pp;
+  if (p == 1) { return Seconds(0); }
+  const auto hop = [&](std::int64_t sender) {  // the stage that sends activations over it
+    return context.fabric.transfer(program.transfer_bytes,
+                                   program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
+  };
+  const auto forward = static_cast<double>(program.plan.vpp - (stage == 0 ? 1 : 0));
+  const auto backward = static_cast<double>(program.plan.vpp - (stage == p - 1 ? 1 : 0));
+  const auto m = static_cast<double>(program.pipeline.micro_batches);
+  return m * (forward * hop((stage + p - 1) % p) + backward * hop(stage));
+}
+
+// What a rank of the critical stage waits for between its busy times.
+struct Waiting {
+  Seconds own_transfers;  // whether waited for or not
+  Seconds transfers, first_gathers, bubble;
+};
+
+// Slow transfers make stages wait for each other, too, and so do weights that come late: of the waiting that would
+// vanish with them, a rank's own transfers and gathers are charged to communication and the rest to the bubble.
+Waiting waiting_of(const Context& context, const Program& program, const Step& step, const Busy& busy) {
+  Waiting waiting;
+  waiting.own_transfers = transfer_total(context, program, step.critical_stage);
+  waiting.bubble = max(Seconds(0), step.pipeline_end - busy.time());
+  const auto charge = [&](Seconds own, Seconds without) {
+    const Seconds charged = max(Seconds(0), min(min(own, waiting.bubble), step.pipeline_end - without));
+    waiting.bubble -= charged;
+    return charged;
+  };
+  Seconds own_gathers;
+  for (const auto& chunk : program.classes[class_of(program, step.critical_stage)].chunks) {
+    own_gathers += segment_data_parallel(chunk.first_forward, step.blocks);
+  }
+  waiting.first_gathers = charge(own_gathers, step.without_first_gathers);
+  waiting.transfers = charge(waiting.own_transfers, step.without_transfers);
+  return waiting;
 }
 
 std::vector<std::string> not_modelled(const Program& program) {
@@ -114,8 +144,7 @@ std::vector<std::string> not_modelled(const Program& program) {
 
 }  // namespace
 
-results::Estimate describe(const Context& context, const Program& program, const Step& step,
-                           const Step& no_transfers) {
+results::Estimate describe(const Context& context, const Program& program, const Step& step) {
   results::Estimate result;
   result.model = context.model.name;
   result.cluster = context.cluster.name;
@@ -131,16 +160,11 @@ results::Estimate describe(const Context& context, const Program& program, const
   const std::size_t critical = class_of(program, step.critical_stage);
   const Busy busy = busy_of(program, step, critical);
   const Cost& finish = step.finishes[critical];
-  const Seconds waiting = idle(step, busy);
-  // Slower transfers make stages wait for each other, too: of the waiting that would vanish with them, a rank's own
-  // transfers are charged to communication and the rest to the bubble.
-  const Seconds own_transfers = transfer_total(context, program, step.critical_stage);
-  const Seconds saved = step.pipeline_end - no_transfers.pipeline_end;
-  const Seconds transfers = max(Seconds(0), min(own_transfers, min(waiting, saved)));
+  const Waiting waiting = waiting_of(context, program, step, busy);
   const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step
 
   const Seconds tp_exposed = busy.work.tensor_parallel.exposed;
-  const Seconds dp_exposed = busy.work.data_parallel.exposed + busy.stall + step.start_delay + step.reduce_tail +
+  const Seconds dp_exposed = busy.work.data_parallel.exposed + busy.stall + waiting.first_gathers + step.reduce_tail +
                              finish.data_parallel.exposed;
   const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   result.comm_by_group = {
@@ -148,7 +172,7 @@ results::Estimate describe(const Context& context, const Program& program, const
       {"dp",
        busy.data_parallel + busy.work.data_parallel.busy + finish.data_parallel.busy + reduce_left.data_parallel.busy,
        dp_exposed},
-      {"pp", own_transfers, transfers},
+      {"pp", waiting.own_transfers, waiting.transfers},
   };
   for (const auto& group : result.comm_by_group) {
     result.comm_total += group.total;
@@ -158,7 +182,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.recompute = busy.work.recompute;
   result.breakdown.exposed_comm = result.comm_exposed;
   result.breakdown.optimizer = finish.optimizer + finish_wait;
-  result.breakdown.bubble = waiting - transfers;
+  result.breakdown.bubble = waiting.bubble;
   result.breakdown.host = context.stack.host_overhead;
   result.not_modelled = not_modelled(program);
   return result;
@@ -260,7 +284,9 @@ std::vector<results::RankClassTime> classes(const Program& program, const Step& 
     for (const auto& chunk : rank_class.chunks) { layers.push_back(std::to_string(chunk.layers)); }
     Bytes memory;
     for (std::int64_t stage = 0; stage < program.plan.pp; ++stage) {
-      if (class_of(program, stage) == i) { memory = max(memory, program.memory[static_cast<std::size_t>(stage)].total()); }
+      if (class_of(program, stage) == i) {
+        memory = max(memory, program.memory[static_cast<std::size_t>(stage)].total());
+      }
     }
     list.push_back({rank_class.first_stage, rank_class.stages, fmt::format("{}", fmt::join(layers, "+")),
                     busy_of(program, step, i).time(), memory});

@@ -19,10 +19,8 @@ struct Context {
   const network::Fabric& fabric;
 };
 
-// Everything but memory and terms. `no_transfers`: the same step with free pipeline transfers, which tells what part of
-// a stage's waiting is the transfers' doing.
-[[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program, const Step& step,
-                                         const Step& no_transfers);
+// Everything but memory and terms, from a step that was solved to be explained.
+[[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program, const Step& step);
 
 // Every item of the critical stage's segments.
 [[nodiscard]] std::vector<results::Term> terms(const Context& context, const parallel::Program& program,

@@ -83,8 +83,8 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
   ORRERY_ASSERT(block.items.size() <= kMostItems);
   std::array<Seconds, kMostItems> ends;  // of collectives, by item
   Cost cost;
-  Seconds stream;                 // when the group's stream is free; the compute stream is at cost.time
-  const Item* last = nullptr;     // latest collective
+  Seconds stream;              // when the group's stream is free; the compute stream is at cost.time
+  const Item* last = nullptr;  // latest collective
   for (std::size_t i = 0; i < block.items.size(); ++i) {
     const Item& item = block.items[i];
     if (item.waits_for >= 0) {
@@ -148,18 +148,18 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
   return streams;
 }
 
-Seconds gather_delay(const Segment& segment, const std::vector<Cost>& blocks, Seconds start, Seconds& data_parallel) {
-  Seconds delay;
+Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Seconds& data_parallel) {
+  Seconds end;
   for (const BlockUse& use : segment) {
     const Seconds gather = block_time(blocks, use.gather);
     const Seconds work = block_time(blocks, use.work);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
       data_parallel += gather;
-      if (use.gather >= 0) { delay = max(delay, data_parallel - start); }
-      start += work;
+      if (use.gather >= 0) { end = max(end, data_parallel); }
+      end += work;
     }
   }
-  return delay;
+  return end;
 }
 
 Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {

@@ -44,9 +44,9 @@ struct Streams {
 // Runs a segment's block executions over the two streams, in order, gathers one execution ahead.
 [[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams);
 
-// How late a segment's gathers are when all of them are issued at time 0 and its blocks would start at `start`:
-// the largest wait of any execution, zero when everything arrives in time.
-[[nodiscard]] Seconds gather_delay(const parallel::Segment& segment, const std::vector<Cost>& blocks, Seconds start,
+// When a segment whose gathers are all issued at once can have ended, if nothing but them holds it up: after each has
+// arrived, the executions from there on are still to run. `data_parallel`: when their stream is free, before and after.
+[[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks,
                                    Seconds& data_parallel);
 
 // Sum of a segment's blocks, without its data-parallel gathers and reductions.

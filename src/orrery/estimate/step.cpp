@@ -12,8 +12,9 @@ using parallel::Ticks;
 
 namespace {
 
-// Ticks are picoseconds, or a thousand times coarser as often as it takes for a whole step to fit 64 bits with room to
-// spare (steps beyond ten days: rounding stays below a part in 1e15 of the step).
+// Ticks are picoseconds, or a thousand times coarser as often as it takes for the work of all stages in a row to fit 64
+// bits with room to spare (more than eleven days of it). Durations are rounded up, so that a step never ends before the
+// work in it could have: Estimator::step_time_bound relies on that.
 class Clock {
  public:
   explicit Clock(Seconds longest) {
@@ -22,7 +23,7 @@ class Clock {
   }
   [[nodiscard]] Ticks ticks(Seconds time) const {
     ORRERY_ASSERT(time >= Seconds(0) && is_finite(time));
-    return std::llround(time.value() * ticks_per_second_);
+    return static_cast<Ticks>(std::ceil(time.value() * ticks_per_second_));
   }
   [[nodiscard]] Seconds seconds(Ticks ticks) const { return Seconds(static_cast<double>(ticks) / ticks_per_second_); }
 
@@ -36,7 +37,8 @@ ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks
   cost.backward = segment_work(chunk.backward, blocks);
   const Streams forward = run_segment(chunk.forward, blocks, {});
   const Streams backward = run_segment(chunk.backward, blocks, {});
-  const Seconds backward_end = chunk.waits_for_reduce ? max(backward.compute, backward.data_parallel) : backward.compute;
+  const Seconds backward_end =
+      chunk.waits_for_reduce ? max(backward.compute, backward.data_parallel) : backward.compute;
   cost.forward_stall = max(Seconds(0), forward.compute - cost.forward.time);
   cost.backward_stall = max(Seconds(0), backward_end - cost.backward.time);
   return cost;
@@ -47,13 +49,14 @@ class StepSolver {
   StepSolver(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack)
       : program_(program), fabric_(fabric), stack_(stack), vpp_(static_cast<std::size_t>(program.plan.vpp)) {}
 
-  Step run(parallel::PipelineSolver& solver, Transfers transfers) {
+  Step run(parallel::PipelineSolver& solver, Explained explained) {
     price_pieces();
-    solve_pipeline(solver, transfers);
-    step_.start_delay = first_forward_delay();
+    set_times();
+    pipeline_ = &solver.solve(program_.pipeline, {forward_, backward_, transfer_, first_end_});
     find_critical_stage();
     for (const Cost& finish : step_.finishes) { step_.finish = max(step_.finish, finish.time); }
-    step_.time = step_.start_delay + step_.pipeline_end + step_.reduce_tail + step_.finish + stack_.host_overhead;
+    step_.time = step_.pipeline_end + step_.reduce_tail + step_.finish + stack_.host_overhead;
+    if (explained == Explained::yes) { solve_variants(solver); }
     return std::move(step_);
   }
 
@@ -66,8 +69,8 @@ class StepSolver {
     }
   }
 
-  [[nodiscard]] Seconds transfer_time(std::size_t stage, Transfers transfers) const {
-    if (transfers == Transfers::free || program_.plan.pp == 1) { return Seconds(0); }
+  [[nodiscard]] Seconds transfer_time(std::size_t stage) const {
+    if (program_.plan.pp == 1) { return Seconds(0); }
     return fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[stage]);
   }
 
@@ -78,46 +81,53 @@ class StepSolver {
       for (std::size_t c = 0; c < vpp_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
         sum += chunk.forward.time + chunk.forward_stall + chunk.backward.time + chunk.backward_stall;
-        sum += 2.0 * transfer_time(stage, Transfers::priced);
+        sum += 2.0 * transfer_time(stage);
       }
     }
     return static_cast<double>(program_.pipeline.micro_batches) * sum;
   }
 
-  void solve_pipeline(parallel::PipelineSolver& solver, Transfers transfers) {
-    clock_ = Clock(everything_in_a_row());
+  void set_times() {
+    const std::vector<Seconds> first_ends = first_forward_ends();
+    Seconds latest;
+    for (const Seconds end : first_ends) { latest = max(latest, end); }
+    clock_ = Clock(everything_in_a_row() + latest);
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < vpp_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
         forward_.push_back(clock_.ticks(chunk.forward.time + chunk.forward_stall));
         backward_.push_back(clock_.ticks(chunk.backward.time + chunk.backward_stall));
       }
-      transfer_.push_back(clock_.ticks(transfer_time(stage, transfers)));
+      transfer_.push_back(clock_.ticks(transfer_time(stage)));
     }
-    pipeline_ = &solver.solve(program_.pipeline, {forward_, backward_, transfer_});
+    for (const Seconds end : first_ends) { first_end_.push_back(clock_.ticks(end)); }
   }
 
-  // When the first micro-batch reaches chunk c of a stage if nothing delays it: the path through all stages before.
-  [[nodiscard]] Ticks first_arrival(std::size_t stage, std::size_t chunk) const {
-    Ticks arrival = 0;
-    for (std::size_t q = 0; q < chunk * stages() + stage; ++q) {
-      arrival += forward_[(q % stages()) * vpp_ + q / stages()] + transfer_[q % stages()];
-    }
-    return arrival;
-  }
-
-  [[nodiscard]] Seconds first_forward_delay() const {
-    Seconds delay;
-    if (program_.plan.zero == 3) { return delay; }  // gathered in every forward, and priced there
+  // How early the first forward of every chunk can have ended when updated weights are gathered under it: all gathers
+  // of a stage are issued when the step starts. Empty when there are none, or when every forward gathers its own.
+  [[nodiscard]] std::vector<Seconds> first_forward_ends() const {
+    std::vector<Seconds> ends;
+    const auto& chunk = program_.classes.front().chunks.front();
+    const bool gathers = segment_data_parallel(chunk.first_forward, step_.blocks) > Seconds(0);
+    if (!gathers || segment_data_parallel(chunk.forward, step_.blocks) > Seconds(0)) { return ends; }
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       Seconds stream;
       for (std::size_t c = 0; c < vpp_; ++c) {
-        const auto& chunk = chunk_program(stage, c);
-        if (segment_data_parallel(chunk.first_forward, step_.blocks) == Seconds(0)) { continue; }
-        delay = max(delay, gather_delay(chunk.first_forward, step_.blocks, clock_.seconds(first_arrival(stage, c)), stream));
+        ends.push_back(earliest_end(chunk_program(stage, c).first_forward, step_.blocks, stream));
       }
     }
-    return delay;
+    return ends;
+  }
+
+  // When the critical stage's pipeline would end if one thing were free.
+  void solve_variants(parallel::PipelineSolver& solver) {
+    const auto stage = static_cast<std::size_t>(step_.critical_stage);
+    const auto end = [&](const parallel::PipelineTimes& times) {
+      return clock_.seconds(solver.solve(program_.pipeline, times).stage_end[stage]);
+    };
+    const std::vector<Ticks> free(transfer_.size(), 0);
+    step_.without_transfers = end({forward_, backward_, free, first_end_});
+    step_.without_first_gathers = first_end_.empty() ? step_.pipeline_end : end({forward_, backward_, transfer_});
   }
 
   // When all gradients of a stage are synchronised, counted from the pipeline's start.
@@ -164,15 +174,15 @@ class StepSolver {
   std::size_t vpp_;
   Step step_;
   Clock clock_{Seconds(0)};
-  std::vector<Ticks> forward_, backward_, transfer_;
+  std::vector<Ticks> forward_, backward_, transfer_, first_end_;
   const parallel::PipelineSolution* pipeline_ = nullptr;
 };
 
 }  // namespace
 
 Step solve_step(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack,
-                parallel::PipelineSolver& solver, Transfers transfers) {
-  return StepSolver(program, fabric, stack).run(solver, transfers);
+                parallel::PipelineSolver& solver, Explained explained) {
+  return StepSolver(program, fabric, stack).run(solver, explained);
 }
 
 }  // namespace orrery::estimate

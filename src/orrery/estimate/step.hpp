@@ -12,27 +12,35 @@ namespace orrery::estimate {
 
 // A chunk's forward and backward of one micro-batch, data-parallel stalls included.
 struct ChunkCost {
-  Cost forward, backward;  // work; `exposed` holds tensor-parallel waits only
+  Cost forward, backward;                 // work; `exposed` holds tensor-parallel waits only
   Seconds forward_stall, backward_stall;  // waiting for gathered weights or sharded gradients
 };
 
 struct Step {
   Seconds time;
-  std::int64_t critical_stage = 0;     // its gradients are ready last
-  Seconds start_delay;                 // first forward waiting for updated weights
-  Seconds pipeline_end;                // of the critical stage
-  Seconds reduce_tail;                 // gradient synchronisation after that
-  Seconds finish;                      // optimizer and what follows, of the slowest stage
-  std::vector<Cost> blocks;            // price of every block of the program
-  std::vector<ChunkCost> chunks;       // [stage class * vpp + chunk]
-  std::vector<Cost> finishes;          // [stage class]: finish segment
+  std::int64_t critical_stage = 0;  // its gradients are ready last
+  Seconds pipeline_end;             // of the critical stage
+  Seconds reduce_tail;              // gradient synchronisation after that
+  Seconds finish;                   // optimizer and what follows, of the slowest stage
+  Seconds without_transfers;        // pipeline_end if transfers were free; only when asked to explain
+  Seconds without_first_gathers;    // ... if no forward waited for updated weights
+  std::vector<Cost> blocks;         // price of every block of the program
+  std::vector<ChunkCost> chunks;    // [stage class * vpp + chunk]
+  std::vector<Cost> finishes;       // [stage class]: finish segment
 };
 
-enum class Transfers : std::uint8_t { priced, free };
+enum class Explained : std::uint8_t { no, yes };
 
-// Solves the step. `transfers` = free asks what the step would take if pipeline transfers cost nothing.
+// Solves the step.
+//
+//   time = max over stages of (pipeline end, reductions that outlast it, finish_reduce)     every gradient synchronised
+//        + max over stages of finish + host overhead
+//
+// The pipeline's times are those of a micro-batch without data-parallel reductions, which block nobody before the
+// pipeline ends; weights gathered under the first forwards set earliest ends for them. Exact but for rounding to ticks:
+// program_simulation_test.cpp plays programs item by item and gets the same time.
 [[nodiscard]] Step solve_step(const parallel::Program& program, const network::Fabric& fabric,
                               const hardware::Stack& stack, parallel::PipelineSolver& solver,
-                              Transfers transfers = Transfers::priced);
+                              Explained explained = Explained::no);
 
 }  // namespace orrery::estimate

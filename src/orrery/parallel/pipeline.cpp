@@ -17,25 +17,46 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(static_cast<std::int64_t>(times.forward.size()) >= tasks);
   ORRERY_ASSERT(static_cast<std::int64_t>(times.backward.size()) >= tasks);
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
+  ORRERY_ASSERT(times.first_forward_end.empty() || static_cast<std::int64_t>(times.first_forward_end.size()) >= tasks);
   Ticks signs = 0;  // its sign bit is set when any duration's is
-  for (std::int64_t i = 0; i < tasks; ++i) signs |= times.forward[index(i)] | times.backward[index(i)];
-  for (std::int64_t i = 0; i < hops; ++i) signs |= times.transfer[index(i)];
+  for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[index(i)] | times.backward[index(i)]; }
+  for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[index(i)]; }
   ORRERY_ASSERT(signs >= 0);
 }
 
-// All forwards before all backwards makes two flow shops of identical jobs, whose ends are known: job k leaves stage i
-// at (sum of durations and transfers up to i) + k * (longest duration up to i). No stage is still busy with forwards
-// when its first backward arrives, because that one comes after the last forward of the last stage.
+// Ends of the first job's forwards, by stage.
+void run_first_job(const PipelineShape& shape, const PipelineTimes& times, std::vector<Ticks>& ends) {
+  Ticks end = 0;
+  for (std::int64_t i = 0; i < shape.stages; ++i) {
+    end += times.forward[index(i)] + (i > 0 ? times.transfer[index(i - 1)] : 0);
+    if (!times.first_forward_end.empty()) { end = std::max(end, times.first_forward_end[index(i)]); }
+    ends[index(i)] = end;
+  }
+}
+
+// When the last of the m - 1 jobs behind the first leaves the last stage. The longest path to there leaves the first
+// job on some stage i, where the second job follows; from i on it sees all stages once and the slowest m - 2 times
+// more.
+Ticks last_forward_end(const PipelineShape& shape, const PipelineTimes& times, const std::vector<Ticks>& first) {
+  const std::int64_t p = shape.stages;
+  if (shape.micro_batches == 1) { return first[index(p - 1)]; }
+  Ticks end = 0, way = 0, slowest = 0;
+  for (std::int64_t i = p - 1; i >= 0; --i) {
+    way += times.forward[index(i)] + (i < p - 1 ? times.transfer[index(i)] : 0);
+    slowest = std::max(slowest, times.forward[index(i)]);
+    end = std::max(end, first[index(i)] + way + (shape.micro_batches - 2) * slowest);
+  }
+  return end;
+}
+
+// All forwards before all backwards makes two flow shops of identical jobs, whose ends are known: in the second, job k
+// leaves stage i at (sum of durations and transfers up to i) + k * (longest duration up to i). No stage is still busy
+// with forwards when its first backward arrives, because that one comes after the last forward of the last stage.
 void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, PipelineSolution& solution) {
   const std::int64_t p = shape.stages;
+  run_first_job(shape, times, solution.stage_end);
+  Ticks front = last_forward_end(shape, times, solution.stage_end);
   Ticks longest = 0;
-  Ticks front = 0;  // end of the first job on the stage
-  for (std::int64_t i = 0; i < p; ++i) {
-    front += times.forward[index(i)] + (i > 0 ? times.transfer[index(i - 1)] : 0);
-    longest = std::max(longest, times.forward[index(i)]);
-  }
-  front += (shape.micro_batches - 1) * longest;
-  longest = 0;
   for (std::int64_t i = p - 1; i >= 0; --i) {
     front += times.backward[index(i)] + (i < p - 1 ? times.transfer[index(i)] : 0);
     longest = std::max(longest, times.backward[index(i)]);

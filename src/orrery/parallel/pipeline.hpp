@@ -2,6 +2,7 @@
 //
 // System solved (max-plus): for the tasks t of a stage in schedule order, with durations d,
 //   start(t) = max( end(previous task of the stage), end(task t depends on) + transfer )      end(t) = start(t) + d(t)
+// but for forwards of micro-batch 0, end(t) = max( start(t) + d(t), the earliest end that is set for it ),
 // where forward (chunk c, micro-batch k) on virtual stage q = c * stages + stage depends on forward (k) on q - 1,
 // backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward.
 // Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and occupies nobody.
@@ -50,6 +51,9 @@ struct PipelineTimes {
   // Transfer of activations out of / gradients out of stage i to its neighbour; index i = stage that sends forward
   // (i = p - 1: to stage 0, needed and read only when chunks > 1). One duration serves both directions.
   std::span<const Ticks> transfer;
+  // [stage * chunks + chunk]: micro-batch 0's forward ends no earlier, whatever it waits for (weights that are still on
+  // their way when the step starts). Empty: nothing holds it up.
+  std::span<const Ticks> first_forward_end = {};
 };
 
 struct PipelineSolution {

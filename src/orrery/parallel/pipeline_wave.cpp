@@ -21,10 +21,10 @@ PipelineWave<Skewed>::PipelineWave(const PipelineShape& shape, const PipelineTim
     : times_(times), p_(shape.stages), v_(shape.chunks), tasks_(shape.micro_batches * shape.chunks) {
   // Written without the min(): a lead that is too long only makes steps without forwards.
   lead_ = Skewed ? 2 * (p_ - 1) + (v_ - 1) * p_ : p_ - 1;
-  if (Skewed && shape.micro_batches == p_) lead_ += p_;
+  if (Skewed && shape.micro_batches == p_) { lead_ += p_; }
   step_ = -lead_;
 
-  if (scratch.size() < index(8 * p_ + 4)) scratch.resize(index(8 * p_ + 4));
+  if (scratch.size() < index(8 * p_ + 4)) { scratch.resize(index(8 * p_ + 4)); }
   Ticks* free = scratch.data();
   const auto take = [&free](std::int64_t count) { return std::exchange(free, free + count); };
   forward_end_ = filled(take(p_ + 1), p_ + 1, 0);
@@ -50,15 +50,15 @@ void PipelineWave<Skewed>::turn_chunks() {
   if constexpr (Skewed) {
     if (step_ > -lead_ && ++forward_stage_ == p_) {
       forward_stage_ = 0;
-      if (++forward_slot_ == v_) forward_slot_ = 0;
+      if (++forward_slot_ == v_) { forward_slot_ = 0; }
     }
     forward_turn_[forward_stage_] = times_.forward[index(forward_stage_ * v_ + forward_slot_)];
-    if (step_ < 1 - p_) return;
+    if (step_ < 1 - p_) { return; }
     if (step_ == 1 - p_) {
       backward_stage_ = p_ - 1;
     } else if (--backward_stage_ < 0) {
       backward_stage_ = p_ - 1;
-      if (++backward_slot_ == v_) backward_slot_ = 0;
+      if (++backward_slot_ == v_) { backward_slot_ = 0; }
     }
     backward_turn_[backward_stage_] = times_.backward[index(backward_stage_ * v_ + v_ - 1 - backward_slot_)];
   }
@@ -108,7 +108,19 @@ void PipelineWave<Skewed>::forward_edge() {
   for (std::int64_t i = std::min(p_ - 1, step_ + lead_); i >= first; --i) {
     const Ticks free = std::max(forward_end_[i + 1], backward_end_[i]);
     forward_end_[i + 1] = std::max(free, forward_end_[i] + hop_[i]) + forward_[i];
+    hold_up_first(i, step_ + lead_ - i);
   }
+}
+
+// Micro-batch 0 of chunk c is forward number c p. All of them run in edge steps: the last is number (v - 1) p of stage
+// p - 1, in step 1 - p.
+template <bool Skewed>
+void PipelineWave<Skewed>::hold_up_first(std::int64_t stage, std::int64_t number) {
+  if (times_.first_forward_end.empty() || number % p_ != 0) { return; }
+  const std::int64_t chunk = number / p_;
+  if (chunk >= v_) { return; }
+  Ticks& end = forward_end_[stage + 1];
+  end = std::max(end, times_.first_forward_end[index(stage * v_ + chunk)]);
 }
 
 template <bool Skewed>
@@ -119,9 +131,9 @@ void PipelineWave<Skewed>::backward_edge() {
   };
   if constexpr (Skewed) {
     const std::int64_t last = std::min(p_ - 1, tasks_ - 1 - step_);
-    for (std::int64_t i = std::max<std::int64_t>(0, -step_); i <= last; ++i) run(i);
+    for (std::int64_t i = std::max<std::int64_t>(0, -step_); i <= last; ++i) { run(i); }
   } else if (step_ >= 0) {
-    for (std::int64_t i = p_ - 1; i >= 0; --i) run(i);
+    for (std::int64_t i = p_ - 1; i >= 0; --i) { run(i); }
   }
 }
 
@@ -129,10 +141,10 @@ void PipelineWave<Skewed>::backward_edge() {
 template <bool Skewed>
 void PipelineWave<Skewed>::note_last_backward(PipelineSolution& solution) {
   if constexpr (Skewed) {
-    if (step_ < tasks_ - p_ * v_) return;
+    if (step_ < tasks_ - p_ * v_) { return; }
     const std::int64_t stage = p_ - 1 - step_ % p_;
     const std::int64_t number = step_ + stage;
-    if (number >= tasks_) return;
+    if (number >= tasks_) { return; }
     const std::int64_t chunk = (tasks_ - 1 - number) / p_;
     solution.last_backward_start[index(stage * v_ + chunk)] = backward_end_[stage] - backward_[stage];
   }
@@ -149,7 +161,7 @@ template <bool Skewed>
 bool PipelineWave<Skewed>::advanced_evenly() const {
   const Ticks advance = backward_end_[0] - saved_[p_];
   for (std::int64_t i = 0; i < p_; ++i) {
-    if (backward_end_[i] - saved_[p_ + i] != advance || forward_end_[i + 1] - saved_[i] != advance) return false;
+    if (backward_end_[i] - saved_[p_ + i] != advance || forward_end_[i + 1] - saved_[i] != advance) { return false; }
   }
   return true;
 }
@@ -172,9 +184,9 @@ void PipelineWave<Skewed>::steady_steps(std::int64_t end) {
   const std::int64_t unit = Skewed ? p_ * v_ : 1;
   std::int64_t distance = 0;  // from the saved state, in units
   std::int64_t limit = 1;
-  if (end - step_ > unit) save_state();
+  if (end - step_ > unit) { save_state(); }
   while (end - step_ > unit) {
-    for (std::int64_t i = 0; i < unit; ++i) full_step();
+    for (std::int64_t i = 0; i < unit; ++i) { full_step(); }
     ++distance;
     if (advanced_evenly()) {
       const std::int64_t periods = (end - step_) / (distance * unit);
@@ -188,19 +200,19 @@ void PipelineWave<Skewed>::steady_steps(std::int64_t end) {
       limit *= 2;
     }
   }
-  while (step_ < end) full_step();
+  while (step_ < end) { full_step(); }
 }
 
 template <bool Skewed>
 void PipelineWave<Skewed>::run(PipelineSolution& solution) {
   // Step 0 is full in tasks, but stage 0 (in 1F1B every stage) comes to it from a forward.
-  while (step_ <= 0) edge_step(solution);
+  while (step_ <= 0) { edge_step(solution); }
   // Full until stage 0 runs out of forwards, but not past the first of the backwards to note.
   steady_steps(std::min(tasks_ - lead_, tasks_ - p_ * v_));
-  while (step_ < tasks_) edge_step(solution);
+  while (step_ < tasks_) { edge_step(solution); }
   for (std::int64_t i = 0; i < p_; ++i) {
     solution.stage_end[index(i)] = backward_end_[i];
-    if (!Skewed) solution.last_backward_start[index(i)] = backward_end_[i] - backward_[i];
+    if (!Skewed) { solution.last_backward_start[index(i)] = backward_end_[i] - backward_[i]; }
   }
 }
 

@@ -50,6 +50,7 @@ class PipelineWave {
   void full_step();
   void edge_step(PipelineSolution& solution);
   void forward_edge();
+  void hold_up_first(std::int64_t stage, std::int64_t number);
   void backward_edge();
   void note_last_backward(PipelineSolution& solution);
   void steady_steps(std::int64_t end);

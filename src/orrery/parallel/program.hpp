@@ -4,7 +4,8 @@
 // read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
 //
 //   step of a rank = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
-//                    then the finish segment (gradient synchronisation that is left, optimizer, weights gathered)
+//                    when its own reductions have ended, finish_reduce (gradient synchronisation that is left);
+//                    when everybody has got there, finish (gradient norm, optimizer, weights gathered)
 //   segment        = blocks with repeat counts
 //   block          = kernels and collectives in program order
 #pragma once
@@ -38,10 +39,10 @@ struct Item {
   std::string_view name;
   Purpose purpose = Purpose::forward;
   bool is_collective = false;
-  hardware::Kernel kernel;        // when not a collective
-  CollectiveCall call;            // when a collective
-  bool asynchronous = false;      // collectives only
-  std::int32_t waits_for = -1;    // index in this block of an asynchronous collective that must have ended
+  hardware::Kernel kernel;      // when not a collective
+  CollectiveCall call;          // when a collective
+  bool asynchronous = false;    // collectives only
+  std::int32_t waits_for = -1;  // index in this block of an asynchronous collective that must have ended
 };
 
 struct Block {
@@ -50,9 +51,10 @@ struct Block {
 };
 
 // `repeat` executions of block `work`, with data-parallel collectives around them on the data-parallel stream:
-// `gather` must have ended before an execution starts (it is issued one execution ahead; in a first_forward segment all
-// gathers are issued when the step starts); `reduce` is issued when an execution ends, and nobody in this segment waits
-// for it.
+// `gather` must have ended before an execution starts. It is issued when the execution before it in the segment starts,
+// that of the first one when the segment does; but gathers of a first_forward whose chunk's forward has none are all
+// issued when the step starts, chunk after chunk. `reduce` is issued when an execution ends, and nobody in this segment
+// waits for it.
 struct BlockUse {
   std::int32_t work = 0;
   std::int64_t repeat = 1;
@@ -94,7 +96,7 @@ struct Program {
   Plan plan;
   Mesh mesh;
   PipelineShape pipeline;
-  Bytes transfer_bytes;                      // activations of a micro-batch between stages, per rank
+  Bytes transfer_bytes;  // activations of a micro-batch between stages, per rank
   std::vector<Block> blocks;
   std::vector<RankClass> classes;
   std::vector<std::int32_t> class_of_stage;  // [stage]
