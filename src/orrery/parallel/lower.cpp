@@ -75,14 +75,20 @@ class Lowering {
                                 program_.job.precision};
     embedding_ = lower_part(workload::embedding_operators(model_, stack_, slice), kEmbedding, Recompute::none);
     layer_ = lower_part(workload::layer_operators(model_, stack_, slice), kLayer, plan.recompute);
-    head_ = lower_part(workload::head_operators(model_, stack_, slice), kHead, Recompute::none);
-    if (model_.tied_embeddings && plan.pp > 1) {  // the last stage holds a copy of the embedding's table
-      head_.parameters += static_cast<double>(workload::vocabulary_rows(model_, plan.tp) * model_.hidden);
-    }
+    const double tied = model_.tied_embeddings ? table_parameters() : 0.0;
+    head_ = lower_part(workload::head_operators(model_, stack_, slice), kHead, Recompute::none, tied);
+    if (plan.pp > 1) { head_.parameters += tied; }  // the last stage holds a copy of the embedding's table
     for (Part* part : {&embedding_, &layer_, &head_}) { add_data_parallel_blocks(*part); }
   }
 
-  Part lower_part(const std::vector<Operator>& operators, const PartNames& names, Recompute recompute) {
+  // Weights of the token table on one rank, padding included.
+  [[nodiscard]] double table_parameters() const {
+    return static_cast<double>(workload::vocabulary_rows(model_, program_.plan.tp) * model_.hidden);
+  }
+
+  // `tied`: weights that the part uses and makes gradients of, but whose operators are not counted to own them.
+  Part lower_part(const std::vector<Operator>& operators, const PartNames& names, Recompute recompute,
+                  double tied = 0.0) {
     const auto& plan = program_.plan;
     Part part;
     part.names = names;
@@ -96,7 +102,7 @@ class Lowering {
     if (recompute == Recompute::selective) { part.kept -= core; }
     if (recompute == Recompute::full) { part.kept = layer_input(); }
     Block backward = backward_block(names.backward, operators, plan, stack_, recompute);
-    append_gradient_accumulation(backward, part.parameters);
+    append_gradient_accumulation(backward, part.parameters + tied);
     part.forward = add_block(forward_block(names.forward, operators, plan));
     part.backward = add_block(std::move(backward));
     return part;
@@ -236,20 +242,21 @@ class Lowering {
 
   void append_finish(Segment& segment, Block block) { segment.push_back({add_block(std::move(block)), 1, -1, -1}); }
 
+  // The tied table is summed over its two copies after each is summed over its replicas (Megatron-LM's order), so that
+  // the two stages, which meet in it, have nothing left to do that the other's lateness could delay.
   void lower_finish(RankClass& rank_class, bool holds_embedding) {
     const auto& plan = program_.plan;
     const double shard = plan.zero > 0 ? static_cast<double>(plan.dp) : 1.0;
+    if (plan.dp > 1 && plan.zero < 2 && !plan.dp_overlap) {
+      append_finish(
+          rank_class.finish_reduce,
+          collective_block("gradient.reduce", plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter,
+                           GroupKind::dp, rank_class.parameters * stack_.gradient_reduce_element));
+    }
     if (model_.tied_embeddings && plan.pp > 1 && holds_embedding) {
-      const auto table = static_cast<double>(workload::vocabulary_rows(model_, plan.tp) * model_.hidden);
       append_finish(rank_class.finish_reduce,
                     collective_block("embedding.reduce_tied", Collective::all_reduce, GroupKind::embedding,
-                                     table * stack_.gradient_reduce_element));
-    }
-    if (plan.dp > 1 && plan.zero < 2 && !plan.dp_overlap) {
-      append_finish(rank_class.finish_reduce,
-                    collective_block("gradient.reduce",
-                                     plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter,
-                                     GroupKind::dp, rank_class.parameters * stack_.gradient_reduce_element));
+                                     table_parameters() * stack_.gradient_reduce_element));
     }
     append_finish(rank_class.finish, optimizer_block(rank_class.parameters / shard));
     const bool gathers = plan.dp > 1 && (plan.zero == 1 || plan.zero == 2) && !gathers_under_forward();
@@ -272,8 +279,8 @@ class Lowering {
       return item;
     };
     block.items.push_back(stream("gradient.norm", stack_.gradient_element));
-    block.items.push_back(collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0))
-                              .items.front());
+    block.items.push_back(
+        collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0)).items.front());
     const Bytes state = stack_.master_element + stack_.moment_element;
     block.items.push_back(stream("optimizer.step", stack_.gradient_element + 2.0 * state + weight_element_));
     return block;
