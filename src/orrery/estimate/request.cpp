@@ -13,8 +13,8 @@ namespace orrery::config {
 template <>
 struct EnumNames<hardware::Precision> {
   using P = hardware::Precision;
-  static constexpr std::array<std::pair<P, std::string_view>, 6> value{{
-      {P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
+  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
+      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
 };
 
 template <>
@@ -224,7 +224,8 @@ Result<SettledPlan> settle(const Request& request, const workload::Model& model,
   plan.tp = request.tp;
   plan.pp = request.pp;
   plan.vpp = request.vpp;
-  plan.dp = request.dp.value_or(std::max<std::int64_t>(1, cluster.devices / (request.tp * request.pp)));
+  plan.dp = request.dp.value_or(
+      std::max<std::int64_t>(1, cluster.devices / std::max<std::int64_t>(1, request.tp * request.pp)));
   plan.sequence_parallel = request.sequence_parallel;
   plan.zero = request.zero;
   plan.schedule = schedule_of(request);

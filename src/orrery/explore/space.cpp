@@ -42,7 +42,7 @@ class Enumeration {
     const std::int64_t widest = 2 * cluster_.node_size();
     for (const std::int64_t tp : axis(fixed_.tp, divisors(cluster_.devices, widest))) {
       plan_.tp = tp;
-      if (model_.heads % tp != 0 || cluster_.devices % tp != 0) { continue; }
+      if (tp < 1 || model_.heads % tp != 0 || cluster_.devices % tp != 0) { continue; }
       over_stages();
     }
     return std::move(plans_);
@@ -51,6 +51,7 @@ class Enumeration {
  private:
   void over_stages() {
     for (const std::int64_t pp : axis(fixed_.pp, divisors(cluster_.devices / plan_.tp, model_.layers))) {
+      if (pp < 1) { continue; }
       plan_.pp = pp;
       plan_.dp = cluster_.devices / (plan_.tp * pp);
       const bool wanted = !fixed_.dp || *fixed_.dp == plan_.dp;
@@ -79,8 +80,7 @@ class Enumeration {
     const auto zero = plan_.dp > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
     for (const bool split : axis(fixed_.sequence_parallel, sequence)) {
       plan_.sequence_parallel = split;
-      for (const auto recompute :
-           axis(fixed_.recompute, {Recompute::none, Recompute::selective, Recompute::full})) {
+      for (const auto recompute : axis(fixed_.recompute, {Recompute::none, Recompute::selective, Recompute::full})) {
         plan_.recompute = recompute;
         for (const int stage : axis(fixed_.zero, zero)) {
           plan_.zero = stage;

@@ -45,7 +45,7 @@ std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
   return best;
 }
 
-// Whether tp pp dp = devices, without products that could overflow: degrees are whatever a user typed.
+// Whether tp pp dp = devices, without a product that could overflow: degrees are whatever a user typed.
 bool fills(const Plan& plan, std::int64_t devices) {
   return plan.tp <= devices && plan.pp <= devices / plan.tp && plan.dp <= devices / (plan.tp * plan.pp) &&
          plan.devices() == devices;
@@ -53,7 +53,8 @@ bool fills(const Plan& plan, std::int64_t devices) {
 
 void check_degrees(Checker& check, const Plan& plan) {
   const auto positive = [&](std::int64_t value, const char* flag) {
-    check.require(value >= 1, flag, [&] { return fmt::format("\"{}\" is not a degree; it must be at least 1", value); });
+    check.require(value >= 1, flag,
+                  [&] { return fmt::format("\"{}\" is not a degree; it must be at least 1", value); });
   };
   positive(plan.tp, "--tp");
   positive(plan.pp, "--pp");
@@ -65,13 +66,13 @@ void check_degrees(Checker& check, const Plan& plan) {
 }
 
 void check_devices(Checker& check, const Plan& plan, std::int64_t devices) {
-  check.require(plan.devices() == devices, "--dp", [&] {
+  check.require(fills(plan, devices), "--dp", [&] {
     const std::int64_t inner = plan.tp * plan.pp;
-    const std::string hint = devices % inner == 0
-                                 ? fmt::format("dp {} would use them all", devices / inner)
-                                 : fmt::format("tp x pp = {} does not divide them", inner);
-    return fmt::format("tp {} x pp {} x dp {} = {} devices, but the cluster has {}; {}", plan.tp, plan.pp, plan.dp,
-                       plan.devices(), devices, hint);
+    const std::string hint = devices % inner == 0 ? fmt::format("dp {} would use them all", devices / inner)
+                                                  : fmt::format("tp x pp = {} does not divide them", inner);
+    const double asked = static_cast<double>(inner) * static_cast<double>(plan.dp);
+    return fmt::format("tp {} x pp {} x dp {} = {:.10g} devices, but the cluster has {}; {}", plan.tp, plan.pp, plan.dp,
+                       asked, devices, hint);
   });
 }
 
@@ -90,9 +91,8 @@ void check_tensor_parallel(Checker& check, const workload::Model& model, const J
   });
   if (!plan.sequence_parallel) { return; }
   check.require(plan.tp > 1, "--sequence-parallel", [] { return std::string("needs --tp of at least 2"); });
-  check.require(job.seq % plan.tp == 0, "--sequence-parallel", [&] {
-    return fmt::format("tp {} does not divide the sequence of {} tokens", plan.tp, job.seq);
-  });
+  check.require(job.seq % plan.tp == 0, "--sequence-parallel",
+                [&] { return fmt::format("tp {} does not divide the sequence of {} tokens", plan.tp, job.seq); });
 }
 
 void check_pipeline(Checker& check, const workload::Model& model, const Plan& plan) {
@@ -114,7 +114,8 @@ void check_pipeline(Checker& check, const workload::Model& model, const Plan& pl
 
 void check_batch(Checker& check, const Job& job, const Plan& plan) {
   check.require(job.global_batch >= plan.dp, "--global-batch", [&] {
-    return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch, plan.dp);
+    return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch,
+                       plan.dp);
   });
   const bool shared_out = job.global_batch < plan.dp || job.global_batch % plan.dp == 0;
   check.require(shared_out, "--global-batch", [&] {
@@ -146,7 +147,7 @@ void check_all(Checker& check, const workload::Model& model, const Job& job, con
   check_tensor_parallel(check, model, job, plan);
   check_pipeline(check, model, plan);
   check_devices(check, plan, devices);
-  if (plan.devices() == devices) { check_batch(check, job, plan); }
+  if (fills(plan, devices)) { check_batch(check, job, plan); }
 }
 
 }  // namespace
