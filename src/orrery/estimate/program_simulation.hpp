@@ -16,9 +16,9 @@
 namespace orrery::estimate {
 
 struct Played {
-  Seconds time;                      // of the step, host overhead included
-  std::vector<Seconds> stage_end;    // [stage]: its last backward has ended
-  std::vector<Seconds> synchronised; // [stage]: its gradients are synchronised
+  Seconds time;                       // of the step, host overhead included
+  std::vector<Seconds> stage_end;     // [stage]: its last backward has ended
+  std::vector<Seconds> synchronised;  // [stage]: its gradients are synchronised
 };
 
 [[nodiscard]] Played play(const parallel::Program& program, const network::Fabric& fabric,

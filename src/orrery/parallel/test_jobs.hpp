@@ -113,7 +113,7 @@ hardware::Stack any_stack(Range&& range) {
   return stack;
 }
 
-// The devices as one to three dimensions.
+// The devices as one to three dimensions, with links from fast to so slow that nothing hides them.
 template <class Range>
 hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
   std::vector<std::int64_t> sizes;
@@ -126,7 +126,13 @@ hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
     devices /= sizes.back();
   }
   sizes.push_back(devices);
-  return cluster_of(sizes);
+  hardware::Cluster cluster = cluster_of(sizes);
+  const double slower = static_cast<double>(any_of(range, {1, 10, 100}));
+  for (auto& dimension : cluster.dimensions) {
+    dimension.bandwidth /= slower;
+    dimension.link.latency *= slower;
+  }
+  return cluster;
 }
 
 // tp that divides the key-value heads; pp, vpp, dp and micro-batches small; everything else free.
@@ -155,8 +161,9 @@ workload::Model any_model(Range&& range, const Plan& plan) {
   const std::int64_t layers = range(plan.pp * plan.vpp, 3 * plan.pp * plan.vpp + 1);
   const std::int64_t dim = any_of(range, {64, 128});
   const std::int64_t vocab = 128 * plan.tp * range(1, 200);
-  workload::Model model = any_flag(range) ? gpt(layers, heads * dim, heads, vocab)
-                                          : llama(layers, heads * dim, heads, kv_heads, plan.tp * range(1, 4000), vocab);
+  workload::Model model = any_flag(range)
+                              ? gpt(layers, heads * dim, heads, vocab)
+                              : llama(layers, heads * dim, heads, kv_heads, plan.tp * range(1, 4000), vocab);
   model.tied_embeddings = any_flag(range);
   model.parallel_residual = any_flag(range);
   model.embedding_norm = any_flag(range);
