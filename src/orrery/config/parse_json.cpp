@@ -143,8 +143,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
     const std::size_t start = position > 2 ? position - 2 : 0;
     const std::string_view near = text_.substr(std::min(start, text_.size()), 10);
     for (const std::string_view word : {"NaN", "Infinity"}) {
-      const std::size_t at = near.find(word);
-      if (at != std::string_view::npos && at <= 1) { return true; }
+      if (near.find(word) <= 1) { return true; }
     }
     return false;
   }

@@ -96,7 +96,7 @@ TEST(parse_json, keeps_numbers_as_written) {
 }
 
 TEST(parse, one_tree_for_both_formats) {
-  const std::string_view text = "{\"a\": [1, 2.5, true, null, \"x\"], \"b\": {\"c\": {}}}";
+  const std::string_view text = R"({"a": [1, 2.5, true, null, "x"], "b": {"c": {}}})";
   EXPECT_EQ(yaml(text), json(text));
 }
 
@@ -154,6 +154,12 @@ TEST(parse_yaml, a_syntax_error_has_line_and_column) {
   EXPECT_EQ(yaml_error("a: [1, 2\nb: 3\n"), "a.yaml:2:2: not valid YAML: end of sequence flow not found");
   EXPECT_EQ(yaml_error("a: 1\n b: 2\n"), "a.yaml:2:3: not valid YAML: illegal map value");
   EXPECT_EQ(yaml_error("a: *b"), "a.yaml:1:4: not valid YAML: the referenced anchor is not defined");
+}
+
+TEST(parse_yaml, every_scalar_is_utf8) {
+  EXPECT_EQ(yaml(R"("\u00a0\x41\t")").scalar, "\u00a0A\t");
+  EXPECT_EQ(yaml_error(R"(a: "x\_y")"),
+            R"(a.yaml:1:4: the escapes "\_" and "\N" are not supported; write "\u00a0" or "\u0085")");
 }
 
 TEST(parse_yaml, more_than_one_document_is_refused) {
@@ -259,7 +265,7 @@ RC_GTEST_PROP(parse, arbitrary_bytes_give_a_tree_or_a_message, (const std::strin
 }
 
 RC_GTEST_PROP(parse_json, a_cut_text_never_parses, ()) {
-  const std::string whole = "{\"a\": [1, 2.5, {\"b\": \"x\\ny\"}], \"c\": true}";
+  const std::string whole = R"({"a": [1, 2.5, {"b": "x\ny"}], "c": true})";
   const auto length = *rc::gen::inRange<std::size_t>(0, whole.size());
   RC_ASSERT(!parse_json(whole.substr(0, length), "f").has_value());
 }

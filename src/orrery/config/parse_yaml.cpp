@@ -72,6 +72,9 @@ class YamlEvents : public YAML::EventHandler {
     const Spot spot = spot_of(mark);
     expect_known_tag(tag, spot);
     const bool as_text = tag == "!" || tag == "tag:yaml.org,2002:str";
+    if (first_ill_formed(value) != std::string::npos) {  // yaml-cpp turns these two into Latin-1
+      throw TreeStop(spot, R"(the escapes "\_" and "\N" are not supported; write "\u00a0" or "\u0085")");
+    }
     if (tag == "!") { last_quoted_ = spot; }
     const Kind kind = as_text ? Kind::text : plain_kind(value);
     const bool is_key = builder_.expects_key();
@@ -182,7 +185,7 @@ Result<Node> parse_yaml(std::string_view text, std::string file) {
     return fail(Place{file, stop.spot.line, stop.spot.column, {}}, stop.what());
   } catch (const YAML::Exception& exception) {
     const Spot spot = spot_of(exception.mark);
-    return fail(Place{file, spot.line, spot.column, {}}, "not valid YAML: " + exception.msg);
+    return fail(Place{std::move(file), spot.line, spot.column, {}}, "not valid YAML: " + exception.msg);
   }
 }
 

@@ -74,11 +74,10 @@ rc::Gen<std::string> any_text() {
 }
 
 rc::Gen<Node> any_node(int depth) {
-  const auto leaf =
-      rc::gen::oneOf(rc::gen::map(any_text(), [](std::string text) { return text_node(std::move(text)); }),
-                     rc::gen::map(rc::gen::arbitrary<std::int64_t>(), integer_node),
-                     rc::gen::map(rc::gen::arbitrary<double>(), real_node),
-                     rc::gen::map(rc::gen::arbitrary<bool>(), boolean_node), rc::gen::just(null_node()));
+  auto leaf = rc::gen::oneOf(rc::gen::map(any_text(), [](std::string text) { return text_node(std::move(text)); }),
+                             rc::gen::map(rc::gen::arbitrary<std::int64_t>(), integer_node),
+                             rc::gen::map(rc::gen::arbitrary<double>(), real_node),
+                             rc::gen::map(rc::gen::arbitrary<bool>(), boolean_node), rc::gen::just(null_node()));
   if (depth == 0) { return leaf; }
   const auto children = rc::gen::resize(4, rc::gen::container<std::vector<Node>>(any_node(depth - 1)));
   const auto list = rc::gen::map(children, [](std::vector<Node> items) { return sequence_node(std::move(items)); });

@@ -41,6 +41,15 @@ Spot spot_at(std::string_view text, std::size_t offset) {
   return {static_cast<int>(lines) + 1, static_cast<int>(column) + 1};
 }
 
+std::size_t first_ill_formed(std::string_view text) {
+  for (std::size_t i = 0; i < text.size();) {
+    const std::size_t length = sequence_length(text, i);
+    if (length == 0) { return i; }
+    i += length;
+  }
+  return std::string_view::npos;
+}
+
 Result<std::string_view> checked_text(std::string_view text, const std::string& file) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   const Place whole{file, 0, 0, {}};
@@ -51,14 +60,10 @@ Result<std::string_view> checked_text(std::string_view text, const std::string& 
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return fail(whole, fmt::format("is not a text file (a zero byte at offset {})", zero));
   }
-  for (std::size_t i = 0; i < text.size();) {
-    const std::size_t length = sequence_length(text, i);
-    if (length == 0) {
-      const Spot spot = spot_at(text, i);
-      return fail(Place{file, spot.line, spot.column, {}},
-                  fmt::format("is not UTF-8 text (byte 0x{:02x})", static_cast<unsigned char>(text[i])));
-    }
-    i += length;
+  if (const std::size_t at = first_ill_formed(text); at != std::string_view::npos) {
+    const Spot spot = spot_at(text, at);
+    return fail(Place{file, spot.line, spot.column, {}},
+                fmt::format("is not UTF-8 text (byte 0x{:02x})", static_cast<unsigned char>(text[at])));
   }
   if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) { return fail(whole, "is empty"); }
   return text;

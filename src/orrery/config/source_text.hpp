@@ -12,6 +12,9 @@ namespace orrery::config {
 // Line and column (in bytes, both 1-based) of the byte at `offset`.
 [[nodiscard]] Spot spot_at(std::string_view text, std::size_t offset);
 
+// Where the first byte stands that is not part of well-formed UTF-8; npos when all are.
+[[nodiscard]] std::size_t first_ill_formed(std::string_view text);
+
 // The text without a byte order mark; a failure when it is blank, larger than kMaxFileBytes, binary, or not UTF-8.
 [[nodiscard]] Result<std::string_view> checked_text(std::string_view text, const std::string& file);
 

@@ -1,6 +1,7 @@
 // Quantities for people to read in reports: rounded, in the unit that keeps the number between 1 and 1000 (or 1024).
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <span>
@@ -23,6 +24,14 @@ std::string significant(double value, int digits) {
   return fmt::format("{:.{}f}", value, std::max(0, digits - 1 - exponent));
 }
 
+// The number that `significant` writes. Not std::stod: a host process may have set another decimal point.
+double rounded(double value, int digits) {
+  const std::string text = significant(value, digits);
+  double number = 0.0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
 // Steps up the prefixes until the rounded number is below `base`.
 std::string scaled(double value, double base, std::span<const std::string_view> prefixes, std::string_view unit,
                    int digits) {
@@ -31,7 +40,7 @@ std::string scaled(double value, double base, std::span<const std::string_view> 
   value = std::abs(value);
   if (std::isinf(value)) { return fmt::format("{}inf {}", sign, unit); }
   std::size_t i = 0;
-  while (i + 1 < prefixes.size() && std::stod(significant(value, digits)) >= base) {
+  while (i + 1 < prefixes.size() && rounded(value, digits) >= base) {
     value /= base;
     ++i;
   }
@@ -72,7 +81,7 @@ std::string format_seconds(Seconds time, int digits) {
     std::string_view unit;
   };
   for (const auto& [scale, unit] : {Step{1e12, "ps"}, Step{1e9, "ns"}, Step{1e6, "us"}, Step{1e3, "ms"}}) {
-    if (std::stod(significant(seconds * scale, digits)) < 1000.0) { return text(seconds * scale, unit); }
+    if (rounded(seconds * scale, digits) < 1000.0) { return text(seconds * scale, unit); }
   }
   return text(seconds, "s");
 }

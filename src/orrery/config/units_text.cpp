@@ -297,11 +297,15 @@ std::string shifted_text(const Decimal& decimal, int shift) {
     const std::string fraction = count > 1 ? "." + decimal.digits.substr(1) : "";
     return fmt::format("{}{}e{}", decimal.digits[0], fraction, exponent);
   }
-  if (exponent < 0) { return "0." + std::string(static_cast<std::size_t>(-exponent - 1), '0') + decimal.digits; }
-  if (count <= exponent + 1) {
-    return decimal.digits + std::string(static_cast<std::size_t>(exponent + 1 - count), '0');
+  if (exponent < 0) {
+    const int zeros = -exponent - 1;
+    return "0." + std::string(static_cast<std::size_t>(zeros), '0') + decimal.digits;
   }
-  const auto point = static_cast<std::size_t>(exponent + 1);
+  if (count <= exponent + 1) {
+    const int zeros = exponent + 1 - count;
+    return decimal.digits + std::string(static_cast<std::size_t>(zeros), '0');
+  }
+  const auto point = static_cast<std::size_t>(exponent) + 1;
   return decimal.digits.substr(0, point) + "." + decimal.digits.substr(point);
 }
 
