@@ -1,0 +1,94 @@
+#include "apps/cli/arguments.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+bool is_flag(const std::string& argument) { return argument.size() > 1 && argument.front() == '-'; }
+
+// "-1" is no flag: a negative number is a wrong value of the flag before it, which then says so.
+bool may_be_value(const std::string& argument) { return !argument.starts_with("--"); }
+
+class Scan {
+ public:
+  Scan(const Command& command, const std::vector<std::string>& arguments) : command_(command), arguments_(arguments) {}
+
+  std::vector<Diagnostic> run() {
+    while (at_ < arguments_.size()) { next(); }
+    return std::move(found_);
+  }
+
+ private:
+  void next() {
+    const std::string& argument = arguments_[at_++];
+    if (!is_flag(argument)) { return positional(argument); }
+    const std::size_t equals = argument.find('=');
+    const std::string name = argument.substr(0, equals);
+    const bool has_equals = equals != std::string::npos;
+    const Flag* flag = flag_named(name);
+    if (flag == nullptr) { return unknown(name); }
+    if (flag->value.empty()) {
+      if (has_equals) { complain(name, "is a switch and takes no value"); }
+      return;
+    }
+    const bool has_value = has_equals ? equals + 1 < argument.size() : next_is_value();
+    if (!has_value) { return complain(name, fmt::format("needs a value: {}", shown(*flag))); }
+    if (!has_equals) { ++at_; }
+    while (flag->many && next_is_value()) { ++at_; }
+  }
+
+  void positional(const std::string& argument) {
+    if (++positionals_ <= command_.positionals().size()) { return; }
+    complain({}, fmt::format("unexpected argument {}; usage: {}", orrery::quoted(argument), command_.usage()));
+  }
+
+  void unknown(const std::string& name) {
+    std::vector<std::string> known = {"--help"};
+    for (const auto& flag : command_.flags()) {
+      known.push_back(flag.name);
+      if (!flag.negation.empty()) { known.push_back(flag.negation); }
+    }
+    const auto near = nearest(name, known);
+    complain(name, near ? fmt::format("unknown flag; did you mean {}?", *near)
+                        : fmt::format("unknown flag; \"orrery {} --help\" lists them", command_.name()));
+    while (next_is_value()) { ++at_; }  // most likely its value
+  }
+
+  [[nodiscard]] const Flag* flag_named(const std::string& name) const {
+    const auto& flags = command_.flags();
+    const auto found = std::find_if(flags.begin(), flags.end(),
+                                    [&](const Flag& flag) { return flag.name == name || flag.negation == name; });
+    return found == flags.end() ? nullptr : &*found;
+  }
+
+  [[nodiscard]] bool next_is_value() const { return at_ < arguments_.size() && may_be_value(arguments_[at_]); }
+
+  void complain(const std::string& flag, std::string message) {
+    found_.push_back({flag_place(flag), std::move(message)});
+  }
+
+  const Command& command_;
+  const std::vector<std::string>& arguments_;
+  std::size_t at_ = 0;
+  std::size_t positionals_ = 0;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::string shown(const Flag& flag) {
+  if (!flag.value.empty()) { return flag.name + " " + flag.value; }
+  return flag.negation.empty() ? flag.name : "--[no-]" + flag.name.substr(2);
+}
+
+std::vector<Diagnostic> argument_mistakes(const Command& command, const std::vector<std::string>& arguments) {
+  return Scan(command, arguments).run();
+}
+
+}  // namespace orrery::cli

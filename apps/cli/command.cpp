@@ -1,0 +1,99 @@
+#include "apps/cli/command.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <CLI/CLI.hpp>
+
+#include "apps/cli/arguments.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr std::size_t kDocColumn = 30;
+
+// "  --tp N                      doc", the doc wrapped below itself.
+std::string help_line(const std::string& left, const std::string& doc) {
+  const std::string start = "  " + left;
+  if (start.size() + 2 > kDocColumn) { return start + "\n" + report::wrapped(std::string(kDocColumn, ' '), doc); }
+  return report::wrapped(fmt::format("{:<{}}", start, kDocColumn), doc);
+}
+
+}  // namespace
+
+Place flag_place(std::string flag) { return Place{"command line", 0, 0, std::move(flag)}; }
+
+Command::Command(std::string name, std::string summary)
+    : name_(std::move(name)), summary_(std::move(summary)), app_(std::make_unique<CLI::App>()) {
+  app_->set_help_flag();
+}
+
+Command::~Command() = default;
+Command::Command(Command&&) noexcept = default;
+Command& Command::operator=(Command&&) noexcept = default;
+
+void Command::option(Flag flag, std::function<void(const std::string&)> take) {
+  app_->add_option_function<std::string>(flag.name, take)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  flags_.push_back(std::move(flag));
+}
+
+void Command::toggle(Flag flag, std::function<void(bool)> take) {
+  const std::string names = flag.negation.empty() ? flag.name : fmt::format("{},!{}", flag.name, flag.negation);
+  app_->add_option_function<bool>(names, take)
+      ->type_size(0, 0)
+      ->expected(0)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  flags_.push_back(std::move(flag));
+}
+
+void Command::repeated(Flag flag, std::function<void(const std::string&)> take) {
+  app_->add_option_function<std::vector<std::string>>(
+      flag.name, [take](const std::vector<std::string>& values) { std::for_each(values.begin(), values.end(), take); });
+  flag.many = true;
+  flags_.push_back(std::move(flag));
+}
+
+void Command::positional(Flag flag, std::function<void(const std::string&)> take) {
+  app_->add_option_function<std::string>(flag.name, take);
+  positionals_.push_back(std::move(flag));
+}
+
+std::string Command::usage() const {
+  std::string text = "orrery " + name_;
+  for (const auto& flag : positionals_) { text += " " + flag.value; }
+  return text + (flags_.empty() ? "" : " [flags]");
+}
+
+std::string Command::help() const {
+  std::string text = report::wrapped("", summary_) + "\nusage: " + usage() + "\n";
+  std::string group;
+  if (!positionals_.empty()) { text += "\n"; }
+  for (const auto& flag : positionals_) { text += help_line(flag.value, flag.doc); }
+  for (const auto& flag : flags_) {
+    if (flag.group != group) { text += "\n" + flag.group + "\n"; }
+    group = flag.group;
+    text += help_line(shown(flag), flag.doc);
+  }
+  return text + (footer_.empty() ? "" : "\n" + footer_);
+}
+
+Result<int> Command::run(const std::vector<std::string>& arguments) {
+  const auto is_help = [](const std::string& a) { return a == "--help" || a == "-h"; };
+  if (std::any_of(arguments.begin(), arguments.end(), is_help)) {
+    print(help());
+    return 0;
+  }
+  if (accepts_anything_) { return action_(); }
+  if (auto found = argument_mistakes(*this, arguments); !found.empty()) {
+    return tl::make_unexpected(Failure{std::move(found)});
+  }
+  try {
+    app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::ParseError& error) { return fail(flag_place({}), error.what()); }
+  return action_();
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,74 @@
+// One subcommand: its flags with their help, and what it does. Flags are taken as text; what they mean is decided by
+// whoever reads them, so that flags and files follow the same rules.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+
+namespace CLI {
+class App;
+}
+
+namespace orrery::cli {
+
+struct Flag {
+  std::string name;   // "--global-batch"
+  std::string value;  // what follows it, for the help: "N", "FILE"; empty for a switch
+  std::string doc;
+  std::string group;                      // heading in the help
+  std::vector<std::string> choices = {};  // values to offer for completion
+  std::string entries = {};               // offer the catalogue names of this kind instead ("models")
+  std::string negation = {};              // a switch's other form: "--no-dp-overlap"
+  bool many = false;                      // takes more than one value
+};
+
+// A place on the command line, for diagnostics.
+[[nodiscard]] Place flag_place(std::string flag);
+
+class Command {
+ public:
+  Command(std::string name, std::string summary);
+  ~Command();
+  Command(Command&&) noexcept;
+  Command& operator=(Command&&) noexcept;
+
+  // Where a flag is repeated the last one counts. `take` is called while the arguments are read.
+  void option(Flag flag, std::function<void(const std::string&)> take);
+  void toggle(Flag flag, std::function<void(bool)> take);
+  void repeated(Flag flag, std::function<void(const std::string&)> take);  // each takes one value or more
+  void positional(Flag flag, std::function<void(const std::string&)> take);
+
+  // Whole lines of text that end the help: examples, exit codes.
+  void footer(std::string text) { footer_ = std::move(text); }
+  // Not in the overview: planned commands that answer "not built yet".
+  void planned() { planned_ = true; }
+  // Arguments it does not know are no error (they wait for the command to be built).
+  void accept_anything() { accepts_anything_ = true; }
+  // What the command does when its arguments are read; the exit code.
+  void action(std::function<Result<int>()> action) { action_ = std::move(action); }
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& summary() const { return summary_; }
+  [[nodiscard]] const std::vector<Flag>& flags() const { return flags_; }
+  [[nodiscard]] const std::vector<Flag>& positionals() const { return positionals_; }
+  [[nodiscard]] bool is_planned() const { return planned_; }
+  [[nodiscard]] std::string usage() const;
+  [[nodiscard]] std::string help() const;
+
+  [[nodiscard]] Result<int> run(const std::vector<std::string>& arguments);
+
+ private:
+  std::string name_, summary_, footer_;
+  std::vector<Flag> flags_, positionals_;
+  std::function<Result<int>()> action_;
+  std::unique_ptr<CLI::App> app_;
+  bool planned_ = false;
+  bool accepts_anything_ = false;
+};
+
+}  // namespace orrery::cli

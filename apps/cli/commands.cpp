@@ -1,0 +1,17 @@
+#include "apps/cli/commands.hpp"
+
+namespace orrery::cli {
+
+std::vector<Command> all_commands() {
+  std::vector<Command> commands;
+  commands.push_back(estimate_command());
+  commands.push_back(plan_command());
+  commands.push_back(validate_command());
+  commands.push_back(list_command());
+  commands.push_back(describe_command());
+  commands.push_back(completion_command());
+  for (auto& command : planned_commands()) { commands.push_back(std::move(command)); }
+  return commands;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,31 @@
+// The subcommands, one per file, in the order of the overview.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apps/cli/command.hpp"
+
+namespace orrery::cli {
+
+[[nodiscard]] Command estimate_command();
+[[nodiscard]] Command plan_command();
+[[nodiscard]] Command validate_command();
+[[nodiscard]] Command list_command();
+[[nodiscard]] Command describe_command();
+[[nodiscard]] Command completion_command();
+[[nodiscard]] std::vector<Command> planned_commands();  // they answer "not built yet"
+
+[[nodiscard]] std::vector<Command> all_commands();
+
+// Kinds of catalogue entries, as `orrery list` takes them.
+[[nodiscard]] const std::vector<std::string>& listed_kinds();
+
+// A script for "bash", "zsh" or "fish" that completes the commands above; "" for any other shell.
+[[nodiscard]] std::string completion_script(std::string_view shell, const std::vector<Command>& commands);
+
+// Headings of the help, shared.
+inline constexpr std::string_view kOutputGroup = "Output";
+
+}  // namespace orrery::cli

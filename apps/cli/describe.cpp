@@ -1,0 +1,58 @@
+// `orrery describe`: one catalogue entry with its sources.
+#include <memory>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/orrery.hpp"
+#include "orrery/config/node.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kFooter = R"(Examples
+  orrery describe h100-sxm
+  orrery describe dgx-h100 > mine.yaml      # a start for a cluster of your own
+)";
+
+struct Options {
+  std::string name;
+  bool json = false;
+};
+
+Result<std::string> as_json(const std::string& name, const std::string& yaml) {
+  ORRERY_TRY(entry, config::parse_yaml(yaml, name));
+  config::Node document = config::mapping_node();
+  config::add(document, "schema", config::text_node("orrery.describe/1"));
+  config::add(document, "entry", std::move(entry));
+  return config::print_json(document);
+}
+
+Result<int> run(const Options& options) {
+  if (options.name.empty()) { return fail(flag_place("NAME"), "is missing; \"orrery list KIND\" shows names"); }
+  ORRERY_TRY(yaml, api::Orrery(data_directory()).describe(options.name));
+  if (!options.json) {
+    print(yaml);
+    return 0;
+  }
+  ORRERY_TRY(json, as_json(options.name, yaml));
+  print(json);
+  return 0;
+}
+
+}  // namespace
+
+Command describe_command() {
+  Command command("describe", "One catalogue entry, or a file of one, as YAML with the sources of its figures.");
+  const auto options = std::make_shared<Options>();
+  command.positional({"name", "NAME", "of a model, cluster, accelerator or stack; or a file", ""},
+                     [options](const std::string& name) { options->name = name; });
+  command.toggle({"--json", "", "one JSON document (orrery.describe/1), nothing else, on standard output",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->json = on; });
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,59 @@
+// `orrery estimate`: one plan.
+#include <memory>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/request_flags.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/orrery.hpp"
+#include "orrery/report/json.hpp"
+#include "orrery/report/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kExample =
+    "orrery estimate --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192";
+
+constexpr const char* kFooter = R"(Examples
+  orrery estimate --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192
+  orrery estimate --model gpt3-175b --cluster dgx-a100 --devices 1024 --global-batch 1536 --seq 2048 \
+                  --tp 8 --pp 8 --micro-batch 1 --recompute selective --sequence-parallel --terms
+  orrery estimate --scenario job.yaml --set tp=4 --json
+
+A plan that does not fit in memory is estimated all the same, and the answer says so (exit code 0).
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
+struct Options {
+  RequestFlags job;
+  bool terms = false;
+  bool json = false;
+};
+
+Result<int> run(const Options& options) {
+  ORRERY_TRY(typed, options.job.read(kExample));
+  const api::Orrery orrery(data_directory());
+  ORRERY_TRY(answer, orrery.estimate(typed.request, options.terms));
+  print(options.json ? report::estimate_json(answer.estimate, answer.chosen)
+                     : report::estimate_text(answer.estimate, answer.chosen, terminal_style()));
+  return 0;
+}
+
+}  // namespace
+
+Command estimate_command() {
+  Command command("estimate", "Time, memory and communication of one training step under one parallel plan.");
+  const auto options = std::make_shared<Options>();
+  options->job.declare(command, "The plan (what is left open is settled and shown)");
+  const std::string output(kOutputGroup);
+  command.toggle({"--terms", "", "also every operator of the critical rank, and the rank classes", output},
+                 [options](bool on) { options->terms = on; });
+  command.toggle({"--json", "", "one JSON document (orrery.estimate/1), nothing else, on standard output", output},
+                 [options](bool on) { options->json = on; });
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,170 @@
+// `orrery plan`: the best plans for a job.
+#include <array>
+#include <chrono>
+#include <memory>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/request_flags.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/orrery.hpp"
+#include "orrery/config/record.hpp"
+#include "orrery/report/json.hpp"
+#include "orrery/report/text.hpp"
+
+namespace orrery::cli {
+
+enum class Objective : std::uint8_t { step_time, cost, energy, devices };
+
+struct SearchChoices {
+  std::int64_t top = 5;
+  Objective objective = Objective::step_time;
+  std::string space;
+  std::int32_t threads = 0;
+  bool exhaustive = false;
+  bool explain = false;
+};
+
+}  // namespace orrery::cli
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<cli::Objective> {
+  using O = cli::Objective;
+  static constexpr std::array<std::pair<O, std::string_view>, 4> value{
+      {{O::step_time, "step_time"}, {O::cost, "cost"}, {O::energy, "energy"}, {O::devices, "devices"}}};
+};
+
+}  // namespace orrery::config
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kExample =
+    "orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192";
+
+constexpr const char* kFooter = R"(Examples
+  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192
+  orrery plan --model llama-3.1-405b --cluster dgx-h100 --devices 16384 --global-batch 2048 --seq 8192 \
+              --top 10 --explain
+  orrery plan --model gpt3-175b --cluster dgx-a100 --devices 1024 --global-batch 1536 --seq 2048 \
+              --tp 8 --recompute full --json
+
+Exit codes: 0 done, 1 no plan fits, 2 bad input, 3 internal error.
+)";
+
+const config::Record<SearchChoices>& search_record() {
+  static const auto record = [] {
+    config::Record<SearchChoices> fields("search", "How plans are searched.");
+    fields.optional("top", &SearchChoices::top, "how many plans to show", {.min = 1, .max = 1000})
+        .optional("objective", &SearchChoices::objective, "what the best plan has least of")
+        .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
+        .optional("exhaustive", &SearchChoices::exhaustive, "price every point: proves what pruning answers")
+        .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
+        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on");
+    return fields;
+  }();
+  return record;
+}
+
+struct Options {
+  RequestFlags job;
+  RecordFlags search{search_record().fields()};
+  bool json = false;
+};
+
+std::vector<Diagnostic> not_built(const SearchChoices& choices, const TypedRequest& typed) {
+  std::vector<Diagnostic> found;
+  if (choices.objective != Objective::step_time) {
+    const std::string name(config::enum_name(choices.objective));
+    found.push_back({flag_place("--objective"), "\"" + name + "\" is not built yet; step_time is"});
+  }
+  if (!choices.space.empty()) { found.push_back({flag_place("--space"), "is not built yet"}); }
+  if (typed.has("schedule")) {
+    found.push_back({flag_place("--schedule"),
+                     "fixing it is not built yet; a plan is 1f1b where vpp is 1 and interleaved above, so fix --vpp"});
+  }
+  return found;
+}
+
+// What the user typed is no axis of the search any more.
+explore::Fixed fixed_by(const TypedRequest& typed) {
+  explore::Fixed fixed;
+  const auto& request = typed.request;
+  if (typed.has("tp")) { fixed.tp = request.tp; }
+  if (typed.has("pp")) { fixed.pp = request.pp; }
+  if (typed.has("vpp")) { fixed.vpp = request.vpp; }
+  if (typed.has("sequence_parallel")) { fixed.sequence_parallel = request.sequence_parallel; }
+  if (typed.has("zero")) { fixed.zero = request.zero; }
+  fixed.dp = request.dp;
+  fixed.micro_batch = request.micro_batch;
+  fixed.dp_overlap = request.dp_overlap;
+  fixed.recompute = request.recompute;
+  return fixed;
+}
+
+Result<SearchChoices> search_choices(const RecordFlags& flags) {
+  config::Node fields = config::mapping_node();
+  flags.lay_over(fields);
+  return search_record().read_over(SearchChoices{}, fields);
+}
+
+Result<api::PlanRequest> plan_request(const Options& options) {
+  auto typed = options.job.read(kExample);
+  auto choices = search_choices(options.search);
+  if (!typed || !choices) {
+    Failure failure;
+    const auto add = [&](const Failure& more) {
+      failure.diagnostics.insert(failure.diagnostics.end(), more.diagnostics.begin(), more.diagnostics.end());
+    };
+    if (!typed) { add(typed.error()); }
+    if (!choices) { add(choices.error()); }
+    return tl::make_unexpected(std::move(failure));
+  }
+  if (auto found = not_built(*choices, *typed); !found.empty()) {
+    return tl::make_unexpected(Failure{std::move(found)});
+  }
+  api::PlanRequest request;
+  request.job = typed->request;
+  request.fixed = fixed_by(*typed);
+  request.top = static_cast<std::size_t>(choices->top);
+  request.exhaustive = choices->exhaustive;
+  request.explain = choices->explain;
+  request.threads = choices->threads;
+  return request;
+}
+
+Result<results::PlanSearch> searched(api::PlanRequest request) {
+  Progress progress;
+  request.progress = [&progress](std::int64_t done, std::int64_t points) { progress.update(done, points); };
+  const auto start = std::chrono::steady_clock::now();
+  auto search = api::Orrery(data_directory()).plan(request);
+  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  if (search) { search->wall_s = wall.count(); }
+  return search;
+}
+
+Result<int> run(const Options& options) {
+  ORRERY_TRY(request, plan_request(options));
+  ORRERY_TRY(search, searched(std::move(request)));
+  print(options.json ? report::plan_json(search) : report::plan_text(search, terminal_style()));
+  return 0;
+}
+
+}  // namespace
+
+Command plan_command() {
+  Command command("plan", "Search for the parallel plans with the shortest training step that fit in memory.");
+  const auto options = std::make_shared<Options>();
+  options->job.declare(command, "Fixed instead of searched, when given");
+  options->search.declare(command, [](const std::string&) { return std::string("The search"); });
+  command.toggle(
+      {"--json", "", "one JSON document (orrery.plan/1), nothing else, on standard output", std::string(kOutputGroup)},
+      [options](bool on) { options->json = on; });
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,42 @@
+// Commands that are planned: they say so instead of pretending.
+#include <array>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/terminal.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+struct Planned {
+  const char* name;
+  const char* summary;
+};
+
+constexpr std::array<Planned, 6> kPlanned = {{
+    {"simulate", "Run execution graphs on a simulated cluster."},
+    {"generate", "Write a plan as Chakra execution graphs."},
+    {"collective", "Time one collective operation over a range of sizes."},
+    {"trace", "Inspect, check, convert and compare execution traces."},
+    {"explore", "Run a study of many jobs into a database."},
+    {"report", "Turn a study's database into a page."},
+}};
+
+}  // namespace
+
+std::vector<Command> planned_commands() {
+  std::vector<Command> commands;
+  for (const auto& planned : kPlanned) {
+    Command command(planned.name, planned.summary);
+    command.planned();
+    command.accept_anything();
+    command.footer("Not built yet.\n");
+    command.action([name = std::string(planned.name)]() -> Result<int> {
+      return fail("\"orrery " + name + "\" is not built yet");
+    });
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,36 @@
+// Flags of a record: one per field, with type, default, bounds and doc from its descriptor. Values stay text until the
+// record reads them, under the same rules as a file's.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "apps/cli/command.hpp"
+#include "orrery/config/record.hpp"
+
+namespace orrery::cli {
+
+// `global_batch` -> `--global-batch`.
+[[nodiscard]] std::string flag_name(const std::string& field);
+
+class RecordFlags {
+ public:
+  explicit RecordFlags(std::vector<config::FieldInfo> fields) : fields_(std::move(fields)) {}
+
+  // Declares the flags of the fields that `group` gives a heading; "" leaves a field out.
+  void declare(Command& command, const std::function<std::string(const std::string& field)>& group);
+
+  // What was typed, laid over `fields` (a mapping): a flag replaces a file's value.
+  void lay_over(config::Node& fields) const;
+
+ private:
+  std::vector<config::FieldInfo> fields_;
+  std::shared_ptr<std::vector<std::pair<std::string, std::string>>> typed_ =
+      std::make_shared<std::vector<std::pair<std::string, std::string>>>();  // field, text
+};
+
+}  // namespace orrery::cli

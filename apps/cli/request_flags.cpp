@@ -1,0 +1,92 @@
+#include "apps/cli/request_flags.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr std::array<std::string_view, 9> kJobFields = {"model", "cluster",      "devices", "stack",    "semantics",
+                                                        "task",  "global_batch", "seq",     "precision"};
+
+bool is_path(const std::string& text) {
+  return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+// Files that a scenario names count from the scenario's own folder, so that it works from anywhere.
+void resolve_paths(config::Node& fields, const std::string& scenario) {
+  const auto folder = std::filesystem::path(scenario).parent_path();
+  for (const char* name : {"model", "cluster", "stack"}) {
+    config::Node* value = fields.find(name);
+    if (value == nullptr || value->kind != config::Kind::text || !is_path(value->scalar)) { continue; }
+    const std::filesystem::path path(value->scalar);
+    if (path.is_relative()) { value->scalar = (folder / path).string(); }
+  }
+}
+
+// One line that names every required field that is missing.
+std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::string& example) {
+  std::vector<std::string> missing;
+  for (const auto& field : estimate::request_record().fields()) {
+    if (field.required && fields.find(field.name) == nullptr) { missing.push_back(flag_name(field.name)); }
+  }
+  if (missing.empty()) { return {}; }
+  const std::string verb = missing.size() == 1 ? "is" : "are";
+  return {{flag_place({}), fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, example)}};
+}
+
+}  // namespace
+
+RequestFlags::RequestFlags() : flags_(estimate::request_record().fields()) {}
+
+void RequestFlags::declare(Command& command, const std::string& plan_heading) {
+  flags_.declare(command, [&](const std::string& field) {
+    const bool of_job = std::find(kJobFields.begin(), kJobFields.end(), field) != kJobFields.end();
+    return of_job ? std::string("The job") : plan_heading;
+  });
+  const std::string group = "From a file";
+  command.option({"--scenario", "FILE", "YAML with the same fields (global_batch: 512); flags override it", group},
+                 [source = source_](const std::string& text) { source->scenario = text; });
+  command.repeated({"--set", "FIELD=VALUE", "one field, over the scenario's and below the flags'", group},
+                   [source = source_](const std::string& text) { source->settings.push_back(text); });
+}
+
+Result<config::Node> RequestFlags::scenario_fields() const {
+  config::Node fields = config::mapping_node();
+  if (!source_->scenario.empty()) {
+    ORRERY_TRY(root, config::read_file(source_->scenario));
+    if (root.kind != config::Kind::mapping) {
+      return fail(root.place, "a scenario is a mapping of fields, such as \"tp: 8\"");
+    }
+    fields = std::move(root);
+    resolve_paths(fields, source_->scenario);
+  }
+  std::vector<Diagnostic> complaints;
+  for (const auto& setting : source_->settings) {
+    const auto done = config::set_assignment(fields, setting);
+    if (!done) {
+      complaints.insert(complaints.end(), done.error().diagnostics.begin(), done.error().diagnostics.end());
+    }
+  }
+  if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
+  return fields;
+}
+
+Result<TypedRequest> RequestFlags::read(const std::string& example) const {
+  ORRERY_TRY(fields, scenario_fields());
+  flags_.lay_over(fields);
+  auto request = estimate::request_record().read_over(estimate::Request{}, fields);
+  auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
+  for (auto& missing : missing_fields(fields, example)) { complaints.push_back(std::move(missing)); }
+  if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
+  return TypedRequest{std::move(*request), std::move(fields)};
+}
+
+}  // namespace orrery::cli

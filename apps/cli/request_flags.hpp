@@ -1,0 +1,44 @@
+// What `estimate` and `plan` share: a request typed as flags, in a scenario file, or both.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/cli/command.hpp"
+#include "apps/cli/record_flags.hpp"
+#include "orrery/config/node.hpp"
+#include "orrery/estimate/request.hpp"
+
+namespace orrery::cli {
+
+struct TypedRequest {
+  estimate::Request request;
+  config::Node fields;  // what was typed, by field name
+
+  [[nodiscard]] bool has(const std::string& field) const { return fields.find(field) != nullptr; }
+};
+
+class RequestFlags {
+ public:
+  RequestFlags();
+
+  // `plan_heading`: the help's heading over the fields of the plan.
+  void declare(Command& command, const std::string& plan_heading);
+
+  // Scenario file, then --set, then flags. Every mistake is collected, what is missing included; `example` is a command
+  // that has it all.
+  [[nodiscard]] Result<TypedRequest> read(const std::string& example) const;
+
+ private:
+  struct Source {
+    std::string scenario;
+    std::vector<std::string> settings;
+  };
+  [[nodiscard]] Result<config::Node> scenario_fields() const;
+
+  RecordFlags flags_;
+  std::shared_ptr<Source> source_ = std::make_shared<Source>();
+};
+
+}  // namespace orrery::cli

@@ -1,0 +1,97 @@
+#include "apps/cli/terminal.hpp"
+
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include "orrery/report/table.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing writes the environment
+  return value == nullptr ? "" : value;
+}
+
+std::string system_reason(int code) { return std::generic_category().message(code); }
+
+}  // namespace
+
+void print(std::string_view text) {
+  errno = 0;
+  const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0;
+  if (written) { return; }
+  const int code = errno;
+  throw OutputError("standard output: " + system_reason(code), code == EPIPE);
+}
+
+void print_errors(const Failure& failure) {
+  for (const auto& diagnostic : failure.diagnostics) {
+    const std::string line = "error: " + diagnostic.text() + "\n";
+    (void)std::fwrite(line.data(), 1, line.size(), stderr);
+  }
+}
+
+report::TextStyle terminal_style() {
+  const std::string terminal = environment("TERM");
+  const bool shows_colour = isatty(STDOUT_FILENO) == 1 && !terminal.empty() && terminal != "dumb";
+  return {.colour = shows_colour && environment("NO_COLOR").empty()};
+}
+
+std::string data_directory() {
+  if (std::string given = environment("ORRERY_DATA"); !given.empty()) { return given; }
+  std::error_code none;
+  const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
+  const auto installed = program.parent_path().parent_path() / "share/orrery/data";
+  if (!none && std::filesystem::is_directory(installed, none)) { return installed.string(); }
+  return ORRERY_DATA_DIR;
+}
+
+tl::expected<void, Failure> write_file(const std::string& path, std::string_view text, const Place& place) {
+  const std::string beside = fmt::format("{}.{}.tmp", path, getpid());
+  std::ofstream out(beside, std::ios::binary);
+  out.write(text.data(), static_cast<std::streamsize>(text.size()));
+  out.close();
+  const int code = errno;
+  if (!out) {
+    std::error_code ignored;
+    std::filesystem::remove(beside, ignored);
+    return fail(place, fmt::format("{} cannot be written: {}", path, system_reason(code)));
+  }
+  std::error_code error;
+  std::filesystem::rename(beside, path, error);
+  if (!error) { return {}; }
+  std::error_code ignored;
+  std::filesystem::remove(beside, ignored);
+  return fail(place, fmt::format("{} cannot be written: {}", path, error.message()));
+}
+
+Progress::Progress() : start_(Clock::now()), shown_(start_), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+
+Progress::~Progress() {
+  if (line_is_open_) { (void)std::fputs("\r\x1b[K", stderr); }
+}
+
+void Progress::update(std::int64_t done, std::int64_t points) {
+  using namespace std::chrono_literals;
+  const auto now = Clock::now();
+  if (!on_terminal_ || points <= 0 || now - start_ < 2s || now - shown_ < 100ms) { return; }
+  shown_ = now;
+  line_is_open_ = true;
+  const std::string line =
+      fmt::format("\r{} of {} points, {} %\x1b[K", report::grouped(done), report::grouped(points), 100 * done / points);
+  (void)std::fwrite(line.data(), 1, line.size(), stderr);
+  (void)std::fflush(stderr);
+}
+
+}  // namespace orrery::cli

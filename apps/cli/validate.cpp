@@ -1,0 +1,61 @@
+// `orrery validate`: predictions against measurements.
+#include <memory>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/terminal.hpp"
+#include "orrery/api/orrery.hpp"
+#include "orrery/report/csv.hpp"
+#include "orrery/report/json.hpp"
+#include "orrery/report/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kFooter = R"(Examples
+  orrery validate
+  orrery validate --data mine.csv --out predictions.csv
+  orrery validate --family vtrain_multi --json
+
+A table has the columns of data/validation/training.csv; its measured columns influence no prediction and may be empty.
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
+struct Options {
+  std::vector<std::string> data, families;
+  std::string out;
+  bool json = false;
+};
+
+Result<int> run(const Options& options) {
+  const api::Orrery orrery(data_directory());
+  ORRERY_TRY(validation, orrery.validate(options.data, options.families));
+  if (!options.out.empty()) {
+    const auto written = write_file(options.out, report::predictions_csv(validation.predictions), flag_place("--out"));
+    if (!written) { return tl::make_unexpected(written.error()); }
+  }
+  print(options.json ? report::validation_json(validation) : report::validation_text(validation, terminal_style()));
+  return 0;
+}
+
+}  // namespace
+
+Command validate_command() {
+  Command command("validate", "Compare predictions with published measurements.");
+  const auto options = std::make_shared<Options>();
+  const std::string tables = "Tables";
+  const std::string output(kOutputGroup);
+  command.repeated({"--data", "FILE...", "csv tables of measurements; those that ship with Orrery when absent", tables},
+                   [options](const std::string& file) { options->data.push_back(file); });
+  command.repeated({"--family", "NAME...", "only the rows of these families", tables},
+                   [options](const std::string& name) { options->families.push_back(name); });
+  command.option({"--out", "FILE", "write each row's prediction as csv", output},
+                 [options](const std::string& file) { options->out = file; });
+  command.toggle({"--json", "", "one JSON document (orrery.validate/1), nothing else, on standard output", output},
+                 [options](bool on) { options->json = on; });
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,19 @@
+// Predictions as csv, one row per measurement, in the order of the input.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "orrery/results/validation.hpp"
+
+namespace orrery::report {
+
+// One field by RFC 4180: quoted where it holds a comma, a quote or a line break.
+[[nodiscard]] std::string csv_field(std::string_view text);
+
+// `id,family,measured,predicted,ape,skipped_reason`; times in seconds with every digit, ape as a fraction, and nothing
+// where there is nothing to say.
+[[nodiscard]] std::string predictions_csv(std::span<const results::Prediction> predictions);
+
+}  // namespace orrery::report

@@ -1,0 +1,193 @@
+#include "orrery/report/json.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+namespace orrery::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order of the contract
+
+// Names may hold bytes of a user's path that are not UTF-8: they must not stop a report.
+std::string document(const Json& json) { return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n"; }
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json breakdown_json(const results::Breakdown& breakdown) {
+  return {{"compute", breakdown.compute.value()},
+          {"recompute", breakdown.recompute.value()},
+          {"exposed_comm", breakdown.exposed_comm.value()},
+          {"bubble", breakdown.bubble.value()},
+          {"optimizer", breakdown.optimizer.value()},
+          {"offload", breakdown.offload.value()},
+          {"host", breakdown.host.value()}};
+}
+
+Json group_json(const results::Estimate& estimate, std::string_view name) {
+  const auto& groups = estimate.comm_by_group;
+  const auto found = std::find_if(groups.begin(), groups.end(), [&](const auto& group) { return group.group == name; });
+  const bool used = found != groups.end();
+  return {{"total", used ? found->total.value() : 0.0}, {"exposed", used ? found->exposed.value() : 0.0}};
+}
+
+// Every group of the contract is there, at zero when the plan does not use it.
+Json comm_json(const results::Estimate& estimate) {
+  Json groups = Json::object();
+  for (const char* name : {"tp", "pp", "dp", "ep", "cp"}) { groups[name] = group_json(estimate, name); }
+  for (const auto& group : estimate.comm_by_group) {
+    if (!groups.contains(group.group)) { groups[group.group] = group_json(estimate, group.group); }
+  }
+  return {{"total", estimate.comm_total.value()}, {"exposed", estimate.comm_exposed.value()}, {"by_group", groups}};
+}
+
+Json memory_json(const results::Memory& memory) {
+  return {{"weights", memory.weights.value()},     {"gradients", memory.gradients.value()},
+          {"optimizer", memory.optimizer.value()}, {"activations", memory.activations.value()},
+          {"buffers", memory.buffers.value()},     {"total", memory.total().value()},
+          {"capacity", memory.capacity.value()},   {"stage", memory.stage}};
+}
+
+Json plan_summary_json(const results::PlanSummary& plan) {
+  return {{"tp", plan.tp},
+          {"cp", plan.cp},
+          {"pp", plan.pp},
+          {"ep", plan.ep},
+          {"dp", plan.dp},
+          {"vpp", plan.vpp},
+          {"micro_batch", plan.micro_batch},
+          {"zero", plan.zero},
+          {"recompute", plan.recompute},
+          {"schedule", plan.schedule},
+          {"sequence_parallel", plan.sequence_parallel},
+          {"tp_overlap", plan.tp_overlap},
+          {"dp_overlap", plan.dp_overlap},
+          {"micro_batches", plan.micro_batches}};
+}
+
+Json terms_json(const std::vector<results::Term>& terms) {
+  Json list = Json::array();
+  for (const auto& term : terms) {
+    list.push_back({{"name", term.name},
+                    {"segment", term.segment},
+                    {"count", term.count},
+                    {"flops", term.flops.value()},
+                    {"bytes", term.bytes.value()},
+                    {"time_s", term.time.value()},
+                    {"bound", term.bound}});
+  }
+  return list;
+}
+
+Json classes_json(const std::vector<results::RankClassTime>& classes) {
+  Json list = Json::array();
+  for (const auto& one : classes) {
+    list.push_back({{"first_stage", one.first_stage},
+                    {"stages", one.stages},
+                    {"layers", one.layers},
+                    {"busy_s", one.busy.value()},
+                    {"memory_B", one.memory.value()}});
+  }
+  return list;
+}
+
+// The fields that an estimate and one line of a search share, appended to `json`.
+void add_estimate(Json& json, const results::Estimate& estimate) {
+  json["semantics"] = "physical";
+  json["feasible"] = estimate.feasible;
+  json["infeasible_reason"] = estimate.feasible ? Json(nullptr) : text_or_null(estimate.infeasible_reason);
+  json["devices"] = estimate.devices;
+  json["step_time_s"] = estimate.step_time.value();
+  json["samples_per_s"] = estimate.samples_per_s;
+  json["tokens_per_s"] = estimate.tokens_per_s;
+  json["model_flops_per_step"] = estimate.model_flops.value();
+  json["mfu"] = estimate.mfu;
+  json["hfu"] = estimate.hfu;
+  json["breakdown_s"] = breakdown_json(estimate.breakdown);
+  json["comm_s"] = comm_json(estimate);
+  json["memory_B"] = memory_json(estimate.memory);
+  json["plan"] = plan_summary_json(estimate.plan);
+  json["model"] = estimate.model;
+  json["cluster"] = estimate.cluster;
+  json["stack"] = estimate.stack;
+  json["precision"] = estimate.precision;
+  json["global_batch"] = estimate.global_batch;
+  json["seq"] = estimate.seq;
+  json["hardware_flops_per_step"] = estimate.hardware_flops.value();
+  json["peak_flops_per_s"] = estimate.peak.value();
+  json["causal_half"] = estimate.causal_half;
+  json["not_modelled"] = estimate.not_modelled;
+}
+
+Json score_json(const results::FamilyScore& score) {
+  const auto error = [&](double value) { return score.scored > 0 ? Json(value) : Json(nullptr); };
+  return {{"rows", score.rows},
+          {"predicted", score.predicted},
+          {"skipped", score.skipped},
+          {"mape", error(score.mape)},
+          {"median_ape", error(score.median_ape)},
+          {"p90_ape", error(score.p90_ape)},
+          {"bias", error(score.bias)},
+          {"max_ape", error(score.max_ape)},
+          {"scored", score.scored},
+          {"infeasible", score.infeasible}};
+}
+
+}  // namespace
+
+std::string estimate_json(const results::Estimate& estimate, std::span<const std::string> chosen) {
+  Json json = {{"schema", "orrery.estimate/1"}};
+  add_estimate(json, estimate);
+  json["chosen"] = std::vector<std::string>(chosen.begin(), chosen.end());
+  if (!estimate.terms.empty()) { json["terms"] = terms_json(estimate.terms); }
+  if (!estimate.classes.empty()) { json["classes"] = classes_json(estimate.classes); }
+  return document(json);
+}
+
+std::string plan_json(const results::PlanSearch& search) {
+  const auto& space = search.space;
+  Json json = {{"schema", "orrery.plan/1"}};
+  json["space"] = {{"points", space.points},
+                   {"evaluated", space.evaluated},
+                   {"pruned", space.pruned},
+                   {"feasible", space.feasible},
+                   {"rejected", {{"memory", space.rejected_memory}, {"network", space.rejected_network}}},
+                   {"priced", space.priced}};
+  json["wall_s"] = search.wall_s;
+  json["points_per_s"] = search.wall_s > 0 ? Json(static_cast<double>(space.points) / search.wall_s) : Json(nullptr);
+  Json best = Json::array();
+  for (const auto& estimate : search.best) {
+    Json one = {{"rank", best.size() + 1}};
+    add_estimate(one, estimate);
+    best.push_back(std::move(one));
+  }
+  json["best"] = std::move(best);
+  if (!search.explanation.empty()) { json["explanation"] = search.explanation; }
+  return document(json);
+}
+
+std::string validation_json(const results::Validation& validation) {
+  Json json = {{"schema", "orrery.validate/1"}, {"families", Json::array()}};
+  for (const auto& score : validation.families) {
+    Json one = {{"kind", score.kind}, {"family", score.family}};
+    one.update(score_json(score));
+    json["families"].push_back(std::move(one));
+  }
+  json["overall"] = score_json(validation.overall);
+  return document(json);
+}
+
+std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries) {
+  Json json = {{"schema", "orrery.list/1"}, {"kind", kind}, {"entries", Json::array()}};
+  for (const auto& entry : entries) {
+    json["entries"].push_back({{"name", entry.name},
+                               {"description", entry.description},
+                               {"figures", entry.figures},
+                               {"unverified", entry.unverified}});
+  }
+  return document(json);
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,29 @@
+#include "orrery/report/style.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+std::string painted(std::string_view text, std::string_view code, TextStyle style) {
+  return style.colour ? fmt::format("\x1b[{}m{}\x1b[0m", code, text) : std::string(text);
+}
+
+}  // namespace
+
+std::string bold(std::string_view text, TextStyle style) { return painted(text, "1", style); }
+std::string red(std::string_view text, TextStyle style) { return painted(text, "1;31", style); }
+std::string dim(std::string_view text, TextStyle style) { return painted(text, "2", style); }
+
+std::string job_header(const results::Estimate& estimate, TextStyle style) {
+  const std::string title = fmt::format("{} on {} {} of {}", estimate.model, grouped(estimate.devices),
+                                        estimate.devices == 1 ? "device" : "devices", estimate.cluster);
+  return bold(title, style) + "\n" +
+         fmt::format("global batch {} x {} tokens, {}, stack {}\n", grouped(estimate.global_batch),
+                     grouped(estimate.seq), estimate.precision, estimate.stack);
+}
+
+}  // namespace orrery::report

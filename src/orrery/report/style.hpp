@@ -1,0 +1,19 @@
+// What the texts of the room share. Private to the room.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "orrery/report/text.hpp"
+#include "orrery/results/estimate.hpp"
+
+namespace orrery::report {
+
+[[nodiscard]] std::string bold(std::string_view text, TextStyle style);
+[[nodiscard]] std::string red(std::string_view text, TextStyle style);
+[[nodiscard]] std::string dim(std::string_view text, TextStyle style);
+
+// Two lines: what is trained where, and the work of a step.
+[[nodiscard]] std::string job_header(const results::Estimate& estimate, TextStyle style);
+
+}  // namespace orrery::report

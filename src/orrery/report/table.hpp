@@ -1,0 +1,58 @@
+// Aligned columns of text for a terminal.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery::report {
+
+inline constexpr std::size_t kPageWidth = 100;  // reports keep their lines within it where words allow
+
+// Columns that a UTF-8 text takes, one per code point.
+[[nodiscard]] std::size_t display_width(std::string_view text);
+
+// `text` cut to `width` columns, with ".." where something is missing.
+[[nodiscard]] std::string cut_to(std::string_view text, std::size_t width);
+
+// Words of `text` on lines of at most `width` columns; the first line begins with `first`, the others with as many
+// spaces. Ends with a line break.
+[[nodiscard]] std::string wrapped(std::string_view first, std::string_view text, std::size_t width = kPageWidth);
+
+// "1,234,567".
+[[nodiscard]] std::string grouped(long long number);
+
+// "41.2 %" of a fraction; "-" when it is not finite.
+[[nodiscard]] std::string percent(double fraction);
+
+class Table {
+ public:
+  enum class Align { left, right };
+
+  Table& column(std::string header, Align align = Align::right);
+  void row(std::vector<std::string> cells);  // missing cells at the end are empty
+  void title(std::string line);              // a line of its own between rows
+
+  // Columns are two spaces apart, or one where the table would not fit the page. Each line ends with a line break.
+  [[nodiscard]] std::string text(std::size_t indent = 0) const;
+
+ private:
+  struct Column {
+    std::string header;
+    Align align;
+  };
+  struct Line {
+    std::vector<std::string> cells;
+    bool is_title;
+  };
+
+  [[nodiscard]] std::vector<std::size_t> widths() const;
+  [[nodiscard]] std::string line_text(const std::vector<std::string>& cells, const std::vector<std::size_t>& widths,
+                                      std::size_t gap, std::size_t indent) const;
+
+  std::vector<Column> columns_;
+  std::vector<Line> lines_;
+};
+
+}  // namespace orrery::report

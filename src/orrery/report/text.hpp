@@ -1,0 +1,33 @@
+// Results as text for people at a terminal: aligned, at most 100 columns where names allow, plain ASCII apart from the
+// names themselves. Colours are escape sequences and come only when asked for.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "orrery/hardware/entry.hpp"
+#include "orrery/results/estimate.hpp"
+#include "orrery/results/plan.hpp"
+#include "orrery/results/validation.hpp"
+
+namespace orrery::report {
+
+struct TextStyle {
+  bool colour = false;
+};
+
+// `chosen`: what the estimator settled for fields left open. Terms and rank classes follow when the estimate holds any.
+[[nodiscard]] std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen,
+                                        TextStyle style = {});
+
+// Ranked plans, what was searched, and why the winner wins.
+[[nodiscard]] std::string plan_text(const results::PlanSearch& search, TextStyle style = {});
+
+// Families, all rows together, and the rows with the largest errors.
+[[nodiscard]] std::string validation_text(const results::Validation& validation, TextStyle style = {});
+
+// `kind` as in `orrery list KIND`.
+[[nodiscard]] std::string listing_text(std::string_view kind, std::span<const hardware::EntrySummary> entries);
+
+}  // namespace orrery::report

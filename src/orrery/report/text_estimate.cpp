@@ -1,0 +1,178 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/report/style.hpp"
+#include "orrery/report/table.hpp"
+#include "orrery/report/text.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using config::format_bytes;
+using config::format_count;
+using config::format_flops;
+using config::format_rate;
+using config::format_seconds;
+
+constexpr std::string_view kLabel = "{:<12}";  // what a line is about
+
+std::string label(std::string_view name) { return fmt::format(fmt::runtime(kLabel), name); }
+
+std::string_view on_off(bool value) { return value ? "on" : "off"; }
+
+// Differences of large sums leave crumbs that are no part of the answer.
+bool rounds_to_nothing(Seconds part, Seconds step) { return std::abs(part.value()) <= 1e-9 * step.value(); }
+
+double share(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
+
+std::string bar(double fraction) {
+  constexpr double kLongest = 40.0;
+  const double length = std::isfinite(fraction) ? std::clamp(std::round(fraction * kLongest), 0.0, kLongest) : 0.0;
+  return std::string(static_cast<std::size_t>(length), '#');
+}
+
+std::string plan_lines(const results::PlanSummary& plan, std::span<const std::string> chosen) {
+  std::string degrees = fmt::format("tp {}, ", plan.tp);
+  if (plan.cp > 1) { degrees += fmt::format("cp {}, ", plan.cp); }
+  if (plan.ep > 1) { degrees += fmt::format("ep {}, ", plan.ep); }
+  degrees += fmt::format(
+      "pp {}, dp {}, vpp {}, micro-batch {} ({} per replica and step), zero {}, recompute {}, "
+      "schedule {}, sequence-parallel {}, tp-overlap {}, dp-overlap {}",
+      plan.pp, plan.dp, plan.vpp, plan.micro_batch, plan.micro_batches, plan.zero, plan.recompute, plan.schedule,
+      on_off(plan.sequence_parallel), plan.tp_overlap, on_off(plan.dp_overlap));
+  std::string text = wrapped(label("plan"), degrees);
+  if (!chosen.empty()) { text += wrapped(label("chosen"), join(chosen, ", ")); }
+  return text;
+}
+
+std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
+  const double devices = static_cast<double>(std::max<std::int64_t>(1, estimate.devices));
+  const double seconds = estimate.step_time.value();
+  const FlopsPerSecond reached(share(estimate.model_flops.value(), devices * seconds));
+  std::string text = label("step time") + bold(format_seconds(estimate.step_time, 4), style) + "\n";
+  text += fmt::format("{}{} tokens/s, {} sequences/s\n", label("throughput"), format_count(estimate.tokens_per_s),
+                      format_count(estimate.samples_per_s));
+  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, causal attention {}",
+                                            percent(estimate.mfu), format_rate(reached), format_rate(estimate.peak),
+                                            format_flops(estimate.model_flops),
+                                            estimate.causal_half ? "counted as its unmasked half" : "counted in full"));
+  text += fmt::format("{}{}: with what is recomputed\n", label("HFU"), percent(estimate.hfu));
+  return text;
+}
+
+std::string breakdown_table(const results::Estimate& estimate) {
+  const auto& parts = estimate.breakdown;
+  const std::vector<std::pair<const char*, Seconds>> rows = {
+      {"compute", parts.compute}, {"recompute", parts.recompute}, {"exposed comm", parts.exposed_comm},
+      {"bubble", parts.bubble},   {"optimizer", parts.optimizer}, {"offload", parts.offload},
+      {"host", parts.host}};
+  Table table;
+  table.column("where the step goes", Table::Align::left).column("time").column("share").column("", Table::Align::left);
+  for (const auto& [name, time] : rows) {
+    if (rounds_to_nothing(time, estimate.step_time)) { continue; }
+    const double fraction = share(time.value(), estimate.step_time.value());
+    table.row({fmt::format("  {}", name), format_seconds(time), percent(fraction), bar(fraction)});
+  }
+  return table.text();
+}
+
+std::string memory_table(const results::Memory& memory) {
+  const std::vector<std::pair<const char*, Bytes>> rows = {
+      {"weights", memory.weights},         {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
+      {"activations", memory.activations}, {"buffers", memory.buffers},     {"total", memory.total()}};
+  Table table;
+  table.column(fmt::format("memory, stage {}", memory.stage), Table::Align::left).column("size").column("share");
+  table.column("", Table::Align::left);
+  for (const auto& [name, size] : rows) {
+    if (size == Bytes(0)) { continue; }
+    const double fraction = share(size.value(), memory.capacity.value());
+    table.row({fmt::format("  {}", name), format_bytes(size), percent(fraction), bar(fraction)});
+  }
+  table.row({"  capacity", format_bytes(memory.capacity)});
+  return table.text();
+}
+
+std::string comm_table(const results::Estimate& estimate) {
+  Table table;
+  table.column("communication", Table::Align::left).column("total").column("exposed").column("of step");
+  const auto add = [&](const std::string& name, Seconds total, Seconds exposed) {
+    table.row({"  " + name, format_seconds(total), format_seconds(exposed),
+               percent(share(exposed.value(), estimate.step_time.value()))});
+  };
+  for (const auto& group : estimate.comm_by_group) {
+    if (group.total != Seconds(0) || group.exposed != Seconds(0)) { add(group.group, group.total, group.exposed); }
+  }
+  add("all", estimate.comm_total, estimate.comm_exposed);
+  return table.text();
+}
+
+std::string classes_table(const std::vector<results::RankClassTime>& classes) {
+  Table table;
+  table.column("stages", Table::Align::left).column("layers per chunk", Table::Align::left);
+  table.column("busy").column("memory");
+  for (const auto& one : classes) {
+    const std::string stages = one.stages == 1 ? fmt::format("{}", one.first_stage)
+                                               : fmt::format("{} (and {} alike)", one.first_stage, one.stages - 1);
+    table.row({stages, cut_to(one.layers, 48), format_seconds(one.busy), format_bytes(one.memory)});
+  }
+  return table.text(2);
+}
+
+// Segments in the order they first appear, the terms of each by their total time.
+std::string terms_table(const std::vector<results::Term>& terms, TextStyle style) {
+  std::vector<std::string> segments;
+  for (const auto& term : terms) {
+    if (std::find(segments.begin(), segments.end(), term.segment) == segments.end()) {
+      segments.push_back(term.segment);
+    }
+  }
+  Table table;
+  table.column("operator", Table::Align::left).column("count").column("FLOPs").column("bytes");
+  table.column("each").column("total").column("bound by", Table::Align::left);
+  for (const auto& segment : segments) {
+    std::vector<results::Term> rows;
+    std::copy_if(terms.begin(), terms.end(), std::back_inserter(rows),
+                 [&](const auto& t) { return t.segment == segment; });
+    const auto total = [](const results::Term& term) { return term.count * term.time; };
+    std::stable_sort(rows.begin(), rows.end(), [&](const auto& a, const auto& b) { return total(b) < total(a); });
+    Seconds sum;
+    for (const auto& row : rows) { sum += total(row); }
+    table.title(bold(fmt::format("{}: {}", segment, format_seconds(sum)), style));
+    for (const auto& row : rows) {
+      table.row({"  " + cut_to(row.name, 26), grouped(std::llround(row.count)),
+                 row.flops == Flops(0) ? "-" : format_flops(row.flops), format_bytes(row.bytes),
+                 format_seconds(row.time), format_seconds(total(row)), cut_to(row.bound, 28)});
+    }
+  }
+  return table.text(2);
+}
+
+}  // namespace
+
+std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
+  std::string text = job_header(estimate, style);
+  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + estimate.infeasible_reason + "\n"; }
+  text += "\n" + plan_lines(estimate.plan, chosen);
+  text += "\n" + rate_lines(estimate, style);
+  text += "\n" + breakdown_table(estimate);
+  text += "\n" + comm_table(estimate);
+  text += "\n" + memory_table(estimate.memory);
+  if (!estimate.classes.empty()) { text += "\nrank classes\n" + classes_table(estimate.classes); }
+  if (!estimate.terms.empty()) {
+    text += "\noperators of the critical rank, in one step\n" + terms_table(estimate.terms, style);
+  }
+  if (!estimate.not_modelled.empty()) {
+    text += "\n" + dim(wrapped("not modelled: ", join(estimate.not_modelled, "; ")), style);
+  }
+  return text;
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,114 @@
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/report/style.hpp"
+#include "orrery/report/table.hpp"
+#include "orrery/report/text.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+constexpr std::size_t kWorstRows = 10;
+
+std::string signed_percent(double fraction) { return fmt::format("{:+.1f} %", 100.0 * fraction); }
+
+void add_score(Table& table, const std::string& name, const results::FamilyScore& score) {
+  const auto error = [&](double value) { return score.scored > 0 ? percent(value) : std::string("-"); };
+  table.row({name, std::to_string(score.rows), std::to_string(score.predicted), std::to_string(score.skipped),
+             std::to_string(score.scored), error(score.mape), error(score.median_ape), error(score.p90_ape),
+             error(score.max_ape), score.scored > 0 ? signed_percent(score.bias) : std::string("-"),
+             std::to_string(score.infeasible)});
+}
+
+std::string score_table(const results::Validation& validation) {
+  Table table;
+  table.column("family", Table::Align::left);
+  for (const char* header : {"rows", "predicted", "skipped", "scored", "MAPE", "median", "p90", "max", "bias"}) {
+    table.column(header);
+  }
+  table.column("does not fit");
+  for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
+  add_score(table, "all", validation.overall);
+  return table.text();
+}
+
+std::vector<const results::Prediction*> worst_rows(const std::vector<results::Prediction>& predictions) {
+  std::vector<const results::Prediction*> rows;
+  for (const auto& row : predictions) {
+    if (row.signed_error()) { rows.push_back(&row); }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto* a, const auto* b) {
+    return std::abs(*a->signed_error()) > std::abs(*b->signed_error());
+  });
+  rows.resize(std::min(rows.size(), kWorstRows));
+  return rows;
+}
+
+std::string worst_table(const std::vector<const results::Prediction*>& rows) {
+  Table table;
+  table.column("largest errors", Table::Align::left).column("family", Table::Align::left);
+  table.column("measured").column("predicted").column("error");
+  for (const auto* row : rows) {
+    table.row({"  " + cut_to(row->id, 40), cut_to(row->family, 20), config::format_seconds(Seconds(*row->measured_s)),
+               config::format_seconds(Seconds(*row->predicted_s)), signed_percent(*row->signed_error())});
+  }
+  return table.text();
+}
+
+// Reasons in the order they first appear, with how many rows each skipped.
+std::string skipped_table(const std::vector<results::Prediction>& predictions) {
+  std::vector<std::pair<std::string, int>> reasons;
+  for (const auto& row : predictions) {
+    if (row.predicted_s || row.skipped_reason.empty()) { continue; }
+    const auto found = std::find_if(reasons.begin(), reasons.end(),
+                                    [&](const auto& reason) { return reason.first == row.skipped_reason; });
+    if (found == reasons.end()) {
+      reasons.emplace_back(row.skipped_reason, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  if (reasons.empty()) { return {}; }
+  std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::string text = "\nskipped rows\n";
+  for (const auto& [reason, count] : reasons) { text += wrapped(fmt::format("{:>6}  ", count), reason); }
+  return text;
+}
+
+}  // namespace
+
+std::string validation_text(const results::Validation& validation, TextStyle style) {
+  std::string text = bold("predictions against measurements", style) + "\n\n" + score_table(validation);
+  if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
+  return text + skipped_table(validation.predictions);
+}
+
+std::string listing_text(std::string_view kind, std::span<const hardware::EntrySummary> entries) {
+  Table table;
+  table.column("name", Table::Align::left).column("figures").column("unverified");
+  table.column("description", Table::Align::left);
+  std::size_t longest = 0;
+  int figures = 0;
+  int unverified = 0;
+  for (const auto& entry : entries) {
+    longest = std::max(longest, display_width(entry.name));
+    figures += entry.figures;
+    unverified += entry.unverified;
+  }
+  const std::size_t fixed = longest + 23;  // the three other columns and their gaps
+  const std::size_t room = fixed + 30 < kPageWidth ? kPageWidth - fixed : 30;
+  for (const auto& entry : entries) {
+    table.row(
+        {entry.name, std::to_string(entry.figures), std::to_string(entry.unverified), cut_to(entry.description, room)});
+  }
+  return table.text() +
+         fmt::format("\n{} {}, {} figures, {} of them unverified\n", entries.size(), kind, figures, unverified);
+}
+
+}  // namespace orrery::report
