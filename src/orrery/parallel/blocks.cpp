@@ -59,15 +59,19 @@ void append_forward(std::vector<Item>& items, std::span<const Operator> operator
   }
 }
 
+// With sequence parallelism the input of an `enter` is kept scattered, and the weight-gradient product needs it whole.
+void append_gather_again(std::vector<Item>& items, const Operator& enter) {
+  items.push_back(
+      collective_item(enter.name, {Collective::all_gather, GroupKind::tp, enter.boundary_bytes}, Purpose::backward));
+}
+
 // Backward of a weight product right behind an `enter`: its input gradient is a partial sum whose reduction can run
-// beside the weight-gradient product, and with sequence parallelism the input, kept scattered, is gathered again beside
-// the input-gradient product.
+// beside the weight-gradient product, and the input is gathered again beside the input-gradient product.
 void append_entry_product(std::vector<Item>& items, const Operator& enter, const Operator& op, const Plan& plan) {
   std::int32_t gathered = -1;
   if (plan.sequence_parallel) {
     gathered = static_cast<std::int32_t>(items.size());
-    items.push_back(collective_item(enter.name, {Collective::all_gather, GroupKind::tp, enter.boundary_bytes},
-                                    Purpose::backward));
+    append_gather_again(items, enter);
     items.back().asynchronous = true;
   }
   append_kernel(items, op.name, op.backward_input, Purpose::backward);
@@ -115,6 +119,7 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
       --j;
       continue;
     }
+    if (enters && product && plan.sequence_parallel) { append_gather_again(items, operators[j - 1]); }
     append_boundary(items, op, Direction::backward, plan, Purpose::backward);
     append_kernel(items, op.name, op.backward_input, Purpose::backward);
     append_kernel(items, op.name, op.backward_weight, Purpose::backward);
