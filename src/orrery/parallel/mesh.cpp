@@ -25,18 +25,19 @@ network::Group irregular_group(const hardware::Cluster& cluster, std::int64_t de
 }  // namespace
 
 network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
+  const auto irregular = [&cluster, all = degree] { return irregular_group(cluster, all); };
   network::Group group;
   std::int64_t block = 1;  // devices inside one coordinate of the current dimension
   for (std::size_t d = 0; d < cluster.dimensions.size() && degree > 1; ++d) {
     block *= cluster.dimensions[d].size;
     if (stride >= block) {
-      if (stride % block != 0) { return irregular_group(cluster, degree); }
+      if (stride % block != 0) { return irregular(); }
       continue;
     }
-    if (block % stride != 0) { return irregular_group(cluster, degree); }
+    if (block % stride != 0) { return irregular(); }
     const std::int64_t here = std::min(degree, block / stride);
     const bool even = degree % here == 0 && block % (stride * here) == 0;
-    if (!even) { return irregular_group(cluster, degree); }
+    if (!even) { return irregular(); }
     if (here > 1) { group.extents.push_back({static_cast<int>(d), here}); }
     degree /= here;
     stride *= here;

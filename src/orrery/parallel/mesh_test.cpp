@@ -1,0 +1,155 @@
+// Groups and transfers against members enumerated one by one.
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/parallel/mesh.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+using Coordinates = std::vector<std::int64_t>;
+
+Coordinates coordinates(const hardware::Cluster& cluster, std::int64_t device) {
+  Coordinates list;
+  for (const auto& dimension : cluster.dimensions) {
+    list.push_back(device % dimension.size);
+    device /= dimension.size;
+  }
+  return list;
+}
+
+// Outermost dimension along which two devices differ; 0 when they do not.
+int outermost_difference(const hardware::Cluster& cluster, std::int64_t a, std::int64_t b) {
+  const auto one = coordinates(cluster, a), other = coordinates(cluster, b);
+  int outermost = 0;
+  for (std::size_t d = 0; d < one.size(); ++d) {
+    if (one[d] != other[d]) { outermost = static_cast<int>(d); }
+  }
+  return outermost;
+}
+
+// Distinct coordinates of some devices along each dimension.
+std::vector<std::int64_t> widths(const hardware::Cluster& cluster, const std::vector<std::int64_t>& devices) {
+  std::vector<std::set<std::int64_t>> seen(cluster.dimensions.size());
+  for (const auto device : devices) {
+    const auto place = coordinates(cluster, device);
+    for (std::size_t d = 0; d < place.size(); ++d) { seen[d].insert(place[d]); }
+  }
+  std::vector<std::int64_t> list;
+  for (const auto& values : seen) { list.push_back(static_cast<std::int64_t>(values.size())); }
+  return list;
+}
+
+// The extents of all groups {base + i stride} that a plan has (bases: multiples of degree x stride plus less than
+// stride), if every one of them is a box of the same shape; nothing if not.
+std::optional<std::vector<network::Extent>> enumerated(const hardware::Cluster& cluster, std::int64_t stride,
+                                                       std::int64_t degree) {
+  std::optional<std::vector<std::int64_t>> common;
+  for (std::int64_t block = 0; block < cluster.devices; block += stride * degree) {
+    for (std::int64_t base = block; base < block + stride; ++base) {
+      std::vector<std::int64_t> members;
+      for (std::int64_t i = 0; i < degree; ++i) { members.push_back(base + i * stride); }
+      const auto shape = widths(cluster, members);
+      std::int64_t volume = 1;
+      for (const auto width : shape) { volume *= width; }
+      if (volume != degree || (common && *common != shape)) { return std::nullopt; }
+      common = shape;
+    }
+  }
+  std::vector<network::Extent> extents;
+  for (std::size_t d = 0; d < common->size(); ++d) {
+    if ((*common)[d] > 1) { extents.push_back({static_cast<int>(d), (*common)[d]}); }
+  }
+  return extents;
+}
+
+struct Layout {
+  hardware::Cluster cluster;
+  Plan plan;
+};
+
+Layout any_layout() {
+  const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+  Layout layout;
+  layout.plan.tp = draw(1, 9);
+  layout.plan.dp = draw(1, 9);
+  layout.plan.pp = draw(1, 9);
+  layout.cluster = test::any_cluster(draw, layout.plan.devices());
+  return layout;
+}
+
+void expect_enumerated(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree) {
+  const network::Group group = strided_group(cluster, stride, degree);
+  const auto extents = enumerated(cluster, stride, degree);
+  RC_ASSERT(group.size() == degree);
+  RC_ASSERT(group.regular == extents.has_value());
+  if (extents) { RC_ASSERT(group.extents == *extents); }
+  if (!extents) { RC_ASSERT(group.extents.back().dimension == static_cast<int>(cluster.dimensions.size()) - 1); }
+}
+
+RC_GTEST_PROP(Mesh, groups_are_the_boxes_that_their_members_fill, ()) {
+  const Layout layout = any_layout();
+  expect_enumerated(layout.cluster, 1, layout.plan.tp);
+  expect_enumerated(layout.cluster, layout.plan.tp, layout.plan.dp);
+  expect_enumerated(layout.cluster, layout.plan.tp * layout.plan.dp, layout.plan.pp);
+  expect_enumerated(layout.cluster, 1, layout.plan.devices());
+}
+
+RC_GTEST_PROP(Mesh, a_transfer_is_charged_to_the_outermost_dimension_that_some_rank_s_message_crosses, ()) {
+  const Layout layout = any_layout();
+  const Mesh mesh = make_mesh(layout.cluster, layout.plan);
+  const std::int64_t ranks = layout.plan.tp * layout.plan.dp;
+  const auto crossed = [&](std::int64_t stage, std::int64_t next) {
+    int outermost = 0;
+    for (std::int64_t r = 0; r < ranks; ++r) {
+      outermost = std::max(outermost, outermost_difference(layout.cluster, stage * ranks + r, next * ranks + r));
+    }
+    return outermost;
+  };
+  if (layout.plan.pp == 1) { return; }
+  for (std::int64_t stage = 0; stage < layout.plan.pp; ++stage) {
+    RC_ASSERT(mesh.transfer_dimension[static_cast<std::size_t>(stage)] == crossed(stage, (stage + 1) % layout.plan.pp));
+  }
+  RC_ASSERT(mesh.embedding == (network::Group{{{crossed(0, layout.plan.pp - 1), 2}}, true}));
+}
+
+// 8 x 4 devices, tp 4 x dp 4 x pp 2. Ranks of a dp group are 4 apart, two of them in each node: 2 x 2. Stages are half
+// the nodes.
+TEST(Mesh, tp_then_dp_then_pp_fill_the_dimensions_from_inside) {
+  const auto cluster = test::cluster_of({8, 4});
+  Plan plan;
+  plan.tp = 4;
+  plan.dp = 4;
+  plan.pp = 2;
+  const Mesh mesh = make_mesh(cluster, plan);
+  EXPECT_EQ(mesh.tp, (network::Group{{{0, 4}}, true}));
+  EXPECT_EQ(mesh.dp, (network::Group{{{0, 2}, {1, 2}}, true}));
+  EXPECT_EQ(mesh.world, (network::Group{{{0, 8}, {1, 4}}, true}));
+  EXPECT_EQ(mesh.transfer_dimension, (std::vector<int>{1, 1}));
+  EXPECT_EQ(mesh.group(GroupKind::tp), mesh.tp);
+  EXPECT_EQ(mesh.group(GroupKind::dp), mesh.dp);
+  EXPECT_EQ(mesh.group(GroupKind::embedding), mesh.embedding);
+  EXPECT_EQ(mesh.group(GroupKind::world), mesh.world);
+}
+
+// Groups of 3 on nodes of 8: ranks 6, 7, 8 are split over two nodes. All traffic goes to the network between nodes.
+TEST(Mesh, a_group_that_straddles_nodes_is_irregular) {
+  EXPECT_EQ(strided_group(test::cluster_of({8, 3}), 1, 3), (network::Group{{{1, 3}}, false}));
+}
+
+// Groups of 4 in blocks of 2 x 3: the first is devices 0 to 3, two of three pairs; the second takes the last pair and
+// the first of the next block. All 4 members are charged to the outermost dimension, not the 2 pairs.
+TEST(Mesh, an_irregular_group_keeps_all_its_members) {
+  EXPECT_EQ(strided_group(test::cluster_of({2, 3, 2}), 1, 4), (network::Group{{{2, 4}}, false}));
+}
+
+}  // namespace
+}  // namespace orrery::parallel
