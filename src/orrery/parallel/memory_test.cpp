@@ -1,0 +1,139 @@
+// Memory of a rank: by hand, and what may never make it grow.
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/parallel/program.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+using test::any_case;
+using test::Case;
+
+const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+
+std::vector<MemoryNeed> memory_of(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack).memory; }
+
+// GPT-3 175B: 96 layers, h = 12288, a = 96, V = 51200, tp 8 (t), pp 8, dp 8, micro-batches of 1 x 2048 (s) tokens,
+// fp16, plain attention with dropout, nothing recomputed, gradients in fp16, master copy and moments 4 + 8 bytes.
+//
+// Weights of a layer on one rank:
+//   qkv  h 3h/t + 3h/t = 56,623,104 + 4,608       output  h h/t + h = 18,874,368 + 12,288
+//   mlp  h 4h/t + 4h/t = 75,497,472 + 6,144                4h/t h + h = 75,497,472 + 12,288       norms  2 x 2h =
+//   49,152 together 226,576,896
+// Stage 0: 12 layers, table V/t h = 78,643,200 and positions s h = 25,165,824: 2,822,731,776.
+// Stage 7: 12 layers, copy of the table, final norm 2h = 24,576: 2,797,590,528.
+//
+// Activations of a layer (Korthikanti et al., arXiv:2205.05198, equation 2):
+//   s b h (10 + 24/t + 5 a s / (h t)) = 25,165,824 x (10 + 3 + 10) = 578,813,952 bytes
+// Stage 0 keeps 8 micro-batches: each 12 layers, the embedding's dropout mask s b h = 25,165,824 and 8 bytes of token
+// id per token, 16,384: 8 x 6,970,949,632 = 55,767,597,056. Stage 7 keeps one: 6,945,767,424, and the head's tensors:
+// norm input and logits input 2 s b h each, fp32 probabilities 4 s b V/t = 52,428,800: together 153,092,096.
+TEST(Memory, gpt_3_175b_by_hand) {
+  Case c;
+  c.model = test::gpt(96, 12288, 96, 51200);
+  c.model.max_seq = c.model.position_rows = 2048;
+  c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
+  c.plan.tp = c.plan.pp = c.plan.dp = 8;
+  c.cluster = test::cluster_of({8, 64});
+  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.fused_loss = false;
+  c.stack.gradient_element = c.stack.gradient_reduce_element = Bytes(2.0);
+  const auto memory = memory_of(c);
+  EXPECT_EQ(memory[0].weights, Bytes(2.0 * 2'822'731'776));
+  EXPECT_EQ(memory[0].gradients, Bytes(2.0 * 2'822'731'776));
+  EXPECT_EQ(memory[0].optimizer, Bytes(12.0 * 2'822'731'776));
+  EXPECT_EQ(memory[0].activations, Bytes(55'767'597'056));
+  EXPECT_EQ(memory[0].buffers, Bytes(0.0));
+  EXPECT_EQ(memory[7].weights, Bytes(2.0 * 2'797'590'528));
+  EXPECT_EQ(memory[7].activations, Bytes(6'945'767'424));
+  EXPECT_EQ(memory[7].buffers, Bytes(153'092'096));
+}
+
+// The same with sequence parallelism and selective recompute: s b h (10 + 24) / t = 106,954,752 a layer (equation 6 of
+// the same paper), 8 x 12 of them on stage 0, where the mask is split, too. One layer's core, 5 a s^2 b / t =
+// 251,658,240, is held while it is computed again.
+TEST(Memory, gpt_3_175b_with_sequence_parallelism_and_selective_recompute_by_hand) {
+  Case c;
+  c.model = test::gpt(96, 12288, 96, 51200);
+  c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
+  c.plan.tp = c.plan.pp = c.plan.dp = 8;
+  c.plan.sequence_parallel = true;
+  c.plan.recompute = Recompute::selective;
+  c.cluster = test::cluster_of({8, 64});
+  c.stack.attention = hardware::AttentionKernel::plain;
+  const auto memory = memory_of(c);
+  EXPECT_EQ(memory[0].activations, Bytes(8.0 * (12.0 * 106'954'752 + 3'145'728 + 16'384)));
+  EXPECT_EQ(memory[0].buffers, Bytes(251'658'240));
+}
+
+RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_layers_it_gathers, ()) {
+  Case c = any_case(kDraw);
+  std::vector<MemoryNeed> before;
+  for (c.plan.zero = 0; c.plan.zero <= 3; ++c.plan.zero) {
+    const auto memory = memory_of(c);
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      RC_ASSERT(memory[s].weights <= before[s].weights);
+      RC_ASSERT(memory[s].gradients <= before[s].gradients);
+      RC_ASSERT(memory[s].optimizer <= before[s].optimizer);
+      RC_ASSERT(memory[s].activations == before[s].activations);
+      if (c.plan.zero < 3) { RC_ASSERT(memory[s].buffers == before[s].buffers); }
+    }
+    before = memory;
+  }
+}
+
+RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
+  Case c = any_case(kDraw);
+  std::vector<MemoryNeed> before;
+  for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+    c.plan.recompute = recompute;
+    const auto memory = memory_of(c);
+    for (std::size_t s = 0; s < before.size(); ++s) {
+      RC_ASSERT(memory[s].activations <= before[s].activations);
+      RC_ASSERT(memory[s].total().value() <= before[s].total().value() * (1.0 + 1e-12));
+    }
+    before = memory;
+  }
+}
+
+// Inner stages of one shape differ only in how many micro-batches are on their way: fewer on later ones.
+RC_GTEST_PROP(Memory, earlier_stages_of_a_shape_keep_at_least_as_much_as_later_ones, ()) {
+  const Case c = any_case(kDraw);
+  const Program program = lower(c.model, c.job, c.plan, c.cluster, c.stack);
+  for (const auto& rank_class : program.classes) {
+    for (std::int64_t s = rank_class.first_stage + 1; s < rank_class.first_stage + rank_class.stages; ++s) {
+      const auto i = static_cast<std::size_t>(s);
+      RC_ASSERT(program.memory[i].activations <= program.memory[i - 1].activations);
+    }
+  }
+}
+
+RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
+  Case c = any_case(kDraw);
+  const auto before = memory_of(c);
+  c.plan.micro_batch *= 2;
+  c.job.global_batch *= 2;
+  const auto after = memory_of(c);
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    RC_ASSERT(after[s].activations >= before[s].activations);
+    RC_ASSERT(after[s].weights == before[s].weights);
+  }
+}
+
+RC_GTEST_PROP(Memory, gpipe_never_keeps_less_than_1f1b, ()) {
+  Case c = any_case(kDraw);
+  c.plan.vpp = 1;
+  c.plan.schedule = ScheduleKind::one_f_one_b;
+  const auto alternating = memory_of(c);
+  c.plan.schedule = ScheduleKind::gpipe;
+  const auto all_first = memory_of(c);
+  for (std::size_t s = 0; s < all_first.size(); ++s) { RC_ASSERT(all_first[s].total() >= alternating[s].total()); }
+}
+
+}  // namespace
+}  // namespace orrery::parallel

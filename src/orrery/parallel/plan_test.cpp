@@ -1,0 +1,194 @@
+// Every complaint about a plan, word for word, and the quick answer against the long one.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+using testing::ElementsAre;
+
+// 12 layers, 16 heads of which 4 have keys and values, MLP 96 wide; 32 devices as tp 4 x pp 2 x dp 4; 64 sequences.
+struct Example {
+  workload::Model model = test::llama(12, 1024, 16, 4, 96, 4096);
+  Job job{64, 512, hardware::Precision::bf16, Task::pretrain};
+  Plan plan;
+  std::int64_t devices = 32;
+
+  Example() {
+    plan.tp = 4;
+    plan.pp = 2;
+    plan.dp = 4;
+    plan.micro_batch = 2;
+  }
+  [[nodiscard]] std::vector<std::string> complaints() const {
+    std::vector<std::string> texts;
+    for (const auto& problem : problems(model, job, plan, devices)) { texts.push_back(problem.text()); }
+    EXPECT_EQ(is_valid(model, job, plan, devices), texts.empty());
+    return texts;
+  }
+};
+
+TEST(Plan, a_plan_that_fits_has_no_problems) {
+  Example e;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  EXPECT_EQ(e.plan.devices(), 32);
+  EXPECT_EQ(micro_batches(e.job, e.plan), 8);  // 64 / (4 x 2)
+}
+
+TEST(Plan, sizes_of_the_job_are_at_least_one) {
+  Example e;
+  e.job.global_batch = 0;
+  e.job.seq = 0;
+  EXPECT_THAT(e.complaints(), testing::Contains("--global-batch: must be at least 1 sequence"));
+  EXPECT_THAT(e.complaints(), testing::Contains("--seq: must be at least 1 token"));
+}
+
+TEST(Plan, a_sequence_fits_the_table_of_learned_positions) {
+  Example e;
+  e.job.seq = 4096;
+  e.model.position = workload::Position::learned;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.job.seq = 4100;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--seq: \"4100\" is longer than the model's table of 4096 learned positions"));
+  e.model.position = workload::Position::rotary;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+}
+
+TEST(Plan, degrees_are_at_least_one_and_zero_has_four_stages) {
+  Example e;
+  e.plan.tp = 0;
+  e.plan.pp = -1;
+  e.plan.dp = 0;
+  e.plan.vpp = 0;
+  e.plan.micro_batch = 0;
+  e.plan.zero = 4;
+  EXPECT_THAT(e.complaints(), ElementsAre("--tp: \"0\" is not a degree; it must be at least 1",
+                                          "--pp: \"-1\" is not a degree; it must be at least 1",
+                                          "--dp: \"0\" is not a degree; it must be at least 1",
+                                          "--vpp: \"0\" is not a degree; it must be at least 1",
+                                          "--micro-batch: \"0\" is not a degree; it must be at least 1",
+                                          "--zero: \"4\" is not a ZeRO stage; 0, 1, 2 and 3 are"));
+}
+
+TEST(Plan, degrees_multiply_to_the_devices) {
+  Example e;
+  e.plan.dp = 8;
+  EXPECT_THAT(e.complaints(), ElementsAre("--dp: tp 4 x pp 2 x dp 8 = 64 devices, but the cluster has 32; "
+                                          "dp 4 would use them all"));
+  e.devices = 36;
+  EXPECT_THAT(e.complaints(), ElementsAre("--dp: tp 4 x pp 2 x dp 8 = 64 devices, but the cluster has 36; "
+                                          "tp x pp = 8 does not divide them"));
+}
+
+// 1e8 cubed is beyond 64 bits.
+TEST(Plan, degrees_whose_product_overflows_are_too_many_devices_all_the_same) {
+  Example e;
+  e.plan.tp = e.plan.pp = e.plan.dp = 100'000'000;
+  EXPECT_THAT(
+      e.complaints(),
+      testing::Contains("--dp: tp 100000000 x pp 100000000 x dp 100000000 = 1e+24 devices, but the cluster has 32; "
+                        "tp x pp = 10000000000000000 does not divide them"));
+}
+
+TEST(Plan, tp_divides_heads_and_mlp_and_agrees_with_the_key_value_heads) {
+  Example e;
+  e.devices = 40;
+  e.plan.tp = 5;  // of 16: 4 is nearer than 8; of 96: 4 and 6 are as near, and the smaller one wins
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--tp: \"5\" does not divide the 16 attention heads; the nearest degree that does is 4",
+                          "--tp: \"5\" does not divide the 96 columns of the MLP; the nearest degree that does is 4",
+                          "--tp: \"5\" neither divides the 4 key-value heads nor is a multiple of them"));
+  e.devices = 64;
+  e.plan.tp = 8;  // two ranks share a key-value head
+  EXPECT_THAT(e.complaints(), ElementsAre());
+}
+
+TEST(Plan, sequence_parallelism_splits_the_sequence_over_tp) {
+  Example e;
+  e.plan.sequence_parallel = true;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.job.seq = 510;
+  EXPECT_THAT(e.complaints(), ElementsAre("--sequence-parallel: tp 4 does not divide the sequence of 510 tokens"));
+  e.plan.tp = 1;
+  e.devices = 8;
+  EXPECT_THAT(e.complaints(), ElementsAre("--sequence-parallel: needs --tp of at least 2"));
+}
+
+TEST(Plan, every_chunk_has_a_layer) {
+  Example e;
+  e.plan.schedule = ScheduleKind::interleaved;
+  e.plan.vpp = 7;
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: pp 2 x vpp 7 = 14 chunks, but the model has 12 layers; "
+                                          "vpp can be at most 6"));
+  e.plan.vpp = 6;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.pp = 13;
+  e.plan.vpp = 1;
+  e.plan.schedule = ScheduleKind::one_f_one_b;
+  e.devices = 208;
+  EXPECT_THAT(e.complaints(), testing::Contains("--pp: \"13\" is more stages than the model has layers (12)"));
+}
+
+TEST(Plan, interleaving_needs_chunks_stages_and_groups_of_micro_batches) {
+  Example e;
+  e.plan.vpp = 2;
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved"));
+  e.plan.schedule = ScheduleKind::interleaved;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.vpp = 1;
+  EXPECT_THAT(e.complaints(), ElementsAre("--schedule: interleaved needs --vpp of at least 2"));
+  e.plan.vpp = 2;
+  e.plan.pp = 1;
+  e.devices = 16;
+  EXPECT_THAT(e.complaints(), ElementsAre("--schedule: interleaved needs --pp of at least 2"));
+  e.plan.pp = 3;
+  e.devices = 48;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--vpp: interleaving needs a multiple of pp 3 micro-batches, and there are 8"));
+}
+
+TEST(Plan, the_batch_is_shared_out_evenly) {
+  Example e;
+  e.job.global_batch = 3;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--global-batch: \"3\" is smaller than dp 4: some replicas would have nothing to do"));
+  e.job.global_batch = 66;  // 64 and 68 are as near, and the larger one wins
+  EXPECT_THAT(e.complaints(), ElementsAre("--global-batch: \"66\" is not a multiple of dp 4; the nearest batch is 68"));
+  e.job.global_batch = 64;
+  e.plan.micro_batch = 7;
+  EXPECT_THAT(e.complaints(), ElementsAre("--micro-batch: \"7\" does not divide the 16 sequences of a replica; "
+                                          "the nearest size that does is 8"));
+}
+
+// 10^9 sequences and a micro-batch just above half of them: trying every size one by one would take seconds.
+TEST(Plan, the_nearest_divisor_of_a_huge_batch_is_found_at_once) {
+  Example e;
+  e.job.global_batch = 4'000'000'000;
+  e.plan.micro_batch = 500'000'001;
+  EXPECT_THAT(e.complaints(), ElementsAre("--micro-batch: \"500000001\" does not divide the 1000000000 sequences of a "
+                                          "replica; the nearest size that does is 500000000"));
+}
+
+RC_GTEST_PROP(Plan, is_valid_says_whether_problems_finds_any, ()) {
+  const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+  test::Case c = test::any_case(draw);
+  RC_ASSERT(is_valid(c.model, c.job, c.plan, c.cluster.devices));
+  std::int64_t* const fields[] = {&c.plan.tp, &c.plan.pp,          &c.plan.dp,      &c.plan.vpp,    &c.plan.micro_batch,
+                                  &c.job.seq, &c.job.global_batch, &c.model.layers, &c.model.heads, &c.cluster.devices};
+  const std::int64_t changes = draw(0, 4);
+  for (std::int64_t i = 0; i < changes; ++i) { *fields[draw(0, std::size(fields))] = draw(1, 13); }
+  if (test::any_flag(draw)) { c.plan.schedule = static_cast<ScheduleKind>(draw(0, 3)); }
+  const bool valid = is_valid(c.model, c.job, c.plan, c.cluster.devices);
+  RC_ASSERT(valid == problems(c.model, c.job, c.plan, c.cluster.devices).empty());
+  RC_CLASSIFY(valid, "valid");
+}
+
+}  // namespace
+}  // namespace orrery::parallel
