@@ -10,8 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <tl/expected.hpp>
-
+#include "orrery/core/error.hpp"
 #include "orrery/core/units.hpp"
 
 namespace orrery::config {
