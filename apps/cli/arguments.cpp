@@ -70,7 +70,7 @@ class Scan {
   [[nodiscard]] bool next_is_value() const { return at_ < arguments_.size() && may_be_value(arguments_[at_]); }
 
   void complain(const std::string& flag, std::string message) {
-    found_.push_back({flag_place(flag), std::move(message)});
+    found_.push_back({flag.empty() ? Place{} : flag_place(flag), std::move(message)});
   }
 
   const Command& command_;

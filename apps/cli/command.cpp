@@ -42,9 +42,7 @@ void Command::option(Flag flag, std::function<void(const std::string&)> take) {
 
 void Command::toggle(Flag flag, std::function<void(bool)> take) {
   const std::string names = flag.negation.empty() ? flag.name : fmt::format("{},!{}", flag.name, flag.negation);
-  app_->add_option_function<bool>(names, take)
-      ->type_size(0, 0)
-      ->expected(0)
+  app_->add_flag_function(names, [take](std::int64_t on) { take(on > 0); })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   flags_.push_back(std::move(flag));
 }
@@ -92,7 +90,7 @@ Result<int> Command::run(const std::vector<std::string>& arguments) {
   }
   try {
     app_->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
-  } catch (const CLI::ParseError& error) { return fail(flag_place({}), error.what()); }
+  } catch (const CLI::ParseError& error) { return fail(error.what()); }
   return action_();
 }
 

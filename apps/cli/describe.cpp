@@ -36,7 +36,7 @@ Result<int> run(const Options& options) {
     return 0;
   }
   ORRERY_TRY(json, as_json(options.name, yaml));
-  print(json);
+  print(json + "\n");
   return 0;
 }
 

@@ -41,7 +41,7 @@ Failure unknown_command(const std::string& name, const std::vector<Command>& com
   const std::string kind = name.starts_with('-') ? "flag" : "command";
   const auto near = nearest(name, names);
   return Failure{
-      {{flag_place({}),
+      {{{},
         near ? fmt::format("unknown {} {}; did you mean {}?", kind, orrery::quoted(name), *near)
              : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, orrery::quoted(name))}}};
 }

@@ -39,7 +39,7 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
   }
   if (missing.empty()) { return {}; }
   const std::string verb = missing.size() == 1 ? "is" : "are";
-  return {{flag_place({}), fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, example)}};
+  return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, example)}};
 }
 
 }  // namespace

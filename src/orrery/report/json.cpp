@@ -179,13 +179,17 @@ std::string validation_json(const results::Validation& validation) {
   return document(json);
 }
 
-std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries) {
+std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries,
+                         std::span<const UnverifiedFigure> figures) {
   Json json = {{"schema", "orrery.list/1"}, {"kind", kind}, {"entries", Json::array()}};
   for (const auto& entry : entries) {
     json["entries"].push_back({{"name", entry.name},
                                {"description", entry.description},
                                {"figures", entry.figures},
                                {"unverified", entry.unverified}});
+  }
+  for (const auto& figure : figures) {
+    json["unverified_figures"].push_back({{"entry", figure.entry}, {"figure", figure.figure}, {"why", figure.why}});
   }
   return document(json);
 }

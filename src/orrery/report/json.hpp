@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "orrery/hardware/entry.hpp"
+#include "orrery/report/listing.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/validation.hpp"
@@ -24,7 +25,8 @@ namespace orrery::report {
 // orrery.validate/1. Errors are fractions; null where no row of a family could be scored.
 [[nodiscard]] std::string validation_json(const results::Validation& validation);
 
-// orrery.list/1. `kind` as in `orrery list KIND`.
-[[nodiscard]] std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries);
+// orrery.list/1. `kind` as in `orrery list KIND`. `unverified_figures` appears when there are any.
+[[nodiscard]] std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries,
+                                       std::span<const UnverifiedFigure> figures = {});
 
 }  // namespace orrery::report

@@ -32,27 +32,44 @@ std::string cut_to(std::string_view text, std::size_t width) {
   return std::string(text.substr(0, end)) + std::string(kMark);
 }
 
-std::string wrapped(std::string_view first, std::string_view text, std::size_t width) {
+namespace {
+
+// Pieces on lines, a space between two on the same line.
+std::string filled(std::string_view first, std::span<const std::string> pieces, std::size_t width) {
   const std::size_t indent = display_width(first);
   std::string out(first);
   std::size_t used = indent;
   bool line_is_empty = true;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    const std::string_view word = text.substr(0, end);
-    text.remove_prefix(std::min(end + 1, text.size()));
-    if (word.empty()) { continue; }
-    if (!line_is_empty && used + 1 + display_width(word) > width) {
+  for (const auto& piece : pieces) {
+    if (!line_is_empty && used + 1 + display_width(piece) > width) {
       out += "\n" + std::string(indent, ' ');
       used = indent;
       line_is_empty = true;
     }
     if (!line_is_empty) { out += ' '; }
-    out += word;
-    used += display_width(word) + (line_is_empty ? 0 : 1);
+    out += piece;
+    used += display_width(piece) + (line_is_empty ? 0 : 1);
     line_is_empty = false;
   }
   return out + "\n";
+}
+
+}  // namespace
+
+std::string wrapped(std::string_view first, std::string_view text, std::size_t width) {
+  std::vector<std::string> words;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    if (end > 0) { words.emplace_back(text.substr(0, end)); }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return filled(first, words, width);
+}
+
+std::string wrapped_list(std::string_view first, std::span<const std::string> parts, std::size_t width) {
+  std::vector<std::string> pieces(parts.begin(), parts.end());
+  for (std::size_t i = 0; i + 1 < pieces.size(); ++i) { pieces[i] += ','; }
+  return filled(first, pieces, width);
 }
 
 std::string grouped(long long number) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,10 @@ inline constexpr std::size_t kPageWidth = 100;  // reports keep their lines with
 // Words of `text` on lines of at most `width` columns; the first line begins with `first`, the others with as many
 // spaces. Ends with a line break.
 [[nodiscard]] std::string wrapped(std::string_view first, std::string_view text, std::size_t width = kPageWidth);
+
+// The same with parts that stay whole, a comma after each but the last.
+[[nodiscard]] std::string wrapped_list(std::string_view first, std::span<const std::string> parts,
+                                       std::size_t width = kPageWidth);
 
 // "1,234,567".
 [[nodiscard]] std::string grouped(long long number);

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "orrery/hardware/entry.hpp"
+#include "orrery/report/listing.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/validation.hpp"
@@ -29,5 +30,9 @@ struct TextStyle {
 
 // `kind` as in `orrery list KIND`.
 [[nodiscard]] std::string listing_text(std::string_view kind, std::span<const hardware::EntrySummary> entries);
+
+// The entries that have unverified figures, with each of those figures and what is said instead of a source.
+[[nodiscard]] std::string unverified_text(std::string_view kind, std::span<const hardware::EntrySummary> entries,
+                                          std::span<const UnverifiedFigure> figures, TextStyle style = {});
 
 }  // namespace orrery::report

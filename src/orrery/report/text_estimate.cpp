@@ -40,16 +40,18 @@ std::string bar(double fraction) {
 }
 
 std::string plan_lines(const results::PlanSummary& plan, std::span<const std::string> chosen) {
-  std::string degrees = fmt::format("tp {}, ", plan.tp);
-  if (plan.cp > 1) { degrees += fmt::format("cp {}, ", plan.cp); }
-  if (plan.ep > 1) { degrees += fmt::format("ep {}, ", plan.ep); }
-  degrees += fmt::format(
-      "pp {}, dp {}, vpp {}, micro-batch {} ({} per replica and step), zero {}, recompute {}, "
-      "schedule {}, sequence-parallel {}, tp-overlap {}, dp-overlap {}",
-      plan.pp, plan.dp, plan.vpp, plan.micro_batch, plan.micro_batches, plan.zero, plan.recompute, plan.schedule,
-      on_off(plan.sequence_parallel), plan.tp_overlap, on_off(plan.dp_overlap));
-  std::string text = wrapped(label("plan"), degrees);
-  if (!chosen.empty()) { text += wrapped(label("chosen"), join(chosen, ", ")); }
+  std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
+  if (plan.cp > 1) { parts.push_back(fmt::format("cp {}", plan.cp)); }
+  if (plan.ep > 1) { parts.push_back(fmt::format("ep {}", plan.ep)); }
+  parts.insert(
+      parts.end(),
+      {fmt::format("pp {}", plan.pp), fmt::format("dp {}", plan.dp), fmt::format("vpp {}", plan.vpp),
+       fmt::format("micro-batch {} ({} per replica and step)", plan.micro_batch, grouped(plan.micro_batches)),
+       fmt::format("zero {}", plan.zero), fmt::format("recompute {}", plan.recompute),
+       fmt::format("schedule {}", plan.schedule), fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel)),
+       fmt::format("tp-overlap {}", plan.tp_overlap), fmt::format("dp-overlap {}", on_off(plan.dp_overlap))});
+  std::string text = wrapped_list(label("plan"), parts);
+  if (!chosen.empty()) { text += wrapped_list(label("chosen"), chosen); }
   return text;
 }
 

@@ -38,17 +38,19 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   return table.text();
 }
 
-// No wall time here: the same question gives the same text, but for the rate at the end of its line.
+// No wall time here: the same question gives the same text, but for the rate on its last line.
 std::string space_lines(const results::PlanSearch& search) {
   const auto& space = search.space;
-  std::string text = fmt::format(
-      "{} points: {} evaluated, {} ruled out by a bound. Of the evaluated, {} were priced, {} fit, {} lack memory, "
-      "{} have no network to run on.",
+  std::string counts = fmt::format(
+      "{} points: {} evaluated, {} ruled out by a bound. Of the evaluated, {} were priced, {} fit, {} lack "
+      "memory",
       grouped(space.points), grouped(space.evaluated), grouped(space.pruned), grouped(space.priced),
-      grouped(space.feasible), grouped(space.rejected_memory), grouped(space.rejected_network));
+      grouped(space.feasible), grouped(space.rejected_memory));
+  if (space.rejected_network > 0) { counts += fmt::format(", {} lack a network", grouped(space.rejected_network)); }
+  std::string text = wrapped("", counts + ".");
   if (search.wall_s > 0) {
     const double rate = std::round(static_cast<double>(space.points) / search.wall_s);
-    text += fmt::format("\n{} points/s", config::format_count(rate));
+    text += fmt::format("{} points/s\n", config::format_count(rate));
   }
   return text;
 }
@@ -63,11 +65,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
     text += dim("mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides", style) + "\n";
   }
-  text += "\n";
-  const std::string space = space_lines(search);
-  const std::size_t line = space.find('\n');
-  text += wrapped("", space.substr(0, line));
-  if (line != std::string::npos) { text += space.substr(line + 1) + "\n"; }
+  text += "\n" + space_lines(search);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }
   return text;

@@ -32,7 +32,7 @@ std::string score_table(const results::Validation& validation) {
   for (const char* header : {"rows", "predicted", "skipped", "scored", "MAPE", "median", "p90", "max", "bias"}) {
     table.column(header);
   }
-  table.column("does not fit");
+  table.column("infeasible");
   for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
   add_score(table, "all", validation.overall);
   return table.text();
@@ -87,28 +87,6 @@ std::string validation_text(const results::Validation& validation, TextStyle sty
   std::string text = bold("predictions against measurements", style) + "\n\n" + score_table(validation);
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
   return text + skipped_table(validation.predictions);
-}
-
-std::string listing_text(std::string_view kind, std::span<const hardware::EntrySummary> entries) {
-  Table table;
-  table.column("name", Table::Align::left).column("figures").column("unverified");
-  table.column("description", Table::Align::left);
-  std::size_t longest = 0;
-  int figures = 0;
-  int unverified = 0;
-  for (const auto& entry : entries) {
-    longest = std::max(longest, display_width(entry.name));
-    figures += entry.figures;
-    unverified += entry.unverified;
-  }
-  const std::size_t fixed = longest + 23;  // the three other columns and their gaps
-  const std::size_t room = fixed + 30 < kPageWidth ? kPageWidth - fixed : 30;
-  for (const auto& entry : entries) {
-    table.row(
-        {entry.name, std::to_string(entry.figures), std::to_string(entry.unverified), cut_to(entry.description, room)});
-  }
-  return table.text() +
-         fmt::format("\n{} {}, {} figures, {} of them unverified\n", entries.size(), kind, figures, unverified);
 }
 
 }  // namespace orrery::report

@@ -1,0 +1,178 @@
+#include "orrery/report/json.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "orrery/report/samples.hpp"
+
+namespace orrery::report {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> keys_of(const Json& json) {
+  std::vector<std::string> keys;
+  for (const auto& item : json.items()) { keys.push_back(item.key()); }
+  return keys;
+}
+
+const std::vector<std::string> kEstimateFields = {"semantics",
+                                                  "feasible",
+                                                  "infeasible_reason",
+                                                  "devices",
+                                                  "step_time_s",
+                                                  "samples_per_s",
+                                                  "tokens_per_s",
+                                                  "model_flops_per_step",
+                                                  "mfu",
+                                                  "hfu",
+                                                  "breakdown_s",
+                                                  "comm_s",
+                                                  "memory_B",
+                                                  "plan",
+                                                  "model",
+                                                  "cluster",
+                                                  "stack",
+                                                  "precision",
+                                                  "global_batch",
+                                                  "seq",
+                                                  "hardware_flops_per_step",
+                                                  "peak_flops_per_s",
+                                                  "causal_half",
+                                                  "not_modelled"};
+
+TEST(Json, an_estimate_has_the_fields_of_the_contract_in_its_order) {
+  const std::vector<std::string> chosen = {"dp 16"};
+  const Json json = Json::parse(estimate_json(samples::estimate(), chosen));
+  std::vector<std::string> fields = {"schema"};
+  fields.insert(fields.end(), kEstimateFields.begin(), kEstimateFields.end());
+  fields.emplace_back("chosen");
+  EXPECT_EQ(keys_of(json), fields);
+  EXPECT_EQ(json["schema"], "orrery.estimate/1");
+  EXPECT_EQ(json["semantics"], "physical");
+  EXPECT_EQ(json["feasible"], true);
+  EXPECT_TRUE(json["infeasible_reason"].is_null());
+  EXPECT_TRUE(json["devices"].is_number_integer());
+  EXPECT_EQ(json["chosen"], Json::array({"dp 16"}));
+  EXPECT_EQ(json["not_modelled"].size(), 2U);
+}
+
+TEST(Json, the_parts_of_a_step_sum_to_it) {
+  const Json json = Json::parse(estimate_json(samples::estimate()));
+  EXPECT_EQ(keys_of(json["breakdown_s"]), (std::vector<std::string>{"compute", "recompute", "exposed_comm", "bubble",
+                                                                    "optimizer", "offload", "host"}));
+  double sum = 0;
+  for (const auto& part : json["breakdown_s"]) { sum += part.get<double>(); }
+  EXPECT_NEAR(sum, json["step_time_s"].get<double>(), 1e-12);
+}
+
+TEST(Json, every_group_is_there_and_unused_ones_are_zero) {
+  const Json comm = Json::parse(estimate_json(samples::estimate()))["comm_s"];
+  EXPECT_EQ(keys_of(comm["by_group"]), (std::vector<std::string>{"tp", "pp", "dp", "ep", "cp"}));
+  for (const auto& group : comm["by_group"]) {
+    EXPECT_EQ(keys_of(group), (std::vector<std::string>{"total", "exposed"}));
+  }
+  EXPECT_EQ(comm["by_group"]["tp"]["total"], 0.5);
+  EXPECT_EQ(comm["by_group"]["ep"]["total"], 0.0);
+}
+
+TEST(Json, memory_and_plan_have_their_fields) {
+  const Json json = Json::parse(estimate_json(samples::estimate()));
+  EXPECT_EQ(keys_of(json["memory_B"]), (std::vector<std::string>{"weights", "gradients", "optimizer", "activations",
+                                                                 "buffers", "total", "capacity", "stage"}));
+  EXPECT_EQ(json["memory_B"]["total"], 7.5 * 1073741824.0);
+  EXPECT_EQ(keys_of(json["plan"]),
+            (std::vector<std::string>{"tp", "cp", "pp", "ep", "dp", "vpp", "micro_batch", "zero", "recompute",
+                                      "schedule", "sequence_parallel", "tp_overlap", "dp_overlap", "micro_batches"}));
+}
+
+TEST(Json, an_estimate_that_does_not_fit_says_why) {
+  results::Estimate estimate = samples::estimate();
+  estimate.feasible = false;
+  estimate.infeasible_reason = "needs more";
+  const Json json = Json::parse(estimate_json(estimate));
+  EXPECT_EQ(json["feasible"], false);
+  EXPECT_EQ(json["infeasible_reason"], "needs more");
+}
+
+TEST(Json, terms_and_classes_appear_when_asked_for) {
+  const Json json = Json::parse(estimate_json(samples::explained()));
+  ASSERT_EQ(json["terms"].size(), 4U);
+  EXPECT_EQ(keys_of(json["terms"][0]),
+            (std::vector<std::string>{"name", "segment", "count", "flops", "bytes", "time_s", "bound"}));
+  ASSERT_EQ(json["classes"].size(), 2U);
+  EXPECT_EQ(json["classes"][1]["stages"], 7);
+}
+
+TEST(Json, numbers_read_back_as_the_same_double) {
+  results::Estimate estimate = samples::estimate();
+  estimate.step_time = Seconds(0.1 + 0.2);
+  estimate.mfu = 1.0 / 3.0;
+  const Json json = Json::parse(estimate_json(estimate));
+  EXPECT_EQ(json["step_time_s"].get<double>(), 0.1 + 0.2);
+  EXPECT_EQ(json["mfu"].get<double>(), 1.0 / 3.0);
+}
+
+TEST(Json, what_is_not_finite_is_null_and_what_is_not_text_is_replaced) {
+  results::Estimate estimate = samples::estimate();
+  estimate.mfu = std::numeric_limits<double>::quiet_NaN();
+  estimate.step_time = infinite<Seconds>();
+  estimate.model = "bad\xff";
+  const Json json = Json::parse(estimate_json(estimate));
+  EXPECT_TRUE(json["mfu"].is_null());
+  EXPECT_TRUE(json["step_time_s"].is_null());
+}
+
+TEST(Json, a_search_ranks_estimates_without_terms) {
+  const Json json = Json::parse(plan_json(samples::search()));
+  EXPECT_EQ(keys_of(json),
+            (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "explanation"}));
+  EXPECT_EQ(json["schema"], "orrery.plan/1");
+  EXPECT_EQ(keys_of(json["space"]),
+            (std::vector<std::string>{"points", "evaluated", "pruned", "feasible", "rejected", "priced"}));
+  EXPECT_EQ(json["space"]["rejected"], (Json{{"memory", 300}, {"network", 0}}));
+  EXPECT_EQ(json["points_per_s"], 24690.0);  // 12345 points in half a second
+  std::vector<std::string> fields = {"rank"};
+  fields.insert(fields.end(), kEstimateFields.begin(), kEstimateFields.end());
+  ASSERT_EQ(json["best"].size(), 2U);
+  EXPECT_EQ(keys_of(json["best"][1]), fields);  // this one has terms
+  EXPECT_EQ(json["best"][0]["rank"], 1);
+  EXPECT_EQ(json["best"][1]["rank"], 2);
+}
+
+TEST(Json, a_search_too_fast_to_time_has_no_rate) {
+  results::PlanSearch search = samples::search();
+  search.wall_s = 0;
+  EXPECT_TRUE(Json::parse(plan_json(search))["points_per_s"].is_null());
+}
+
+TEST(Json, a_family_without_scores_has_no_errors) {
+  const Json json = Json::parse(validation_json(samples::validation()));
+  EXPECT_EQ(json["schema"], "orrery.validate/1");
+  ASSERT_EQ(json["families"].size(), 2U);
+  for (const char* field :
+       {"kind", "family", "rows", "predicted", "skipped", "mape", "median_ape", "p90_ape", "bias"}) {
+    EXPECT_TRUE(json["families"][0].contains(field)) << field;
+  }
+  EXPECT_EQ(json["families"][0]["mape"], 0.15);
+  EXPECT_TRUE(json["families"][1]["mape"].is_null());
+  EXPECT_EQ(json["overall"]["rows"], 3);
+}
+
+TEST(Json, a_listing_counts_figures) {
+  const std::vector<hardware::EntrySummary> entries = {
+      {.name = "box", .description = "A box", .figures = 3, .unverified = 1}};
+  const std::vector<UnverifiedFigure> figures = {{"box", "weight", "a guess"}};
+  const Json json = Json::parse(listing_json("clusters", entries, figures));
+  EXPECT_EQ(json["schema"], "orrery.list/1");
+  EXPECT_EQ(json["kind"], "clusters");
+  EXPECT_EQ(json["entries"][0], (Json{{"name", "box"}, {"description", "A box"}, {"figures", 3}, {"unverified", 1}}));
+  EXPECT_EQ(json["unverified_figures"][0]["why"], "a guess");
+  EXPECT_FALSE(Json::parse(listing_json("clusters", entries)).contains("unverified_figures"));
+}
+
+}  // namespace
+}  // namespace orrery::report

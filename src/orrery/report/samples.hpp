@@ -1,0 +1,117 @@
+// Hand-made results for the tests of the room: round figures, no formula behind them.
+#pragma once
+
+#include "orrery/results/estimate.hpp"
+#include "orrery/results/plan.hpp"
+#include "orrery/results/validation.hpp"
+
+namespace orrery::report::samples {
+
+inline results::Estimate estimate() {
+  results::Estimate sample;
+  sample.model = "tiny";
+  sample.cluster = "box";
+  sample.stack = "ideal";
+  sample.precision = "bf16";
+  sample.global_batch = 1536;
+  sample.seq = 2048;
+  sample.devices = 1024;
+  sample.step_time = Seconds(2.0);
+  sample.samples_per_s = 768.0;
+  sample.tokens_per_s = 768.0 * 2048.0;
+  sample.model_flops = Flops(4e17);
+  sample.hardware_flops = Flops(5e17);
+  sample.peak = FlopsPerSecond(400e12);
+  sample.mfu = 0.48828125;
+  sample.hfu = 0.6103515625;
+  sample.causal_half = true;
+  sample.breakdown.compute = Seconds(1.0);
+  sample.breakdown.recompute = Seconds(0.25);
+  sample.breakdown.exposed_comm = Seconds(0.25);
+  sample.breakdown.bubble = Seconds(0.375);
+  sample.breakdown.optimizer = Seconds(0.12);
+  sample.breakdown.host = Seconds(0.005);
+  sample.comm_by_group = {
+      {"tp", Seconds(0.5), Seconds(0.125)}, {"dp", Seconds(0.25), Seconds(0.125)}, {"pp", Seconds(0), Seconds(0)}};
+  sample.comm_total = Seconds(0.75);
+  sample.comm_exposed = Seconds(0.25);
+  sample.memory = {.weights = Bytes(1073741824.0),
+                   .gradients = Bytes(2147483648.0),
+                   .optimizer = Bytes(536870912.0),
+                   .activations = Bytes(4294967296.0),
+                   .buffers = Bytes(0),
+                   .capacity = Bytes(16.0 * 1073741824.0),
+                   .stage = 3};
+  sample.plan.tp = 8;
+  sample.plan.pp = 8;
+  sample.plan.dp = 16;
+  sample.plan.micro_batch = 2;
+  sample.plan.micro_batches = 48;
+  sample.plan.sequence_parallel = true;
+  sample.plan.zero = 1;
+  sample.plan.recompute = "selective";
+  sample.plan.schedule = "1f1b";
+  sample.plan.tp_overlap = "none";
+  sample.plan.dp_overlap = true;
+  sample.not_modelled = {"weather", "stragglers"};
+  return sample;
+}
+
+// As with --terms.
+inline results::Estimate explained() {
+  results::Estimate sample = estimate();
+  sample.terms = {
+      {"attention.qkv", "forward", 96, Flops(1e12), Bytes(1048576.0), Seconds(0.001), "compute"},
+      {"mlp.in", "forward", 96, Flops(4e12), Bytes(2097152.0), Seconds(0.004), "compute"},
+      {"mlp.in", "backward", 96, Flops(8e12), Bytes(4194304.0), Seconds(0.008), "compute"},
+      {"gradient.norm_sum", "finish", 1, Flops(0), Bytes(4.0), Seconds(0.00002), "all_reduce tree/LL"},
+  };
+  sample.classes = {{0, 1, "12", Seconds(1.5), Bytes(1073741824.0)}, {1, 7, "12", Seconds(1.25), Bytes(536870912.0)}};
+  return sample;
+}
+
+inline results::PlanSearch search() {
+  results::PlanSearch sample;
+  sample.space = {.points = 12345,
+                  .evaluated = 345,
+                  .pruned = 12000,
+                  .priced = 45,
+                  .feasible = 45,
+                  .rejected_memory = 300,
+                  .rejected_network = 0};
+  sample.wall_s = 0.5;
+  sample.best = {estimate(), explained()};
+  sample.best[1].step_time = Seconds(2.5);
+  sample.explanation = {"memory does not bind"};
+  return sample;
+}
+
+inline results::Validation validation() {
+  results::Validation sample;
+  sample.families = {{.kind = "training",
+                      .family = "first",
+                      .rows = 2,
+                      .predicted = 2,
+                      .skipped = 0,
+                      .scored = 2,
+                      .infeasible = 1,
+                      .mape = 0.15,
+                      .median_ape = 0.15,
+                      .p90_ape = 0.2,
+                      .max_ape = 0.2,
+                      .bias = -0.05},
+                     {.kind = "training", .family = "blank", .rows = 1, .predicted = 0, .skipped = 1}};
+  sample.overall = sample.families[0];
+  sample.overall.rows = 3;
+  sample.overall.skipped = 1;
+  sample.predictions = {{.id = "a", .family = "first", .measured_s = 10.0, .predicted_s = 11.0, .skipped_reason = ""},
+                        {.id = "b", .family = "first", .measured_s = 5.0, .predicted_s = 4.0, .skipped_reason = ""},
+                        {.id = "c,\"d\"",
+                         .family = "blank",
+                         .measured_s = {},
+                         .predicted_s = {},
+                         .skipped_reason = "no model is called \"x\""}};
+  return sample;
+}
+
+}  // namespace orrery::report::samples

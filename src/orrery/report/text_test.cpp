@@ -1,0 +1,174 @@
+#include "orrery/report/text.hpp"
+
+#include <algorithm>
+#include <sstream>
+
+#include <gtest/gtest.h>
+
+#include "orrery/report/samples.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+namespace {
+
+std::size_t longest_line(const std::string& text) {
+  std::istringstream lines(text);
+  std::size_t longest = 0;
+  for (std::string line; std::getline(lines, line);) { longest = std::max(longest, display_width(line)); }
+  return longest;
+}
+
+TEST(Text, an_estimate_with_terms) {
+  const std::vector<std::string> chosen = {"dp 16 (devices / (tp x pp))"};
+  EXPECT_EQ(estimate_text(samples::explained(), chosen), R"(tiny on 1,024 devices of box
+global batch 1,536 x 2,048 tokens, bf16, stack ideal
+
+plan        tp 8, pp 8, dp 16, vpp 1, micro-batch 2 (48 per replica and step), zero 1,
+            recompute selective, schedule 1f1b, sequence-parallel on, tp-overlap none, dp-overlap on
+chosen      dp 16 (devices / (tp x pp))
+
+step time   2.000 s
+throughput  1.57 M tokens/s, 768 sequences/s
+MFU         48.8 %: 195 TFLOP/s of 400 TFLOP/s per device, 400 PFLOP of model work a step, causal
+            attention counted as its unmasked half
+HFU         61.0 %: with what is recomputed
+
+where the step goes     time   share
+  compute             1.00 s  50.0 %  ####################
+  recompute           250 ms  12.5 %  #####
+  exposed comm        250 ms  12.5 %  #####
+  bubble              375 ms  18.8 %  ########
+  optimizer           120 ms   6.0 %  ##
+  host               5.00 ms   0.2 %
+
+communication   total  exposed  of step
+  tp           500 ms   125 ms    6.2 %
+  dp           250 ms   125 ms    6.2 %
+  all          750 ms   250 ms   12.5 %
+
+memory, stage 3      size   share
+  weights        1.00 GiB   6.2 %  ###
+  gradients      2.00 GiB  12.5 %  #####
+  optimizer       512 MiB   3.1 %  #
+  activations    4.00 GiB  25.0 %  ##########
+  total          7.50 GiB  46.9 %  ###################
+  capacity       16.0 GiB
+
+rank classes
+  stages           layers per chunk    busy    memory
+  0                12                1.50 s  1.00 GiB
+  1 (and 6 alike)  12                1.25 s   512 MiB
+
+operators of the critical rank, in one step
+  operator             count       FLOPs     bytes     each    total  bound by
+  forward: 480 ms
+    mlp.in                96  4.00 TFLOP  2.00 MiB  4.00 ms   384 ms  compute
+    attention.qkv         96  1.00 TFLOP  1.00 MiB  1.00 ms  96.0 ms  compute
+  backward: 768 ms
+    mlp.in                96  8.00 TFLOP  4.00 MiB  8.00 ms   768 ms  compute
+  finish: 20.0 us
+    gradient.norm_sum      1           -       4 B  20.0 us  20.0 us  all_reduce tree/LL
+
+not modelled: weather; stragglers
+)");
+}
+
+TEST(Text, terms_and_classes_appear_when_asked_for) {
+  const std::string text = estimate_text(samples::estimate(), {});
+  EXPECT_EQ(text.find("rank classes"), std::string::npos);
+  EXPECT_EQ(text.find("operators"), std::string::npos);
+  EXPECT_EQ(text.find("chosen"), std::string::npos);
+}
+
+TEST(Text, an_estimate_that_does_not_fit_says_so_at_the_top) {
+  results::Estimate estimate = samples::estimate();
+  estimate.feasible = false;
+  estimate.infeasible_reason = "needs 90.0 GiB of 75.2 GiB";
+  const std::string text = estimate_text(estimate, {});
+  EXPECT_NE(text.find("stack ideal\nDOES NOT FIT: needs 90.0 GiB of 75.2 GiB\n"), std::string::npos) << text;
+}
+
+TEST(Text, crumbs_of_rounding_are_not_shown) {
+  results::Estimate estimate = samples::estimate();
+  estimate.breakdown.bubble = Seconds(2e-12);
+  EXPECT_EQ(estimate_text(estimate, {}).find("bubble"), std::string::npos);
+}
+
+TEST(Text, a_ranking_of_plans) {
+  EXPECT_EQ(plan_text(samples::search()), R"(tiny on 1,024 devices of box
+global batch 1,536 x 2,048 tokens, bf16, stack ideal
+
+#  step time     MFU  tokens/s  tp  pp  dp  vpp  mb  sp  zero  recompute  GiB used  bubble    comm
+1    2.000 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  18.8 %  12.5 %
+2    2.500 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  15.0 %  10.0 %
+mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides
+
+12,345 points: 345 evaluated, 12,000 ruled out by a bound. Of the evaluated, 45 were priced, 45 fit,
+300 lack memory.
+24.7 k points/s
+
+- memory does not bind
+)");
+}
+
+TEST(Text, plans_of_the_largest_jobs_still_fit_the_page) {
+  results::PlanSearch search = samples::search();
+  auto& plan = search.best[0].plan;
+  plan.tp = 16;
+  plan.pp = 128;
+  plan.dp = 16384;
+  plan.vpp = 8;
+  plan.micro_batch = 16;
+  search.best[0].memory.capacity = Bytes(180e9);
+  EXPECT_LE(longest_line(plan_text(search)), kPageWidth);
+}
+
+TEST(Text, a_validation_with_its_worst_rows_and_skipped_ones) {
+  EXPECT_EQ(validation_text(samples::validation()), R"(predictions against measurements
+
+family          rows  predicted  skipped  scored    MAPE  median     p90     max    bias  infeasible
+training/first     2          2        0       2  15.0 %  15.0 %  20.0 %  20.0 %  -5.0 %           1
+training/blank     1          0        1       0       -       -       -       -       -           0
+all                3          2        1       2  15.0 %  15.0 %  20.0 %  20.0 %  -5.0 %           1
+
+largest errors  family  measured  predicted    error
+  b             first     5.00 s     4.00 s  -20.0 %
+  a             first     10.0 s     11.0 s  +10.0 %
+
+skipped rows
+     1  no model is called "x"
+)");
+}
+
+TEST(Text, a_listing_and_its_sums) {
+  const std::vector<hardware::EntrySummary> entries = {
+      {.name = "box", .description = "A box", .figures = 3, .unverified = 1},
+      {.name = "a-longer-name", .description = std::string(200, 'x'), .figures = 0, .unverified = 0}};
+  const std::string text = listing_text("clusters", entries);
+  EXPECT_LE(longest_line(text), kPageWidth);
+  EXPECT_NE(text.find("box                  3           1  A box\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n2 clusters, 3 figures, 1 of them unverified\n"), std::string::npos) << text;
+}
+
+TEST(Text, entries_without_figures_are_listed_without_counts) {
+  const std::vector<hardware::EntrySummary> entries = {{.name = "ring", .description = "neighbour to neighbour"}};
+  EXPECT_EQ(listing_text("algorithms", entries), "name  description\nring  neighbour to neighbour\n\n1 algorithms\n");
+}
+
+TEST(Text, unverified_figures_stand_below_their_entry) {
+  const std::vector<hardware::EntrySummary> entries = {
+      {.name = "box", .description = "A box", .figures = 3, .unverified = 1},
+      {.name = "sound", .description = "", .figures = 3, .unverified = 0}};
+  const std::vector<UnverifiedFigure> figures = {{"box", "weight", "a guess"}};
+  EXPECT_EQ(unverified_text("clusters", entries, figures),
+            "box: 1 of 3 figures\n  - weight: a guess\n\n2 clusters, 6 figures, 1 of them unverified\n");
+}
+
+TEST(Text, colours_come_only_when_asked_for) {
+  EXPECT_EQ(estimate_text(samples::explained(), {}).find('\x1b'), std::string::npos);
+  EXPECT_NE(estimate_text(samples::explained(), {}, {.colour = true}).find('\x1b'), std::string::npos);
+  EXPECT_EQ(plan_text(samples::search()).find('\x1b'), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery::report
