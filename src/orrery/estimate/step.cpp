@@ -104,18 +104,22 @@ class StepSolver {
   }
 
   // How early the first forward of every chunk can have ended when updated weights are gathered under it: all gathers
-  // of a stage are issued when the step starts. Empty when there are none, or when every forward gathers its own.
+  // of a stage are issued when the step starts. Empty when there are none; chunks whose every forward gathers its own
+  // have nothing to do with it.
   [[nodiscard]] std::vector<Seconds> first_forward_ends() const {
-    std::vector<Seconds> ends;
-    const auto& chunk = program_.classes.front().chunks.front();
-    const bool gathers = segment_data_parallel(chunk.first_forward, step_.blocks) > Seconds(0);
-    if (!gathers || segment_data_parallel(chunk.forward, step_.blocks) > Seconds(0)) { return ends; }
+    std::vector<Seconds> ends(stages() * vpp_);
+    bool any = false;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       Seconds stream;
       for (std::size_t c = 0; c < vpp_; ++c) {
-        ends.push_back(earliest_end(chunk_program(stage, c).first_forward, step_.blocks, stream));
+        const ChunkProgram& chunk = chunk_program(stage, c);
+        if (segment_data_parallel(chunk.forward, step_.blocks) > Seconds(0)) { continue; }
+        if (segment_data_parallel(chunk.first_forward, step_.blocks) == Seconds(0)) { continue; }
+        ends[stage * vpp_ + c] = earliest_end(chunk.first_forward, step_.blocks, stream);
+        any = true;
       }
     }
+    if (!any) { ends.clear(); }
     return ends;
   }
 

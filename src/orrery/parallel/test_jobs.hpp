@@ -1,9 +1,12 @@
 // Small jobs with round numbers, and random valid ones, for tests.
 //
-// `range` is whatever draws a whole number from [low, high): a RapidCheck generator, or a table that walks through all.
+// `range` is whatever draws a whole number from [low, high): a RapidCheck generator, which shrinks what it finds, or
+// Dice, which are fast enough for thousands.
 #pragma once
 
 #include <cstdint>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "orrery/hardware/cluster.hpp"
@@ -79,6 +82,19 @@ inline workload::Model llama(std::int64_t layers, std::int64_t hidden, std::int6
   model.position = workload::Position::rotary;
   return workload::completed(model);
 }
+
+// The same numbers for the same seed, everywhere.
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+
+  std::int64_t operator()(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(high - low));
+  }
+
+ private:
+  std::mt19937_64 engine_;
+};
 
 // A model, a job, a plan that is valid for them, and what they run on.
 struct Case {

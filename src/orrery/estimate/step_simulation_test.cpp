@@ -1,0 +1,94 @@
+// The closed form of a step against the program played item by item: no formula may live only in the closed form.
+#include <cmath>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/estimate/program_simulation.hpp"
+#include "orrery/estimate/step.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::test::any_case;
+using parallel::test::Case;
+using parallel::test::Dice;
+
+// What the solver may add by rounding durations up to picoseconds: one for each task and transfer of a path, and no
+// path has more of them than one stage's tasks and a way through all stages and back.
+Seconds rounding(const Case& c) {
+  const auto m = static_cast<double>(parallel::micro_batches(c.job, c.plan));
+  const auto chunks = static_cast<double>(c.plan.vpp), stages = static_cast<double>(c.plan.pp);
+  return Seconds(1e-12 * (4.0 * m * chunks + 4.0 * stages * chunks));
+}
+
+struct Compared {
+  Step step;
+  Played played;
+  Seconds tolerance;
+
+  [[nodiscard]] bool near(Seconds a, Seconds b) const {
+    return std::abs((a - b).value()) <= tolerance.value() + 1e-9 * b.value();
+  }
+};
+
+Compared compare(const Case& c) {
+  const network::Fabric fabric(c.cluster);
+  const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
+  parallel::PipelineSolver solver;
+  return {solve_step(program, fabric, c.stack, solver), play(program, fabric, c.stack), rounding(c)};
+}
+
+RC_GTEST_PROP(StepSimulation, a_step_takes_as_long_as_its_program_played_item_by_item, ()) {
+  const Compared both =
+      compare(any_case([](auto low, auto high) { return *rc::gen::inRange<std::int64_t>(low, high); }));
+  RC_ASSERT(both.near(both.step.time, both.played.time));
+}
+
+// The same for many more, with the parts of the step. The tolerance is far below what any rule of the program is worth:
+// the median step here is 20 ms, of a hundred or so tasks.
+TEST(StepSimulation, two_thousand_random_plans_agree_in_time_pipeline_end_and_synchronisation) {
+  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+    Dice dice(seed);
+    const Compared both = compare(any_case(dice));
+    const auto critical = static_cast<std::size_t>(both.step.critical_stage);
+    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+    ASSERT_TRUE(both.near(both.step.pipeline_end, both.played.stage_end[critical])) << "seed " << seed;
+    for (const Seconds synchronised : both.played.synchronised) {
+      ASSERT_TRUE(synchronised <= both.step.pipeline_end + both.step.reduce_tail + both.tolerance) << "seed " << seed;
+    }
+  }
+}
+
+// Where the weights that the optimizer shards are gathered under the first forwards, and slowly: the earliest ends of
+// first forwards, on every schedule.
+TEST(StepSimulation, slow_gathers_under_the_first_forward_agree) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    if (c.plan.dp == 1) { continue; }
+    c.plan.zero = 1 + static_cast<int>(dice(0, 2));
+    c.plan.dp_overlap = c.stack.overlap_parameter_gather = true;
+    for (auto& dimension : c.cluster.dimensions) { dimension.bandwidth /= 100.0; }
+    const Compared both = compare(c);
+    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+  }
+}
+
+// The first and the last stage meet to sum the tied table; whoever has more left to reduce would be waited for.
+TEST(StepSimulation, tied_tables_without_overlap_agree) {
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    if (c.plan.pp == 1) { continue; }
+    c.model.tied_embeddings = true;
+    c.plan.zero = static_cast<int>(dice(0, 2));
+    c.plan.dp_overlap = false;
+    const Compared both = compare(c);
+    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+  }
+}
+
+}  // namespace
+}  // namespace orrery::estimate

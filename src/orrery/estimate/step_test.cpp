@@ -1,0 +1,221 @@
+// Programs made by hand, whose steps can be worked out on paper.
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "orrery/estimate/program_simulation.hpp"
+#include "orrery/estimate/step.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using namespace orrery::literals;
+using parallel::Block;
+using parallel::Item;
+using parallel::Program;
+using parallel::Purpose;
+using parallel::ScheduleKind;
+
+// 1 GB/s of memory without a floor or ramp: a stream kernel of no launch takes its gigabytes in seconds. Two devices in
+// each of two dimensions of 1 GB/s: an all-gather of 2 x GB among two takes x seconds.
+hardware::Cluster cluster() {
+  auto cluster = network::test::plain_cluster({2, 2});
+  cluster.accelerator.memory_bandwidth = 1_GBps;
+  cluster.accelerator.memory_efficiency = 1.0;
+  for (auto& dimension : cluster.dimensions) {
+    dimension.link.latency = Seconds();
+    dimension.link.protocols = {{"only", Seconds(), Seconds(), Seconds(), Seconds(), 1.0}};
+    dimension.link.in_switch_efficiency = 0.0;
+  }
+  return cluster;
+}
+
+Block work(double seconds, Purpose purpose = Purpose::forward) {
+  Item item;
+  item.name = "work";
+  item.purpose = purpose;
+  item.kernel.kind = hardware::KernelKind::stream;
+  item.kernel.bytes = Bytes(seconds * 1e9);
+  item.kernel.launches = 0;
+  return {"work", {item}};
+}
+
+Block gather(double seconds) {
+  Item item;
+  item.name = "gather";
+  item.is_collective = true;
+  item.call = {network::Collective::all_gather, parallel::GroupKind::dp, Bytes(2e9 * seconds)};
+  return {"gather", {item}};
+}
+
+// Layers of one block on every stage: 1 s forward, 2 s backward, half a second of optimizer.
+struct Made {
+  Program program;
+
+  Made(ScheduleKind schedule, std::int64_t p, std::int64_t v, std::int64_t m, std::int64_t layers) {
+    program.plan.pp = p;
+    program.plan.vpp = v;
+    program.plan.schedule = schedule;
+    program.pipeline = {schedule, p, v, m};
+    program.mesh.dp = {{{0, 2}}, true};
+    program.mesh.transfer_dimension.assign(static_cast<std::size_t>(p), 1);
+    program.blocks = {work(1.0), work(2.0, Purpose::backward), work(0.5, Purpose::optimizer)};
+    parallel::ChunkProgram chunk;
+    chunk.layers = layers;
+    chunk.forward = chunk.first_forward = {{0, layers, -1, -1}};
+    chunk.backward = chunk.last_backward = {{1, layers, -1, -1}};
+    parallel::RankClass rank_class;
+    rank_class.stages = p;
+    rank_class.chunks.assign(static_cast<std::size_t>(v), chunk);
+    rank_class.finish = {{2, 1, -1, -1}};
+    program.classes = {rank_class};
+    program.class_of_stage.assign(static_cast<std::size_t>(p), 0);
+  }
+  [[nodiscard]] parallel::ChunkProgram& chunk(std::size_t c = 0) { return program.classes[0].chunks[c]; }
+
+  // Seconds of a step; the simulation must say the same.
+  [[nodiscard]] double time() const {
+    const auto machine = cluster();
+    const network::Fabric fabric(machine);
+    const hardware::Stack stack;
+    parallel::PipelineSolver solver;
+    const double time = solve_step(program, fabric, stack, solver).time.value();
+    EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
+    return time;
+  }
+};
+
+constexpr double kTicks = 1e-9;  // some hundred tasks, rounded up to a picosecond each
+constexpr double kFinish = 0.5;
+
+// Narayanan et al. (arXiv:2104.04473), section 2.2: the bubble is (p - 1) (f + b), a fraction (p - 1) / m of the work
+// m (f + b), here 3 s per layer.
+TEST(Step, bubble_of_1f1b_and_gpipe_is_p_minus_1_over_m) {
+  for (const auto schedule : {ScheduleKind::one_f_one_b, ScheduleKind::gpipe}) {
+    for (const std::int64_t p : {1, 2, 4, 8}) {
+      for (const std::int64_t m : {1, 3, 8, 32}) {
+        const double ideal = 2.0 * 3.0 * static_cast<double>(m);
+        const double bubble = Made(schedule, p, 1, m, 2).time() - kFinish - ideal;
+        EXPECT_NEAR(bubble / ideal, static_cast<double>(p - 1) / static_cast<double>(m), kTicks) << p << " " << m;
+      }
+    }
+  }
+}
+
+TEST(Step, bubble_of_interleaving_is_p_minus_1_over_v_m) {
+  for (const std::int64_t p : {2, 4}) {
+    for (const std::int64_t v : {2, 3}) {
+      for (const std::int64_t m : {p, 2 * p, 5 * p}) {
+        const double ideal = 3.0 * static_cast<double>(v * m);
+        const double bubble = Made(ScheduleKind::interleaved, p, v, m, 1).time() - kFinish - ideal;
+        EXPECT_NEAR(bubble / ideal, static_cast<double>(p - 1) / static_cast<double>(v * m), kTicks);
+      }
+    }
+  }
+}
+
+// One micro-batch crosses 3 borders both ways, 0.25 s each: 4 x 3 + 6 x 0.25.
+TEST(Step, a_micro_batch_alone_pays_every_transfer_both_ways) {
+  Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
+  made.program.transfer_bytes = Bytes(0.25e9);
+  EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.25 + kFinish, kTicks);
+}
+
+// 4 layers of 2 s backward, reductions of 1.5 s on the second stream: only the last one sticks out of 8 s. Reductions
+// of 3 s never catch up: the first starts at 2 s and four of them end at 14 s.
+TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
+  made.program.blocks.push_back(gather(1.5));
+  made.chunk().last_backward = {{1, 4, -1, 3}};
+  EXPECT_NEAR(made.time(), 3 * 12.0 + 1.5 + kFinish, kTicks);
+  made.program.blocks[3] = gather(3.0);
+  EXPECT_NEAR(made.time(), 3 * 12.0 + (14.0 - 8.0) + kFinish, kTicks);
+}
+
+// Weights gathered one execution ahead, 4 layers of 1 s: the first gather of 0.75 s is waited for, the rest hide. At
+// 1.5 s each, the fourth arrives at 6 s and its layer ends at 7 s instead of 4 s. The same in every forward.
+TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
+  made.program.blocks.push_back(gather(0.75));
+  made.chunk().forward = made.chunk().first_forward = {{0, 4, 3, -1}};
+  EXPECT_NEAR(made.time(), 3 * (12.0 + 0.75) + kFinish, kTicks);
+  made.program.blocks[3] = gather(1.5);
+  EXPECT_NEAR(made.time(), 3 * (12.0 + 3.0) + kFinish, kTicks);
+}
+
+// The same weights gathered once, all asked for when the step starts: one stall instead of three.
+TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
+  made.program.blocks.push_back(gather(1.5));
+  made.chunk().first_forward = {{0, 4, 3, -1}};
+  EXPECT_NEAR(made.time(), 3 * 12.0 + 3.0 + kFinish, kTicks);
+}
+
+// On the second of two stages the gathers run while the first stage works: 4 x 1.5 s are there at 6 s, two seconds
+// after the activations; the fourth layer then ends at 7 s instead of 8 s. Nothing is late.
+TEST(Step, a_later_stage_has_time_to_gather) {
+  Made made(ScheduleKind::one_f_one_b, 2, 1, 2, 4);
+  made.program.blocks.push_back(gather(1.5));
+  auto late = made.program.classes[0];
+  late.first_stage = 1;
+  late.chunks[0].first_forward = {{0, 4, 3, -1}};
+  made.program.classes.push_back(late);
+  made.program.class_of_stage = {0, 1};
+  EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + kFinish, kTicks);
+  made.program.blocks[3] = gather(2.0);  // the last arrives at 8 s, its layer ends at 9 s: one second late, for good
+  EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + 1.0 + kFinish, kTicks);
+}
+
+// Fully sharded, gather g = 1 s and reduction r = 2 s around 2 s of backward: from the second layer on the stream needs
+// g + r = 3 s per layer. First gather 1, first layer until 3 (second gather until 2); reduction until 5, third gather
+// until 6, ... worked out line by line: layers start at 1, 3, 6, 9, the last ends at 11 and its reduction at 13.
+//   gather 1: 0-1   work 1: 1-3   gather 2: 1-2   reduce 1: 3-5   work 2: 3-5   gather 3: 5-6 (issued at 3, behind
+//   reduce 1) work 3: 6-8   reduce 2: 6-8 (behind gather 3)   gather 4: 8-9   work 4: 9-11   reduce 3: 9-11   reduce 4:
+//   11-13
+TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 1, 4);
+  made.program.blocks.push_back(gather(1.0));
+  made.program.blocks.push_back(gather(2.0));
+  made.chunk().backward = made.chunk().last_backward = {{1, 4, 3, 4}};
+  made.chunk().waits_for_reduce = true;
+  EXPECT_NEAR(made.time(), 4.0 + 13.0 + kFinish, kTicks);
+}
+
+// Stage 1 takes twice as long for its optimizer: everybody's gradients are there at (m + 1) 3 s, and 1 s later all is
+// done.
+TEST(Step, the_slowest_optimizer_ends_the_step) {
+  Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
+  made.program.blocks.push_back(work(1.0, Purpose::optimizer));
+  made.program.classes.push_back(made.program.classes[0]);
+  made.program.classes[1].finish = {{3, 1, -1, -1}};
+  made.program.class_of_stage = {0, 1};
+  EXPECT_NEAR(made.time(), 5 * 3.0 + 1.0, kTicks);
+}
+
+// An asynchronous collective of 1.5 s beside 1 s of work; the item that waits for it, and the work behind: 0.5 s
+// exposed.
+TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed) {
+  const auto machine = cluster();
+  const network::Fabric fabric(machine);
+  parallel::Mesh mesh;
+  mesh.tp = {{{0, 2}}, true};
+  Block block = gather(1.5);
+  block.items[0].call.group = parallel::GroupKind::tp;
+  block.items[0].asynchronous = true;
+  block.items.push_back(work(1.0).items[0]);
+  const Cost ended = price_block(block, fabric, mesh);  // nobody asks for it: the block's end waits
+  EXPECT_NEAR(ended.time.value(), 1.5, 1e-12);
+  block.items.push_back(work(2.0).items[0]);
+  EXPECT_NEAR(price_block(block, fabric, mesh).time.value(), 3.0, 1e-12);
+  block.items[2].waits_for = 0;
+  const Cost cost = price_block(block, fabric, mesh);
+  EXPECT_NEAR(cost.time.value(), 3.5, 1e-12);
+  EXPECT_NEAR(cost.compute.value(), 3.0, 1e-12);
+  EXPECT_NEAR(cost.tensor_parallel.busy.value(), 1.5, 1e-12);
+  EXPECT_NEAR(cost.tensor_parallel.exposed.value(), 0.5, 1e-12);
+}
+
+}  // namespace
+}  // namespace orrery::estimate
