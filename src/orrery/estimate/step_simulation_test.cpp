@@ -1,12 +1,15 @@
 // The closed form of a step against the program played item by item: no formula may live only in the closed form.
 #include <cmath>
+#include <string>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include "orrery/estimate/program_simulation.hpp"
 #include "orrery/estimate/step.hpp"
+#include "orrery/hardware/catalogue.hpp"
 #include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/catalogue.hpp"
 
 namespace orrery::estimate {
 namespace {
@@ -87,6 +90,46 @@ TEST(StepSimulation, tied_tables_without_overlap_agree) {
     c.plan.dp_overlap = false;
     const Compared both = compare(c);
     ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+  }
+}
+
+struct Published {
+  std::string model, cluster, stack;
+  std::int64_t batch, seq;
+  parallel::Plan plan;
+};
+
+// Jobs of the size that people train: steps of seconds, so that rounding is far below 1e-9.
+TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
+  using parallel::Recompute;
+  using parallel::ScheduleKind;
+  const auto plain = ScheduleKind::one_f_one_b, turns = ScheduleKind::interleaved;
+  const std::vector<Published> jobs = {
+      {"gpt3-175b", "dgx-a100", "megatron-2021", 1536, 2048, {8, 8, 24, 1, 1, false, 0, Recompute::full, plain, false}},
+      {"gpt3-175b",
+       "dgx-a100",
+       "megatron-core",
+       512,
+       2048,
+       {8, 8, 8, 6, 1, true, 1, Recompute::selective, turns, true}},
+      {"llama-3.1-405b",
+       "dgx-h100",
+       "megatron-core",
+       2048,
+       8192,
+       {8, 16, 64, 1, 1, true, 1, Recompute::none, plain, true}},
+      {"llama-3-8b", "dgx-h200", "fsdp", 512, 4096, {1, 1, 64, 1, 2, false, 3, Recompute::full, plain, true}},
+      {"qwen2-0.5b", "dgx-a100-40gb", "ideal", 256, 2048, {2, 3, 4, 4, 1, true, 2, Recompute::none, turns, true}}};
+  const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
+  for (const auto& job : jobs) {
+    const auto model = workload::load_model(ORRERY_DATA_DIR, job.model);
+    const auto cluster = catalogue.cluster(job.cluster, job.plan.devices());
+    const auto stack = catalogue.stack(job.stack);
+    ASSERT_TRUE(model && cluster && stack) << job.model;
+    const parallel::Job work{job.batch, job.seq, hardware::Precision::bf16, parallel::Task::pretrain};
+    ASSERT_TRUE(parallel::is_valid(*model, work, job.plan, cluster->devices)) << job.model;
+    const Compared both = compare({*model, work, job.plan, *cluster, *stack});
+    EXPECT_NEAR(both.step.time / both.played.time, 1.0, 1e-9) << job.model;
   }
 }
 

@@ -1,0 +1,219 @@
+// What any right estimate obeys: it adds up, and better hardware never makes it worse.
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/catalogue.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::Recompute;
+using parallel::test::any_case;
+using parallel::test::Case;
+using parallel::test::Dice;
+
+Seconds step_time(const Case& c) { return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan); }
+
+// A tick per task is rounding, no rule.
+bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
+
+Seconds forward(const std::vector<workload::Operator>& operators, const hardware::Accelerator& accelerator) {
+  Seconds sum;
+  for (const auto& op : operators) { sum += cost::kernel_cost(op.forward, accelerator).time; }
+  return sum;
+}
+
+Seconds backward(const std::vector<workload::Operator>& operators, const hardware::Accelerator& accelerator) {
+  Seconds sum;
+  for (const auto& op : operators) {
+    sum += cost::kernel_cost(op.backward_input, accelerator).time;
+    sum += cost::kernel_cost(op.backward_weight, accelerator).time;
+  }
+  return sum;
+}
+
+Seconds streamed(double bytes, const hardware::Accelerator& accelerator) {
+  hardware::Kernel kernel;
+  kernel.kind = hardware::KernelKind::stream;
+  kernel.bytes = Bytes(bytes);
+  return cost::kernel_cost(kernel, accelerator).time;
+}
+
+// One device does the kernels of every operator once per micro-batch, adds gradients into the buffer where the products
+// do not (weight and two passes of the gradient), takes the norm (gradient) and steps (gradient in, master copy and
+// moments in and out, weight out).
+TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    c.plan = {};
+    c.plan.micro_batch = dice(1, 4);
+    c.plan.recompute = dice(0, 2) == 0 ? Recompute::none : Recompute::full;
+    c.job.global_batch = c.plan.micro_batch * dice(1, 6);
+    c.cluster = parallel::test::cluster_of({1});
+    c.stack.host_overhead = Seconds(3e-3);
+
+    const workload::Slice slice{c.plan.micro_batch, c.job.seq, 1, false, c.job.precision};
+    const auto& gpu = c.cluster.accelerator;
+    const double gradient = c.stack.gradient_element.value();
+    const double table = c.model.tied_embeddings ? static_cast<double>(c.model.vocab * c.model.hidden) : 0.0;
+    const auto m = static_cast<double>(parallel::micro_batches(c.job, c.plan));
+    Seconds micro_batch;
+    double weights = 0.0;
+    const auto add = [&](const std::vector<workload::Operator>& operators, double times, double tied, bool again) {
+      double part = 0.0;
+      for (const auto& op : operators) { part += op.parameters; }
+      micro_batch += times * (forward(operators, gpu) + backward(operators, gpu));
+      if (again) { micro_batch += times * forward(operators, gpu); }
+      const bool accumulates = !c.stack.fused_gradient_accumulation && m > 1.0 && part + tied > 0.0;
+      if (accumulates) { micro_batch += times * streamed((part + tied) * (2.0 + 2.0 * gradient), gpu); }
+      weights += times * part;
+    };
+    add(workload::embedding_operators(c.model, c.stack, slice), 1.0, 0.0, false);
+    add(workload::layer_operators(c.model, c.stack, slice), static_cast<double>(c.model.layers), 0.0,
+        c.plan.recompute == Recompute::full);
+    add(workload::head_operators(c.model, c.stack, slice), 1.0, table, false);
+    const Seconds optimizer =
+        streamed(weights * gradient, gpu) + streamed(weights * (gradient + 2.0 * 12.0 + 2.0), gpu);
+    const Seconds expected = m * micro_batch + optimizer + Seconds(3e-3);
+    ASSERT_NEAR(step_time(c).value(), expected.value(), 1e-9 * expected.value() + 1e-10) << "seed " << seed;
+  }
+}
+
+void links_of(hardware::Cluster& cluster, const std::function<void(hardware::NetworkDimension&)>& change) {
+  for (auto& dimension : cluster.dimensions) { change(dimension); }
+}
+
+TEST(EstimatorLaw, doubling_the_bandwidth_of_every_link_never_slows_a_step) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    const Seconds before = step_time(c);
+    links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
+    ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
+  }
+}
+
+TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    const Seconds before = step_time(c);
+    links_of(c.cluster, [](auto& dimension) {
+      auto& link = dimension.link;
+      for (Seconds* latency : {&link.latency, &link.in_switch_base, &link.in_switch_step}) { *latency *= 0.5; }
+      for (auto& protocol : link.protocols) {
+        for (Seconds* latency : {&protocol.ring_base, &protocol.ring_step, &protocol.tree_base, &protocol.tree_step}) {
+          *latency *= 0.5;
+        }
+      }
+    });
+    ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
+  }
+}
+
+TEST(EstimatorLaw, twice_the_peak_or_the_memory_bandwidth_never_slows_a_step) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    const Seconds before = step_time(c);
+    for (auto& [name, peak] : c.cluster.accelerator.matrix_peak) { peak *= 2.0; }
+    const Seconds quicker = step_time(c);
+    c.cluster.accelerator.memory_bandwidth *= 2.0;
+    ASSERT_TRUE(no_slower(quicker, before)) << "seed " << seed;
+    ASSERT_TRUE(no_slower(step_time(c), quicker)) << "seed " << seed;
+  }
+}
+
+// Everything twice as fast, launches, latencies and the fixed ramp of kernels apart: at most twice as fast.
+TEST(EstimatorLaw, twice_the_rates_at_most_halve_a_step) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    const Seconds before = step_time(c);
+    links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
+    for (auto& [name, peak] : c.cluster.accelerator.matrix_peak) { peak *= 2.0; }
+    c.cluster.accelerator.memory_bandwidth *= 2.0;
+    ASSERT_TRUE(no_slower(before, 2.0 * step_time(c))) << "seed " << seed;
+  }
+}
+
+TEST(EstimatorLaw, swapping_two_inner_dimensions_that_differ_in_name_only_changes_nothing) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    c.plan.dp = 4;
+    c.job.global_batch *= 4;
+    c.cluster = parallel::test::cluster_of({2, 2, c.plan.devices() / 4});
+    c.cluster.dimensions[1] = c.cluster.dimensions[0];
+    c.cluster.dimensions[1].name = "other";
+    const Seconds before = step_time(c);
+    std::swap(c.cluster.dimensions[0], c.cluster.dimensions[1]);
+    ASSERT_EQ(step_time(c), before) << "seed " << seed;
+  }
+}
+
+TEST(EstimatorLaw, a_further_dimension_of_one_device_changes_nothing) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    const auto devices = c.plan.devices();
+    c.cluster = parallel::test::cluster_of({devices});  // no group can be irregular, and charged to the outermost
+    const Seconds before = step_time(c);
+    c.cluster.dimensions.push_back(c.cluster.dimensions.front());
+    c.cluster.dimensions.back().size = 1;
+    ASSERT_EQ(step_time(c), before) << "seed " << seed;
+  }
+}
+
+TEST(EstimatorLaw, feasible_step_time_is_the_step_time_of_plans_that_fit) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    c.cluster.accelerator.memory = Bytes(8e9 * static_cast<double>(dice(1, 4)));
+    Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    const MemoryOutcome memory = estimator.memory(c.plan);
+    ASSERT_EQ(memory.fits, memory.need <= estimator.capacity());
+    const auto time = estimator.feasible_step_time(c.plan);
+    ASSERT_EQ(time.has_value(), memory.fits);
+    if (time) { ASSERT_EQ(*time, estimator.step_time(c.plan)); }
+    const auto estimate = estimator.estimate(c.plan);
+    ASSERT_EQ(estimate.step_time, estimator.step_time(c.plan));
+    ASSERT_EQ(estimate.feasible, memory.fits);
+    ASSERT_EQ(estimate.memory.total(), memory.need);
+  }
+}
+
+// An estimator keeps scratch storage and remembers parts; neither may show.
+TEST(EstimatorLaw, what_was_asked_before_does_not_matter) {
+  Dice dice(1);
+  Case c = any_case(dice);
+  c.model = parallel::test::llama(12, 1024, 8, 4, 4096, 4096);
+  c.job = {96, 512, hardware::Precision::bf16, parallel::Task::pretrain};
+  c.cluster = parallel::test::cluster_of({4, 4});
+  Estimator used(c.model, c.cluster, c.stack, c.job);
+  int asked = 0;
+  for (int i = 0; i < 500; ++i) {
+    auto plan = parallel::test::any_plan(dice);
+    plan.dp = 16 / (plan.tp * plan.pp);
+    plan.recompute = static_cast<Recompute>(dice(0, 3));
+    if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
+    ++asked;
+    Estimator fresh(c.model, c.cluster, c.stack, c.job);
+    ASSERT_EQ(used.step_time_bound(plan), fresh.step_time_bound(plan));
+    ASSERT_EQ(used.step_time(plan), fresh.step_time(plan));
+  }
+  EXPECT_GT(asked, 100);
+}
+
+}  // namespace
+}  // namespace orrery::estimate
