@@ -119,7 +119,7 @@ TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
        8192,
        {8, 16, 64, 1, 1, true, 1, Recompute::none, plain, true}},
       {"llama-3-8b", "dgx-h200", "fsdp", 512, 4096, {1, 1, 64, 1, 2, false, 3, Recompute::full, plain, true}},
-      {"qwen2-0.5b", "dgx-a100-40gb", "ideal", 256, 2048, {2, 3, 4, 4, 1, true, 2, Recompute::none, turns, true}}};
+      {"qwen2-0.5b", "dgx-a100-40gb", "ideal", 264, 2048, {2, 3, 4, 4, 1, true, 2, Recompute::none, turns, true}}};
   const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
   for (const auto& job : jobs) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, job.model);
