@@ -1,0 +1,188 @@
+// What an estimate says about itself adds up.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::Recompute;
+using parallel::test::any_case;
+using parallel::test::Case;
+using parallel::test::Dice;
+using results::Estimate;
+
+constexpr int kCases = 600;
+
+Estimate estimate_of(const Case& c, bool terms = false) {
+  return Estimator(c.model, c.cluster, c.stack, c.job).estimate(c.plan, {terms});
+}
+
+Case case_of(std::uint64_t seed) {
+  Dice dice(seed);
+  Case c = any_case(dice);
+  c.stack.host_overhead = Seconds(1e-3);
+  return c;
+}
+
+bool near(Seconds a, Seconds b) { return std::abs((a - b).value()) <= 1e-9 * std::abs(b.value()) + 1e-12; }
+
+TEST(Explain, the_breakdown_sums_to_the_step_and_no_part_is_negative) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Estimate e = estimate_of(case_of(seed));
+    const auto& b = e.breakdown;
+    ASSERT_TRUE(near(b.total(), e.step_time)) << "seed " << seed;
+    for (const Seconds part : {b.compute, b.recompute, b.exposed_comm, b.bubble, b.optimizer, b.offload, b.host}) {
+      ASSERT_GE(part, Seconds()) << "seed " << seed;
+    }
+    ASSERT_EQ(b.host, Seconds(1e-3));
+    ASSERT_EQ(b.offload, Seconds());
+  }
+}
+
+TEST(Explain, communication_by_group_sums_up_and_no_group_exposes_more_than_it_has) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Estimate e = estimate_of(case_of(seed));
+    Seconds total, exposed;
+    for (const auto& group : e.comm_by_group) {
+      ASSERT_GE(group.exposed, Seconds()) << "seed " << seed << " " << group.group;
+      ASSERT_LE(group.exposed.value(), group.total.value() * (1.0 + 1e-9) + 1e-12)
+          << "seed " << seed << " " << group.group;
+      total += group.total;
+      exposed += group.exposed;
+    }
+    ASSERT_TRUE(near(e.comm_total, total));
+    ASSERT_TRUE(near(e.comm_exposed, exposed));
+    ASSERT_TRUE(near(e.breakdown.exposed_comm, exposed));
+  }
+}
+
+TEST(Explain, groups_of_one_do_not_communicate) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c);
+    ASSERT_EQ(e.comm_by_group.size(), 3U);
+    if (c.plan.tp == 1) { ASSERT_EQ(e.comm_by_group[0].total, Seconds()); }
+    if (c.plan.pp == 1) { ASSERT_EQ(e.comm_by_group[2].total, Seconds()); }
+    // The gradient norm is one number over everybody: dp is where whatever is not tp goes.
+    if (c.plan.devices() == 1) { ASSERT_EQ(e.comm_by_group[1].total, Seconds()); }
+  }
+}
+
+TEST(Explain, utilisation_is_at_most_one_and_recompute_counts_as_hardware_s_work_only) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c);
+    ASSERT_GT(e.mfu, 0.0);
+    ASSERT_LE(e.mfu, e.hfu);
+    ASSERT_LE(e.hfu, 1.0);
+    ASSERT_EQ(e.mfu == e.hfu, c.plan.recompute == Recompute::none);
+    ASSERT_NEAR(e.mfu, e.model_flops.value() / (e.step_time.value() * e.peak.value() * static_cast<double>(e.devices)),
+                1e-12);
+    ASSERT_NEAR(e.tokens_per_s * e.step_time.value(), static_cast<double>(c.job.global_batch * c.job.seq), 1e-6);
+  }
+}
+
+// Recompute runs the layers' forward once more (without head): with full recompute hardware does 4/3 of the layers' and
+// all of the head's FLOPs. gpt with 24 h^2 + 4 s h forward per token and layer, 2 h V for the logits.
+TEST(Explain, full_recompute_adds_a_third_of_the_layers) {
+  Case c;
+  c.model = parallel::test::gpt(8, 1024, 8, 1024);
+  c.job = {8, 512, hardware::Precision::bf16, parallel::Task::pretrain};
+  c.plan.pp = 2;
+  c.plan.recompute = Recompute::full;
+  c.cluster = parallel::test::cluster_of({2});
+  c.stack.attention = hardware::AttentionKernel::plain;
+  const double tokens = 8.0 * 512.0, h = 1024.0;
+  const double layers = tokens * 8.0 * (24.0 * h * h + 4.0 * 512.0 * h), logits = tokens * 2.0 * h * 1024.0;
+  const Estimate e = estimate_of(c);
+  EXPECT_NEAR(e.model_flops.value(), 3.0 * (layers + logits), 1.0);
+  EXPECT_NEAR(e.hardware_flops.value(), 4.0 * layers + 3.0 * logits, 1.0);
+}
+
+bool is_collective(const results::Term& term) { return term.bound.find('/') != std::string::npos; }
+
+// Terms are of the critical rank: their kernels are the compute, recompute and optimizer of the breakdown, their
+// collectives the totals of the groups, transfers apart. Collectives that run again are in both.
+TEST(Explain, terms_times_counts_are_the_breakdown_s_kernels_and_the_groups_collectives) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c, true);
+    Seconds compute, recompute, optimizer, collectives;
+    for (const auto& term : e.terms) {
+      const Seconds time = term.count * term.time;
+      if (is_collective(term)) { collectives += time; }
+      if (term.segment == "recompute") { recompute += time; }
+      if (is_collective(term) || term.segment == "recompute") { continue; }
+      (term.segment == "finish" ? optimizer : compute) += time;
+    }
+    ASSERT_TRUE(near(compute, e.breakdown.compute)) << "seed " << seed;
+    ASSERT_TRUE(near(recompute, e.breakdown.recompute)) << "seed " << seed;
+    ASSERT_TRUE(near(collectives, e.comm_by_group[0].total + e.comm_by_group[1].total)) << "seed " << seed;
+    ASSERT_LE(optimizer.value(), e.breakdown.optimizer.value() * (1.0 + 1e-9)) << "seed " << seed;
+    if (c.plan.pp == 1) { ASSERT_TRUE(near(optimizer, e.breakdown.optimizer)) << "seed " << seed; }
+  }
+}
+
+TEST(Explain, classes_cover_every_stage_and_the_fullest_one_is_the_memory_of_the_answer) {
+  for (std::uint64_t seed = 0; seed < kCases; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c, true);
+    std::int64_t stages = 0;
+    Bytes fullest;
+    for (const auto& rank_class : e.classes) {
+      ASSERT_EQ(rank_class.first_stage, stages);
+      stages += rank_class.stages;
+      fullest = max(fullest, rank_class.memory);
+      ASSERT_LE(rank_class.busy.value(), e.step_time.value() * (1.0 + 1e-9));
+    }
+    ASSERT_EQ(stages, c.plan.pp);
+    ASSERT_EQ(fullest, e.memory.total());
+    ASSERT_LT(e.memory.stage, c.plan.pp);
+  }
+}
+
+TEST(Explain, details_are_left_out_unless_asked_for) {
+  const Estimate e = estimate_of(case_of(1));
+  EXPECT_TRUE(e.terms.empty());
+  EXPECT_TRUE(e.classes.empty());
+}
+
+TEST(Explain, the_plan_and_the_job_come_back_as_they_went_in) {
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    const Case c = case_of(seed);
+    const Estimate e = estimate_of(c);
+    ASSERT_EQ(e.plan.tp, c.plan.tp);
+    ASSERT_EQ(e.plan.pp, c.plan.pp);
+    ASSERT_EQ(e.plan.dp, c.plan.dp);
+    ASSERT_EQ(e.plan.vpp, c.plan.vpp);
+    ASSERT_EQ(e.plan.micro_batch, c.plan.micro_batch);
+    ASSERT_EQ(e.plan.micro_batches, parallel::micro_batches(c.job, c.plan));
+    ASSERT_EQ(e.plan.sequence_parallel, c.plan.sequence_parallel);
+    ASSERT_EQ(e.plan.zero, c.plan.zero);
+    ASSERT_EQ(e.plan.dp_overlap, c.plan.dp_overlap);
+    ASSERT_EQ(e.devices, c.cluster.devices);
+    ASSERT_EQ(e.global_batch, c.job.global_batch);
+    ASSERT_EQ(e.seq, c.job.seq);
+    ASSERT_EQ(e.model, c.model.name);
+    ASSERT_EQ(e.precision, "bf16");
+    ASSERT_EQ(e.infeasible_reason.empty(), e.feasible);
+  }
+}
+
+TEST(Explain, a_precision_that_the_accelerator_lacks_breaks_the_contract) {
+  Case c = case_of(1);
+  c.cluster.accelerator.matrix_peak.erase("fp8");
+  c.job.precision = hardware::Precision::fp8;
+  EXPECT_THROW((void)estimate_of(c), InternalError);
+}
+
+}  // namespace
+}  // namespace orrery::estimate

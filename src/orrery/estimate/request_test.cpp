@@ -1,0 +1,269 @@
+// Requests: what is left open is settled by rules, what is not built says so, what is printed reads back.
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/estimate/request.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::Recompute;
+using parallel::ScheduleKind;
+using testing::ElementsAre;
+
+// 24 layers of 2048, 64 sequences of 2048 tokens, 16 devices in nodes of 8.
+struct Example {
+  workload::Model model = parallel::test::gpt(24, 2048, 16, 51200);
+  hardware::Cluster cluster = parallel::test::cluster_of({8, 2});
+  hardware::Stack stack;
+  Request request;
+
+  Example() {
+    stack.attention = hardware::AttentionKernel::plain;
+    request.model = "gpt";
+    request.cluster = "plain";
+    request.global_batch = 64;
+    request.seq = 2048;
+    request.tp = 2;
+  }
+  void give_memory(Bytes memory) {
+    cluster.accelerator.memory = memory;
+    stack.memory_reserve = 0.0;
+  }
+  [[nodiscard]] Result<SettledPlan> settled() const { return settle(request, model, cluster, stack); }
+  [[nodiscard]] parallel::Plan plan() const {
+    const auto answer = settled();
+    if (!answer) {
+      ADD_FAILURE() << answer.error().text();
+      return {};
+    }
+    return answer->plan;
+  }
+  [[nodiscard]] Bytes need(Recompute recompute, std::int64_t micro_batch) const {
+    parallel::Plan plan = this->plan();
+    plan.recompute = recompute;
+    plan.micro_batch = micro_batch;
+    return Estimator(model, cluster, stack, job_of(request)).memory(plan).need;
+  }
+};
+
+TEST(Settle, dp_is_what_the_other_degrees_leave) {
+  Example e;
+  EXPECT_EQ(e.plan().dp, 8);
+  e.request.pp = 4;
+  EXPECT_EQ(e.plan().dp, 2);
+  e.request.dp = 2;
+  EXPECT_EQ(e.plan().dp, 2);
+}
+
+TEST(Settle, degrees_that_do_not_fit_the_devices_are_complained_about) {
+  Example e;
+  e.request.pp = 3;
+  ASSERT_FALSE(e.settled());
+  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("tp x pp = 6 does not divide them"));
+  e.request.pp = 64;
+  EXPECT_FALSE(e.settled());
+  e.request.tp = 0;
+  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--tp: \"0\" is not a degree"));
+}
+
+TEST(Settle, with_room_nothing_is_recomputed_and_micro_batches_are_8) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  EXPECT_EQ(e.plan().recompute, Recompute::none);
+  EXPECT_EQ(e.plan().micro_batch, 8);
+}
+
+// A replica has 64 / 8 = 8 sequences of a batch of 64, and 6 of one of 48: no micro-batch of 8, nor of 5 or 4.
+TEST(Settle, the_micro_batch_divides_a_replica_s_batch) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  e.request.global_batch = 48;
+  EXPECT_EQ(e.plan().micro_batch, 6);
+}
+
+// Recompute comes first: a micro-batch of 1 without recompute is taken before one of 8 with it. Memory is set to
+// exactly what one choice needs, and the answer looked for one by one.
+TEST(Settle, the_least_recompute_that_fits_then_the_largest_micro_batch) {
+  const std::vector<std::int64_t> sizes = {8, 4, 2, 1};  // divisors of 8 sequences
+  for (const auto enough_for : {Recompute::none, Recompute::selective, Recompute::full}) {
+    for (const std::int64_t size : sizes) {
+      Example e;
+      e.give_memory(e.need(enough_for, size));
+      std::optional<std::pair<Recompute, std::int64_t>> expected;
+      for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
+        for (const std::int64_t candidate : sizes) {
+          const bool fits = e.need(recompute, candidate) <= e.cluster.accelerator.memory;
+          if (fits && !expected) { expected = {recompute, candidate}; }
+        }
+      }
+      ASSERT_TRUE(expected);
+      EXPECT_EQ(e.plan().recompute, expected->first);
+      EXPECT_EQ(e.plan().micro_batch, expected->second);
+      if (size == 1) { EXPECT_EQ(e.plan().recompute, enough_for); }
+    }
+  }
+}
+
+TEST(Settle, when_nothing_fits_the_plan_that_needs_least_is_answered) {
+  Example e;
+  e.give_memory(Bytes(1e6));
+  EXPECT_EQ(e.plan().recompute, Recompute::full);
+  EXPECT_EQ(e.plan().micro_batch, 1);
+  e.request.recompute = Recompute::none;
+  e.request.micro_batch = 4;
+  EXPECT_EQ(e.plan().recompute, Recompute::none);
+  EXPECT_EQ(e.plan().micro_batch, 4);
+}
+
+TEST(Settle, what_is_typed_stays) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  e.request.recompute = Recompute::full;
+  e.request.micro_batch = 2;
+  e.request.dp_overlap = false;
+  e.request.schedule = ScheduleChoice::gpipe;
+  e.request.dp = 8;
+  const auto answer = e.settled();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->plan.recompute, Recompute::full);
+  EXPECT_EQ(answer->plan.micro_batch, 2);
+  EXPECT_FALSE(answer->plan.dp_overlap);
+  EXPECT_EQ(answer->plan.schedule, ScheduleKind::gpipe);
+  EXPECT_THAT(answer->chosen, ElementsAre());
+}
+
+TEST(Settle, what_was_settled_is_named) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  e.stack.overlap_gradient_reduce = false;
+  const auto answer = e.settled();
+  ASSERT_TRUE(answer);
+  EXPECT_THAT(answer->chosen, ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the least that fits)",
+                                          "micro-batch 8 (the largest that fits, up to 8)", "schedule 1f1b",
+                                          "dp-overlap off (the stack's habit)"));
+}
+
+TEST(Settle, chunks_mean_interleaving_unless_another_schedule_is_typed) {
+  Example e;
+  e.request.pp = 2;
+  e.request.vpp = 3;
+  EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
+  e.request.schedule = ScheduleChoice::one_f_one_b;
+  ASSERT_FALSE(e.settled());
+  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved");
+}
+
+// 64 sequences over dp 4 and pp 2 in groups of 2 micro-batches: 16 a replica, so 8 is the largest micro-batch that
+// leaves an even number of them.
+TEST(Settle, interleaving_keeps_whole_groups_of_micro_batches) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  e.request.pp = 2;
+  e.request.vpp = 2;
+  EXPECT_EQ(e.plan().micro_batch, 8);
+  e.request.global_batch = 48;  // 12 a replica: 6 leaves 2 groups' worth, 4 would leave 3
+  EXPECT_EQ(e.plan().micro_batch, 6);
+}
+
+TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
+  Request request;
+  EXPECT_TRUE(not_built(request).empty());
+  request.semantics = Semantics::mad_max;
+  request.task = TaskChoice::inference;
+  request.cp = 2;
+  request.ep = 4;
+  request.etp = 2;
+  request.tp_overlap = TpOverlap::ring;
+  request.schedule = ScheduleChoice::zero_bubble;
+  request.offload = "weights";
+  request.placement = "tp=0";
+  request.strategy = "mlp=(tp)";
+  request.local_batch = "mlp=1";
+  std::vector<std::string> texts;
+  for (const auto& diagnostic : not_built(request)) { texts.push_back(diagnostic.text()); }
+  EXPECT_THAT(texts,
+              ElementsAre("--semantics: \"mad-max\" is not built yet", "--task: \"inference\" is not built yet",
+                          "--cp: context parallelism is not built yet", "--ep: expert parallelism is not built yet",
+                          "--etp: tensor parallelism of experts is not built yet",
+                          "--tp-overlap: \"ring\" is not built yet", "--schedule: \"zero-bubble\" is not built yet",
+                          "--offload: this is not built yet", "--placement: this is not built yet",
+                          "--strategy: this is not built yet", "--local-batch: this is not built yet"));
+  request = {};
+  request.schedule = ScheduleChoice::dualpipe;
+  ASSERT_EQ(not_built(request).size(), 1U);
+  EXPECT_EQ(not_built(request)[0].message, "\"dualpipe\" is not built yet");
+}
+
+template <class T>
+std::optional<T> maybe(T value) {
+  return *rc::gen::arbitrary<bool>() ? std::optional<T>(value) : std::nullopt;
+}
+
+Request any_request() {
+  const auto number = [](std::int64_t high) { return *rc::gen::inRange<std::int64_t>(1, high); };
+  const auto choice = [&](int count) { return static_cast<int>(*rc::gen::inRange(0, count)); };
+  Request r;
+  r.model = *rc::gen::element<std::string>("gpt3-175b", "a b: c#", "./x/config.json", "\"quoted\"", "12", "null");
+  r.cluster = *rc::gen::element<std::string>("dgx-a100", "- x", "é", "true");
+  r.devices = number(1'000'000) - 1;
+  r.semantics = static_cast<Semantics>(choice(2));
+  r.task = static_cast<TaskChoice>(choice(3));
+  r.global_batch = number(1'000'000'000);
+  r.seq = number(1'000'000'000);
+  r.precision = *rc::gen::element(hardware::Precision::fp8, hardware::Precision::bf16, hardware::Precision::tf32);
+  for (auto* degree : {&r.tp, &r.cp, &r.pp, &r.ep, &r.etp, &r.vpp}) { *degree = number(100); }
+  r.dp = maybe(number(100));
+  r.micro_batch = maybe(number(100));
+  r.sequence_parallel = *rc::gen::arbitrary<bool>();
+  r.zero = choice(4);
+  r.recompute = maybe(static_cast<Recompute>(choice(3)));
+  r.schedule = maybe(static_cast<ScheduleChoice>(choice(5)));
+  r.tp_overlap = static_cast<TpOverlap>(choice(3));
+  r.dp_overlap = maybe(*rc::gen::arbitrary<bool>());
+  r.offload = *rc::gen::element<std::string>("", "weights,activations");
+  r.placement = *rc::gen::element<std::string>("", "tp=0 pp=1");
+  r.strategy = *rc::gen::element<std::string>("", "mlp=(tp,ddp)");
+  r.local_batch = *rc::gen::element<std::string>("", "mlp=512");
+  return r;
+}
+
+RC_GTEST_PROP(RequestRecord, what_is_printed_reads_back, ()) {
+  const Request request = any_request();
+  const std::string text = request_record().print_yaml(request);
+  const auto node = config::parse_yaml(text, "scenario.yaml");
+  RC_ASSERT(node.has_value());
+  const auto again = request_record().read(*node);
+  RC_ASSERT(again.has_value());
+  RC_ASSERT(request_record().print_yaml(*again) == text);
+  RC_ASSERT(again->model == request.model);
+  RC_ASSERT(again->dp == request.dp);
+  RC_ASSERT(again->micro_batch == request.micro_batch);
+  RC_ASSERT(again->recompute == request.recompute);
+  RC_ASSERT(again->schedule == request.schedule);
+  RC_ASSERT(again->dp_overlap == request.dp_overlap);
+  RC_ASSERT(again->seq == request.seq);
+  RC_ASSERT(again->offload == request.offload);
+}
+
+TEST(RequestRecord, bounds_and_names_are_checked) {
+  const auto node = config::parse_yaml(
+      "{model: gpt3-175b, cluster: dgx-a100, global_batch: 0, seq: 2048, zero: 4, recompute: some, tpp: 8}", "s.yaml");
+  ASSERT_TRUE(node);
+  const auto request = request_record().read(*node);
+  ASSERT_FALSE(request);
+  const std::string text = request.error().text();
+  for (const char* part : {"/global_batch", "/zero", "/recompute", "/tpp"}) {
+    EXPECT_THAT(text, testing::HasSubstr(part));
+  }
+}
+
+}  // namespace
+}  // namespace orrery::estimate
