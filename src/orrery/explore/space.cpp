@@ -51,7 +51,7 @@ class Enumeration {
  private:
   void over_stages() {
     for (const std::int64_t pp : axis(fixed_.pp, divisors(cluster_.devices / plan_.tp, model_.layers))) {
-      if (pp < 1) { continue; }
+      if (pp < 1 || pp > cluster_.devices / plan_.tp) { continue; }
       plan_.pp = pp;
       plan_.dp = cluster_.devices / (plan_.tp * pp);
       const bool wanted = !fixed_.dp || *fixed_.dp == plan_.dp;

@@ -44,7 +44,7 @@ struct Plan {
 
 // Micro-batches per replica and step.
 [[nodiscard]] inline std::int64_t micro_batches(const Job& job, const Plan& plan) {
-  return job.global_batch / (plan.dp * plan.micro_batch);
+  return job.global_batch / plan.dp / plan.micro_batch;
 }
 
 // Everything that makes a plan impossible for a job on so many devices, each with the nearest value that would do.
