@@ -35,26 +35,26 @@ Command::~Command() = default;
 Command::Command(Command&&) noexcept = default;
 Command& Command::operator=(Command&&) noexcept = default;
 
-void Command::option(Flag flag, std::function<void(const std::string&)> take) {
+void Command::option(Flag flag, const std::function<void(const std::string&)>& take) {
   app_->add_option_function<std::string>(flag.name, take)->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   flags_.push_back(std::move(flag));
 }
 
-void Command::toggle(Flag flag, std::function<void(bool)> take) {
+void Command::toggle(Flag flag, const std::function<void(bool)>& take) {
   const std::string names = flag.negation.empty() ? flag.name : fmt::format("{},!{}", flag.name, flag.negation);
   app_->add_flag_function(names, [take](std::int64_t on) { take(on > 0); })
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   flags_.push_back(std::move(flag));
 }
 
-void Command::repeated(Flag flag, std::function<void(const std::string&)> take) {
+void Command::repeated(Flag flag, const std::function<void(const std::string&)>& take) {
   app_->add_option_function<std::vector<std::string>>(
       flag.name, [take](const std::vector<std::string>& values) { std::for_each(values.begin(), values.end(), take); });
   flag.many = true;
   flags_.push_back(std::move(flag));
 }
 
-void Command::positional(Flag flag, std::function<void(const std::string&)> take) {
+void Command::positional(Flag flag, const std::function<void(const std::string&)>& take) {
   app_->add_option_function<std::string>(flag.name, take);
   positionals_.push_back(std::move(flag));
 }

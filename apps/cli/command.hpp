@@ -38,10 +38,10 @@ class Command {
   Command& operator=(Command&&) noexcept;
 
   // Where a flag is repeated the last one counts. `take` is called while the arguments are read.
-  void option(Flag flag, std::function<void(const std::string&)> take);
-  void toggle(Flag flag, std::function<void(bool)> take);
-  void repeated(Flag flag, std::function<void(const std::string&)> take);  // each takes one value or more
-  void positional(Flag flag, std::function<void(const std::string&)> take);
+  void option(Flag flag, const std::function<void(const std::string&)>& take);
+  void toggle(Flag flag, const std::function<void(bool)>& take);
+  void repeated(Flag flag, const std::function<void(const std::string&)>& take);  // each takes one value or more
+  void positional(Flag flag, const std::function<void(const std::string&)>& take);
 
   // Whole lines of text that end the help: examples, exit codes.
   void footer(std::string text) { footer_ = std::move(text); }

@@ -30,7 +30,8 @@ Result<std::string> as_json(const std::string& name, const std::string& yaml) {
 
 Result<int> run(const Options& options) {
   if (options.name.empty()) { return fail(flag_place("NAME"), "is missing; \"orrery list KIND\" shows names"); }
-  ORRERY_TRY(yaml, api::Orrery(data_directory()).describe(options.name));
+  ORRERY_TRY(data, data_directory());
+  ORRERY_TRY(yaml, api::Orrery(data).describe(options.name));
   if (!options.json) {
     print(yaml);
     return 0;

@@ -33,7 +33,8 @@ struct Options {
 
 Result<int> run(const Options& options) {
   ORRERY_TRY(typed, options.job.read(kExample));
-  const api::Orrery orrery(data_directory());
+  ORRERY_TRY(data, data_directory());
+  const api::Orrery orrery(data);
   ORRERY_TRY(answer, orrery.estimate(typed.request, options.terms));
   print(options.json ? report::estimate_json(answer.estimate, answer.chosen)
                      : report::estimate_text(answer.estimate, answer.chosen, terminal_style()));

@@ -91,7 +91,8 @@ std::optional<Diagnostic> wrong_kind(const std::string& kind) {
 
 Result<int> run(const Options& options) {
   if (auto wrong = wrong_kind(options.kind)) { return tl::make_unexpected(Failure{{std::move(*wrong)}}); }
-  const api::Orrery orrery(data_directory());
+  ORRERY_TRY(data, data_directory());
+  const api::Orrery orrery(data);
   ORRERY_TRY(entries, orrery.list(options.kind));
   std::vector<report::UnverifiedFigure> figures;
   if (options.unverified) {

@@ -136,10 +136,11 @@ Result<api::PlanRequest> plan_request(const Options& options) {
 }
 
 Result<results::PlanSearch> searched(api::PlanRequest request) {
+  ORRERY_TRY(data, data_directory());
   Progress progress;
   request.progress = [&progress](std::int64_t done, std::int64_t points) { progress.update(done, points); };
   const auto start = std::chrono::steady_clock::now();
-  auto search = api::Orrery(data_directory()).plan(request);
+  auto search = api::Orrery(data).plan(request);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
   if (search) { search->wall_s = wall.count(); }
   return search;

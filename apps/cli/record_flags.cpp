@@ -50,7 +50,7 @@ std::string doc_of(const config::FieldInfo& field, const std::vector<std::string
   const bool is_open = !field.default_text || *field.default_text == "null" || *field.default_text == "\"\"";
   if (!is_open && field.type.text != "true or false") { facts.push_back("default " + *field.default_text); }
   const std::string bounds = bounds_worth_reading(field.bounds);
-  const bool says_nothing = bounds.empty() || bounds == "not empty" || bounds == "at least 1";
+  const bool says_nothing = bounds.empty() || bounds == "not empty" || bounds == "at least 0" || bounds == "at least 1";
   if (!says_nothing) { facts.push_back(bounds); }
   return facts.empty() ? doc : fmt::format("{} [{}]", doc, join(facts, "; "));
 }

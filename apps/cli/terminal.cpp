@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/text.hpp"
 #include "orrery/report/table.hpp"
 
 namespace orrery::cli {
@@ -48,13 +49,18 @@ report::TextStyle terminal_style() {
   return {.colour = shows_colour && environment("NO_COLOR").empty()};
 }
 
-std::string data_directory() {
-  if (std::string given = environment("ORRERY_DATA"); !given.empty()) { return given; }
+Result<std::string> data_directory() {
   std::error_code none;
+  if (std::string given = environment("ORRERY_DATA"); !given.empty()) {
+    if (std::filesystem::is_directory(given, none)) { return given; }
+    return fail({"", 0, 0, "ORRERY_DATA"}, fmt::format("{} is not a folder", orrery::quoted(given)));
+  }
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
   const auto installed = program.parent_path().parent_path() / "share/orrery/data";
   if (!none && std::filesystem::is_directory(installed, none)) { return installed.string(); }
-  return ORRERY_DATA_DIR;
+  if (std::filesystem::is_directory(ORRERY_DATA_DIR, none)) { return ORRERY_DATA_DIR; }
+  return fail("there is no catalogue at " + installed.string() +
+              " nor at " ORRERY_DATA_DIR "; name its folder in the environment variable ORRERY_DATA");
 }
 
 tl::expected<void, Failure> write_file(const std::string& path, std::string_view text, const Place& place) {

@@ -28,8 +28,9 @@ void print_errors(const Failure& failure);
 // Colours when standard output is a terminal that shows them and NO_COLOR is not set.
 [[nodiscard]] report::TextStyle terminal_style();
 
-// Where the catalogue is: $ORRERY_DATA, else beside an installed program, else the source tree's.
-[[nodiscard]] std::string data_directory();
+// Where the catalogue is: $ORRERY_DATA, else beside an installed program, else the source tree's. Fails when there is
+// no such folder.
+[[nodiscard]] Result<std::string> data_directory();
 
 // The whole file or nothing: written beside its place and renamed. Fails with the place and the system's reason.
 [[nodiscard]] tl::expected<void, Failure> write_file(const std::string& path, std::string_view text,

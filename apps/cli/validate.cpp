@@ -28,7 +28,8 @@ struct Options {
 };
 
 Result<int> run(const Options& options) {
-  const api::Orrery orrery(data_directory());
+  ORRERY_TRY(data, data_directory());
+  const api::Orrery orrery(data);
   ORRERY_TRY(validation, orrery.validate(options.data, options.families));
   if (!options.out.empty()) {
     const auto written = write_file(options.out, report::predictions_csv(validation.predictions), flag_place("--out"));

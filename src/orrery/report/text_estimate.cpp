@@ -157,11 +157,18 @@ std::string terms_table(const std::vector<results::Term>& terms, TextStyle style
   return table.text(2);
 }
 
+std::string why_infeasible(const results::Estimate& estimate) {
+  const auto& memory = estimate.memory;
+  if (memory.fits()) { return estimate.infeasible_reason; }
+  return fmt::format("{}: stage {} needs {} and a device has {}", estimate.infeasible_reason, memory.stage,
+                     format_bytes(memory.total()), format_bytes(memory.capacity));
+}
+
 }  // namespace
 
 std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
   std::string text = job_header(estimate, style);
-  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + estimate.infeasible_reason + "\n"; }
+  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + why_infeasible(estimate) + "\n"; }
   text += "\n" + plan_lines(estimate.plan, chosen);
   text += "\n" + rate_lines(estimate, style);
   text += "\n" + breakdown_table(estimate);

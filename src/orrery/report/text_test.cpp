@@ -83,9 +83,12 @@ TEST(Text, terms_and_classes_appear_when_asked_for) {
 TEST(Text, an_estimate_that_does_not_fit_says_so_at_the_top) {
   results::Estimate estimate = samples::estimate();
   estimate.feasible = false;
-  estimate.infeasible_reason = "needs 90.0 GiB of 75.2 GiB";
+  estimate.infeasible_reason = "memory";
+  estimate.memory.capacity = Bytes(4294967296.0);
   const std::string text = estimate_text(estimate, {});
-  EXPECT_NE(text.find("stack ideal\nDOES NOT FIT: needs 90.0 GiB of 75.2 GiB\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("stack ideal\nDOES NOT FIT: memory: stage 3 needs 7.50 GiB and a device has 4.00 GiB\n"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Text, crumbs_of_rounding_are_not_shown) {
