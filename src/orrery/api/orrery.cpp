@@ -4,10 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/explanation.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/search.hpp"
-#include "orrery/api/explanation.hpp"
 #include "orrery/validate/validate.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -69,19 +69,19 @@ class PlanEvaluator final : public explore::Evaluator {
 tl::unexpected<Failure> nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
   Failure failure;
   failure.answer_is_no = true;
-  const std::string why = space.points == 0
-                              ? "no plan is valid: the degrees must multiply to the devices and divide heads and batch"
-                              : fmt::format("none of {} plans fits in the memory of {}", space.evaluated,
-                                            inputs.cluster.accelerator.name);
-  failure.diagnostics.push_back({{}, fmt::format("{} on {} devices of {}: {}", inputs.model.name,
-                                                 inputs.cluster.devices, inputs.cluster.name, why)});
+  const std::string why =
+      space.points == 0
+          ? "no plan is valid: the degrees must multiply to the devices and divide heads and batch"
+          : fmt::format("none of {} plans fits in the memory of {}", space.evaluated, inputs.cluster.accelerator.name);
+  failure.diagnostics.push_back(
+      {{},
+       fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why)});
   return tl::make_unexpected(std::move(failure));
 }
 
 }  // namespace
 
-Orrery::Orrery(std::string data_directory)
-    : data_directory_(std::move(data_directory)), catalogue_(data_directory_) {}
+Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_directory)), catalogue_(data_directory_) {}
 
 Result<EstimateAnswer> Orrery::estimate(const Request& request, bool terms) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
@@ -93,11 +93,13 @@ Result<EstimateAnswer> Orrery::estimate(const Request& request, bool terms) cons
 Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request.job));
   const parallel::Job job = estimate::job_of(request.job);
-  const auto space = explore::enumerate(inputs.model, job, inputs.cluster, request.fixed,
-                                        inputs.stack.overlap_gradient_reduce);
-  const auto found =
-      explore::search(space, [&] { return std::make_unique<PlanEvaluator>(inputs, job); },
-                      {request.top, request.exhaustive, request.threads, request.progress});
+  if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {
+    return tl::make_unexpected(Failure{std::move(wrong)});
+  }
+  const auto space =
+      explore::enumerate(inputs.model, job, inputs.cluster, request.fixed, inputs.stack.overlap_gradient_reduce);
+  const auto found = explore::search(space, [&] { return std::make_unique<PlanEvaluator>(inputs, job); },
+                                     {request.top, request.exhaustive, request.threads, request.progress});
   if (found.best.empty()) { return nothing_fits(found.space, inputs); }
 
   results::PlanSearch answer;
@@ -136,8 +138,9 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
   if (kind == "algorithms") { return algorithms(); }
   const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "algorithms"};
   const auto near = nearest(kind, kinds);
-  return fail(fmt::format("{} is no kind of entry; {}", orrery::quoted(kind),
-                          near ? fmt::format("did you mean {}?", orrery::quoted(*near)) : "there are " + join(kinds, ", ")));
+  return fail(
+      fmt::format("{} is no kind of entry; {}", orrery::quoted(kind),
+                  near ? fmt::format("did you mean {}?", orrery::quoted(*near)) : "there are " + join(kinds, ", ")));
 }
 
 Result<std::string> Orrery::describe(const std::string& name) const {

@@ -135,13 +135,17 @@ void check_batch(Checker& check, const Job& job, const Plan& plan) {
   });
 }
 
-void check_all(Checker& check, const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
+void check_job(Checker& check, const workload::Model& model, const Job& job) {
   check.require(job.global_batch >= 1, "--global-batch", [] { return std::string("must be at least 1 sequence"); });
   check.require(job.seq >= 1, "--seq", [] { return std::string("must be at least 1 token"); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
   check.require(table_fits, "--seq", [&] {
     return fmt::format("\"{}\" is longer than the model's table of {} learned positions", job.seq, model.max_seq);
   });
+}
+
+void check_all(Checker& check, const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
+  check_job(check, model, job);
   check_degrees(check, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
@@ -151,6 +155,13 @@ void check_all(Checker& check, const workload::Model& model, const Job& job, con
 }
 
 }  // namespace
+
+std::vector<Diagnostic> problems(const workload::Model& model, const Job& job) {
+  std::vector<Diagnostic> found;
+  Checker check(&found);
+  check_job(check, model, job);
+  return found;
+}
 
 std::vector<Diagnostic> problems(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
   std::vector<Diagnostic> found;

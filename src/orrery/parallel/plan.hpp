@@ -33,10 +33,10 @@ struct Plan {
   std::int64_t vpp = 1;          // model chunks per stage (interleaving)
   std::int64_t micro_batch = 1;  // sequences per micro-batch per replica
   bool sequence_parallel = false;
-  int zero = 0;                  // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp
+  int zero = 0;  // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp
   Recompute recompute = Recompute::none;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  bool dp_overlap = true;        // gradient reduction under the last backward, weight gather under the first forward
+  bool dp_overlap = true;  // gradient reduction under the last backward, weight gather under the first forward
 
   [[nodiscard]] std::int64_t devices() const { return tp * pp * dp; }
   friend bool operator==(const Plan&, const Plan&) = default;
@@ -46,6 +46,9 @@ struct Plan {
 [[nodiscard]] inline std::int64_t micro_batches(const Job& job, const Plan& plan) {
   return job.global_batch / plan.dp / plan.micro_batch;
 }
+
+// What is wrong with a job whatever the plan.
+[[nodiscard]] std::vector<Diagnostic> problems(const workload::Model& model, const Job& job);
 
 // Everything that makes a plan impossible for a job on so many devices, each with the nearest value that would do.
 // Nothing is said about memory: see memory.hpp.

@@ -1,0 +1,73 @@
+// Sentences from numbers made by hand.
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/api/explanation.hpp"
+#include "orrery/core/error.hpp"
+
+namespace orrery::api {
+namespace {
+
+using testing::ElementsAre;
+using namespace orrery::literals;
+
+// 10 s: 6 compute, 2 exposed, 1.5 bubble, 0.5 host. 60 of 75 GiB, most of it activations.
+results::Estimate made() {
+  results::Estimate e;
+  e.step_time = 10_s;
+  e.breakdown.compute = 6_s;
+  e.breakdown.exposed_comm = 2_s;
+  e.breakdown.bubble = 1.5_s;
+  e.breakdown.host = 0.5_s;
+  e.comm_by_group = {{"tp", 3_s, 1.5_s}, {"dp", Seconds(), Seconds()}, {"pp", 1_s, 0.5_s}};
+  e.memory = {8_GiB, 8_GiB, 4_GiB, 38_GiB, 2_GiB, 75_GiB, 3};
+  e.plan.tp = 4;
+  e.plan.micro_batch = 2;
+  e.plan.recompute = "none";
+  return e;
+}
+
+TEST(Explanation, names_where_time_and_memory_go_largest_first) {
+  EXPECT_THAT(explanation({made()}),
+              ElementsAre("step: compute 60.0 %, exposed communication 20.0 %, pipeline bubble 15.0 %, host 5.0 %",
+                          "memory: 60.0 GiB of 75.0 GiB on stage 3 (80.0 %), most of it activations (38.0 GiB); "
+                          "memory leaves room",
+                          "communication: tp 3.00 s of which 1.50 s exposed; pp 1.00 s of which 500 ms exposed"));
+}
+
+TEST(Explanation, memory_binds_above_nine_tenths) {
+  auto tight = made();
+  tight.memory.capacity = 66_GiB;
+  EXPECT_THAT(explanation({tight})[1], testing::HasSubstr("(90.9 %)"));
+  EXPECT_THAT(explanation({tight})[1], testing::HasSubstr("memory binds"));
+}
+
+TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
+  auto other = made();
+  other.plan.micro_batch = 1;
+  other.plan.zero = 1;
+  other.plan.recompute = "full";
+  other.plan.sequence_parallel = true;
+  other.step_time = 11_s;
+  other.breakdown.recompute = 1.25_s;
+  other.breakdown.bubble = 1.25_s;
+  EXPECT_EQ(explanation({made(), other})[3],
+            "runner-up (micro-batch 1 instead of 2, zero 1 instead of 0, recompute full instead of none, with sequence "
+            "parallelism) loses 10.0 %: recompute +1.25 s, pipeline bubble -250 ms");
+}
+
+TEST(Explanation, no_communication_and_an_equal_runner_up_have_words_too) {
+  auto alone = made();
+  alone.comm_by_group.clear();
+  const auto lines = explanation({alone, alone});
+  EXPECT_EQ(lines[2], "communication: none");
+  EXPECT_EQ(lines[3], "runner-up (the same plan) loses 0.0 %: nothing that shows");
+}
+
+TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}), InternalError); }
+
+}  // namespace
+}  // namespace orrery::api

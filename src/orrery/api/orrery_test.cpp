@@ -1,0 +1,188 @@
+// The front of the library, with the catalogue that ships.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/api/orrery.hpp"
+
+namespace orrery::api {
+namespace {
+
+using testing::HasSubstr;
+
+const Orrery& orrery() {
+  static const Orrery instance(ORRERY_DATA_DIR);
+  return instance;
+}
+
+estimate::Request request(const std::string& model, std::int64_t devices, std::int64_t batch, std::int64_t seq) {
+  estimate::Request r;
+  r.model = model;
+  r.cluster = "dgx-a100";
+  r.devices = devices;
+  r.global_batch = batch;
+  r.seq = seq;
+  return r;
+}
+
+TEST(Api, an_estimate_says_what_it_was_asked_about_and_what_was_chosen) {
+  auto asked = request("llama-2-7b", 16, 64, 4096);
+  asked.tp = 2;
+  const auto answer = orrery().estimate(asked, true);
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_EQ(answer->estimate.model, "llama-2-7b");
+  EXPECT_EQ(answer->estimate.cluster, "dgx-a100");
+  EXPECT_EQ(answer->estimate.stack, "megatron-core");
+  EXPECT_EQ(answer->estimate.devices, 16);
+  EXPECT_EQ(answer->estimate.plan.dp, 8);
+  EXPECT_TRUE(answer->estimate.feasible);
+  EXPECT_FALSE(answer->estimate.terms.empty());
+  EXPECT_EQ(answer->chosen.size(), 5U);
+}
+
+// Mistakes that do not depend on each other come together.
+TEST(Api, all_mistakes_of_a_request_come_at_once) {
+  auto asked = request("llama-2-7c", 16, 64, 4096);
+  asked.cluster = "dgx-a10";
+  asked.stack = "megatron-cor";
+  asked.cp = 2;
+  const auto answer = orrery().estimate(asked, false);
+  ASSERT_FALSE(answer);
+  EXPECT_FALSE(answer.error().answer_is_no);
+  const std::string text = answer.error().text();
+  for (const char* part : {"--model", "llama-2-7b", "--cluster", "dgx-a100", "--stack", "megatron-core", "--cp"}) {
+    EXPECT_THAT(text, HasSubstr(part));
+  }
+}
+
+TEST(Api, a_precision_without_matrix_units_is_refused_with_those_there_are) {
+  auto asked = request("llama-2-7b", 16, 64, 4096);
+  asked.precision = hardware::Precision::fp8;
+  const auto answer = orrery().estimate(asked, false);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(answer.error().text(), "--precision: a100-sxm-80gb has no \"fp8\" matrix units; it has bf16, fp16, tf32");
+}
+
+TEST(Api, a_plan_that_does_not_fit_is_priced_and_says_so) {
+  const auto answer = orrery().estimate(request("llama-3.1-405b", 8, 8, 8192), false);
+  ASSERT_TRUE(answer) << answer.error().text();
+  EXPECT_FALSE(answer->estimate.feasible);
+  EXPECT_EQ(answer->estimate.infeasible_reason, "memory");
+  EXPECT_GT(answer->estimate.step_time, Seconds());
+}
+
+TEST(Api, a_search_finds_what_exhaustive_pricing_finds_and_estimates_it) {
+  PlanRequest asked;
+  asked.job = request("gpt2-xl", 16, 128, 1024);
+  asked.top = 7;
+  asked.threads = 2;
+  const auto pruned = orrery().plan(asked);
+  asked.exhaustive = true;
+  asked.threads = 1;
+  const auto exhaustive = orrery().plan(asked);
+  ASSERT_TRUE(pruned && exhaustive);
+  ASSERT_EQ(pruned->best.size(), 7U);
+  EXPECT_GT(pruned->space.pruned, 0);
+  EXPECT_EQ(exhaustive->space.pruned, 0);
+  EXPECT_EQ(pruned->space.points, exhaustive->space.points);
+  for (std::size_t i = 0; i < 7; ++i) {
+    const auto &a = pruned->best[i], &b = exhaustive->best[i];
+    EXPECT_EQ(a.step_time, b.step_time);
+    EXPECT_EQ(a.plan.tp, b.plan.tp);
+    EXPECT_EQ(a.plan.pp, b.plan.pp);
+    EXPECT_EQ(a.plan.micro_batch, b.plan.micro_batch);
+    EXPECT_EQ(a.plan.zero, b.plan.zero);
+    EXPECT_TRUE(a.feasible);
+    if (i > 0) { EXPECT_GE(a.step_time, pruned->best[i - 1].step_time); }
+  }
+}
+
+// The winner's plan, typed back as a request, is the same estimate.
+TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
+  PlanRequest asked;
+  asked.job = request("llama-2-7b", 16, 64, 4096);
+  asked.top = 1;
+  const auto found = orrery().plan(asked);
+  ASSERT_TRUE(found);
+  const auto& best = found->best.front();
+  auto typed = asked.job;
+  typed.tp = best.plan.tp;
+  typed.pp = best.plan.pp;
+  typed.dp = best.plan.dp;
+  typed.vpp = best.plan.vpp;
+  typed.micro_batch = best.plan.micro_batch;
+  typed.sequence_parallel = best.plan.sequence_parallel;
+  typed.zero = best.plan.zero;
+  typed.dp_overlap = best.plan.dp_overlap;
+  typed.recompute = best.plan.recompute == "none"        ? parallel::Recompute::none
+                    : best.plan.recompute == "selective" ? parallel::Recompute::selective
+                                                         : parallel::Recompute::full;
+  const auto again = orrery().estimate(typed, false);
+  ASSERT_TRUE(again) << again.error().text();
+  EXPECT_EQ(again->estimate.step_time, best.step_time);
+}
+
+TEST(Api, fixed_axes_stay_fixed_and_explanations_come_when_asked_for) {
+  PlanRequest asked;
+  asked.job = request("llama-2-7b", 16, 64, 4096);
+  asked.fixed.tp = 4;
+  asked.fixed.zero = 3;
+  asked.explain = true;
+  const auto found = orrery().plan(asked);
+  ASSERT_TRUE(found);
+  for (const auto& best : found->best) {
+    EXPECT_EQ(best.plan.tp, 4);
+    EXPECT_EQ(best.plan.zero, 3);
+  }
+  EXPECT_EQ(found->explanation.size(), 4U);
+}
+
+TEST(Api, a_search_in_which_nothing_fits_is_an_answer_and_not_a_mistake) {
+  PlanRequest asked;
+  asked.job = request("gpt3-175b", 8, 8, 2048);
+  const auto found = orrery().plan(asked);
+  ASSERT_FALSE(found);
+  EXPECT_TRUE(found.error().answer_is_no);
+  EXPECT_THAT(found.error().text(), HasSubstr("plans fits in the memory of a100-sxm-80gb"));
+  asked.fixed.tp = 5;
+  ASSERT_FALSE(orrery().plan(asked));
+  EXPECT_THAT(orrery().plan(asked).error().text(), HasSubstr("no plan is valid"));
+}
+
+TEST(Api, a_job_that_no_plan_could_run_is_a_mistake_and_says_why) {
+  PlanRequest asked;
+  asked.job = request("gpt3-175b", 64, 64, 4096);
+  const auto found = orrery().plan(asked);
+  ASSERT_FALSE(found);
+  EXPECT_FALSE(found.error().answer_is_no);
+  EXPECT_EQ(found.error().text(), "--seq: \"4096\" is longer than the model's table of 2048 learned positions");
+}
+
+TEST(Api, every_entry_that_is_listed_can_be_described) {
+  for (const char* kind : {"models", "clusters", "accelerators", "stacks"}) {
+    const auto entries = orrery().list(kind);
+    ASSERT_TRUE(entries) << kind;
+    EXPECT_FALSE(entries->empty()) << kind;
+    for (const auto& entry : *entries) {
+      const auto text = orrery().describe(entry.name);
+      ASSERT_TRUE(text) << entry.name;
+      EXPECT_THAT(*text, HasSubstr(entry.name));
+    }
+  }
+  EXPECT_EQ(orrery().list("algorithms")->size(), 5U);
+  const auto unknown = orrery().list("model");
+  ASSERT_FALSE(unknown);
+  EXPECT_THAT(unknown.error().text(), HasSubstr("\"models\""));
+}
+
+TEST(Api, validation_reads_the_tables_that_ship) {
+  const auto validation = orrery().validate({}, {});
+  ASSERT_TRUE(validation) << validation.error().text();
+  EXPECT_GT(validation->overall.predicted, 0);
+}
+
+}  // namespace
+}  // namespace orrery::api
