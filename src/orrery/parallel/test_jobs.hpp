@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -83,17 +82,21 @@ inline workload::Model llama(std::int64_t layers, std::int64_t hidden, std::int6
   return workload::completed(model);
 }
 
-// The same numbers for the same seed, everywhere.
+// The same numbers for the same seed, everywhere: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
+// generators", 2014).
 class Dice {
  public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
+  explicit Dice(std::uint64_t seed) : state_(seed) {}
 
   std::int64_t operator()(std::int64_t low, std::int64_t high) {
-    return low + static_cast<std::int64_t>(engine_() % static_cast<std::uint64_t>(high - low));
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return low + static_cast<std::int64_t>((z ^ (z >> 31U)) % static_cast<std::uint64_t>(high - low));
   }
 
  private:
-  std::mt19937_64 engine_;
+  std::uint64_t state_;
 };
 
 // A model, a job, a plan that is valid for them, and what they run on.
