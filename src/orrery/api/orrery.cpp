@@ -31,7 +31,7 @@ template <class T>
 std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
   if (result) { return std::move(*result); }
   for (auto& diagnostic : result.error().diagnostics) {
-    if (diagnostic.place == Place{}) { diagnostic.place.path = flag; }
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, flag}; }
     failure.diagnostics.push_back(std::move(diagnostic));
   }
   return std::nullopt;

@@ -167,19 +167,22 @@ class Settling {
         estimator_(model, cluster, stack, job_),
         plan_(plan) {}
 
-  parallel::Plan run() {
+  // True when a choice was found that fits; otherwise plan() is the one that needs least.
+  bool run() {
     for (const auto recompute : recompute_choices()) {
       for (const std::int64_t micro_batch : micro_batch_choices()) {
         plan_.recompute = recompute;
         plan_.micro_batch = micro_batch;
         if (!parallel::is_valid(model_, job_, plan_, devices_)) { continue; }
-        if (estimator_.memory(plan_).fits) { return plan_; }
+        if (estimator_.memory(plan_).fits) { return true; }
       }
     }
     plan_.recompute = request_.recompute.value_or(parallel::Recompute::full);
     plan_.micro_batch = request_.micro_batch.value_or(1);
-    return plan_;
+    return false;
   }
+
+  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
 
  private:
   [[nodiscard]] std::vector<parallel::Recompute> recompute_choices() const {
@@ -200,14 +203,16 @@ class Settling {
   parallel::Plan plan_;
 };
 
-std::vector<std::string> chosen_fields(const Request& request, const parallel::Plan& plan) {
+std::vector<std::string> chosen_fields(const Request& request, const parallel::Plan& plan, bool fits) {
+  const char* recompute_reason = fits ? "the least that fits" : "nothing fits";
+  const char* micro_batch_reason = fits ? "the largest that fits, up to 8" : "nothing fits";
   std::vector<std::string> chosen;
   if (!request.dp) { chosen.push_back(fmt::format("dp {} (devices / (tp x pp))", plan.dp)); }
   if (!request.recompute) {
-    chosen.push_back(fmt::format("recompute {} (the least that fits)", config::enum_name(plan.recompute)));
+    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute), recompute_reason));
   }
   if (!request.micro_batch) {
-    chosen.push_back(fmt::format("micro-batch {} (the largest that fits, up to 8)", plan.micro_batch));
+    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, micro_batch_reason));
   }
   if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
   if (!request.dp_overlap) {
@@ -235,8 +240,9 @@ Result<SettledPlan> settle(const Request& request, const workload::Model& model,
   if (auto found = parallel::problems(model, job_of(request), plan, cluster.devices); !found.empty()) {
     return tl::make_unexpected(Failure{std::move(found)});
   }
-  plan = Settling(request, model, cluster, stack, plan).run();
-  return SettledPlan{plan, chosen_fields(request, plan)};
+  Settling settling(request, model, cluster, stack, plan);
+  const bool fits = settling.run();
+  return SettledPlan{settling.plan(), chosen_fields(request, settling.plan(), fits)};
 }
 
 }  // namespace orrery::estimate

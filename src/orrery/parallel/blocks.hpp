@@ -11,7 +11,6 @@
 
 namespace orrery::parallel {
 
-
 [[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
                                   const Plan& plan);
 
@@ -20,6 +19,7 @@ namespace orrery::parallel {
                                    const Plan& plan, const hardware::Stack& stack, Recompute recompute);
 
 // A block of one collective.
-[[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes);
+[[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group,
+                                     Bytes bytes);
 
 }  // namespace orrery::parallel

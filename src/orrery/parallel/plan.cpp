@@ -99,7 +99,7 @@ void check_pipeline(Checker& check, const workload::Model& model, const Plan& pl
   check.require(plan.pp <= model.layers, "--pp", [&] {
     return fmt::format("\"{}\" is more stages than the model has layers ({})", plan.pp, model.layers);
   });
-  check.require(plan.pp * plan.vpp <= model.layers, "--vpp", [&] {
+  check.require(plan.vpp == 1 || plan.pp * plan.vpp <= model.layers, "--vpp", [&] {
     return fmt::format("pp {} x vpp {} = {} chunks, but the model has {} layers; vpp can be at most {}", plan.pp,
                        plan.vpp, plan.pp * plan.vpp, model.layers, std::max<std::int64_t>(1, model.layers / plan.pp));
   });
