@@ -24,7 +24,7 @@ std::string help_line(const std::string& left, const std::string& doc) {
 
 }  // namespace
 
-Place flag_place(std::string flag) { return Place{"command line", 0, 0, std::move(flag)}; }
+Place flag_place(std::string flag) { return Place{"", 0, 0, std::move(flag)}; }
 
 Command::Command(std::string name, std::string summary)
     : name_(std::move(name)), summary_(std::move(summary)), app_(std::make_unique<CLI::App>()) {

@@ -84,7 +84,7 @@ Node& add(Node& mapping, std::string key, Node value);  // appends; the key must
 
 // `--set network.0.bandwidth=400 Gb/s`: replaces or adds the value at a dotted path (or at a JSON pointer, when the
 // path starts with '/'; needed for keys that hold dots). The value is read as YAML, so lists work: `tp=[1, 2]`.
-// Mappings on the way are made when missing; an index must exist. The value's place is {"command line", "--set
+// Mappings on the way are made when missing; an index must exist. The value's place is {"", "--set
 // network.0.bandwidth"}.
 [[nodiscard]] tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value);
 [[nodiscard]] tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value,

@@ -101,13 +101,13 @@ tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::s
 }
 
 tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value) {
-  return set(root, dotted_path, value, Place{"command line", 0, 0, fmt::format("--set {}", dotted_path)});
+  return set(root, dotted_path, value, Place{"", 0, 0, fmt::format("--set {}", dotted_path)});
 }
 
 tl::expected<void, Failure> set_assignment(Node& root, std::string_view path_equals_value) {
   const std::size_t equals = path_equals_value.find('=');
   if (equals == std::string_view::npos || equals == 0) {
-    return fail(Place{"command line", 0, 0, "--set"},
+    return fail(Place{"", 0, 0, "--set"},
                 fmt::format("{} is not of the form path.to.field=value", quoted(path_equals_value)));
   }
   return set(root, path_equals_value.substr(0, equals), path_equals_value.substr(equals + 1));

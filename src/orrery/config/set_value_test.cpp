@@ -22,7 +22,7 @@ TEST(set, replaces_a_value_and_says_where_it_came_from) {
   ASSERT_TRUE(set(root, "network.1.bandwidth", "200 Gb/s").has_value());
   const Node& value = *root.find("network")->items[1].find("bandwidth");
   EXPECT_EQ(value.scalar, "200 Gb/s");
-  EXPECT_EQ(value.place, (Place{"command line", 0, 0, "--set network.1.bandwidth"}));
+  EXPECT_EQ(value.place, (Place{"", 0, 0, "--set network.1.bandwidth"}));
   EXPECT_EQ(root.find("network")->items[0].find("bandwidth")->scalar, "400 Gb/s");
 }
 
@@ -55,28 +55,28 @@ TEST(set, splits_an_assignment_at_the_first_equals_sign) {
   ASSERT_TRUE(set_assignment(root, "name=a=b").has_value());
   EXPECT_EQ(root.find("name")->scalar, "a=b");
   EXPECT_EQ(set_assignment(root, "name").error().text(),
-            "command line --set: \"name\" is not of the form path.to.field=value");
+            "--set: \"name\" is not of the form path.to.field=value");
   EXPECT_EQ(set_assignment(root, "=3").error().text(),
-            "command line --set: \"=3\" is not of the form path.to.field=value");
+            "--set: \"=3\" is not of the form path.to.field=value");
 }
 
 TEST(set, says_why_a_path_does_not_fit) {
   EXPECT_EQ(complaint("network.2.bandwidth", "1"),
-            "command line --set network.2.bandwidth: \"/network\" has 2 items, counted from 0; there is no item 2");
+            "--set network.2.bandwidth: \"/network\" has 2 items, counted from 0; there is no item 2");
   EXPECT_EQ(complaint("network.first.bandwidth", "1"),
-            "command line --set network.first.bandwidth: \"/network\" is a list; \"first\" is not an index");
+            "--set network.first.bandwidth: \"/network\" is a list; \"first\" is not an index");
   EXPECT_EQ(complaint("name.first", "1"),
-            "command line --set name.first: there is nothing below \"/name\", which is \"x\"");
-  EXPECT_EQ(complaint("a..b", "1"), "command line --set a..b: \"a..b\" has an empty step");
-  EXPECT_EQ(complaint("", "1"), "command line --set : \"\" has an empty step");
+            "--set name.first: there is nothing below \"/name\", which is \"x\"");
+  EXPECT_EQ(complaint("a..b", "1"), "--set a..b: \"a..b\" has an empty step");
+  EXPECT_EQ(complaint("", "1"), "--set : \"\" has an empty step");
 }
 
 TEST(set, says_why_a_value_does_not_fit) {
-  EXPECT_EQ(complaint("name", ""), "command line --set name: has no value; write null where none is meant");
+  EXPECT_EQ(complaint("name", ""), "--set name: has no value; write null where none is meant");
   EXPECT_EQ(
       complaint("name", "[1, 2"),
-      "command line --set name: \"[1, 2\": a key must be text, not a list or a mapping (is a bracket left open?)");
-  EXPECT_EQ(complaint("name", "a: b: c"), "command line --set name: \"a: b: c\": not valid YAML: illegal map value");
+      "--set name: \"[1, 2\": a key must be text, not a list or a mapping (is a bracket left open?)");
+  EXPECT_EQ(complaint("name", "a: b: c"), "--set name: \"a: b: c\": not valid YAML: illegal map value");
 }
 
 }  // namespace

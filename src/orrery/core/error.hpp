@@ -15,7 +15,7 @@ namespace orrery {
 
 // A place in a user's file or command line. Empty and zero fields are unknown and are not printed.
 struct Place {
-  std::string file;  // path as the user gave it, or "command line"
+  std::string file;  // path as the user gave it; empty for flags, which name themselves
   int line = 0;      // 1-based
   int column = 0;    // 1-based
   std::string path;  // JSON pointer ("/network/1/bandwidth") or flag ("--tp")
