@@ -77,7 +77,8 @@ function(room name)
   target_include_directories(orrery_${name} ${visibility} ${PROJECT_SOURCE_DIR}/src)
 
   if(tests AND ORRERY_TESTS)
-    room_executable(${name}_test tests ${name} "${packages}" "${tests}" GTest::gmock_main ${ORRERY_RAPIDCHECK})
+    room_executable(${name}_test tests ${name} "${packages}" "${tests}" GTest::gmock_main rapidcheck)
+    target_compile_options(${name}_test PRIVATE -O0)  # tests spend their time in the room, not in themselves
     add_test(NAME ${name}${ORRERY_TEST_SUFFIX} COMMAND ${name}_test --gtest_brief=1)
     set_tests_properties(${name}${ORRERY_TEST_SUFFIX} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ORRERY_TEST_ENVIRONMENT}")
   endif()

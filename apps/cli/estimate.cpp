@@ -35,9 +35,10 @@ Result<int> run(const Options& options) {
   ORRERY_TRY(typed, options.job.read(kExample));
   ORRERY_TRY(data, data_directory());
   const api::Orrery orrery(data);
-  ORRERY_TRY(answer, orrery.estimate(typed.request, options.terms));
-  print(options.json ? report::estimate_json(answer.estimate, answer.chosen)
-                     : report::estimate_text(answer.estimate, answer.chosen, terminal_style()));
+  const auto answer = orrery.estimate(typed.request, options.terms);
+  if (!answer) { return tl::make_unexpected(typed.placed(answer.error())); }
+  print(options.json ? report::estimate_json(answer->estimate, answer->chosen)
+                     : report::estimate_text(answer->estimate, answer->chosen, terminal_style()));
   return 0;
 }
 
@@ -48,7 +49,9 @@ Command estimate_command() {
   const auto options = std::make_shared<Options>();
   options->job.declare(command, "The plan (what is left open is settled and shown)");
   const std::string output(kOutputGroup);
-  command.toggle({"--terms", "", "also every operator of the critical rank, and the rank classes", output},
+  command.toggle({"--terms", "", "also every operator of the critical rank, and the rank classes; in JSON time_s is per execution and count "
+                  "executions a step",
+                  output},
                  [options](bool on) { options->terms = on; });
   command.toggle({"--json", "", "one JSON document (orrery.estimate/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });

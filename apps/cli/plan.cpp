@@ -110,7 +110,12 @@ Result<SearchChoices> search_choices(const RecordFlags& flags) {
   return search_record().read_over(SearchChoices{}, fields);
 }
 
-Result<api::PlanRequest> plan_request(const Options& options) {
+struct Question {
+  TypedRequest typed;
+  SearchChoices choices;
+};
+
+Result<Question> question(const Options& options) {
   auto typed = options.job.read(kExample);
   auto choices = search_choices(options.search);
   if (!typed || !choices) {
@@ -123,33 +128,45 @@ Result<api::PlanRequest> plan_request(const Options& options) {
     return tl::make_unexpected(std::move(failure));
   }
   if (auto found = not_built(*choices, *typed); !found.empty()) {
-    return tl::make_unexpected(Failure{std::move(found)});
+    return tl::make_unexpected(typed->placed(Failure{std::move(found)}));
   }
+  return Question{std::move(*typed), *choices};
+}
+
+api::PlanRequest plan_request(const Question& asked) {
   api::PlanRequest request;
-  request.job = typed->request;
-  request.fixed = fixed_by(*typed);
-  request.top = static_cast<std::size_t>(choices->top);
-  request.exhaustive = choices->exhaustive;
-  request.explain = choices->explain;
-  request.threads = choices->threads;
+  request.job = asked.typed.request;
+  request.fixed = fixed_by(asked.typed);
+  request.top = static_cast<std::size_t>(asked.choices.top);
+  request.exhaustive = asked.choices.exhaustive;
+  request.explain = asked.choices.explain;
+  request.threads = asked.choices.threads;
   return request;
 }
 
-Result<results::PlanSearch> searched(api::PlanRequest request) {
+Result<results::PlanSearch> searched(const Question& asked) {
+  auto request = plan_request(asked);
   ORRERY_TRY(data, data_directory());
   Progress progress;
   request.progress = [&progress](std::int64_t done, std::int64_t points) { progress.update(done, points); };
   const auto start = std::chrono::steady_clock::now();
   auto search = api::Orrery(data).plan(request);
   const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
-  if (search) { search->wall_s = wall.count(); }
+  if (!search) { return tl::make_unexpected(asked.typed.placed(search.error())); }
+  search->wall_s = wall.count();
   return search;
 }
 
 Result<int> run(const Options& options) {
-  ORRERY_TRY(request, plan_request(options));
-  ORRERY_TRY(search, searched(std::move(request)));
-  print(options.json ? report::plan_json(search) : report::plan_text(search, terminal_style()));
+  ORRERY_TRY(asked, question(options));
+  ORRERY_TRY(search, searched(asked));
+  const bool nothing_fits = search.best.empty();
+  if (options.json) {  // the counts are an answer even when no plan is
+    print(report::plan_json(search));
+  } else if (!nothing_fits) {
+    print(report::plan_text(search, terminal_style()));
+  }
+  if (nothing_fits) { return tl::make_unexpected(Failure{{{{}, search.nothing_fits}}, true}); }
   return 0;
 }
 

@@ -44,6 +44,18 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
 
 }  // namespace
 
+Failure TypedRequest::placed(Failure failure) const {
+  for (auto& diagnostic : failure.diagnostics) {
+    for (const auto& member : fields.members) {
+      if (diagnostic.place == flag_place(flag_name(member.key))) {
+        diagnostic.place = member.value.place;
+        break;
+      }
+    }
+  }
+  return failure;
+}
+
 RequestFlags::RequestFlags() : flags_(estimate::request_record().fields()) {}
 
 void RequestFlags::declare(Command& command, const std::string& plan_heading) {

@@ -17,6 +17,10 @@ struct TypedRequest {
   config::Node fields;  // what was typed, by field name
 
   [[nodiscard]] bool has(const std::string& field) const { return fields.find(field) != nullptr; }
+
+  // Complaints about a field name its flag; here they get the place where the field was written, such as a line of the
+  // scenario.
+  [[nodiscard]] Failure placed(Failure failure) const;
 };
 
 class RequestFlags {

@@ -12,7 +12,6 @@ namespace orrery::api {
 namespace {
 
 using testing::ElementsAre;
-using namespace orrery::literals;
 
 // 10 s: 6 compute, 2 exposed, 1.5 bubble, 0.5 host. 60 of 75 GiB, most of it activations.
 results::Estimate made() {

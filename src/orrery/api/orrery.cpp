@@ -1,5 +1,7 @@
 #include "orrery/api/orrery.hpp"
 
+#include <algorithm>
+#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -37,11 +39,21 @@ std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
   return std::nullopt;
 }
 
+// A cluster that can be read, but not with so many devices, is a mistake of --devices.
+Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request) {
+  auto cluster = catalogue.cluster(request.cluster, request.devices);
+  if (cluster || request.devices == 0 || !catalogue.cluster(request.cluster, 0)) { return cluster; }
+  for (auto& diagnostic : cluster.error().diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, "--devices"}; }
+  }
+  return cluster;
+}
+
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request) {
   Failure failure{estimate::not_built(request)};
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
-  auto cluster = keep(catalogue.cluster(request.cluster, request.devices), "--cluster", failure);
+  auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
   if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
     std::vector<std::string> known;
@@ -66,17 +78,44 @@ class PlanEvaluator final : public explore::Evaluator {
   Estimator estimator_;
 };
 
-tl::unexpected<Failure> nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
-  Failure failure;
-  failure.answer_is_no = true;
+// The plan that stands for a space without points: what is fixed, and beside it the least that it asks of the others.
+parallel::Plan plan_around(const explore::Fixed& fixed, std::int64_t devices) {
+  parallel::Plan plan;
+  const std::int64_t wanted_tp = fixed.sequence_parallel.value_or(false) && devices % 2 == 0 ? 2 : 1;
+  plan.tp = fixed.tp.value_or(wanted_tp);
+  plan.vpp = fixed.vpp.value_or(1);
+  const std::int64_t per_stage = std::max<std::int64_t>(1, plan.tp * fixed.dp.value_or(1));
+  const std::int64_t stages = devices % per_stage == 0 ? devices / per_stage : 1;
+  const std::int64_t wanted_pp = fixed.dp ? stages : plan.vpp > 1 && stages % 2 == 0 ? 2 : 1;
+  plan.pp = fixed.pp.value_or(wanted_pp);
+  plan.dp = fixed.dp.value_or(std::max<std::int64_t>(1, devices / std::max<std::int64_t>(1, plan.tp * plan.pp)));
+  plan.micro_batch = fixed.micro_batch.value_or(1);
+  plan.sequence_parallel = fixed.sequence_parallel.value_or(false);
+  plan.zero = fixed.zero.value_or(0);
+  plan.schedule = plan.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+  return plan;
+}
+
+// What makes fixed values impossible; nothing where they are not to blame, such as for a batch that suits no plan.
+std::vector<Diagnostic> problems_of(const explore::Fixed& fixed, const Inputs& inputs, const parallel::Job& job) {
+  if (!fixed.tp && !fixed.pp && !fixed.dp && !fixed.vpp && !fixed.micro_batch && !fixed.sequence_parallel) {
+    return {};
+  }
+  auto found = parallel::problems(inputs.model, job, plan_around(fixed, inputs.cluster.devices), inputs.cluster.devices);
+  const bool dp_is_fixed = fixed.dp || (fixed.tp && fixed.pp);
+  std::erase_if(found, [&](const Diagnostic& d) { return !dp_is_fixed && d.place.path == "--global-batch"; });
+  for (auto& diagnostic : found) {  // a search has no schedule to fix: it follows from vpp
+    if (diagnostic.place.path == "--schedule") { diagnostic.place.path = "--vpp"; }
+  }
+  return found;
+}
+
+std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
   const std::string why =
       space.points == 0
           ? "no plan is valid: the degrees must multiply to the devices and divide heads and batch"
           : fmt::format("none of {} plans fits in the memory of {}", space.evaluated, inputs.cluster.accelerator.name);
-  failure.diagnostics.push_back(
-      {{},
-       fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why)});
-  return tl::make_unexpected(std::move(failure));
+  return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
 }
 
 }  // namespace
@@ -98,12 +137,20 @@ Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
   }
   const auto space =
       explore::enumerate(inputs.model, job, inputs.cluster, request.fixed, inputs.stack.overlap_gradient_reduce);
+  if (space.empty()) {
+    if (auto wrong = problems_of(request.fixed, inputs, job); !wrong.empty()) {
+      return tl::make_unexpected(Failure{std::move(wrong)});
+    }
+  }
   const auto found = explore::search(space, [&] { return std::make_unique<PlanEvaluator>(inputs, job); },
                                      {request.top, request.exhaustive, request.threads, request.progress});
-  if (found.best.empty()) { return nothing_fits(found.space, inputs); }
 
   results::PlanSearch answer;
   answer.space = found.space;
+  if (found.best.empty()) {
+    answer.nothing_fits = why_nothing_fits(found.space, inputs);
+    return answer;
+  }
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   for (const auto& candidate : found.best) { answer.best.push_back(estimator.estimate(candidate.plan)); }
   if (request.explain) { answer.explanation = explanation(answer.best); }
@@ -149,7 +196,14 @@ Result<std::string> Orrery::describe(const std::string& name) const {
     ORRERY_TRY(model, workload::load_model(data_directory_, name));
     return workload::describe(model);
   }
-  return catalogue_.description(name);
+  for (const auto& algorithm : algorithms()) {
+    if (algorithm.name == name) { return fmt::format("{}: {}\n", algorithm.name, algorithm.description); }
+  }
+  const auto known = catalogue_.names();
+  if (!std::binary_search(known.begin(), known.end(), name) && workload::is_model_file(name)) {
+    return workload::load_model(data_directory_, name).map(workload::describe);
+  }
+  return catalogue_.description(name, workload::model_names(data_directory_));
 }
 
 }  // namespace orrery::api

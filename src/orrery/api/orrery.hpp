@@ -37,7 +37,8 @@ class Orrery {
   explicit Orrery(std::string data_directory);
 
   [[nodiscard]] Result<EstimateAnswer> estimate(const estimate::Request& request, bool terms) const;
-  // A search in which nothing fits fails with answer_is_no.
+  // A search in which nothing fits answers with an empty `best` and why; fixed values that no plan can have are a
+  // mistake, and it fails.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;
   // `files` empty: the tables that ship with Orrery.
   [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,

@@ -144,12 +144,37 @@ TEST(Api, a_search_in_which_nothing_fits_is_an_answer_and_not_a_mistake) {
   PlanRequest asked;
   asked.job = request("gpt3-175b", 8, 8, 2048);
   const auto found = orrery().plan(asked);
-  ASSERT_FALSE(found);
-  EXPECT_TRUE(found.error().answer_is_no);
-  EXPECT_THAT(found.error().text(), HasSubstr("plans fits in the memory of a100-sxm-80gb"));
-  asked.fixed.tp = 5;
-  ASSERT_FALSE(orrery().plan(asked));
-  EXPECT_THAT(orrery().plan(asked).error().text(), HasSubstr("no plan is valid"));
+  ASSERT_TRUE(found) << found.error().text();
+  EXPECT_TRUE(found->best.empty());
+  EXPECT_GT(found->space.points, 0);
+  EXPECT_THAT(found->nothing_fits, HasSubstr("plans fits in the memory of a100-sxm-80gb"));
+}
+
+TEST(Api, fixed_values_that_no_plan_can_have_are_a_mistake_with_a_reason) {
+  PlanRequest asked;
+  asked.job = request("llama-2-7b", 16, 64, 4096);  // 32 heads and layers
+  const auto complaint = [&](auto field, auto value) {
+    PlanRequest fixed = asked;
+    fixed.fixed.*field = value;
+    const auto found = orrery().plan(fixed);
+    return found ? found->nothing_fits : found.error().text();
+  };
+  using explore::Fixed;
+  EXPECT_THAT(complaint(&Fixed::tp, 3), HasSubstr("--tp: \"3\" does not divide the 32 attention heads"));
+  EXPECT_THAT(complaint(&Fixed::dp, 3), HasSubstr("--dp: tp 1 x pp 1 x dp 3 = 3 devices, but the cluster has 16"));
+  EXPECT_THAT(complaint(&Fixed::micro_batch, 3), HasSubstr("--micro-batch: \"3\" does not divide the 4 sequences"));
+  EXPECT_THAT(complaint(&Fixed::vpp, 1'000'000), HasSubstr("--vpp: pp 2 x vpp 1000000 = 2000000 chunks"));
+  asked.fixed.tp = 1;
+  EXPECT_EQ(complaint(&Fixed::sequence_parallel, true), "--sequence-parallel: needs --tp of at least 2");
+  asked.fixed.tp = {};
+  asked.fixed.pp = 1;
+  EXPECT_EQ(complaint(&Fixed::vpp, 2), "--vpp: interleaved needs --pp of at least 2");
+}
+
+TEST(Api, devices_that_a_cluster_cannot_have_are_a_mistake_of_devices) {
+  const auto answer = orrery().estimate(request("llama-2-7b", 12, 64, 4096), false);
+  ASSERT_FALSE(answer);
+  EXPECT_TRUE(answer.error().text().starts_with("--devices: ")) << answer.error().text();
 }
 
 TEST(Api, a_job_that_no_plan_could_run_is_a_mistake_and_says_why) {

@@ -1,6 +1,8 @@
 #include "orrery/config/record.hpp"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -30,7 +32,8 @@ std::string not_a_mapping_message(const Node& node, const RecordShape& shape) {
   const std::string found = node.kind == Kind::null       ? "has no value"
                             : node.kind == Kind::sequence ? "is a list"
                                                           : quoted(node.scalar) + " is not valid";
-  return fmt::format("{}; a {} is a mapping with the keys {}", found, shape.name, join(names_of(shape.fields), ", "));
+  return fmt::format("{}; {} is a mapping with the keys {}", found, with_article(shape.name),
+                     join(names_of(shape.fields), ", "));
 }
 
 std::string inline_list(const Node& node);
@@ -56,6 +59,31 @@ std::string inline_text(const Node& node) {
   if (node.is_scalar()) { return inline_scalar(node); }
   return fmt::format("{}{}{}", node.kind == Kind::sequence ? '[' : '{', inline_list(node),
                      node.kind == Kind::sequence ? ']' : '}');
+}
+
+std::string with_article(std::string_view noun) {
+  const bool vowel = !noun.empty() && std::string_view("aeiou").find(noun.front()) != std::string_view::npos;
+  return fmt::format("{} {}", vowel ? "an" : "a", noun);
+}
+
+Place place_below(const Node& node, std::string_view pointer) {
+  const Node* reached = &node;
+  while (pointer.starts_with('/')) {
+    pointer.remove_prefix(1);
+    const std::string_view step = pointer.substr(0, pointer.find('/'));
+    pointer.remove_prefix(step.size());
+    const Node* next = nullptr;
+    std::size_t index = 0;
+    const auto read = std::from_chars(step.data(), step.data() + step.size(), index);
+    if (reached->kind == Kind::mapping) {
+      next = reached->find(step);
+    } else if (read.ec == std::errc() && index < reached->items.size()) {
+      next = &reached->items[index];
+    }
+    if (next == nullptr) { break; }
+    reached = next;
+  }
+  return reached->place;
 }
 
 void read_members(const Node& node, const RecordShape& shape, bool overlay, std::vector<Diagnostic>& complaints,

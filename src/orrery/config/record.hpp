@@ -36,6 +36,21 @@ struct FieldInfo {
 
 // ---- type-independent parts (record.cpp) ---------------------------------------------------------------------------
 
+// What a rule between fields finds wrong, and where: the member to blame as a JSON pointer from the record's own node
+// ("/vocab", "/dimensions/1/name"). As much of it as the file has is the place; without one it is the whole record's.
+struct Objection {
+  Objection() = default;
+  Objection(const char* what) : message(what) {}             // NOLINT(google-explicit-constructor): rules return text
+  Objection(std::string what) : message(std::move(what)) {}  // NOLINT(google-explicit-constructor)
+  Objection(std::string pointer, std::string what) : at(std::move(pointer)), message(std::move(what)) {}
+
+  std::string at;
+  std::string message;  // empty: all is well
+};
+
+[[nodiscard]] std::string with_article(std::string_view noun);  // "a cluster", "an accelerator"
+[[nodiscard]] Place place_below(const Node& node, std::string_view pointer);
+
 struct RecordShape {
   std::string_view name;
   std::span<const FieldInfo> fields;
@@ -73,7 +88,7 @@ class Record {
   }
 
   // A rule between fields: returns what is wrong, or "" when all is well. Called when every field by itself is right.
-  Record& check(std::function<std::string(const T&)> rule) {
+  Record& check(std::function<Objection(const T&)> rule) {
     checks_.push_back(std::move(rule));
     return *this;
   }
@@ -113,7 +128,7 @@ class Record {
   // The checks between fields.
   [[nodiscard]] tl::expected<void, Failure> validate(const T& object, const Place& place = {}) const {
     std::vector<Diagnostic> complaints;
-    run_checks(object, place, complaints);
+    run_checks(object, [&](std::string_view) { return place; }, complaints);
     if (!complaints.empty()) { return tl::make_unexpected(failure_of(std::move(complaints))); }
     return {};
   }
@@ -135,7 +150,8 @@ class Record {
   void read_into(const Node& node, T& object, bool overlay, std::vector<Diagnostic>& complaints) const {
     const std::size_t before = complaints.size();
     read_fields(node, object, overlay, complaints);
-    if (complaints.size() == before) { run_checks(object, node.place, complaints); }
+    if (complaints.size() != before) { return; }
+    run_checks(object, [&](std::string_view pointer) { return place_below(node, pointer); }, complaints);
   }
 
   [[nodiscard]] Node schema() const {
@@ -175,9 +191,11 @@ class Record {
     });
   }
 
-  void run_checks(const T& object, const Place& place, std::vector<Diagnostic>& complaints) const {
+  template <class PlaceOf>
+  void run_checks(const T& object, PlaceOf&& place_of, std::vector<Diagnostic>& complaints) const {
     for (const auto& rule : checks_) {
-      if (std::string wrong = rule(object); !wrong.empty()) { complaints.push_back({place, std::move(wrong)}); }
+      Objection wrong = rule(object);
+      if (!wrong.message.empty()) { complaints.push_back({place_of(wrong.at), std::move(wrong.message)}); }
     }
   }
 
@@ -195,7 +213,7 @@ class Record {
   bool foreign_ = false;
   std::vector<FieldInfo> infos_;
   std::vector<Field> fields_;
-  std::vector<std::function<std::string(const T&)>> checks_;
+  std::vector<std::function<Objection(const T&)>> checks_;
 };
 
 // JSON Schema, draft 2020-12, with defaults, bounds and docs.

@@ -129,7 +129,7 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
   return waiting;
 }
 
-std::vector<std::string> not_modelled(const Program& program) {
+std::vector<std::string> not_modelled(const Context& context, const Program& program) {
   std::vector<std::string> list = {
       "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
@@ -138,6 +138,11 @@ std::vector<std::string> not_modelled(const Program& program) {
   };
   if (!program.mesh.tp.regular || !program.mesh.dp.regular) {
     list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
+  }
+  const std::int64_t window = context.model.sliding_window;
+  if (window > 0 && program.job.seq > window) {
+    list.push_back(
+        fmt::format("a sliding window of {} tokens: attention is counted over the whole sequence", window));
   }
   return list;
 }
@@ -174,7 +179,8 @@ results::Estimate describe(const Context& context, const Program& program, const
        dp_exposed},
       {"pp", waiting.own_transfers, waiting.transfers},
   };
-  for (const auto& group : result.comm_by_group) {
+  for (auto& group : result.comm_by_group) {
+    group.exposed = min(group.exposed, group.total);  // the two are sums in different orders; last bits differ
     result.comm_total += group.total;
     result.comm_exposed += group.exposed;
   }
@@ -184,7 +190,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.optimizer = finish.optimizer + finish_wait;
   result.breakdown.bubble = waiting.bubble;
   result.breakdown.host = context.stack.host_overhead;
-  result.not_modelled = not_modelled(program);
+  result.not_modelled = not_modelled(context, program);
   return result;
 }
 

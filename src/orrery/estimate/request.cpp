@@ -203,16 +203,25 @@ class Settling {
   parallel::Plan plan_;
 };
 
+std::string why_this_micro_batch(const Request& request, const parallel::Plan& plan, bool fits) {
+  if (!fits) { return "nothing fits"; }
+  const std::int64_t count = parallel::micro_batches(job_of(request), plan);
+  const bool starved = count < plan.pp && plan.micro_batch > 1;
+  return starved ? fmt::format("the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
+                               "try --micro-batch 1",
+                               count, plan.pp)
+                 : "the largest that fits, up to 8";
+}
+
 std::vector<std::string> chosen_fields(const Request& request, const parallel::Plan& plan, bool fits) {
-  const char* recompute_reason = fits ? "the least that fits" : "nothing fits";
-  const char* micro_batch_reason = fits ? "the largest that fits, up to 8" : "nothing fits";
   std::vector<std::string> chosen;
   if (!request.dp) { chosen.push_back(fmt::format("dp {} (devices / (tp x pp))", plan.dp)); }
   if (!request.recompute) {
-    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute), recompute_reason));
+    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
+                                 fits ? "the least that fits" : "nothing fits"));
   }
   if (!request.micro_batch) {
-    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, micro_batch_reason));
+    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(request, plan, fits)));
   }
   if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
   if (!request.dp_overlap) {

@@ -11,7 +11,6 @@
 namespace orrery::estimate {
 namespace {
 
-using namespace orrery::literals;
 using parallel::Block;
 using parallel::Item;
 using parallel::Program;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <set>
 #include <tuple>
 
@@ -27,21 +28,26 @@ Result<T> read_entry(const std::string& directory, const EntryKind& kind, const 
 }
 
 // Replaces the accelerator and the links of a cluster's tree. Returns what went wrong.
-std::vector<Diagnostic> resolve_parts(Node& cluster, const std::string& directory) {
-  std::vector<Diagnostic> complaints;
+Unresolved resolve_parts(Node& cluster, const std::string& directory) {
+  Unresolved unresolved;
   if (Node* accelerator = cluster.find("accelerator")) {
-    resolve_reference(*accelerator, kAcceleratorEntries, directory, complaints);
+    resolve_reference(*accelerator, kAcceleratorEntries, directory, unresolved);
   }
   if (Node* dimensions = cluster.find("dimensions")) {
     for (Node& dimension : dimensions->items) {
-      if (Node* link = dimension.find("link")) { resolve_reference(*link, kLinkEntries, directory, complaints); }
+      if (Node* link = dimension.find("link")) { resolve_reference(*link, kLinkEntries, directory, unresolved); }
     }
   }
-  return complaints;
+  return unresolved;
 }
 
-bool at_one_of(const std::vector<Diagnostic>& complaints, const Place& place) {
-  return std::any_of(complaints.begin(), complaints.end(), [&](const Diagnostic& d) { return d.place == place; });
+bool is_within(const Place& place, const Place& whole) {
+  return place.file == whole.file && place.path.starts_with(whole.path) &&
+         (place.path.size() == whole.path.size() || place.path[whole.path.size()] == '/');
+}
+
+bool is_within_one_of(const Place& place, const std::vector<Place>& wholes) {
+  return std::any_of(wholes.begin(), wholes.end(), [&](const Place& whole) { return is_within(place, whole); });
 }
 
 bool reads_before(const Diagnostic& a, const Diagnostic& b) {
@@ -49,15 +55,15 @@ bool reads_before(const Diagnostic& a, const Diagnostic& b) {
          std::tie(b.place.file, b.place.line, b.place.column, b.place.path, b.message);
 }
 
-// Reads a resolved tree. References that failed are still there as text: what the record says about those is left out.
-Result<Cluster> read_cluster(const Node& node, std::vector<Diagnostic> unresolved) {
+// Reads a resolved tree. References that failed still stand there: what the record says about those is left out.
+Result<Cluster> read_cluster(const Node& node, Unresolved unresolved) {
   auto cluster = Described<Cluster>::record().read(node);
-  if (unresolved.empty()) { return cluster; }
-  Failure failure{std::move(unresolved), false};
+  if (unresolved.complaints.empty()) { return cluster; }
+  Failure failure{std::move(unresolved.complaints), false};
   if (!cluster) {
     std::vector<Diagnostic> more;
     for (auto& diagnostic : cluster.error().diagnostics) {
-      if (!at_one_of(failure.diagnostics, diagnostic.place)) { more.push_back(std::move(diagnostic)); }
+      if (!is_within_one_of(diagnostic.place, unresolved.places)) { more.push_back(std::move(diagnostic)); }
     }
     failure.diagnostics.insert(failure.diagnostics.end(), more.begin(), more.end());
     std::sort(failure.diagnostics.begin(), failure.diagnostics.end(), reads_before);
@@ -79,7 +85,8 @@ std::int64_t product_of_sizes(const Cluster& cluster) {
 Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   const std::int64_t product = product_of_sizes(cluster);
   if (product > kMaxDevices) {
-    return fail(node.place, fmt::format("the dimensions' sizes multiply to more than {} devices", kMaxDevices));
+    return fail(config::place_below(node, "/dimensions"),
+                fmt::format("the dimensions' sizes multiply to more than {} devices", kMaxDevices));
   }
   const bool grows = cluster.dimensions.back().size == 0;
   if (cluster.devices == 0) {
@@ -173,16 +180,20 @@ Result<std::vector<EntrySummary>> Catalogue::clusters() const {
   return summaries;
 }
 
-Result<std::string> Catalogue::description(const std::string& name_or_path) const {
+Result<std::string> Catalogue::description(const std::string& name_or_path, std::vector<std::string> others) const {
   std::string_view folder;
   for (const auto& kind : kKinds) {
     const auto known = entry_names(directory_, kind);
     if (folder.empty() && std::binary_search(known.begin(), known.end(), name_or_path)) { folder = kind.folder; }
   }
   if (folder.empty()) {
-    const auto all = names();
+    auto all = names();
+    all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
     const auto near = meant_entry(name_or_path, all);
     const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
+    if (!is_file && is_planned_entry(name_or_path)) {
+      return fail(fmt::format("{} is not built yet", quoted(name_or_path)));
+    }
     if (!is_file) {
       return fail(fmt::format("nothing in the catalogue is called {}{}", quoted(name_or_path),
                               near ? fmt::format("; did you mean {}?", quoted(*near)) : std::string()));

@@ -34,8 +34,10 @@ class Catalogue {
   [[nodiscard]] Result<std::vector<EntrySummary>> clusters() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> stacks() const;
 
-  // The entry of whichever kind printed as YAML with its sources, for `orrery describe`; models are not looked at.
-  [[nodiscard]] Result<std::string> description(const std::string& name_or_path) const;
+  // The entry of whichever kind printed as YAML with its sources, for `orrery describe`; models are not looked at,
+  // but an unknown name may have been meant for one of `others`.
+  [[nodiscard]] Result<std::string> description(const std::string& name_or_path,
+                                                std::vector<std::string> others = {}) const;
 
   // Names of every kind, sorted, for messages about a name that may be of any kind.
   [[nodiscard]] std::vector<std::string> names() const;

@@ -17,6 +17,9 @@ namespace orrery::hardware {
 // More than anybody has built, few enough that products of counts stay exact.
 inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 26;
 
+// More than any machine has levels; a group's shape is kept in lists of this length.
+inline constexpr int kMaxDimensions = 6;
+
 // One wire protocol of a collective library on a link class: how long a step takes besides its bytes, and which part
 // of the link's bandwidth is payload. (NCCL: LL, LL128, Simple.)
 //

@@ -1,11 +1,14 @@
 #include "orrery/hardware/entry.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <system_error>
 
 #include <fmt/format.h>
 
+#include "orrery/config/record.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/citations.hpp"
 
@@ -22,6 +25,25 @@ fs::path folder_of(const std::string& data_directory, const EntryKind& kind) {
 
 bool ends_like_a_file(std::string_view text) {
   return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
+}
+
+// Names that people may rely on and that come with later work. A name that ends in '/' stands for all below it.
+struct PlannedEntry {
+  std::string_view name;
+  std::string_view folder;  // "": whatever kind is asked for
+};
+constexpr std::array kPlanned = {
+    PlannedEntry{"mixtral-8x22b", kModelEntries.folder},
+    PlannedEntry{"deepseek-v3", kModelEntries.folder},
+    PlannedEntry{"gb200-nvl72", kClusterEntries.folder},
+    PlannedEntry{"madmax/", ""},
+};
+
+bool is_planned(std::string_view name, std::string_view folder) {
+  return std::any_of(kPlanned.begin(), kPlanned.end(), [&](const PlannedEntry& planned) {
+    const bool here = folder.empty() || planned.folder.empty() || planned.folder == folder;
+    return here && (planned.name.ends_with('/') ? name.starts_with(planned.name) : name == planned.name);
+  });
 }
 
 }  // namespace
@@ -49,15 +71,23 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
 
 std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known) {
   if (name.empty()) { return std::nullopt; }
-  if (auto near = nearest(name, known)) { return near; }
+  const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  if (std::none_of(name.begin(), name.end(), is_letter)) { return std::nullopt; }  // "." is in "llama-3.1-8b" by chance
   const auto starts = [&](const std::string& candidate) { return candidate.starts_with(name); };
   if (const auto found = std::find_if(known.begin(), known.end(), starts); found != known.end()) { return *found; }
+  if (auto near = nearest(name, known)) { return near; }
   const auto holds = [&](const std::string& candidate) { return candidate.find(name) != std::string::npos; };
   if (const auto found = std::find_if(known.begin(), known.end(), holds); found != known.end()) { return *found; }
   return std::nullopt;
 }
 
+bool is_planned_entry(std::string_view name) { return is_planned(name, {}); }
+
 std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
+  if (is_planned(name, kind.folder)) {
+    return fmt::format("{} {} is not built yet (\"orrery list {}\" shows what is)", kind.singular, quoted(name),
+                       kind.folder);
+  }
   std::string text = fmt::format("unknown {} {}", kind.singular, orrery::quoted(name));
   if (const auto near = meant_entry(name, known)) { text += fmt::format("; did you mean {}?", orrery::quoted(*near)); }
   if (kind.listed) { return text + fmt::format(" (\"orrery list {}\" shows all)", kind.folder); }
@@ -72,7 +102,10 @@ Result<std::string> entry_file(const std::string& data_directory, const EntryKin
     return (folder_of(data_directory, kind) / (name_or_path + std::string(kSuffix))).string();
   }
   std::error_code error;
-  if (name_or_path.find('/') != std::string::npos && fs::exists(name_or_path, error)) { return name_or_path; }
+  const bool is_path = name_or_path.find('/') != std::string::npos;
+  if (is_path && fs::exists(fs::symlink_status(name_or_path, error))) {
+    return name_or_path;
+  }  // a link may lead nowhere
   return fail(place, unknown_entry(kind, name_or_path, known));
 }
 
@@ -83,7 +116,8 @@ Result<config::Node> entry_node(const std::string& data_directory, const EntryKi
   ORRERY_TRY(file, entry_file(data_directory, kind, name_or_path, place));
   ORRERY_TRY(node, config::read_file(file));
   if (node.kind != config::Kind::mapping) {
-    return fail(node.place, fmt::format("a description of a {} is lines of \"key: value\"", kind.singular));
+    return fail(node.place,
+                fmt::format("a description of {} is lines of \"key: value\"", config::with_article(kind.singular)));
   }
   return node;
 }

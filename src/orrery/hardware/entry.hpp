@@ -43,10 +43,15 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                              const std::string& name_or_path, const Place& place = {});
 
-// What a name was meant to be: the nearest known one, else one that goes on from it or holds it ("h100" -> "h100-sxm").
+// What a name was meant to be: a known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" -> "h100-sxm"), else the
+// nearest one, else one that holds it.
 [[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
 
-// `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`
+// A name of some kind that comes with later work.
+[[nodiscard]] bool is_planned_entry(std::string_view name);
+
+// `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`, or that it is not built
+// yet.
 [[nodiscard]] std::string unknown_entry(const EntryKind& kind, std::string_view name,
                                         const std::vector<std::string>& known);
 

@@ -19,49 +19,69 @@ using hardware::NetworkDimension;
 using hardware::Protocol;
 using hardware::Stack;
 
+// Figures far outside what anybody builds would only overflow or vanish in the products that times are made of.
+constexpr double kLeastFraction = 1e-6;
+constexpr BytesPerSecond kLeastBandwidth{1.0};
+constexpr BytesPerSecond kMostBandwidth{1e18};
+constexpr FlopsPerSecond kLeastPeak{1.0};
+constexpr FlopsPerSecond kMostPeak{1e21};
+constexpr Bytes kLeastMemory{1.0};
+constexpr Bytes kMostMemory{1e18};
+
 // A part of a nominal rate.
-constexpr Bounds<double> kFraction{.max = 1.0, .positive = true};
+constexpr Bounds<double> kFraction{.min = kLeastFraction, .max = 1.0};
 constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
 
 constexpr std::string_view kSourcesDoc =
     "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
 
 // One wrong name is enough to say; the file is read again after it is mended.
-std::string unknown_precision(const Accelerator& accelerator) {
+Objection unknown_precision(const Accelerator& accelerator) {
   std::vector<std::string> known;
   for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
   for (const auto& [name, rate] : accelerator.matrix_peak) {
     if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
     const auto near = nearest(name, known);
-    return fmt::format("matrix_peak has no precision {}; {}", quoted(name),
-                       near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "));
+    return {"/matrix_peak/" + name,
+            fmt::format("matrix_peak has no precision {}; {}", quoted(name),
+                        near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "))};
   }
   return {};
 }
 
-// The name that occurs twice, or "".
 template <class Items>
-std::string repeated_name(const Items& items) {
+Objection names_are_distinct(std::string_view list, const Items& items) {
   std::set<std::string> seen;
-  for (const auto& item : items) {
-    if (!seen.insert(item.name).second) { return item.name; }
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string& name = items[i].name;
+    if (seen.insert(name).second) { continue; }
+    return {fmt::format("/{}/{}/name", list, i), fmt::format("{} has {} twice", list, quoted(name))};
   }
   return {};
 }
 
-std::string protocols_are_distinct(const LinkClass& link) {
-  const std::string twice = repeated_name(link.protocols);
-  return twice.empty() ? twice : fmt::format("protocols has {} twice", quoted(twice));
+Objection protocols_are_distinct(const LinkClass& link) { return names_are_distinct("protocols", link.protocols); }
+
+Objection in_switch_rate_is_sane(const LinkClass& link) {
+  if (link.in_switch_efficiency == 0.0 || link.in_switch_efficiency >= kLeastFraction) { return {}; }
+  return {"/in_switch_efficiency", fmt::format("{} is too small; in_switch_efficiency must be 0 or at least {}",
+                                               link.in_switch_efficiency, kLeastFraction)};
 }
 
-std::string dimensions_are_sized(const Cluster& cluster) {
-  if (const auto twice = repeated_name(cluster.dimensions); !twice.empty()) {
-    return fmt::format("dimensions has {} twice", quoted(twice));
+Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
+  if (cluster.dimensions.size() > hardware::kMaxDimensions) {
+    return {fmt::format("/dimensions/{}", hardware::kMaxDimensions),
+            fmt::format("{} dimensions; at most {} are accepted", cluster.dimensions.size(), hardware::kMaxDimensions)};
   }
+  return names_are_distinct("dimensions", cluster.dimensions);
+}
+
+Objection dimensions_are_sized(const Cluster& cluster) {
   for (std::size_t i = 0; i + 1 < cluster.dimensions.size(); ++i) {
     if (cluster.dimensions[i].size == 0) {
-      return fmt::format("dimension {} needs a size; only the last one may follow from the number of devices",
-                         quoted(cluster.dimensions[i].name));
+      return {fmt::format("/dimensions/{}/size", i),
+              fmt::format("dimension {} needs a size; only the last one may follow from the number of devices",
+                          quoted(cluster.dimensions[i].name))};
     }
   }
   return {};
@@ -75,12 +95,14 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .optional("name", &Accelerator::name, "name, the file's when absent")
           .optional("description", &Accelerator::description, "product name as the vendor writes it")
           .required("matrix_peak", &Accelerator::matrix_peak, "dense matrix-unit peak by precision",
-                    {.positive = true, .nonempty = true})
-          .required("vector_peak", &Accelerator::vector_peak, "fp32 rate of the ordinary ALUs", {.positive = true})
-          .required("memory", &Accelerator::memory, "capacity of device memory", {.positive = true})
+                    {.min = kLeastPeak, .max = kMostPeak, .nonempty = true})
+          .required("vector_peak", &Accelerator::vector_peak, "fp32 rate of the ordinary ALUs",
+                    {.min = kLeastPeak, .max = kMostPeak})
+          .required("memory", &Accelerator::memory, "capacity of device memory",
+                    {.min = kLeastMemory, .max = kMostMemory})
           .required("memory_bandwidth", &Accelerator::memory_bandwidth, "peak rate of device memory",
-                    {.positive = true, .unit = "TB/s"})
-          .required("cache", &Accelerator::cache, "last-level on-chip cache", {.unit = "MiB"})
+                    {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "TB/s"})
+          .required("cache", &Accelerator::cache, "last-level on-chip cache", {.max = kMostMemory, .unit = "MiB"})
           .required("cores", &Accelerator::cores, "independent cores that a kernel's tiles spread over",
                     {.min = 1, .max = 10'000'000})
           .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured matrix rate / matrix_peak",
@@ -127,7 +149,8 @@ const Record<LinkClass>& Described<LinkClass>::record() {
                     "part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce",
                     kFractionOrZero)
           .optional("sources", &LinkClass::sources, std::string(kSourcesDoc))
-          .check(protocols_are_distinct);
+          .check(protocols_are_distinct)
+          .check(in_switch_rate_is_sane);
   return record;
 }
 
@@ -140,7 +163,7 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
                     "devices along it; 0 (last dimension only) = as many as the cluster needs",
                     {.min = 0, .max = hardware::kMaxDevices})
           .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
-                    {.positive = true, .unit = "Gb/s"})
+                    {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
           .required("link", &NetworkDimension::link, "a link class, or the name of one");
   return record;
 }
@@ -157,6 +180,7 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("node_power_watts", &Cluster::node_power_watts,
                     "of one innermost-dimension group, everything included, W; 0 = unknown", {.min = 0.0, .max = 1e9})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
+          .check(dimensions_are_few_and_distinct)
           .check(dimensions_are_sized);
   return record;
 }

@@ -53,15 +53,15 @@ void name_node(Node& node, const std::string& name) {
   }
 }
 
-void resolve_reference(Node& value, const EntryKind& kind, const std::string& data_directory,
-                       std::vector<Diagnostic>& complaints) {
+void resolve_reference(Node& value, const EntryKind& kind, const std::string& data_directory, Unresolved& unresolved) {
   const Node* reference = value.kind == Kind::mapping ? value.find("use") : &value;
   if (reference == nullptr || reference->kind != Kind::text) { return; }
   const std::string target = seen_from_here(reference->scalar, reference->place);
   auto base = entry_node(data_directory, kind, target, reference->place);
   if (!base) {
     auto& found = base.error().diagnostics;
-    complaints.insert(complaints.end(), found.begin(), found.end());
+    unresolved.complaints.insert(unresolved.complaints.end(), found.begin(), found.end());
+    unresolved.places.push_back(value.place);
     return;
   }
   name_node(*base, file_stem(target));

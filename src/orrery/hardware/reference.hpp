@@ -14,11 +14,17 @@
 
 namespace orrery::hardware {
 
+// What went wrong with references, and the values that stay because of it, by their places.
+struct Unresolved {
+  std::vector<Diagnostic> complaints;
+  std::vector<Place> places;
+};
+
 // Replaces a reference by the tree it stands for, whose places are those of its own file. A value that is no reference
 // (a mapping without `use`, or of the wrong kind) stays. Changes replace whole members; the citations of the figures
-// they replace are dropped. What goes wrong is added to `complaints`, and the value stays.
+// they replace are dropped. What goes wrong is added to `unresolved`, and the value stays.
 void resolve_reference(config::Node& value, const EntryKind& kind, const std::string& data_directory,
-                       std::vector<Diagnostic>& complaints);
+                       Unresolved& unresolved);
 
 // A description without a name gets `name`.
 void name_node(config::Node& node, const std::string& name);

@@ -53,8 +53,8 @@ struct Phase {
   Bytes reduced_per_step;
 };
 
-inline constexpr int kMaxExtents = 6;               // dimensions that one group may span
-inline constexpr int kMaxPhases = 2 * kMaxExtents;  // in along every dimension, and out again
+inline constexpr int kMaxExtents = hardware::kMaxDimensions;  // dimensions that one group may span
+inline constexpr int kMaxPhases = 2 * kMaxExtents;            // in along every dimension, and out again
 inline constexpr std::int64_t kMaxChunks = 256;
 
 struct Schedule {

@@ -12,7 +12,6 @@
 namespace orrery::parallel {
 namespace {
 
-using hardware::KernelKind;
 using network::Collective;
 using workload::Operator;
 

@@ -281,7 +281,7 @@ class Lowering {
     block.items.push_back(stream("gradient.norm", stack_.gradient_element));
     block.items.push_back(
         collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0)).items.front());
-    const Bytes state = stack_.master_element + stack_.moment_element;
+    const Bytes state = master_element(stack_, weight_element_) + stack_.moment_element;
     block.items.push_back(stream("optimizer.step", stack_.gradient_element + 2.0 * state + weight_element_));
     return block;
   }

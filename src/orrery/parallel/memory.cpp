@@ -1,14 +1,12 @@
 #include "orrery/parallel/memory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
 namespace orrery::parallel {
 
 namespace {
-
-// Layers whose weights are gathered at once when weights are sharded: the one at work and the one being fetched.
-constexpr double kGatheredLayers = 2.0;
 
 Bytes activations_in_flight(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage,
                             const SliceSizes& sizes) {
@@ -29,11 +27,30 @@ Bytes activations_in_flight(const RankClass& rank_class, const PipelineShape& sh
   return Bytes(peak_in_flight(shape, stage, weight));
 }
 
-// The head's tensors live from its forward to its backward, which follows at once: one micro-batch's worth.
-Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const SliceSizes& sizes) {
+// The most weights of two parts that follow each other on this rank: the one at work and its neighbour, whose weights
+// are being fetched or whose gradients are being reduced. Embedding, layers, head, in that order.
+double largest_neighbours(const RankClass& rank_class, const SliceSizes& sizes) {
+  double most = 0;
+  for (const auto& chunk : rank_class.chunks) {
+    const double layer = chunk.layers > 0 ? sizes.layer_parameters : 0.0;
+    const double embedding = chunk.has_embedding ? sizes.embedding_parameters : 0.0;
+    const double head = chunk.has_head ? sizes.head_parameters : 0.0;
+    most = std::max({most, layer + (chunk.layers > 1 ? layer : 0.0), embedding + layer, layer + head});
+  }
+  return most;
+}
+
+// Besides what is kept: the layer being recomputed; whole weights and whole gradients of the parts at work when those
+// are sharded; the head's tensors, which live from its forward to its backward right behind it, one micro-batch's worth.
+Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const hardware::Stack& stack,
+                      const SliceSizes& sizes) {
   Bytes buffers;
   if (plan.recompute != Recompute::none) { buffers += sizes.layer_whole - sizes.layer_kept; }
-  if (plan.zero == 3 && plan.dp > 1) { buffers += kGatheredLayers * sizes.layer_parameters * sizes.weight_element; }
+  if (plan.dp > 1) {
+    const double parameters = largest_neighbours(rank_class, sizes);
+    if (plan.zero >= 2) { buffers += parameters * stack.gradient_reduce_element; }
+    if (plan.zero == 3) { buffers += parameters * sizes.weight_element; }
+  }
   for (const auto& chunk : rank_class.chunks) {
     if (chunk.has_head) { buffers += sizes.head_kept; }
   }
@@ -42,6 +59,10 @@ Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const Slice
 
 }  // namespace
 
+Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
+  return weight_element < Bytes(4.0) ? stack.master_element : Bytes(0);
+}
+
 MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                         const hardware::Stack& stack, const SliceSizes& sizes) {
   const double parameters = rank_class.parameters;
@@ -49,9 +70,9 @@ MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape,
   MemoryNeed need;
   need.weights = parameters * sizes.weight_element / sharded(3);
   need.gradients = parameters * stack.gradient_element / sharded(2);
-  need.optimizer = parameters * (stack.master_element + stack.moment_element) / sharded(1);
+  need.optimizer = parameters * (master_element(stack, sizes.weight_element) + stack.moment_element) / sharded(1);
   need.activations = activations_in_flight(rank_class, shape, stage, sizes);
-  need.buffers = working_buffers(rank_class, plan, sizes);
+  need.buffers = working_buffers(rank_class, plan, stack, sizes);
   return need;
 }
 

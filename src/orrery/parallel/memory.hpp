@@ -21,6 +21,9 @@ struct SliceSizes {
   Bytes weight_element;    // one stored weight
 };
 
+// Bytes of the master copy of a weight; none when weights are stored in 32 bits and are their own.
+[[nodiscard]] Bytes master_element(const hardware::Stack& stack, Bytes weight_element);
+
 // `stage` decides how many micro-batches are in flight.
 [[nodiscard]] MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage,
                                       const Plan& plan, const hardware::Stack& stack, const SliceSizes& sizes);

@@ -16,8 +16,6 @@
 
 namespace orrery::parallel::test {
 
-using namespace orrery::literals;
-
 // 256 TFLOP/s, 2 TB/s, 80 GiB; no kernel takes less than 2 us.
 inline hardware::Accelerator plain_accelerator() {
   hardware::Accelerator accelerator;
@@ -146,7 +144,7 @@ hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
   }
   sizes.push_back(devices);
   hardware::Cluster cluster = cluster_of(sizes);
-  const double slower = static_cast<double>(any_of(range, {1, 10, 100}));
+  const auto slower = static_cast<double>(any_of(range, {1, 10, 100}));
   for (auto& dimension : cluster.dimensions) {
     dimension.bandwidth /= slower;
     dimension.link.latency *= slower;

@@ -21,10 +21,12 @@ using config::Described;
 using config::Node;
 
 // A folder as Hugging Face lays it out stands for its config.json.
-std::string file_meant(const std::string& path) {
+Result<std::string> file_meant(const std::string& path) {
   std::error_code error;
   const fs::path inside = fs::path(path) / "config.json";
-  return fs::is_regular_file(inside, error) ? inside.string() : path;
+  if (fs::exists(fs::symlink_status(inside, error))) { return inside.string(); }
+  if (fs::is_directory(path, error)) { return fail(Place{path, 0, 0, {}}, "is a folder without a config.json"); }
+  return path;
 }
 
 // Hugging Face files are all called config.json: the folder says which model it is.
@@ -44,9 +46,11 @@ Result<Model> read_file_of_model(const std::string& path) {
   }
   if (is_json(path)) {
     if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
-    if (node.find("architectures") != nullptr) {
-      return fail(node.place, fmt::format("a Hugging Face configuration needs \"model_type\"; known: {}",
-                                          join(huggingface_model_types(), ", ")));
+    const bool is_orrerys = node.find("layers") != nullptr && node.find("architectures") == nullptr;
+    if (!is_orrerys) {
+      return fail(node.place,
+                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; known: {}",
+                              join(huggingface_model_types(), ", ")));
     }
   }
   hardware::name_node(node, name_of_file(path));
@@ -58,9 +62,24 @@ Result<Model> read_file_of_model(const std::string& path) {
 Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
   const auto names = hardware::entry_names(data_directory, hardware::kModelEntries);
   const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
-  const std::string meant = listed ? name_or_path : file_meant(name_or_path);
+  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
   ORRERY_TRY(file, hardware::entry_file(data_directory, hardware::kModelEntries, meant));
   return read_file_of_model(file);
+}
+
+bool is_model_file(const std::string& path) {
+  const auto file = file_meant(path);
+  if (!file) { return false; }
+  const bool is_path = file->find('/') != std::string::npos || fs::path(*file).has_extension();
+  std::error_code error;
+  if (!is_path || !fs::is_regular_file(*file, error)) { return false; }
+  const auto node = config::read_file(*file);
+  const auto has = [&](std::string_view key) { return node->find(key) != nullptr; };
+  return node && (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab"));
+}
+
+std::vector<std::string> model_names(const std::string& data_directory) {
+  return hardware::entry_names(data_directory, hardware::kModelEntries);
 }
 
 Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory) {

@@ -72,17 +72,13 @@ Model shaped(const Fields& fields, const Family& family, Activation activation) 
   model.tied_embeddings = fields.tied;
   model.dropout = std::max(fields.hidden_dropout, fields.attention_dropout);
   model.activation = activation;
+  if (fields.use_sliding_window) { model.sliding_window = fields.sliding_window.value_or(0); }
   family.shape(fields, model);
   return model;
 }
 
-std::string description_of(const Fields& fields, const Family& family) {
-  std::string text = fmt::format("Hugging Face configuration of type {}", family.model_type);
-  if (fields.use_sliding_window && fields.sliding_window && *fields.sliding_window < fields.max_seq) {
-    text += fmt::format("; its sliding window of {} is not modelled, every query sees the whole sequence",
-                        *fields.sliding_window);
-  }
-  return text;
+std::string description_of(const Family& family) {
+  return fmt::format("Hugging Face configuration of type {}", family.model_type);
 }
 
 // The file's key for a member of Model, so that a complaint points at what the user wrote.
@@ -94,6 +90,7 @@ std::string_view key_of(std::string_view field, const SizeKeys& keys) {
   if (field == "head_dim") { return keys.head_dim; }
   if (field == "ffn") { return keys.ffn; }
   if (field == "vocab") { return keys.vocab; }
+  if (field == "sliding_window") { return field; }
   return keys.max_seq;
 }
 
@@ -123,7 +120,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
     return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
   }
   model.name = name;
-  model.description = description_of(fields, family);
+  model.description = description_of(family);
   return completed(model);
 }
 

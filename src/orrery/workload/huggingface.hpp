@@ -6,7 +6,7 @@
 // Keys that do not matter to cost are skipped unread; there are many in these files.
 //
 // Source of key names and defaults: huggingface/transformers, src/transformers/models/<type>/configuration_<type>.py.
-// Left out: sliding windows (noted in the description, treated as full attention), rotary scaling (costs nothing),
+// Left out: sliding windows (kept in the model, treated as full attention), rotary scaling (costs nothing),
 // quantised checkpoints (only the shape is read), cross-attention.
 #pragma once
 

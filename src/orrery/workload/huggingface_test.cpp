@@ -140,10 +140,9 @@ TEST(HuggingFace, qwen2_has_biases_on_queries_keys_and_values_only) {
   EXPECT_FALSE(model.attention_output_bias || model.mlp_bias);
 }
 
-TEST(HuggingFace, a_sliding_window_is_noted_as_not_modelled) {
-  EXPECT_THAT(load_model("", fixture("mistral-7b"))->description,
-              HasSubstr("its sliding window of 4096 is not modelled"));
-  EXPECT_EQ(load_model("", fixture("qwen2.5-7b"))->description, "Hugging Face configuration of type qwen2");
+TEST(HuggingFace, a_sliding_window_is_kept_where_it_is_used) {
+  EXPECT_EQ(load_model("", fixture("mistral-7b"))->sliding_window, 4096);
+  EXPECT_EQ(load_model("", fixture("qwen2.5-7b"))->sliding_window, 0);  // "use_sliding_window": false
 }
 
 TEST(HuggingFace, missing_keys_take_the_defaults_of_the_library) {

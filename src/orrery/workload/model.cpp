@@ -41,7 +41,11 @@ constexpr std::array kLimits = {
     Limit{"vocab", &Model::vocab, 100'000'000}, Limit{"max_seq", &Model::max_seq, 1'000'000'000},
 };
 
-constexpr std::int64_t kMostPositionRows = 1'000'000'000;
+// Of numbers that may be 0.
+constexpr std::array kLimitsOrZero = {
+    Limit{"position_rows", &Model::position_rows, 1'000'000'000},
+    Limit{"sliding_window", &Model::sliding_window, 1'000'000'000},
+};
 
 std::optional<Inconsistency> out_of_bounds(const Model& model) {
   for (const auto& limit : kLimits) {
@@ -53,9 +57,11 @@ std::optional<Inconsistency> out_of_bounds(const Model& model) {
       return Inconsistency{limit.name, fmt::format("{} is {}; at most {} is accepted", limit.name, value, limit.most)};
     }
   }
-  if (model.position_rows < 0 || model.position_rows > kMostPositionRows) {
-    return Inconsistency{"position_rows", fmt::format("position_rows is {}; 0 to {} is accepted", model.position_rows,
-                                                      kMostPositionRows)};
+  for (const auto& limit : kLimitsOrZero) {
+    const std::int64_t value = model.*limit.member;
+    if (value < 0 || value > limit.most) {
+      return Inconsistency{limit.name, fmt::format("{} is {}; 0 to {} is accepted", limit.name, value, limit.most)};
+    }
   }
   return std::nullopt;
 }

@@ -1,8 +1,8 @@
 // A transformer language model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only dense transformers (GPT-2/3, NeoX, OPT, BLOOM, Llama, Mistral, Qwen2). Left out so far: mixtures
-// of experts, latent attention, encoders, sliding windows (a model that has one is read and treated as if every query
-// saw the whole sequence), adapters.
+// of experts, latent attention, encoders, adapters; sliding windows (the window is kept, and attention is
+// counted as if every query saw the whole sequence).
 #pragma once
 
 #include <cstdint>
@@ -40,8 +40,9 @@ struct Model {
   bool parallel_residual = false;  // attention and MLP read the same norm's input (NeoX: two norms all the same)
   bool embedding_norm = false;     // a norm after the embedding (BLOOM)
   bool final_norm = true;
-  std::int64_t position_rows = 0;  // rows of a learned position table, when it is not max_seq (OPT adds 2)
-  double dropout = 0.0;            // hidden and attention dropout probability during pre-training
+  std::int64_t position_rows = 0;   // rows of a learned position table, when it is not max_seq (OPT adds 2)
+  std::int64_t sliding_window = 0;  // positions that a query looks back; 0 = all of them
+  double dropout = 0.0;             // hidden and attention dropout probability during pre-training
 
   Normalisation norm = Normalisation::layernorm;
   Activation activation = Activation::gelu;

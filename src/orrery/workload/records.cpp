@@ -6,9 +6,9 @@ using workload::Model;
 
 namespace {
 
-std::string inconsistency_text(const Model& model) {
+Objection inconsistency_of(const Model& model) {
   const auto wrong = workload::inconsistency(model);
-  return wrong ? wrong->message : std::string();
+  return wrong ? Objection{"/" + std::string(wrong->field), wrong->message} : Objection{};
 }
 
 }  // namespace
@@ -35,13 +35,14 @@ const Record<Model>& Described<Model>::record() {
           .optional("embedding_norm", &Model::embedding_norm, "a norm after the embedding")
           .optional("final_norm", &Model::final_norm, "a norm before the head")
           .optional("position_rows", &Model::position_rows, "rows of a learned position table; 0 = max_seq", {.min = 0})
+          .optional("sliding_window", &Model::sliding_window, "positions that a query looks back; 0 = all", {.min = 0})
           .optional("dropout", &Model::dropout, "hidden and attention dropout probability in pre-training")
           .optional("norm", &Model::norm, "kind of norm")
           .optional("activation", &Model::activation, "of the MLP")
           .optional("position", &Model::position, "how positions enter")
           .optional("sources", &Model::sources,
                     "figure -> where it was read; \"unverified: why\" when nobody has seen a source")
-          .check(inconsistency_text);
+          .check(inconsistency_of);
   return record;
 }
 
