@@ -4,6 +4,7 @@
 The rules:
   - a room includes itself and rooms of a strictly lower level;
   - an include of ours is written "orrery/<room>/<file>.hpp" (or "apps/..." inside apps) and the file exists;
+  - a header test_*.hpp is what several tests share: only tests include it;
   - the headers of a third-party package appear only in the .cpp files of the rooms that rooms.txt names, or in its
     headers too where the package is marked `+`; fmt is allowed everywhere; test and bench packages in *_test.cpp and
     *_bench.cpp;
@@ -70,6 +71,8 @@ class Rooms:
 
 
 def kind_of(path):
+    if pathlib.PurePosixPath(path).name.startswith("test_"):
+        return "test"
     for kind in ("test", "bench", "fuzz"):
         if path.endswith(f"_{kind}.cpp"):
             return kind
@@ -82,15 +85,17 @@ def complaint(rooms, path, quote, include, exists):
     if room not in rooms.level:
         return f"'{room}' is not a room of cmake/rooms.txt"
     if quote == '"':
-        return own_complaint(rooms, room, include, exists)
+        return own_complaint(rooms, room, kind, include, exists)
     return foreign_complaint(rooms, room, kind, include)
 
 
-def own_complaint(rooms, room, include, exists):
+def own_complaint(rooms, room, kind, include, exists):
     if not include.startswith(("orrery/", "apps/")):
         return f'"{include}" is not written from the root: "orrery/<room>/<file>.hpp"'
     if not exists(include):
         return f'"{include}" does not exist'
+    if kind_of(include) == "test" and kind in ("source", "header"):
+        return f'"{include}" is for tests'
     other = rooms.room_of(include)
     if other not in rooms.level:
         return f'"{include}" is in no room of cmake/rooms.txt'

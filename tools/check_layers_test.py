@@ -60,6 +60,12 @@ class CheckLayers(unittest.TestCase):
         self.assert_sound("src/orrery/core/a_test.cpp", "<gtest/gtest.h>")
         self.assert_wrong("src/orrery/core/a.cpp", "<gtest/gtest.h>", "belongs in *_test.cpp")
 
+    def test_what_tests_share_stays_in_tests(self):
+        shared = {"src/orrery/core/test_dice.hpp": "#include <gtest/gtest.h>\n#include <random>\n"}
+        include = '#include "orrery/core/test_dice.hpp"\n'
+        self.assertEqual(self.complaints({**shared, "src/orrery/config/a_test.cpp": include}), [])
+        self.assertIn("is for tests", self.complaints({**shared, "src/orrery/config/a.cpp": include})[0])
+
     def test_the_library_neither_prints_nor_reads_the_clock(self):
         self.assert_wrong("src/orrery/core/a.cpp", "<iostream>", "never prints")
         self.assert_wrong("src/orrery/core/a.cpp", "<chrono>", "never reads the clock")
