@@ -42,14 +42,13 @@ double largest_neighbours(const RankClass& rank_class, const SliceSizes& sizes) 
 
 // Besides what is kept: the layer being recomputed; whole weights and whole gradients of the parts at work when those
 // are sharded; the head's tensors, which live from its forward to its backward right behind it, one micro-batch's worth.
-Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const hardware::Stack& stack,
-                      const SliceSizes& sizes) {
+Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const SliceSizes& sizes) {
   Bytes buffers;
   if (plan.recompute != Recompute::none) { buffers += sizes.layer_whole - sizes.layer_kept; }
   if (plan.dp > 1) {
-    const double parameters = largest_neighbours(rank_class, sizes);
-    if (plan.zero >= 2) { buffers += parameters * stack.gradient_reduce_element; }
-    if (plan.zero == 3) { buffers += parameters * sizes.weight_element; }
+    const Bytes parts = largest_neighbours(rank_class, sizes) * sizes.weight_element;
+    if (plan.zero >= 2) { buffers += parts; }  // gradients, in the element that backward makes them in
+    if (plan.zero == 3) { buffers += parts; }  // weights
   }
   for (const auto& chunk : rank_class.chunks) {
     if (chunk.has_head) { buffers += sizes.head_kept; }
@@ -72,7 +71,7 @@ MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape,
   need.gradients = parameters * stack.gradient_element / sharded(2);
   need.optimizer = parameters * (master_element(stack, sizes.weight_element) + stack.moment_element) / sharded(1);
   need.activations = activations_in_flight(rank_class, shape, stage, sizes);
-  need.buffers = working_buffers(rank_class, plan, stack, sizes);
+  need.buffers = working_buffers(rank_class, plan, sizes);
   return need;
 }
 
