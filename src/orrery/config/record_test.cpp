@@ -256,6 +256,15 @@ TEST(record, checks_wait_until_all_flags_are_set) {
   EXPECT_TRUE(model_record().validate(model).has_value());
 }
 
+TEST(record, a_check_is_placed_as_deep_as_the_file_goes) {
+  const Node node = parse_yaml("links:\n  - {bandwidth: 1 GB/s}\n  - {bandwidth: 2 GB/s}\n", "m.yaml").value();
+  EXPECT_EQ(place_below(node, "/links/1/bandwidth").path, "/links/1/bandwidth");
+  EXPECT_EQ(place_below(node, "/links/1/latency").path, "/links/1");
+  EXPECT_EQ(place_below(node, "/links/2/bandwidth").path, "/links");
+  EXPECT_EQ(place_below(node, "/links/first").path, "/links");
+  EXPECT_EQ(place_below(node, ""), node.place);
+}
+
 TEST(record, fields_say_name_type_default_bounds_and_doc) {
   const auto& fields = model_record().fields();
   EXPECT_EQ(fields[1].name, "layers");

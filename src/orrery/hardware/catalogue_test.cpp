@@ -231,5 +231,20 @@ TEST(Catalogue, a_missing_data_directory_knows_nothing) {
   EXPECT_THAT(nowhere.cluster("dgx-h100", 8).error().text(), Not(HasSubstr("did you mean")));
 }
 
+TEST(Catalogue, a_name_is_meant_for_one_that_goes_on_from_it_before_one_that_is_spelled_alike) {
+  const std::vector<std::string> known = {"gpt2", "gpt3-175b", "llama-3.1-8b"};
+  EXPECT_EQ(meant_entry("gpt3", known), "gpt3-175b");
+  EXPECT_EQ(meant_entry("gpt", known), "gpt2");
+  EXPECT_EQ(meant_entry("lama-3.1-8b", known), "llama-3.1-8b");
+  EXPECT_EQ(meant_entry(".", known), std::nullopt);
+}
+
+TEST(Catalogue, names_of_later_work_are_told_from_unknown_ones) {
+  EXPECT_EQ(unknown_entry(kClusterEntries, "gb200-nvl72", {}),
+            "cluster \"gb200-nvl72\" is not built yet (\"orrery list clusters\" shows what is)");
+  EXPECT_TRUE(unknown_entry(kModelEntries, "gb200-nvl72", {}).starts_with("unknown model"));
+  EXPECT_TRUE(is_planned_entry("madmax/dlrm_a_moe"));
+}
+
 }  // namespace
 }  // namespace orrery::hardware

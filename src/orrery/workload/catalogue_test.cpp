@@ -74,7 +74,7 @@ TEST(ModelCatalogue, json_without_a_model_type_is_orrerys_own) {
 TEST(ModelCatalogue, a_foreign_configuration_without_a_type_is_named_as_such) {
   EXPECT_THAT(
       load_model(ORRERY_DATA_DIR, written(".json", R"({"architectures": ["X"], "hidden_size": 64})")).error().text(),
-      HasSubstr("a Hugging Face configuration needs \"model_type\"; known: gpt2, "));
+      HasSubstr("required key \"model_type\" of a Hugging Face configuration is missing; known: gpt2, "));
 }
 
 TEST(ModelCatalogue, what_describe_prints_reads_back) {
