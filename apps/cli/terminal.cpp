@@ -8,6 +8,8 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <string>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -38,7 +40,7 @@ void print(std::string_view text) {
 
 void print_errors(const Failure& failure) {
   for (const auto& diagnostic : failure.diagnostics) {
-    const std::string line = "error: " + diagnostic.text() + "\n";
+    const std::string line = "error: " + report::printable(diagnostic.text()) + "\n";
     (void)std::fwrite(line.data(), 1, line.size(), stderr);
   }
 }
@@ -63,23 +65,57 @@ Result<std::string> data_directory() {
               " nor at " ORRERY_DATA_DIR "; name its folder in the environment variable ORRERY_DATA");
 }
 
-tl::expected<void, Failure> write_file(const std::string& path, std::string_view text, const Place& place) {
-  const std::string beside = fmt::format("{}.{}.tmp", path, getpid());
-  std::ofstream out(beside, std::ios::binary);
+namespace {
+
+// What the system says when the text could not be written; nothing when it was.
+std::optional<std::string> written(const std::filesystem::path& path, std::string_view text) {
+  errno = 0;
+  std::ofstream out(path, std::ios::binary);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();
-  const int code = errno;
-  if (!out) {
-    std::error_code ignored;
-    std::filesystem::remove(beside, ignored);
-    return fail(place, fmt::format("{} cannot be written: {}", path, system_reason(code)));
-  }
+  if (out) { return std::nullopt; }
+  return system_reason(errno == 0 ? EIO : errno);
+}
+
+// Beside its place and renamed, with the mode of the file that was there.
+std::optional<std::string> replaced(const std::filesystem::path& path, std::string_view text) {
+  const std::filesystem::path beside = fmt::format("{}.{}.tmp", path.string(), getpid());
+  auto reason = written(beside, text);
   std::error_code error;
-  std::filesystem::rename(beside, path, error);
-  if (!error) { return {}; }
-  std::error_code ignored;
-  std::filesystem::remove(beside, ignored);
-  return fail(place, fmt::format("{} cannot be written: {}", path, error.message()));
+  const auto before = std::filesystem::status(path, error);
+  if (!reason && std::filesystem::exists(before)) {
+    std::filesystem::permissions(beside, before.permissions(), error);
+    if (error) { reason = error.message(); }
+  }
+  if (!reason) {
+    std::filesystem::rename(beside, path, error);
+    if (error) { reason = error.message(); }
+  }
+  if (reason) { std::filesystem::remove(beside, error); }
+  return reason;
+}
+
+// Where a chain of symbolic links leads, also when nothing is there yet.
+std::filesystem::path followed(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
+    const auto target = std::filesystem::read_symlink(path, error);
+    if (error) { break; }
+    path = path.parent_path() / target;  // an absolute target stands for itself
+  }
+  return path;
+}
+
+}  // namespace
+
+tl::expected<void, Failure> write_file(const std::string& path, std::string_view text, const Place& place) {
+  std::error_code error;
+  const auto there = std::filesystem::status(path, error);
+  const bool in_place = std::filesystem::exists(there) && !std::filesystem::is_regular_file(there);
+  const auto reason = in_place ? written(path, text) : replaced(followed(path), text);
+  if (!reason) { return {}; }
+  return fail(place, fmt::format("{} cannot be written: {}", path, *reason));
 }
 
 Progress::Progress() : start_(Clock::now()), shown_(start_), on_terminal_(isatty(STDERR_FILENO) == 1) {}

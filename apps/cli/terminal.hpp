@@ -32,7 +32,9 @@ void print_errors(const Failure& failure);
 // no such folder.
 [[nodiscard]] Result<std::string> data_directory();
 
-// The whole file or nothing: written beside its place and renamed. Fails with the place and the system's reason.
+// The whole file or nothing: written beside its place and renamed, with the mode of the file that was there; symbolic
+// links are followed. What is no regular file, such as a device or a pipe, is written to as it is. Fails with the place
+// and the system's reason.
 [[nodiscard]] tl::expected<void, Failure> write_file(const std::string& path, std::string_view text,
                                                      const Place& place);
 
