@@ -21,9 +21,9 @@ std::string dim(std::string_view text, TextStyle style) { return painted(text, "
 std::string job_header(const results::Estimate& estimate, TextStyle style) {
   const std::string title = fmt::format("{} on {} {} of {}", estimate.model, grouped(estimate.devices),
                                         estimate.devices == 1 ? "device" : "devices", estimate.cluster);
-  return bold(title, style) + "\n" +
-         fmt::format("global batch {} x {} tokens, {}, stack {}\n", grouped(estimate.global_batch),
-                     grouped(estimate.seq), estimate.precision, estimate.stack);
+  const std::string work = fmt::format("global batch {} x {} tokens, {}, stack {}", grouped(estimate.global_batch),
+                                       grouped(estimate.seq), estimate.precision, estimate.stack);
+  return bold(printable(title), style) + "\n" + printable(work) + "\n";
 }
 
 }  // namespace orrery::report

@@ -14,6 +14,25 @@ bool continues_code_point(char c) { return (static_cast<unsigned char>(c) & 0xC0
 
 }  // namespace
 
+// Controls are below 0x20, 0x7f, and U+0080 .. U+009F, which UTF-8 writes as c2 80 .. c2 9f.
+std::string printable(std::string_view text) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const auto next = i + 1 < text.size() ? static_cast<unsigned char>(text[i + 1]) : 0U;
+    if (byte < 0x20U || byte == 0x7fU) {
+      out += fmt::format("\\x{:02x}", byte);
+    } else if (byte == 0xc2U && next >= 0x80U && next < 0xa0U) {
+      out += fmt::format("\\x{:02x}", next);
+      ++i;
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
 std::size_t display_width(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::count_if(text.begin(), text.end(), continues_code_point));
 }
@@ -60,14 +79,15 @@ std::string wrapped(std::string_view first, std::string_view text, std::size_t w
   std::vector<std::string> words;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find(' '), text.size());
-    if (end > 0) { words.emplace_back(text.substr(0, end)); }
+    if (end > 0) { words.push_back(printable(text.substr(0, end))); }
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return filled(first, words, width);
 }
 
 std::string wrapped_list(std::string_view first, std::span<const std::string> parts, std::size_t width) {
-  std::vector<std::string> pieces(parts.begin(), parts.end());
+  std::vector<std::string> pieces;
+  for (const auto& part : parts) { pieces.push_back(printable(part)); }
   for (std::size_t i = 0; i + 1 < pieces.size(); ++i) { pieces[i] += ','; }
   return filled(first, pieces, width);
 }
@@ -91,7 +111,10 @@ Table& Table::column(std::string header, Align align) {
   return *this;
 }
 
-void Table::row(std::vector<std::string> cells) { lines_.push_back({std::move(cells), false}); }
+void Table::row(std::vector<std::string> cells) {
+  for (auto& cell : cells) { cell = printable(cell); }
+  lines_.push_back({std::move(cells), false});
+}
 
 void Table::title(std::string line) { lines_.push_back({{std::move(line)}, true}); }
 

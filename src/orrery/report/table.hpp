@@ -11,6 +11,10 @@ namespace orrery::report {
 
 inline constexpr std::size_t kPageWidth = 100;  // reports keep their lines within it where words allow
 
+// `text` with control characters written as \xHH: names come from files and must not command a terminal. Rows of
+// tables and wrapped text are passed through it.
+[[nodiscard]] std::string printable(std::string_view text);
+
 // Columns that a UTF-8 text takes, one per code point.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 

@@ -35,6 +35,16 @@ TEST(Table, letters_beyond_ascii_take_one_column) {
   EXPECT_EQ(table.text(), "\u00b5s     1\nabcd  22\n");
 }
 
+TEST(Table, control_characters_of_names_are_written_out) {
+  EXPECT_EQ(printable("a\x1b[31m\r\n\x7f"), "a\\x1b[31m\\x0d\\x0a\\x7f");
+  EXPECT_EQ(printable("\u009b2J \u00b5"), "\\x9b2J \u00b5");  // the one-byte form of ESC [ as UTF-8; a letter stays
+  EXPECT_EQ(wrapped("- ", "a\x1b]b c"), "- a\\x1b]b c\n");
+  Table table;
+  table.column("", Table::Align::left);
+  table.row({"a\tb"});
+  EXPECT_EQ(table.text(), "a\\x09b\n");
+}
+
 TEST(Table, cutting_never_splits_a_letter) {
   EXPECT_EQ(cut_to("short", 5), "short");
   EXPECT_EQ(cut_to("longer than that", 8), "longer..");

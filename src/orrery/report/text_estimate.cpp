@@ -168,7 +168,7 @@ std::string why_infeasible(const results::Estimate& estimate) {
 
 std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
   std::string text = job_header(estimate, style);
-  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + why_infeasible(estimate) + "\n"; }
+  if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
   text += "\n" + plan_lines(estimate.plan, chosen);
   text += "\n" + rate_lines(estimate, style);
   text += "\n" + breakdown_table(estimate);

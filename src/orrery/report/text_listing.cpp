@@ -60,7 +60,7 @@ std::string unverified_text(std::string_view kind, std::span<const hardware::Ent
   std::string text;
   for (const auto& entry : entries) {
     if (entry.unverified == 0) { continue; }
-    text += fmt::format("{}: {} of {} figures\n", bold(entry.name, style), entry.unverified, entry.figures);
+    text += fmt::format("{}: {} of {} figures\n", bold(printable(entry.name), style), entry.unverified, entry.figures);
     for (const auto& figure : figures) {
       if (figure.entry == entry.name) { text += wrapped("  - ", figure.figure + ": " + figure.why); }
     }
