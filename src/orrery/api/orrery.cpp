@@ -1,7 +1,6 @@
 #include "orrery/api/orrery.hpp"
 
 #include <algorithm>
-#include <algorithm>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -101,11 +100,14 @@ std::vector<Diagnostic> problems_of(const explore::Fixed& fixed, const Inputs& i
   if (!fixed.tp && !fixed.pp && !fixed.dp && !fixed.vpp && !fixed.micro_batch && !fixed.sequence_parallel) {
     return {};
   }
-  auto found = parallel::problems(inputs.model, job, plan_around(fixed, inputs.cluster.devices), inputs.cluster.devices);
+  auto found =
+      parallel::problems(inputs.model, job, plan_around(fixed, inputs.cluster.devices), inputs.cluster.devices);
   const bool dp_is_fixed = fixed.dp || (fixed.tp && fixed.pp);
   std::erase_if(found, [&](const Diagnostic& d) { return !dp_is_fixed && d.place.path == "--global-batch"; });
-  for (auto& diagnostic : found) {  // a search has no schedule to fix: it follows from vpp
-    if (diagnostic.place.path == "--schedule") { diagnostic.place.path = "--vpp"; }
+  for (auto& diagnostic : found) {  // schedule and an open dp follow from what is fixed
+    auto& flag = diagnostic.place.path;
+    if (flag == "--schedule") { flag = "--vpp"; }
+    if (flag == "--dp" && !fixed.dp && (fixed.pp || fixed.tp)) { flag = fixed.pp ? "--pp" : "--tp"; }
   }
   return found;
 }

@@ -17,10 +17,10 @@ struct SpaceCounts {
 
 struct PlanSearch {
   SpaceCounts space;
-  double wall_s = 0;  // filled by the caller, who owns a clock
-  std::vector<Estimate> best;             // best first; ties in axis order
-  std::string nothing_fits;               // why `best` is empty, when it is
-  std::vector<std::string> explanation;   // when asked for: why the winner wins, what binds, what the next loses on
+  double wall_s = 0;                     // filled by the caller, who owns a clock
+  std::vector<Estimate> best;            // best first; ties in axis order
+  std::string nothing_fits;              // why `best` is empty, when it is
+  std::vector<std::string> explanation;  // when asked for: why the winner wins, what binds, what the next loses on
 };
 
 }  // namespace orrery::results
