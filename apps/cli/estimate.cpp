@@ -49,10 +49,12 @@ Command estimate_command() {
   const auto options = std::make_shared<Options>();
   options->job.declare(command, "The plan (what is left open is settled and shown)");
   const std::string output(kOutputGroup);
-  command.toggle({"--terms", "", "also every operator of the critical rank, and the rank classes; in JSON time_s is per execution and count "
-                  "executions a step",
-                  output},
-                 [options](bool on) { options->terms = on; });
+  command.toggle(
+      {"--terms", "",
+       "also every operator of the critical rank, and the rank classes; in JSON time_s is per execution and count "
+       "executions a step",
+       output},
+      [options](bool on) { options->terms = on; });
   command.toggle({"--json", "", "one JSON document (orrery.estimate/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });
   command.footer(kFooter);
