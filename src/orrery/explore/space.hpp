@@ -8,7 +8,8 @@
 //   recompute    none, selective, full
 //   zero         0 .. 3 (dp > 1)
 //
-// Left out: gpipe, which differs from 1f1b only in what transfers cost (a little less) and in memory (far more).
+// Left out: gpipe, which holds the activations of every micro-batch; where they fit, its step is as long as 1f1b's
+// less what transfers cost 1f1b (1-2 % when a transfer takes 1 % of a stage, docs/models/pipeline.md).
 #pragma once
 
 #include <cstdint>
