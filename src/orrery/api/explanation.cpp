@@ -52,8 +52,8 @@ std::string what_binds(const Estimate& best) {
                                                                       {"optimizer state", m.optimizer},
                                                                       {"activations", m.activations},
                                                                       {"buffers", m.buffers}}};
-  const auto* largest =
-      std::max_element(classes.begin(), classes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto* largest = std::max_element(classes.begin(), classes.end(),
+                                         [](const auto& a, const auto& b) { return a.second < b.second; });
   const char* verdict = used > 0.9 ? "memory binds: a little more per device would admit plans that do not fit now"
                                    : "memory leaves room";
   return fmt::format("memory: {} of {} on stage {} ({}), most of it {} ({}); {}", config::format_bytes(m.total()),

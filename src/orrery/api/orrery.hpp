@@ -23,7 +23,7 @@ struct EstimateAnswer {
 };
 
 struct PlanRequest {
-  estimate::Request job;      // plan fields that are typed fix their axis
+  estimate::Request job;  // plan fields that are typed fix their axis
   explore::Fixed fixed;
   std::size_t top = 5;
   bool exhaustive = false;

@@ -63,11 +63,11 @@ class InternalError : public std::logic_error {
 #define ORRERY_CONCAT(a, b) ORRERY_CONCAT_IMPL(a, b)
 
 // ORRERY_TRY(name, expression): returns the failure of `expression`, or binds its value to `name`.
-#define ORRERY_TRY(name, ...)                                                                     \
-  auto ORRERY_CONCAT(orrery_try_, __LINE__) = (__VA_ARGS__);                                      \
-  if (!ORRERY_CONCAT(orrery_try_, __LINE__)) {                                                    \
-    return ::tl::make_unexpected(std::move(ORRERY_CONCAT(orrery_try_, __LINE__)).error());        \
-  }                                                                                               \
+#define ORRERY_TRY(name, ...)                                                              \
+  auto ORRERY_CONCAT(orrery_try_, __LINE__) = (__VA_ARGS__);                               \
+  if (!ORRERY_CONCAT(orrery_try_, __LINE__)) {                                             \
+    return ::tl::make_unexpected(std::move(ORRERY_CONCAT(orrery_try_, __LINE__)).error()); \
+  }                                                                                        \
   auto name = std::move(*ORRERY_CONCAT(orrery_try_, __LINE__))
 // NOLINTEND(cppcoreguidelines-macro-usage)
 

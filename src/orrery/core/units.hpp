@@ -22,10 +22,22 @@ class Quantity {
   // The number in SI base units.
   [[nodiscard]] constexpr double value() const { return base_; }
 
-  constexpr Quantity& operator+=(Quantity other) { base_ += other.base_; return *this; }
-  constexpr Quantity& operator-=(Quantity other) { base_ -= other.base_; return *this; }
-  constexpr Quantity& operator*=(double factor) { base_ *= factor; return *this; }
-  constexpr Quantity& operator/=(double factor) { base_ /= factor; return *this; }
+  constexpr Quantity& operator+=(Quantity other) {
+    base_ += other.base_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity other) {
+    base_ -= other.base_;
+    return *this;
+  }
+  constexpr Quantity& operator*=(double factor) {
+    base_ *= factor;
+    return *this;
+  }
+  constexpr Quantity& operator/=(double factor) {
+    base_ /= factor;
+    return *this;
+  }
 
   friend constexpr Quantity operator+(Quantity a, Quantity b) { return Quantity(a.base_ + b.base_); }
   friend constexpr Quantity operator-(Quantity a, Quantity b) { return Quantity(a.base_ - b.base_); }
@@ -107,10 +119,14 @@ constexpr Seconds operator""_us(long double v) { return Seconds(static_cast<doub
 constexpr Seconds operator""_us(unsigned long long v) { return Seconds(static_cast<double>(v) * 1e-6); }
 constexpr Flops operator""_flop(unsigned long long v) { return Flops(static_cast<double>(v)); }
 constexpr FlopsPerSecond operator""_TFLOPps(long double v) { return FlopsPerSecond(static_cast<double>(v) * 1e12); }
-constexpr FlopsPerSecond operator""_TFLOPps(unsigned long long v) { return FlopsPerSecond(static_cast<double>(v) * 1e12); }
+constexpr FlopsPerSecond operator""_TFLOPps(unsigned long long v) {
+  return FlopsPerSecond(static_cast<double>(v) * 1e12);
+}
 constexpr BytesPerSecond operator""_GBps(long double v) { return BytesPerSecond(static_cast<double>(v) * 1e9); }
 constexpr BytesPerSecond operator""_GBps(unsigned long long v) { return BytesPerSecond(static_cast<double>(v) * 1e9); }
-constexpr BytesPerSecond operator""_Gbps(unsigned long long v) { return BytesPerSecond(static_cast<double>(v) * 1e9 / 8.0); }
+constexpr BytesPerSecond operator""_Gbps(unsigned long long v) {
+  return BytesPerSecond(static_cast<double>(v) * 1e9 / 8.0);
+}
 // NOLINTEND(google-runtime-int)
 }  // namespace literals
 

@@ -141,8 +141,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   }
   const std::int64_t window = context.model.sliding_window;
   if (window > 0 && program.job.seq > window) {
-    list.push_back(
-        fmt::format("a sliding window of {} tokens: attention is counted over the whole sequence", window));
+    list.push_back(fmt::format("a sliding window of {} tokens: attention is counted over the whole sequence", window));
   }
   return list;
 }

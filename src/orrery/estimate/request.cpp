@@ -207,9 +207,10 @@ std::string why_this_micro_batch(const Request& request, const parallel::Plan& p
   if (!fits) { return "nothing fits"; }
   const std::int64_t count = parallel::micro_batches(job_of(request), plan);
   const bool starved = count < plan.pp && plan.micro_batch > 1;
-  return starved ? fmt::format("the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
-                               "try --micro-batch 1",
-                               count, plan.pp)
+  return starved ? fmt::format(
+                       "the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
+                       "try --micro-batch 1",
+                       count, plan.pp)
                  : "the largest that fits, up to 8";
 }
 

@@ -100,9 +100,8 @@ SearchResult search(const std::vector<Plan>& space, const EvaluatorFactory& eval
   std::size_t next = 0;
   while (next < order.size() && bounds[order[next]] <= best.threshold()) {
     const std::size_t last = std::min(next + kBatch, order.size());
-    workers.each(next, last, [&](Evaluator& evaluator, std::size_t i) {
-      times[i - next] = evaluator.step_time(space[order[i]]);
-    });
+    workers.each(next, last,
+                 [&](Evaluator& evaluator, std::size_t i) { times[i - next] = evaluator.step_time(space[order[i]]); });
     for (std::size_t i = next; i < last; ++i) {
       ++result.space.evaluated;
       if (times[i - next]) {

@@ -41,7 +41,8 @@ double largest_neighbours(const RankClass& rank_class, const SliceSizes& sizes) 
 }
 
 // Besides what is kept: the layer being recomputed; whole weights and whole gradients of the parts at work when those
-// are sharded; the head's tensors, which live from its forward to its backward right behind it, one micro-batch's worth.
+// are sharded; the head's tensors, which live from its forward to its backward right behind it, one micro-batch's
+// worth.
 Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const SliceSizes& sizes) {
   Bytes buffers;
   if (plan.recompute != Recompute::none) { buffers += sizes.layer_whole - sizes.layer_kept; }

@@ -15,10 +15,10 @@ namespace orrery::parallel {
 // Sizes of one rank's slice that memory is made of; bytes for one micro-batch.
 struct SliceSizes {
   double layer_parameters = 0, embedding_parameters = 0, head_parameters = 0;  // elements
-  Bytes layer_kept;        // kept from forward to backward by one layer under the plan's recompute choice
-  Bytes layer_whole;       // kept by one layer without any recompute: the working set of recomputing it
+  Bytes layer_kept;   // kept from forward to backward by one layer under the plan's recompute choice
+  Bytes layer_whole;  // kept by one layer without any recompute: the working set of recomputing it
   Bytes embedding_kept, head_kept;
-  Bytes weight_element;    // one stored weight
+  Bytes weight_element;  // one stored weight
 };
 
 // Bytes of the master copy of a weight; none when weights are stored in 32 bits and are their own.

@@ -18,7 +18,7 @@ void solve(benchmark::State& state, const PipelineShape& shape) {
   std::vector<Ticks> transfer(static_cast<std::size_t>(shape.stages), 100'000'000);
   forward.back() += static_cast<Ticks>(state.range(0)) * 100'000'000;
   backward.back() += static_cast<Ticks>(state.range(0)) * 200'000'000;
-  for (std::size_t i = 3; i < transfer.size(); i += 4) transfer[i] *= 4;
+  for (std::size_t i = 3; i < transfer.size(); i += 4) { transfer[i] *= 4; }
   PipelineSolver solver;
   for (auto unused : state) { benchmark::DoNotOptimize(solver.solve(shape, {forward, backward, transfer}).makespan); }
 }

@@ -120,7 +120,7 @@ RC_GTEST_PROP(PipelineLaw, never_faster_than_one_micro_batch_alone, ()) {
   const Ticks hops = shape.chunks * sum(times.transfer) - times.transfer.back();
   const Ticks alone = sum(times.forward) + sum(times.backward) + 2 * hops;
   RC_ASSERT(makespan(shape, times) >= alone);
-  if (shape.micro_batches == 1) RC_ASSERT(makespan(shape, times) == alone);
+  if (shape.micro_batches == 1) { RC_ASSERT(makespan(shape, times) == alone); }
 }
 
 RC_GTEST_PROP(PipelineLaw, a_longer_duration_never_ends_anything_earlier, ()) {
@@ -132,7 +132,7 @@ RC_GTEST_PROP(PipelineLaw, a_longer_duration_never_ends_anything_earlier, ()) {
   (*list)[*rc::gen::inRange<std::size_t>(0, list->size())] += *rc::gen::inRange<Ticks>(0, 2000);
   PipelineSolver after_solver;
   const PipelineSolution& after = after_solver.solve(shape, times.view());
-  for (std::size_t i = 0; i < before.stage_end.size(); ++i) RC_ASSERT(after.stage_end[i] >= before.stage_end[i]);
+  for (std::size_t i = 0; i < before.stage_end.size(); ++i) { RC_ASSERT(after.stage_end[i] >= before.stage_end[i]); }
   for (std::size_t i = 0; i < before.last_backward_start.size(); ++i) {
     RC_ASSERT(after.last_backward_start[i] >= before.last_backward_start[i]);
   }
@@ -154,7 +154,7 @@ RC_GTEST_PROP(PipelineLaw, durations_times_k_take_k_times_as_long, ()) {
   const Ticks before = makespan(shape, times);
   const auto k = *rc::gen::inRange<Ticks>(0, 1'000'000);
   for (auto* list : {&times.forward, &times.backward, &times.transfer}) {
-    for (Ticks& ticks : *list) ticks *= k;
+    for (Ticks& ticks : *list) { ticks *= k; }
   }
   RC_ASSERT(makespan(shape, times) == k * before);
 }

@@ -20,9 +20,9 @@ std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t v = shape.chunks;
   const std::int64_t all = shape.micro_batches * v;
   const std::int64_t after = p - stage - 1;
-  if (shape.schedule == ScheduleKind::gpipe) return all;
-  if (v == 1) return std::min(all, after);
-  if (shape.micro_batches == p) return all;
+  if (shape.schedule == ScheduleKind::gpipe) { return all; }
+  if (v == 1) { return std::min(all, after); }
+  if (shape.micro_batches == p) { return all; }
   return std::min(all, 2 * after + (v - 1) * p);
 }
 
@@ -50,9 +50,9 @@ std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t s
   const std::int64_t warm_up = warm_up_forwards(shape, stage);
   std::vector<PipelineTask> order;
   order.reserve(static_cast<std::size_t>(2 * all));
-  for (std::int64_t k = 0; k < warm_up; ++k) order.push_back(kth_task(shape, true, k));
+  for (std::int64_t k = 0; k < warm_up; ++k) { order.push_back(kth_task(shape, true, k)); }
   for (std::int64_t k = 0; k < all; ++k) {
-    if (warm_up + k < all) order.push_back(kth_task(shape, true, warm_up + k));
+    if (warm_up + k < all) { order.push_back(kth_task(shape, true, warm_up + k)); }
     order.push_back(kth_task(shape, false, k));
   }
   return order;
@@ -72,7 +72,7 @@ double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<
   const std::int64_t all = shape.micro_batches * v;
   const std::int64_t warm_up = warm_up_forwards(shape, stage);
   const std::int64_t first = std::min(all, warm_up + 1);
-  if (v == 1) return static_cast<double>(first) * chunk_weight[0];
+  if (v == 1) { return static_cast<double>(first) * chunk_weight[0]; }
 
   double load = 0.0;
   for (std::int64_t c = 0; c < v; ++c) {

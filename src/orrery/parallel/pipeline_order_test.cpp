@@ -17,7 +17,7 @@ namespace {
 std::string text(const std::vector<PipelineTask>& order) {
   std::string out;
   for (const PipelineTask& task : order) {
-    if (!out.empty()) out += ' ';
+    if (!out.empty()) { out += ' '; }
     out += task.forward ? 'F' : 'B';
     out += std::to_string(task.chunk) + '.' + std::to_string(task.micro_batch);
   }
@@ -31,7 +31,7 @@ void for_every_small_shape(Body body) {
     for (std::int64_t p = 1; p <= 6; ++p) {
       for (std::int64_t v = 1; v <= (schedule == ScheduleKind::interleaved ? 4 : 1); ++v) {
         for (std::int64_t m = 1; m <= 24; ++m) {
-          if (v == 1 || m % p == 0) body(PipelineShape{schedule, p, v, m});
+          if (v == 1 || m % p == 0) { body(PipelineShape{schedule, p, v, m}); }
         }
       }
     }

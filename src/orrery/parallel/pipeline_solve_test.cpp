@@ -36,7 +36,7 @@ struct Run {
 class Simulation {
  public:
   Simulation(const PipelineShape& shape, const Times& times) : shape_(shape), times_(times) {
-    for (std::int64_t i = 0; i < shape.stages; ++i) orders_.push_back(stage_order(shape, i));
+    for (std::int64_t i = 0; i < shape.stages; ++i) { orders_.push_back(stage_order(shape, i)); }
     position_.assign(orders_.size(), 0);
     busy_.assign(orders_.size(), false);
     run_.start.resize(orders_.size());
@@ -45,11 +45,11 @@ class Simulation {
   }
 
   Run run() {
-    for (std::int64_t i = 0; i < shape_.stages; ++i) try_start(i, 0);
+    for (std::int64_t i = 0; i < shape_.stages; ++i) { try_start(i, 0); }
     while (!events_.empty()) {
       const auto [time, stage, ends_task] = events_.top();
       events_.pop();
-      if (ends_task) busy_[at(stage)] = false;
+      if (ends_task) { busy_[at(stage)] = false; }
       try_start(stage, time);
     }
     run_.finished = true;
@@ -74,7 +74,7 @@ class Simulation {
   // Whether the task's input is on the stage at `time`.
   bool ready(const PipelineTask& task, std::int64_t stage, Ticks time) const {
     const std::int64_t q = task.chunk * shape_.stages + stage;
-    if (task.forward && q == 0) return true;
+    if (task.forward && q == 0) { return true; }
     const bool turn = !task.forward && q == shape_.stages * shape_.chunks - 1;
     const Key key =
         turn ? Key{true, q, task.micro_batch} : Key{task.forward, task.forward ? q - 1 : q + 1, task.micro_batch};
@@ -84,9 +84,9 @@ class Simulation {
 
   void try_start(std::int64_t stage, Ticks time) {
     const auto i = at(stage);
-    if (busy_[i] || position_[i] == orders_[i].size()) return;
+    if (busy_[i] || position_[i] == orders_[i].size()) { return; }
     const PipelineTask task = orders_[i][position_[i]];
-    if (!ready(task, stage, time)) return;
+    if (!ready(task, stage, time)) { return; }
     const auto cell = at(stage * shape_.chunks + task.chunk);
     const Ticks end = time + (task.forward ? times_.forward[cell] : times_.backward[cell]);
     run_.start[i].push_back(time);
@@ -94,7 +94,7 @@ class Simulation {
     ++position_[i];
     run_.solution.stage_end[i] = std::max(run_.solution.stage_end[i], end);
     auto& last = run_.solution.last_backward_start[cell];
-    if (!task.forward) last = std::max(last, time);
+    if (!task.forward) { last = std::max(last, time); }
     events_.push({end, stage, true});
     send(task, stage, end);
   }
@@ -143,8 +143,8 @@ void show(const Case& c, std::ostream& out) {
 
 // Rounds m up to what an interleaved order needs.
 PipelineShape shape_of(ScheduleKind schedule, std::int64_t p, std::int64_t v, std::int64_t m) {
-  if (schedule != ScheduleKind::interleaved) v = 1;
-  if (v > 1) m = (m + p - 1) / p * p;
+  if (schedule != ScheduleKind::interleaved) { v = 1; }
+  if (v > 1) { m = (m + p - 1) / p * p; }
   return {schedule, p, v, m};
 }
 
@@ -158,7 +158,7 @@ Times times_of(const Case& c) {
   const Ticks backward = below(span);
   const Ticks transfer = below(span);
   const auto duration = [&](Ticks usual) {
-    if (c.mood == Mood::equal) return usual;
+    if (c.mood == Mood::equal) { return usual; }
     return c.mood == Mood::nearly_equal ? span + below(2) : below(span);
   };
   Times times;
@@ -168,7 +168,7 @@ Times times_of(const Case& c) {
   }
   for (std::int64_t i = 0; i < c.shape.stages; ++i) {
     times.transfer.push_back(c.mood == Mood::no_transfer ? 0 : duration(transfer));
-    if (c.mood == Mood::huge_transfer) times.transfer.back() *= 100;
+    if (c.mood == Mood::huge_transfer) { times.transfer.back() *= 100; }
   }
   if (c.mood == Mood::one_slow_stage) {
     const std::int64_t slow = below(c.shape.stages) * c.shape.chunks;

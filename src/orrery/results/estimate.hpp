@@ -1,4 +1,5 @@
-// What an estimate says about one plan. Plain values; every time is of one training step unless its name says otherwise.
+// What an estimate says about one plan. Plain values; every time is of one training step unless its name says
+// otherwise.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,9 @@ struct Breakdown {
   Seconds offload;
   Seconds host;
 
-  [[nodiscard]] Seconds total() const { return compute + recompute + exposed_comm + bubble + optimizer + offload + host; }
+  [[nodiscard]] Seconds total() const {
+    return compute + recompute + exposed_comm + bubble + optimizer + offload + host;
+  }
 };
 
 // Communication of the critical rank, by parallel group.
@@ -32,7 +35,7 @@ struct GroupTime {
 // Memory of the fullest rank.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
-  Bytes capacity;  // device memory less the stack's reserve
+  Bytes capacity;          // device memory less the stack's reserve
   std::int64_t stage = 0;  // pipeline stage of that rank
 
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
@@ -41,21 +44,21 @@ struct Memory {
 
 // One line of the explanation: an operator or a collective of one segment of the critical rank.
 struct Term {
-  std::string name;      // "attention.qkv"
-  std::string segment;   // "forward", "backward", "recompute", "finish"
-  double count = 0;      // executions per step
-  Flops flops;           // per execution
-  Bytes bytes;           // memory traffic, or the collective's buffer, per execution
-  Seconds time;          // per execution
-  std::string bound;     // "compute", "memory", "latency"; for collectives "<algorithm>/<protocol>"
+  std::string name;     // "attention.qkv"
+  std::string segment;  // "forward", "backward", "recompute", "finish"
+  double count = 0;     // executions per step
+  Flops flops;          // per execution
+  Bytes bytes;          // memory traffic, or the collective's buffer, per execution
+  Seconds time;         // per execution
+  std::string bound;    // "compute", "memory", "latency"; for collectives "<algorithm>/<protocol>"
 };
 
 // Ranks that do the same thing: a pipeline stage's shape.
 struct RankClassTime {
   std::int64_t first_stage = 0;
-  std::int64_t stages = 0;    // how many stages are of this shape
-  std::string layers;         // layers per chunk, "8" or "4+4"
-  Seconds busy;               // compute, recompute and exposed communication of the step
+  std::int64_t stages = 0;  // how many stages are of this shape
+  std::string layers;       // layers per chunk, "8" or "4+4"
+  Seconds busy;             // compute, recompute and exposed communication of the step
   Bytes memory;
 };
 

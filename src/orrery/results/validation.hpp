@@ -14,7 +14,7 @@ struct Prediction {
   std::optional<double> measured_s;   // absent: the row has no measurement
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
-  bool feasible = true;               // what the memory model said; the time is predicted all the same
+  bool feasible = true;  // what the memory model said; the time is predicted all the same
 
   [[nodiscard]] std::optional<double> signed_error() const {
     if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }
