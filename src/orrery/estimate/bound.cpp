@@ -31,15 +31,15 @@ const Estimator::PartTimes& Estimator::part_times(const Plan& plan) {
   const auto [entry, is_new] = part_times_.try_emplace(slice_key(plan));
   if (!is_new) { return entry->second; }
   parallel::Mesh mesh;
-  mesh.tp = parallel::strided_group(cluster_, 1, plan.tp);
-  const workload::Slice slice{plan.micro_batch, job_.seq, plan.tp, plan.sequence_parallel, job_.precision};
+  mesh.group(parallel::GroupKind::tp) = parallel::strided_group(cluster_, 1, plan.tp);
+  const workload::Slice slice = parallel::slice_of(job_, plan);
   const auto forward = [&](const std::vector<workload::Operator>& operators) {
     return price_block(parallel::forward_block("", operators, plan), fabric_, mesh).time;
   };
   const auto backward = [&](const std::vector<workload::Operator>& operators, parallel::Recompute recompute) {
     return price_block(parallel::backward_block("", operators, plan, stack_, recompute), fabric_, mesh).time;
   };
-  const auto layer = workload::layer_operators(model_, stack_, slice);
+  const auto layer = workload::layer_operators(model_, stack_, slice, workload::layer_kind(model_, 0));
   const auto embedding = workload::embedding_operators(model_, stack_, slice);
   const auto head = workload::head_operators(model_, stack_, slice);
   constexpr auto kNothingAgain = parallel::Recompute::none;
@@ -51,7 +51,7 @@ const Estimator::PartTimes& Estimator::part_times(const Plan& plan) {
 
 Seconds Estimator::step_time_bound(const Plan& plan) {
   const PartTimes& parts = part_times(plan);
-  const auto shares = parallel::layers_per_virtual_stage(model_.layers, plan.pp, plan.vpp);
+  const auto shares = parallel::layers_per_virtual_stage(model_, plan);
   const auto m = static_cast<double>(parallel::micro_batches(job_, plan));
   const Seconds layer = parts.layer_forward + parts.layer_backward;
   const Seconds embedding = parts.embedding_forward + parts.embedding_backward;

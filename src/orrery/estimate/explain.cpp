@@ -136,7 +136,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
       "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
-  if (!program.mesh.tp.regular || !program.mesh.dp.regular) {
+  if (!program.mesh.group(parallel::GroupKind::tp).regular || !program.mesh.group(parallel::GroupKind::dp).regular) {
     list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
   }
   const std::int64_t window = context.model.sliding_window;

@@ -136,7 +136,7 @@ std::vector<Diagnostic> not_built(const Request& request) {
 }
 
 parallel::Job job_of(const Request& request) {
-  return {request.global_batch, request.seq, request.precision, parallel::Task::pretrain};
+  return {request.global_batch, request.seq, request.precision, parallel::Task::pretrain, {}, 0, 0};
 }
 
 namespace {

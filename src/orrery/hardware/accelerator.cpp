@@ -33,4 +33,9 @@ FlopsPerSecond Accelerator::peak(Precision precision) const {
   return found == matrix_peak.end() ? FlopsPerSecond{} : found->second;
 }
 
+double Accelerator::efficiency(Precision precision) const {
+  const auto found = matrix_efficiency_of.find(std::string(name_of(precision)));
+  return found == matrix_efficiency_of.end() ? matrix_efficiency : found->second;
+}
+
 }  // namespace orrery::hardware

@@ -30,6 +30,13 @@ inline constexpr std::array kAllPrecisions = {Precision::fp32, Precision::tf32, 
 // figures whose source nobody has seen.
 using Sources = std::map<std::string, std::string>;
 
+// What the figures that say how close to its peaks a device comes rest on.
+enum class Basis : std::uint8_t {
+  measured,    // on this product
+  generation,  // on another product of the same generation
+  prior,       // on nothing but experience with others
+};
+
 struct Accelerator {
   std::string name;         // catalogue name, e.g. "h100-sxm"
   std::string description;  // product name as the vendor writes it
@@ -43,15 +50,21 @@ struct Accelerator {
 
   // What kernels reach. See docs/models/cost.md for how each enters the time of a kernel.
   double matrix_efficiency = 1.0;     // best measured matrix rate / matrix_peak
+  std::map<std::string, double> matrix_efficiency_of;  // by precision name, where one is known to differ
   double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak
   double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
   Seconds kernel_latency;             // shortest time from one kernel's start to the next one's
 
+  Basis basis = Basis::prior;         // of these figures
+
   double tdp_watts = 0.0;
+  double price_usd = 0.0;  // of one device; 0: not known
   Sources sources;
 
   // Peak of matrix products in `precision`; zero when the accelerator does not support it.
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
+  // Part of that peak that the best matrix products reach.
+  [[nodiscard]] double efficiency(Precision precision) const;
 };
 
 }  // namespace orrery::hardware

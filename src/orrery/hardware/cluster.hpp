@@ -58,6 +58,7 @@ struct LinkClass {
   Seconds in_switch_step;           // per traversal of the reducing switch
   double in_switch_efficiency =
       0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
+  Basis basis = Basis::prior;  // of efficiency, latency and protocols
   Sources sources;
 };
 
@@ -76,13 +77,23 @@ struct NetworkDimension {
   LinkClass link;
 };
 
+// Memory beside the accelerator's own: a device's share of it, and its link to it.
+struct SecondTier {
+  Bytes memory;              // per device; 0: there is none
+  BytesPerSecond bandwidth;  // per device, per direction
+  Seconds latency;           // of one transfer
+};
+
 struct Cluster {
   std::string name;
   std::string description;
   Accelerator accelerator;
+  SecondTier second_tier;  // host memory behind PCIe or a coherent link, or a pool
   std::vector<NetworkDimension> dimensions;  // innermost first
   std::int64_t devices = 0;                  // product of the dimensions' sizes
   double node_power_watts = 0.0;             // of one innermost-dimension group, everything included
+  double node_price_usd = 0.0;               // of one innermost-dimension group; 0: not known
+  double usd_per_device_hour = 0.0;          // rented; 0: not known
   Sources sources;
 
   // Devices that share the innermost dimension.

@@ -101,7 +101,7 @@ Block forward_block(std::string_view name, std::span<const Operator> operators, 
 }
 
 Block backward_block(std::string_view name, std::span<const Operator> operators, const Plan& plan,
-                     const hardware::Stack& stack, Recompute recompute) {
+                     const hardware::Stack& stack, Recompute recompute, Gradients /*gradients*/) {
   Block block{name, {}};
   auto& items = block.items;
   if (recompute == Recompute::full) { append_forward(items, operators, plan, Purpose::recompute); }

@@ -1,5 +1,5 @@
-// Operators of one rank's slice -> blocks of the program: tensor-parallel boundaries become collectives, backward runs
-// the operators in reverse, recompute runs forward kernels again.
+// Operators of one rank's slice -> blocks of the program: boundaries become collectives, backward runs the operators in
+// reverse, recompute runs forward kernels again.
 #pragma once
 
 #include <span>
@@ -14,9 +14,17 @@ namespace orrery::parallel {
 [[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
                                   const Plan& plan);
 
-// `recompute` says what of the forward pass was not kept and is run again first.
+// Which gradients a backward block makes.
+enum class Gradients : std::uint8_t {
+  all,
+  input,   // those that flow on to the layer before
+  weight,  // what `input` left over
+};
+
+// `recompute` says what of the forward pass was not kept and is run again first (by `all` and `input`).
 [[nodiscard]] Block backward_block(std::string_view name, std::span<const workload::Operator> operators,
-                                   const Plan& plan, const hardware::Stack& stack, Recompute recompute);
+                                   const Plan& plan, const hardware::Stack& stack, Recompute recompute,
+                                   Gradients gradients = Gradients::all);
 
 // A block of one collective.
 [[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group,

@@ -12,8 +12,8 @@ namespace orrery::parallel {
 using network::Collective;
 using workload::Operator;
 
-std::vector<std::int64_t> layers_per_virtual_stage(std::int64_t layers, std::int64_t stages, std::int64_t chunks) {
-  const std::int64_t count = stages * chunks;
+std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan) {
+  const std::int64_t count = plan.pp * plan.vpp, layers = model.depth();
   std::vector<std::int64_t> shares(static_cast<std::size_t>(count), layers / count);
   std::int64_t left = layers % count;
   for (std::int64_t q = count - 2; left > 0; --q, --left) { ++shares[static_cast<std::size_t>(q)]; }
@@ -71,10 +71,9 @@ class Lowering {
 
   void lower_parts() {
     const auto& plan = program_.plan;
-    const workload::Slice slice{plan.micro_batch, program_.job.seq, plan.tp, plan.sequence_parallel,
-                                program_.job.precision};
+    const workload::Slice slice = slice_of(program_.job, plan);
     embedding_ = lower_part(workload::embedding_operators(model_, stack_, slice), kEmbedding, Recompute::none);
-    layer_ = lower_part(workload::layer_operators(model_, stack_, slice), kLayer, plan.recompute);
+    layer_ = lower_part(workload::layer_operators(model_, stack_, slice, workload::layer_kind(model_, 0)), kLayer, plan.recompute);
     const double tied = model_.tied_embeddings ? table_parameters() : 0.0;
     head_ = lower_part(workload::head_operators(model_, stack_, slice), kHead, Recompute::none, tied);
     if (plan.pp > 1) { head_.parameters += tied; }  // the last stage holds a copy of the embedding's table
@@ -142,7 +141,7 @@ class Lowering {
 
   void lower_stages() {
     const auto& plan = program_.plan;
-    const auto shares = layers_per_virtual_stage(model_.layers, plan.pp, plan.vpp);
+    const auto shares = layers_per_virtual_stage(model_, plan);
     const SliceSizes sizes{layer_.parameters, embedding_.parameters, head_.parameters, layer_.kept,
                            layer_.whole,      embedding_.kept,       head_.kept,       weight_element_};
     for (std::int64_t stage = 0; stage < plan.pp; ++stage) {

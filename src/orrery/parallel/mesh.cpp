@@ -6,16 +6,6 @@
 
 namespace orrery::parallel {
 
-const network::Group& Mesh::group(GroupKind kind) const {
-  switch (kind) {
-    case GroupKind::tp: return tp;
-    case GroupKind::dp: return dp;
-    case GroupKind::embedding: return embedding;
-    case GroupKind::world: return world;
-  }
-  throw_internal_error("known group", __FILE__, __LINE__);
-}
-
 namespace {
 
 network::Group irregular_group(const hardware::Cluster& cluster, std::int64_t degree) {
@@ -66,11 +56,12 @@ int dimension_crossed(const hardware::Cluster& cluster, std::int64_t ranks_per_s
 Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   Mesh mesh;
   const std::int64_t stage_ranks = plan.tp * plan.dp;
-  mesh.tp = strided_group(cluster, 1, plan.tp);
-  mesh.dp = strided_group(cluster, plan.tp, plan.dp);
-  mesh.embedding = plan.pp > 1 ? network::Group{{{dimension_crossed(cluster, stage_ranks, 0, plan.pp - 1), 2}}, true}
-                               : network::Group{};
-  mesh.world = strided_group(cluster, 1, plan.devices());
+  mesh.group(GroupKind::tp) = strided_group(cluster, 1, plan.tp);
+  mesh.group(GroupKind::dp) = strided_group(cluster, plan.tp, plan.dp);
+  if (plan.pp > 1) {
+    mesh.group(GroupKind::embedding) = {{{dimension_crossed(cluster, stage_ranks, 0, plan.pp - 1), 2}}, true};
+  }
+  mesh.group(GroupKind::world) = strided_group(cluster, 1, plan.devices());
   mesh.transfer_dimension.reserve(static_cast<std::size_t>(plan.pp));
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     mesh.transfer_dimension.push_back(dimension_crossed(cluster, stage_ranks, stage, (stage + 1) % plan.pp));

@@ -1,6 +1,9 @@
-// Where the ranks of a plan sit: rank = tp + tp_degree * (dp + dp_degree * pp), device r = rank r.
+// Where the ranks of a plan sit: rank = tp + tp_degree * (cp + cp_degree * (dp + dp_degree * pp)), device r = rank r.
+// Experts lie over the ranks of a stage: rank in stage = etp + etp_degree * (ep + ep_degree * copy).
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -13,16 +16,26 @@ namespace orrery::parallel {
 // The groups that collectives run over.
 enum class GroupKind : std::uint8_t {
   tp,         // slices of a layer
-  dp,         // replicas
+  cp,         // parts of a sequence
+  ep,         // ranks that share out the routed experts
+  etp,        // slices of a routed expert
+  dp,         // ranks that hold the same dense weights: dp x cp
+  shard,      // of those, the ones that share a sharded copy (the first cp x dp ranks: innermost)
+  copies,     // and those that hold the same shard of different copies
+  expert_dp,  // ranks that hold the same routed experts
   embedding,  // first and last pipeline stage, which share tied embeddings
+  mirror,     // stages i and pp - 1 - i, which hold each other's layers under DualPipe
   world,      // everybody
+  host,       // no group: between a device and its second memory tier
 };
+inline constexpr std::size_t kGroupKinds = 12;
 
 struct Mesh {
-  network::Group tp, dp, embedding, world;
+  std::array<network::Group, kGroupKinds> groups;  // [GroupKind]; mirror: that of the outermost pair of stages
   std::vector<int> transfer_dimension;  // [stage]: outermost dimension crossed from stage i to i + 1 (last: to stage 0)
 
-  [[nodiscard]] const network::Group& group(GroupKind kind) const;
+  [[nodiscard]] const network::Group& group(GroupKind kind) const { return groups[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] network::Group& group(GroupKind kind) { return groups[static_cast<std::size_t>(kind)]; }
 };
 
 // The ranks first, first + stride, ..., degree of them, as extents on the cluster's dimensions.

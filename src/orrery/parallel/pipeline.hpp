@@ -4,7 +4,9 @@
 //   start(t) = max( end(previous task of the stage), end(task t depends on) + transfer )      end(t) = start(t) + d(t)
 // but for forwards of micro-batch 0, end(t) = max( start(t) + d(t), the earliest end that is set for it ),
 // where forward (chunk c, micro-batch k) on virtual stage q = c * stages + stage depends on forward (k) on q - 1,
-// backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward.
+// backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward. A weight
+// task depends on its own backward, nothing else. Under DualPipe chunk 0 walks the stages up and chunk 1 down, each for
+// half of the micro-batches, and a forward may run together with a backward of the other chunk as one task.
 // Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and occupies nobody.
 //
 // Time is an integer number of picoseconds, so a periodic steady state is recognised exactly.
@@ -21,22 +23,36 @@ namespace orrery::parallel {
 using Ticks = std::int64_t;  // picoseconds
 
 struct PipelineTask {
-  bool forward = true;
-  std::int32_t chunk = 0;        // model chunk of this stage, 0 .. vpp - 1
-  std::int64_t micro_batch = 0;  // 0 .. m - 1
+  enum class Kind : std::uint8_t {
+    forward,
+    backward,  // of inputs and weights, or of inputs alone when a weight task follows
+    weight,    // the weight gradient of an earlier backward
+    pair,      // DualPipe: forward of `chunk` and `micro_batch` beside the whole backward of the other chunk's
+               // `paired_micro_batch`
+  };
+  Kind kind = Kind::forward;
+  bool splits = false;           // a backward that leaves the weight gradient to a weight task
+  std::int32_t chunk = 0;        // model chunk of this stage
+  std::int64_t micro_batch = 0;  // 0 .. m - 1; under DualPipe counted per direction, 0 .. m / 2 - 1
+  std::int64_t paired_micro_batch = 0;
 
   friend bool operator==(const PipelineTask&, const PipelineTask&) = default;
 };
 
 struct PipelineShape {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  std::int64_t stages = 1;         // p
-  std::int64_t chunks = 1;         // v; 1 unless interleaved
-  std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0
+  std::int64_t stages = 1;         // p; even under dualpipe
+  std::int64_t chunks = 1;         // v; 1 unless interleaved, 2 under dualpipe
+  std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0, dualpipe an even m of at least 2 p
 };
 
+// Whether weight gradients are tasks of their own.
+[[nodiscard]] inline bool splits_backward(ScheduleKind schedule) {
+  return schedule == ScheduleKind::zero_bubble || schedule == ScheduleKind::dualpipe;
+}
+
 // The tasks of one stage in the order it runs them. Megatron-LM's 1F1B and interleaved orders; GPipe: all forwards,
-// then all backwards (last micro-batch first).
+// then all backwards (last micro-batch first); ZB-H1; DualPipe.
 [[nodiscard]] std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage);
 
 // Largest amount of activations alive at once on a stage: the maximum over the schedule of the sum of chunk_weight[c]
@@ -47,20 +63,26 @@ struct PipelineShape {
 // Durations, indexed [stage * chunks + chunk].
 struct PipelineTimes {
   std::span<const Ticks> forward;
-  std::span<const Ticks> backward;
+  std::span<const Ticks> backward;  // inputs and weights; inputs alone where the task splits (see `weight`)
   // Transfer of activations out of / gradients out of stage i to its neighbour; index i = stage that sends forward
-  // (i = p - 1: to stage 0, needed and read only when chunks > 1). One duration serves both directions.
+  // (i = p - 1: to stage 0, needed and read only when interleaved). One duration serves both directions.
   std::span<const Ticks> transfer;
   // [stage * chunks + chunk]: micro-batch 0's forward ends no earlier, whatever it waits for (weights that are still on
   // their way when the step starts). Empty: nothing holds it up.
   std::span<const Ticks> first_forward_end = {};
+  // Of weight tasks; a backward that does not split takes backward + weight. Empty unless the schedule splits.
+  std::span<const Ticks> weight = {};
+  // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. DualPipe only.
+  std::span<const Ticks> pair = {};
 };
 
 struct PipelineSolution {
   Ticks makespan = 0;            // latest end of any task
   std::vector<Ticks> stage_end;  // end of each stage's last task
-  // [stage * chunks + chunk]: start of the chunk's last backward, when its gradients of every other micro-batch are
-  // done (micro-batch m - 1; under gpipe, which runs backwards in reverse, micro-batch 0).
+  // [stage * chunks + chunk]: start of the chunk's task that completes its gradients, when those of every other
+  // micro-batch are done: its last backward (micro-batch m - 1; under gpipe, which runs backwards in reverse, 0), or,
+  // where a weight task follows, that. Where it is a backward that does not split under a schedule that does, what
+  // counts as its start is its end less its weight part.
   std::vector<Ticks> last_backward_start;
 };
 
@@ -68,7 +90,7 @@ struct PipelineSolution {
 // Durations are >= 0 and no path through the schedule sums to 2^61 ps (26 days) or more. A shape that cannot run to its
 // end (interleaved with m % p != 0) breaks the contract. The returned solution lives in the solver until its next
 // solve(); storage is kept, so that a search allocates nothing once the largest shape has been seen.
-// O(p) for gpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is
+// O(p) for gpipe; O(p v m) for zero_bubble and dualpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is
 // shorter.
 class PipelineSolver {
  public:

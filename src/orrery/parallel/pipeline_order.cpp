@@ -32,13 +32,19 @@ namespace {
 PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) {
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;
+  PipelineTask task;
+  task.kind = forward ? PipelineTask::Kind::forward : PipelineTask::Kind::backward;
+  task.micro_batch = k;
   if (v == 1) {
     const bool reversed = shape.schedule == ScheduleKind::gpipe && !forward;
-    return {forward, 0, reversed ? shape.micro_batches - 1 - k : k};
+    if (reversed) { task.micro_batch = shape.micro_batches - 1 - k; }
+    return task;
   }
   const std::int64_t slot = k % (p * v) / p;
   const std::int64_t chunk = forward ? slot : v - 1 - slot;
-  return {forward, static_cast<std::int32_t>(chunk), k / (p * v) * p + k % p};
+  task.chunk = static_cast<std::int32_t>(chunk);
+  task.micro_batch = k / (p * v) * p + k % p;
+  return task;
 }
 
 }  // namespace

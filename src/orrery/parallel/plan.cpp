@@ -156,6 +156,27 @@ void check_all(Checker& check, const workload::Model& model, const Job& job, con
 
 }  // namespace
 
+workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) {
+  workload::Slice slice;
+  slice.micro_batch = plan.micro_batch;
+  slice.seq = job.seq;
+  slice.tp = plan.tp;
+  slice.sequence_parallel = plan.sequence_parallel;
+  slice.precision = job.precision;
+  slice.cp = plan.cp;
+  slice.cp_method = plan.cp_method;
+  slice.ep = plan.ep;
+  slice.etp = plan.etp;
+  slice.pass = pass;
+  slice.adapter = job.adapter;
+  if (pass == workload::Pass::prefill) { slice.seq = job.prompt; }
+  if (pass == workload::Pass::decode) {
+    slice.seq = 1;
+    slice.context = job.prompt + 1;
+  }
+  return slice;
+}
+
 std::vector<Diagnostic> problems(const workload::Model& model, const Job& job) {
   std::vector<Diagnostic> found;
   Checker check(&found);

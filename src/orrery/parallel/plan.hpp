@@ -8,39 +8,86 @@
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel {
 
 enum class Recompute : std::uint8_t { none, selective, full };
-enum class ScheduleKind : std::uint8_t { gpipe, one_f_one_b, interleaved };
-enum class Task : std::uint8_t { pretrain };
+enum class ScheduleKind : std::uint8_t {
+  gpipe,
+  one_f_one_b,
+  interleaved,
+  zero_bubble,  // ZB-H1 (arXiv:2401.10241): the weight gradient is a task of its own and fills the bubble
+  dualpipe,     // DualPipe (arXiv:2412.19437): micro-batches enter from both ends; every rank holds two chunks
+};
+enum class Task : std::uint8_t { pretrain, finetune, inference };
+enum class TpOverlap : std::uint8_t {
+  none,
+  ring,  // products cut in t pieces that travel round the ring of ranks beside the next piece's product
+  pipe,  // products cut in kPipePieces pieces, the collective of one beside the product of the next
+};
+inline constexpr std::int64_t kPipePieces = 4;
 
-// One training step's work.
+// One step's work: a training step, or a batch of requests from prompt to last token.
 struct Job {
   std::int64_t global_batch = 0;  // sequences per step
-  std::int64_t seq = 0;           // tokens per sequence
+  std::int64_t seq = 0;           // tokens per sequence; of inference, prompt + generate
   hardware::Precision precision = hardware::Precision::bf16;
   Task task = Task::pretrain;
+  workload::Adapter adapter = {};
+  std::int64_t prompt = 0;    // inference: tokens per sequence that are given
+  std::int64_t generate = 0;  // inference: tokens per sequence that are made; the prefill makes the first
 
+  [[nodiscard]] bool is_inference() const { return task == Task::inference; }
   friend bool operator==(const Job&, const Job&) = default;
 };
 
-// Degrees multiply to the number of devices: devices = tp x pp x dp. Ranks are laid out tp innermost, then dp, then pp.
+// What lives in the second memory tier and is fetched when it is needed.
+struct Offload {
+  bool weights = false;
+  bool activations = false;
+  bool optimizer = false;
+
+  [[nodiscard]] bool any() const { return weights || activations || optimizer; }
+  friend bool operator==(const Offload&, const Offload&) = default;
+};
+
+// Degrees multiply to the number of devices: devices = tp x cp x pp x dp. Ranks are laid out tp innermost, then cp, dp,
+// pp. Experts are laid over the same ranks of a stage, etp innermost, then ep; ep x etp divides tp x cp x dp.
 struct Plan {
   std::int64_t tp = 1;           // tensor-parallel degree
+  std::int64_t cp = 1;           // context-parallel degree
   std::int64_t pp = 1;           // pipeline stages
   std::int64_t dp = 1;           // data-parallel replicas
+  std::int64_t ep = 1;           // expert-parallel degree
+  std::int64_t etp = 1;          // tensor-parallel degree of routed experts
   std::int64_t vpp = 1;          // model chunks per stage (interleaving)
   std::int64_t micro_batch = 1;  // sequences per micro-batch per replica
   bool sequence_parallel = false;
-  int zero = 0;  // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp
+  int zero = 0;            // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp x cp
+  std::int64_t shard = 0;  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them
   Recompute recompute = Recompute::none;
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   bool dp_overlap = true;  // gradient reduction under the last backward, weight gather under the first forward
+  TpOverlap tp_overlap = TpOverlap::none;
+  workload::ContextMethod cp_method = workload::ContextMethod::ring;
+  Offload offload;
+  std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
+  bool embedding_as_layer = false, head_as_layer = false;      // in sharing out layers, either counts as one
 
-  [[nodiscard]] std::int64_t devices() const { return tp * pp * dp; }
+  [[nodiscard]] std::int64_t devices() const { return tp * cp * pp * dp; }
+  [[nodiscard]] std::int64_t stage_ranks() const { return tp * cp * dp; }  // ranks of one pipeline stage
+  // Ranks that hold the same weights: dense ones, and those of routed experts.
+  [[nodiscard]] std::int64_t replicas() const { return cp * dp; }
+  [[nodiscard]] std::int64_t expert_replicas() const { return stage_ranks() / (ep * etp); }
+  // Ranks that share one sharded copy of dense weights, and how many such copies there are.
+  [[nodiscard]] std::int64_t shards() const { return shard > 0 ? shard : replicas(); }
+  [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
+
+// The slice of the model that a rank of the plan works on, for one micro-batch of one pass.
+[[nodiscard]] workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass = workload::Pass::train);
 
 // Micro-batches per replica and step.
 [[nodiscard]] inline std::int64_t micro_batches(const Job& job, const Plan& plan) {

@@ -1,11 +1,13 @@
 // The lowered program: what every rank of a job does in one training step, as data.
 //
-// A program is what a model and a plan mean. `estimate` prices it in closed form; graph generation unrolls it; both
+// A program is what a model, a job and a plan mean. `estimate` prices it in closed form; graph generation unrolls it; both
 // read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
 //
 //   step of a rank = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
 //                    when its own reductions have ended, finish_reduce (gradient synchronisation that is left);
 //                    when everybody has got there, finish (gradient norm, optimizer, weights gathered)
+//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then, for every further token, decode
+//                       segments, each growing with the cache (Item::growth)
 //   segment        = blocks with repeat counts
 //   block          = kernels and collectives in program order
 #pragma once
@@ -22,11 +24,13 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel {
 
 enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 
+// A collective, or, over GroupKind::host, `bytes` between the device and its second memory tier.
 struct CollectiveCall {
   network::Collective collective = network::Collective::all_reduce;
   GroupKind group = GroupKind::tp;
@@ -40,6 +44,7 @@ struct Item {
   Purpose purpose = Purpose::forward;
   bool is_collective = false;
   hardware::Kernel kernel;      // when not a collective
+  workload::Growth growth;      // of the kernel, with every token generated
   CollectiveCall call;          // when a collective
   bool asynchronous = false;    // collectives only
   std::int32_t waits_for = -1;  // index in this block of an asynchronous collective that must have ended
@@ -50,7 +55,8 @@ struct Block {
   std::vector<Item> items;  // what is still in flight at the block's end is waited for there
 };
 
-// `repeat` executions of block `work`, with data-parallel collectives around them on the data-parallel stream:
+// `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones, and
+// transfers to and from the second memory tier; they take turns):
 // `gather` must have ended before an execution starts. It is issued when the execution before it in the segment starts,
 // that of the first one when the segment does; but gathers of a first_forward whose chunk's forward has none are all
 // issued when the step starts, chunk after chunk. `reduce` is issued when an execution ends, and nobody in this segment
@@ -65,20 +71,29 @@ struct BlockUse {
 using Segment = std::vector<BlockUse>;
 
 // A chunk of consecutive layers on one stage.
+//
+// Under a schedule with weight-gradient tasks (zero_bubble, dualpipe), `backward` makes input gradients, `weight` the
+// rest, and `last_backward` is the weight task of the last micro-batch; under the others `weight` is empty and `backward`
+// does both.
 struct ChunkProgram {
-  std::int64_t layers = 0;
+  std::int64_t first_layer = 0, layers = 0;
   bool has_embedding = false, has_head = false;
   Segment forward;        // of every micro-batch
   Segment backward;       // of every micro-batch but, where different, the last
-  Segment last_backward;  // of the last micro-batch: carries the gradient reduction when it is overlapped
+  Segment weight;         // of every micro-batch but, where different, the last
+  Segment last_backward;  // what completes the last micro-batch's gradients, reducing them when that is overlapped
   Segment first_forward;  // of the first micro-batch: gathers updated weights when that is overlapped; else as forward
-  bool waits_for_reduce = false;  // backward ends only when its reductions have (sharded gradients)
+  Segment decode;         // inference: one generated token of a micro-batch
+  bool waits_for_reduce = false;  // what makes gradients ends only when their reductions have (sharded gradients)
+  bool waits_for_store = false;   // forward ends only when what it stores in the second tier has got there
 };
 
 // Memory of one rank, bytes.
 struct MemoryNeed {
   Bytes weights, gradients, optimizer, activations, buffers;
-  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
+  Bytes kv_cache;   // inference: of the longest sequences
+  Bytes offloaded;  // in the second memory tier; not part of the total
+  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
 };
 
 // Stages of the same shape.
@@ -88,7 +103,11 @@ struct RankClass {
   std::vector<ChunkProgram> chunks;
   Segment finish_reduce;  // gradient synchronisation that was not overlapped
   Segment finish;         // gradient norm, optimizer, weights gathered if not overlapped
-  double parameters = 0;  // weights of one rank before any sharding over dp
+  // Weights of one rank before any sharding over replicas, by what they are replicated over.
+  double parameters = 0;         // trained, dense
+  double expert_parameters = 0;  // trained, of routed experts
+  double frozen = 0;             // not trained
+  double frozen_expert = 0;
 };
 
 struct Program {
@@ -103,10 +122,17 @@ struct Program {
   std::vector<MemoryNeed> memory;            // [stage]
 };
 
-// Layers per virtual stage q = chunk * stages + stage. As even as possible; what is left over goes to the latest
-// virtual stages but the last, so that the first and last, which hold embedding and head, come short first.
-[[nodiscard]] std::vector<std::int64_t> layers_per_virtual_stage(std::int64_t layers, std::int64_t stages,
-                                                                 std::int64_t chunks);
+// Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1 of
+// stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; what is left over goes to the latest
+// virtual stages but the last, so that the first and last, which hold embedding and head, come short first. Plan fields
+// may count embedding or head as a layer, or set the first and last stage's share.
+[[nodiscard]] std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan);
+
+// Index into layers_per_virtual_stage.
+[[nodiscard]] std::int64_t virtual_stage(const Plan& plan, std::int64_t stage, std::int64_t chunk);
+
+// Chunks that a rank holds: vpp, or 2 under DualPipe.
+[[nodiscard]] std::int64_t chunks_of(const Plan& plan);
 
 // Needs is_valid(model, job, plan, cluster.devices).
 [[nodiscard]] Program lower(const workload::Model& model, const Job& job, const Plan& plan,

@@ -95,9 +95,9 @@ Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_
 std::string describe(const Model& model) {
   const ParameterCount count = parameter_count(model);
   return Described<Model>::record().print_yaml(model) +
-         fmt::format("# parameters: {} in all ({})\n#   embedding {}, each of {} layers {}, head {}\n", count.total,
-                     config::format_count(static_cast<double>(count.total), 4), count.embedding, model.layers,
-                     count.layer, count.head);
+         fmt::format("# parameters: {} in all ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
+                     config::format_count(static_cast<double>(count.total), 4), count.embedding, model.depth(),
+                     count.layers, count.head);
 }
 
 }  // namespace orrery::workload

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/error.hpp"
+
 namespace orrery::workload {
 namespace {
 
@@ -95,17 +97,41 @@ std::optional<Inconsistency> inconsistency(const Model& model) {
   return std::nullopt;
 }
 
+LayerKind layer_kind(const Model& model, std::int64_t layer) {
+  ORRERY_ASSERT(layer >= 0 && layer < model.depth());
+  LayerKind kind;
+  kind.encoder = layer < model.encoder_layers || !model.causal;
+  kind.cross = model.encoder_layers > 0 && layer >= model.encoder_layers;
+  const std::int64_t own = layer < model.encoder_layers ? layer : layer - model.encoder_layers;  // in its stack
+  const auto& experts = model.experts;
+  kind.experts = experts.count > 0 && own >= experts.first_dense && (own + 1 - experts.first_dense) % experts.every == 0;
+  const bool looks_everywhere = model.global_every > 0 && (own + 1) % model.global_every == 0;
+  kind.window = looks_everywhere ? 0 : model.sliding_window;
+  return kind;
+}
+
+std::int64_t layer_parameters(const Model& model, const LayerKind& /*kind*/) {
+  return attention_parameters(model) + mlp_parameters(model) + 2 * norm_parameters(model);
+}
+
 ParameterCount parameter_count(const Model& model) {
   ParameterCount count;
   const std::int64_t position_rows = model.position_rows > 0 ? model.position_rows : model.max_seq;
   count.embedding = model.vocab * model.hidden;
   if (model.position == Position::learned) { count.embedding += position_rows * model.hidden; }
   if (model.embedding_norm) { count.embedding += norm_parameters(model); }
-  count.layer = attention_parameters(model) + mlp_parameters(model) + 2 * norm_parameters(model);
+  for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
+    count.layers += layer_parameters(model, layer_kind(model, layer));
+  }
   if (model.final_norm) { count.head += norm_parameters(model); }
   if (!model.tied_embeddings) { count.head += model.vocab * model.hidden; }
-  count.total = count.embedding + model.layers * count.layer + count.head;
+  count.total = count.embedding + count.layers + count.head;
+  count.active = count.total;
   return count;
+}
+
+double kv_bytes_per_token(const Model& model, double element) {
+  return static_cast<double>(2 * model.kv_width() * model.layers) * element;
 }
 
 }  // namespace orrery::workload

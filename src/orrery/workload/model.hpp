@@ -1,8 +1,8 @@
-// A transformer language model as numbers: everything about the network that costs time, memory or traffic.
+// A transformer as numbers: everything about the network that costs time, memory or traffic.
 //
-// Covers decoder-only dense transformers (GPT-2/3, NeoX, OPT, BLOOM, Llama, Mistral, Qwen2). Left out so far: mixtures
-// of experts, latent attention, encoders, adapters; sliding windows (the window is kept, and attention is
-// counted as if every query saw the whole sequence).
+// Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
+// ...), encoder-decoders (T5) and vision encoders (ViT). Left out so far: recommenders, state-space layers,
+// convolutions beyond the patch embedding.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,73 @@ namespace orrery::workload {
 
 enum class Normalisation : std::uint8_t { layernorm, rmsnorm };
 enum class Activation : std::uint8_t { gelu, relu, silu };
-enum class Position : std::uint8_t { learned, rotary, alibi };
+enum class Position : std::uint8_t {
+  learned,   // a table of max_seq rows
+  rotary,
+  alibi,
+  relative,  // T5: a bias per head and bucket of distance, added to the scores; one table per stack of layers
+};
+
+// Mixture of experts: which layers have one instead of a dense MLP, and what it is made of.
+struct Experts {
+  std::int64_t count = 0;        // routed experts of a layer; 0: every MLP is dense
+  std::int64_t active = 0;       // experts that a token is sent to (top-k)
+  std::int64_t ffn = 0;          // inner width of one routed expert
+  std::int64_t shared_ffn = 0;   // inner width of the experts that every token passes, together; 0: none
+  bool shared_gate = false;      // their output is scaled by a gate of one number a token (Qwen2-MoE)
+  std::int64_t first_dense = 0;  // leading layers with a dense MLP
+  std::int64_t every = 1;        // of the others, every n-th has experts: layer i where (i + 1 - first_dense) % n == 0
+  double capacity_factor = 0.0;  // an expert takes capacity_factor times its even share of tokens; 0: dropless
+
+  friend bool operator==(const Experts&, const Experts&) = default;
+};
+
+// Multi-head latent attention (DeepSeek-V2): queries, keys and values through narrow projections, part of each head
+// rotated. All zero: ordinary attention.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  // width that queries are squeezed to; 0: projected directly
+  std::int64_t kv_rank = 0;     // width that keys and values are squeezed to; what the KV cache holds; 0: no MLA
+  std::int64_t nope_dim = 0;    // part of a query or key head without rotary position
+  std::int64_t rope_dim = 0;    // part with it; of keys, shared by all heads
+  std::int64_t value_dim = 0;   // a value head
+
+  friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
+};
+
+// A vision model's input and output: square patches, one class token, a classifier on top.
+struct Vision {
+  std::int64_t image = 0;  // side of the image, pixels; 0: not a vision model
+  std::int64_t patch = 0;  // side of a patch
+  std::int64_t channels = 3;
+  std::int64_t classes = 0;  // rows of the classifier; 0: none
+
+  [[nodiscard]] std::int64_t tokens() const { return (image / patch) * (image / patch) + 1; }
+  friend bool operator==(const Vision&, const Vision&) = default;
+};
+
+// What distinguishes one layer of a model from another.
+struct LayerKind {
+  bool experts = false;      // a mixture of experts instead of the dense MLP
+  bool encoder = false;      // of an encoder: every position sees every other
+  bool cross = false;        // a third half layer attends to the encoder's output
+  std::int64_t window = 0;   // positions that a query looks back; 0 = all of them
+
+  friend bool operator==(const LayerKind&, const LayerKind&) = default;
+};
 
 struct Model {
   std::string name;
   std::string description;
 
-  std::int64_t layers = 0;
+  std::int64_t layers = 0;          // of the decoder, or the only stack
+  std::int64_t encoder_layers = 0;  // of an encoder in front (T5)
+  std::int64_t mtp_layers = 0;      // modules behind the last layer that predict further tokens (DeepSeek-V3)
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // = heads without grouped-query attention
   std::int64_t head_dim = 0;  // hidden / heads unless stated
   std::int64_t ffn = 0;       // width of the MLP's inner layer
-  std::int64_t vocab = 0;     // rows of the embedding as stored
+  std::int64_t vocab = 0;     // rows of the embedding as stored; 0 of a vision model
   std::int64_t max_seq = 0;   // longest sequence; rows of a learned position table
 
   bool gated_mlp = false;        // two input projections, act(a) * b
@@ -37,18 +91,31 @@ struct Model {
   bool qkv_bias = false;
   bool attention_output_bias = false;
   bool mlp_bias = false;
-  bool parallel_residual = false;  // attention and MLP read the same norm's input (NeoX: two norms all the same)
+  bool qk_norm = false;            // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
+  bool post_norms = false;         // a norm behind attention and behind the MLP, too (Gemma 2)
+  bool causal = true;              // a position sees those before it only; false: an encoder alone (ViT)
+  bool parallel_residual = false;  // attention and MLP read the same residual stream (NeoX: a norm each)
+  bool shared_norm = false;        // ... and one norm serves both (Falcon, Phi, ViT-22B)
   bool embedding_norm = false;     // a norm after the embedding (BLOOM)
   bool final_norm = true;
   std::int64_t position_rows = 0;   // rows of a learned position table, when it is not max_seq (OPT adds 2)
   std::int64_t sliding_window = 0;  // positions that a query looks back; 0 = all of them
+  std::int64_t global_every = 0;    // every n-th layer looks back over all of them all the same; 0 = none does
   double dropout = 0.0;             // hidden and attention dropout probability during pre-training
 
   Normalisation norm = Normalisation::layernorm;
   Activation activation = Activation::gelu;
   Position position = Position::learned;
+  Experts experts;
+  LatentAttention latent;
+  Vision vision;
   hardware::Sources sources;
 
+  [[nodiscard]] bool has_experts() const { return experts.count > 0; }
+  [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool is_vision() const { return vision.image > 0; }
+  // Layers that a pipeline is cut from: encoder, then decoder. Modules for further tokens go with the head.
+  [[nodiscard]] std::int64_t depth() const { return encoder_layers + layers; }
   // Width of queries, and of keys (= of values), over all heads.
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
@@ -56,6 +123,9 @@ struct Model {
 
 // The same model with what may be left open filled in: kv_heads, head_dim, and the rows of a learned position table.
 [[nodiscard]] Model completed(Model model);
+
+// What layer `layer` is, 0 <= layer < depth(): encoder layers first.
+[[nodiscard]] LayerKind layer_kind(const Model& model, std::int64_t layer);
 
 struct Inconsistency {
   std::string_view field;  // the member to blame, e.g. "hidden"
@@ -67,19 +137,21 @@ struct Inconsistency {
 [[nodiscard]] std::optional<Inconsistency> inconsistency(const Model& model);
 
 struct ParameterCount {
-  std::int64_t embedding = 0;  // token and position tables, embedding norm
-  std::int64_t layer = 0;      // one transformer layer
+  std::int64_t embedding = 0;  // token, patch and position tables, embedding norm
+  std::int64_t layers = 0;     // all transformer layers, and modules for further tokens
   std::int64_t head = 0;       // final norm and, when untied, the output projection
-  std::int64_t total = 0;      // embedding + layers * layer + head
+  std::int64_t total = 0;      // embedding + layers + head
+  std::int64_t active = 0;     // weights that one token meets: total less the routed experts it is not sent to
 };
 
+// Weights of one layer of a completed, consistent model: docs/models/operators.md has the formula.
+[[nodiscard]] std::int64_t layer_parameters(const Model& model, const LayerKind& kind);
+
 // Trainable weights of a completed, consistent model.
-//
-//   layer = h (w_q + 2 w_kv) + w_q h  [+ w_q + 2 w_kv]  [+ h]      attention: projections, their biases
-//         + (1 + g) h f               [+ g f + h]                  MLP: g = 2 when gated, else 1; f its inner width
-//         + 2 n                                                    n = 2 h for layernorm, h for rmsnorm
-//
-// with w_q = heads x head_dim, w_kv = kv_heads x head_dim. Both norms are counted with a parallel residual, too.
 [[nodiscard]] ParameterCount parameter_count(const Model& model);
+
+// Bytes of keys and values that a generated token leaves behind in all layers together, whole model, where each
+// element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before.
+[[nodiscard]] double kv_bytes_per_token(const Model& model, double element);
 
 }  // namespace orrery::workload

@@ -39,7 +39,7 @@ Model llama() {
 
 TEST(ParameterCount, gpt2_layer_is_12_h_squared_plus_13_h) {
   // Attention 4 h^2 + 4 h, MLP 8 h^2 + 5 h, two layernorms 4 h.
-  EXPECT_EQ(parameter_count(gpt2()).layer, 12 * 768 * 768 + 13 * 768);
+  EXPECT_EQ(layer_parameters(gpt2(), {}), 12 * 768 * 768 + 13 * 768);
 }
 
 TEST(ParameterCount, gpt2_small_has_124439808) {
@@ -52,7 +52,7 @@ TEST(ParameterCount, gpt2_small_has_124439808) {
 TEST(ParameterCount, grouped_queries_shrink_keys_and_values_only) {
   // Per layer: q and o 2 x 4096^2, k and v 2 x 4096 x 1024, gated MLP 3 x 4096 x 14336, two rmsnorms 2 x 4096.
   const auto count = parameter_count(llama());
-  EXPECT_EQ(count.layer, 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096);
+  EXPECT_EQ(layer_parameters(llama(), {}), 2 * 4096 * 4096 + 2 * 4096 * 1024 + 3 * 4096 * 14336 + 2 * 4096);
   EXPECT_EQ(count.total, 8'030'261'248);
 }
 
@@ -65,16 +65,16 @@ TEST(ParameterCount, untying_adds_one_vocabulary_table) {
 
 TEST(ParameterCount, each_bias_adds_the_width_of_what_it_is_added_to) {
   const Model plain = llama();
-  const auto layer = parameter_count(plain).layer;
+  const auto layer = layer_parameters(plain, {});
   Model model = plain;
   model.qkv_bias = true;
-  EXPECT_EQ(parameter_count(model).layer - layer, 4096 + 2 * 1024);
+  EXPECT_EQ(layer_parameters(model, {}) - layer, 4096 + 2 * 1024);
   model = plain;
   model.attention_output_bias = true;
-  EXPECT_EQ(parameter_count(model).layer - layer, 4096);
+  EXPECT_EQ(layer_parameters(model, {}) - layer, 4096);
   model = plain;
   model.mlp_bias = true;
-  EXPECT_EQ(parameter_count(model).layer - layer, 2 * 14336 + 4096);
+  EXPECT_EQ(layer_parameters(model, {}) - layer, 2 * 14336 + 4096);
 }
 
 TEST(ParameterCount, only_learned_positions_have_a_table) {
@@ -96,7 +96,7 @@ TEST(ParameterCount, a_position_table_may_have_rows_of_its_own) {
 TEST(ParameterCount, heads_need_not_fill_the_hidden_width) {
   Model model = llama();
   model.head_dim = 64;  // q 4096 x 2048, k and v 4096 x 512, o 2048 x 4096
-  EXPECT_EQ(parameter_count(model).layer, 2 * 4096 * 2048 + 2 * 4096 * 512 + 3 * 4096 * 14336 + 2 * 4096);
+  EXPECT_EQ(layer_parameters(model, {}), 2 * 4096 * 2048 + 2 * 4096 * 512 + 3 * 4096 * 14336 + 2 * 4096);
 }
 
 TEST(ParameterCount, the_largest_model_accepted_does_not_overflow) {

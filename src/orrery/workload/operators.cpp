@@ -143,7 +143,8 @@ std::vector<Operator> embedding_operators(const Model& model, const hardware::St
   return list;
 }
 
-std::vector<Operator> layer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
+std::vector<Operator> layer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice,
+                                      const LayerKind& /*kind*/) {
   const Sizes z = sizes_of(model, stack, slice);
   return model.parallel_residual ? parallel_layer(model, stack, z) : sequential_layer(model, stack, z);
 }
@@ -160,9 +161,14 @@ std::vector<Operator> head_operators(const Model& model, const hardware::Stack& 
   return list;
 }
 
+double table_parameters(const Model& model, std::int64_t tp) {
+  return real(vocabulary_rows(model, tp)) * real(model.hidden);
+}
+
 // Per token: 2 FLOPs per weight of a layer's products and of the (unpadded) vocabulary, 4 s a d for scores and context.
 // The backward pass does each product twice: once per operand.
-Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq) {
+Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq,
+                  const Adapter& /*adapter*/) {
   const double h = real(model.hidden), query = real(model.query_width()), kv = real(model.kv_width());
   const bool half = stack.attention == hardware::AttentionKernel::flash && stack.causal_skip;
   const double attention_weights = h * (query + 2.0 * kv) + query * h;

@@ -1,7 +1,9 @@
 // A model's layers as operators: for the slice of a layer that one rank holds, the kernels of the forward and backward
-// pass, the weights, and what is kept in between.
+// pass, the weights, what is kept in between, and where other ranks come in.
 //
-// Notation: s sequence, b micro-batch, h hidden, a heads, t tensor-parallel degree; tokens = b s.
+// Notation: s sequence, b micro-batch, h hidden, a heads, t tensor-parallel degree, c context-parallel degree;
+// a rank of a tensor-parallel group sees tokens = b s / c, of which split_tokens = tokens / t are its own with
+// sequence parallelism.
 #pragma once
 
 #include <cstdint>
@@ -19,47 +21,124 @@ namespace orrery::workload {
 using hardware::Kernel;
 using hardware::KernelKind;
 
-// Where tensor parallelism cuts the layer. `enter`: what follows works on a slice, its input is needed whole.
-// `leave`: what came before made partial sums of a whole tensor. Lowering turns these into collectives.
-// `reduce`: a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum of
-// exponentials of each token, one fp32 value each; boundary_bytes is all three together).
-enum class Boundary : std::uint8_t { none, enter, leave, reduce };
+// Where a layer meets other ranks. Lowering turns these into collectives (parallel/blocks.cpp); an operator with a
+// boundary has no kernels of its own. `boundary_bytes` is the size in nccl-tests' terms.
+enum class Boundary : std::uint8_t {
+  none,
+  // Tensor parallelism, over tp; bytes: the whole tensor, tokens h e.
+  enter,   // what follows works on a slice, its input is needed whole
+  leave,   // what came before made partial sums of a whole tensor
+  reduce,  // a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum of
+           // exponentials of each token, one fp32 value each; bytes: all three together)
+  // Experts: split_tokens x active copies of a token go to the ranks of their experts, over ep, and come back.
+  dispatch,      // all-to-all; bytes: all that one rank sends, split_tokens active h e (capped by capacity)
+  combine,       // the same way back
+  expert_enter,  // as enter, over etp, of the tokens that a rank has got; bytes: the gathered tensor
+  expert_leave,  // as leave, over etp: partial sums are added and scattered again
+  // Context parallelism, over cp.
+  exchange,      // ring attention: keys and values of all ranks pass by, beside the core that follows; bytes: all of
+                 // them, b s 2 kv e / t. Backward passes them again, and their gradients with them
+  to_heads,      // all-to-all from a part of the sequence with all heads to the whole with a part of the heads
+  to_sequence,   // and back; bytes of both: the tensor of one rank
+};
+
+// One call per generated token: how an operator's forward kernel grows with each token that the cache gets longer.
+struct Growth {
+  std::int64_t n = 0;  // of Kernel::n
+  Flops flops;
+  Bytes bytes;
+
+  friend bool operator==(const Growth&, const Growth&) = default;
+};
 
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
   Boundary boundary = Boundary::none;
-  Bytes boundary_bytes;  // whole tensor that crosses: tokens * h * element for enter and leave
+  Bytes boundary_bytes;
 
   Kernel forward;
   Kernel backward_input;   // gradient of the input (or the only backward kernel)
-  Kernel backward_weight;  // gradient of the weight, when there is one
+  Kernel backward_weight;  // gradient of the weight, when there is one and it is trained
+  Growth growth;           // Pass::decode only
 
-  double parameters = 0;        // weights in this slice, elements
+  double parameters = 0;        // trained weights in this slice, elements
+  double frozen = 0;            // weights in this slice that are not trained (under an adapter)
+  bool expert = false;          // its weights are a routed expert's: replicated over other ranks than the rest's
   Bytes saved;                  // activations kept from forward to backward by this rank
   bool attention_core = false;  // scores, softmax, dropout, context: what selective recompute drops and redoes
+};
+
+// Which pass over the model a slice is lowered for.
+enum class Pass : std::uint8_t {
+  train,    // forward and backward
+  prefill,  // forward over a prompt; nothing is kept but the KV cache; the head sees the last position only
+  decode,   // forward over one new position per sequence, attending to `context` positions in the cache
+};
+
+enum class ContextMethod : std::uint8_t {
+  ring,     // keys and values travel round the ring of ranks (ring attention), the causal half balanced
+  ulysses,  // all-to-all between sequence and heads (DeepSpeed-Ulysses)
+};
+
+// Low-rank adapters (LoRA): the model's own weights are frozen, and next to a projection W [k, n] sit trained factors
+// A [k, r] and B [r, n].
+struct Adapter {
+  enum class Targets : std::uint8_t {
+    attention,  // its projections in and out
+    all,        // and those of the MLP
+  };
+  std::int64_t rank = 0;  // r; 0: no adapter, every weight is trained
+  Targets targets = Targets::attention;
+
+  friend bool operator==(const Adapter&, const Adapter&) = default;
 };
 
 // The slice of the model one rank works on.
 struct Slice {
   std::int64_t micro_batch = 1;
-  std::int64_t seq = 0;
+  std::int64_t seq = 0;            // whole sequence, all cp ranks together; of decode: 1
   std::int64_t tp = 1;             // tensor-parallel degree; must divide heads, ffn
   bool sequence_parallel = false;  // norms, dropouts and residuals split along the sequence as well
   hardware::Precision precision = hardware::Precision::bf16;
+  std::int64_t cp = 1;  // context-parallel degree: a rank holds seq / cp positions
+  ContextMethod cp_method = ContextMethod::ring;
+  std::int64_t ep = 1;   // expert-parallel degree: a rank holds count / ep routed experts
+  std::int64_t etp = 1;  // tensor-parallel degree of a routed expert
+  Pass pass = Pass::train;
+  std::int64_t context = 0;  // decode: positions in the cache, the new one included
+  Adapter adapter = {};
+
+  friend bool operator==(const Slice&, const Slice&) = default;
 };
 
 // Operators in execution order of the forward pass. Backward runs them in reverse.
 // FLOPs summed over tp slices equal those of the whole (when tp divides kv_heads, and 128 tp divides vocab); see
 // operators_test.cpp.
 [[nodiscard]] std::vector<Operator> embedding_operators(const Model&, const hardware::Stack&, const Slice&);
-[[nodiscard]] std::vector<Operator> layer_operators(const Model&, const hardware::Stack&, const Slice&);
+[[nodiscard]] std::vector<Operator> layer_operators(const Model&, const hardware::Stack&, const Slice&,
+                                                    const LayerKind& kind = {});
 [[nodiscard]] std::vector<Operator> head_operators(const Model&, const hardware::Stack&, const Slice&);
+
+// A module that predicts one token further (DeepSeek-V3): its projection, its layer, and the head once more.
+[[nodiscard]] std::vector<Operator> mtp_operators(const Model&, const hardware::Stack&, const Slice&);
+
+// Weights of the token table on one rank, padding included; what a tied head uses a second time.
+[[nodiscard]] double table_parameters(const Model&, std::int64_t tp);
+
+// Bytes of the KV cache of one sequence of `positions` in the layers of `kind`, one layer, on one rank.
+[[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions);
 
 // Rows of the vocabulary that one of tp slices holds, padding included.
 [[nodiscard]] std::int64_t vocabulary_rows(const Model& model, std::int64_t tp);
 
-// Matrix FLOPs of one training step on `sequences` sequences of `seq` tokens: forward and backward of every matrix
-// product, without recompute; attention scores once, halved when the kernel skips the causal half.
-[[nodiscard]] Flops model_flops(const Model&, const hardware::Stack&, std::int64_t sequences, std::int64_t seq);
+// Matrix FLOPs of one step on `sequences` sequences of `seq` tokens: forward and backward of every matrix product,
+// without recompute; attention scores once, halved when the kernel skips the causal half, and no more than the window
+// where there is one. Frozen weights have no weight gradient. Routed experts count `active` times.
+[[nodiscard]] Flops model_flops(const Model&, const hardware::Stack&, std::int64_t sequences, std::int64_t seq,
+                                const Adapter& adapter = {});
+
+// Of the forward pass of a prompt, and of one generated token with `context` positions in the cache.
+[[nodiscard]] Flops prefill_flops(const Model&, const hardware::Stack&, std::int64_t sequences, std::int64_t seq);
+[[nodiscard]] Flops decode_flops(const Model&, std::int64_t sequences, std::int64_t context);
 
 }  // namespace orrery::workload
