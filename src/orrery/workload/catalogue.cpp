@@ -1,8 +1,10 @@
 #include "orrery/workload/catalogue.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -39,6 +41,37 @@ std::string name_of_file(const std::string& path) {
 
 bool is_json(const std::string& path) { return fs::path(path).extension() == ".json"; }
 
+// Sizes that a description must give unless it has what makes them unnecessary. A record knows no such conditions: the
+// missing ones are noted here, and stand-ins let the rest be read, so that all mistakes come at once.
+std::vector<Diagnostic> with_stand_ins(Node& node) {
+  struct Size {
+    const char* key;
+    const char* unless;
+    const char* doc;
+  };
+  constexpr std::array kSizes = {Size{"ffn", "experts", "width of the MLP's inner layer"},
+                                 Size{"vocab", "vision", "rows of the embedding as stored"},
+                                 Size{"max_seq", "vision", "longest sequence"}};
+  std::vector<Diagnostic> missing;
+  for (const auto& size : kSizes) {
+    if (node.find(size.key) != nullptr || node.find(size.unless) != nullptr) { continue; }
+    missing.push_back({node.place, fmt::format("required key \"{}\" is missing (integer: {})", size.key, size.doc)});
+    config::add(node, size.key, config::integer_node(1));
+  }
+  return missing;
+}
+
+Result<Model> read_description(Node node) {
+  auto complaints = with_stand_ins(node);
+  auto model = Described<Model>::record().read(node);
+  if (complaints.empty()) { return std::move(model).map(completed); }
+  if (!model) {
+    const auto& more = model.error().diagnostics;
+    complaints.insert(complaints.end(), more.begin(), more.end());
+  }
+  return tl::make_unexpected(config::failure_of(std::move(complaints)));
+}
+
 Result<Model> read_file_of_model(const std::string& path) {
   ORRERY_TRY(node, config::read_file(path));
   if (node.kind != config::Kind::mapping) {
@@ -54,7 +87,7 @@ Result<Model> read_file_of_model(const std::string& path) {
     }
   }
   hardware::name_node(node, name_of_file(path));
-  return Described<Model>::record().read(node).map(completed);
+  return read_description(std::move(node));
 }
 
 }  // namespace
@@ -92,12 +125,32 @@ Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_
   return summaries;
 }
 
-std::string describe(const Model& model) {
+namespace {
+
+std::string rounded(std::int64_t count) { return config::format_count(static_cast<double>(count), 4); }
+
+std::string counts_as_comments(const Model& model) {
   const ParameterCount count = parameter_count(model);
-  return Described<Model>::record().print_yaml(model) +
-         fmt::format("# parameters: {} in all ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
-                     config::format_count(static_cast<double>(count.total), 4), count.embedding, model.depth(),
-                     count.layers, count.head);
+  std::string text = fmt::format("# parameters: {} in all ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
+                                 rounded(count.total), count.embedding, model.depth(), count.layers, count.head);
+  if (count.active != count.total) {
+    text += fmt::format("#   met by one token: {} ({})\n", count.active, rounded(count.active));
+  }
+  if (count.mtp > 0) {
+    text += fmt::format("#   of the layers, in modules for further tokens: {} ({})\n", count.mtp, rounded(count.mtp));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string describe(const Model& model) {
+  Node node = Described<Model>::record().to_node(model);
+  std::erase_if(node.members, [&](const config::Member& member) {
+    return (member.key == "experts" && !model.has_experts()) || (member.key == "latent" && !model.is_latent()) ||
+           (member.key == "vision" && !model.is_vision());
+  });
+  return config::print_yaml(node) + counts_as_comments(model);
 }
 
 }  // namespace orrery::workload

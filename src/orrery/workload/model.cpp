@@ -1,100 +1,114 @@
 #include "orrery/workload/model.hpp"
 
-#include <array>
-
-#include <fmt/format.h>
-
-#include "orrery/core/error.hpp"
-
 namespace orrery::workload {
 namespace {
 
 // Weights and, for layernorm, biases of one norm.
-std::int64_t norm_parameters(const Model& model) {
-  return model.norm == Normalisation::layernorm ? 2 * model.hidden : model.hidden;
+std::int64_t norm_parameters(const Model& model, std::int64_t width) {
+  return model.norm == Normalisation::layernorm ? 2 * width : width;
 }
 
+// Queries, keys and values of `hidden` inputs each, all heads, and the way back.
 std::int64_t attention_parameters(const Model& model) {
   const std::int64_t qkv_width = model.query_width() + 2 * model.kv_width();
   std::int64_t count = model.hidden * qkv_width + model.query_width() * model.hidden;
   if (model.qkv_bias) { count += qkv_width; }
   if (model.attention_output_bias) { count += model.hidden; }
+  if (model.qk_norm) {
+    count += 2 * norm_parameters(model, model.head_dim);
+  }  // one for all query, one for all key heads
   return count;
 }
 
-std::int64_t mlp_parameters(const Model& model) {
+// DeepSeek-V2, arXiv:2405.04434, section 2.1: h -> kv_rank + rope_dim, norm, kv_rank -> heads (nope_dim + value_dim);
+// queries directly or over query_rank in the same way.
+std::int64_t latent_parameters(const Model& model) {
+  const auto& latent = model.latent;
+  const std::int64_t query_width = model.heads * (latent.nope_dim + latent.rope_dim);
+  const std::int64_t query = latent.query_rank == 0 ? model.hidden * query_width
+                                                    : latent.query_rank * (model.hidden + query_width) +
+                                                          norm_parameters(model, latent.query_rank);
+  const std::int64_t kv = model.hidden * (latent.kv_rank + latent.rope_dim) + norm_parameters(model, latent.kv_rank) +
+                          latent.kv_rank * model.heads * (latent.nope_dim + latent.value_dim);
+  return query + kv + model.heads * latent.value_dim * model.hidden;
+}
+
+std::int64_t mlp_parameters(const Model& model, std::int64_t ffn) {
   const std::int64_t inward = model.gated_mlp ? 2 : 1;
-  std::int64_t count = (inward + 1) * model.hidden * model.ffn;
-  if (model.mlp_bias) { count += inward * model.ffn + model.hidden; }
+  std::int64_t count = (inward + 1) * model.hidden * ffn;
+  if (model.mlp_bias) { count += inward * ffn + model.hidden; }
   return count;
 }
 
-struct Limit {
-  std::string_view name;
-  std::int64_t Model::* member;
-  std::int64_t most;
-};
+std::int64_t expert_parameters(const Model& model) { return mlp_parameters(model, model.experts.ffn); }
 
-// Far above what anybody trains, and low enough that parameter counts stay below 2^63.
-constexpr std::array kLimits = {
-    Limit{"layers", &Model::layers, 10'000},    Limit{"hidden", &Model::hidden, 1'000'000},
-    Limit{"heads", &Model::heads, 16'384},      Limit{"kv_heads", &Model::kv_heads, 16'384},
-    Limit{"head_dim", &Model::head_dim, 4'096}, Limit{"ffn", &Model::ffn, 10'000'000},
-    Limit{"vocab", &Model::vocab, 100'000'000}, Limit{"max_seq", &Model::max_seq, 1'000'000'000},
-};
+std::int64_t mixture_parameters(const Model& model) {
+  const auto& experts = model.experts;
+  std::int64_t count = model.hidden * experts.count + experts.count * expert_parameters(model);
+  if (model.mlp_bias) { count += experts.count; }
+  if (experts.shared_ffn > 0) { count += mlp_parameters(model, experts.shared_ffn); }
+  if (experts.shared_gate) { count += model.hidden; }
+  return count;
+}
 
-// Of numbers that may be 0.
-constexpr std::array kLimitsOrZero = {
-    Limit{"position_rows", &Model::position_rows, 1'000'000'000},
-    Limit{"sliding_window", &Model::sliding_window, 1'000'000'000},
-};
+// Norms on the residual stream: before each half, behind each half, before the attention to the encoder.
+std::int64_t layer_norms(const Model& model, const LayerKind& kind) {
+  std::int64_t norms = model.shared_norm ? 1 : 2;
+  if (model.post_norms) { norms += 2; }
+  if (kind.cross) { norms += 1; }
+  return norms;
+}
 
-std::optional<Inconsistency> out_of_bounds(const Model& model) {
-  for (const auto& limit : kLimits) {
-    const std::int64_t value = model.*limit.member;
-    if (value < 1) {
-      return Inconsistency{limit.name, fmt::format("{} is {}; it must be at least 1", limit.name, value)};
-    }
-    if (value > limit.most) {
-      return Inconsistency{limit.name, fmt::format("{} is {}; at most {} is accepted", limit.name, value, limit.most)};
-    }
+std::int64_t embedding_parameters(const Model& model) {
+  std::int64_t count = model.vocab * model.hidden;
+  if (model.is_vision()) {
+    const std::int64_t pixels = model.vision.patch * model.vision.patch * model.vision.channels;
+    count += pixels * model.hidden + model.hidden;  // of patches, with a bias
+    count += model.hidden;                          // the class token
   }
-  for (const auto& limit : kLimitsOrZero) {
-    const std::int64_t value = model.*limit.member;
-    if (value < 0 || value > limit.most) {
-      return Inconsistency{limit.name, fmt::format("{} is {}; 0 to {} is accepted", limit.name, value, limit.most)};
-    }
+  if (model.position == Position::learned) {
+    count += (model.position_rows > 0 ? model.position_rows : model.max_seq) * model.hidden;
   }
-  return std::nullopt;
+  if (model.position == Position::relative) {
+    const std::int64_t stacks = model.encoder_layers > 0 ? 2 : 1;
+    count += stacks * kRelativeBuckets * model.heads;
+  }
+  if (model.embedding_norm) { count += norm_parameters(model, model.hidden); }
+  return count;
+}
+
+std::int64_t head_parameters(const Model& model) {
+  std::int64_t count = 0;
+  if (model.final_norm) {
+    const std::int64_t stacks = model.encoder_layers > 0 ? 2 : 1;
+    count += stacks * norm_parameters(model, model.hidden);
+  }
+  if (model.is_vision()) { count += model.vision.classes * (model.hidden + 1); }
+  if (!model.tied_embeddings) { count += model.vocab * model.hidden; }
+  return count;
+}
+
+// Of the routed experts of one layer, the weights that a token does not meet.
+std::int64_t idle_parameters(const Model& model, const LayerKind& kind) {
+  if (!kind.experts) { return 0; }
+  return (model.experts.count - model.experts.active) * expert_parameters(model);
+}
+
+bool has_dense_layers(const Model& model) {
+  return !model.has_experts() || model.experts.first_dense > 0 || model.experts.every != 1;
 }
 
 }  // namespace
 
 Model completed(Model model) {
+  const auto& latent = model.latent;
   if (model.kv_heads == 0) { model.kv_heads = model.heads; }
+  if (model.head_dim == 0 && model.is_latent()) { model.head_dim = latent.nope_dim + latent.rope_dim; }
   if (model.head_dim == 0 && model.heads > 0) { model.head_dim = model.hidden / model.heads; }
+  if (model.ffn == 0 && !has_dense_layers(model)) { model.ffn = model.experts.ffn; }
+  if (model.max_seq == 0 && model.is_vision() && model.vision.patch > 0) { model.max_seq = model.vision.tokens(); }
   if (model.position_rows == 0 && model.position == Position::learned) { model.position_rows = model.max_seq; }
   return model;
-}
-
-std::optional<Inconsistency> inconsistency(const Model& model) {
-  if (model.heads < 1) {
-    return Inconsistency{"heads", fmt::format("heads is {}; it must be at least 1", model.heads)};
-  }
-  if (model.head_dim == 0 && model.hidden % model.heads != 0) {
-    return Inconsistency{"hidden", fmt::format("hidden {} does not divide by heads {}, and head_dim is not given",
-                                               model.hidden, model.heads)};
-  }
-  const Model whole = completed(model);
-  if (auto wrong = out_of_bounds(whole)) { return wrong; }
-  if (whole.heads % whole.kv_heads != 0) {
-    return Inconsistency{"kv_heads",
-                         fmt::format("heads {} does not divide by kv_heads {}", whole.heads, whole.kv_heads)};
-  }
-  if (!(whole.dropout >= 0.0 && whole.dropout < 1.0)) {
-    return Inconsistency{"dropout", fmt::format("dropout is {}; it must be at least 0 and below 1", whole.dropout)};
-  }
-  return std::nullopt;
 }
 
 LayerKind layer_kind(const Model& model, std::int64_t layer) {
@@ -104,34 +118,51 @@ LayerKind layer_kind(const Model& model, std::int64_t layer) {
   kind.cross = model.encoder_layers > 0 && layer >= model.encoder_layers;
   const std::int64_t own = layer < model.encoder_layers ? layer : layer - model.encoder_layers;  // in its stack
   const auto& experts = model.experts;
-  kind.experts = experts.count > 0 && own >= experts.first_dense && (own + 1 - experts.first_dense) % experts.every == 0;
+  kind.experts =
+      experts.count > 0 && own >= experts.first_dense && (own + 1 - experts.first_dense) % experts.every == 0;
   const bool looks_everywhere = model.global_every > 0 && (own + 1) % model.global_every == 0;
   kind.window = looks_everywhere ? 0 : model.sliding_window;
   return kind;
 }
 
-std::int64_t layer_parameters(const Model& model, const LayerKind& /*kind*/) {
-  return attention_parameters(model) + mlp_parameters(model) + 2 * norm_parameters(model);
+LayerKind mtp_kind(const Model& model) { return layer_kind(model, model.depth() - 1); }
+
+std::int64_t layer_parameters(const Model& model, const LayerKind& kind) {
+  std::int64_t count = model.is_latent() ? latent_parameters(model) : attention_parameters(model);
+  if (kind.cross) { count += attention_parameters(model); }
+  count += kind.experts ? mixture_parameters(model) : mlp_parameters(model, model.ffn);
+  return count + layer_norms(model, kind) * norm_parameters(model, model.hidden);
+}
+
+std::int64_t mtp_parameters(const Model& model) {
+  return 3 * norm_parameters(model, model.hidden) + 2 * model.hidden * model.hidden +
+         layer_parameters(model, mtp_kind(model));
 }
 
 ParameterCount parameter_count(const Model& model) {
   ParameterCount count;
-  const std::int64_t position_rows = model.position_rows > 0 ? model.position_rows : model.max_seq;
-  count.embedding = model.vocab * model.hidden;
-  if (model.position == Position::learned) { count.embedding += position_rows * model.hidden; }
-  if (model.embedding_norm) { count.embedding += norm_parameters(model); }
+  std::int64_t idle = 0;
+  count.embedding = embedding_parameters(model);
   for (std::int64_t layer = 0; layer < model.depth(); ++layer) {
-    count.layers += layer_parameters(model, layer_kind(model, layer));
+    const LayerKind kind = layer_kind(model, layer);
+    count.layers += layer_parameters(model, kind);
+    idle += idle_parameters(model, kind);
   }
-  if (model.final_norm) { count.head += norm_parameters(model); }
-  if (!model.tied_embeddings) { count.head += model.vocab * model.hidden; }
+  if (model.mtp_layers > 0) {
+    count.mtp = model.mtp_layers * mtp_parameters(model);
+    idle += model.mtp_layers * idle_parameters(model, mtp_kind(model));
+  }
+  count.layers += count.mtp;
+  count.head = head_parameters(model);
   count.total = count.embedding + count.layers + count.head;
-  count.active = count.total;
+  count.active = count.total - idle;
   return count;
 }
 
 double kv_bytes_per_token(const Model& model, double element) {
-  return static_cast<double>(2 * model.kv_width() * model.layers) * element;
+  if (!model.causal) { return 0.0; }
+  const std::int64_t width = model.is_latent() ? model.latent.kv_rank + model.latent.rope_dim : 2 * model.kv_width();
+  return static_cast<double>(width * model.layers) * element;
 }
 
 }  // namespace orrery::workload

@@ -18,11 +18,14 @@ namespace orrery::workload {
 enum class Normalisation : std::uint8_t { layernorm, rmsnorm };
 enum class Activation : std::uint8_t { gelu, relu, silu };
 enum class Position : std::uint8_t {
-  learned,   // a table of max_seq rows
+  learned,  // a table of max_seq rows
   rotary,
   alibi,
   relative,  // T5: a bias per head and bucket of distance, added to the scores; one table per stack of layers
 };
+
+// Buckets of distance of a relative position table: every published T5.
+inline constexpr std::int64_t kRelativeBuckets = 32;
 
 // Mixture of experts: which layers have one instead of a dense MLP, and what it is made of.
 struct Experts {
@@ -63,10 +66,10 @@ struct Vision {
 
 // What distinguishes one layer of a model from another.
 struct LayerKind {
-  bool experts = false;      // a mixture of experts instead of the dense MLP
-  bool encoder = false;      // of an encoder: every position sees every other
-  bool cross = false;        // a third half layer attends to the encoder's output
-  std::int64_t window = 0;   // positions that a query looks back; 0 = all of them
+  bool experts = false;     // a mixture of experts instead of the dense MLP
+  bool encoder = false;     // of an encoder: every position sees every other
+  bool cross = false;       // a third half layer attends to the encoder's output
+  std::int64_t window = 0;  // positions that a query looks back; 0 = all of them
 
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
@@ -121,11 +124,16 @@ struct Model {
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
 };
 
-// The same model with what may be left open filled in: kv_heads, head_dim, and the rows of a learned position table.
+// The same model with what may be left open filled in: kv_heads; head_dim (with latent attention nope_dim + rope_dim);
+// ffn when no layer has a dense MLP (that of one expert); max_seq of a vision model (its tokens); the rows of a learned
+// position table.
 [[nodiscard]] Model completed(Model model);
 
 // What layer `layer` is, 0 <= layer < depth(): encoder layers first.
 [[nodiscard]] LayerKind layer_kind(const Model& model, std::int64_t layer);
+
+// What the layer inside a module for further tokens is: the same as the last of the model.
+[[nodiscard]] LayerKind mtp_kind(const Model& model);
 
 struct Inconsistency {
   std::string_view field;  // the member to blame, e.g. "hidden"
@@ -137,21 +145,30 @@ struct Inconsistency {
 [[nodiscard]] std::optional<Inconsistency> inconsistency(const Model& model);
 
 struct ParameterCount {
-  std::int64_t embedding = 0;  // token, patch and position tables, embedding norm
+  std::int64_t embedding = 0;  // token, patch and position tables (relative ones, too), class token, embedding norm
   std::int64_t layers = 0;     // all transformer layers, and modules for further tokens
-  std::int64_t head = 0;       // final norm and, when untied, the output projection
+  std::int64_t head = 0;       // final norm (of the encoder, too) and, when untied, the output projection; classifier
   std::int64_t total = 0;      // embedding + layers + head
   std::int64_t active = 0;     // weights that one token meets: total less the routed experts it is not sent to
+  std::int64_t mtp = 0;        // the part of `layers` in modules for further tokens
 };
 
-// Weights of one layer of a completed, consistent model: docs/models/operators.md has the formula.
+// Weights of one layer of a completed, consistent model: docs/models/models.md has the formulas. `mlp_bias` gives
+// routed experts and their router biases, too. Left out: DeepSeek-V3's bias of the router (one number per expert, set
+// by a rule and not by a gradient), attention sinks (one number per head), a bias of the output projection.
 [[nodiscard]] std::int64_t layer_parameters(const Model& model, const LayerKind& kind);
+
+// Weights of one module that predicts a further token: two norms, a projection from 2 hidden to hidden, a layer of
+// mtp_kind, a norm. It shares embedding and head with the model (DeepSeek-V3, arXiv:2412.19437, section 2.2).
+[[nodiscard]] std::int64_t mtp_parameters(const Model& model);
 
 // Trainable weights of a completed, consistent model.
 [[nodiscard]] ParameterCount parameter_count(const Model& model);
 
 // Bytes of keys and values that a generated token leaves behind in all layers together, whole model, where each
-// element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before.
+// element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before. Latent
+// attention keeps kv_rank + rope_dim elements per layer; a model that sees all positions at once keeps nothing. Keys
+// and values of an encoder's output are the same for every token and not counted.
 [[nodiscard]] double kv_bytes_per_token(const Model& model, double element);
 
 }  // namespace orrery::workload

@@ -1,4 +1,5 @@
-// How Orrery's own model descriptions are written: keys are the members' names, most of them optional.
+// How Orrery's own model descriptions are written: keys are the members' names, most of them optional; experts, latent
+// attention and vision are mappings inside.
 #pragma once
 
 #include <array>
@@ -29,11 +30,27 @@ struct EnumNames<workload::Activation> {
 
 template <>
 struct EnumNames<workload::Position> {
-  static constexpr std::array<std::pair<workload::Position, std::string_view>, 3> value{{
+  static constexpr std::array<std::pair<workload::Position, std::string_view>, 4> value{{
       {workload::Position::learned, "learned"},
       {workload::Position::rotary, "rotary"},
       {workload::Position::alibi, "alibi"},
+      {workload::Position::relative, "relative"},
   }};
+};
+
+template <>
+struct Described<workload::Experts> {
+  static const Record<workload::Experts>& record();
+};
+
+template <>
+struct Described<workload::LatentAttention> {
+  static const Record<workload::LatentAttention>& record();
+};
+
+template <>
+struct Described<workload::Vision> {
+  static const Record<workload::Vision>& record();
 };
 
 template <>

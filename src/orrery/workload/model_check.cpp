@@ -1,0 +1,246 @@
+// What keeps a model's numbers from describing a network.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "orrery/workload/model.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using Found = std::optional<Inconsistency>;
+
+// A number of the model and the range it may lie in. Upper ends are far above what anybody builds.
+struct Range {
+  std::string_view name;
+  std::int64_t value;
+  std::int64_t least;
+  std::int64_t most;
+};
+
+template <class Ranges>
+Found out_of_range(const Ranges& ranges) {
+  for (const auto& range : ranges) {
+    if (range.value >= range.least && range.value <= range.most) { continue; }
+    if (range.least == 0) {
+      return Inconsistency{range.name,
+                           fmt::format("{} is {}; 0 to {} is accepted", range.name, range.value, range.most)};
+    }
+    if (range.value < range.least) {
+      return Inconsistency{range.name,
+                           fmt::format("{} is {}; it must be at least {}", range.name, range.value, range.least)};
+    }
+    return Inconsistency{range.name,
+                         fmt::format("{} is {}; at most {} is accepted", range.name, range.value, range.most)};
+  }
+  return std::nullopt;
+}
+
+constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostWidth = 10'000'000;
+constexpr std::int64_t kMostRows = 100'000'000;
+constexpr std::int64_t kMostPositions = 1'000'000'000;
+
+Found sizes(const Model& model) {
+  const std::int64_t least_vocab = model.is_vision() ? 0 : 1;
+  return out_of_range(std::array{
+      Range{"layers", model.layers, 1, kMostLayers},
+      Range{"hidden", model.hidden, 1, 1'000'000},
+      Range{"heads", model.heads, 1, 16'384},
+      Range{"kv_heads", model.kv_heads, 1, 16'384},
+      Range{"head_dim", model.head_dim, 1, 4'096},
+      Range{"ffn", model.ffn, 1, kMostWidth},
+      Range{"vocab", model.vocab, least_vocab, kMostRows},
+      Range{"max_seq", model.max_seq, 1, kMostPositions},
+      Range{"position_rows", model.position_rows, 0, kMostPositions},
+      Range{"sliding_window", model.sliding_window, 0, kMostPositions},
+      Range{"global_every", model.global_every, 0, kMostLayers},
+      Range{"encoder_layers", model.encoder_layers, 0, kMostLayers},
+      Range{"mtp_layers", model.mtp_layers, 0, 64},
+  });
+}
+
+Found experts(const Model& model) {
+  const Experts& experts = model.experts;
+  if (experts.count == 0 && experts != Experts{}) {
+    return Inconsistency{"experts", "experts are described, but their count is 0"};
+  }
+  if (experts.count == 0) { return std::nullopt; }
+  if (auto wrong = out_of_range(std::array{
+          Range{"experts.count", experts.count, 1, 65'536},
+          Range{"experts.active", experts.active, 1, 65'536},
+          Range{"experts.ffn", experts.ffn, 1, kMostWidth},
+          Range{"experts.shared_ffn", experts.shared_ffn, 0, kMostWidth},
+          Range{"experts.first_dense", experts.first_dense, 0, kMostLayers},
+          Range{"experts.every", experts.every, 1, kMostLayers},
+      })) {
+    return wrong;
+  }
+  if (experts.active > experts.count) {
+    return Inconsistency{"experts.active", fmt::format("experts.active {} is more than the experts.count {} there are",
+                                                       experts.active, experts.count)};
+  }
+  if (experts.first_dense + experts.every > model.layers) {
+    return Inconsistency{experts.first_dense >= model.layers ? "experts.first_dense" : "experts.every",
+                         fmt::format("with experts.first_dense {} and experts.every {} none of {} layers has experts",
+                                     experts.first_dense, experts.every, model.layers)};
+  }
+  if (experts.shared_gate && experts.shared_ffn == 0) {
+    return Inconsistency{"experts.shared_gate", "experts.shared_gate needs shared experts (experts.shared_ffn)"};
+  }
+  if (!(experts.capacity_factor >= 0.0 && experts.capacity_factor <= 1e6)) {
+    return Inconsistency{"experts.capacity_factor",
+                         fmt::format("experts.capacity_factor is {}; 0 to 1e6 is accepted", experts.capacity_factor)};
+  }
+  if (model.parallel_residual) {
+    return Inconsistency{"parallel_residual", "experts beside attention (parallel_residual) cannot be described"};
+  }
+  return std::nullopt;
+}
+
+Found latent(const Model& model) {
+  const LatentAttention& latent = model.latent;
+  if (latent.kv_rank == 0 && latent != LatentAttention{}) {
+    return Inconsistency{"latent", "latent attention is described, but its kv_rank is 0"};
+  }
+  if (latent.kv_rank == 0) { return std::nullopt; }
+  if (auto wrong = out_of_range(std::array{
+          Range{"latent.query_rank", latent.query_rank, 0, 1'000'000},
+          Range{"latent.kv_rank", latent.kv_rank, 1, 1'000'000},
+          Range{"latent.nope_dim", latent.nope_dim, 1, 4'096},
+          Range{"latent.rope_dim", latent.rope_dim, 0, 4'096},
+          Range{"latent.value_dim", latent.value_dim, 1, 4'096},
+      })) {
+    return wrong;
+  }
+  if (model.kv_heads != model.heads) {
+    return Inconsistency{"kv_heads", fmt::format("kv_heads {} differs from heads {}; latent attention has as many keys "
+                                                 "as queries",
+                                                 model.kv_heads, model.heads)};
+  }
+  if (model.head_dim != latent.nope_dim + latent.rope_dim) {
+    return Inconsistency{"head_dim",
+                         fmt::format("head_dim {} is not latent.nope_dim {} + latent.rope_dim {}; leave it out",
+                                     model.head_dim, latent.nope_dim, latent.rope_dim)};
+  }
+  if (model.qkv_bias || model.attention_output_bias) {
+    return Inconsistency{model.qkv_bias ? "qkv_bias" : "attention_output_bias",
+                         "biases of latent attention cannot be described"};
+  }
+  if (model.qk_norm) {
+    return Inconsistency{"qk_norm", "latent attention has norms of its own; qk_norm does not apply"};
+  }
+  if (model.encoder_layers > 0) {
+    return Inconsistency{"encoder_layers", "latent attention to an encoder cannot be described"};
+  }
+  return std::nullopt;
+}
+
+Found vision(const Model& model) {
+  const Vision& vision = model.vision;
+  if (vision.image == 0 && vision != Vision{}) {
+    return Inconsistency{"vision", "patches are described, but vision.image is 0"};
+  }
+  if (vision.image == 0) { return std::nullopt; }
+  if (auto wrong = out_of_range(std::array{
+          Range{"vision.image", vision.image, 1, 16'384},
+          Range{"vision.patch", vision.patch, 1, 16'384},
+          Range{"vision.channels", vision.channels, 1, 4'096},
+          Range{"vision.classes", vision.classes, 0, kMostRows},
+      })) {
+    return wrong;
+  }
+  if (vision.image % vision.patch != 0) {
+    return Inconsistency{"vision.patch",
+                         fmt::format("vision.patch {} does not divide vision.image {}", vision.patch, vision.image)};
+  }
+  if (model.max_seq != 0 && model.max_seq != vision.tokens()) {
+    return Inconsistency{
+        "max_seq",
+        fmt::format("max_seq is {}; an image is {} tokens ({} x {} patches and a class token)", model.max_seq,
+                    vision.tokens(), vision.image / vision.patch, vision.image / vision.patch)};
+  }
+  if (model.vocab != 0) {
+    return Inconsistency{
+        "vocab", fmt::format("vocab is {}; a vision model has none (classes go to vision.classes)", model.vocab)};
+  }
+  if (model.causal) { return Inconsistency{"causal", "a vision model sees all patches at once: causal must be false"}; }
+  if (model.encoder_layers > 0) { return Inconsistency{"encoder_layers", "a vision model is one stack of layers"}; }
+  return std::nullopt;
+}
+
+Found layers(const Model& model) {
+  if (model.global_every > 0 && model.sliding_window == 0) {
+    return Inconsistency{"global_every", fmt::format("global_every is {}, but there is no sliding_window for the other "
+                                                     "layers",
+                                                     model.global_every)};
+  }
+  if (model.shared_norm && !model.parallel_residual) {
+    return Inconsistency{"shared_norm", "shared_norm needs parallel_residual: attention and MLP side by side"};
+  }
+  if (model.post_norms && model.parallel_residual) {
+    return Inconsistency{"post_norms", "post_norms with parallel_residual cannot be described"};
+  }
+  if (model.mtp_layers > 0 && !model.causal) {
+    return Inconsistency{"mtp_layers", "modules for further tokens need a causal model"};
+  }
+  if (model.encoder_layers == 0) { return std::nullopt; }
+  if (!model.causal) { return Inconsistency{"causal", "the decoder behind an encoder must be causal"}; }
+  if (model.parallel_residual || model.post_norms || model.mtp_layers > 0) {
+    return Inconsistency{"encoder_layers",
+                         "parallel_residual, post_norms and mtp_layers cannot be described with an encoder"};
+  }
+  return std::nullopt;
+}
+
+// An upper bound of the weights, in floating point: counts must stay far below 2^63.
+Found too_many_weights(const Model& model) {
+  constexpr double kMost = 4e18;
+  const auto real = [](std::int64_t value) { return static_cast<double>(value); };
+  const double experts = real(model.experts.count) * (3.0 * real(model.experts.ffn) + 2.0);
+  const double inner = 3.0 * real(model.ffn) + 3.0 * real(model.experts.shared_ffn) + experts;
+  const double width = real(model.heads) * real(model.head_dim + model.latent.nope_dim + model.latent.value_dim);
+  const double kinds = model.encoder_layers > 0 ? 2.0 : 1.0;  // of attention in a layer
+  const double attention = kinds * (2.0 * width + 2.0 * real(model.kv_width())) +
+                           real(model.latent.query_rank + model.latent.kv_rank + model.latent.rope_dim);
+  const double latent = width * real(model.latent.query_rank + model.latent.kv_rank);
+  const double layer = real(model.hidden) * (inner + attention + 2.0 * real(model.hidden) + 8.0) + latent;
+  const double tables =
+      real(model.hidden) * (2.0 * real(model.vocab) + real(model.position_rows) + real(model.vision.classes) +
+                            real(model.vision.patch * model.vision.patch * model.vision.channels));
+  const double count = real(model.depth() + model.mtp_layers) * layer + tables;
+  if (count <= kMost) { return std::nullopt; }
+  return Inconsistency{model.has_experts() ? "experts" : "layers",
+                       fmt::format("the sizes make about {:.0e} weights; at most {:.0e} are accepted", count, kMost)};
+}
+
+Found simple_rules(const Model& model) {
+  if (model.heads % model.kv_heads != 0) {
+    return Inconsistency{"kv_heads",
+                         fmt::format("heads {} does not divide by kv_heads {}", model.heads, model.kv_heads)};
+  }
+  if (!(model.dropout >= 0.0 && model.dropout < 1.0)) {
+    return Inconsistency{"dropout", fmt::format("dropout is {}; it must be at least 0 and below 1", model.dropout)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Inconsistency> inconsistency(const Model& model) {
+  if (model.heads < 1) {
+    return Inconsistency{"heads", fmt::format("heads is {}; it must be at least 1", model.heads)};
+  }
+  if (model.head_dim == 0 && !model.is_latent() && model.hidden % model.heads != 0) {
+    return Inconsistency{"hidden", fmt::format("hidden {} does not divide by heads {}, and head_dim is not given",
+                                               model.hidden, model.heads)};
+  }
+  if (auto wrong = vision(model)) { return wrong; }
+  const Model whole = completed(model);
+  for (const auto rule : {sizes, experts, latent, layers, simple_rules, too_many_weights}) {
+    if (auto wrong = rule(whole)) { return wrong; }
+  }
+  return std::nullopt;
+}
+
+}  // namespace orrery::workload
