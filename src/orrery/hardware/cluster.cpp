@@ -18,7 +18,30 @@ std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int
   return fmt::format("{} devices do not fill whole {}; nearest: {} or {}", devices, what, below, below + block);
 }
 
+// Members of a ring that are not all of it have no way round.
+constexpr double kLineOfRing = 0.5;
+
 }  // namespace
+
+BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
+  if (members >= size) { return bandwidth; }
+  switch (wiring) {
+    case Wiring::switched:
+    case Wiring::rails: return bandwidth;
+    case Wiring::ring: return bandwidth * kLineOfRing;
+    case Wiring::mesh: {
+      const auto links = static_cast<double>(std::max<std::int64_t>(members - 1, 1));
+      return bandwidth * (links / static_cast<double>(size - 1));
+    }
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
+Basis weakest_basis(const Cluster& cluster) {
+  Basis weakest = cluster.accelerator.basis;
+  for (const auto& dimension : cluster.dimensions) { weakest = std::max(weakest, dimension.link.basis); }
+  return weakest;
+}
 
 Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   ORRERY_ASSERT(!cluster.dimensions.empty());
@@ -37,6 +60,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     const bool last = i + 1 == dimensions.size();
     const std::int64_t full = dimensions[i].size;
     if (last || rest <= full) {
+      if (rest < full) { dimensions[i].bandwidth = dimensions[i].bandwidth_among(rest); }
       dimensions[i].size = rest;
       rest = 1;
       continue;

@@ -66,15 +66,19 @@ struct LinkClass {
 enum class Wiring : std::uint8_t {
   switched,  // every device has its full bandwidth into one non-blocking switch
   rails,     // device i of every node joins switch fabric i; a device has its own NIC
-  ring,      // neighbours only
+  ring,      // neighbours only, in both directions; devices joined by a line of neighbours have half the bandwidth
+  mesh,      // a link of its own for every pair: a device reaches k others with k / (size - 1) of its bandwidth
 };
 
 struct NetworkDimension {
   std::string name;  // e.g. "nvlink", "infiniband"
   Wiring wiring = Wiring::switched;
   std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
-  BytesPerSecond bandwidth;  // per device, per direction
+  BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
   LinkClass link;
+
+  // What one of `members` devices sends the others at, all of them together.
+  [[nodiscard]] BytesPerSecond bandwidth_among(std::int64_t members) const;
 };
 
 // Memory beside the accelerator's own: a device's share of it, and its link to it.
@@ -100,10 +104,14 @@ struct Cluster {
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
 };
 
+// What the predictions for a cluster rest on at least: the accelerator's figures and those of every link.
+[[nodiscard]] Basis weakest_basis(const Cluster& cluster);
+
 // The same cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. With more than two
 // dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),
 // and the last one grows without limit, unless it is the only one and has a size. Fails naming the nearest counts that
 // would do.
+// The bandwidth of a mesh or ring shrinks with its links.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

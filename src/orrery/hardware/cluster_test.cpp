@@ -94,6 +94,36 @@ TEST(Scaled, no_devices_and_too_many_are_refused) {
   EXPECT_EQ(scaled(nodes_of_8(), kMaxDevices + 8).error().text(), "67108872 devices; a cluster has 1 to 67108864");
 }
 
+// 8 devices with 7 links of 64 GB/s: two of them have one link between them, four have three each.
+TEST(Scaled, a_mesh_shrinks_with_its_links) {
+  Cluster box = nodes_of_8();
+  box.dimensions[0].wiring = Wiring::mesh;
+  box.dimensions[0].bandwidth = BytesPerSecond(448e9);
+  EXPECT_DOUBLE_EQ(scaled(box, 8)->dimensions[0].bandwidth.value(), 448e9);
+  EXPECT_DOUBLE_EQ(scaled(box, 4)->dimensions[0].bandwidth.value(), 192e9);
+  EXPECT_DOUBLE_EQ(scaled(box, 2)->dimensions[0].bandwidth.value(), 64e9);
+  EXPECT_DOUBLE_EQ(scaled(box, 1)->dimensions[0].bandwidth.value(), 64e9);
+}
+
+TEST(Scaled, part_of_a_ring_is_a_line_with_half_the_bandwidth) {
+  Cluster torus = nodes_of_8();
+  torus.dimensions[0].wiring = Wiring::ring;
+  torus.dimensions[0].bandwidth = BytesPerSecond(90e9);
+  EXPECT_DOUBLE_EQ(scaled(torus, 16)->dimensions[0].bandwidth.value(), 90e9);
+  EXPECT_DOUBLE_EQ(scaled(torus, 4)->dimensions[0].bandwidth.value(), 45e9);
+}
+
+TEST(WeakestBasis, is_the_worst_of_the_accelerator_s_and_every_link_s) {
+  Cluster cluster = nodes_of_8();
+  cluster.accelerator.basis = Basis::measured;
+  for (auto& dimension : cluster.dimensions) { dimension.link.basis = Basis::measured; }
+  EXPECT_EQ(weakest_basis(cluster), Basis::measured);
+  cluster.dimensions[1].link.basis = Basis::generation;
+  EXPECT_EQ(weakest_basis(cluster), Basis::generation);
+  cluster.accelerator.basis = Basis::prior;
+  EXPECT_EQ(weakest_basis(cluster), Basis::prior);
+}
+
 TEST(Scaled, a_single_dimension_with_a_size_holds_no_more) {
   Cluster box = nodes_of_8();
   box.dimensions.pop_back();

@@ -17,7 +17,9 @@ using hardware::Cluster;
 using hardware::LinkClass;
 using hardware::NetworkDimension;
 using hardware::Protocol;
+using hardware::SecondTier;
 using hardware::Stack;
+using hardware::Wiring;
 
 // Figures far outside what anybody builds would only overflow or vanish in the products that times are made of.
 constexpr double kLeastFraction = 1e-6;
@@ -35,18 +37,33 @@ constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
 constexpr std::string_view kSourcesDoc =
     "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
 
+constexpr std::string_view kBasisDoc =
+    "what its efficiencies rest on: measured (on this product), generation (on another of it), or prior (on neither)";
+
 // One wrong name is enough to say; the file is read again after it is mended.
-Objection unknown_precision(const Accelerator& accelerator) {
-  std::vector<std::string> known;
-  for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
-  for (const auto& [name, rate] : accelerator.matrix_peak) {
+template <class Values>
+Objection unknown_key(std::string_view field, const Values& values, const std::vector<std::string>& known) {
+  for (const auto& [name, value] : values) {
     if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
     const auto near = nearest(name, known);
-    return {"/matrix_peak/" + name,
-            fmt::format("matrix_peak has no precision {}; {}", quoted(name),
+    return {fmt::format("/{}/{}", field, name),
+            fmt::format("{} has no precision {}; {}", field, quoted(name),
                         near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "))};
   }
   return {};
+}
+
+Objection unknown_precision(const Accelerator& accelerator) {
+  std::vector<std::string> known;
+  for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
+  return unknown_key("matrix_peak", accelerator.matrix_peak, known);
+}
+
+// An efficiency is part of a peak.
+Objection efficiency_without_peak(const Accelerator& accelerator) {
+  std::vector<std::string> known;
+  for (const auto& [name, rate] : accelerator.matrix_peak) { known.push_back(name); }
+  return unknown_key("matrix_efficiency_of", accelerator.matrix_efficiency_of, known);
 }
 
 template <class Items>
@@ -74,6 +91,23 @@ Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
             fmt::format("{} dimensions; at most {} are accepted", cluster.dimensions.size(), hardware::kMaxDimensions)};
   }
   return names_are_distinct("dimensions", cluster.dimensions);
+}
+
+Objection second_tier_is_reachable(const Cluster& cluster) {
+  const SecondTier& tier = cluster.second_tier;
+  if (!(tier.memory > Bytes()) || tier.bandwidth >= kLeastBandwidth) { return {}; }
+  return {"/second_tier/bandwidth", "second_tier has memory and needs a bandwidth"};
+}
+
+Objection meshes_are_sized(const Cluster& cluster) {
+  for (std::size_t i = 0; i < cluster.dimensions.size(); ++i) {
+    const auto& dimension = cluster.dimensions[i];
+    if (dimension.wiring != Wiring::mesh || dimension.size != 0) { continue; }
+    return {fmt::format("/dimensions/{}/size", i),
+            fmt::format("dimension {} needs a size; a mesh has a link for every pair of its devices",
+                        quoted(dimension.name))};
+  }
+  return {};
 }
 
 Objection dimensions_are_sized(const Cluster& cluster) {
@@ -107,16 +141,21 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     {.min = 1, .max = 10'000'000})
           .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured matrix rate / matrix_peak",
                     kFraction)
+          .optional("matrix_efficiency_of", &Accelerator::matrix_efficiency_of,
+                    "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)
           .required("kernel_latency", &Accelerator::kernel_latency,
                     "shortest time from one kernel's start to the next one's", {.max = Seconds(1.0)})
+          .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
+          .optional("price_usd", &Accelerator::price_usd, "of one device, USD; 0 = unknown", {.min = 0.0, .max = 1e9})
           .optional("sources", &Accelerator::sources, std::string(kSourcesDoc))
-          .check(unknown_precision);
+          .check(unknown_precision)
+          .check(efficiency_without_peak);
   return record;
 }
 
@@ -148,6 +187,7 @@ const Record<LinkClass>& Described<LinkClass>::record() {
           .optional("in_switch_efficiency", &LinkClass::in_switch_efficiency,
                     "part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce",
                     kFractionOrZero)
+          .optional("basis", &LinkClass::basis, std::string(kBasisDoc))
           .optional("sources", &LinkClass::sources, std::string(kSourcesDoc))
           .check(protocols_are_distinct)
           .check(in_switch_rate_is_sane);
@@ -168,6 +208,16 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
   return record;
 }
 
+const Record<SecondTier>& Described<SecondTier>::record() {
+  static const auto record =
+      Record<SecondTier>("second tier", "Memory beside the accelerator's own; figures are a device's share.")
+          .optional("memory", &SecondTier::memory, "a device's share; 0 = there is none", {.max = kMostMemory})
+          .optional("bandwidth", &SecondTier::bandwidth, "of a device to it, per direction",
+                    {.max = kMostBandwidth, .unit = "GB/s"})
+          .optional("latency", &SecondTier::latency, "of one transfer", {.max = Seconds(1.0)});
+  return record;
+}
+
 const Record<Cluster>& Described<Cluster>::record() {
   static const auto record =
       Record<Cluster>("cluster", "Identical accelerators joined by network dimensions, innermost first.")
@@ -175,13 +225,20 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("description", &Cluster::description, "product name")
           .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
           .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
+          .optional("second_tier", &Cluster::second_tier, "memory beside the accelerator's own: host memory, or a pool")
           .optional("devices", &Cluster::devices, "number of accelerators; 0 = product of the sizes",
                     {.min = 0, .max = hardware::kMaxDevices})
           .optional("node_power_watts", &Cluster::node_power_watts,
                     "of one innermost-dimension group, everything included, W; 0 = unknown", {.min = 0.0, .max = 1e9})
+          .optional("node_price_usd", &Cluster::node_price_usd, "of one innermost-dimension group, USD; 0 = unknown",
+                    {.min = 0.0, .max = 1e12})
+          .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
+                    {.min = 0.0, .max = 1e6})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
           .check(dimensions_are_few_and_distinct)
-          .check(dimensions_are_sized);
+          .check(dimensions_are_sized)
+          .check(meshes_are_sized)
+          .check(second_tier_is_reachable);
   return record;
 }
 
@@ -201,6 +258,9 @@ const Record<Stack>& Described<Stack>::record() {
                     "the reduction of a layer's input gradient runs beside the weight-gradient product")
           .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
                     {.max = Bytes(64.0), .unit = "B"})
+          .optional("bucket_parameters", &Stack::bucket_parameters,
+                    "gradients are reduced in groups of layers of so many weights; 0 = layer by layer",
+                    {.min = 0.0, .max = 1e15})
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})

@@ -18,10 +18,20 @@ namespace orrery::config {
 
 template <>
 struct EnumNames<hardware::Wiring> {
-  static constexpr std::array<std::pair<hardware::Wiring, std::string_view>, 3> value{{
+  static constexpr std::array<std::pair<hardware::Wiring, std::string_view>, 4> value{{
       {hardware::Wiring::switched, "switched"},
       {hardware::Wiring::rails, "rails"},
       {hardware::Wiring::ring, "ring"},
+      {hardware::Wiring::mesh, "mesh"},
+  }};
+};
+
+template <>
+struct EnumNames<hardware::Basis> {
+  static constexpr std::array<std::pair<hardware::Basis, std::string_view>, 3> value{{
+      {hardware::Basis::measured, "measured"},
+      {hardware::Basis::generation, "generation"},
+      {hardware::Basis::prior, "prior"},
   }};
 };
 
@@ -48,6 +58,10 @@ struct Described<hardware::LinkClass> {
 template <>
 struct Described<hardware::NetworkDimension> {
   static const Record<hardware::NetworkDimension>& record();
+};
+template <>
+struct Described<hardware::SecondTier> {
+  static const Record<hardware::SecondTier>& record();
 };
 template <>
 struct Described<hardware::Cluster> {

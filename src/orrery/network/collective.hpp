@@ -7,6 +7,10 @@
 // Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
 // all_to_all: n shards).
 //
+// Along a mesh, a ring or chain stands for as many of them as each member has links, with a part of the buffer each; along
+// a ring, for one in each direction. Both use every link of a member equally, so the bytes of a member go through the sum
+// of its links (hardware::NetworkDimension::bandwidth_among).
+//
 // Left out: contention with other traffic, congestion inside a fabric, message rate of a NIC, several channels with
 // different paths, stragglers.
 #pragma once
@@ -29,7 +33,7 @@ enum class Algorithm : std::uint8_t { automatic, ring, tree, direct, in_switch }
 
 // Who sends to whom in each step of a phase, among the n members along one dimension.
 enum class Pattern : std::uint8_t {
-  ring,         // i -> i + 1 (mod n)
+  ring,         // i -> i + 1 (mod n); all_to_all: the shorter way round
   chain,        // i -> i + 1, from the root on: every hop is another link
   scatter,      // the root's shards to their owners: along the chain (n - 1 steps), or all at once (1 step)
   tree_up,      // children -> parents of a double binary tree, level by level
@@ -124,10 +128,12 @@ class Fabric {
   // One message between two devices that differ along `dimension` (and perhaps inner ones).
   [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
 
-  // What a step costs on a dimension under a protocol, by index into protocols().
-  [[nodiscard]] const StepCost& step_cost(StepKind kind, int dimension, std::size_t protocol) const {
-    const auto row = static_cast<std::size_t>(dimension) * names_.size() + protocol;
-    return costs_[row * kStepKinds + static_cast<std::size_t>(kind)];
+  // What a step costs among `members` of a dimension under a protocol, by index into protocols().
+  [[nodiscard]] StepCost step_cost(StepKind kind, int dimension, std::size_t protocol, std::int64_t members) const {
+    const auto d = static_cast<std::size_t>(dimension);
+    StepCost cost = costs_[(d * names_.size() + protocol) * kStepKinds + static_cast<std::size_t>(kind)];
+    if (own_links_[d] != 0) { cost.seconds_per_byte *= slowdown(dimension, members); }
+    return cost;
   }
 
   // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
@@ -147,7 +153,10 @@ class Fabric {
     Price price;
   };
 
+  // Where devices are joined by links of their own, few members cannot use all of them.
+  [[nodiscard]] double slowdown(int dimension, std::int64_t members) const;
   [[nodiscard]] bool feasible(Algorithm algorithm, int dimension) const;
+  [[nodiscard]] Algorithm plain(int dimension) const;
   [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
   [[nodiscard]] Recipes named_recipe(const Extents& extents, Algorithm asked) const;
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, Algorithm asked) const;
@@ -159,6 +168,7 @@ class Fabric {
   std::vector<std::string_view> names_;
   std::vector<StepCost> costs_;  // [(dimension * names + protocol) * kStepKinds + kind]
   std::vector<char> owns_;       // [dimension * names + protocol]: the link class has that protocol
+  std::vector<char> own_links_;  // [dimension]: a mesh or a ring
   double seconds_per_reduced_byte_ = 0.0;
 };
 

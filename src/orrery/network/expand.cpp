@@ -190,8 +190,8 @@ class Expander {
     }
   }
 
-  // Every block has corrected the coordinates before this extent; it moves along this one, neighbour by neighbour in a
-  // ring and at once otherwise.
+  // Every block has corrected the coordinates before this extent; it moves along this one, neighbour by neighbour the
+  // shorter way round a ring and at once otherwise.
   void exchange() {
     const std::int64_t n = phase().members;
     for (std::int64_t offset = 1; offset < n; ++offset) {
@@ -204,8 +204,14 @@ class Expander {
         for (std::size_t e = 0; e < extents_.size(); ++e) {
           if (e != extent_) { origin_ += coordinate(e < extent_ ? destination : source, e) * strides_[e]; }
         }
-        const std::int64_t stride = phase().pattern == Pattern::ring ? 1 : offset;
-        for (std::int64_t hop = 0; hop * stride < offset; ++hop) {
+        if (phase().pattern != Pattern::ring) {
+          add(0, from, (from + offset) % n, block, 1);
+          continue;
+        }
+        const bool ahead = 2 * offset <= n;
+        const std::int64_t stride = ahead ? 1 : n - 1;
+        const std::int64_t hops = ahead ? offset : n - offset;
+        for (std::int64_t hop = 0; hop < hops; ++hop) {
           add(hop, (from + hop * stride) % n, (from + (hop + 1) * stride) % n, block, 1);
         }
       }

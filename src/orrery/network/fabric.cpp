@@ -65,6 +65,7 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   }
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
+    own_links_.push_back(dimension.wiring == hardware::Wiring::mesh || dimension.wiring == hardware::Wiring::ring);
     const double rate = dimension.bandwidth.value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
@@ -81,17 +82,28 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   if (memory_rate > 0.0) { seconds_per_reduced_byte_ = kAccessesPerReducedByte / memory_rate; }
 }
 
+double Fabric::slowdown(int dimension, std::int64_t members) const {
+  const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
+  return d.bandwidth / d.bandwidth_among(members);
+}
+
 bool Fabric::feasible(Algorithm algorithm, int dimension) const {
-  const auto d = static_cast<std::size_t>(dimension);
-  const bool through_switch = cluster_.dimensions[d].wiring != hardware::Wiring::ring;
+  const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
+  const bool through_switch = d.wiring == hardware::Wiring::switched || d.wiring == hardware::Wiring::rails;
   switch (algorithm) {
     case Algorithm::ring: return true;
-    case Algorithm::tree:
-    case Algorithm::direct: return through_switch;
-    case Algorithm::in_switch: return through_switch && cluster_.dimensions[d].link.in_switch_efficiency > 0.0;
+    case Algorithm::tree: return through_switch;
+    case Algorithm::direct: return through_switch || d.wiring == hardware::Wiring::mesh;
+    case Algorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
     case Algorithm::automatic: return false;
   }
   return false;
+}
+
+// What needs nothing but links: along a mesh everyone reaches everyone, and rings only take more steps for the bytes.
+Algorithm Fabric::plain(int dimension) const {
+  const auto wiring = cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring;
+  return wiring == hardware::Wiring::mesh ? Algorithm::direct : Algorithm::ring;
 }
 
 // Libraries build trees between nodes; inside a node they run chains, whose latency is a ring's.
@@ -117,8 +129,8 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, Algorithm asked) co
   return found;
 }
 
-// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, rings
-// elsewhere) times one for the outermost.
+// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, links elsewhere)
+// times one for the outermost.
 Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, Algorithm asked) const {
   const bool open = asked == Algorithm::automatic || asked == Algorithm::in_switch;
   if (!open || collective == Collective::all_to_all) { return named_recipe(extents, asked); }
@@ -127,19 +139,21 @@ Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, A
   const bool tree = offers_tree(collective, outer);
   const bool outer_switch = feasible(Algorithm::in_switch, outer.dimension);
   Recipes found;
-  for (const Algorithm inside : {Algorithm::ring, Algorithm::in_switch}) {
+  for (const bool inside : {false, true}) {
     Recipe recipe{};
     bool switched = false;
     for (std::size_t e = 0; e < outermost; ++e) {
-      recipe[e] = feasible(inside, extents[e].dimension) ? inside : Algorithm::ring;
-      switched = switched || recipe[e] == Algorithm::in_switch;
+      const bool here = inside && feasible(Algorithm::in_switch, extents[e].dimension);
+      recipe[e] = here ? Algorithm::in_switch : plain(extents[e].dimension);
+      switched = switched || here;
     }
-    if (inside == Algorithm::in_switch && !switched) { continue; }
+    if (inside && !switched) { continue; }
     const auto add = [&](Algorithm algorithm) {
       recipe[outermost] = algorithm;
       if (asked == Algorithm::automatic || switched || algorithm == asked) { found.push_back(recipe); }
     };
     add(Algorithm::ring);
+    if (plain(outer.dimension) == Algorithm::direct) { add(Algorithm::direct); }
     if (tree) { add(Algorithm::tree); }
     if (outer_switch) { add(Algorithm::in_switch); }
   }
@@ -233,7 +247,7 @@ Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group
 
 Seconds Fabric::transfer(Bytes bytes, int dimension) const {
   const auto& d = cluster_.dimensions.at(static_cast<std::size_t>(dimension));
-  return d.link.latency + bytes / (d.bandwidth * d.link.efficiency);
+  return d.link.latency + bytes / (d.bandwidth_among(2) * d.link.efficiency);
 }
 
 }  // namespace orrery::network

@@ -31,7 +31,7 @@ Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
   Cluster cluster = test::plain_cluster(sizes);
   for (auto& dimension : cluster.dimensions) {
     dimension.bandwidth = BytesPerSecond(figure() * 1e9);
-    dimension.wiring = *rc::gen::element(Wiring::switched, Wiring::rails, Wiring::ring);
+    dimension.wiring = *rc::gen::element(Wiring::switched, Wiring::rails, Wiring::ring, Wiring::mesh);
     auto& link = dimension.link;
     link.efficiency = 0.8;
     link.latency = time();
@@ -146,15 +146,21 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
       const auto& d = cluster.dimensions[e];
       if (algorithm == Algorithm::ring) { return true; }
       if (algorithm == Algorithm::tree) { return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0); }
-      return d.wiring != Wiring::ring && (algorithm == Algorithm::direct || d.link.in_switch_efficiency > 0.0);
+      if (algorithm == Algorithm::direct) { return d.wiring != Wiring::ring; }
+      const bool switched = d.wiring == Wiring::switched || d.wiring == Wiring::rails;
+      return switched && d.link.in_switch_efficiency > 0.0;
     };
+    const auto is_mesh = [&](std::size_t e) { return cluster.dimensions[e].wiring == Wiring::mesh; };
     for (const Collective collective : kCollectives) {
       Seconds least = infinite<Seconds>();
       for (const Algorithm inner : {Algorithm::ring, Algorithm::in_switch}) {
-        for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch}) {
+        for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch, Algorithm::direct}) {
+          if (outer == Algorithm::direct && !is_mesh(shape.size() - 1)) { continue; }
           Recipe recipe{};
           for (std::size_t e = 0; e < shape.size(); ++e) {
-            recipe[e] = e + 1 == shape.size() ? outer : can(inner, e) ? inner : Algorithm::ring;
+            const bool reduces = inner == Algorithm::in_switch && can(inner, e);
+            const Algorithm inside = reduces ? inner : is_mesh(e) ? Algorithm::direct : Algorithm::ring;
+            recipe[e] = e + 1 == shape.size() ? outer : inside;
             if (collective == Collective::all_to_all) {
               recipe[e] = can(Algorithm::direct, e) ? Algorithm::direct : Algorithm::ring;
             }
@@ -287,6 +293,55 @@ TEST(Fabric, what_cannot_be_done_takes_forever) {
   EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::ring);
   cluster.dimensions[0].wiring = Wiring::switched;
   EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::direct);
+}
+
+// Eight devices with a link of 1 GB/s to each other one: 7 GB/s among all, 3 GB/s among four, 1 GB/s to another one.
+TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
+  Cluster cluster = test::plain_cluster({8});
+  cluster.dimensions[0].wiring = Wiring::mesh;
+  cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
+  const Fabric fabric(cluster);
+  const auto bandwidth_time = [&](std::int64_t n) {
+    return fabric.price(Collective::all_gather, Bytes(8e9), group_of({n}), Algorithm::direct).bandwidth.value();
+  };
+  EXPECT_NEAR(bandwidth_time(8), 7.0 / 7.0, 1e-12);
+  EXPECT_NEAR(bandwidth_time(4), 6.0 / 3.0, 1e-12);
+  EXPECT_NEAR(bandwidth_time(2), 4.0 / 1.0, 1e-12);
+  EXPECT_NEAR(fabric.transfer(1_GB, 0).value(), 1.0 + 1e-6, 1e-12);
+}
+
+// All links at once with one step's latency: base 1 us, two steps of 1 us, 2 x 7/8 of 8 GB at 7 GB/s.
+TEST(Fabric, everyone_at_once_is_what_a_mesh_does) {
+  Cluster cluster = test::plain_cluster({8});
+  cluster.dimensions[0].wiring = Wiring::mesh;
+  cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
+  const Fabric fabric(cluster);
+  const Price price = fabric.price(Collective::all_reduce, 8_GB, group_of({8}));
+  EXPECT_EQ(price.algorithm, Algorithm::direct);
+  EXPECT_NEAR(price.time.value(), 2.0 + 3e-6, 1e-12);
+  EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), Algorithm::in_switch).time));
+  EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), Algorithm::tree).time));
+}
+
+// A line of half a ring has its links in one direction only where the ring has both.
+TEST(Fabric, part_of_a_ring_has_half_its_bandwidth) {
+  Cluster cluster = test::plain_cluster({16});
+  cluster.dimensions[0].wiring = Wiring::ring;
+  const Fabric fabric(cluster);
+  const auto time = [&](std::int64_t n) {
+    return fabric.price(Collective::all_gather, Bytes(16e9), group_of({n})).bandwidth.value();
+  };
+  EXPECT_NEAR(time(16), 15.0, 1e-9);
+  EXPECT_NEAR(time(8), 14.0 / 0.5, 1e-9);
+}
+
+// 8 shards of 1 GB: a member's travel 1, 1, 2, 2, 3, 3 and 4 hops, 16 GB-hops over its two links of 0.5 GB/s together.
+TEST(Fabric, all_to_all_takes_the_shorter_way_round_a_ring) {
+  Cluster cluster = test::plain_cluster({8});
+  cluster.dimensions[0].wiring = Wiring::ring;
+  const Price price = Fabric(cluster).price(Collective::all_to_all, 8_GB, group_of({8}));
+  EXPECT_NEAR(price.bandwidth.value(), 16.0, 1e-9);
+  EXPECT_NEAR(price.latency.value(), 4e-6 * static_cast<double>(price.chunks), 1e-15);
 }
 
 TEST(Fabric, one_node_uses_no_tree_and_nodes_do) {

@@ -85,6 +85,7 @@ Shape shape_of(const Schedule& schedule) {
       StageShape stage;
       stage.kind = kind_of(phase.pattern);
       stage.dimension = phase.dimension;
+      stage.members = phase.members;
       stage.slot = slot_of(shape, phase.dimension);
       stage.first_level = level;
       stage.levels = per_step ? phase.steps : 1;
@@ -109,7 +110,7 @@ Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t pro
   Pipeline pipeline;
   pipeline.slots = shape.slots;
   for (const StageShape& part : shape.stages) {
-    const StepCost& cost = fabric.step_cost(part.kind, part.dimension, protocol);
+    const StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
     pipeline.base = max(pipeline.base, cost.base);
     Stage stage;
     stage.slot = part.slot;

@@ -28,6 +28,7 @@ namespace orrery::network {
 struct StageShape {
   StepKind kind = StepKind::ring;
   int dimension = 0;
+  std::int64_t members = 0;      // along it
   std::size_t slot = 0;          // the dimension's index among those of the schedule
   std::int64_t first_level = 0;  // levels of the stages before
   std::int64_t levels = 1;

@@ -53,10 +53,15 @@ class Builder {
     add(e, Pattern::tree_down, depth(e), bytes, bytes);
   }
 
-  // Everyone's part for everyone else. Along a ring, step k carries the n - k shards that still travel: n/2 on average.
+  // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops: n^2/4
+  // hops (rounded down) for the n - 1 shards of a member, in n/2 steps.
   void all_to_all(std::size_t e, Bytes bytes) {
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), bytes / 2.0, bytes / 2.0);
+      case Algorithm::ring: {
+        const std::int64_t n = extents_[e].members;
+        const Bytes mean = bytes / members(e) * (static_cast<double>(n * n / 4) / static_cast<double>(n / 2));
+        return add(e, Pattern::ring, n / 2, mean, mean);
+      }
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
       case Algorithm::in_switch:
       case Algorithm::tree:

@@ -98,9 +98,12 @@ TEST(Schedule, all_to_all_goes_dimension_by_dimension) {
   const Schedule s = make_schedule(Collective::all_to_all, Algorithm::direct, Bytes(1200.0), group_of({4, 3}));
   EXPECT_DOUBLE_EQ(sent(s, 0), 900.0);
   EXPECT_DOUBLE_EQ(sent(s, 1), 800.0);
-  // Along a ring of 4, shards of 300 bytes travel 1, 2 and 3 hops: 6 x 300 through every link.
-  const Schedule ring = make_schedule(Collective::all_to_all, Algorithm::ring, Bytes(1200.0), group_of({4}));
-  EXPECT_DOUBLE_EQ(sent(ring, 0), 1800.0);
+  // Round a ring of 4, shards of 300 bytes travel 1, 2 and 1 hops; of 5, shards of 240 bytes 1, 2, 2 and 1.
+  const Schedule four = make_schedule(Collective::all_to_all, Algorithm::ring, Bytes(1200.0), group_of({4}));
+  EXPECT_DOUBLE_EQ(sent(four, 0), 1200.0);
+  EXPECT_EQ(four.phases[0].steps, 2);
+  const Schedule five = make_schedule(Collective::all_to_all, Algorithm::ring, Bytes(1200.0), group_of({5}));
+  EXPECT_DOUBLE_EQ(sent(five, 0), 1440.0);
 }
 
 TEST(Schedule, broadcast_cuts_the_buffer_so_that_every_nic_of_a_node_carries_a_part) {

@@ -84,7 +84,7 @@ class Player {
  private:
   void move(const Transfer& transfer) {
     const Phase& phase = schedule_.phases[transfer.phase];
-    const StepCost& cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_);
+    const StepCost cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_, phase.members);
     const std::size_t lanes = lanes_of(phase.pattern);
     const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
     double seconds = bytes * cost.seconds_per_byte;

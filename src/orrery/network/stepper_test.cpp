@@ -27,12 +27,15 @@ Seconds closed_form(const Fabric& fabric, const Schedule& schedule, std::size_t 
   return pipeline.base + pipeline_time(pipeline, schedule.chunks).total();
 }
 
-// A cluster whose constants are all different, memory slow enough to show in reductions now and then.
+// A cluster whose constants are all different, memory slow enough to show in reductions now and then; some dimensions are
+// meshes or rings of which a group is a part.
 hardware::Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
   const auto figure = [] { return static_cast<double>(*rc::gen::inRange(1, 1000)); };
   hardware::Cluster cluster = test::plain_cluster(sizes);
   for (auto& dimension : cluster.dimensions) {
     dimension.bandwidth = BytesPerSecond(figure() * 1e9);
+    dimension.wiring = *rc::gen::element(hardware::Wiring::switched, hardware::Wiring::ring, hardware::Wiring::mesh);
+    dimension.size += *rc::gen::inRange(0, 3);
     dimension.link.efficiency = figure() / 1000.0;
     dimension.link.in_switch_efficiency = figure() / 1000.0;
     dimension.link.in_switch_step = Seconds(figure() * 1e-8);
