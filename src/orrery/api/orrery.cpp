@@ -51,6 +51,10 @@ Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, con
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request) {
   Failure failure{estimate::not_built(request)};
+  for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
+  for (const auto& field : estimate::missing_fields(request)) {
+    failure.diagnostics.push_back({{}, fmt::format("{} is missing", field)});
+  }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
@@ -61,8 +65,12 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                                    fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
                                                quoted(hardware::name_of(request.precision)), join(known, ", "))});
   }
+  const bool has_length = request.seq > 0 || request.task == parallel::Task::inference;
+  if (model && !has_length && !model->is_vision()) {
+    failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
+  }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
-  return Inputs{std::move(*model), std::move(*cluster), std::move(*stack)};
+  return Inputs{std::move(*model), std::move(*cluster), estimate::stack_of(request, std::move(*stack))};
 }
 
 class PlanEvaluator final : public explore::Evaluator {
@@ -127,13 +135,13 @@ Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_dire
 Result<EstimateAnswer> Orrery::estimate(const Request& request, bool terms) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
   ORRERY_TRY(settled, estimate::settle(request, inputs.model, inputs.cluster, inputs.stack));
-  Estimator estimator(inputs.model, inputs.cluster, inputs.stack, estimate::job_of(request));
+  Estimator estimator(inputs.model, inputs.cluster, inputs.stack, estimate::job_of(request, inputs.model));
   return EstimateAnswer{estimator.estimate(settled.plan, {terms}), settled.chosen};
 }
 
 Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request.job));
-  const parallel::Job job = estimate::job_of(request.job);
+  const parallel::Job job = estimate::job_of(request.job, inputs.model);
   if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {
     return tl::make_unexpected(Failure{std::move(wrong)});
   }

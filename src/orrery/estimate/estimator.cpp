@@ -4,6 +4,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/explain.hpp"
+#include "orrery/estimate/inference.hpp"
 #include "orrery/estimate/step.hpp"
 
 namespace orrery::estimate {
@@ -32,40 +33,67 @@ std::size_t fullest_stage(const Program& program) {
 
 MemoryOutcome Estimator::memory(const Plan& plan) const {
   const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
-  const Bytes need = program.memory[fullest_stage(program)].total();
-  return {need, need <= capacity()};
+  return {program.memory[fullest_stage(program)].total(), fits(program)};
+}
+
+bool Estimator::fits(const Program& program) const {
+  const Bytes capacity = this->capacity();
+  return std::all_of(program.memory.begin(), program.memory.end(), [&](const MemoryNeed& need) {
+    return need.total() <= capacity && need.offloaded <= cluster_.second_tier.memory;
+  });
+}
+
+Seconds Estimator::time_of(const Program& program) {
+  if (job_.is_inference()) { return solve_inference(program, fabric_).total(); }
+  return solve_step(program, fabric_, stack_, solver_).time;
 }
 
 Seconds Estimator::step_time(const Plan& plan) {
-  return solve_step(parallel::lower(model_, job_, plan, cluster_, stack_), fabric_, stack_, solver_).time;
+  return time_of(parallel::lower(model_, job_, plan, cluster_, stack_));
 }
 
 std::optional<Seconds> Estimator::feasible_step_time(const Plan& plan) {
   const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
-  if (program.memory[fullest_stage(program)].total() > capacity()) { return std::nullopt; }
-  return solve_step(program, fabric_, stack_, solver_).time;
+  if (!fits(program)) { return std::nullopt; }
+  return time_of(program);
+}
+
+results::Memory Estimator::memory_of(const Program& program) const {
+  const std::size_t fullest = fullest_stage(program);
+  const MemoryNeed& need = program.memory[fullest];
+  results::Memory memory;
+  memory.weights = need.weights;
+  memory.gradients = need.gradients;
+  memory.optimizer = need.optimizer;
+  memory.activations = need.activations;
+  memory.buffers = need.buffers;
+  memory.kv_cache = need.kv_cache;
+  memory.capacity = capacity();
+  memory.stage = static_cast<std::int64_t>(fullest);
+  for (const auto& stage : program.memory) { memory.offloaded = max(memory.offloaded, stage.offloaded); }
+  memory.second_tier = cluster_.second_tier.memory;
+  return memory;
 }
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
-  const Step step = solve_step(program, fabric_, stack_, solver_, Explained::yes);
   const Context context{model_, cluster_, stack_, fabric_};
-  results::Estimate result = describe(context, program, step);
-  const std::size_t fullest = fullest_stage(program);
-  const MemoryNeed& need = program.memory[fullest];
-  result.memory = {need.weights,
-                   need.gradients,
-                   need.optimizer,
-                   need.activations,
-                   need.buffers,
-                   capacity(),
-                   static_cast<std::int64_t>(fullest)};
+  results::Estimate result;
+  if (job_.is_inference()) {
+    const Generation generation = solve_inference(program, fabric_);
+    result = describe(context, program, generation);
+    if (detail.terms) { result.terms = terms(context, program, generation); }
+  } else {
+    const Step step = solve_step(program, fabric_, stack_, solver_, Explained::yes);
+    result = describe(context, program, step);
+    if (detail.terms) {
+      result.terms = terms(context, program, step);
+      result.classes = classes(program, step);
+    }
+  }
+  result.memory = memory_of(program);
   result.feasible = result.memory.fits();
   if (!result.feasible) { result.infeasible_reason = "memory"; }
-  if (detail.terms) {
-    result.terms = terms(context, program, step);
-    result.classes = classes(program, step);
-  }
   return result;
 }
 

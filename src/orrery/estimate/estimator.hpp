@@ -23,10 +23,28 @@ struct Detail {
   bool terms = false;  // every operator and collective, and the rank classes
 };
 
-// Memory of a plan's fullest rank against what there is.
+// Memory of a plan's fullest rank against what there is, in both tiers.
 struct MemoryOutcome {
   Bytes need;
   bool fits = true;
+};
+
+// Work of one micro-batch in a part of the model, without data-parallel communication.
+struct PartTime {
+  Seconds forward, backward, weight;
+  Seconds expert_waits;  // of these, waiting for traffic between experts
+
+  PartTime& operator+=(const PartTime& other) {
+    forward += other.forward;
+    backward += other.backward;
+    weight += other.weight;
+    expert_waits += other.expert_waits;
+    return *this;
+  }
+  PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
+  friend PartTime operator*(double count, const PartTime& part) {
+    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits};
+  }
 };
 
 // Prices plans of one job on one cluster. Not safe to share between threads: it keeps scratch storage. Holds
@@ -45,14 +63,30 @@ class Estimator {
   [[nodiscard]] Seconds step_time_bound(const parallel::Plan& plan);
   [[nodiscard]] results::Estimate estimate(const parallel::Plan& plan, Detail detail = {});
 
+  // Of inference, a step is a batch of requests from prompt to last token.
+
   [[nodiscard]] Bytes capacity() const;
+  [[nodiscard]] bool fits(const parallel::Program& program) const;
 
  private:
-  // Work of one micro-batch in one layer, the embedding and the head, without data-parallel communication.
+  // What a rank's slice depends on, and the times of its parts.
+  struct SliceKey {
+    workload::Slice slice;
+    parallel::Recompute recompute;
+    parallel::TpOverlap tp_overlap;
+    bool splits;
+    friend bool operator==(const SliceKey&, const SliceKey&) = default;
+  };
+  struct SliceHash {
+    std::size_t operator()(const SliceKey& key) const;
+  };
   struct PartTimes {
-    Seconds layer_forward, layer_backward, embedding_forward, embedding_backward, head_forward, head_backward;
+    PartTime embedding, head;
+    std::vector<PartTime> layers_before;  // [layer]: sum over the layers before it; one more than there are layers
   };
   [[nodiscard]] const PartTimes& part_times(const parallel::Plan& plan);
+  [[nodiscard]] Seconds time_of(const parallel::Program& program);
+  [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
 
   const workload::Model& model_;
   const hardware::Cluster& cluster_;
@@ -60,7 +94,8 @@ class Estimator {
   parallel::Job job_;
   network::Fabric fabric_;
   parallel::PipelineSolver solver_;
-  std::unordered_map<std::uint64_t, PartTimes> part_times_;  // by what a rank's slice depends on
+  std::unordered_map<SliceKey, PartTimes, SliceHash> part_times_;
+  std::vector<std::int64_t> starts_;  // scratch
 };
 
 }  // namespace orrery::estimate

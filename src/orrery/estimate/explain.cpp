@@ -1,13 +1,14 @@
 #include "orrery/estimate/explain.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "orrery/cost/kernel_cost.hpp"
-#include "orrery/cost/names.hpp"
-#include "orrery/network/names.hpp"
+#include "orrery/estimate/terms.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -18,11 +19,22 @@ using parallel::RankClass;
 
 namespace {
 
+std::string offload_names(const parallel::Offload& offload) {
+  std::vector<std::string_view> names;
+  if (offload.weights) { names.emplace_back("weights"); }
+  if (offload.activations) { names.emplace_back("activations"); }
+  if (offload.optimizer) { names.emplace_back("optimizer"); }
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
 results::PlanSummary summary(const Program& program) {
   const auto& plan = program.plan;
   results::PlanSummary summary;
   summary.tp = plan.tp;
+  summary.cp = plan.cp;
   summary.pp = plan.pp;
+  summary.ep = plan.ep;
+  summary.etp = plan.etp;
   summary.dp = plan.dp;
   summary.vpp = plan.vpp;
   summary.micro_batch = plan.micro_batch;
@@ -31,8 +43,15 @@ results::PlanSummary summary(const Program& program) {
   summary.zero = plan.zero;
   summary.recompute = config::enum_name(plan.recompute);
   summary.schedule = config::enum_name(plan.schedule);
-  summary.tp_overlap = "none";
+  summary.tp_overlap = config::enum_name(plan.tp_overlap);
+  summary.cp_method = config::enum_name(plan.cp_method);
   summary.dp_overlap = plan.dp_overlap;
+  summary.shard = plan.shard;
+  summary.offload = offload_names(plan.offload);
+  summary.first_stage_layers = plan.first_stage_layers;
+  summary.last_stage_layers = plan.last_stage_layers;
+  summary.embedding_as_layer = plan.embedding_as_layer;
+  summary.head_as_layer = plan.head_as_layer;
   return summary;
 }
 
@@ -40,39 +59,70 @@ std::size_t class_of(const Program& program, std::int64_t stage) {
   return static_cast<std::size_t>(program.class_of_stage[static_cast<std::size_t>(stage)]);
 }
 
-// What a rank of one class does between the pipeline's start and end: work of all micro-batches, and stalls.
+// What a rank of one stage does between the pipeline's start and end: work of all micro-batches, and stalls.
 struct Busy {
   Cost work;
-  Seconds stall;          // waiting for data-parallel collectives inside forwards and backwards
-  Seconds data_parallel;  // data-parallel collectives beside the work, in the whole step
+  Side stall;      // waiting for gathers and reductions inside forwards and backwards
+  Side side;       // gathers and reductions beside the work, in the whole step
+  Seconds hidden;  // waiting for experts that runs under the other half of a DualPipe pair
 
-  [[nodiscard]] Seconds time() const { return work.time + stall; }
+  [[nodiscard]] Seconds time() const { return work.time + stall.total() - hidden; }
 };
 
-Busy busy_of(const Program& program, const Step& step, std::size_t class_index) {
+// Micro-batches that one chunk of a rank works on.
+double micro_batches_of_chunk(const Program& program) {
   const auto m = static_cast<double>(program.pipeline.micro_batches);
+  return program.pipeline.schedule == parallel::ScheduleKind::dualpipe ? m / 2.0 : m;
+}
+
+// A stall is of what keeps the side stream busy.
+Side shared_out(Seconds stall, const Side& side) {
+  const Seconds all = side.total();
+  return all > Seconds(0) ? (stall / all) * side : Side{stall, Seconds(0)};
+}
+
+Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage, std::size_t class_index) {
+  if (program.pipeline.schedule != parallel::ScheduleKind::dualpipe) { return Seconds(0); }
+  Seconds hidden;
+  for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
+    if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
+    const auto forward = static_cast<std::size_t>(task.chunk);
+    hidden += pair_cost(step.chunks[2 * class_index + forward], step.chunks[2 * class_index + 1 - forward]).hidden;
+  }
+  return hidden;
+}
+
+Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
+  const std::size_t class_index = class_of(program, stage);
+  const double m = micro_batches_of_chunk(program);
   const RankClass& rank_class = program.classes[class_index];
   Busy busy;
   for (std::size_t c = 0; c < rank_class.chunks.size(); ++c) {
     const ChunkCost& cost = step.chunks[class_index * rank_class.chunks.size() + c];
     const auto& chunk = rank_class.chunks[c];
-    busy.work += m * cost.forward;
-    busy.work += m * cost.backward;
-    busy.stall += m * (cost.forward_stall + cost.backward_stall);
-    busy.data_parallel += segment_data_parallel(chunk.first_forward, step.blocks) +
-                          (m - 1.0) * segment_data_parallel(chunk.forward, step.blocks) +
-                          segment_data_parallel(chunk.last_backward, step.blocks) +
-                          (m - 1.0) * segment_data_parallel(chunk.backward, step.blocks);
+    const auto side = [&](const parallel::Segment& segment) { return segment_side(segment, step.blocks); };
+    for (const Cost* work : {&cost.forward, &cost.backward, &cost.weight}) { busy.work += m * *work; }
+    busy.stall += m * shared_out(cost.forward_stall, side(chunk.forward));
+    busy.stall += m * shared_out(cost.backward_stall, side(chunk.backward));
+    busy.stall += m * shared_out(cost.weight_stall, side(chunk.weight));
+    const bool splits = !chunk.weight.empty();
+    busy.side += side(chunk.first_forward);
+    busy.side += (m - 1.0) * side(chunk.forward);
+    busy.side += (splits ? m : m - 1.0) * side(chunk.backward);
+    busy.side += (m - 1.0) * side(chunk.weight);
+    busy.side += side(chunk.last_backward);
   }
+  busy.hidden = hidden_by_pairs(program, step, stage, class_index);
   return busy;
 }
 
 Flops recompute_flops(const Program& program, const Step& step) {
   Flops per_replica;
-  for (std::size_t c = 0; c < program.classes.size(); ++c) {
-    per_replica += static_cast<double>(program.classes[c].stages) * busy_of(program, step, c).work.recompute_flops;
+  for (const auto& rank_class : program.classes) {
+    per_replica += static_cast<double>(rank_class.stages) *
+                   busy_of(program, step, rank_class.first_stage).work.recompute_flops;
   }
-  return static_cast<double>(program.plan.tp * program.plan.dp) * per_replica;
+  return static_cast<double>(program.plan.stage_ranks()) * per_replica;
 }
 
 void set_rates(results::Estimate& result, const Context& context, const Program& program, const Step& step) {
@@ -80,7 +130,7 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
   const auto devices = static_cast<double>(program.plan.devices());
   result.samples_per_s = static_cast<double>(job.global_batch) / step.time.value();
   result.tokens_per_s = result.samples_per_s * static_cast<double>(job.seq);
-  result.model_flops = workload::model_flops(context.model, context.stack, job.global_batch, job.seq);
+  result.model_flops = workload::model_flops(context.model, context.stack, job.global_batch, job.seq, job.adapter);
   result.hardware_flops = result.model_flops + recompute_flops(program, step);
   result.causal_half = context.stack.causal_skip;
   result.peak = context.cluster.accelerator.peak(job.precision);
@@ -89,7 +139,7 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
 }
 
 // Transfers that a rank receives in one step: activations from the stage before and gradients from the one behind, but
-// for the first and the last chunk of the model.
+// for the first and the last chunk of the model. Under DualPipe half of the micro-batches come from either end.
 Seconds transfer_total(const Context& context, const Program& program, std::int64_t stage) {
   const std::int64_t p = program.plan.pp;
   if (p == 1) { return Seconds(0); }
@@ -97,9 +147,11 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
     return context.fabric.transfer(program.transfer_bytes,
                                    program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
   };
-  const auto forward = static_cast<double>(program.plan.vpp - (stage == 0 ? 1 : 0));
-  const auto backward = static_cast<double>(program.plan.vpp - (stage == p - 1 ? 1 : 0));
   const auto m = static_cast<double>(program.pipeline.micro_batches);
+  const bool both_ways = program.pipeline.schedule == parallel::ScheduleKind::dualpipe;
+  const auto chunks = static_cast<double>(both_ways ? 1 : program.plan.vpp);
+  const double forward = chunks - (stage == 0 ? 1.0 : 0.0);
+  const double backward = chunks - (stage == p - 1 ? 1.0 : 0.0);
   return m * (forward * hop((stage + p - 1) % p) + backward * hop(stage));
 }
 
@@ -122,7 +174,7 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
   };
   Seconds own_gathers;
   for (const auto& chunk : program.classes[class_of(program, step.critical_stage)].chunks) {
-    own_gathers += segment_data_parallel(chunk.first_forward, step.blocks);
+    own_gathers += segment_side(chunk.first_forward, step.blocks).total();
   }
   waiting.first_gathers = charge(own_gathers, step.without_first_gathers);
   waiting.transfers = charge(waiting.own_transfers, step.without_transfers);
@@ -136,20 +188,39 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
       "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
-  if (!program.mesh.group(parallel::GroupKind::tp).regular || !program.mesh.group(parallel::GroupKind::dp).regular) {
+  const auto& groups = program.mesh.groups;
+  if (!std::all_of(groups.begin(), groups.end(), [](const auto& group) { return group.regular; })) {
     list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
   }
-  const std::int64_t window = context.model.sliding_window;
-  if (window > 0 && program.job.seq > window) {
-    list.push_back(fmt::format("a sliding window of {} tokens: attention is counted over the whole sequence", window));
+  if (context.model.has_experts()) {
+    list.emplace_back("uneven routing: every expert gets its even share of tokens");
+  }
+  if (program.plan.offload.any()) {
+    list.emplace_back("transfers to and from the second tier at the same time: they take turns with each other and with "
+                      "gathers and reductions");
   }
   return list;
 }
 
+// The weakest ground that the hardware's figures stand on.
+void name_validity(results::Estimate& result, const hardware::Cluster& cluster) {
+  hardware::Basis weakest = cluster.accelerator.basis;
+  std::string_view whose = cluster.accelerator.name;
+  for (const auto& dimension : cluster.dimensions) {
+    if (dimension.link.basis > weakest) {
+      weakest = dimension.link.basis;
+      whose = dimension.link.name;
+    }
+  }
+  result.validity = config::enum_name(weakest);
+  result.validity_note = std::string(whose);
+}
+
+constexpr std::size_t kEp = 2, kDp = 3;  // in kReportedGroups
+
 }  // namespace
 
-results::Estimate describe(const Context& context, const Program& program, const Step& step) {
-  results::Estimate result;
+void name_the_job(results::Estimate& result, const Context& context, const Program& program) {
   result.model = context.model.name;
   result.cluster = context.cluster.name;
   result.stack = context.stack.name;
@@ -157,27 +228,34 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();
-  result.step_time = step.time;
+  result.task = config::enum_name(program.job.task);
+  result.lora = program.job.adapter.rank;
   result.plan = summary(program);
+  result.not_modelled = not_modelled(context, program);
+  name_validity(result, context.cluster);
+}
+
+results::Estimate describe(const Context& context, const Program& program, const Step& step) {
+  results::Estimate result;
+  name_the_job(result, context, program);
+  result.step_time = step.time;
   set_rates(result, context, program, step);
 
   const std::size_t critical = class_of(program, step.critical_stage);
-  const Busy busy = busy_of(program, step, critical);
+  const Busy busy = busy_of(program, step, step.critical_stage);
   const Cost& finish = step.finishes[critical];
+  const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   const Waiting waiting = waiting_of(context, program, step, busy);
   const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step
 
-  const Seconds tp_exposed = busy.work.tensor_parallel.exposed;
-  const Seconds dp_exposed = busy.work.data_parallel.exposed + busy.stall + waiting.first_gathers + step.reduce_tail +
-                             finish.data_parallel.exposed;
-  const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
-  result.comm_by_group = {
-      {"tp", busy.work.tensor_parallel.busy, tp_exposed},
-      {"dp",
-       busy.data_parallel + busy.work.data_parallel.busy + finish.data_parallel.busy + reduce_left.data_parallel.busy,
-       dp_exposed},
-      {"pp", waiting.own_transfers, waiting.transfers},
-  };
+  for (const auto& [name, kind] : kReportedGroups) {
+    const Traffic &work = busy.work.of(kind), &end = finish.of(kind), &left = reduce_left.of(kind);
+    result.comm_by_group.push_back({std::string(name), work.busy + end.busy + left.busy, work.exposed + end.exposed});
+  }
+  result.comm_by_group[kEp].exposed -= busy.hidden;
+  result.comm_by_group[kDp].total += busy.side.dp;
+  result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + step.reduce_tail;
+  result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
   for (auto& group : result.comm_by_group) {
     group.exposed = min(group.exposed, group.total);  // the two are sums in different orders; last bits differ
     result.comm_total += group.total;
@@ -187,98 +265,28 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.recompute = busy.work.recompute;
   result.breakdown.exposed_comm = result.comm_exposed;
   result.breakdown.optimizer = finish.optimizer + finish_wait;
+  result.breakdown.offload =
+      busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
   result.breakdown.bubble = waiting.bubble;
   result.breakdown.host = context.stack.host_overhead;
-  result.not_modelled = not_modelled(context, program);
   return result;
 }
 
-namespace {
-
-class TermWriter {
- public:
-  TermWriter(const Context& context, const Program& program) : context_(context), program_(program) {}
-
-  void add(const parallel::Segment& segment, std::string_view name, double executions) {
-    for (const auto& use : segment) {
-      const double count = executions * static_cast<double>(use.repeat);
-      if (use.gather >= 0) { add_block(use.gather, name, count); }
-      add_block(use.work, name, count);
-      if (use.reduce >= 0) { add_block(use.reduce, name, count); }
-    }
-  }
-
-  [[nodiscard]] std::vector<results::Term> take() { return std::move(terms_); }
-
- private:
-  void add_block(std::int32_t index, std::string_view segment, double count) {
-    for (const auto& item : program_.blocks[static_cast<std::size_t>(index)].items) {
-      const bool nothing = !item.is_collective && item.kernel.kind == hardware::KernelKind::none;
-      if (count == 0 || nothing) { continue; }
-      const bool again = item.purpose == parallel::Purpose::recompute;
-      terms_.push_back(term(item, again ? "recompute" : segment, count));
-    }
-  }
-
-  [[nodiscard]] results::Term term(const parallel::Item& item, std::string_view segment, double count) const {
-    results::Term term;
-    term.name = item.name;
-    term.segment = segment;
-    term.count = count;
-    if (item.is_collective) {
-      const auto& group = program_.mesh.group(item.call.group);
-      const network::Price price = context_.fabric.price(item.call.collective, item.call.bytes, group);
-      term.bytes = item.call.bytes;
-      term.time = price.time;
-      term.bound = fmt::format("{} {}/{}", config::enum_name(item.call.collective), config::enum_name(price.algorithm),
-                               price.protocol);
-    } else {
-      const cost::KernelCost cost = cost::kernel_cost(item.kernel, context_.cluster.accelerator);
-      term.flops = item.kernel.flops;
-      term.bytes = item.kernel.bytes;
-      term.time = cost.time;
-      term.bound = config::enum_name(cost.bound);
-    }
-    return term;
-  }
-
-  const Context& context_;
-  const Program& program_;
-  std::vector<results::Term> terms_;
-};
-
-// The same item in several segments becomes one line with its count added up.
-std::vector<results::Term> merged(const std::vector<results::Term>& all) {
-  std::vector<results::Term> lines;
-  for (const auto& term : all) {
-    const auto same = std::find_if(lines.begin(), lines.end(), [&](const results::Term& line) {
-      return line.name == term.name && line.segment == term.segment && line.bound == term.bound &&
-             line.time == term.time && line.flops == term.flops;
-    });
-    if (same == lines.end()) {
-      lines.push_back(term);
-    } else {
-      same->count += term.count;
-    }
-  }
-  return lines;
-}
-
-}  // namespace
-
 std::vector<results::Term> terms(const Context& context, const Program& program, const Step& step) {
   const RankClass& critical = program.classes[class_of(program, step.critical_stage)];
-  const auto m = static_cast<double>(program.pipeline.micro_batches);
+  const double m = micro_batches_of_chunk(program);
   TermWriter writer(context, program);
   for (const auto& chunk : critical.chunks) {
+    const bool splits = !chunk.weight.empty();
     writer.add(chunk.first_forward, "forward", 1.0);
     writer.add(chunk.forward, "forward", m - 1.0);
-    writer.add(chunk.backward, "backward", m - 1.0);
+    writer.add(chunk.backward, "backward", splits ? m : m - 1.0);
+    writer.add(chunk.weight, "backward", m - 1.0);
     writer.add(chunk.last_backward, "backward", 1.0);
   }
   writer.add(critical.finish_reduce, "finish", 1.0);
   writer.add(critical.finish, "finish", 1.0);
-  return merged(writer.take());
+  return writer.take();
 }
 
 std::vector<results::RankClassTime> classes(const Program& program, const Step& step) {
@@ -294,7 +302,7 @@ std::vector<results::RankClassTime> classes(const Program& program, const Step& 
       }
     }
     list.push_back({rank_class.first_stage, rank_class.stages, fmt::format("{}", fmt::join(layers, "+")),
-                    busy_of(program, step, i).time(), memory});
+                    busy_of(program, step, rank_class.first_stage).time(), memory});
   }
   return list;
 }

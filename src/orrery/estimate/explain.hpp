@@ -1,6 +1,9 @@
 // A solved step turned into results: breakdown, communication by group, terms.
 #pragma once
 
+#include <array>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orrery/estimate/step.hpp"
@@ -12,12 +15,19 @@
 
 namespace orrery::estimate {
 
+// Groups of ranks as they are reported, but for the pipeline's.
+inline constexpr std::array<std::pair<std::string_view, TrafficKind>, 4> kReportedGroups{
+    {{"tp", TrafficKind::tp}, {"cp", TrafficKind::cp}, {"ep", TrafficKind::ep}, {"dp", TrafficKind::dp}}};
+
 struct Context {
   const workload::Model& model;
   const hardware::Cluster& cluster;
   const hardware::Stack& stack;
   const network::Fabric& fabric;
 };
+
+// What a result says of the job itself: names, plan, what is not modelled, what the figures rest on.
+void name_the_job(results::Estimate& result, const Context& context, const parallel::Program& program);
 
 // Everything but memory and terms, from a step that was solved to be explained.
 [[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program, const Step& step);

@@ -9,6 +9,7 @@ namespace orrery::estimate {
 
 using parallel::Block;
 using parallel::BlockUse;
+using parallel::GroupKind;
 using parallel::Item;
 using parallel::Purpose;
 using parallel::Segment;
@@ -25,13 +26,30 @@ Traffic operator*(double count, const Traffic& traffic) { return {count * traffi
 
 }  // namespace
 
+TrafficKind traffic_kind(GroupKind group) {
+  switch (group) {
+    case GroupKind::tp:
+    case GroupKind::etp: return TrafficKind::tp;
+    case GroupKind::cp: return TrafficKind::cp;
+    case GroupKind::ep: return TrafficKind::ep;
+    case GroupKind::host: return TrafficKind::host;
+    case GroupKind::dp:
+    case GroupKind::shard:
+    case GroupKind::copies:
+    case GroupKind::expert_dp:
+    case GroupKind::embedding:
+    case GroupKind::mirror:
+    case GroupKind::world: return TrafficKind::dp;
+  }
+  throw_internal_error("known group", __FILE__, __LINE__);
+}
+
 Cost& Cost::operator+=(const Cost& other) {
   time += other.time;
   compute += other.compute;
   recompute += other.recompute;
   optimizer += other.optimizer;
-  tensor_parallel += other.tensor_parallel;
-  data_parallel += other.data_parallel;
+  for (std::size_t k = 0; k < kTrafficKinds; ++k) { traffic[k] += other.traffic[k]; }
   recompute_flops += other.recompute_flops;
   return *this;
 }
@@ -41,8 +59,7 @@ Cost operator*(double count, Cost cost) {
   cost.compute *= count;
   cost.recompute *= count;
   cost.optimizer *= count;
-  cost.tensor_parallel = count * cost.tensor_parallel;
-  cost.data_parallel = count * cost.data_parallel;
+  for (Traffic& traffic : cost.traffic) { traffic = count * traffic; }
   cost.recompute_flops *= count;
   return cost;
 }
@@ -63,7 +80,7 @@ void charge_kernel(Cost& cost, const Item& item, Seconds time) {
 }
 
 Traffic& traffic_of(Cost& cost, const Item& collective) {
-  return collective.call.group == parallel::GroupKind::tp ? cost.tensor_parallel : cost.data_parallel;
+  return cost.of(traffic_kind(collective.call.group));
 }
 
 // `item` waits for `collective`, which may be itself.
@@ -77,6 +94,26 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
 }
 
 }  // namespace
+
+Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+  if (call.group != GroupKind::host) {
+    return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
+  }
+  const auto& tier = fabric.cluster().second_tier;
+  ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
+  return call.bytes > Bytes(0) ? tier.latency + call.bytes / tier.bandwidth : Seconds(0);
+}
+
+Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64_t grown) {
+  const auto& accelerator = fabric.cluster().accelerator;
+  if (grown == 0) { return cost::kernel_cost(item.kernel, accelerator).time; }
+  hardware::Kernel kernel = item.kernel;
+  const auto tokens = static_cast<double>(grown);
+  kernel.n += grown * item.growth.n;
+  kernel.flops += tokens * item.growth.flops;
+  kernel.bytes += tokens * item.growth.bytes;
+  return cost::kernel_cost(kernel, accelerator).time;
+}
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh) {
   constexpr std::size_t kMostItems = 128;
@@ -92,12 +129,12 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
       charge_wait(cost, item, block.items[other], max(Seconds(0), ends[other] - cost.time));
     }
     if (!item.is_collective) {
-      const Seconds time = cost::kernel_cost(item.kernel, fabric.cluster().accelerator).time;
+      const Seconds time = price_kernel(item, fabric);
       charge_kernel(cost, item, time);
       cost.time += time;
       continue;
     }
-    const Seconds time = fabric.price(item.call.collective, item.call.bytes, mesh.group(item.call.group)).time;
+    const Seconds time = price_call(item.call, fabric, mesh);
     traffic_of(cost, item).busy += time;
     stream = max(stream, cost.time) + time;
     ends[i] = stream;
@@ -127,8 +164,8 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
   Seconds ready = streams.compute;  // when the weights of the next execution are there
   const Seconds first = block_time(blocks, segment.front().gather);
   if (first > Seconds(0)) {
-    ready = max(streams.data_parallel, streams.compute) + first;
-    streams.data_parallel = ready;
+    ready = max(streams.side, streams.compute) + first;
+    streams.side = ready;
   }
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
@@ -138,24 +175,24 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
       const Seconds start = max(streams.compute, ready);
       const Seconds gather = next_gather(segment, blocks, u, i);
       if (gather > Seconds(0)) {
-        ready = max(streams.data_parallel, start) + gather;
-        streams.data_parallel = ready;
+        ready = max(streams.side, start) + gather;
+        streams.side = ready;
       }
       streams.compute = start + work;
-      if (use.reduce >= 0) { streams.data_parallel = max(streams.data_parallel, streams.compute) + reduce; }
+      if (use.reduce >= 0) { streams.side = max(streams.side, streams.compute) + reduce; }
     }
   }
   return streams;
 }
 
-Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Seconds& data_parallel) {
+Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Seconds& side) {
   Seconds end;
   for (const BlockUse& use : segment) {
     const Seconds gather = block_time(blocks, use.gather);
     const Seconds work = block_time(blocks, use.work);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
-      data_parallel += gather;
-      if (use.gather >= 0) { end = max(end, data_parallel); }
+      side += gather;
+      if (use.gather >= 0) { end = max(end, side); }
       end += work;
     }
   }
@@ -170,12 +207,19 @@ Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {
   return cost;
 }
 
-Seconds segment_data_parallel(const Segment& segment, const std::vector<Cost>& blocks) {
-  Seconds total;
+Side segment_side(const Segment& segment, const std::vector<Cost>& blocks) {
+  Side side;
+  const auto add = [&](std::int32_t index, std::int64_t repeat) {
+    if (index < 0) { return; }
+    const Cost& cost = blocks[static_cast<std::size_t>(index)];
+    const Seconds host = cost.of(TrafficKind::host).busy;
+    side += static_cast<double>(repeat) * Side{cost.time - host, host};
+  };
   for (const BlockUse& use : segment) {
-    total += static_cast<double>(use.repeat) * (block_time(blocks, use.gather) + block_time(blocks, use.reduce));
+    add(use.gather, use.repeat);
+    add(use.reduce, use.repeat);
   }
-  return total;
+  return side;
 }
 
 }  // namespace orrery::estimate

@@ -1,6 +1,8 @@
 // The price of a program's pieces: blocks, then segments, then one pipeline step. Each level reads only the one below.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -18,41 +20,72 @@ struct Traffic {
   Seconds exposed;  // the compute stream waits
 };
 
-// Time that a piece takes on its rank, taken apart: time = compute + recompute + optimizer + exposed of both groups.
+// What groups are reported together.
+enum class TrafficKind : std::uint8_t {
+  tp,    // slices of layers and of experts
+  cp,    // parts of a sequence
+  ep,    // dispatch to experts and back
+  dp,    // replicas, shards and every other group of ranks
+  host,  // second memory tier
+};
+inline constexpr std::size_t kTrafficKinds = 5;
+[[nodiscard]] TrafficKind traffic_kind(parallel::GroupKind group);
+
+// Time that a piece takes on its rank, taken apart: time = compute + recompute + optimizer + exposed of every kind.
 struct Cost {
   Seconds time;
   Seconds compute;    // kernels of the forward and backward pass
   Seconds recompute;  // kernels run again, and what is waited for on the way
   Seconds optimizer;
-  Traffic tensor_parallel;
-  Traffic data_parallel;  // and every group that is not tensor-parallel
+  std::array<Traffic, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
+
+  [[nodiscard]] const Traffic& of(TrafficKind kind) const { return traffic[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] Traffic& of(TrafficKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
 
   Cost& operator+=(const Cost& other);
   friend Cost operator*(double count, Cost cost);
 };
+
+// One call on its group's links, or on the link to the second tier.
+[[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
+                                 const parallel::Mesh& mesh);
+
+// A kernel of an item after the cache has grown by `grown` tokens since it was lowered.
+[[nodiscard]] Seconds price_kernel(const parallel::Item& item, const network::Fabric& fabric, std::int64_t grown = 0);
 
 // One block on its rank, by walking its items over the compute stream and the group's stream.
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh);
 
 // Where the two streams of a rank stand.
 struct Streams {
-  Seconds compute;        // when the compute stream is free
-  Seconds data_parallel;  // when the data-parallel stream is free
+  Seconds compute;  // when the compute stream is free
+  Seconds side;     // when the stream of gathers and reductions beside it is free
 };
 
 // Runs a segment's block executions over the two streams, in order, gathers one execution ahead.
 [[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams);
 
 // When a segment whose gathers are all issued at once can have ended, if nothing but them holds it up: after each has
-// arrived, the executions from there on are still to run. `data_parallel`: when their stream is free, before and after.
+// arrived, the executions from there on are still to run. `side`: when their stream is free, before and after.
 [[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks,
-                                   Seconds& data_parallel);
+                                   Seconds& side);
 
-// Sum of a segment's blocks, without its data-parallel gathers and reductions.
+// Sum of a segment's blocks, without the gathers and reductions beside them.
 [[nodiscard]] Cost segment_work(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
-// Data-parallel collectives that a segment issues beside its work.
-[[nodiscard]] Seconds segment_data_parallel(const parallel::Segment& segment, const std::vector<Cost>& blocks);
+// What a segment's gathers and reductions beside its work keep busy.
+struct Side {
+  Seconds dp, host;
+
+  [[nodiscard]] Seconds total() const { return dp + host; }
+  Side& operator+=(const Side& other) {
+    dp += other.dp;
+    host += other.host;
+    return *this;
+  }
+  friend Side operator*(double count, const Side& side) { return {count * side.dp, count * side.host}; }
+};
+[[nodiscard]] Side segment_side(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
 }  // namespace orrery::estimate

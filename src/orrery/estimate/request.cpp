@@ -18,30 +18,6 @@ struct EnumNames<hardware::Precision> {
 };
 
 template <>
-struct EnumNames<estimate::TaskChoice> {
-  using T = estimate::TaskChoice;
-  static constexpr std::array<std::pair<T, std::string_view>, 3> value{
-      {{T::pretrain, "pretrain"}, {T::finetune, "finetune"}, {T::inference, "inference"}}};
-};
-
-template <>
-struct EnumNames<estimate::ScheduleChoice> {
-  using S = estimate::ScheduleChoice;
-  static constexpr std::array<std::pair<S, std::string_view>, 5> value{{{S::gpipe, "gpipe"},
-                                                                        {S::one_f_one_b, "1f1b"},
-                                                                        {S::interleaved, "interleaved"},
-                                                                        {S::zero_bubble, "zero-bubble"},
-                                                                        {S::dualpipe, "dualpipe"}}};
-};
-
-template <>
-struct EnumNames<estimate::TpOverlap> {
-  using O = estimate::TpOverlap;
-  static constexpr std::array<std::pair<O, std::string_view>, 3> value{
-      {{O::none, "none"}, {O::ring, "ring"}, {O::pipe, "pipe"}}};
-};
-
-template <>
 struct EnumNames<estimate::Semantics> {
   using S = estimate::Semantics;
   static constexpr std::array<std::pair<S, std::string_view>, 2> value{
@@ -57,6 +33,9 @@ namespace {
 constexpr std::int64_t kMostDevices = 100'000'000;
 constexpr std::int64_t kLongestSequence = 1'000'000'000;
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
+constexpr std::int64_t kHighestRank = 65'536;
+constexpr std::int64_t kMostLayers = 10'000;
+constexpr double kMostWeights = 1e15;
 
 void add_job_fields(config::Record<Request>& record) {
   record
@@ -68,10 +47,20 @@ void add_job_fields(config::Record<Request>& record) {
       .optional("stack", &Request::stack, "software-stack profile, by name or YAML", {.nonempty = true})
       .optional("semantics", &Request::semantics, "whose arithmetic")
       .optional("task", &Request::task, "what the job does")
-      .required("global_batch", &Request::global_batch, "sequences per step, all replicas together",
-                {.min = 1, .max = kLargestBatch})
-      .required("seq", &Request::seq, "tokens per sequence", {.min = 1, .max = kLongestSequence})
-      .optional("precision", &Request::precision, "number format of matrix inputs");
+      .optional("global_batch", &Request::global_batch, "training: sequences per step, all replicas together",
+                {.min = 0, .max = kLargestBatch})
+      .optional("seq", &Request::seq, "training: tokens per sequence; a vision model has its own",
+                {.min = 0, .max = kLongestSequence})
+      .optional("precision", &Request::precision, "number format of matrix inputs")
+      .optional("prompt", &Request::prompt, "inference: tokens given per sequence",
+                {.min = 0, .max = kLongestSequence})
+      .optional("generate", &Request::generate, "inference: tokens made per sequence",
+                {.min = 0, .max = kLongestSequence})
+      .optional("batch", &Request::batch, "inference: sequences, all replicas together",
+                {.min = 0, .max = kLargestBatch})
+      .optional("lora", &Request::lora, "finetune: rank of low-rank adapters; 0: every weight is trained",
+                {.min = 0, .max = kHighestRank})
+      .optional("lora_targets", &Request::lora_targets, "projections that have adapters");
 }
 
 void add_plan_fields(config::Record<Request>& record) {
@@ -81,20 +70,40 @@ void add_plan_fields(config::Record<Request>& record) {
       .optional("cp", &Request::cp, "context-parallel degree", degree)
       .optional("pp", &Request::pp, "pipeline stages", degree)
       .optional("ep", &Request::ep, "expert-parallel degree", degree)
-      .optional("etp", &Request::etp, "tensor-parallel degree of experts", degree)
+      .optional("etp", &Request::etp, "tensor-parallel degree of routed experts; open: 1", open_degree)
       .optional("dp", &Request::dp, "data-parallel replicas; open: devices / (tp x cp x pp)", open_degree)
       .optional("vpp", &Request::vpp, "model chunks per pipeline stage (interleaving)", degree)
       .optional("micro_batch", &Request::micro_batch,
                 "sequences per micro-batch of a replica; open: the largest that fits, up to 8", open_degree)
       .optional("sequence_parallel", &Request::sequence_parallel,
-                "split norms, dropouts and residuals along the sequence over tp")
-      .optional("zero", &Request::zero, "sharded over dp: 0 nothing, 1 optimizer, 2 + gradients, 3 + weights (FSDP)",
+                "split norms, dropouts and residuals along the sequence over tp; open: off, but on where experts "
+                "need it")
+      .optional("zero", &Request::zero,
+                "sharded over dp x cp: 0 nothing, 1 optimizer, 2 + gradients, 3 + weights (FSDP); open: 1",
                 {.min = 0, .max = 3})
+      .optional("shard", &Request::shard,
+                "hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them",
+                {.min = 0, .max = kMostDevices})
       .optional("recompute", &Request::recompute, "activations run again in backward; open: the least that fits")
       .optional("schedule", &Request::schedule, "pipeline schedule; open: 1f1b, or interleaved when vpp > 1")
       .optional("tp_overlap", &Request::tp_overlap, "tensor-parallel communication beside its products")
+      .optional("cp_method", &Request::cp_method, "how context parallelism exchanges: keys and values, or heads")
       .optional("dp_overlap", &Request::dp_overlap,
                 "data-parallel communication beside forward and backward; open: the stack's habit")
+      .optional("first_stage_layers", &Request::first_stage_layers, "layers of the first stage; 0: an even share",
+                {.min = 0, .max = kMostLayers})
+      .optional("last_stage_layers", &Request::last_stage_layers, "layers of the last stage; 0: an even share",
+                {.min = 0, .max = kMostLayers})
+      .optional("embedding_as_layer", &Request::embedding_as_layer,
+                "in sharing out layers over stages, the embedding counts as one")
+      .optional("head_as_layer", &Request::head_as_layer, "in sharing out layers over stages, the head counts as one")
+      .optional("gradient_precision", &Request::gradient_precision,
+                "number format gradients are added up in; open: the stack's")
+      .optional("reduce_precision", &Request::reduce_precision,
+                "number format gradients are reduced in over replicas; open: the stack's")
+      .optional("bucket", &Request::bucket,
+                "gradients are reduced in groups of layers of so many weights; open: the stack's",
+                {.min = 0.0, .max = kMostWeights})
       .optional("offload", &Request::offload, "what lives in a second memory tier: weights,activations,optimizer")
       .optional("placement", &Request::placement, "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"")
       .optional("strategy", &Request::strategy, "hierarchical strategy per layer class, \"mlp=(tp,ddp)\"")
@@ -121,138 +130,90 @@ std::vector<Diagnostic> not_built(const Request& request) {
     }
   };
   note(request.semantics == Semantics::mad_max, "--semantics", "\"mad-max\"");
-  note(request.task != TaskChoice::pretrain, "--task", quoted(config::enum_name(request.task)));
-  note(request.cp > 1, "--cp", "context parallelism");
-  note(request.ep > 1, "--ep", "expert parallelism");
-  note(request.etp > 1, "--etp", "tensor parallelism of experts");
-  note(request.tp_overlap != TpOverlap::none, "--tp-overlap", quoted(config::enum_name(request.tp_overlap)));
-  const bool planned = request.schedule == ScheduleChoice::zero_bubble || request.schedule == ScheduleChoice::dualpipe;
-  note(planned, "--schedule", planned ? quoted(config::enum_name(*request.schedule)) : "");
-  note(!request.offload.empty(), "--offload", "");
   note(!request.placement.empty(), "--placement", "");
   note(!request.strategy.empty(), "--strategy", "");
   note(!request.local_batch.empty(), "--local-batch", "");
   return found;
 }
 
-parallel::Job job_of(const Request& request) {
-  return {request.global_batch, request.seq, request.precision, parallel::Task::pretrain, {}, 0, 0};
+std::vector<Diagnostic> problems(const Request& request) {
+  std::vector<Diagnostic> found;
+  const auto require = [&](bool holds, const char* flag, std::string_view message) {
+    if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
+  };
+  const bool serves = request.task == parallel::Task::inference;
+  require(serves || request.batch == 0, "--batch", "is of --task inference; training has --global-batch");
+  require(serves || request.prompt == 0, "--prompt", "is of --task inference; training has --seq");
+  require(serves || request.generate == 0, "--generate", "is of --task inference");
+  require(!serves || request.global_batch == 0, "--global-batch", "is of training; --task inference has --batch");
+  require(!serves || request.seq == 0, "--seq", "is of training; --task inference has --prompt and --generate");
+  require(request.lora == 0 || request.task == parallel::Task::finetune, "--lora", "needs --task finetune");
+  if (const auto offload = offload_of(request); !offload) {
+    const auto& more = offload.error().diagnostics;
+    found.insert(found.end(), more.begin(), more.end());
+  }
+  return found;
 }
 
-namespace {
-
-parallel::ScheduleKind schedule_of(const Request& request) {
-  if (!request.schedule) {
-    return request.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+std::vector<std::string> missing_fields(const Request& request) {
+  std::vector<std::string> missing;
+  const auto need = [&](std::int64_t value, const char* field) {
+    if (value == 0) { missing.emplace_back(field); }
+  };
+  if (request.task == parallel::Task::inference) {
+    need(request.prompt, "prompt");
+    need(request.generate, "generate");
+    need(request.batch, "batch");
+  } else {
+    need(request.global_batch, "global_batch");
   }
-  switch (*request.schedule) {
-    case ScheduleChoice::gpipe: return parallel::ScheduleKind::gpipe;
-    case ScheduleChoice::one_f_one_b: return parallel::ScheduleKind::one_f_one_b;
-    case ScheduleChoice::interleaved: return parallel::ScheduleKind::interleaved;
-    case ScheduleChoice::zero_bubble:
-    case ScheduleChoice::dualpipe: break;
-  }
-  throw_internal_error("a schedule that is built", __FILE__, __LINE__);
+  return missing;
 }
 
-// Tries recompute choices from least to most, and micro-batches from large to small, until one fits.
-class Settling {
- public:
-  Settling(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-           const hardware::Stack& stack, parallel::Plan plan)
-      : request_(request),
-        model_(model),
-        job_(job_of(request)),
-        devices_(cluster.devices),
-        estimator_(model, cluster, stack, job_),
-        plan_(plan) {}
+parallel::Job job_of(const Request& request, const workload::Model& model) {
+  parallel::Job job;
+  job.precision = request.precision;
+  job.task = request.task;
+  job.global_batch = request.global_batch;
+  job.seq = request.seq;
+  if (model.is_vision() && job.seq == 0) { job.seq = model.vision.tokens(); }
+  job.adapter = {request.lora, request.lora_targets};
+  if (job.is_inference()) {
+    job.global_batch = request.batch;
+    job.prompt = request.prompt;
+    job.generate = request.generate;
+    job.seq = job.prompt + job.generate;
+  }
+  return job;
+}
 
-  // True when a choice was found that fits; otherwise plan() is the one that needs least.
-  bool run() {
-    for (const auto recompute : recompute_choices()) {
-      for (const std::int64_t micro_batch : micro_batch_choices()) {
-        plan_.recompute = recompute;
-        plan_.micro_batch = micro_batch;
-        if (!parallel::is_valid(model_, job_, plan_, devices_)) { continue; }
-        if (estimator_.memory(plan_).fits) { return true; }
-      }
+hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
+  if (request.gradient_precision) { stack.gradient_element = hardware::element_size(*request.gradient_precision); }
+  if (request.reduce_precision) { stack.gradient_reduce_element = hardware::element_size(*request.reduce_precision); }
+  if (request.bucket) { stack.bucket_parameters = *request.bucket; }
+  return stack;
+}
+
+Result<parallel::Offload> offload_of(const Request& request) {
+  parallel::Offload offload;
+  const std::array<std::pair<std::string, bool*>, 3> known{{
+      {"weights", &offload.weights}, {"activations", &offload.activations}, {"optimizer", &offload.optimizer}}};
+  std::string_view rest = request.offload;
+  while (!rest.empty()) {
+    const auto comma = std::min(rest.find(','), rest.size());
+    const std::string name(rest.substr(0, comma));
+    rest.remove_prefix(std::min(comma + 1, rest.size()));
+    const auto found = std::find_if(known.begin(), known.end(), [&](const auto& one) { return one.first == name; });
+    if (found == known.end()) {
+      const std::vector<std::string> names{"weights", "activations", "optimizer"};
+      const auto near = nearest(name, names);
+      return fail(Place{"", 0, 0, "--offload"},
+                  fmt::format("{} cannot be offloaded; {}", quoted(name),
+                              near ? fmt::format("did you mean {}?", quoted(*near)) : join(names, ", ") + " can"));
     }
-    plan_.recompute = request_.recompute.value_or(parallel::Recompute::full);
-    plan_.micro_batch = request_.micro_batch.value_or(1);
-    return false;
+    *found->second = true;
   }
-
-  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
-
- private:
-  [[nodiscard]] std::vector<parallel::Recompute> recompute_choices() const {
-    if (request_.recompute) { return {*request_.recompute}; }
-    return {parallel::Recompute::none, parallel::Recompute::selective, parallel::Recompute::full};
-  }
-
-  [[nodiscard]] std::vector<std::int64_t> micro_batch_choices() const {
-    if (request_.micro_batch) { return {*request_.micro_batch}; }
-    return {8, 7, 6, 5, 4, 3, 2, 1};  // those that do not divide the batch are not valid plans
-  }
-
-  const Request& request_;
-  const workload::Model& model_;
-  parallel::Job job_;
-  std::int64_t devices_;
-  Estimator estimator_;
-  parallel::Plan plan_;
-};
-
-std::string why_this_micro_batch(const Request& request, const parallel::Plan& plan, bool fits) {
-  if (!fits) { return "nothing fits"; }
-  const std::int64_t count = parallel::micro_batches(job_of(request), plan);
-  const bool starved = count < plan.pp && plan.micro_batch > 1;
-  return starved ? fmt::format(
-                       "the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
-                       "try --micro-batch 1",
-                       count, plan.pp)
-                 : "the largest that fits, up to 8";
-}
-
-std::vector<std::string> chosen_fields(const Request& request, const parallel::Plan& plan, bool fits) {
-  std::vector<std::string> chosen;
-  if (!request.dp) { chosen.push_back(fmt::format("dp {} (devices / (tp x pp))", plan.dp)); }
-  if (!request.recompute) {
-    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
-                                 fits ? "the least that fits" : "nothing fits"));
-  }
-  if (!request.micro_batch) {
-    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(request, plan, fits)));
-  }
-  if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
-  if (!request.dp_overlap) {
-    chosen.push_back(fmt::format("dp-overlap {} (the stack's habit)", plan.dp_overlap ? "on" : "off"));
-  }
-  return chosen;
-}
-
-}  // namespace
-
-Result<SettledPlan> settle(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-                           const hardware::Stack& stack) {
-  parallel::Plan plan;
-  plan.tp = request.tp;
-  plan.pp = request.pp;
-  plan.vpp = request.vpp;
-  plan.dp = request.dp.value_or(
-      std::max<std::int64_t>(1, cluster.devices / std::max<std::int64_t>(1, request.tp * request.pp)));
-  plan.sequence_parallel = request.sequence_parallel;
-  plan.zero = request.zero;
-  plan.schedule = schedule_of(request);
-  plan.dp_overlap = request.dp_overlap.value_or(stack.overlap_gradient_reduce);
-  plan.micro_batch = request.micro_batch.value_or(1);
-  plan.recompute = request.recompute.value_or(parallel::Recompute::none);
-  if (auto found = parallel::problems(model, job_of(request), plan, cluster.devices); !found.empty()) {
-    return tl::make_unexpected(Failure{std::move(found)});
-  }
-  Settling settling(request, model, cluster, stack, plan);
-  const bool fits = settling.run();
-  return SettledPlan{settling.plan(), chosen_fields(request, settling.plan(), fits)};
+  return offload;
 }
 
 }  // namespace orrery::estimate

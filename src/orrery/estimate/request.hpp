@@ -15,10 +15,6 @@
 
 namespace orrery::estimate {
 
-// Choices that formats and flags know; those that are not built answer "not built yet".
-enum class TaskChoice : std::uint8_t { pretrain, finetune, inference };
-enum class ScheduleChoice : std::uint8_t { gpipe, one_f_one_b, interleaved, zero_bubble, dualpipe };
-enum class TpOverlap : std::uint8_t { none, ring, pipe };
 enum class Semantics : std::uint8_t { physical, mad_max };
 
 struct Request {
@@ -27,20 +23,31 @@ struct Request {
   std::string stack = "megatron-core";
   Semantics semantics = Semantics::physical;
 
-  TaskChoice task = TaskChoice::pretrain;
-  std::int64_t global_batch = 0;
-  std::int64_t seq = 0;
+  parallel::Task task = parallel::Task::pretrain;
+  std::int64_t global_batch = 0;  // sequences; of training
+  std::int64_t seq = 0;           // 0: not given; a vision model's own
   hardware::Precision precision = hardware::Precision::bf16;
+  std::int64_t prompt = 0, generate = 0, batch = 0;  // of inference
+  std::int64_t lora = 0;
+  workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
-  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, etp = 1, vpp = 1;
-  std::optional<std::int64_t> dp;           // open: devices / (tp pp)
+  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, vpp = 1;
+  std::optional<std::int64_t> etp;          // open: 1
+  std::optional<std::int64_t> dp;           // open: devices / (tp cp pp)
   std::optional<std::int64_t> micro_batch;  // open: the largest that fits, up to 8
-  bool sequence_parallel = false;
-  int zero = 1;
-  std::optional<parallel::Recompute> recompute;  // open: the least that fits
-  std::optional<ScheduleChoice> schedule;        // open: 1f1b, or interleaved when vpp > 1
-  TpOverlap tp_overlap = TpOverlap::none;
+  std::optional<bool> sequence_parallel;    // open: off, but on where experts and tp > 1 need it
+  std::optional<int> zero;                  // open: 1; 0 for inference
+  std::int64_t shard = 0;
+  std::optional<parallel::Recompute> recompute;    // open: the least that fits
+  std::optional<parallel::ScheduleKind> schedule;  // open: 1f1b, or interleaved when vpp > 1
+  parallel::TpOverlap tp_overlap = parallel::TpOverlap::none;
+  workload::ContextMethod cp_method = workload::ContextMethod::ring;
   std::optional<bool> dp_overlap;  // open: the stack's habit
+  std::int64_t first_stage_layers = 0, last_stage_layers = 0;
+  bool embedding_as_layer = false, head_as_layer = false;
+  std::optional<hardware::Precision> gradient_precision;  // open: the stack's
+  std::optional<hardware::Precision> reduce_precision;    // open: the stack's
+  std::optional<double> bucket;                           // open: the stack's
 
   std::string offload, placement, strategy, local_batch;
 };
@@ -51,7 +58,19 @@ struct Request {
 // A diagnostic for each field that asks for something that is not built. `flag` places name command-line flags.
 [[nodiscard]] std::vector<Diagnostic> not_built(const Request& request);
 
-[[nodiscard]] parallel::Job job_of(const Request& request);
+// What is missing or contradicts itself whatever the model: a batch without --global-batch, a prompt in training.
+[[nodiscard]] std::vector<Diagnostic> problems(const Request& request);
+
+// Fields that the task needs and the request leaves open: "global_batch", "prompt", ...
+[[nodiscard]] std::vector<std::string> missing_fields(const Request& request);
+
+// A vision model's sequence is its patches and class token.
+[[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model);
+
+// The stack with what the request says of gradients.
+[[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
+
+[[nodiscard]] Result<parallel::Offload> offload_of(const Request& request);
 
 // The plan that a request stands for, open fields settled: dp from the devices; recompute the least and then
 // micro-batch the largest (up to 8, dividing a replica's batch) that fit in memory together, recompute first; when

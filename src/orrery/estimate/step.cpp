@@ -33,26 +33,44 @@ class Clock {
 
 ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks) {
   ChunkCost cost;
+  const bool splits = !chunk.weight.empty();
+  const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
+    const Streams streams = run_segment(segment, blocks, {});
+    return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
+  };
   cost.forward = segment_work(chunk.forward, blocks);
   cost.backward = segment_work(chunk.backward, blocks);
-  const Streams forward = run_segment(chunk.forward, blocks, {});
-  const Streams backward = run_segment(chunk.backward, blocks, {});
-  const Seconds backward_end =
-      chunk.waits_for_reduce ? max(backward.compute, backward.data_parallel) : backward.compute;
-  cost.forward_stall = max(Seconds(0), forward.compute - cost.forward.time);
-  cost.backward_stall = max(Seconds(0), backward_end - cost.backward.time);
+  cost.weight = segment_work(chunk.weight, blocks);
+  cost.forward_stall = stall(chunk.forward, cost.forward, chunk.waits_for_store);
+  cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !splits);
+  cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && splits);
   return cost;
 }
+
+}  // namespace
+
+PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
+  const Seconds apart = forward.forward_time() + backward.whole_backward();
+  Seconds waiting, traffic;
+  for (const Cost* cost : {&forward.forward, &backward.backward, &backward.weight}) {
+    waiting += cost->of(TrafficKind::ep).exposed;
+    traffic += cost->of(TrafficKind::ep).busy;
+  }
+  const Seconds together = max(apart - waiting, traffic);
+  return {together, apart - together};
+}
+
+namespace {
 
 class StepSolver {
  public:
   StepSolver(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack)
-      : program_(program), fabric_(fabric), stack_(stack), vpp_(static_cast<std::size_t>(program.plan.vpp)) {}
+      : program_(program), fabric_(fabric), stack_(stack), chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
 
   Step run(parallel::PipelineSolver& solver, Explained explained) {
     price_pieces();
     set_times();
-    pipeline_ = &solver.solve(program_.pipeline, {forward_, backward_, transfer_, first_end_});
+    pipeline_ = &solver.solve(program_.pipeline, times());
     find_critical_stage();
     for (const Cost& finish : step_.finishes) { step_.finish = max(step_.finish, finish.time); }
     step_.time = step_.pipeline_end + step_.reduce_tail + step_.finish + stack_.host_overhead;
@@ -78,10 +96,10 @@ class StepSolver {
   [[nodiscard]] Seconds everything_in_a_row() const {
     Seconds sum;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
-      for (std::size_t c = 0; c < vpp_; ++c) {
+      for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        sum += chunk.forward.time + chunk.forward_stall + chunk.backward.time + chunk.backward_stall;
-        sum += 2.0 * transfer_time(stage);
+        sum += chunk.forward_time() + chunk.whole_backward() + 2.0 * transfer_time(stage);
+        if (is_dualpipe()) { sum += pair_of(stage, c).time; }
       }
     }
     return static_cast<double>(program_.pipeline.micro_batches) * sum;
@@ -93,10 +111,12 @@ class StepSolver {
     for (const Seconds end : first_ends) { latest = max(latest, end); }
     clock_ = Clock(everything_in_a_row() + latest);
     for (std::size_t stage = 0; stage < stages(); ++stage) {
-      for (std::size_t c = 0; c < vpp_; ++c) {
+      for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        forward_.push_back(clock_.ticks(chunk.forward.time + chunk.forward_stall));
-        backward_.push_back(clock_.ticks(chunk.backward.time + chunk.backward_stall));
+        forward_.push_back(clock_.ticks(chunk.forward_time()));
+        backward_.push_back(clock_.ticks(chunk.backward_time()));
+        if (splits()) { weight_.push_back(clock_.ticks(chunk.weight_time())); }
+        if (is_dualpipe()) { pair_.push_back(clock_.ticks(pair_of(stage, c).time)); }
       }
       transfer_.push_back(clock_.ticks(transfer_time(stage)));
     }
@@ -107,15 +127,15 @@ class StepSolver {
   // of a stage are issued when the step starts. Empty when there are none; chunks whose every forward gathers its own
   // have nothing to do with it.
   [[nodiscard]] std::vector<Seconds> first_forward_ends() const {
-    std::vector<Seconds> ends(stages() * vpp_);
+    std::vector<Seconds> ends(stages() * chunks_);
     bool any = false;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       Seconds stream;
-      for (std::size_t c = 0; c < vpp_; ++c) {
+      for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkProgram& chunk = chunk_program(stage, c);
-        if (segment_data_parallel(chunk.forward, step_.blocks) > Seconds(0)) { continue; }
-        if (segment_data_parallel(chunk.first_forward, step_.blocks) == Seconds(0)) { continue; }
-        ends[stage * vpp_ + c] = earliest_end(chunk.first_forward, step_.blocks, stream);
+        if (segment_side(chunk.forward, step_.blocks).total() > Seconds(0)) { continue; }
+        if (segment_side(chunk.first_forward, step_.blocks).total() == Seconds(0)) { continue; }
+        ends[stage * chunks_ + c] = earliest_end(chunk.first_forward, step_.blocks, stream);
         any = true;
       }
     }
@@ -130,8 +150,11 @@ class StepSolver {
       return clock_.seconds(solver.solve(program_.pipeline, times).stage_end[stage]);
     };
     const std::vector<Ticks> free(transfer_.size(), 0);
-    step_.without_transfers = end({forward_, backward_, free, first_end_});
-    step_.without_first_gathers = first_end_.empty() ? step_.pipeline_end : end({forward_, backward_, transfer_});
+    parallel::PipelineTimes without_transfers = times(), without_first_gathers = times();
+    without_transfers.transfer = free;
+    without_first_gathers.first_forward_end = {};
+    step_.without_transfers = end(without_transfers);
+    step_.without_first_gathers = first_end_.empty() ? step_.pipeline_end : end(without_first_gathers);
   }
 
   // When all gradients of a stage are synchronised, counted from the pipeline's start.
@@ -139,11 +162,11 @@ class StepSolver {
     const auto& rank_class = program_.classes[class_index(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream;  // of data-parallel reductions
-    for (std::size_t c = vpp_; c-- > 0;) {
+    for (std::size_t c = chunks_; c-- > 0;) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
-      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * vpp_ + c]);
-      stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).data_parallel;
+      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]);
+      stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
     }
     return max(end, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
@@ -161,12 +184,23 @@ class StepSolver {
     }
   }
 
+  [[nodiscard]] parallel::PipelineTimes times() const {
+    return {forward_, backward_, transfer_, first_end_, weight_, pair_};
+  }
+
+  // Forward of chunk `c` beside the backward of the other.
+  [[nodiscard]] PairCost pair_of(std::size_t stage, std::size_t c) const {
+    return pair_cost(chunk_cost(stage, c), chunk_cost(stage, 1 - c));
+  }
+
+  [[nodiscard]] bool splits() const { return parallel::splits_backward(program_.pipeline.schedule); }
+  [[nodiscard]] bool is_dualpipe() const { return program_.pipeline.schedule == parallel::ScheduleKind::dualpipe; }
   [[nodiscard]] std::size_t stages() const { return static_cast<std::size_t>(program_.plan.pp); }
   [[nodiscard]] std::size_t class_index(std::size_t stage) const {
     return static_cast<std::size_t>(program_.class_of_stage[stage]);
   }
   [[nodiscard]] const ChunkCost& chunk_cost(std::size_t stage, std::size_t chunk) const {
-    return step_.chunks[class_index(stage) * vpp_ + chunk];
+    return step_.chunks[class_index(stage) * chunks_ + chunk];
   }
   [[nodiscard]] const ChunkProgram& chunk_program(std::size_t stage, std::size_t chunk) const {
     return program_.classes[class_index(stage)].chunks[chunk];
@@ -175,10 +209,10 @@ class StepSolver {
   const Program& program_;
   const network::Fabric& fabric_;
   const hardware::Stack& stack_;
-  std::size_t vpp_;
+  std::size_t chunks_;  // of a rank
   Step step_;
   Clock clock_{Seconds(0)};
-  std::vector<Ticks> forward_, backward_, transfer_, first_end_;
+  std::vector<Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_;
   const parallel::PipelineSolution* pipeline_ = nullptr;
 };
 

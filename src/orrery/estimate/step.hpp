@@ -10,11 +10,26 @@
 
 namespace orrery::estimate {
 
-// A chunk's forward and backward of one micro-batch, data-parallel stalls included.
+// A chunk's tasks of one micro-batch. Stalls: waiting for gathered weights, sharded gradients or the second tier, beside
+// the work.
 struct ChunkCost {
-  Cost forward, backward;                 // work; `exposed` holds tensor-parallel waits only
-  Seconds forward_stall, backward_stall;  // waiting for gathered weights or sharded gradients
+  Cost forward, backward, weight;  // weight: gradients that are a task of their own
+  Seconds forward_stall, backward_stall, weight_stall;
+
+  [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
+  [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
+  [[nodiscard]] Seconds weight_time() const { return weight.time + weight_stall; }
+  [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
 };
+
+// DualPipe: a chunk's forward beside the whole backward of the other chunk of its rank. Traffic between experts that one
+// of the two waits for runs under the other's work:
+//   time = max( forward + backward - their waiting for experts, that traffic )
+struct PairCost {
+  Seconds time;
+  Seconds hidden;  // waiting that the pair saves against the two apart; negative when the traffic is longer than both
+};
+[[nodiscard]] PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward);
 
 struct Step {
   Seconds time;
@@ -25,7 +40,7 @@ struct Step {
   Seconds without_transfers;        // pipeline_end if transfers were free; only when asked to explain
   Seconds without_first_gathers;    // ... if no forward waited for updated weights
   std::vector<Cost> blocks;         // price of every block of the program
-  std::vector<ChunkCost> chunks;    // [stage class * vpp + chunk]
+  std::vector<ChunkCost> chunks;    // [stage class * chunks of a rank + chunk]
   std::vector<Cost> finishes;       // [stage class]: finish segment
 };
 

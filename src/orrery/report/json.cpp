@@ -46,8 +46,10 @@ Json comm_json(const results::Estimate& estimate) {
 Json memory_json(const results::Memory& memory) {
   return {{"weights", memory.weights.value()},     {"gradients", memory.gradients.value()},
           {"optimizer", memory.optimizer.value()}, {"activations", memory.activations.value()},
-          {"buffers", memory.buffers.value()},     {"total", memory.total().value()},
-          {"capacity", memory.capacity.value()},   {"stage", memory.stage}};
+          {"buffers", memory.buffers.value()},     {"kv_cache", memory.kv_cache.value()},
+          {"total", memory.total().value()},       {"capacity", memory.capacity.value()},
+          {"stage", memory.stage},                 {"offloaded", memory.offloaded.value()},
+          {"second_tier", memory.second_tier.value()}};
 }
 
 Json plan_summary_json(const results::PlanSummary& plan) {
@@ -55,6 +57,7 @@ Json plan_summary_json(const results::PlanSummary& plan) {
           {"cp", plan.cp},
           {"pp", plan.pp},
           {"ep", plan.ep},
+          {"etp", plan.etp},
           {"dp", plan.dp},
           {"vpp", plan.vpp},
           {"micro_batch", plan.micro_batch},
@@ -63,8 +66,26 @@ Json plan_summary_json(const results::PlanSummary& plan) {
           {"schedule", plan.schedule},
           {"sequence_parallel", plan.sequence_parallel},
           {"tp_overlap", plan.tp_overlap},
+          {"cp_method", plan.cp_method},
           {"dp_overlap", plan.dp_overlap},
+          {"shard", plan.shard},
+          {"offload", plan.offload},
+          {"first_stage_layers", plan.first_stage_layers},
+          {"last_stage_layers", plan.last_stage_layers},
+          {"embedding_as_layer", plan.embedding_as_layer},
+          {"head_as_layer", plan.head_as_layer},
           {"micro_batches", plan.micro_batches}};
+}
+
+Json inference_json(const results::Inference& inference) {
+  return {{"prompt", inference.prompt},
+          {"generate", inference.generate},
+          {"ttft_s", inference.time_to_first_token.value()},
+          {"tpot_s", inference.time_per_output_token.value()},
+          {"last_token_s", inference.last_token.value()},
+          {"output_tokens_per_s", inference.output_tokens_per_s},
+          {"decode_tokens_per_s", inference.decode_tokens_per_s},
+          {"kv_B_per_token", inference.kv_bytes_per_token.value()}};
 }
 
 Json terms_json(const std::vector<results::Term>& terms) {
@@ -115,6 +136,10 @@ void add_estimate(Json& json, const results::Estimate& estimate) {
   json["precision"] = estimate.precision;
   json["global_batch"] = estimate.global_batch;
   json["seq"] = estimate.seq;
+  json["task"] = estimate.task;
+  json["lora"] = estimate.lora;
+  json["validity"] = {{"basis", estimate.validity}, {"of", estimate.validity_note}};
+  if (estimate.inference) { json["inference"] = inference_json(*estimate.inference); }
   json["hardware_flops_per_step"] = estimate.hardware_flops.value();
   json["peak_flops_per_s"] = estimate.peak.value();
   json["causal_half"] = estimate.causal_half;

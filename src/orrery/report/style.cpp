@@ -21,8 +21,13 @@ std::string dim(std::string_view text, TextStyle style) { return painted(text, "
 std::string job_header(const results::Estimate& estimate, TextStyle style) {
   const std::string title = fmt::format("{} on {} {} of {}", estimate.model, grouped(estimate.devices),
                                         estimate.devices == 1 ? "device" : "devices", estimate.cluster);
-  const std::string work = fmt::format("global batch {} x {} tokens, {}, stack {}", grouped(estimate.global_batch),
-                                       grouped(estimate.seq), estimate.precision, estimate.stack);
+  std::string work =
+      estimate.inference
+          ? fmt::format("{} sequences, {} tokens in and {} out of each", grouped(estimate.global_batch),
+                        grouped(estimate.inference->prompt), grouped(estimate.inference->generate))
+          : fmt::format("global batch {} x {} tokens", grouped(estimate.global_batch), grouped(estimate.seq));
+  work += fmt::format(", {}, stack {}", estimate.precision, estimate.stack);
+  if (estimate.lora > 0) { work += fmt::format(", LoRA of rank {}", estimate.lora); }
   return bold(printable(title), style) + "\n" + printable(work) + "\n";
 }
 

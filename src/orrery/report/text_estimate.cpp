@@ -39,20 +39,70 @@ std::string bar(double fraction) {
   return std::string(static_cast<std::size_t>(length), '#');
 }
 
-std::string plan_lines(const results::PlanSummary& plan, std::span<const std::string> chosen) {
+// Degrees first; what is at its usual value and seldom used goes unsaid.
+std::vector<std::string> degrees(const results::PlanSummary& plan) {
   std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
-  if (plan.cp > 1) { parts.push_back(fmt::format("cp {}", plan.cp)); }
-  if (plan.ep > 1) { parts.push_back(fmt::format("ep {}", plan.ep)); }
-  parts.insert(
-      parts.end(),
-      {fmt::format("pp {}", plan.pp), fmt::format("dp {}", plan.dp), fmt::format("vpp {}", plan.vpp),
-       fmt::format("micro-batch {} ({} per replica and step)", plan.micro_batch, grouped(plan.micro_batches)),
-       fmt::format("zero {}", plan.zero), fmt::format("recompute {}", plan.recompute),
-       fmt::format("schedule {}", plan.schedule), fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel)),
-       fmt::format("tp-overlap {}", plan.tp_overlap), fmt::format("dp-overlap {}", on_off(plan.dp_overlap))});
+  const auto unless = [&](std::int64_t usual, std::int64_t value, std::string_view name) {
+    if (value != usual) { parts.push_back(fmt::format("{} {}", name, value)); }
+  };
+  if (plan.cp > 1) { parts.push_back(fmt::format("cp {} ({})", plan.cp, plan.cp_method)); }
+  unless(1, plan.ep, "ep");
+  unless(1, plan.etp, "etp");
+  parts.insert(parts.end(), {fmt::format("pp {}", plan.pp), fmt::format("dp {}", plan.dp)});
+  unless(0, plan.first_stage_layers, "first-stage-layers");
+  unless(0, plan.last_stage_layers, "last-stage-layers");
+  if (plan.embedding_as_layer) { parts.emplace_back("embedding-as-layer"); }
+  if (plan.head_as_layer) { parts.emplace_back("head-as-layer"); }
+  return parts;
+}
+
+std::string plan_lines(const results::Estimate& estimate, std::span<const std::string> chosen) {
+  const auto& plan = estimate.plan;
+  std::vector<std::string> parts = degrees(plan);
+  const auto add = [&](std::string part) { parts.push_back(std::move(part)); };
+  if (!estimate.inference) { add(fmt::format("vpp {}", plan.vpp)); }
+  add(fmt::format("micro-batch {} ({} per replica{})", plan.micro_batch, grouped(plan.micro_batches),
+                  estimate.inference ? "" : " and step"));
+  if (!estimate.inference) {
+    add(plan.shard > 0 ? fmt::format("zero {} over {} ranks", plan.zero, plan.shard) : fmt::format("zero {}", plan.zero));
+    add(fmt::format("recompute {}", plan.recompute));
+    add(fmt::format("schedule {}", plan.schedule));
+  }
+  add(fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel)));
+  if (!estimate.inference) {
+    add(fmt::format("tp-overlap {}", plan.tp_overlap));
+    add(fmt::format("dp-overlap {}", on_off(plan.dp_overlap)));
+  }
+  if (!plan.offload.empty()) { add(fmt::format("offload {}", plan.offload)); }
   std::string text = wrapped_list(label("plan"), parts);
   if (!chosen.empty()) { text += wrapped_list(label("chosen"), chosen); }
   return text;
+}
+
+std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
+  const auto& served = *estimate.inference;
+  std::string text = label("first token") + bold(format_seconds(served.time_to_first_token, 4), style) +
+                     fmt::format(": the whole batch's prompts\n");
+  if (served.generate > 1) {
+    text += label("per token") + bold(format_seconds(served.time_per_output_token, 4), style) +
+            fmt::format(" on average, {} for the last\n", format_seconds(served.last_token));
+  }
+  text += fmt::format("{}{} for the batch\n", label("all together"), format_seconds(estimate.step_time, 4));
+  text += fmt::format("{}{} tokens/s generated ({} while decoding), {} sequences/s\n", label("throughput"),
+                      format_count(served.output_tokens_per_s), format_count(served.decode_tokens_per_s),
+                      format_count(estimate.samples_per_s));
+  text += fmt::format("{}{} a token and sequence, in the whole model\n", label("KV cache"),
+                      format_bytes(served.kv_bytes_per_token));
+  text += fmt::format("{}{} of {} per device\n", label("MFU"), percent(estimate.mfu), format_rate(estimate.peak));
+  return text;
+}
+
+std::string validity_line(const results::Estimate& estimate) {
+  if (estimate.validity.empty()) { return ""; }
+  const std::string_view rests = estimate.validity == "measured"     ? "measured on such devices and links"
+                                 : estimate.validity == "generation" ? "measured on the same generation"
+                                                                     : "priors: nothing measured was at hand";
+  return wrapped(label("validity"), fmt::format("rates of {} and better rest on {}", estimate.validity_note, rests));
 }
 
 std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
@@ -89,7 +139,8 @@ std::string breakdown_table(const results::Estimate& estimate) {
 std::string memory_table(const results::Memory& memory) {
   const std::vector<std::pair<const char*, Bytes>> rows = {
       {"weights", memory.weights},         {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-      {"activations", memory.activations}, {"buffers", memory.buffers},     {"total", memory.total()}};
+      {"activations", memory.activations}, {"buffers", memory.buffers},     {"KV cache", memory.kv_cache},
+      {"total", memory.total()}};
   Table table;
   table.column(fmt::format("memory, stage {}", memory.stage), Table::Align::left).column("size").column("share");
   table.column("", Table::Align::left);
@@ -99,6 +150,10 @@ std::string memory_table(const results::Memory& memory) {
     table.row({fmt::format("  {}", name), format_bytes(size), percent(fraction), bar(fraction)});
   }
   table.row({"  capacity", format_bytes(memory.capacity)});
+  if (memory.offloaded > Bytes(0)) {
+    const double fraction = share(memory.offloaded.value(), memory.second_tier.value());
+    table.row({"  in the second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
+  }
   return table.text();
 }
 
@@ -160,6 +215,10 @@ std::string terms_table(const std::vector<results::Term>& terms, TextStyle style
 std::string why_infeasible(const results::Estimate& estimate) {
   const auto& memory = estimate.memory;
   if (memory.fits()) { return estimate.infeasible_reason; }
+  if (memory.offloaded > memory.second_tier) {
+    return fmt::format("{}: {} are offloaded and the second tier has {} for a device", estimate.infeasible_reason,
+                       format_bytes(memory.offloaded), format_bytes(memory.second_tier));
+  }
   return fmt::format("{}: stage {} needs {} and a device has {}", estimate.infeasible_reason, memory.stage,
                      format_bytes(memory.total()), format_bytes(memory.capacity));
 }
@@ -169,8 +228,9 @@ std::string why_infeasible(const results::Estimate& estimate) {
 std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
   std::string text = job_header(estimate, style);
   if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
-  text += "\n" + plan_lines(estimate.plan, chosen);
-  text += "\n" + rate_lines(estimate, style);
+  text += "\n" + plan_lines(estimate, chosen);
+  text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
+  text += validity_line(estimate);
   text += "\n" + breakdown_table(estimate);
   text += "\n" + comm_table(estimate);
   text += "\n" + memory_table(estimate.memory);

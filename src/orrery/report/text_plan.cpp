@@ -1,5 +1,11 @@
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <iterator>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,22 +24,57 @@ std::string step_share(Seconds part, const results::Estimate& estimate) {
   return estimate.step_time > Seconds(0) ? percent(part / estimate.step_time) : std::string("-");
 }
 
+// One column of the ranking; those that are at their usual value everywhere are left out.
+struct PlanColumn {
+  std::string_view header;
+  std::string (*value)(const results::PlanSummary&);
+  std::string_view usual;
+};
+
+constexpr std::string_view kAlways = "\x01";
+
+const std::array<PlanColumn, 14>& plan_columns() {
+  using Plan = results::PlanSummary;
+  static const std::array<PlanColumn, 14> columns{{
+      {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways},
+      {"cp", [](const Plan& plan) { return std::to_string(plan.cp); }, "1"},
+      {"ep", [](const Plan& plan) { return std::to_string(plan.ep); }, "1"},
+      {"etp", [](const Plan& plan) { return std::to_string(plan.etp); }, "1"},
+      {"pp", [](const Plan& plan) { return std::to_string(plan.pp); }, kAlways},
+      {"dp", [](const Plan& plan) { return std::to_string(plan.dp); }, kAlways},
+      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways},
+      {"mb", [](const Plan& plan) { return std::to_string(plan.micro_batch); }, kAlways},
+      {"sp", [](const Plan& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }, kAlways},
+      {"zero", [](const Plan& plan) { return std::to_string(plan.zero); }, kAlways},
+      {"shard", [](const Plan& plan) { return std::to_string(plan.shard); }, "0"},
+      {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b"},
+      {"tp-overlap", [](const Plan& plan) { return plan.tp_overlap; }, "none"},
+      {"offload", [](const Plan& plan) { return plan.offload; }, ""},
+  }};
+  return columns;
+}
+
 std::string ranking(const std::vector<results::Estimate>& best) {
+  std::vector<PlanColumn> shown;
+  std::copy_if(plan_columns().begin(), plan_columns().end(), std::back_inserter(shown), [&](const PlanColumn& column) {
+    return std::any_of(best.begin(), best.end(),
+                       [&](const auto& one) { return column.value(one.plan) != column.usual; });
+  });
   Table table;
   table.column("#");
-  for (const char* header : {"step time", "MFU", "tokens/s", "tp", "pp", "dp", "vpp", "mb", "sp", "zero"}) {
-    table.column(header);
-  }
+  for (const char* header : {"step time", "MFU", "tokens/s"}) { table.column(header); }
+  for (const auto& column : shown) { table.column(std::string(column.header)); }
   table.column("recompute", Table::Align::left).column("GiB used").column("bubble").column("comm");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const auto& one = best[i];
-    const auto& plan = one.plan;
-    table.row({std::to_string(i + 1), config::format_seconds(one.step_time, 4), percent(one.mfu),
-               config::format_count(one.tokens_per_s), std::to_string(plan.tp), std::to_string(plan.pp),
-               std::to_string(plan.dp), std::to_string(plan.vpp), std::to_string(plan.micro_batch),
-               plan.sequence_parallel ? "on" : "off", std::to_string(plan.zero), plan.recompute,
-               fmt::format("{:.1f}/{:.1f}", one.memory.total().value() / kGiB, one.memory.capacity.value() / kGiB),
-               step_share(one.breakdown.bubble, one), step_share(one.breakdown.exposed_comm, one)});
+    std::vector<std::string> row = {std::to_string(i + 1), config::format_seconds(one.step_time, 4), percent(one.mfu),
+                                    config::format_count(one.tokens_per_s)};
+    for (const auto& column : shown) { row.push_back(column.value(one.plan)); }
+    row.insert(row.end(), {one.plan.recompute,
+                           fmt::format("{:.1f}/{:.1f}", one.memory.total().value() / kGiB,
+                                       one.memory.capacity.value() / kGiB),
+                           step_share(one.breakdown.bubble, one), step_share(one.breakdown.exposed_comm, one)});
+    table.row(std::move(row));
   }
   return table.text();
 }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,7 @@ struct Breakdown {
 
 // Communication of the critical rank, by parallel group.
 struct GroupTime {
-  std::string group;  // "tp", "dp", "pp"
+  std::string group;  // "tp", "cp", "ep", "dp", "pp"
   Seconds total;      // links busy
   Seconds exposed;    // of it, not hidden by compute
 };
@@ -35,11 +36,25 @@ struct GroupTime {
 // Memory of the fullest rank.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
+  Bytes kv_cache;          // inference: keys and values at their longest
   Bytes capacity;          // device memory less the stack's reserve
   std::int64_t stage = 0;  // pipeline stage of that rank
+  Bytes offloaded;         // in the second memory tier, of the rank that has most there
+  Bytes second_tier;       // what there is for one rank
 
-  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers; }
-  [[nodiscard]] bool fits() const { return total() <= capacity; }
+  [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
+  [[nodiscard]] bool fits() const { return total() <= capacity && offloaded <= second_tier; }
+};
+
+// A batch of requests: the prompts together, then a token of each at a time.
+struct Inference {
+  std::int64_t prompt = 0, generate = 0;  // tokens of each sequence
+  Seconds time_to_first_token;            // = the prefill of the whole batch
+  Seconds time_per_output_token;          // mean over the tokens behind the first; 0 when there is only one
+  Seconds last_token;                     // time of the last one, when the cache is longest
+  double output_tokens_per_s = 0;         // generated tokens of the whole job over the whole time
+  double decode_tokens_per_s = 0;         // without the prefill
+  Bytes kv_bytes_per_token;               // that a sequence leaves in the whole model
 };
 
 // One line of the explanation: an operator or a collective of one segment of the critical rank.
@@ -63,16 +78,24 @@ struct RankClassTime {
 };
 
 struct PlanSummary {
-  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, dp = 1, vpp = 1, micro_batch = 1;
+  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, etp = 1, dp = 1, vpp = 1, micro_batch = 1;
   std::int64_t micro_batches = 1;
   bool sequence_parallel = false;
   int zero = 0;
-  std::string recompute, schedule, tp_overlap;
+  std::int64_t shard = 0;  // ranks that share a sharded copy; 0: all replicas
+  std::string recompute, schedule, tp_overlap, cp_method;
   bool dp_overlap = false;
+  std::string offload;                                         // "weights,optimizer"; empty: nothing
+  std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
+  bool embedding_as_layer = false, head_as_layer = false;
 };
 
 struct Estimate {
   std::string model, cluster, stack, precision;
+  std::string task;           // "pretrain", "finetune", "inference"
+  std::int64_t lora = 0;      // rank of the adapters; 0: every weight is trained
+  std::string validity;       // what the figures of the hardware rest on: "measured", "generation", "prior"
+  std::string validity_note;  // which of them is weakest
   std::int64_t global_batch = 0, seq = 0;
   bool feasible = true;
   std::string infeasible_reason;
@@ -88,6 +111,7 @@ struct Estimate {
   std::vector<GroupTime> comm_by_group;
   Memory memory;
   PlanSummary plan;
+  std::optional<Inference> inference;
   std::vector<Term> terms;             // when asked for
   std::vector<RankClassTime> classes;  // when asked for
   std::vector<std::string> not_modelled;

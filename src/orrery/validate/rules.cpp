@@ -200,7 +200,8 @@ OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) {
   const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
   const auto settled = estimate::settle(*request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
-  return Scenario{std::move(*model), std::move(*cluster), &stack, estimate::job_of(*request), settled->plan};
+  const parallel::Job job = estimate::job_of(*request, *model);
+  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan};
 }
 
 }  // namespace orrery::validate

@@ -1,0 +1,220 @@
+#include "orrery/estimate/inference.hpp"
+
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+#include "orrery/estimate/terms.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::estimate {
+
+using parallel::Program;
+using parallel::Segment;
+
+namespace {
+
+constexpr double kTokenId = 8.0;  // bytes that go back from the last stage to the first, per sequence
+
+// One stage's decode of the first token behind the prompt, and the kernels that take longer with every further one.
+struct DecodeWork {
+  struct Growing {
+    const parallel::Item* item;
+    double repeat;
+    Seconds first;  // its time in `start`
+  };
+  Cost start;
+  std::vector<Growing> growing;
+};
+
+class BatchSolver {
+ public:
+  BatchSolver(const Program& program, const network::Fabric& fabric)
+      : program_(program), fabric_(fabric), stages_(static_cast<std::size_t>(program.plan.pp)) {}
+
+  Generation run() {
+    for (const auto& block : program_.blocks) {
+      generation_.blocks.push_back(price_block(block, fabric_, program_.mesh));
+    }
+    for (const auto& rank_class : program_.classes) {
+      prefill_.push_back(segment_work(rank_class.chunks.front().forward, generation_.blocks));
+      decode_.push_back(decode_work(rank_class.chunks.front().decode));
+    }
+    busy_.resize(program_.classes.size());
+    free_.assign(stages_, Seconds(0));
+    ready_.assign(static_cast<std::size_t>(program_.pipeline.micro_batches), Seconds(0));
+    run_prefill();
+    run_decode();
+    find_critical_stage();
+    return std::move(generation_);
+  }
+
+ private:
+  DecodeWork decode_work(const Segment& segment) const {
+    DecodeWork work;
+    work.start = segment_work(segment, generation_.blocks);
+    for (const auto& use : segment) {
+      for (const auto& item : program_.blocks[static_cast<std::size_t>(use.work)].items) {
+        ORRERY_ASSERT(!item.asynchronous);  // or a longer kernel might hide something
+        if (item.growth == workload::Growth{}) { continue; }
+        work.growing.push_back({&item, static_cast<double>(use.repeat), price_kernel(item, fabric_, 0)});
+      }
+    }
+    return work;
+  }
+
+  [[nodiscard]] Seconds hop(std::size_t stage, Bytes bytes) const {
+    return stages_ == 1 ? Seconds(0) : fabric_.transfer(bytes, program_.mesh.transfer_dimension[stage]);
+  }
+
+  // Sends every micro-batch through the stages; `back`: what a sequence's token takes from the last stage to the first.
+  void round(const std::vector<Seconds>& durations, Bytes transfer, Seconds back) {
+    for (Seconds& ready : ready_) {
+      Seconds at = ready;
+      for (std::size_t stage = 0; stage < stages_; ++stage) {
+        at = max(at, free_[stage]) + durations[class_of(stage)];
+        free_[stage] = at;
+        if (stage + 1 < stages_) { at += hop(stage, transfer); }
+      }
+      ready = at + back;
+    }
+  }
+
+  void charge(const std::vector<Cost>& costs) {
+    const auto m = static_cast<double>(ready_.size());
+    for (std::size_t c = 0; c < costs.size(); ++c) { busy_[c] += m * costs[c]; }
+  }
+
+  static std::vector<Seconds> times_of(const std::vector<Cost>& costs) {
+    std::vector<Seconds> times;
+    for (const Cost& cost : costs) { times.push_back(cost.time); }
+    return times;
+  }
+
+  void run_prefill() {
+    round(times_of(prefill_), program_.transfer_bytes, Seconds(0));
+    charge(prefill_);
+    generation_.prefill = free_.back();
+  }
+
+  void run_decode() {
+    const auto& job = program_.job;
+    const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one position of each sequence
+    const Seconds back = hop(stages_ - 1, Bytes(kTokenId * static_cast<double>(program_.plan.micro_batch)));
+    std::fill(ready_.begin(), ready_.end(), generation_.prefill + back);
+    std::fill(free_.begin(), free_.end(), generation_.prefill);
+    Seconds end = generation_.prefill;
+    std::vector<Cost> costs(decode_.size());
+    for (std::int64_t token = 1; token < job.generate; ++token) {
+      for (std::size_t c = 0; c < decode_.size(); ++c) { costs[c] = token_cost(decode_[c], token - 1); }
+      round(times_of(costs), transfer, back);
+      charge(costs);
+      generation_.last_token = free_.back() - end;
+      end = free_.back();
+    }
+    generation_.decode = end - generation_.prefill;
+  }
+
+  [[nodiscard]] Cost token_cost(const DecodeWork& work, std::int64_t grown) const {
+    Cost cost = work.start;
+    for (const auto& growing : work.growing) {
+      const Seconds more = growing.repeat * (price_kernel(*growing.item, fabric_, grown) - growing.first);
+      cost.time += more;
+      cost.compute += more;
+    }
+    return cost;
+  }
+
+  void find_critical_stage() {
+    for (std::size_t stage = 0; stage < stages_; ++stage) {
+      const Cost& cost = busy_[class_of(stage)];
+      if (stage == 0 || cost.time > generation_.busy.time) {
+        generation_.busy = cost;
+        generation_.critical_stage = static_cast<std::int64_t>(stage);
+      }
+    }
+  }
+
+  [[nodiscard]] std::size_t class_of(std::size_t stage) const {
+    return static_cast<std::size_t>(program_.class_of_stage[stage]);
+  }
+
+  const Program& program_;
+  const network::Fabric& fabric_;
+  std::size_t stages_;
+  Generation generation_;
+  std::vector<Cost> prefill_, busy_;  // [class]
+  std::vector<DecodeWork> decode_;    // [class]
+  std::vector<Seconds> free_;         // [stage]: when it is free
+  std::vector<Seconds> ready_;        // [micro-batch]: when it can enter stage 0
+};
+
+double per_second(double count, Seconds time) { return time > Seconds(0) ? count / time.value() : 0.0; }
+
+Flops flops_of(const Context& context, const parallel::Job& job) {
+  Flops flops = workload::prefill_flops(context.model, context.stack, job.global_batch, job.prompt);
+  for (std::int64_t token = 1; token < job.generate; ++token) {
+    flops += workload::decode_flops(context.model, job.global_batch, job.prompt + token);
+  }
+  return flops;
+}
+
+}  // namespace
+
+Generation solve_inference(const Program& program, const network::Fabric& fabric) {
+  ORRERY_ASSERT(program.job.is_inference() && program.job.prompt >= 1 && program.job.generate >= 1);
+  return BatchSolver(program, fabric).run();
+}
+
+results::Estimate describe(const Context& context, const Program& program, const Generation& generation) {
+  results::Estimate result;
+  name_the_job(result, context, program);
+  const auto& job = program.job;
+  const auto devices = static_cast<double>(program.plan.devices());
+  const auto batch = static_cast<double>(job.global_batch);
+  const auto generated = static_cast<double>(job.generate);
+  result.step_time = generation.total();
+  result.samples_per_s = per_second(batch, generation.total());
+  result.tokens_per_s = per_second(batch * generated, generation.total());
+  result.model_flops = result.hardware_flops = flops_of(context, job);
+  result.causal_half = context.stack.causal_skip;
+  result.peak = context.cluster.accelerator.peak(job.precision);
+  result.mfu = result.hfu = result.model_flops / (devices * result.peak * generation.total());
+
+  result.breakdown.compute = generation.busy.compute;
+  for (const auto& [name, kind] : kReportedGroups) {
+    const Traffic& traffic = generation.busy.of(kind);
+    result.comm_by_group.push_back({std::string(name), traffic.busy, traffic.exposed});
+    result.comm_total += traffic.busy;
+    result.comm_exposed += traffic.exposed;
+  }
+  result.comm_by_group.push_back({"pp", Seconds(0), Seconds(0)});
+  result.breakdown.exposed_comm = result.comm_exposed;
+  result.breakdown.offload = generation.busy.of(TrafficKind::host).exposed;
+  result.breakdown.bubble = max(Seconds(0), generation.total() - generation.busy.time);
+
+  results::Inference inference;
+  inference.prompt = job.prompt;
+  inference.generate = job.generate;
+  inference.time_to_first_token = generation.prefill;
+  if (job.generate > 1) { inference.time_per_output_token = generation.decode / (generated - 1.0); }
+  inference.last_token = generation.last_token;
+  inference.output_tokens_per_s = result.tokens_per_s;
+  inference.decode_tokens_per_s = per_second(batch * (generated - 1.0), generation.decode);
+  constexpr double kCacheElement = 2.0;
+  inference.kv_bytes_per_token = Bytes(workload::kv_bytes_per_token(context.model, kCacheElement));
+  result.inference = inference;
+  result.not_modelled.emplace_back("sampling, tokenisation and scheduling by the server");
+  return result;
+}
+
+std::vector<results::Term> terms(const Context& context, const Program& program, const Generation& generation) {
+  const auto index = static_cast<std::size_t>(generation.critical_stage);
+  const auto& chunk = program.classes[static_cast<std::size_t>(program.class_of_stage[index])].chunks.front();
+  const auto m = static_cast<double>(program.pipeline.micro_batches);
+  TermWriter writer(context, program);
+  writer.add(chunk.forward, "prefill", m);
+  writer.add(chunk.decode, "decode", m * static_cast<double>(program.job.generate - 1));
+  return writer.take();
+}
+
+}  // namespace orrery::estimate

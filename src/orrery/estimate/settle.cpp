@@ -1,0 +1,163 @@
+// What a request leaves open, settled by documented rules.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/estimate/request.hpp"
+#include "orrery/parallel/names.hpp"
+
+namespace orrery::estimate {
+
+namespace {
+
+parallel::ScheduleKind schedule_of(const Request& request) {
+  const auto usual =
+      request.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+  return request.schedule.value_or(usual);
+}
+
+// Tries recompute choices from least to most, and micro-batches from large to small, until one fits.
+class Settling {
+ public:
+  Settling(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+           const hardware::Stack& stack, parallel::Plan plan)
+      : request_(request),
+        model_(model),
+        job_(job_of(request, model)),
+        devices_(cluster.devices),
+        estimator_(model, cluster, stack, job_),
+        plan_(plan) {}
+
+  // True when a choice was found that fits; otherwise plan() is the one that needs least.
+  bool run() {
+    for (const auto recompute : recompute_choices()) {
+      for (const std::int64_t micro_batch : micro_batch_choices()) {
+        plan_.recompute = recompute;
+        plan_.micro_batch = micro_batch;
+        if (!parallel::is_valid(model_, job_, plan_, devices_)) { continue; }
+        if (estimator_.memory(plan_).fits) { return true; }
+      }
+    }
+    plan_.recompute = recompute_choices().back();
+    plan_.micro_batch = micro_batch_choices().back();
+    return false;
+  }
+
+  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
+
+ private:
+  [[nodiscard]] std::vector<parallel::Recompute> recompute_choices() const {
+    if (request_.recompute) { return {*request_.recompute}; }
+    if (job_.is_inference()) { return {parallel::Recompute::none}; }
+    return {parallel::Recompute::none, parallel::Recompute::selective, parallel::Recompute::full};
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> micro_batch_choices() const {
+    if (request_.micro_batch) { return {*request_.micro_batch}; }
+    if (job_.is_inference()) {
+      // As many micro-batches as stages, where the batch divides: every stage has one at work.
+      const std::int64_t replica = job_.global_batch / plan_.dp;
+      return {replica % plan_.pp == 0 ? replica / plan_.pp : replica};
+    }
+    return {8, 7, 6, 5, 4, 3, 2, 1};  // those that do not divide the batch are not valid plans
+  }
+
+  const Request& request_;
+  const workload::Model& model_;
+  parallel::Job job_;
+  std::int64_t devices_;
+  Estimator estimator_;
+  parallel::Plan plan_;
+};
+
+std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan& plan, bool fits) {
+  if (job.is_inference()) {
+    return plan.pp > 1 ? "a micro-batch for every stage, where the batch divides" : "the whole batch of a replica";
+  }
+  if (!fits) { return "nothing fits"; }
+  const std::int64_t count = parallel::micro_batches(job, plan);
+  const bool starved = count < plan.pp && plan.micro_batch > 1;
+  return starved ? fmt::format(
+                       "the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
+                       "try --micro-batch 1",
+                       count, plan.pp)
+                 : "the largest that fits, up to 8";
+}
+
+std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const parallel::Plan& plan,
+                                       bool fits) {
+  std::vector<std::string> chosen;
+  if (!request.dp) {
+    const char* product = plan.cp > 1 ? "tp x cp x pp" : "tp x pp";
+    chosen.push_back(fmt::format("dp {} (devices / ({}))", plan.dp, product));
+  }
+  if (!request.sequence_parallel && plan.sequence_parallel) {
+    chosen.emplace_back("sequence-parallel on (experts under tp need it)");
+  }
+  if (!request.micro_batch && job.is_inference()) {
+    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
+  }
+  if (job.is_inference()) { return chosen; }
+  if (!request.recompute) {
+    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
+                                 fits ? "the least that fits" : "nothing fits"));
+  }
+  if (!request.micro_batch) {
+    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
+  }
+  if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
+  if (!request.dp_overlap) {
+    chosen.push_back(fmt::format("dp-overlap {} (the stack's habit)", plan.dp_overlap ? "on" : "off"));
+  }
+  return chosen;
+}
+
+// The plan as typed, open fields at their first guess.
+parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
+                       const hardware::Stack& stack) {
+  const bool serves = request.task == parallel::Task::inference;
+  parallel::Plan plan;
+  plan.tp = request.tp;
+  plan.cp = request.cp;
+  plan.pp = request.pp;
+  plan.ep = request.ep;
+  plan.etp = request.etp.value_or(1);
+  plan.vpp = request.vpp;
+  // A product of what a user typed may be beyond counting; problems() says so.
+  const double product = static_cast<double>(request.tp) * static_cast<double>(request.cp) *
+                         static_cast<double>(request.pp);
+  const bool countable = product <= static_cast<double>(devices);
+  const std::int64_t rest = countable ? devices / (request.tp * request.cp * request.pp) : 1;
+  plan.dp = request.dp.value_or(std::max<std::int64_t>(1, rest));
+  plan.sequence_parallel = request.sequence_parallel.value_or(model.has_experts() && plan.tp > 1);
+  plan.zero = request.zero.value_or(serves ? 0 : 1);
+  plan.shard = request.shard;
+  plan.schedule = schedule_of(request);
+  plan.dp_overlap = request.dp_overlap.value_or(stack.overlap_gradient_reduce);
+  plan.tp_overlap = request.tp_overlap;
+  plan.cp_method = request.cp_method;
+  if (const auto offload = offload_of(request)) { plan.offload = *offload; }
+  plan.first_stage_layers = request.first_stage_layers;
+  plan.last_stage_layers = request.last_stage_layers;
+  plan.embedding_as_layer = request.embedding_as_layer;
+  plan.head_as_layer = request.head_as_layer;
+  plan.micro_batch = request.micro_batch.value_or(1);
+  plan.recompute = request.recompute.value_or(parallel::Recompute::none);
+  return plan;
+}
+
+}  // namespace
+
+Result<SettledPlan> settle(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+                           const hardware::Stack& stack) {
+  const parallel::Job job = job_of(request, model);
+  parallel::Plan plan = plan_of(request, model, cluster.devices, stack);
+  auto found = parallel::problems(model, job, plan, cluster.devices);
+  for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
+  if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  Settling settling(request, model, cluster, stack, plan);
+  const bool fits = settling.run();
+  return SettledPlan{settling.plan(), chosen_fields(request, job, settling.plan(), fits)};
+}
+
+}  // namespace orrery::estimate

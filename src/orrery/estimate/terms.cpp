@@ -1,0 +1,73 @@
+#include "orrery/estimate/terms.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/cost/names.hpp"
+#include "orrery/network/names.hpp"
+
+namespace orrery::estimate {
+
+void TermWriter::add(const parallel::Segment& segment, std::string_view name, double executions) {
+  for (const auto& use : segment) {
+    const double count = executions * static_cast<double>(use.repeat);
+    if (use.gather >= 0) { add_block(use.gather, name, count); }
+    add_block(use.work, name, count);
+    if (use.reduce >= 0) { add_block(use.reduce, name, count); }
+  }
+}
+
+void TermWriter::add_block(std::int32_t index, std::string_view segment, double count) {
+  for (const auto& item : program_.blocks[static_cast<std::size_t>(index)].items) {
+    const bool nothing = !item.is_collective && item.kernel.kind == hardware::KernelKind::none;
+    if (count == 0 || nothing) { continue; }
+    const bool again = item.purpose == parallel::Purpose::recompute;
+    terms_.push_back(term(item, again ? "recompute" : segment, count));
+  }
+}
+
+results::Term TermWriter::term(const parallel::Item& item, std::string_view segment, double count) const {
+  results::Term term;
+  term.name = item.name;
+  term.segment = segment;
+  term.count = count;
+  if (item.is_collective && item.call.group == parallel::GroupKind::host) {
+    term.bytes = item.call.bytes;
+    term.time = price_call(item.call, context_.fabric, program_.mesh);
+    term.bound = "second tier";
+  } else if (item.is_collective) {
+    const auto& group = program_.mesh.group(item.call.group);
+    const network::Price price = context_.fabric.price(item.call.collective, item.call.bytes, group);
+    term.bytes = item.call.bytes;
+    term.time = price.time;
+    term.bound = fmt::format("{} {}/{}", config::enum_name(item.call.collective), config::enum_name(price.algorithm),
+                             price.protocol);
+  } else {
+    const cost::KernelCost cost = cost::kernel_cost(item.kernel, context_.cluster.accelerator);
+    term.flops = item.kernel.flops;
+    term.bytes = item.kernel.bytes;
+    term.time = cost.time;
+    term.bound = config::enum_name(cost.bound);
+  }
+  return term;
+}
+
+std::vector<results::Term> TermWriter::take() {
+  std::vector<results::Term> lines;
+  for (const auto& term : terms_) {
+    const auto same = std::find_if(lines.begin(), lines.end(), [&](const results::Term& line) {
+      return line.name == term.name && line.segment == term.segment && line.bound == term.bound &&
+             line.time == term.time && line.flops == term.flops;
+    });
+    if (same == lines.end()) {
+      lines.push_back(term);
+    } else {
+      same->count += term.count;
+    }
+  }
+  return lines;
+}
+
+}  // namespace orrery::estimate
