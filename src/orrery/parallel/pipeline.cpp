@@ -4,6 +4,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/pipeline_shape.hpp"
+#include "orrery/parallel/pipeline_walk.hpp"
 #include "orrery/parallel/pipeline_wave.hpp"
 
 namespace orrery::parallel {
@@ -13,14 +14,20 @@ std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   const std::int64_t tasks = shape.stages * shape.chunks;
-  const std::int64_t hops = shape.chunks > 1 ? shape.stages : shape.stages - 1;
-  ORRERY_ASSERT(static_cast<std::int64_t>(times.forward.size()) >= tasks);
-  ORRERY_ASSERT(static_cast<std::int64_t>(times.backward.size()) >= tasks);
+  const bool loops = shape.chunks > 1 && shape.schedule == ScheduleKind::interleaved;
+  const std::int64_t hops = loops ? shape.stages : shape.stages - 1;
+  const auto has = [tasks](std::span<const Ticks> list) { return static_cast<std::int64_t>(list.size()) >= tasks; };
+  ORRERY_ASSERT(has(times.forward));
+  ORRERY_ASSERT(has(times.backward));
+  ORRERY_ASSERT(splits_backward(shape.schedule) ? has(times.weight) : times.weight.empty());
+  ORRERY_ASSERT(shape.schedule == ScheduleKind::dualpipe ? has(times.pair) : times.pair.empty());
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
-  ORRERY_ASSERT(times.first_forward_end.empty() || static_cast<std::int64_t>(times.first_forward_end.size()) >= tasks);
+  ORRERY_ASSERT(times.first_forward_end.empty() || has(times.first_forward_end));
   Ticks signs = 0;  // its sign bit is set when any duration's is
   for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[index(i)] | times.backward[index(i)]; }
   for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[index(i)]; }
+  for (const Ticks ticks : times.weight) { signs |= ticks; }
+  for (const Ticks ticks : times.pair) { signs |= ticks; }
   ORRERY_ASSERT(signs >= 0);
 }
 
@@ -65,6 +72,30 @@ void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, Pipelin
   }
 }
 
+void solve_dualpipe(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,
+                    PipelineSolution& solution) {
+  PipelineWalk walk(shape, times, storage);
+  walk.run();
+  walk.read(solution);
+}
+
+void solve_kind(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,
+                PipelineSolution& solution) {
+  switch (shape.schedule) {
+    case ScheduleKind::gpipe: return solve_gpipe(shape, times, solution);
+    case ScheduleKind::one_f_one_b:
+      return PipelineWave<ScheduleKind::one_f_one_b>(shape, times, storage.numbers).run(solution);
+    case ScheduleKind::interleaved:
+      if (shape.chunks == 1) {
+        return PipelineWave<ScheduleKind::one_f_one_b>(shape, times, storage.numbers).run(solution);
+      }
+      return PipelineWave<ScheduleKind::interleaved>(shape, times, storage.numbers).run(solution);
+    case ScheduleKind::zero_bubble:
+      return PipelineWave<ScheduleKind::zero_bubble>(shape, times, storage.numbers).run(solution);
+    case ScheduleKind::dualpipe: return solve_dualpipe(shape, times, storage, solution);
+  }
+}
+
 }  // namespace
 
 const PipelineSolution& PipelineSolver::solve(const PipelineShape& shape, const PipelineTimes& times) {
@@ -72,15 +103,25 @@ const PipelineSolution& PipelineSolver::solve(const PipelineShape& shape, const 
   check_times(shape, times);
   solution_.stage_end.resize(index(shape.stages));
   solution_.last_backward_start.resize(index(shape.stages * shape.chunks));
-  if (shape.schedule == ScheduleKind::gpipe) {
-    solve_gpipe(shape, times, solution_);
-  } else if (shape.chunks == 1) {
-    PipelineWave<false>(shape, times, scratch_).run(solution_);
-  } else {
-    PipelineWave<true>(shape, times, scratch_).run(solution_);
-  }
+  solve_kind(shape, times, storage_, solution_);
   solution_.makespan = *std::max_element(solution_.stage_end.begin(), solution_.stage_end.end());
   return solution_;
+}
+
+std::vector<std::vector<SolvedTask>> timeline(const PipelineShape& shape, const PipelineTimes& times) {
+  check_pipeline_shape(shape);
+  check_times(shape, times);
+  PipelineStorage storage;
+  PipelineWalk walk(shape, times, storage);
+  walk.run();
+  std::vector<std::vector<SolvedTask>> stages(index(shape.stages));
+  for (std::int64_t i = 0; i < shape.stages; ++i) {
+    const auto tasks = walk.tasks(i);
+    for (std::size_t t = 0; t < tasks.size(); ++t) {
+      stages[index(i)].push_back({tasks[t], walk.starts(i)[t], walk.ends(i)[t]});
+    }
+  }
+  return stages;
 }
 
 }  // namespace orrery::parallel

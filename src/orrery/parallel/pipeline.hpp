@@ -6,8 +6,10 @@
 // where forward (chunk c, micro-batch k) on virtual stage q = c * stages + stage depends on forward (k) on q - 1,
 // backward on q depends on backward on q + 1, and the backward of the last virtual stage on its own forward. A weight
 // task depends on its own backward, nothing else. Under DualPipe chunk 0 walks the stages up and chunk 1 down, each for
-// half of the micro-batches, and a forward may run together with a backward of the other chunk as one task.
-// Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and occupies nobody.
+// half of the micro-batches (virtual stages of chunk 0: q = stage; of chunk 1: q = p - 1 - stage), and a forward may
+// run together with the whole backward of the other chunk as one task, a pair: it starts when both could and both end
+// at its end. Set: orders, durations, transfers. Computed: every start and end. A transfer delays its receiver and
+// occupies nobody.
 //
 // Time is an integer number of picoseconds, so a periodic steady state is recognised exactly.
 #pragma once
@@ -42,7 +44,7 @@ struct PipelineTask {
 struct PipelineShape {
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   std::int64_t stages = 1;         // p; even under dualpipe
-  std::int64_t chunks = 1;         // v; 1 unless interleaved, 2 under dualpipe
+  std::int64_t chunks = 1;         // v; 1 unless interleaved; always 2 under dualpipe
   std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0, dualpipe an even m of at least 2 p
 };
 
@@ -52,11 +54,22 @@ struct PipelineShape {
 }
 
 // The tasks of one stage in the order it runs them. Megatron-LM's 1F1B and interleaved orders; GPipe: all forwards,
-// then all backwards (last micro-batch first); ZB-H1; DualPipe.
+// then all backwards (last micro-batch first).
+// ZB-H1 (Qi et al., arXiv:2401.10241, section 2.1 and figure 3): the forwards and backwards of 1F1B, every backward
+// split, the weight task of micro-batch k straight behind the backward of micro-batch k + stage.
+// DualPipe (DeepSeek-V3, arXiv:2412.19437, section 3.2.1; its public implementation deepseek-ai/DualPipe for what the
+// paper leaves to a picture): eight steps, written down in pipeline_order_split.cpp.
 [[nodiscard]] std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage);
 
 // Largest amount of activations alive at once on a stage: the maximum over the schedule of the sum of chunk_weight[c]
-// over (chunk, micro-batch) pairs whose forward has started and whose backward has not ended. O(v).
+// over (chunk, micro-batch) pairs whose forward has started and whose gradients are not all done: whose backward, or,
+// where it splits, whose weight task has not ended. During a pair both of its micro-batches are alive. O(v); O(1) for
+// the schedules that split.
+// Conservative where backward splits: between backward and weight task a micro-batch counts in full, though only the
+// inputs of products and the gradients of their outputs are needed then. ZB-H1 therefore holds min(m, p) on every
+// stage. Its paper counts M_W < M_B for a deferred one: (p - i) M_B + i M_W on stage i, most on stage 0, as here, p
+// M_B. DualPipe: p - r of the chunk that enters nearer to the stage and r + 1 of the other one, r = min(i, p - 1 - i);
+// p + 1 together.
 [[nodiscard]] double peak_in_flight(const PipelineShape& shape, std::int64_t stage,
                                     std::span<const double> chunk_weight);
 
@@ -70,9 +83,10 @@ struct PipelineTimes {
   // [stage * chunks + chunk]: micro-batch 0's forward ends no earlier, whatever it waits for (weights that are still on
   // their way when the step starts). Empty: nothing holds it up.
   std::span<const Ticks> first_forward_end = {};
-  // Of weight tasks; a backward that does not split takes backward + weight. Empty unless the schedule splits.
+  // Of weight tasks; a backward that does not split takes backward + weight. Must be empty unless the schedule splits.
   std::span<const Ticks> weight = {};
-  // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. DualPipe only.
+  // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. Must be empty unless
+  // the schedule is dualpipe.
   std::span<const Ticks> pair = {};
 };
 
@@ -86,19 +100,35 @@ struct PipelineSolution {
   std::vector<Ticks> last_backward_start;
 };
 
+// Every task of every stage and when it runs, [stage][position in its order]: for pictures, and for whoever wants to
+// know more than a PipelineSolution says. Solves the same system task by task, without knowing of any schedule.
+// O(p v m).
+struct SolvedTask {
+  PipelineTask task;
+  Ticks start = 0;
+  Ticks end = 0;
+};
+[[nodiscard]] std::vector<std::vector<SolvedTask>> timeline(const PipelineShape& shape, const PipelineTimes& times);
+
+// What the solvers write to while they run; its own type so that it outlives a solve.
+struct PipelineStorage {
+  std::vector<std::int64_t> numbers;
+  std::vector<PipelineTask> tasks;
+};
+
 // Solves the system. Exact; steady-state periods of long schedules are skipped, not approximated.
 // Durations are >= 0 and no path through the schedule sums to 2^61 ps (26 days) or more. A shape that cannot run to its
 // end (interleaved with m % p != 0) breaks the contract. The returned solution lives in the solver until its next
 // solve(); storage is kept, so that a search allocates nothing once the largest shape has been seen.
-// O(p) for gpipe; O(p v m) for zero_bubble and dualpipe; at most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is
-// shorter.
+// O(p) for gpipe. At most O(p (m v + p)) otherwise, O(p) times the length of transient plus period when that is shorter
+// (dualpipe: O(p) times p plus that).
 class PipelineSolver {
  public:
   const PipelineSolution& solve(const PipelineShape& shape, const PipelineTimes& times);
 
  private:
   PipelineSolution solution_;
-  std::vector<Ticks> scratch_;
+  PipelineStorage storage_;
 };
 
 }  // namespace orrery::parallel

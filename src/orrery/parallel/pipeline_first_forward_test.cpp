@@ -10,20 +10,15 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/pipeline.hpp"
+#include "orrery/parallel/pipeline_test_cases.hpp"
 
 namespace orrery::parallel {
 namespace {
 
-struct Times {
-  std::vector<Ticks> forward, backward, transfer, first_end;
-
-  [[nodiscard]] PipelineTimes view() const { return {forward, backward, transfer, first_end}; }
-};
-
 // Ends of a stage's tasks, by (direction, virtual stage, micro-batch), in passes over all stages until none moves.
 class Recurrence {
  public:
-  Recurrence(const PipelineShape& shape, const Times& times) : shape_(shape), times_(times) {}
+  Recurrence(const PipelineShape& shape, const PipelineTestTimes& times) : shape_(shape), times_(times) {}
 
   std::vector<Ticks> stage_ends() {
     std::vector<Ticks> free(static_cast<std::size_t>(shape_.stages), 0);
@@ -42,63 +37,63 @@ class Recurrence {
 
  private:
   bool run(std::int64_t stage, const PipelineTask& task, Ticks& free) {
+    const bool forward = task.kind == PipelineTask::Kind::forward;
     const std::int64_t p = shape_.stages, q = task.chunk * p + stage, last = p * shape_.chunks - 1;
     const auto cell = static_cast<std::size_t>(stage * shape_.chunks + task.chunk);
     Ticks start = free;
-    if (!(task.forward && q == 0)) {
-      const std::int64_t from = task.forward ? q - 1 : std::min(q + 1, last);
-      const auto input = ends_.find({task.forward || q == last, from, task.micro_batch});
+    if (!(forward && q == 0)) {
+      const std::int64_t from = forward ? q - 1 : std::min(q + 1, last);
+      const auto input = ends_.find({forward || q == last, from, task.micro_batch});
       if (input == ends_.end()) { return false; }
       const auto hop = static_cast<std::size_t>(std::min(from, q) % p);
       start = std::max(start, input->second + (from == q ? 0 : times_.transfer[hop]));
     }
-    free = start + (task.forward ? times_.forward[cell] : times_.backward[cell]);
-    if (task.forward && task.micro_batch == 0) { free = std::max(free, times_.first_end[cell]); }
-    ends_[{task.forward, q, task.micro_batch}] = free;
+    free = start + (forward ? times_.forward[cell] : times_.backward[cell]);
+    if (forward && task.micro_batch == 0) { free = std::max(free, times_.first_forward_end[cell]); }
+    ends_[{forward, q, task.micro_batch}] = free;
     return true;
   }
 
   const PipelineShape& shape_;
-  const Times& times_;
+  const PipelineTestTimes& times_;
   std::map<std::tuple<bool, std::int64_t, std::int64_t>, Ticks> ends_;
 };
 
+// Of the schedules whose backward is one task: those the recurrence above knows.
 PipelineShape any_shape() {
   const auto schedule = *rc::gen::element(ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved);
   const auto p = *rc::gen::inRange<std::int64_t>(1, 7);
-  const auto v = schedule == ScheduleKind::interleaved ? *rc::gen::inRange<std::int64_t>(1, 5) : 1;
-  const auto m = *rc::gen::inRange<std::int64_t>(1, 25);
-  return {schedule, p, v, v > 1 ? (m + p - 1) / p * p : m};
+  const auto v = *rc::gen::inRange<std::int64_t>(1, 5);
+  return shape_near(schedule, p, v, *rc::gen::inRange<std::int64_t>(1, 25));
 }
 
-Times any_times(const PipelineShape& shape) {
-  const auto draw = [](std::int64_t count, Ticks most) {
-    return *rc::gen::container<std::vector<Ticks>>(static_cast<std::size_t>(count), rc::gen::inRange<Ticks>(0, most));
-  };
-  const std::int64_t cells = shape.stages * shape.chunks;
-  return {draw(cells, 1000), draw(cells, 1000), draw(shape.stages, 300), draw(cells, 8000)};
+PipelineTestTimes any_times(const PipelineShape& shape) {
+  return drawn_times(shape, 8000, [](Ticks most) { return *rc::gen::inRange<Ticks>(0, most); });
 }
 
 RC_GTEST_PROP(PipelineFirstForward, ends_are_those_of_the_recurrence, ()) {
   const PipelineShape shape = any_shape();
-  const Times times = any_times(shape);
+  const PipelineTestTimes times = any_times(shape);
   RC_ASSERT(PipelineSolver().solve(shape, times.view()).stage_end == Recurrence(shape, times).stage_ends());
 }
 
 RC_GTEST_PROP(PipelineFirstForward, an_end_that_comes_early_anyway_changes_nothing, ()) {
-  const PipelineShape shape = any_shape();
-  Times times = any_times(shape);
-  std::fill(times.first_end.begin(), times.first_end.end(), 0);
+  const auto p = *rc::gen::inRange<std::int64_t>(1, 7);
+  const PipelineShape shape = shape_near(*rc::gen::elementOf(kEverySchedule), p, 2, *rc::gen::inRange(1, 25));
+  PipelineTestTimes times = any_times(shape);
   PipelineSolver with, without;
-  RC_ASSERT(with.solve(shape, times.view()).stage_end ==
-            without.solve(shape, {times.forward, times.backward, times.transfer}).stage_end);
+  std::fill(times.first_forward_end.begin(), times.first_forward_end.end(), 0);
+  const auto ends = with.solve(shape, times.view()).stage_end;
+  times.first_forward_end.clear();
+  RC_ASSERT(ends == without.solve(shape, times.view()).stage_end);
 }
 
 // Equal stages are never idle once the last one works, so what holds up the first micro-batch is never made up for:
 // (m + p - 1) (f + b) = 11 x 300, and stage 0 ends its first forward at 1000 instead of 100.
 TEST(PipelineFirstForward, equal_stages_never_make_up_for_a_late_start) {
   const PipelineShape shape{ScheduleKind::one_f_one_b, 4, 1, 8};
-  const Times times{std::vector<Ticks>(4, 100), std::vector<Ticks>(4, 200), std::vector<Ticks>(4, 0), {1000, 0, 0, 0}};
+  PipelineTestTimes times = equal_times(shape, 100, 200, 0);
+  times.first_forward_end = {1000, 0, 0, 0};
   EXPECT_EQ(PipelineSolver().solve(shape, times.view()).makespan, 11 * 300 + 900);
 }
 
@@ -106,16 +101,16 @@ TEST(PipelineFirstForward, equal_stages_never_make_up_for_a_late_start) {
 // input stage 1 has ready at 120, starts at 200. Up to then stage 1 may be late.
 TEST(PipelineFirstForward, a_stage_with_time_to_spare_makes_up_for_it) {
   const PipelineShape shape{ScheduleKind::one_f_one_b, 2, 1, 5};
-  Times times{{100, 10}, {100, 10}, {0, 0}, {0, 0}};
+  PipelineTestTimes times{{100, 10}, {100, 10}, {0, 0}, {0, 0}, {}, {}};
   EXPECT_EQ(PipelineSolver().solve(shape, times.view()).makespan, 1000);
-  times.first_end = {0, 190};
+  times.first_forward_end = {0, 190};
   EXPECT_EQ(PipelineSolver().solve(shape, times.view()).makespan, 1000);
-  times.first_end = {0, 191};
+  times.first_forward_end = {0, 191};
   EXPECT_EQ(PipelineSolver().solve(shape, times.view()).makespan, 1001);
 }
 
 TEST(PipelineFirstForward, too_few_ends_break_the_contract) {
-  const Times times{{1, 1}, {1, 1}, {0, 0}, {0}};
+  const PipelineTestTimes times{{1, 1}, {1, 1}, {0, 0}, {0}, {}, {}};
   EXPECT_THROW((void)PipelineSolver().solve({ScheduleKind::one_f_one_b, 2, 1, 3}, times.view()), InternalError);
 }
 

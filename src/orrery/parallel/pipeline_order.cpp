@@ -10,6 +10,13 @@ void check_pipeline_shape(const PipelineShape& shape) {
   ORRERY_ASSERT(shape.stages >= 1);
   ORRERY_ASSERT(shape.chunks >= 1);
   ORRERY_ASSERT(shape.micro_batches >= 1);
+  if (shape.schedule == ScheduleKind::dualpipe) {
+    ORRERY_ASSERT(shape.chunks == 2);
+    ORRERY_ASSERT(shape.stages % 2 == 0);
+    // Fewer micro-batches would not fill its warm-up.
+    ORRERY_ASSERT(shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * shape.stages);
+    return;
+  }
   ORRERY_ASSERT(shape.chunks == 1 || shape.schedule == ScheduleKind::interleaved);
   // Megatron's order deals micro-batches out in groups of p; a short last group would wait for itself.
   ORRERY_ASSERT(shape.chunks == 1 || shape.micro_batches % shape.stages == 0);
@@ -27,6 +34,20 @@ std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage) {
 }
 
 namespace {
+
+// ZB-H1: when forward p - i + k starts, weight tasks up to k - 1 - i are done, so that p micro-batches are alive as
+// soon as there are that many. DualPipe: after its warm-up p - r - 1 micro-batches of the chunk of phase 0 and r + 1 of
+// the other one are alive; the forwards that follow come in turn with a backward of the same chunk or after one, and
+// the first of them finds no room made for it.
+double split_peak(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight) {
+  const std::int64_t p = shape.stages;
+  if (shape.schedule == ScheduleKind::zero_bubble) {
+    return static_cast<double>(std::min(shape.micro_batches, p)) * chunk_weight[0];
+  }
+  const std::int64_t r = std::min(stage, p - 1 - stage);
+  const std::size_t near = stage < p / 2 ? 0 : 1;
+  return static_cast<double>(p - r) * chunk_weight[near] + static_cast<double>(r + 1) * chunk_weight[1 - near];
+}
 
 // The k-th forward (or, with `forward` false, backward) of any stage.
 PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) {
@@ -49,18 +70,23 @@ PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) 
 
 }  // namespace
 
-std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage) {
+void append_stage_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order) {
   check_pipeline_shape(shape);
   ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
+  if (shape.schedule == ScheduleKind::zero_bubble) { return append_zero_bubble_order(shape, stage, order); }
+  if (shape.schedule == ScheduleKind::dualpipe) { return append_dualpipe_order(shape, stage, order); }
   const std::int64_t all = shape.micro_batches * shape.chunks;
   const std::int64_t warm_up = warm_up_forwards(shape, stage);
-  std::vector<PipelineTask> order;
-  order.reserve(static_cast<std::size_t>(2 * all));
   for (std::int64_t k = 0; k < warm_up; ++k) { order.push_back(kth_task(shape, true, k)); }
   for (std::int64_t k = 0; k < all; ++k) {
     if (warm_up + k < all) { order.push_back(kth_task(shape, true, warm_up + k)); }
     order.push_back(kth_task(shape, false, k));
   }
+}
+
+std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t stage) {
+  std::vector<PipelineTask> order;
+  append_stage_order(shape, stage, order);
   return order;
 }
 
@@ -73,6 +99,7 @@ double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<
   check_pipeline_shape(shape);
   ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
   ORRERY_ASSERT(static_cast<std::int64_t>(chunk_weight.size()) >= shape.chunks);
+  if (splits_backward(shape.schedule)) { return split_peak(shape, stage, chunk_weight); }
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;
   const std::int64_t all = shape.micro_batches * v;
@@ -82,16 +109,19 @@ double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<
 
   double load = 0.0;
   for (std::int64_t c = 0; c < v; ++c) {
+    const std::int64_t groups = first / (p * v);  // whole ones
     const std::int64_t part = std::clamp<std::int64_t>(first % (p * v) - c * p, 0, p);
-    load += static_cast<double>(first / (p * v) * p + part) * chunk_weight[static_cast<std::size_t>(c)];
+    load += static_cast<double>(groups * p + part) * chunk_weight[static_cast<std::size_t>(c)];
   }
   double peak = load;
   const std::int64_t last = std::min(all - warm_up - 1, p * v);
   for (std::int64_t k = 0; k < last;) {
     const std::int64_t next = k + warm_up + 1;  // index of the forward that follows backward k
     const std::int64_t run = std::min({p - k % p, p - next % p, last - k});
-    const double in = chunk_weight[static_cast<std::size_t>(next / p % v)];
-    const double out = chunk_weight[static_cast<std::size_t>(v - 1 - k / p % v)];
+    const auto entering = static_cast<std::size_t>(next / p % v);
+    const auto leaving = static_cast<std::size_t>(v - 1 - k / p % v);
+    const double in = chunk_weight[entering];
+    const double out = chunk_weight[leaving];
     load += static_cast<double>(run) * (in - out);
     peak = std::max(peak, load);
     k += run;

@@ -18,13 +18,13 @@ std::string text(const std::vector<PipelineTask>& order) {
   std::string out;
   for (const PipelineTask& task : order) {
     if (!out.empty()) { out += ' '; }
-    out += task.forward ? 'F' : 'B';
+    out += task.kind == PipelineTask::Kind::forward ? 'F' : 'B';
     out += std::to_string(task.chunk) + '.' + std::to_string(task.micro_batch);
   }
   return out;
 }
 
-// Calls body(shape) for every kind, p <= 6, v <= 4, m <= 24 that has an order.
+// Calls body(shape) for every kind whose backward is one task, p <= 6, v <= 4, m <= 24 that has an order.
 template <class Body>
 void for_every_small_shape(Body body) {
   for (const auto schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
@@ -81,7 +81,7 @@ TEST(PipelineOrder, every_task_runs_once_and_backward_after_its_forward) {
         const std::pair key{task.chunk, task.micro_batch};
         ASSERT_TRUE(task.chunk >= 0 && task.chunk < shape.chunks);
         ASSERT_TRUE(task.micro_batch >= 0 && task.micro_batch < shape.micro_batches);
-        if (task.forward) {
+        if (task.kind == PipelineTask::Kind::forward) {
           ASSERT_TRUE(open.insert(key).second);
           ++forwards;
         } else {
@@ -106,7 +106,7 @@ double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::v
   double load = 0.0;
   double peak = 0.0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
-    load += (task.forward ? 1.0 : -1.0) * weight[static_cast<std::size_t>(task.chunk)];
+    load += (task.kind == PipelineTask::Kind::forward ? 1.0 : -1.0) * weight[static_cast<std::size_t>(task.chunk)];
     peak = std::max(peak, load);
   }
   return peak;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "orrery/parallel/pipeline.hpp"
 
@@ -15,5 +16,19 @@ void check_pipeline_shape(const PipelineShape& shape);
 // more than there are, and all of them when interleaved with m = p (Megatron-LM's rule until it was dropped from
 // its main branch).
 [[nodiscard]] std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage);
+
+// stage_order(), appended to `order`.
+void append_stage_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order);
+
+// The same for zero_bubble and dualpipe.
+void append_zero_bubble_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order);
+void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order);
+
+// Where step 4 of DualPipe is in the order of a stage: two tasks an iteration, one at the middle stages' first extra.
+struct DualpipeSteady {
+  std::int64_t first = 0;       // position of the pair that ends iteration 0
+  std::int64_t iterations = 0;  // m / 2 - p + r + 1, with r = min(stage, p - 1 - stage)
+};
+[[nodiscard]] DualpipeSteady dualpipe_steady(const PipelineShape& shape, std::int64_t stage);
 
 }  // namespace orrery::parallel

@@ -1,4 +1,4 @@
-// The solver of 1F1B and interleaved schedules: all stages together, one step of the wavefront after another.
+// The solver of 1F1B, interleaved and ZB-H1 schedules: all stages together, one step of the wavefront after another.
 //
 // Let F(i, k), B(i, k) be the end of the k-th forward and backward of stage i (k counts tasks of the stage, 0 .. N - 1,
 // N = m v). Megatron's orders give every stage the same k-th forward (and the same k-th backward), so that
@@ -9,11 +9,16 @@
 // (interleaved; + p more when m = p, which puts all forwards first). Warm-up and cool-down are the same rule with the
 // tasks outside 0 .. N - 1 left out.
 //
+// ZB-H1 is 1F1B with weight tasks, which wait for nobody and only keep their stage busy: W(i, k) runs right after
+// B(i, k + i).
+//
 // Step s:   1F1B         every stage runs F(i, s + w(i)), B(i, s)
+//           ZB-H1        every stage runs F(i, s + w(i)), B(i, s), W(i, s - i); min(i, N) weight tasks follow the end
 //           interleaved  every stage runs F(i, s + i + w(i)), B(i, s + i)          (skewed by one step per stage)
-// Either way the forward is number s + w(0) - i, and everything a task needs comes from its own stage or from the step
-// before, except that a 1F1B backward needs the backward of the stage after it in the same step (stages are walked last
-// to first). So the state between steps is F and B of each stage's latest tasks: 2 p numbers x, whatever m and v are.
+// In every case the forward is number s + w(0) - i, and everything a task needs comes from its own stage or from the
+// step before, except that a 1F1B or ZB-H1 backward needs the backward of the stage after it in the same step (stages
+// are walked last to first). So the state between steps is, of each stage, F of its latest forward and the end of its
+// latest task (a backward, or a weight task): 2 p numbers x, whatever m and v are.
 //
 // Why skipping is exact. A step that every stage takes in full is x' = A x in max-plus algebra ((A x)_j = max over l of
 // A_jl + x_l); the A of the interleaved schedule repeats every L = p v steps, as the chunks do, that of 1F1B every L
@@ -36,10 +41,10 @@
 
 namespace orrery::parallel {
 
-template <bool Skewed>  // false: 1F1B; true: interleaved
+template <ScheduleKind Schedule>
 class PipelineWave {
  public:
-  PipelineWave(const PipelineShape& shape, const PipelineTimes& times, std::vector<Ticks>& scratch);
+  PipelineWave(const PipelineShape& shape, const PipelineTimes& times, std::vector<std::int64_t>& scratch);
 
   // Fills stage_end and last_backward_start, which have their sizes already.
   void run(PipelineSolution& solution);
@@ -58,6 +63,9 @@ class PipelineWave {
   void save_state();
   void jump(std::int64_t periods);
 
+  static constexpr bool kSkewed = Schedule == ScheduleKind::interleaved;
+  static constexpr bool kSplits = Schedule == ScheduleKind::zero_bubble;
+
   // Far below any time, far enough from overflow to add a transfer to.
   static constexpr Ticks kNever = std::numeric_limits<Ticks>::min() / 2;
 
@@ -68,7 +76,7 @@ class PipelineWave {
   std::int64_t lead_;              // w(0)
   std::int64_t step_;              // s
   Ticks* forward_end_;             // [i + 1]: F of stage i; [0]: what stage 0 waits for
-  Ticks* backward_end_;            // [i]: B of stage i; [p]: what stage p - 1 waits for
+  Ticks* backward_end_;            // [i]: B, or W, of stage i; [p]: what stage p - 1 waits for
   Ticks* saved_;                   // the state at some earlier step: F, then B
   Ticks* hop_;                     // [i]: transfer between stage i - 1 and i; [0] and [p]: between p - 1 and 0
   const Ticks* forward_;           // [i]: duration of the forward of stage i in this step

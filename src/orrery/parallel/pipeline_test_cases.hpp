@@ -1,0 +1,72 @@
+// Shapes and durations that the tests of pipelines draw.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "orrery/parallel/pipeline.hpp"
+
+namespace orrery::parallel {
+
+inline constexpr std::array kEverySchedule = {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
+                                              ScheduleKind::zero_bubble, ScheduleKind::dualpipe};
+
+// The durations behind a PipelineTimes.
+struct PipelineTestTimes {
+  std::vector<Ticks> forward, backward;  // [stage * chunks + chunk]
+  std::vector<Ticks> transfer;           // [stage that sends forward], always p of them
+  std::vector<Ticks> first_forward_end;  // empty or like forward
+  std::vector<Ticks> weight;             // where the schedule splits
+  std::vector<Ticks> pair;               // where it is dualpipe
+
+  [[nodiscard]] PipelineTimes view() const { return {forward, backward, transfer, first_forward_end, weight, pair}; }
+};
+
+// The nearest shape that has an order: rounds p and m up to what the schedule needs, and sets v where it must be.
+inline PipelineShape shape_near(ScheduleKind schedule, std::int64_t p, std::int64_t v, std::int64_t m) {
+  if (schedule == ScheduleKind::dualpipe) {
+    p += p % 2;
+    return {schedule, p, 2, std::max(2 * p, m + m % 2)};
+  }
+  if (schedule != ScheduleKind::interleaved || v == 1) { return {schedule, p, 1, m}; }
+  return {schedule, p, v, (m + p - 1) / p * p};
+}
+
+inline std::size_t cells_of(const PipelineShape& shape) {
+  return static_cast<std::size_t>(shape.stages * shape.chunks);
+}
+
+// Equal stages. Under dualpipe a pair takes as long as its parts.
+inline PipelineTestTimes equal_times(const PipelineShape& shape, Ticks forward, Ticks backward, Ticks transfer,
+                                     Ticks weight = 0) {
+  const std::size_t cells = cells_of(shape);
+  PipelineTestTimes times;
+  times.forward.assign(cells, forward);
+  times.backward.assign(cells, backward);
+  times.transfer.assign(static_cast<std::size_t>(shape.stages), transfer);
+  if (splits_backward(shape.schedule)) { times.weight.assign(cells, weight); }
+  if (shape.schedule == ScheduleKind::dualpipe) { times.pair.assign(cells, forward + backward + weight); }
+  return times;
+}
+
+// draw(most): a duration below `most`. First forwards are held up when `first` is not 0.
+template <class Draw>
+PipelineTestTimes drawn_times(const PipelineShape& shape, Ticks first, Draw draw) {
+  const auto list = [&draw](std::size_t count, Ticks most) {
+    std::vector<Ticks> drawn(count);
+    for (Ticks& ticks : drawn) { ticks = draw(most); }
+    return drawn;
+  };
+  const std::size_t cells = cells_of(shape);
+  PipelineTestTimes times{
+      list(cells, 1000), list(cells, 1000), list(static_cast<std::size_t>(shape.stages), 300), {}, {}, {}};
+  if (first > 0) { times.first_forward_end = list(cells, first); }
+  if (splits_backward(shape.schedule)) { times.weight = list(cells, 1000); }
+  if (shape.schedule == ScheduleKind::dualpipe) { times.pair = list(cells, 2000); }
+  return times;
+}
+
+}  // namespace orrery::parallel
