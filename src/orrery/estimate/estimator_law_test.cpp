@@ -62,7 +62,7 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host_overhead = Seconds(3e-3);
 
-    const workload::Slice slice{c.plan.micro_batch, c.job.seq, 1, false, c.job.precision};
+    const workload::Slice slice = parallel::slice_of(c.job, c.plan);
     const auto& gpu = c.cluster.accelerator;
     const double gradient = c.stack.gradient_element.value();
     const double table = c.model.tied_embeddings ? static_cast<double>(c.model.vocab * c.model.hidden) : 0.0;

@@ -16,6 +16,7 @@ using parallel::ChunkProgram;
 using parallel::GroupKind;
 using parallel::Item;
 using parallel::PipelineTask;
+using Kind = parallel::PipelineTask::Kind;
 using parallel::Program;
 using parallel::Segment;
 
@@ -27,7 +28,7 @@ struct Execution {
 };
 
 struct Rank {
-  Seconds compute, tensor, data;  // when each stream is free
+  Seconds compute, beside, data;  // when each stream is free; beside: of collectives inside blocks
   std::size_t next = 0;           // task of the stage's order
   std::vector<PipelineTask> order;
   std::vector<std::vector<Seconds>> asked;  // [chunk][execution]: arrival of weights that were asked for at the start
@@ -83,10 +84,15 @@ class Player {
   Seconds time_of(const Item& item) {
     const auto [found, is_new] = times_.try_emplace(&item);
     if (is_new) {
-      found->second =
-          item.is_collective
-              ? fabric_.price(item.call.collective, item.call.bytes, program_.mesh.group(item.call.group)).time
-              : cost::kernel_cost(item.kernel, fabric_.cluster().accelerator).time;
+      const auto& tier = fabric_.cluster().second_tier;
+      if (!item.is_collective) {
+        found->second = cost::kernel_cost(item.kernel, fabric_.cluster().accelerator).time;
+      } else if (item.call.group == GroupKind::host) {
+        found->second = item.call.bytes > Bytes(0) ? tier.latency + item.call.bytes / tier.bandwidth : Seconds(0);
+      } else {
+        const auto& group = program_.mesh.group(item.call.group);
+        found->second = fabric_.price(item.call.collective, item.call.bytes, group).time;
+      }
     }
     return found->second;
   }
@@ -119,42 +125,116 @@ class Player {
     Rank& rank = ranks_[s];
     if (rank.next == rank.order.size()) { return false; }
     const PipelineTask task = rank.order[rank.next];
-    const auto input = input_arrival(s, task);
-    if (!input) { return false; }
-    rank.compute = max(rank.compute, *input);
-    run_task(s, task);
-    ends_[{task.forward, task.chunk * program_.plan.pp + static_cast<std::int64_t>(s), task.micro_batch}] =
-        rank.compute;
+    const std::int64_t other = task.paired_micro_batch;
+    const bool pair = task.kind == Kind::pair;
+    const auto input = task.kind == Kind::weight ? std::optional(Seconds(0))
+                       : task.kind == Kind::backward ? input_arrival(s, false, task.chunk, task.micro_batch)
+                                                     : input_arrival(s, true, task.chunk, task.micro_batch);
+    const auto second = pair ? input_arrival(s, false, 1 - task.chunk, other) : std::optional(Seconds(0));
+    if (!input || !second) { return false; }
+    rank.compute = max(rank.compute, max(*input, *second));
+    if (pair) {
+      run_pair(rank, s, task);
+      ends_[{true, s, task.chunk, task.micro_batch}] = rank.compute;
+      ends_[{false, s, 1 - task.chunk, other}] = rank.compute;
+    } else {
+      run_task(rank, s, task);
+      if (task.kind != Kind::weight) {
+        ends_[{task.kind == Kind::forward, s, task.chunk, task.micro_batch}] = rank.compute;
+      }
+    }
     ++rank.next;
     return true;
   }
 
-  std::optional<Seconds> input_arrival(std::size_t s, const PipelineTask& task) const {
-    const std::int64_t p = program_.plan.pp;
-    const std::int64_t q = task.chunk * p + static_cast<std::int64_t>(s);
-    const bool first = q == 0, last = q == p * program_.plan.vpp - 1;
-    if (task.forward && first) { return Seconds(0); }
-    const std::int64_t from = task.forward ? q - 1 : last ? q : q + 1;
-    const auto end = ends_.find({task.forward || last, from, task.micro_batch});
-    if (end == ends_.end()) { return std::nullopt; }
-    if (from == q) { return end->second; }
-    const auto hop = static_cast<std::size_t>(std::min(from, q) % p);  // the stage that sends it forward
-    return end->second + fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[hop]);
+  // The chunk before and behind: interleaved chunks follow round the stages; DualPipe's chunk 1 walks them backwards.
+  struct Neighbour {
+    std::size_t stage;
+    std::int32_t chunk;
+  };
+  std::optional<Neighbour> neighbour(std::size_t s, std::int32_t chunk, int step) const {
+    const auto p = static_cast<std::int64_t>(ranks_.size());
+    if (is_dualpipe()) {
+      const std::int64_t to = static_cast<std::int64_t>(s) + (chunk == 0 ? step : -step);
+      if (to < 0 || to >= p) { return std::nullopt; }
+      return Neighbour{static_cast<std::size_t>(to), chunk};
+    }
+    const std::int64_t q = chunk * p + static_cast<std::int64_t>(s) + step;
+    if (q < 0 || q >= p * program_.pipeline.chunks) { return std::nullopt; }
+    return Neighbour{static_cast<std::size_t>(q % p), static_cast<std::int32_t>(q / p)};
   }
 
-  void run_task(std::size_t s, const PipelineTask& task) {
-    Rank& rank = ranks_[s];
-    const ChunkProgram& chunk = class_of(s).chunks[static_cast<std::size_t>(task.chunk)];
-    const bool reversed = program_.plan.schedule == parallel::ScheduleKind::gpipe;
-    const std::int64_t last = reversed ? 0 : program_.pipeline.micro_batches - 1;
-    if (task.forward) {
-      const auto& asked = rank.asked[static_cast<std::size_t>(task.chunk)];
-      const bool first = task.micro_batch == 0;
-      run_segment(rank, first ? chunk.first_forward : chunk.forward, first && !asked.empty() ? &asked : nullptr);
-      return;
+  std::optional<Seconds> input_arrival(std::size_t s, bool forward, std::int32_t chunk,
+                                       std::int64_t micro_batch) const {
+    const auto from = neighbour(s, chunk, forward ? -1 : 1);
+    if (!from && forward) { return Seconds(0); }
+    const auto end = from ? ends_.find({forward, from->stage, from->chunk, micro_batch})
+                          : ends_.find({true, s, chunk, micro_batch});
+    if (end == ends_.end()) { return std::nullopt; }
+    if (!from) { return end->second; }
+    const Neighbour to{s, chunk};
+    return end->second + (forward == (chunk == 0 || !is_dualpipe()) ? hop(*from) : hop(to));
+  }
+
+  [[nodiscard]] bool is_dualpipe() const { return program_.pipeline.schedule == parallel::ScheduleKind::dualpipe; }
+
+  // Between two neighbouring chunks, in the direction of growing stages (from the last round to the first).
+  Seconds hop(const Neighbour& lower) const {
+    if (ranks_.size() == 1) { return Seconds(0); }
+    return fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
+  }
+
+  [[nodiscard]] bool is_last(std::int64_t micro_batch) const {
+    const auto m = program_.pipeline.micro_batches;
+    switch (program_.pipeline.schedule) {
+      case parallel::ScheduleKind::gpipe: return micro_batch == 0;
+      case parallel::ScheduleKind::dualpipe: return micro_batch == m / 2 - 1;
+      case parallel::ScheduleKind::one_f_one_b:
+      case parallel::ScheduleKind::interleaved:
+      case parallel::ScheduleKind::zero_bubble: return micro_batch == m - 1;
     }
-    run_segment(rank, task.micro_batch == last ? chunk.last_backward : chunk.backward, nullptr);
+    return false;
+  }
+
+  void run_task(Rank& rank, std::size_t s, const PipelineTask& task) {
+    const ChunkProgram& chunk = class_of(s).chunks[static_cast<std::size_t>(task.chunk)];
+    if (task.kind == Kind::forward) {
+      run_forward(rank, chunk, task.chunk, task.micro_batch);
+    } else if (task.kind == Kind::weight) {
+      run_weight(rank, chunk, task.micro_batch);
+    } else if (chunk.weight.empty()) {
+      run_weight(rank, chunk, task.micro_batch);
+    } else {
+      run_segment(rank, chunk.backward, nullptr);
+      if (!task.splits) { run_weight(rank, chunk, task.micro_batch); }
+    }
+  }
+
+  void run_forward(Rank& rank, const ChunkProgram& chunk, std::int32_t index, std::int64_t micro_batch) {
+    const auto& asked = rank.asked[static_cast<std::size_t>(index)];
+    const bool first = micro_batch == 0;
+    run_segment(rank, first ? chunk.first_forward : chunk.forward, first && !asked.empty() ? &asked : nullptr);
+    if (chunk.waits_for_store) { rank.compute = max(rank.compute, rank.data); }
+  }
+
+  // What completes a micro-batch's gradients.
+  void run_weight(Rank& rank, const ChunkProgram& chunk, std::int64_t micro_batch) {
+    const Segment& usual = chunk.weight.empty() ? chunk.backward : chunk.weight;
+    run_segment(rank, is_last(micro_batch) ? chunk.last_backward : usual, nullptr);
     if (chunk.waits_for_reduce) { rank.compute = max(rank.compute, rank.data); }
+  }
+
+  // One after the other, but waiting for experts of either under the other's work: the pair ends when both have run
+  // without that waiting, or when that traffic has passed.
+  void run_pair(Rank& rank, std::size_t s, const PipelineTask& task) {
+    const auto& chunks = class_of(s).chunks;
+    const Seconds start = rank.compute;
+    expert_waits_ = expert_traffic_ = Seconds(0);
+    run_forward(rank, chunks[static_cast<std::size_t>(task.chunk)], task.chunk, task.micro_batch);
+    const ChunkProgram& other = chunks[static_cast<std::size_t>(1 - task.chunk)];
+    run_segment(rank, other.backward, nullptr);
+    run_weight(rank, other, task.paired_micro_batch);
+    rank.compute = start + max(rank.compute - start - expert_waits_, expert_traffic_);
   }
 
   void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked) {
@@ -186,10 +266,14 @@ class Player {
         rank.compute += time_of(item);
         continue;
       }
-      Seconds& stream = item.call.group == GroupKind::tp ? rank.tensor : rank.data;
-      stream = max(stream, rank.compute) + time_of(item);
-      ends[i] = stream;
-      if (!item.asynchronous) { rank.compute = stream; }
+      rank.beside = max(rank.beside, rank.compute) + time_of(item);
+      ends[i] = rank.beside;
+      if (item.call.group == GroupKind::ep) { expert_traffic_ += time_of(item); }
+      if (item.asynchronous) { continue; }
+      if (item.call.group == GroupKind::ep && item.purpose != parallel::Purpose::recompute) {
+        expert_waits_ += rank.beside - rank.compute;
+      }
+      rank.compute = rank.beside;
     }
     for (const Seconds end : ends) { rank.compute = max(rank.compute, end); }
   }
@@ -204,9 +288,9 @@ class Player {
       }
     }
     const auto waiting = [&](std::size_t s) {  // in front of a collective of several stages
-      return next[s] < items[s].size() && items[s][next[s]]->is_collective &&
-             (items[s][next[s]]->call.group == GroupKind::embedding ||
-              items[s][next[s]]->call.group == GroupKind::world);
+      if (next[s] == items[s].size() || !items[s][next[s]]->is_collective) { return false; }
+      const GroupKind group = items[s][next[s]]->call.group;
+      return group == GroupKind::embedding || group == GroupKind::world;
     };
     bool moved = true;
     while (moved) {
@@ -250,7 +334,8 @@ class Player {
   const Program& program_;
   const network::Fabric& fabric_;
   std::vector<Rank> ranks_;
-  std::map<std::tuple<bool, std::int64_t, std::int64_t>, Seconds> ends_;  // by direction, virtual stage, micro-batch
+  std::map<std::tuple<bool, std::size_t, std::int32_t, std::int64_t>, Seconds> ends_;  // forward?, stage, chunk, number
+  Seconds expert_waits_, expert_traffic_;  // of the pair at work
   std::map<const Item*, Seconds> times_;
 };
 

@@ -50,9 +50,15 @@ struct Example {
     parallel::Plan plan = this->plan();
     plan.recompute = recompute;
     plan.micro_batch = micro_batch;
-    return Estimator(model, cluster, stack, job_of(request)).memory(plan).need;
+    return Estimator(model, cluster, stack, job_of(request, model)).memory(plan).need;
   }
 };
+
+std::vector<std::string> texts_of(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<std::string> texts;
+  for (const auto& diagnostic : diagnostics) { texts.push_back(diagnostic.text()); }
+  return texts;
+}
 
 TEST(Settle, dp_is_what_the_other_degrees_leave) {
   Example e;
@@ -129,7 +135,7 @@ TEST(Settle, what_is_typed_stays) {
   e.request.recompute = Recompute::full;
   e.request.micro_batch = 2;
   e.request.dp_overlap = false;
-  e.request.schedule = ScheduleChoice::gpipe;
+  e.request.schedule = ScheduleKind::gpipe;
   e.request.dp = 8;
   const auto answer = e.settled();
   ASSERT_TRUE(answer);
@@ -156,7 +162,7 @@ TEST(Settle, chunks_mean_interleaving_unless_another_schedule_is_typed) {
   e.request.pp = 2;
   e.request.vpp = 3;
   EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
-  e.request.schedule = ScheduleChoice::one_f_one_b;
+  e.request.schedule = ScheduleKind::one_f_one_b;
   ASSERT_FALSE(e.settled());
   EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved");
 }
@@ -177,29 +183,78 @@ TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
   Request request;
   EXPECT_TRUE(not_built(request).empty());
   request.semantics = Semantics::mad_max;
-  request.task = TaskChoice::inference;
-  request.cp = 2;
-  request.ep = 4;
-  request.etp = 2;
-  request.tp_overlap = TpOverlap::ring;
-  request.schedule = ScheduleChoice::zero_bubble;
-  request.offload = "weights";
   request.placement = "tp=0";
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
-  std::vector<std::string> texts;
-  for (const auto& diagnostic : not_built(request)) { texts.push_back(diagnostic.text()); }
-  EXPECT_THAT(texts,
-              ElementsAre("--semantics: \"mad-max\" is not built yet", "--task: \"inference\" is not built yet",
-                          "--cp: context parallelism is not built yet", "--ep: expert parallelism is not built yet",
-                          "--etp: tensor parallelism of experts is not built yet",
-                          "--tp-overlap: \"ring\" is not built yet", "--schedule: \"zero-bubble\" is not built yet",
-                          "--offload: this is not built yet", "--placement: this is not built yet",
+  EXPECT_THAT(texts_of(not_built(request)),
+              ElementsAre("--semantics: \"mad-max\" is not built yet", "--placement: this is not built yet",
                           "--strategy: this is not built yet", "--local-batch: this is not built yet"));
-  request = {};
-  request.schedule = ScheduleChoice::dualpipe;
-  ASSERT_EQ(not_built(request).size(), 1U);
-  EXPECT_EQ(not_built(request)[0].message, "\"dualpipe\" is not built yet");
+}
+
+TEST(Request, fields_of_another_task_are_mistakes) {
+  Request request;
+  request.batch = 8;
+  request.prompt = 128;
+  request.generate = 2;
+  request.lora = 16;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--batch: is of --task inference; training has --global-batch",
+                          "--prompt: is of --task inference; training has --seq",
+                          "--generate: is of --task inference", "--lora: needs --task finetune"));
+  request.task = parallel::Task::inference;
+  request.lora = 0;
+  EXPECT_TRUE(problems(request).empty());
+  request.seq = 4096;
+  request.global_batch = 8;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--global-batch: is of training; --task inference has --batch",
+                          "--seq: is of training; --task inference has --prompt and --generate"));
+}
+
+TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
+  Request request;
+  EXPECT_THAT(missing_fields(request), ElementsAre("global_batch"));
+  request.task = parallel::Task::inference;
+  EXPECT_THAT(missing_fields(request), ElementsAre("prompt", "generate", "batch"));
+}
+
+TEST(Request, what_is_offloaded_is_a_list_of_names) {
+  Request request;
+  request.offload = "optimizer,weights";
+  EXPECT_EQ(*offload_of(request), (parallel::Offload{true, false, true}));
+  request.offload = "weight";
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--offload: \"weight\" cannot be offloaded; did you mean \"weights\"?"));
+  request.offload = "";
+  EXPECT_FALSE(offload_of(request)->any());
+}
+
+TEST(Request, gradients_are_the_stack_s_unless_typed) {
+  Request request;
+  hardware::Stack stack;
+  EXPECT_EQ(stack_of(request, stack).gradient_element, Bytes(4.0));
+  request.gradient_precision = hardware::Precision::bf16;
+  request.reduce_precision = hardware::Precision::bf16;
+  request.bucket = 4e7;
+  EXPECT_EQ(stack_of(request, stack).gradient_element, Bytes(2.0));
+  EXPECT_EQ(stack_of(request, stack).gradient_reduce_element, Bytes(2.0));
+  EXPECT_EQ(stack_of(request, stack).bucket_parameters, 4e7);
+}
+
+// 16 devices, tp 2 and pp 2: 4 replicas share 64 sequences, cut in as many micro-batches as there are stages.
+TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
+  Example e;
+  e.request.global_batch = e.request.seq = 0;
+  e.request.task = parallel::Task::inference;
+  e.request.prompt = 128;
+  e.request.generate = 16;
+  e.request.batch = 64;
+  e.request.pp = 2;
+  EXPECT_EQ(e.plan().micro_batch, 8);
+  EXPECT_EQ(e.plan().zero, 0);
+  EXPECT_EQ(job_of(e.request, e.model).seq, 144);
+  e.request.batch = 12;  // 3 a replica do not cut in two
+  EXPECT_EQ(e.plan().micro_batch, 3);
 }
 
 template <class T>
@@ -215,18 +270,25 @@ Request any_request() {
   r.cluster = *rc::gen::element<std::string>("dgx-a100", "- x", "é", "true");
   r.devices = number(1'000'000) - 1;
   r.semantics = static_cast<Semantics>(choice(2));
-  r.task = static_cast<TaskChoice>(choice(3));
+  r.task = static_cast<parallel::Task>(choice(3));
   r.global_batch = number(1'000'000'000);
   r.seq = number(1'000'000'000);
   r.precision = *rc::gen::element(hardware::Precision::fp8, hardware::Precision::bf16, hardware::Precision::tf32);
-  for (auto* degree : {&r.tp, &r.cp, &r.pp, &r.ep, &r.etp, &r.vpp}) { *degree = number(100); }
+  for (auto* degree : {&r.tp, &r.cp, &r.pp, &r.ep, &r.vpp}) { *degree = number(100); }
+  for (auto* count : {&r.prompt, &r.generate, &r.batch, &r.lora, &r.shard, &r.first_stage_layers}) {
+    *count = number(1000) - 1;
+  }
+  r.etp = maybe(number(100));
+  r.gradient_precision = maybe(hardware::Precision::bf16);
+  r.bucket = maybe(4e7);
+  r.cp_method = static_cast<workload::ContextMethod>(choice(2));
   r.dp = maybe(number(100));
   r.micro_batch = maybe(number(100));
-  r.sequence_parallel = *rc::gen::arbitrary<bool>();
-  r.zero = choice(4);
+  r.sequence_parallel = maybe(*rc::gen::arbitrary<bool>());
+  r.zero = maybe(choice(4));
   r.recompute = maybe(static_cast<Recompute>(choice(3)));
-  r.schedule = maybe(static_cast<ScheduleChoice>(choice(5)));
-  r.tp_overlap = static_cast<TpOverlap>(choice(3));
+  r.schedule = maybe(static_cast<ScheduleKind>(choice(5)));
+  r.tp_overlap = static_cast<parallel::TpOverlap>(choice(3));
   r.dp_overlap = maybe(*rc::gen::arbitrary<bool>());
   r.offload = *rc::gen::element<std::string>("", "weights,activations");
   r.placement = *rc::gen::element<std::string>("", "tp=0 pp=1");
@@ -255,7 +317,7 @@ RC_GTEST_PROP(RequestRecord, what_is_printed_reads_back, ()) {
 
 TEST(RequestRecord, bounds_and_names_are_checked) {
   const auto node = config::parse_yaml(
-      "{model: gpt3-175b, cluster: dgx-a100, global_batch: 0, seq: 2048, zero: 4, recompute: some, tpp: 8}", "s.yaml");
+      "{model: gpt3-175b, cluster: dgx-a100, global_batch: -1, seq: 2048, zero: 4, recompute: some, tpp: 8}", "s.yaml");
   ASSERT_TRUE(node);
   const auto request = request_record().read(*node);
   ASSERT_FALSE(request);

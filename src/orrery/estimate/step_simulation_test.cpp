@@ -103,23 +103,32 @@ struct Published {
 TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
   using parallel::Recompute;
   using parallel::ScheduleKind;
-  const auto plain = ScheduleKind::one_f_one_b, turns = ScheduleKind::interleaved;
+  // tp, pp, dp, vpp, sequence parallel, ZeRO stage, recompute, schedule
+  const auto plan = [](std::int64_t tp, std::int64_t pp, std::int64_t dp, bool split, int zero, Recompute recompute) {
+    parallel::Plan made;
+    made.tp = tp;
+    made.pp = pp;
+    made.dp = dp;
+    made.sequence_parallel = split;
+    made.zero = zero;
+    made.recompute = recompute;
+    return made;
+  };
+  const auto in_turns = [](parallel::Plan made, std::int64_t vpp) {
+    made.vpp = vpp;
+    made.schedule = ScheduleKind::interleaved;
+    return made;
+  };
+  auto alone = plan(8, 8, 24, false, 0, Recompute::full);
+  alone.dp_overlap = false;
+  auto pairs = plan(1, 1, 64, false, 3, Recompute::full);
+  pairs.micro_batch = 2;
   const std::vector<Published> jobs = {
-      {"gpt3-175b", "dgx-a100", "megatron-2021", 1536, 2048, {8, 8, 24, 1, 1, false, 0, Recompute::full, plain, false}},
-      {"gpt3-175b",
-       "dgx-a100",
-       "megatron-core",
-       512,
-       2048,
-       {8, 8, 8, 6, 1, true, 1, Recompute::selective, turns, true}},
-      {"llama-3.1-405b",
-       "dgx-h100",
-       "megatron-core",
-       2048,
-       8192,
-       {8, 16, 64, 1, 1, true, 1, Recompute::none, plain, true}},
-      {"llama-3-8b", "dgx-h200", "fsdp", 512, 4096, {1, 1, 64, 1, 2, false, 3, Recompute::full, plain, true}},
-      {"qwen2-0.5b", "dgx-a100-40gb", "ideal", 264, 2048, {2, 3, 4, 4, 1, true, 2, Recompute::none, turns, true}}};
+      {"gpt3-175b", "dgx-a100", "megatron-2021", 1536, 2048, alone},
+      {"gpt3-175b", "dgx-a100", "megatron-core", 512, 2048, in_turns(plan(8, 8, 8, true, 1, Recompute::selective), 6)},
+      {"llama-3.1-405b", "dgx-h100", "megatron-core", 2048, 8192, plan(8, 16, 64, true, 1, Recompute::none)},
+      {"llama-3-8b", "dgx-h200", "fsdp", 512, 4096, pairs},
+      {"qwen2-0.5b", "dgx-a100-40gb", "ideal", 264, 2048, in_turns(plan(2, 3, 4, true, 2, Recompute::none), 4)}};
   const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
   for (const auto& job : jobs) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, job.model);

@@ -58,7 +58,7 @@ struct Made {
     program.plan.vpp = v;
     program.plan.schedule = schedule;
     program.pipeline = {schedule, p, v, m};
-    program.mesh.dp = {{{0, 2}}, true};
+    program.mesh.group(parallel::GroupKind::dp) = {{{0, 2}}, true};
     program.mesh.transfer_dimension.assign(static_cast<std::size_t>(p), 1);
     program.blocks = {work(1.0), work(2.0, Purpose::backward), work(0.5, Purpose::optimizer)};
     parallel::ChunkProgram chunk;
@@ -199,7 +199,7 @@ TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed)
   const auto machine = cluster();
   const network::Fabric fabric(machine);
   parallel::Mesh mesh;
-  mesh.tp = {{{0, 2}}, true};
+  mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
   Block block = gather(1.5);
   block.items[0].call.group = parallel::GroupKind::tp;
   block.items[0].asynchronous = true;
@@ -212,8 +212,8 @@ TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed)
   const Cost cost = price_block(block, fabric, mesh);
   EXPECT_NEAR(cost.time.value(), 3.5, 1e-12);
   EXPECT_NEAR(cost.compute.value(), 3.0, 1e-12);
-  EXPECT_NEAR(cost.tensor_parallel.busy.value(), 1.5, 1e-12);
-  EXPECT_NEAR(cost.tensor_parallel.exposed.value(), 0.5, 1e-12);
+  EXPECT_NEAR(cost.of(TrafficKind::tp).busy.value(), 1.5, 1e-12);
+  EXPECT_NEAR(cost.of(TrafficKind::tp).exposed.value(), 0.5, 1e-12);
 }
 
 }  // namespace

@@ -1,0 +1,180 @@
+// A batch of requests, against hand-made programs and a slow player of real ones.
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/inference.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::Program;
+using parallel::test::Dice;
+
+struct Served {
+  workload::Model model = parallel::test::llama(8, 1024, 16, 4, 4096, 32000);
+  parallel::Job job;
+  parallel::Plan plan;
+  hardware::Cluster cluster;
+  hardware::Stack stack;
+
+  Served(std::int64_t batch, std::int64_t prompt, std::int64_t generate) {
+    job.task = parallel::Task::inference;
+    job.global_batch = batch;
+    job.prompt = prompt;
+    job.generate = generate;
+    job.seq = prompt + generate;
+    plan.micro_batch = batch;
+    cluster = parallel::test::cluster_of({8});
+  }
+  void spread(std::int64_t tp, std::int64_t pp, std::int64_t dp, std::int64_t micro_batch) {
+    plan.tp = tp;
+    plan.pp = pp;
+    plan.dp = dp;
+    plan.micro_batch = micro_batch;
+    cluster = parallel::test::cluster_of({plan.devices()});
+  }
+  [[nodiscard]] Program program() const { return parallel::lower(model, job, plan, cluster, stack); }
+  [[nodiscard]] Generation solved() const {
+    const network::Fabric fabric(cluster);
+    return solve_inference(program(), fabric);
+  }
+};
+
+Seconds forward(const std::vector<workload::Operator>& operators, const hardware::Accelerator& accelerator) {
+  Seconds sum;
+  for (const auto& op : operators) { sum += cost::kernel_cost(op.forward, accelerator).time; }
+  return sum;
+}
+
+// One device, no pipeline: every token is the sum of its operators' kernels, lowered afresh for the cache as it is.
+TEST(Inference, one_device_takes_the_sum_of_its_kernels_token_by_token) {
+  for (std::uint64_t seed = 0; seed < 30; ++seed) {
+    Dice dice(seed);
+    Served s(dice(1, 9), dice(1, 700), dice(1, 60));
+    s.spread(1, 1, 1, s.job.global_batch);
+    const auto& gpu = s.cluster.accelerator;
+    const auto layers = static_cast<double>(s.model.layers);
+    const auto pass = [&](const workload::Slice& slice) {
+      return forward(workload::embedding_operators(s.model, s.stack, slice), gpu) +
+             layers * forward(workload::layer_operators(s.model, s.stack, slice), gpu) +
+             forward(workload::head_operators(s.model, s.stack, slice), gpu);
+    };
+    const Seconds prefill = pass(parallel::slice_of(s.job, s.plan, workload::Pass::prefill));
+    Seconds decode;
+    for (std::int64_t token = 1; token < s.job.generate; ++token) {
+      auto slice = parallel::slice_of(s.job, s.plan, workload::Pass::decode);
+      slice.context = s.job.prompt + token;
+      decode += pass(slice);
+    }
+    const Generation generation = s.solved();
+    EXPECT_NEAR(generation.prefill.value(), prefill.value(), 1e-12 + 1e-9 * prefill.value()) << "seed " << seed;
+    EXPECT_NEAR(generation.decode.value(), decode.value(), 1e-12 + 1e-9 * decode.value()) << "seed " << seed;
+  }
+}
+
+TEST(Inference, a_longer_prompt_or_a_larger_batch_never_takes_less) {
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    Dice dice(seed);
+    const std::int64_t batch = 4 * dice(1, 8), prompt = dice(1, 1500), generate = dice(2, 40);
+    Served s(batch, prompt, generate), longer(batch, prompt + dice(1, 500), generate), more(2 * batch, prompt, generate);
+    for (Served* one : {&s, &longer, &more}) { one->spread(2, 2, 1, one->job.global_batch / 2); }
+    const Generation usual = s.solved();
+    EXPECT_GE(longer.solved().prefill, usual.prefill);
+    EXPECT_GE(longer.solved().decode, usual.decode);
+    EXPECT_GE(more.solved().total(), usual.total());
+    EXPECT_GE(usual.decode / static_cast<double>(generate - 1), usual.last_token * 0.5);
+  }
+}
+
+// Every stage waits for the micro-batch before it and for the stage before it: played token by token.
+TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
+  for (const std::int64_t pp : {1, 2, 4, 8}) {
+    for (const std::int64_t cuts : {1, 2, 4, 8}) {
+      Served s(8, 256, 12);
+      s.spread(1, pp, 1, 8 / cuts);
+      const Program program = s.program();
+      const network::Fabric fabric(s.cluster);
+      const auto stages = static_cast<std::size_t>(pp);
+      const auto block = [&](const parallel::Segment& segment, std::int64_t grown) {
+        Seconds sum;
+        for (const auto& use : segment) {
+          for (const auto& item : program.blocks[static_cast<std::size_t>(use.work)].items) {
+            sum += static_cast<double>(use.repeat) *
+                   (item.is_collective ? price_call(item.call, fabric, program.mesh) : price_kernel(item, fabric, grown));
+          }
+        }
+        return sum;
+      };
+      const auto chunk = [&](std::size_t stage) -> const parallel::ChunkProgram& {
+        return program.classes[static_cast<std::size_t>(program.class_of_stage[stage])].chunks[0];
+      };
+      const auto hop = [&](std::size_t stage, Bytes bytes) {
+        return pp == 1 ? Seconds() : fabric.transfer(bytes, program.mesh.transfer_dimension[stage]);
+      };
+      std::vector<std::vector<Seconds>> end(static_cast<std::size_t>(cuts), std::vector<Seconds>(stages));
+      Seconds latest;
+      for (std::size_t j = 0; j < end.size(); ++j) {
+        for (std::size_t i = 0; i < stages; ++i) {
+          Seconds start = i > 0 ? end[j][i - 1] + hop(i - 1, program.transfer_bytes) : Seconds();
+          if (j > 0) { start = max(start, end[j - 1][i]); }
+          end[j][i] = start + block(chunk(i).forward, 0);
+          latest = max(latest, end[j][i]);
+        }
+      }
+      const Generation generation = s.solved();
+      EXPECT_NEAR(generation.prefill.value(), latest.value(), 1e-9 * latest.value());
+      const Seconds started = latest;
+      const Seconds back = hop(stages - 1, Bytes(8.0 * static_cast<double>(s.plan.micro_batch)));
+      std::vector<Seconds> left(end.size(), started);
+      std::vector<Seconds> busy_until(stages, started);
+      for (std::int64_t token = 1; token < s.job.generate; ++token) {
+        for (std::size_t j = 0; j < end.size(); ++j) {
+          Seconds at = left[j] + back;
+          for (std::size_t i = 0; i < stages; ++i) {
+            if (i > 0) { at += hop(i - 1, program.transfer_bytes / static_cast<double>(s.job.prompt)); }
+            at = max(at, busy_until[i]) + block(chunk(i).decode, token - 1);
+            busy_until[i] = at;
+          }
+          left[j] = at;
+        }
+      }
+      const Seconds decode = *std::max_element(left.begin(), left.end()) - started;
+      EXPECT_NEAR(generation.decode.value(), decode.value(), 1e-9 * decode.value()) << pp << " " << cuts;
+    }
+  }
+}
+
+TEST(Inference, what_is_said_adds_up) {
+  Served s(16, 512, 64);
+  s.spread(2, 2, 2, 4);
+  Estimator estimator(s.model, s.cluster, s.stack, s.job);
+  const auto e = estimator.estimate(s.plan, {true});
+  ASSERT_TRUE(e.inference);
+  EXPECT_NEAR(e.breakdown.total().value(), e.step_time.value(), 1e-12);
+  EXPECT_NEAR((e.inference->time_to_first_token + 63.0 * e.inference->time_per_output_token).value(),
+              e.step_time.value(), 1e-12);
+  EXPECT_NEAR(e.inference->output_tokens_per_s, 16.0 * 64.0 / e.step_time.value(), 1e-6);
+  EXPECT_EQ(e.inference->kv_bytes_per_token, Bytes(2.0 * 8 * 2 * 256));  // 8 layers, keys and values of 4 heads of 64
+  // 8 sequences a replica, 576 positions, half of the layers and of the heads.
+  EXPECT_EQ(e.memory.kv_cache, Bytes(8.0 * 576.0 * 2.0 * 4 * 2 * 128));
+  EXPECT_EQ(e.step_time, estimator.step_time(s.plan));
+  EXPECT_FALSE(e.terms.empty());
+}
+
+TEST(Inference, a_single_token_is_a_prefill) {
+  Served s(4, 128, 1);
+  s.spread(1, 1, 1, 4);
+  const Generation generation = s.solved();
+  EXPECT_EQ(generation.decode, Seconds());
+  EXPECT_EQ(generation.total(), generation.prefill);
+}
+
+}  // namespace
+}  // namespace orrery::estimate
