@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
+#include "orrery/parallel/pipeline_dual.hpp"
 #include "orrery/parallel/pipeline_shape.hpp"
 #include "orrery/parallel/pipeline_walk.hpp"
 #include "orrery/parallel/pipeline_wave.hpp"
@@ -70,13 +71,6 @@ void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, Pipelin
     solution.stage_end[index(i)] = front + (shape.micro_batches - 1) * longest;
     solution.last_backward_start[index(i)] = solution.stage_end[index(i)] - times.backward[index(i)];
   }
-}
-
-void solve_dualpipe(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,
-                    PipelineSolution& solution) {
-  PipelineWalk walk(shape, times, storage);
-  walk.run();
-  walk.read(solution);
 }
 
 void solve_kind(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,

@@ -77,6 +77,8 @@ TEST(PipelineLaw, a_billion_micro_batches_are_solved_as_fast_as_a_hundred) {
   EXPECT_EQ(makespan(interleaved, equal_times(interleaved, 100, 230, 0)), (4 * m + 15) * 330);
   const PipelineShape split{ScheduleKind::zero_bubble, 16, 1, m};
   EXPECT_EQ(makespan(split, equal_times(split, 100, 120, 0, 90)), m * 310 + 15 * 130);
+  const PipelineShape dual{ScheduleKind::dualpipe, 16, 2, m};
+  EXPECT_EQ(makespan(dual, equal_times(dual, 100, 100, 0, 80)), m * 280 + 7 * (280 + 180 - 3 * 80));
 }
 
 // 1F1B keeps at most p micro-batches in the pipeline. A micro-batch is back on the first of p equal stages after

@@ -69,17 +69,17 @@ void append_zero_bubble_order(const PipelineShape& shape, std::int64_t stage, st
 // the paper (arXiv:2412.19437, figure 5) agrees with.
 void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order) {
   const std::int64_t r = distance_to_end(shape, stage);
-  const std::int64_t outward = shape.stages / 2 - r - 1;  // stages between this one and the middle
-  const bool middle = outward == 0;
+  const std::int64_t inward = shape.stages / 2 - r - 1;  // stages between this one and the middle
+  const bool middle = inward == 0;
   OrderWriter write(order, stage < shape.stages / 2 ? 0 : 1);
-  // 1 and 2: fill. The farther end's micro-batches are `outward` stages late.
-  for (std::int64_t k = 0; k < 2 * outward; ++k) { write.forward(0); }
+  // 1 and 2: fill. The farther end's micro-batches are `inward` stages late.
+  for (std::int64_t k = 0; k < 2 * inward; ++k) { write.forward(0); }
   for (std::int64_t k = 0; k <= r; ++k) {
     write.forward(0);
     write.forward(1);
   }
   // 3: the first backwards of phase 1, and a forward of it for each.
-  for (std::int64_t k = 0; k < outward; ++k) {
+  for (std::int64_t k = 0; k < inward; ++k) {
     write.backward(1, true);
     write.weight();
     write.forward(1);
@@ -95,7 +95,7 @@ void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::
     write.pair(1);
   }
   // 5: phase 0 has no forwards left.
-  for (std::int64_t k = 0; k < outward; ++k) {
+  for (std::int64_t k = 0; k < inward; ++k) {
     write.backward(1, false);
     write.pair(1);
   }
@@ -105,18 +105,18 @@ void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::
     write.backward(0, 2 * k + 1 > r);
   }
   // 7 and 8: the remaining backwards of phase 0, with weight tasks where it waits, and the rest of those.
-  for (std::int64_t k = 0; k < outward; ++k) {
+  for (std::int64_t k = 0; k < inward; ++k) {
     write.weight();
     write.backward(0, true);
   }
   for (std::int64_t k = 0; k <= r; ++k) { write.weight(); }
 }
 
-DualpipeSteady dualpipe_steady(const PipelineShape& shape, std::int64_t stage) {
+std::int64_t dualpipe_first_round(const PipelineShape& shape, std::int64_t stage) {
   const std::int64_t r = distance_to_end(shape, stage);
-  const std::int64_t outward = shape.stages / 2 - r - 1;
-  const std::int64_t before = 2 * outward + 2 * (r + 1) + 3 * outward;
-  return {before + (outward == 0 ? 2 : 1), shape.micro_batches / 2 - shape.stages + r + 1};
+  const std::int64_t inward = shape.stages / 2 - r - 1;
+  const std::int64_t before = 2 * inward + 2 * (r + 1) + 3 * inward;
+  return before + (inward == 0 ? 2 : 1);
 }
 
 }  // namespace orrery::parallel

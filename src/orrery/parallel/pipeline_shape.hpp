@@ -24,11 +24,8 @@ void append_stage_order(const PipelineShape& shape, std::int64_t stage, std::vec
 void append_zero_bubble_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order);
 void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order);
 
-// Where step 4 of DualPipe is in the order of a stage: two tasks an iteration, one at the middle stages' first extra.
-struct DualpipeSteady {
-  std::int64_t first = 0;       // position of the pair that ends iteration 0
-  std::int64_t iterations = 0;  // m / 2 - p + r + 1, with r = min(stage, p - 1 - stage)
-};
-[[nodiscard]] DualpipeSteady dualpipe_steady(const PipelineShape& shape, std::int64_t stage);
+// Position in DualPipe's order of the pair that ends the first iteration of step 4. Each of the m / 2 - p + r
+// iterations behind it (r: the stage's distance to the nearer end) is two pairs.
+[[nodiscard]] std::int64_t dualpipe_first_round(const PipelineShape& shape, std::int64_t stage);
 
 }  // namespace orrery::parallel

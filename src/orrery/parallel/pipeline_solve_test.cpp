@@ -305,6 +305,7 @@ TEST(PipelineSolve, equals_the_event_simulation_on_every_small_shape) {
     for (std::int64_t p = 1; p <= 6; ++p) {
       for (std::int64_t v = 1; v <= (schedule == ScheduleKind::interleaved ? 4 : 1); ++v) {
         for (std::int64_t m = 1; m <= 14; ++m) {
+          if (schedule == ScheduleKind::dualpipe && (p % 2 != 0 || m % 2 != 0 || m < 2 * p)) { continue; }
           for (int mood = 0; mood < kMoods; ++mood) {
             const Case c{shape_near(schedule, p, v, m), static_cast<Mood>(mood), ++seed};
             expect_exact(solver, c);
@@ -324,10 +325,10 @@ TEST(PipelineSolve, equals_the_event_simulation_on_deep_pipelines) {
     expect_exact(solver, {shape_near(ScheduleKind::one_f_one_b, 33, 1, 200), static_cast<Mood>(mood), 8});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 16, 4, 160), static_cast<Mood>(mood), 9});
     expect_exact(solver, {shape_near(ScheduleKind::interleaved, 5, 7, 100), static_cast<Mood>(mood), 10});
-    expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 16, 1, 256), static_cast<Mood>(mood), 11});
-    expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 33, 1, 100), static_cast<Mood>(mood), 12});
-    expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 16, 2, 256), static_cast<Mood>(mood), 13});
-    expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 6, 2, 1000), static_cast<Mood>(mood), 14});
+    expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 16, 1, 100), static_cast<Mood>(mood), 11});
+    expect_exact(solver, {shape_near(ScheduleKind::zero_bubble, 33, 1, 50), static_cast<Mood>(mood), 12});
+    expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 16, 2, 146), static_cast<Mood>(mood), 13});
+    expect_exact(solver, {shape_near(ScheduleKind::dualpipe, 6, 2, 240), static_cast<Mood>(mood), 14});
   }
 }
 
