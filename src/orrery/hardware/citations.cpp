@@ -10,7 +10,7 @@ namespace {
 
 using config::Node;
 
-constexpr std::array<std::string_view, 5> kNoFigures = {"name", "description", "accelerator", "link", "sources"};
+constexpr std::array<std::string_view, 6> kNoFigures = {"name", "description", "accelerator", "link", "basis", "sources"};
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 

@@ -33,9 +33,6 @@ struct PlannedEntry {
   std::string_view folder;  // "": whatever kind is asked for
 };
 constexpr std::array kPlanned = {
-    PlannedEntry{"mixtral-8x22b", kModelEntries.folder},
-    PlannedEntry{"deepseek-v3", kModelEntries.folder},
-    PlannedEntry{"gb200-nvl72", kClusterEntries.folder},
     PlannedEntry{"madmax/", ""},
 };
 
@@ -73,8 +70,12 @@ std::optional<std::string> meant_entry(std::string_view name, const std::vector<
   if (name.empty()) { return std::nullopt; }
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (std::none_of(name.begin(), name.end(), is_letter)) { return std::nullopt; }  // "." is in "llama-3.1-8b" by chance
-  const auto starts = [&](const std::string& candidate) { return candidate.starts_with(name); };
-  if (const auto found = std::find_if(known.begin(), known.end(), starts); found != known.end()) { return *found; }
+  const std::string* longer = nullptr;  // the shortest that goes on from it
+  for (const auto& candidate : known) {
+    const bool is_shorter = longer == nullptr || candidate.size() < longer->size();
+    if (candidate.starts_with(name) && is_shorter) { longer = &candidate; }
+  }
+  if (longer != nullptr) { return *longer; }
   if (auto near = nearest(name, known)) { return near; }
   const auto holds = [&](const std::string& candidate) { return candidate.find(name) != std::string::npos; };
   if (const auto found = std::find_if(known.begin(), known.end(), holds); found != known.end()) { return *found; }
@@ -90,8 +91,7 @@ std::string unknown_entry(const EntryKind& kind, std::string_view name, const st
   }
   std::string text = fmt::format("unknown {} {}", kind.singular, orrery::quoted(name));
   if (const auto near = meant_entry(name, known)) { text += fmt::format("; did you mean {}?", orrery::quoted(*near)); }
-  if (kind.listed) { return text + fmt::format(" (\"orrery list {}\" shows all)", kind.folder); }
-  return text + fmt::format(" (known: {})", join(known, ", "));
+  return text + fmt::format(" (\"orrery list {}\" shows all)", kind.folder);
 }
 
 Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,

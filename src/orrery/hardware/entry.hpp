@@ -16,11 +16,10 @@ namespace orrery::hardware {
 struct EntryKind {
   std::string_view folder;    // below the data directory; also what `orrery list` calls it
   std::string_view singular;  // for messages
-  bool listed = true;         // `orrery list <folder>` exists
 };
 
 inline constexpr EntryKind kAcceleratorEntries{"accelerators", "accelerator"};
-inline constexpr EntryKind kLinkEntries{"links", "link class", false};
+inline constexpr EntryKind kLinkEntries{"links", "link class"};
 inline constexpr EntryKind kClusterEntries{"clusters", "cluster"};
 inline constexpr EntryKind kStackEntries{"stacks", "stack"};
 inline constexpr EntryKind kModelEntries{"models", "model"};
@@ -43,7 +42,7 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                              const std::string& name_or_path, const Place& place = {});
 
-// What a name was meant to be: a known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" -> "h100-sxm"), else the
+// What a name was meant to be: the shortest known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" -> "h100-sxm"), else the
 // nearest one, else one that holds it.
 [[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
 
