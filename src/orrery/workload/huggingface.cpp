@@ -41,18 +41,26 @@ void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
   optional(keys.head_dim, &Fields::head_dim, "width of a head; null = hidden / heads");
 }
 
-// The library accepts some keys under two names; the second one is used when the first is absent.
-Node with_aliases_resolved(Node node, const Family& family) {
+// The part of the file that describes the model, under the names of the record: the library accepts some keys under two
+// names (the second is used when the first is absent), and some sizes may be left out.
+Node prepared(const Node& original, const Family& family) {
+  const Node* part = family.nested.empty() ? nullptr : original.find(family.nested);
+  Node node = part != nullptr && part->kind == config::Kind::mapping ? *part : original;
   for (const auto& alias : family.aliases) {
     if (node.find(alias.key) != nullptr) { continue; }
     for (auto& member : node.members) {
       if (member.key == alias.other) { member.key = alias.key; }
     }
   }
+  for (const auto& fallback : family.fallbacks) {
+    if (node.find(fallback.key) != nullptr) { continue; }
+    config::add(node, std::string(fallback.key), config::integer_node(fallback.value));
+  }
   return node;
 }
 
 std::optional<Activation> activation_of(std::string_view name) {
+  if (name.starts_with("gated-")) { name.remove_prefix(6); }
   if (name.find("gelu") != std::string_view::npos) { return Activation::gelu; }  // gelu_new, gelu_fast, quick_gelu, ...
   if (name == "silu" || name == "swish") { return Activation::silu; }
   if (name == "relu") { return Activation::relu; }
@@ -72,13 +80,13 @@ Model shaped(const Fields& fields, const Family& family, Activation activation) 
   model.tied_embeddings = fields.tied;
   model.dropout = std::max(fields.hidden_dropout, fields.attention_dropout);
   model.activation = activation;
-  if (fields.use_sliding_window) { model.sliding_window = fields.sliding_window.value_or(0); }
   family.shape(fields, model);
   return model;
 }
 
-std::string description_of(const Family& family) {
-  return fmt::format("Hugging Face configuration of type {}", family.model_type);
+std::string description_of(const Fields& fields, const Family& family) {
+  const std::string note = family.note == nullptr ? std::string() : family.note(fields);
+  return fmt::format("Hugging Face configuration of type {}{}{}", family.model_type, note.empty() ? "" : ", ", note);
 }
 
 // The file's key for a member of Model, so that a complaint points at what the user wrote.
@@ -90,8 +98,12 @@ std::string_view key_of(std::string_view field, const SizeKeys& keys) {
   if (field == "head_dim") { return keys.head_dim; }
   if (field == "ffn") { return keys.ffn; }
   if (field == "vocab") { return keys.vocab; }
+  if (field == "max_seq") { return keys.max_seq; }
   if (field == "sliding_window") { return field; }
-  return keys.max_seq;
+  if (field == "experts.active") { return "num_experts_per_tok"; }
+  if (field == "experts.first_dense") { return "first_k_dense_replace"; }
+  if (field == "vision.patch") { return "patch_size"; }
+  return {};
 }
 
 Place place_of(const Node& node, std::string_view key) {
@@ -103,16 +115,15 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   auto record = family.record();
   record.foreign();
   add_size_keys(record, family.keys);
-  const Node node = with_aliases_resolved(original, family);
+  const Node node = prepared(original, family);
   // Reading over defaults does not ask for missing keys; reading from nothing does.
   if (auto strict = record.read(node); !strict) { return tl::make_unexpected(strict.error()); }
   ORRERY_TRY(fields, record.read_over(family.defaults(), node));
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
   const auto activation = activation_of(fields.activation);
   if (!activation) {
-    const bool is_opt_or_gpt2 = node.find("activation_function") != nullptr;
     return fail(
-        place_of(node, is_opt_or_gpt2 ? "activation_function" : "hidden_act"),
+        place_of(node, family.activation_key),
         fmt::format("activation {} is not known; gelu and its variants, relu, silu are", quoted(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
@@ -120,7 +131,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
     return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
   }
   model.name = name;
-  model.description = description_of(family);
+  model.description = description_of(fields, family);
   return completed(model);
 }
 

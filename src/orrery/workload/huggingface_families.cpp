@@ -7,15 +7,7 @@
 namespace orrery::workload::huggingface {
 namespace {
 
-using config::Bounds;
 using config::Record;
-
-constexpr Bounds<double> kProbability{.min = 0.0, .max = 1.0};
-constexpr Bounds<std::optional<Count>> kSize{.min = 1};
-
-std::string anything(const Fields&) { return {}; }
-
-void all_biases(Model& model) { model.qkv_bias = model.attention_output_bias = model.mlp_bias = true; }
 
 Record<Fields> gpt2_record() {
   return Record<Fields>("gpt2", "GPT-2")
@@ -136,25 +128,6 @@ void bloom_shape(const Fields&, Model& model) {
 }
 
 // Llama, Mistral and Qwen2 are one architecture with different biases.
-Record<Fields> llama_like(const char* model_type, const char* doc) {
-  return Record<Fields>(model_type, doc)
-      .optional("hidden_act", &Fields::activation, "of the MLP")
-      .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
-}
-
-Fields llama_defaults() {
-  Fields fields;
-  fields.activation = "silu";
-  return fields;
-}
-
-void llama_like_shape(Model& model) {
-  model.norm = Normalisation::rmsnorm;
-  model.position = Position::rotary;
-  model.gated_mlp = true;
-}
-
 Record<Fields> llama_record() {
   return llama_like("llama", "Llama")
       .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
@@ -180,23 +153,32 @@ Fields mistral_defaults() {
   return fields;
 }
 
-void mistral_shape(const Fields&, Model& model) { llama_like_shape(model); }
+void mistral_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  shape_windows(fields, model);
+}
+
+std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
 
 Record<Fields> qwen2_record() {
   return llama_like("qwen2", "Qwen2 and Qwen2.5")
       .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
-      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it");
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it")
+      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", {.min = 0})
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
 }
 
 Fields qwen2_defaults() {
   Fields fields = llama_defaults();
   fields.kv_heads = 32;
   fields.sliding_window = 4096;
+  fields.full_layers = 28;
   return fields;
 }
 
-void qwen2_shape(const Fields&, Model& model) {
+void qwen2_shape(const Fields& fields, Model& model) {
   llama_like_shape(model);
+  shape_windows(fields, model);
   model.qkv_bias = true;
 }
 
@@ -206,8 +188,6 @@ constexpr SizeKeys kNeoxKeys{"num_hidden_layers",       "hidden_size",      "num
 constexpr SizeKeys kOptKeys{"num_hidden_layers",       "hidden_size", "num_attention_heads", "vocab_size",
                             "max_position_embeddings", "ffn_dim"};
 constexpr SizeKeys kBloomKeys{"n_layer", "hidden_size", "n_head", "vocab_size", {}, {}, {}, {}, true};
-constexpr SizeKeys kLlamaKeys{"num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
-                              "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
 
 constexpr std::array kGpt2Aliases = {Alias{"num_hidden_layers", "n_layer"}, Alias{"hidden_size", "n_embd"},
                                      Alias{"num_attention_heads", "n_head"},
@@ -215,26 +195,35 @@ constexpr std::array kGpt2Aliases = {Alias{"num_hidden_layers", "n_layer"}, Alia
 constexpr std::array kBloomAliases = {Alias{"num_hidden_layers", "n_layer"}, Alias{"n_embed", "hidden_size"},
                                       Alias{"num_attention_heads", "n_head"}};
 
-const std::array kFamilies = {
-    Family{"gpt2", kGpt2Keys, kGpt2Aliases, gpt2_record, gpt2_defaults, gpt2_unsupported, gpt2_shape},
+const std::array kFirst = {
+    Family{"gpt2", kGpt2Keys, kGpt2Aliases, gpt2_record, gpt2_defaults, gpt2_unsupported, gpt2_shape,
+           "activation_function"},
     Family{"gpt_neox", kNeoxKeys, {}, gpt_neox_record, gpt_neox_defaults, anything, gpt_neox_shape},
-    Family{"opt", kOptKeys, {}, opt_record, opt_defaults, opt_unsupported, opt_shape},
+    Family{"opt", kOptKeys, {}, opt_record, opt_defaults, opt_unsupported, opt_shape, "activation_function"},
     Family{"bloom", kBloomKeys, kBloomAliases, bloom_record, bloom_defaults, anything, bloom_shape},
     Family{"llama", kLlamaKeys, {}, llama_record, llama_defaults, anything, llama_shape},
-    Family{"mistral", kLlamaKeys, {}, mistral_record, mistral_defaults, anything, mistral_shape},
-    Family{"qwen2", kLlamaKeys, {}, qwen2_record, qwen2_defaults, anything, qwen2_shape},
+    Family{"mistral", kLlamaKeys, {}, mistral_record, mistral_defaults, windows_unsupported, mistral_shape},
+    Family{"qwen2", kLlamaKeys, {}, qwen2_record, qwen2_defaults, windows_unsupported, qwen2_shape},
 };
 
-constexpr std::array<std::string_view, 27> kPlanned = {
-    "cohere",  "dbrx",        "deepseek_v2", "deepseek_v3", "falcon",    "gemma",    "gemma2",
-    "gemma3",  "gemma3_text", "glm4_moe",    "gpt_bigcode", "gpt_oss",   "gptj",     "granite",
-    "kimi_k2", "llama4",      "llama4_text", "mixtral",     "mpt",       "olmo2",    "phi",
-    "phi3",    "phimoe",      "qwen2_moe",   "qwen3",       "qwen3_moe", "stablelm",
+constexpr std::array<std::string_view, 9> kPlanned = {
+    "cohere", "dbrx", "glm4_moe", "gptj", "llama4", "llama4_text", "mpt", "olmo2", "stablelm",
 };
+
+std::vector<Family> all_families() {
+  std::vector<Family> all(kFirst.begin(), kFirst.end());
+  for (const auto more : {dense_families(), expert_families(), encoder_families()}) {
+    all.insert(all.end(), more.begin(), more.end());
+  }
+  return all;
+}
 
 }  // namespace
 
-std::span<const Family> families() { return kFamilies; }
+std::span<const Family> families() {
+  static const std::vector<Family> all = all_families();
+  return all;
+}
 
 std::span<const std::string_view> planned_model_types() { return kPlanned; }
 

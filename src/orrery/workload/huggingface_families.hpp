@@ -1,12 +1,15 @@
 // The families of models that Hugging Face configurations describe: their keys, defaults and shapes. Part of
-// huggingface.cpp's inside; a new family is one more row of the table in huggingface_families.cpp.
+// huggingface.cpp's inside. A new family is one more row of a table: in huggingface_dense.cpp, _experts.cpp or
+// _encoders.cpp (huggingface_families.cpp has the first seven and puts the tables together).
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "orrery/config/record.hpp"
 #include "orrery/workload/model.hpp"
@@ -15,7 +18,7 @@ namespace orrery::workload::huggingface {
 
 using Count = std::int64_t;
 
-// What the seven families say about themselves, in one struct; a family's record fills its part.
+// What the families say about themselves, in one struct; a family's record fills its part.
 struct Fields {
   Count layers = 0;
   Count hidden = 0;
@@ -26,8 +29,6 @@ struct Fields {
   std::optional<Count> kv_heads;
   std::optional<Count> head_dim;
   std::optional<Count> embedding_width;
-  std::optional<Count> sliding_window;
-  bool use_sliding_window = false;
   std::string activation;
   double hidden_dropout = 0.0;
   double attention_dropout = 0.0;
@@ -35,11 +36,55 @@ struct Fields {
   bool attention_bias = false;
   bool mlp_bias = false;
   bool biases = true;
+  bool qk_norm = false;
   bool parallel_residual = false;
   bool norm_first = true;
   bool norm_weights = true;
   bool no_final_norm = false;
   bool cross_attention = false;
+  bool bidirectional = false;
+
+  // Windows of attention.
+  std::optional<Count> sliding_window;
+  bool use_sliding_window = false;
+  Count full_layers = 0;    // leading layers without the window
+  Count window_period = 0;  // every n-th layer without it
+  std::optional<std::vector<std::string>> layer_types;
+
+  // Falcon and GPT-BigCode.
+  bool alibi = false;
+  bool multi_query = true;
+  bool grouped = false;        // Falcon's "new decoder architecture"
+  std::optional<Count> norms;  // of a layer whose halves are side by side
+
+  // Mixtures of experts.
+  std::optional<Count> experts;
+  std::optional<Count> experts_active;
+  Count expert_ffn = 0;
+  std::optional<Count> shared_experts;
+  Count shared_ffn = 0;
+  Count first_dense = 0;
+  Count expert_every = 1;
+  std::optional<std::vector<Count>> dense_layers;
+  Count further_tokens = 0;
+
+  // Latent attention.
+  std::optional<Count> query_rank;
+  Count kv_rank = 0;
+  Count nope_dim = 0;
+  Count rope_dim = 0;
+  Count value_dim = 0;
+
+  // Encoder-decoders and vision.
+  std::optional<Count> decoder_layers;
+  Count buckets = kRelativeBuckets;
+  bool encoder_decoder = true;
+  Count image = 0;
+  Count patch = 0;
+  Count channels = 3;
+  std::optional<std::map<std::string, std::string>> labels;
+  std::optional<Count> label_count;
+  std::optional<std::vector<std::string>> architectures;
 };
 
 // A family's names for the sizes. Empty: the family has no such key.
@@ -56,6 +101,12 @@ struct Alias {
   std::string_view key;
 };
 
+// A size that the published files of a family leave out, and what the library takes instead.
+struct Fallback {
+  std::string_view key;
+  Count value;
+};
+
 struct Family {
   std::string_view model_type;
   SizeKeys keys;
@@ -64,11 +115,47 @@ struct Family {
   Fields (*defaults)();                       // where they differ from Fields{}
   std::string (*unsupported)(const Fields&);  // why this one cannot be described, or ""
   void (*shape)(const Fields&, Model&);       // what the family is, besides the sizes
+  std::string_view activation_key = "hidden_act";
+  std::span<const Fallback> fallbacks = {};
+  std::string_view nested = {};                  // the part of the file to read, of models of several parts
+  std::string (*note)(const Fields&) = nullptr;  // what the description should add, or ""
 };
 
 [[nodiscard]] std::span<const Family> families();
 
+[[nodiscard]] std::span<const Family> dense_families();
+[[nodiscard]] std::span<const Family> expert_families();
+[[nodiscard]] std::span<const Family> encoder_families();
+
 // Types that are planned and not built.
 [[nodiscard]] std::span<const std::string_view> planned_model_types();
+
+// ---- what several families share -----------------------------------------------------------------------------------
+
+inline constexpr config::Bounds<double> kProbability{.min = 0.0, .max = 1.0};
+inline constexpr config::Bounds<std::optional<Count>> kSize{.min = 1};
+inline constexpr SizeKeys kLlamaKeys{
+    "num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
+    "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
+
+// Nothing is unsupported.
+[[nodiscard]] std::string anything(const Fields&);
+
+// Llama and its many relatives: rmsnorm, rotary positions, a gated MLP of silu, no biases.
+[[nodiscard]] config::Record<Fields> llama_like(const char* model_type, const char* doc);
+[[nodiscard]] Fields llama_defaults();
+void llama_like_shape(Model& model);
+
+void all_biases(Model& model);
+
+// Which layers look back over a window: its length, and every how many layers one looks over everything all the same.
+// What a file says that is no such rule is put in words.
+struct Windows {
+  Count window = 0;
+  Count global_every = 0;
+  std::string unsupported;
+};
+[[nodiscard]] Windows windows(const Fields& fields);
+void shape_windows(const Fields& fields, Model& model);
 
 }  // namespace orrery::workload::huggingface

@@ -1,0 +1,283 @@
+// Hugging Face families: mixtures of experts, with latent attention where they have it.
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "orrery/workload/huggingface_families.hpp"
+
+namespace orrery::workload::huggingface {
+namespace {
+
+using config::Record;
+
+constexpr config::Bounds<Count> kFrom0{.min = 0};
+constexpr config::Bounds<Count> kFrom1{.min = 1};
+constexpr config::Bounds<std::optional<Count>> kExpertsOrNone{.min = 0};
+
+void shape_experts(const Fields& fields, Model& model) {
+  model.experts.count = fields.experts.value_or(0);
+  if (model.experts.count == 0) { return; }
+  model.experts.active = fields.experts_active.value_or(0);
+  model.experts.ffn = fields.expert_ffn;
+  model.experts.shared_ffn = fields.shared_ffn;
+  model.experts.first_dense = fields.first_dense;
+  model.experts.every = fields.expert_every;
+}
+
+// ---- Mixtral, Phi-3.5-MoE, gpt-oss: every layer, experts as wide as the file's MLP ---------------------------------
+
+Record<Fields> mixtral_like(const char* model_type, const char* doc) {
+  return llama_like(model_type, doc)
+      .optional("num_local_experts", &Fields::experts, "routed experts of a layer", kSize)
+      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
+      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+}
+
+Record<Fields> mixtral_record() { return mixtral_like("mixtral", "Mixtral"); }
+
+Fields mixtral_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 8;
+  fields.experts = 8;
+  fields.experts_active = 2;
+  fields.use_sliding_window = true;
+  return fields;
+}
+
+void mixtral_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  shape_windows(fields, model);
+  shape_experts(fields, model);
+  model.experts.ffn = model.ffn;
+}
+
+Record<Fields> phimoe_record() {
+  return mixtral_like("phimoe", "Phi-3.5-MoE")
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases");
+}
+
+Fields phimoe_defaults() {
+  Fields fields = mixtral_defaults();
+  fields.experts = 16;
+  return fields;
+}
+
+void phimoe_shape(const Fields& fields, Model& model) {
+  mixtral_shape(fields, model);
+  model.norm = Normalisation::layernorm;
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+}
+
+Record<Fields> gpt_oss_record() {
+  return mixtral_like("gpt_oss", "gpt-oss")
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
+}
+
+Fields gpt_oss_defaults() {
+  Fields fields = mixtral_defaults();
+  fields.head_dim = 64;
+  fields.experts = 128;
+  fields.experts_active = 4;
+  fields.attention_bias = true;
+  fields.sliding_window = 128;
+  fields.window_period = 2;
+  return fields;
+}
+
+std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
+
+void gpt_oss_shape(const Fields& fields, Model& model) {
+  mixtral_shape(fields, model);
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+  model.mlp_bias = true;  // of experts and router
+}
+
+// ---- Qwen's mixtures -----------------------------------------------------------------------------------------------
+
+Record<Fields> qwen_moe(const char* model_type, const char* doc) {
+  return llama_like(model_type, doc)
+      .optional("num_experts", &Fields::experts, "routed experts of a layer", kExpertsOrNone)
+      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one of them", kFrom1)
+      .optional("decoder_sparse_step", &Fields::expert_every, "every n-th layer has them", kFrom1)
+      .optional("mlp_only_layers", &Fields::dense_layers, "layers without them")
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers look back over a window only");
+}
+
+constexpr std::array kExpertAliases = {Alias{"num_local_experts", "num_experts"}};
+
+// Layers without experts can be described where they come first.
+Count leading_dense_layers(const Fields& fields) {
+  auto layers = fields.dense_layers.value_or(std::vector<Count>{});
+  std::sort(layers.begin(), layers.end());
+  layers.erase(std::unique(layers.begin(), layers.end()), layers.end());
+  const auto count = static_cast<Count>(layers.size());
+  const bool lead = count == 0 || (layers.front() == 0 && layers.back() == count - 1);
+  return lead ? count : -1;
+}
+
+std::string qwen_moe_unsupported(const Fields& fields) {
+  if (fields.use_sliding_window) { return "\"use_sliding_window\": true is not built yet for mixtures of experts"; }
+  const Count dense = leading_dense_layers(fields);
+  if (dense < 0 || (dense > 0 && fields.expert_every > 1)) {
+    return "\"mlp_only_layers\" other than the first ones is not built yet";
+  }
+  return {};
+}
+
+void qwen_moe_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  shape_experts(fields, model);
+  if (model.has_experts()) { model.experts.first_dense = leading_dense_layers(fields); }
+}
+
+Record<Fields> qwen2_moe_record() {
+  return qwen_moe("qwen2_moe", "Qwen1.5-MoE and Qwen2-MoE")
+      .optional("shared_expert_intermediate_size", &Fields::shared_ffn, "width of the shared expert", kFrom0)
+      .optional("qkv_bias", &Fields::attention_bias, "queries, keys and values have biases");
+}
+
+Fields qwen2_moe_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 16;
+  fields.experts = 60;
+  fields.experts_active = 4;
+  fields.expert_ffn = 1408;
+  fields.shared_ffn = 5632;
+  fields.attention_bias = true;
+  return fields;
+}
+
+void qwen2_moe_shape(const Fields& fields, Model& model) {
+  qwen_moe_shape(fields, model);
+  model.qkv_bias = fields.attention_bias;
+  model.experts.shared_gate = model.experts.shared_ffn > 0;
+}
+
+Record<Fields> qwen3_moe_record() {
+  return qwen_moe("qwen3_moe", "Qwen3-MoE")
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases");
+}
+
+Fields qwen3_moe_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 4;
+  fields.experts = 128;
+  fields.experts_active = 8;
+  fields.expert_ffn = 768;
+  return fields;
+}
+
+void qwen3_moe_shape(const Fields& fields, Model& model) {
+  qwen_moe_shape(fields, model);
+  model.qk_norm = true;
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+}
+
+// ---- DeepSeek-V2, -V3 and their relatives --------------------------------------------------------------------------
+
+Record<Fields> deepseek(const char* model_type, const char* doc) {
+  return llama_like(model_type, doc)
+      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("q_lora_rank", &Fields::query_rank, "width that queries are squeezed to; null = they are not", kSize)
+      .optional("kv_lora_rank", &Fields::kv_rank, "width that keys and values are squeezed to", kFrom1)
+      .optional("qk_nope_head_dim", &Fields::nope_dim, "part of a head without position", kFrom1)
+      .optional("qk_rope_head_dim", &Fields::rope_dim, "part of a head with position", kFrom0)
+      .optional("v_head_dim", &Fields::value_dim, "width of a value head", kFrom1)
+      .optional("n_routed_experts", &Fields::experts, "routed experts of a layer; null = none", kExpertsOrNone)
+      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
+      .optional("n_shared_experts", &Fields::shared_experts, "experts that every token passes", kExpertsOrNone)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one expert", kFrom1)
+      .optional("first_k_dense_replace", &Fields::first_dense, "leading layers without experts", kFrom0)
+      .optional("moe_layer_freq", &Fields::expert_every, "every n-th layer has experts", kFrom1)
+      .optional("num_nextn_predict_layers", &Fields::further_tokens, "modules for further tokens", kFrom0);
+}
+
+Record<Fields> deepseek_v2_record() { return deepseek("deepseek_v2", "DeepSeek-V2"); }
+Record<Fields> deepseek_v3_record() { return deepseek("deepseek_v3", "DeepSeek-V3, -R1 and Kimi K2"); }
+
+Fields deepseek_v2_defaults() {
+  Fields fields = llama_defaults();
+  fields.query_rank = 1536;
+  fields.kv_rank = 512;
+  fields.nope_dim = 128;
+  fields.rope_dim = 64;
+  fields.value_dim = 128;
+  fields.experts = 64;
+  fields.shared_experts = 2;
+  fields.expert_ffn = 1407;
+  return fields;
+}
+
+Fields deepseek_v3_defaults() {
+  Fields fields = deepseek_v2_defaults();
+  fields.experts = 256;
+  fields.experts_active = 8;
+  fields.shared_experts = 1;
+  fields.expert_ffn = 2048;
+  fields.first_dense = 3;
+  return fields;
+}
+
+std::string deepseek_unsupported(const Fields& fields) {
+  if (fields.attention_bias) { return "\"attention_bias\": true is not built yet for latent attention"; }
+  if (fields.expert_every != 1) {
+    return fmt::format("\"moe_layer_freq\": {} is not built yet; 1 is", fields.expert_every);
+  }
+  if (fields.experts.value_or(0) > 0 && !fields.experts_active) {
+    return "\"num_experts_per_tok\" is missing: the experts that a token is sent to";
+  }
+  return {};
+}
+
+// Modules for further tokens are left out, as the library leaves them out: inference need not have them, and the
+// published sizes do not count them.
+void deepseek_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  model.latent = {fields.query_rank.value_or(0), fields.kv_rank, fields.nope_dim, fields.rope_dim, fields.value_dim};
+  shape_experts(fields, model);
+  if (model.has_experts()) { model.experts.shared_ffn = fields.shared_experts.value_or(0) * fields.expert_ffn; }
+}
+
+std::string without_further_tokens(const Fields& fields) {
+  if (fields.further_tokens == 0) { return {}; }
+  return fmt::format(
+      "without its {} {} for further tokens (num_nextn_predict_layers); mtp_layers of an Orrery "
+      "description adds them",
+      fields.further_tokens, fields.further_tokens == 1 ? "module" : "modules");
+}
+
+constexpr SizeKeys kDeepseekKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
+                                 "max_position_embeddings", "intermediate_size"};
+
+Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), Fields (*defaults)()) {
+  return Family{.model_type = model_type,
+                .keys = kDeepseekKeys,
+                .aliases = {},
+                .record = record,
+                .defaults = defaults,
+                .unsupported = deepseek_unsupported,
+                .shape = deepseek_shape,
+                .note = without_further_tokens};
+}
+
+const std::array kExperts = {
+    Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
+    Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
+    Family{"gpt_oss", kLlamaKeys, {}, gpt_oss_record, gpt_oss_defaults, windows_unsupported, gpt_oss_shape},
+    Family{"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
+           qwen2_moe_shape},
+    Family{"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
+           qwen3_moe_shape},
+    deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults),
+    deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults),
+    deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults),
+};
+
+}  // namespace
+
+std::span<const Family> expert_families() { return kExperts; }
+
+}  // namespace orrery::workload::huggingface
