@@ -28,25 +28,26 @@ enum class Boundary : std::uint8_t {
   // Tensor parallelism, over tp; bytes: the whole tensor, tokens h e.
   enter,   // what follows works on a slice, its input is needed whole
   leave,   // what came before made partial sums of a whole tensor
-  reduce,  // a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum of
-           // exponentials of each token, one fp32 value each; bytes: all three together)
+  reduce,  // a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum
+           // of exponentials of each token, one fp32 value each; bytes: all three together)
   // Experts: split_tokens x active copies of a token go to the ranks of their experts, over ep, and come back.
   dispatch,      // all-to-all; bytes: all that one rank sends, split_tokens active h e (capped by capacity)
   combine,       // the same way back
   expert_enter,  // as enter, over etp, of the tokens that a rank has got; bytes: the gathered tensor
   expert_leave,  // as leave, over etp: partial sums are added and scattered again
   // Context parallelism, over cp.
-  exchange,      // ring attention: keys and values of all ranks pass by, beside the core that follows; bytes: all of
-                 // them, b s 2 kv e / t. Backward passes them again, and their gradients with them
-  to_heads,      // all-to-all from a part of the sequence with all heads to the whole with a part of the heads
-  to_sequence,   // and back; bytes of both: the tensor of one rank
+  exchange,     // ring attention: keys and values of all ranks pass by, beside the core that follows; bytes: all of
+                // them, b s 2 kv e / t. Backward passes them again, and their gradients with them
+  to_heads,     // all-to-all from a part of the sequence with all heads to the whole with a part of the heads
+  to_sequence,  // and back; bytes of both: the tensor of one rank
 };
 
-// One call per generated token: how an operator's forward kernel grows with each token that the cache gets longer.
+// How an operator's forward kernel grows with each generated token, by which the cache gets longer.
 struct Growth {
   std::int64_t n = 0;  // of Kernel::n
   Flops flops;
   Bytes bytes;
+  std::int64_t most = 0;  // tokens after which it grows no more, the window being full; 0: it always grows
 
   friend bool operator==(const Growth&, const Growth&) = default;
 };

@@ -1,6 +1,7 @@
 #include "orrery/workload/operators_kernels.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "orrery/core/error.hpp"
 
@@ -14,21 +15,75 @@ constexpr std::int64_t kVocabMultiple = 128;
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
+std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x)); }
+
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-struct Input {
-  hardware::Precision precision;
-  double element;
+void expect_whole_parts(const Model& model, const Slice& slice) {
+  ORRERY_ASSERT(slice.tp >= 1 && slice.cp >= 1 && slice.ep >= 1 && slice.etp >= 1);
+  ORRERY_ASSERT(slice.micro_batch >= 1 && slice.seq >= 1);
+  ORRERY_ASSERT(model.heads % slice.tp == 0 && slice.seq % slice.cp == 0);
+  ORRERY_ASSERT(slice.pass != Pass::decode || (slice.seq == 1 && slice.cp == 1 && slice.context >= 1));
+}
+
+// Shape, FLOPs and bytes of one of a linear layer's three products, all groups together. `rows` counts exactly in
+// FLOPs and bytes; a kernel's shape is whole.
+struct Shape {
+  double rows = 0;  // of all groups
+  std::int64_t groups = 1;
+  hardware::Precision precision = hardware::Precision::bf16;
 };
 
+Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t k, double volume, double bytes) {
+  Kernel kernel;
+  kernel.kind = KernelKind::gemm;
+  kernel.precision = shape.precision;
+  kernel.batch = shape.groups;
+  kernel.m = m;
+  kernel.n = n;
+  kernel.k = k;
+  kernel.flops = Flops(2.0 * volume);
+  kernel.bytes = Bytes(bytes);
+  return kernel;
+}
+
 // With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
-Operator products(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k, Input input) {
+Operator products(const Sizes& z, const Linear& l) {
+  const double n = real(l.n), k = real(l.k), weight = k * n;
+  const double input = l.wide ? z.element : z.matrix_element;
+  const double output = l.output > 0.0 ? l.output : z.element;
+  const double gradient = l.output > 0.0 ? l.output : input;  // of Y
+  const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.met));
+  const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision};
+  const std::int64_t m = ceiling(l.rows / real(groups));
+  const double volume = l.rows * weight;
   Operator op;
-  op.name = name;
-  op.forward = gemm({1, z.rows, n, k, input.element, z.element}, input.precision);
-  op.backward_input = gemm({1, z.rows, k, n, input.element, z.element}, input.precision);
-  op.backward_weight = gemm({1, n, k, z.rows, input.element, z.gradient_traffic}, input.precision);
-  op.parameters = real(k) * real(n);
+  op.name = l.names.base;
+  op.expert = l.expert;
+  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.met * weight) * input + l.rows * n * output);
+  op.backward_input =
+      product(shape, m, l.k, l.n, volume, l.rows * n * gradient + l.met * weight * input + l.rows * k * z.element);
+  op.backward_weight =
+      product(shape, l.n, l.k, m, volume,
+              l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
+  return op;
+}
+
+// One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X.
+Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::int64_t n, std::int64_t k,
+                double kept) {
+  Linear l;
+  l.names.base = name;
+  l.rows = base.rows;
+  l.n = n;
+  l.k = k;
+  l.wide = true;
+  l.expert = base.expert;
+  l.groups = base.groups;
+  l.met = base.met;
+  Operator op = products(z, l);
+  op.parameters = real(l.groups) * real(n) * real(k);
+  op.saved = Bytes(kept * z.element);
   return op;
 }
 
@@ -39,27 +94,36 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
 }
 
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
-  ORRERY_ASSERT(slice.tp >= 1 && slice.micro_batch >= 1 && slice.seq >= 1);
-  ORRERY_ASSERT(model.heads % slice.tp == 0 && model.ffn % slice.tp == 0);
+  expect_whole_parts(model, slice);
   constexpr double kNarrowestActivation = 2.0;
-  Sizes sizes;
-  sizes.rows = slice.micro_batch * slice.seq;
-  sizes.tokens = real(sizes.rows);
-  sizes.split_tokens = slice.sequence_parallel ? sizes.tokens / real(slice.tp) : sizes.tokens;
-  sizes.sequences = slice.micro_batch;
-  sizes.seq = slice.seq;
-  sizes.hidden = model.hidden;
-  sizes.heads = model.heads / slice.tp;
-  sizes.kv_heads = ceil_div(model.kv_heads, slice.tp);
-  sizes.head_dim = model.head_dim;
-  sizes.ffn = model.ffn / slice.tp;
-  sizes.vocab = vocabulary_rows(model, slice.tp);
-  sizes.matrix_element = hardware::element_size(slice.precision).value();
-  sizes.element = std::max(sizes.matrix_element, kNarrowestActivation);
-  sizes.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : sizes.element;
-  sizes.precision = slice.precision;
-  sizes.wide = sizes.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
-  return sizes;
+  Sizes z;
+  z.sequences = slice.micro_batch;
+  z.seq = slice.seq;
+  z.own_seq = slice.seq / slice.cp;
+  z.tokens = real(z.sequences * z.own_seq);
+  z.split_tokens = slice.sequence_parallel ? z.tokens / real(slice.tp) : z.tokens;
+  z.context = slice.context;
+  z.hidden = model.hidden;
+  z.heads = model.heads / slice.tp;
+  z.kv_heads = ceil_div(model.kv_heads, slice.tp);
+  z.head_dim = model.head_dim;
+  z.vocab = vocabulary_rows(model, slice.tp);
+  z.tp = slice.tp;
+  z.cp = slice.cp;
+  z.ep = slice.ep;
+  z.etp = slice.etp;
+  z.ulysses = slice.cp > 1 && slice.cp_method == ContextMethod::ulysses;
+  z.training = slice.pass == Pass::train;
+  z.decoding = slice.pass == Pass::decode;
+  z.dropout = z.training ? model.dropout : 0.0;
+  z.matrix_element = hardware::element_size(slice.precision).value();
+  z.element = std::max(z.matrix_element, kNarrowestActivation);
+  z.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : z.element;
+  z.precision = slice.precision;
+  z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
+  z.adapter_rank = z.training ? slice.adapter.rank : 0;
+  z.adapts_all = slice.adapter.targets == Adapter::Targets::all;
+  return z;
 }
 
 Kernel gemm(const Product& p, hardware::Precision precision) {
@@ -84,12 +148,26 @@ Kernel stream(double bytes, int launches) {
   return kernel;
 }
 
-Operator linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k) {
-  return products(name, z, n, k, {z.precision, z.matrix_element});
-}
-
-Operator wide_linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k) {
-  return products(name, z, n, k, {z.wide, z.element});
+void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l) {
+  const bool adapts = z.frozen() && l.adapted;
+  const std::int64_t r = z.adapter_rank;
+  if (adapts) {
+    Operator& in = list.emplace_back(factor(z, l, l.names.adapter_in, r, l.k, l.input));
+    in.backward_input.bytes += Bytes(l.rows * real(l.k) * z.element);  // adds into the gradient that the base has made
+  }
+  Operator& op = list.emplace_back(products(z, l));
+  const double weights = real(l.groups) * real(l.k) * real(l.n) + l.bias;
+  hold(op, z, weights);
+  op.saved = Bytes(l.kept);
+  if (z.frozen()) {
+    op.backward_weight = {};
+  } else {
+    op.saved += Bytes(l.input * (l.wide ? z.element : z.matrix_element));
+  }
+  if (adapts) {
+    Operator& out = list.emplace_back(factor(z, l, l.names.adapter_out, l.n, r, l.rows * real(r)));
+    out.forward.bytes += Bytes(l.rows * real(l.n) * z.element);  // adds into the base's output
+  }
 }
 
 Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward) {
@@ -100,21 +178,35 @@ Operator streamed(std::string_view name, const Kernel& forward, const Kernel& ba
   return op;
 }
 
-Operator boundary(std::string_view name, Boundary kind, Bytes bytes) {
+Operator boundary(std::string_view name, Boundary kind, double bytes) {
   Operator op;
   op.name = name;
   op.boundary = kind;
-  op.boundary_bytes = bytes;
+  op.boundary_bytes = Bytes(bytes);
   return op;
 }
 
-Operator norm(std::string_view name, const Model& model, const Sizes& sizes) {
-  const double tensor = sizes.split_tokens * real(sizes.hidden) * sizes.element;
-  Operator op = streamed(name, stream(2.0 * tensor), stream(3.0 * tensor, 2));
+void hold(Operator& op, const Sizes& z, double weights) { (z.frozen() ? op.frozen : op.parameters) = weights; }
+
+Operator norm(std::string_view name, const Model& model, const Sizes& z, double rows, std::int64_t width) {
+  const double tensor = rows * real(width) * z.element;
+  Operator op = streamed(name, stream(2.0 * tensor), stream(3.0 * tensor, z.frozen() ? 1 : 2));
   const double vectors = model.norm == Normalisation::layernorm ? 2.0 : 1.0;  // scale and shift, or scale alone
-  op.parameters = vectors * real(sizes.hidden);
+  hold(op, z, vectors * real(width));
   op.saved = Bytes(tensor);
   return op;
+}
+
+Operator norm(std::string_view name, const Model& model, const Sizes& z) {
+  return norm(name, model, z, z.split_tokens, z.hidden);
+}
+
+void keep_forward_only(std::vector<Operator>& list) {
+  for (auto& op : list) {
+    op.backward_input = {};
+    op.backward_weight = {};
+    op.saved = Bytes(0.0);
+  }
 }
 
 }  // namespace orrery::workload

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "orrery/workload/operators.hpp"
 
@@ -13,26 +14,35 @@ namespace orrery::workload {
 
 // Sizes of the part of a model that one rank holds. Element sizes are bytes.
 struct Sizes {
-  std::int64_t rows = 0;        // tokens = b s
-  double tokens = 0;            // the same
-  double split_tokens = 0;      // tokens that norms, dropouts and residuals see: tokens / t with sequence parallelism
-  std::int64_t sequences = 0;   // b
-  std::int64_t seq = 0;         // s
-  std::int64_t hidden = 0;      // h, never split
-  std::int64_t heads = 0;       // a / t
-  std::int64_t kv_heads = 0;    // key-value heads of this rank; a head is replicated when there are fewer than ranks
-  std::int64_t head_dim = 0;    // d
-  std::int64_t ffn = 0;         // f / t
-  std::int64_t vocab = 0;       // rows of the vocabulary, padded to 128 t and divided by t
+  double tokens = 0;           // n = b s / c
+  double split_tokens = 0;     // tokens that norms, dropouts and residuals see: n / t with sequence parallelism
+  std::int64_t sequences = 0;  // b
+  std::int64_t seq = 0;        // s; 1 in a decode step
+  std::int64_t own_seq = 0;    // s / c
+  std::int64_t context = 0;    // positions in the cache, in a decode step
+  std::int64_t hidden = 0;     // h, never split
+  std::int64_t heads = 0;      // a / t
+  std::int64_t kv_heads = 0;   // key-value heads of this rank; a head is replicated when there are fewer than ranks
+  std::int64_t head_dim = 0;   // d
+  std::int64_t vocab = 0;      // rows of the vocabulary, padded to 128 t and divided by t
+  std::int64_t tp = 1, cp = 1, ep = 1, etp = 1;
+  bool ulysses = false;         // c > 1 by all-to-all
+  bool training = true;         // something is kept, and there is a backward pass
+  bool decoding = false;        // one new position per sequence
+  double dropout = 0;           // probability; 0 outside training
   double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
   double matrix_element = 0;    // an input of a layer's matrix products
   double gradient_traffic = 0;  // per weight, of a product that makes a weight gradient: written, or added to a buffer
   hardware::Precision precision = hardware::Precision::bf16;  // of a layer's weight products
   hardware::Precision wide =
       hardware::Precision::bf16;  // of attention and of the head: bf16 when the precision is narrower than two bytes
+  std::int64_t adapter_rank = 0;  // r; 0: every weight is trained, or none because nothing is
+  bool adapts_all = false;        // adapters beside the products of the MLP and of experts, too
 
-  [[nodiscard]] double query_width() const { return static_cast<double>(heads * head_dim); }
-  [[nodiscard]] double kv_width() const { return static_cast<double>(kv_heads * head_dim); }
+  [[nodiscard]] bool frozen() const { return adapter_rank > 0; }
+  // Elements of this rank's tokens, and of those that norms see, `width` to a token.
+  [[nodiscard]] double whole(std::int64_t width) const { return tokens * static_cast<double>(width); }
+  [[nodiscard]] double split(std::int64_t width) const { return split_tokens * static_cast<double>(width); }
 };
 
 [[nodiscard]] Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice);
@@ -47,15 +57,38 @@ struct Product {
 
 [[nodiscard]] Kernel stream(double bytes, int launches = 1);
 
-// Y[rows, n] = X[rows, k] W: forward, gradient of X, gradient of W. Keeps nothing; callers say what is saved.
-[[nodiscard]] Operator linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k);
-// The same in the wide precision.
-[[nodiscard]] Operator wide_linear(std::string_view name, const Sizes& z, std::int64_t n, std::int64_t k);
+// A weight product Y[rows, n] = X[rows, k] W, or several of one shape that share the rows evenly (the experts of a
+// rank, heads).
+struct Linear {
+  struct Names {
+    std::string_view base, adapter_in, adapter_out;
+  };
+  Names names;
+  double rows = 0;
+  std::int64_t n = 0, k = 0;
+  double input = 0;         // elements of X to keep when a gradient needs them; 0: kept with another operator
+  double kept = 0;          // bytes kept in any case
+  double bias = 0;          // elements
+  bool adapted = false;     // gets an adapter when the slice has a rank for one
+  bool wide = false;        // in the wide precision
+  bool expert = false;      // weights of routed experts
+  double output = 0;        // bytes of an element of Y; 0: as every activation
+  std::int64_t groups = 1;  // products
+  double met = 1;           // of them, those that any row falls to: whose weights are read
+};
+
+// Appends the product; with an adapter its two factors around it: X A before (so that a boundary in front of the
+// product is followed by a product that needs its input for a weight gradient), (X A) B behind, added into Y as it is
+// made.
+void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& linear);
 
 // An operator whose forward and backward are one stream kernel each.
 [[nodiscard]] Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward);
 
-[[nodiscard]] Operator boundary(std::string_view name, Boundary kind, Bytes bytes);
+[[nodiscard]] Operator boundary(std::string_view name, Boundary kind, double bytes);
+
+// Weights of an operator that is no product: trained, unless the slice's weights are frozen.
+void hold(Operator& op, const Sizes& z, double weights);
 
 // Part of a stream operator: passes over a tensor and the kernel launches they take.
 struct Traffic {
@@ -70,12 +103,13 @@ struct Traffic {
   [[nodiscard]] Kernel kernel() const { return launches == 0 ? Kernel{} : stream(bytes, launches); }
 };
 
-// Norm over split tokens. Forward: x in, y out. Backward: dy, x in, dx out; a second kernel ends the sums of the weight
-// gradients. Keeps its input.
-[[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& sizes);
+// Norm of `rows` vectors of `width`. Forward: x in, y out. Backward: dy, x in, dx out; a second kernel ends the sums of
+// the weight gradients, where there are any. Keeps its input.
+[[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& z, double rows, std::int64_t width);
+// Of this rank's split tokens.
+[[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& z);
 
-// The operators of one half of a layer, appended to a list.
-void append_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
-void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
+// Takes away what only training does: backward kernels and what is kept for them.
+void keep_forward_only(std::vector<Operator>& list);
 
 }  // namespace orrery::workload

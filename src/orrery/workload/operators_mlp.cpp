@@ -1,7 +1,8 @@
 // The feed-forward half of a layer: two matrix products around an activation, gated or not.
 #include <vector>
 
-#include "orrery/workload/operators_kernels.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
 
@@ -9,51 +10,80 @@ namespace {
 
 double real(std::int64_t n) { return static_cast<double>(n); }
 
-// y = act(x + bias), over W = tokens f / t elements. Fused: x in, y out; backward dy, x in, dx out. Apart: the sum with
+// y = act(x + bias), over W = rows x ffn elements. Fused: x in, y out; backward dy, x in, dx out. Apart: the sum with
 // the bias, and the sums of its gradient, are kernels of their own. Keeps x; a relu needs only its output, which the
-// next product keeps.
-Operator plain_activation(const Model& model, const Sizes& z, bool fused) {
-  const double inner = z.tokens * real(z.ffn) * z.element;
+// next product keeps when it is trained or has an adapter.
+Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bool fused) {
+  const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward{2.0 * inner, 1}, backward{3.0 * inner, 1};
   if (!fused && model.mlp_bias) {
     forward += {2.0 * inner, 1};
-    backward += {inner, 1};
+    if (!z.frozen()) { backward += {inner, 1}; }
   }
-  Operator op = streamed("mlp.activation", forward.kernel(), backward.kernel());
-  op.saved = Bytes(model.activation == Activation::relu ? 0.0 : inner);
+  Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
+  const bool output_is_kept = !z.frozen() || z.adapts_all;
+  op.saved = Bytes(model.activation == Activation::relu && output_is_kept ? 0.0 : inner);
   return op;
 }
 
 // y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Apart: act (2 W),
 // product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well.
-Operator gated_activation(const Model& model, const Sizes& z, bool fused) {
-  const double inner = z.tokens * real(z.ffn) * z.element;
+Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, bool fused) {
+  const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward = fused ? Traffic{3.0 * inner, 1} : Traffic{5.0 * inner, 2};
   Traffic backward = fused ? Traffic{5.0 * inner, 1} : Traffic{9.0 * inner, 3};
   if (!fused && model.mlp_bias) {
     forward += {4.0 * inner, 1};
-    backward += {2.0 * inner, 1};
+    if (!z.frozen()) { backward += {2.0 * inner, 1}; }
   }
-  Operator op = streamed("mlp.activation", forward.kernel(), backward.kernel());
+  Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
   op.saved = Bytes((fused ? 2.0 : 3.0) * inner);
   return op;
 }
 
+Linear product(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
+  Linear l;
+  l.names = names;
+  l.rows = mlp.rows;
+  l.adapted = z.adapts_all;
+  l.expert = mlp.expert;
+  l.groups = mlp.groups;
+  l.met = mlp.met;
+  return l;
+}
+
 }  // namespace
 
-void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
-  const std::int64_t width = (model.gated_mlp ? 2 : 1) * z.ffn;
-  Operator in = linear("mlp.in", z, width, z.hidden);
-  if (model.mlp_bias) { in.parameters += real(width); }
-  in.saved = Bytes(z.split_tokens * real(z.hidden) * z.matrix_element);
-  list.push_back(in);
+void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
+                const Mlp& mlp) {
+  Linear in = product(mlp.in, z, mlp);
+  in.n = (model.gated_mlp ? 2 : 1) * mlp.ffn;
+  in.k = z.hidden;
+  in.input = mlp.input;
+  in.bias = model.mlp_bias ? real(mlp.groups * in.n) : 0.0;
+  append_linear(list, z, in);
 
-  list.push_back(model.gated_mlp ? gated_activation(model, z, stack.fused_elementwise)
-                                 : plain_activation(model, z, stack.fused_elementwise));
+  list.push_back(model.gated_mlp ? gated_activation(model, z, mlp, stack.fused_elementwise)
+                                 : plain_activation(model, z, mlp, stack.fused_elementwise));
 
-  Operator out = linear("mlp.out", z, z.hidden, z.ffn);
-  out.saved = Bytes(z.tokens * real(z.ffn) * z.matrix_element);
-  list.push_back(out);
+  Linear out = product(mlp.out, z, mlp);
+  out.n = z.hidden;
+  out.k = mlp.ffn;
+  out.input = mlp.rows * real(mlp.ffn);
+  out.bias = mlp.bias_out;
+  append_linear(list, z, out);
+}
+
+Mlp dense_mlp(const Model& model, const Sizes& z, double input) {
+  ORRERY_ASSERT(model.ffn % z.tp == 0);
+  Mlp mlp;
+  mlp.in = {"mlp.in", "mlp.in.adapter_in", "mlp.in.adapter_out"};
+  mlp.out = {"mlp.out", "mlp.out.adapter_in", "mlp.out.adapter_out"};
+  mlp.activation = "mlp.activation";
+  mlp.rows = z.tokens;
+  mlp.ffn = model.ffn / z.tp;
+  mlp.input = input;
+  return mlp;
 }
 
 }  // namespace orrery::workload

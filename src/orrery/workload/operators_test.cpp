@@ -317,7 +317,8 @@ RC_GTEST_PROP(OperatorsLaw, operators_of_the_whole_hold_the_parameters_of_the_mo
   c.model.embedding_norm = *rc::gen::arbitrary<bool>();
   const ParameterCount count = parameter_count(c.model);
   RC_ASSERT(parameters(embedding_operators(c.model, c.stack, c.one)) == static_cast<double>(count.embedding));
-  RC_ASSERT(parameters(layer_operators(c.model, c.stack, c.one)) == static_cast<double>(count.layer));
+  RC_ASSERT(parameters(layer_operators(c.model, c.stack, c.one)) ==
+            static_cast<double>(count.layers) / static_cast<double>(c.model.layers));
   RC_ASSERT(parameters(head_operators(c.model, c.stack, c.one)) == static_cast<double>(count.head));
 }
 

@@ -1,0 +1,181 @@
+// The feed-forward half with a mixture of experts: a router, the way of token copies to their experts' ranks and back,
+// a grouped product over the experts of a rank, and experts that every token passes.
+//
+// Routing is balanced: every expert gets an even share of copies. Left out: the load-balancing loss (its products are
+// of E numbers a token), drops and padding to blocks of rows, transfers in narrower precisions.
+#include <cmath>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/workload/operators_halves.hpp"
+
+namespace orrery::workload {
+
+namespace {
+
+constexpr double kFloat = 4.0;     // bytes of an fp32 value
+constexpr double kExpertId = 8.0;  // of the index of an expert (int64)
+constexpr double kRowId = 4.0;     // of the row that a copy goes to (int32)
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// How many copies of tokens go where, on one rank.
+struct Routing {
+  double sent = 0;         // copies of this rank's tokens, padding to the capacity included
+  double rows = 0;         // rows that its experts get
+  std::int64_t local = 0;  // its experts
+  double met = 0;          // of them, those that get any row
+};
+
+// Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
+// moe_expert_capacity_factor with padding). Inference drops nothing.
+// A pass over few tokens does not meet every expert: of T tokens that choose k of E at random, a given expert is met by
+// at least one with probability 1 - (1 - k/E)^T. Training meets all.
+Routing routing_of(const Experts& experts, const Sizes& z) {
+  ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
+  const double count = real(experts.count), active = real(experts.active);
+  Routing r;
+  r.local = experts.count / z.ep;
+  const double copies = z.split_tokens * active;
+  const bool capped = z.training && experts.capacity_factor > 0.0;
+  r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
+  r.rows = r.sent * real(z.etp);
+  const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
+  r.met = real(r.local) * (z.training ? 1.0 : 1.0 - std::pow(1.0 - active / count, tokens));
+  return r;
+}
+
+double hidden_bytes(double rows, const Sizes& z) { return rows * real(z.hidden) * z.element; }
+
+// Logits in fp32, from two-byte inputs; weights held whole by every rank. Keeps the norm's output, which shared experts
+// and the permutation read as well.
+void append_router(std::vector<Operator>& list, const Model& model, const Sizes& z) {
+  Linear l;
+  l.names.base = "experts.router";
+  l.rows = z.split_tokens;
+  l.n = model.experts.count;
+  l.k = z.hidden;
+  l.input = z.split(z.hidden);
+  l.bias = model.mlp_bias ? real(l.n) : 0.0;
+  l.wide = true;
+  l.output = kFloat;
+  append_linear(list, z, l);
+}
+
+// Softmax of the logits (in, out) and the k largest (in; identities and weights out), a kernel each; apart also the
+// sort into the order of experts and its histogram, over identities. Backward of the softmax: gradient and output in,
+// gradient out. Keeps probabilities, identities and weights.
+Operator route(const Experts& experts, const Sizes& z, bool fused) {
+  const double probabilities = z.split(experts.count) * kFloat;
+  const double chosen = z.split(experts.active) * (kExpertId + kFloat);
+  const double sorting = 4.0 * z.split(experts.active) * kExpertId;
+  Traffic forward{3.0 * probabilities + chosen, 2};
+  if (!fused) { forward += {sorting, 2}; }
+  Operator op = streamed("experts.route", forward.kernel(), stream(3.0 * probabilities, 2));
+  op.saved = Bytes(probabilities + chosen);
+  return op;
+}
+
+// Tokens in, copies in the order of experts out. Backward: gradients of the copies in, their sums out, and one more sum
+// for each other reader of the norm's output: the router, shared experts. Keeps the rows that copies went to.
+Operator permute(const Routing& r, const Sizes& z, int other_readers) {
+  const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
+  Operator op = streamed("experts.permute", stream(pass + copies),
+                         stream(pass + copies + 3.0 * pass * other_readers, 1 + other_readers));
+  op.saved = Bytes(r.sent * kRowId);
+  return op;
+}
+
+// Chunks of one rank's copies each -> chunks of one expert's copies each, or back.
+Operator reorder(std::string_view name, const Routing& r, const Sizes& z) {
+  const Kernel pass = stream(2.0 * hidden_bytes(r.rows, z));
+  return streamed(name, pass, pass);
+}
+
+// Copies in, weighted sums out; backward: gradients in, those of the copies out. The weights' gradients need the
+// experts' outputs, which are kept for it, unless the weights enter with the activation (fused).
+Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
+  const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
+  const double outputs = fused ? 0.0 : copies;
+  Operator op = streamed("experts.unpermute", stream(pass + copies), stream(pass + copies + outputs));
+  op.saved = Bytes(outputs);
+  return op;
+}
+
+void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
+  const Routing r = routing_of(model.experts, z);
+  const bool reorders = r.local > 1 && z.ep * z.etp > 1;
+  const double sent = hidden_bytes(r.sent, z), gathered = hidden_bytes(r.rows, z);
+  list.push_back(permute(r, z, model.experts.shared_ffn > 0 ? 2 : 1));
+  list.push_back(boundary("experts.dispatch", Boundary::dispatch, sent));
+  list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
+  if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
+  Mlp mlp;
+  mlp.in = {"experts.in", "experts.in.adapter_in", "experts.in.adapter_out"};
+  mlp.out = {"experts.out", "experts.out.adapter_in", "experts.out.adapter_out"};
+  mlp.activation = "experts.activation";
+  mlp.rows = r.rows;
+  mlp.ffn = model.experts.ffn / z.etp;
+  mlp.input = r.rows * real(z.hidden);
+  mlp.bias_out = model.mlp_bias ? real(r.local * z.hidden) : 0.0;
+  mlp.expert = true;
+  mlp.groups = r.local;
+  mlp.met = r.met;
+  append_mlp(list, model, stack, z, mlp);
+  if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
+  list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
+  list.push_back(boundary("experts.combine", Boundary::combine, sent));
+  list.push_back(unpermute(r, z, stack.fused_elementwise));
+}
+
+// One number a token, from its hidden vector. Its input is kept with the router.
+void append_shared_gate(std::vector<Operator>& list, const Sizes& z) {
+  Linear l;
+  l.names.base = "shared.gate";
+  l.rows = z.split_tokens;
+  l.n = 1;
+  l.k = z.hidden;
+  l.wide = true;
+  append_linear(list, z, l);
+}
+
+void append_shared(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
+  ORRERY_ASSERT(model.experts.shared_ffn % z.tp == 0);
+  const double whole = hidden_bytes(z.tokens, z);
+  const bool other_copy = z.frozen() || z.matrix_element < z.element;  // than the one kept with the router
+  list.push_back(boundary("shared.enter", Boundary::enter, whole));
+  Mlp mlp;
+  mlp.in = {"shared.in", "shared.in.adapter_in", "shared.in.adapter_out"};
+  mlp.out = {"shared.out", "shared.out.adapter_in", "shared.out.adapter_out"};
+  mlp.activation = "shared.activation";
+  mlp.rows = z.tokens;
+  mlp.ffn = model.experts.shared_ffn / z.tp;
+  mlp.input = other_copy ? z.split(z.hidden) : 0.0;
+  mlp.bias_out = model.mlp_bias ? real(z.hidden) : 0.0;
+  append_mlp(list, model, stack, z, mlp);
+  list.push_back(boundary("shared.leave", Boundary::leave, whole));
+  if (model.experts.shared_gate) { append_shared_gate(list, z); }
+}
+
+// Routed plus (gated) shared outputs: two in, one out. A gate's gradient needs the ungated output, which is kept: it
+// and the gradient in, the scaled gradient out.
+Operator shared_sum(const Model& model, const Sizes& z) {
+  const double pass = hidden_bytes(z.split_tokens, z);
+  const bool gated = model.experts.shared_gate;
+  Operator op = streamed("shared.add", stream(3.0 * pass), gated ? stream(3.0 * pass) : Kernel{});
+  op.saved = Bytes(gated ? pass : 0.0);
+  return op;
+}
+
+}  // namespace
+
+void append_experts(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
+  const bool shared = model.experts.shared_ffn > 0;
+  append_router(list, model, z);
+  list.push_back(route(model.experts, z, stack.fused_elementwise));
+  if (shared) { append_shared(list, model, stack, z); }
+  append_routed(list, model, stack, z);
+  if (shared) { list.push_back(shared_sum(model, z)); }
+}
+
+}  // namespace orrery::workload

@@ -1,0 +1,210 @@
+// What a whole model computes, in closed form, and what its KV cache takes.
+#include <algorithm>
+#include <array>
+
+#include "orrery/workload/operators_halves.hpp"
+
+namespace orrery::workload {
+
+namespace {
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// The kinds of a model's layers and how many there are of each: of encoder or decoder, with experts or not, with a
+// window or not.
+struct KindCount {
+  LayerKind kind;
+  double layers = 0;
+};
+struct Kinds {
+  static constexpr std::size_t kMost = 8;
+  std::array<KindCount, kMost> list;
+  std::size_t count = 0;
+
+  [[nodiscard]] const KindCount* begin() const { return list.data(); }
+  [[nodiscard]] const KindCount* end() const { return list.data() + count; }
+
+  void add(const LayerKind& kind, double layers) {
+    auto* const last = list.data() + count;
+    auto* const found = std::find_if(list.data(), last, [&](const KindCount& known) { return known.kind == kind; });
+    if (found == last) { list[count++].kind = kind; }
+    found->layers += layers;
+  }
+};
+
+// Modules for further tokens count as layers of theirs when `with_mtp`.
+Kinds kinds_of(const Model& model, bool with_mtp) {
+  Kinds kinds;
+  for (std::int64_t layer = 0; layer < model.depth(); ++layer) { kinds.add(layer_kind(model, layer), 1.0); }
+  if (with_mtp && model.mtp_layers > 0) { kinds.add(mtp_kind(model), real(model.mtp_layers)); }
+  return kinds;
+}
+
+// Weights that a token meets in the products of a layer, and those of its adapters.
+struct Weights {
+  double own = 0;
+  double adapter = 0;
+
+  // k x n weights, `times` over; with factors [k, r] and [r, n] beside them when r is not 0.
+  void add(double k, double n, std::int64_t r = 0, double times = 1.0) {
+    own += times * k * n;
+    adapter += times * (k + n) * real(r);
+  }
+};
+
+void add_attention(Weights& w, const Model& model, std::int64_t r, bool cross) {
+  const double h = real(model.hidden), query = real(model.query_width()), kv = real(model.kv_width());
+  if (cross) {
+    w.add(h, query, r);
+    w.add(h, 2.0 * kv, r);
+  } else {
+    w.add(h, query + 2.0 * kv, r);
+  }
+  w.add(query, h, r);
+}
+
+void add_latent_attention(Weights& w, const Model& model, std::int64_t r) {
+  const LatentAttention& latent = model.latent;
+  const double h = real(model.hidden), heads = real(model.heads), rank = real(latent.kv_rank);
+  const double query = heads * real(latent.nope_dim + latent.rope_dim), value = heads * real(latent.value_dim);
+  if (latent.query_rank > 0) { w.add(h, real(latent.query_rank), r); }
+  w.add(latent.query_rank > 0 ? real(latent.query_rank) : h, query, r);
+  w.add(h, rank + real(latent.rope_dim), r);
+  w.add(rank, heads * real(latent.nope_dim) + value, r);
+  w.add(value, h, r);
+}
+
+void add_mlp(Weights& w, const Model& model, double ffn, std::int64_t r, double times = 1.0) {
+  const double h = real(model.hidden);
+  w.add(h, (model.gated_mlp ? 2.0 : 1.0) * ffn, r, times);
+  w.add(ffn, h, r, times);
+}
+
+Weights layer_weights(const Model& model, const LayerKind& kind, const Adapter& adapter) {
+  const std::int64_t attention_rank = adapter.rank;
+  const std::int64_t mlp_rank = adapter.targets == Adapter::Targets::all ? adapter.rank : 0;
+  Weights w;
+  if (model.is_latent()) {
+    add_latent_attention(w, model, attention_rank);
+  } else {
+    add_attention(w, model, attention_rank, false);
+  }
+  if (kind.cross) { add_attention(w, model, attention_rank, true); }
+  if (!kind.experts) {
+    add_mlp(w, model, real(model.ffn), mlp_rank);
+    return w;
+  }
+  const Experts& experts = model.experts;
+  w.add(real(model.hidden), real(experts.count));
+  add_mlp(w, model, real(experts.ffn), mlp_rank, real(experts.active));
+  if (experts.shared_ffn > 0) { add_mlp(w, model, real(experts.shared_ffn), mlp_rank); }
+  if (experts.shared_gate) { w.add(real(model.hidden), 1.0); }
+  return w;
+}
+
+// Depth of both products of the core, over all heads: FLOPs per pair / 2.
+double core_depth(const Model& model) {
+  const LatentAttention& latent = model.latent;
+  return model.is_latent() ? real(model.heads) * real(latent.nope_dim + latent.rope_dim + latent.value_dim)
+                           : 2.0 * real(model.query_width());
+}
+
+bool skips(const hardware::Stack& stack) {
+  return stack.attention == hardware::AttentionKernel::flash && stack.causal_skip;
+}
+
+// (query, key) pairs that a layer's core is for, one head and sequence; a kernel that skips nothing still owes no more
+// than a window has.
+double core_pairs(const hardware::Stack& stack, const LayerKind& kind, double s) {
+  const bool causal = !kind.encoder;
+  const double cross = kind.cross ? s * s : 0.0;
+  if (skips(stack)) { return visible_pairs(s, real(kind.window), causal) + cross; }
+  const double reach = kind.window == 0 ? s : std::min(s, real(kind.window) * (causal ? 1.0 : 2.0));
+  return s * reach + cross;
+}
+
+// FLOPs of both products of every layer's core, forward, one sequence.
+double core_flops(const Model& model, const hardware::Stack& stack, double s, bool with_mtp) {
+  double pairs = 0.0;
+  for (const auto& [kind, layers] : kinds_of(model, with_mtp)) { pairs += layers * core_pairs(stack, kind, s); }
+  return 2.0 * core_depth(model) * pairs;
+}
+
+Weights weights_of(const Model& model, const Adapter& adapter, bool with_mtp) {
+  Weights sum;
+  for (const auto& [kind, layers] : kinds_of(model, with_mtp)) {
+    const Weights w = layer_weights(model, kind, adapter);
+    sum.own += layers * w.own;
+    sum.adapter += layers * w.adapter;
+  }
+  return sum;
+}
+
+// Patches and classes of an image; both are products over fewer rows than tokens.
+double vision_volume(const Model& model) {
+  const Vision& vision = model.vision;
+  if (!model.is_vision()) { return 0.0; }
+  return real(model.hidden) * real(vision.classes);
+}
+
+double patch_volume(const Model& model, double s) {
+  const Vision& vision = model.vision;
+  if (!model.is_vision()) { return 0.0; }
+  return (s - 1.0) * real(vision.patch * vision.patch * vision.channels) * real(model.hidden);
+}
+
+}  // namespace
+
+Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions) {
+  const double element = std::max(hardware::element_size(slice.precision).value(), 2.0);
+  if (kind.encoder) { return Bytes(0.0); }
+  const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
+  const double held = own + (kind.cross ? real(positions) : 0.0);
+  const std::int64_t kv_heads = (model.kv_heads + slice.tp - 1) / slice.tp;
+  const double width =
+      model.is_latent() ? real(model.latent.kv_rank + model.latent.rope_dim) : 2.0 * real(kv_heads * model.head_dim);
+  return Bytes(held * width * element / real(slice.cp));
+}
+
+Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq,
+                  const Adapter& adapter) {
+  const double s = real(seq);
+  const Weights layers = weights_of(model, adapter, true);
+  const double heads = 1.0 + real(model.mtp_layers);
+  const double h = real(model.hidden);
+  const double frozen_once =
+      s * (layers.own + heads * h * real(model.vocab) + 2.0 * h * h * real(model.mtp_layers)) + vision_volume(model);
+  const double core = core_flops(model, stack, s, true);
+  const bool frozen = adapter.rank > 0;
+  // Forward, gradient of the input and, of trained weights, of the weight. Images get no gradient.
+  const double products =
+      (frozen ? 4.0 : 6.0) * frozen_once + 6.0 * s * layers.adapter + (frozen ? 2.0 : 4.0) * patch_volume(model, s);
+  return Flops(real(sequences) * (products + 3.0 * core));
+}
+
+Flops prefill_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq) {
+  const double s = real(seq);
+  const double volume = s * weights_of(model, {}, false).own + real(model.hidden) * real(model.vocab) +
+                        vision_volume(model) + patch_volume(model, s);
+  return Flops(real(sequences) * (2.0 * volume + core_flops(model, stack, s, false)));
+}
+
+Flops decode_flops(const Model& model, std::int64_t sequences, std::int64_t context) {
+  const LatentAttention& latent = model.latent;
+  const double depth =
+      model.is_latent() ? real(model.heads * (2 * latent.kv_rank + latent.rope_dim)) : 2.0 * real(model.query_width());
+  double volume = real(model.hidden) * real(model.vocab);
+  for (const auto& [kind, layers] : kinds_of(model, false)) {
+    if (kind.encoder) { continue; }
+    const double own = real(kind.window > 0 ? std::min(context, kind.window) : context);
+    double per_layer = layer_weights(model, kind, {}).own + depth * own;
+    if (kind.cross) {  // keys and values of the encoder's output are in the cache
+      per_layer += depth * real(std::max<std::int64_t>(context - 1, 1));
+      per_layer -= 2.0 * real(model.hidden) * real(model.kv_width());
+    }
+    volume += layers * per_layer;
+  }
+  return Flops(real(sequences) * 2.0 * volume);
+}
+
+}  // namespace orrery::workload
