@@ -32,8 +32,12 @@ constexpr std::int64_t kSmallestSplit = 256;
 // Partial sums of a split product are fp32, written and read once, in the cache: at twice the memory's rate.
 constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 
-// Queries that one core works on at a time in fused attention.
-constexpr std::int64_t kAttentionRows = 128;
+// Queries that one core works on at a time in fused attention: the narrowest block that holds them all, or else several
+// of the widest. In a decode step the queries are those of the heads that share a key-value head.
+constexpr std::array<std::int64_t, 3> kAttentionRows = {16, 64, 128};
+
+// Fewest keys of one part when a block's keys are split over idle cores.
+constexpr std::int64_t kSmallestKeys = 256;
 
 // An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
 // 1024 multiply-adds per cycle and core). attention_efficiency is measured at a head dimension of 128.
@@ -79,15 +83,35 @@ double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   return best;
 }
 
+std::int64_t attention_rows(std::int64_t queries) {
+  for (const std::int64_t rows : kAttentionRows) {
+    if (queries <= rows) { return rows; }
+  }
+  return kAttentionRows.back();
+}
+
+// Parts that the keys of each block are split in: more than one when a block holds all queries and blocks are too few
+// for the cores (flash-decoding).
+std::int64_t key_parts(const Kernel& kernel, std::int64_t blocks, std::int64_t tiles, std::int64_t cores) {
+  if (blocks > 1 || 2 * tiles > cores) { return 1; }
+  return std::max<std::int64_t>(1, std::min(cores / tiles, kernel.n / kSmallestKeys));
+}
+
 double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
-  const std::int64_t blocks = ceil_div(kernel.m, kAttentionRows);
-  const double padding = real(blocks * kAttentionRows) / real(kernel.m);
-  const std::int64_t tiles = kernel.batch * blocks;
+  const std::int64_t rows = attention_rows(kernel.m);
+  const std::int64_t blocks = ceil_div(kernel.m, rows);
+  const double padding = real(blocks * rows) / real(kernel.m);
+  const std::int64_t parts = key_parts(kernel, blocks, kernel.batch * blocks, cores);
+  const std::int64_t tiles = kernel.batch * blocks * parts;
   const double waves = real(ceil_div(tiles, cores) * cores) / real(tiles);
   const double exponentials = (1.0 + kExponentialDepth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
-  return kernel.flops.value() / (peak * a.attention_efficiency) * padding * waves * std::max(1.0, exponentials);
+  const double whole =
+      kernel.flops.value() / (peak * a.attention_efficiency) * padding * waves * std::max(1.0, exponentials);
+  if (parts == 1) { return whole; }
+  const double partial_sums = real(tiles) * real(kernel.m) * real(kernel.k) * kPartialBytes;
+  return whole + partial_sums / memory_rate(a);
 }
 
 double compute_seconds(const Kernel& kernel, const Accelerator& a) {
