@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <map>
+#include <limits>
 #include <optional>
 #include <ostream>
 #include <queue>
@@ -32,8 +32,6 @@ struct Run {
 struct Product {
   bool forward;
   std::int64_t pipe, virtual_stage, micro_batch;
-
-  friend auto operator<=>(const Product&, const Product&) = default;
 };
 
 // Who depends on whom, as data: what a task of a stage needs and makes.
@@ -102,6 +100,8 @@ class Simulation {
     for (std::int64_t i = 0; i < shape.stages; ++i) { orders_.push_back(stage_order(shape, i)); }
     position_.assign(orders_.size(), 0);
     busy_.assign(orders_.size(), false);
+    made_.assign(4 * times.forward.size() * at(shape.micro_batches), kNotYet);  // an entry per product and to spare
+    arrival_ = made_;
     run_.solution.stage_end.assign(orders_.size(), 0);
     run_.solution.last_backward_start.assign(times.forward.size(), 0);
   }
@@ -130,14 +130,20 @@ class Simulation {
     bool operator>(const Event& other) const { return time > other.time; }
   };
 
+  static constexpr Ticks kNotYet = std::numeric_limits<Ticks>::max();
+
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
+  [[nodiscard]] std::size_t at(const Product& product) const {
+    const std::int64_t virtual_stages = shape_.stages * shape_.chunks;
+    const std::int64_t cell = (product.pipe * virtual_stages + product.virtual_stage) * 2 + (product.forward ? 1 : 0);
+    return at(cell * shape_.micro_batches + product.micro_batch);
+  }
 
   [[nodiscard]] bool ready(const PipelineTask& task, std::int64_t stage, Ticks time) const {
     const auto needs = dependencies_.needed(task, stage);
     return std::ranges::all_of(needs, [&](const Product& product) {
       const auto& there = task.kind == Kind::weight ? made_ : arrival_;
-      const auto found = there.find(product);
-      return found != there.end() && found->second <= time;
+      return there[at(product)] <= time;
     });
   }
 
@@ -182,11 +188,11 @@ class Simulation {
 
   // Notes when a product is there, on the stage that makes it and, later, on the one that it goes to, which is woken.
   void send(const Product& product, Ticks end) {
-    made_[product] = end;
-    arrival_[product] = end;
+    made_[at(product)] = end;
+    arrival_[at(product)] = end;
     if (const auto way = dependencies_.way(product)) {
-      arrival_[product] += times_.transfer[at(way->second)];
-      events_.push({arrival_[product], way->first, false});
+      arrival_[at(product)] += times_.transfer[at(way->second)];
+      events_.push({arrival_[at(product)], way->first, false});
     }
   }
 
@@ -196,7 +202,7 @@ class Simulation {
   std::vector<std::vector<PipelineTask>> orders_;
   std::vector<std::size_t> position_;
   std::vector<bool> busy_;
-  std::map<Product, Ticks> made_, arrival_;
+  std::vector<Ticks> made_, arrival_;  // [at(product)]
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Run run_;
 };
