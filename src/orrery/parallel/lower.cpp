@@ -1,295 +1,227 @@
-// Model + plan -> program. See program.hpp for what a program is.
+// Model + plan -> program. See program.hpp for what a program is. Steps: the blocks of each part of the model
+// (lower_parts.cpp), how layers are shared out (lower_layers.cpp), the segments of each class of stages
+// (lower_segments.cpp), what ends a step, memory (memory.cpp).
 #include <algorithm>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/lower_parts.hpp"
+#include "orrery/parallel/lower_segments.hpp"
 #include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::parallel {
 
 using network::Collective;
-using workload::Operator;
-
-std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan) {
-  const std::int64_t count = plan.pp * plan.vpp, layers = model.depth();
-  std::vector<std::int64_t> shares(static_cast<std::size_t>(count), layers / count);
-  std::int64_t left = layers % count;
-  for (std::int64_t q = count - 2; left > 0; --q, --left) { ++shares[static_cast<std::size_t>(q)]; }
-  return shares;
-}
 
 namespace {
 
-struct PartNames {
-  std::string_view forward, backward, gather, reduce;
-};
-
-// A part of the model on one rank: what its blocks and its weights are.
-struct Part {
-  PartNames names;
-  double parameters = 0;
-  Bytes kept;   // activations kept from forward to backward under the plan's recompute choice
-  Bytes whole;  // without recompute
-  std::int32_t forward = -1, backward = -1, gather = -1, reduce = -1;  // block indices
-};
-
-constexpr PartNames kEmbedding{"embedding.forward", "embedding.backward", "embedding.gather_weights",
-                               "embedding.reduce_gradients"};
-constexpr PartNames kLayer{"layer.forward", "layer.backward", "layer.gather_weights", "layer.reduce_gradients"};
-constexpr PartNames kHead{"head.forward", "head.backward", "head.gather_weights", "head.reduce_gradients"};
+// Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
+// layers that nothing trains are kept in them, too.
+LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, Program& program) {
+  const Plan& plan = program.plan;
+  const Job& job = program.job;
+  const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
+  const double tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
+  const double split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
+  return {model, stack, program, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
+}
 
 class Lowering {
  public:
-  Lowering(const workload::Model& model, const Job& job, const Plan& plan, const hardware::Cluster& cluster,
-           const hardware::Stack& stack)
-      : model_(model), stack_(stack), weight_element_(hardware::element_size(job.precision)) {
-    program_.job = job;
-    program_.plan = plan;
-    program_.mesh = make_mesh(cluster, plan);
-    program_.pipeline = {plan.schedule, plan.pp, plan.vpp, micro_batches(job, plan)};
-    // Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products only.
-    weight_element_ = max(weight_element_, Bytes(2.0));
-  }
+  Lowering(const workload::Model& model, const hardware::Stack& stack, Program& program)
+      : program_(program),
+        plan_(program.plan),
+        context_(context_of(model, stack, program)),
+        parts_(parts_of(context_)),
+        segments_(context_, parts_) {}
 
-  Program run() {
-    lower_parts();
-    const auto& plan = program_.plan;
-    const double tokens = static_cast<double>(plan.micro_batch * program_.job.seq);
-    const double split = plan.sequence_parallel ? static_cast<double>(plan.tp) : 1.0;
-    program_.transfer_bytes = tokens * static_cast<double>(model_.hidden) * weight_element_ / split;
-    lower_stages();
-    return std::move(program_);
+  void run() {
+    // A decoder's stages hand on what the encoder made as well.
+    program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
+    const auto shares = layers_per_virtual_stage(context_.model, plan_);
+    starts_.reserve(shares.size() + 1);
+    starts_.push_back(0);
+    for (const std::int64_t share : shares) { starts_.push_back(starts_.back() + share); }
+    const auto stages = static_cast<std::size_t>(plan_.pp);
+    program_.class_of_stage.reserve(stages);
+    program_.memory.reserve(stages);
+    for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
+      const std::size_t index = class_of(stage);
+      program_.class_of_stage.push_back(static_cast<std::int32_t>(index));
+      program_.memory.push_back(stage_memory(known_[index].sizes, program_.pipeline, stage, program_.job, plan_,
+                                             context_.stack, context_.weight_element));
+    }
   }
 
  private:
-  std::int32_t add_block(Block block) {
-    program_.blocks.push_back(std::move(block));
-    return static_cast<std::int32_t>(program_.blocks.size()) - 1;
+  static Parts parts_of(const LoweringContext& context) {
+    context.program.blocks.reserve(16);
+    return lower_parts(context);
   }
 
-  void lower_parts() {
-    const auto& plan = program_.plan;
-    const workload::Slice slice = slice_of(program_.job, plan);
-    embedding_ = lower_part(workload::embedding_operators(model_, stack_, slice), kEmbedding, Recompute::none);
-    layer_ = lower_part(workload::layer_operators(model_, stack_, slice, workload::layer_kind(model_, 0)), kLayer, plan.recompute);
-    const double tied = model_.tied_embeddings ? table_parameters() : 0.0;
-    head_ = lower_part(workload::head_operators(model_, stack_, slice), kHead, Recompute::none, tied);
-    if (plan.pp > 1) { head_.parameters += tied; }  // the last stage holds a copy of the embedding's table
-    for (Part* part : {&embedding_, &layer_, &head_}) { add_data_parallel_blocks(*part); }
-  }
+  // A class, and the parts of its chunks in order.
+  struct Known {
+    std::vector<PartUse> shape;
+    StageSizes sizes;
+  };
 
-  // Weights of the token table on one rank, padding included.
-  [[nodiscard]] double table_parameters() const {
-    return static_cast<double>(workload::vocabulary_rows(model_, program_.plan.tp) * model_.hidden);
-  }
-
-  // `tied`: weights that the part uses and makes gradients of, but whose operators are not counted to own them.
-  Part lower_part(const std::vector<Operator>& operators, const PartNames& names, Recompute recompute,
-                  double tied = 0.0) {
-    const auto& plan = program_.plan;
-    Part part;
-    part.names = names;
-    Bytes core;
-    for (const auto& op : operators) {
-      part.parameters += op.parameters;
-      part.whole += op.saved;
-      if (op.attention_core) { core += op.saved; }
+  // The class of a stage: a known one when it has the same parts in the same order, a new one otherwise.
+  std::size_t class_of(std::int64_t stage) {
+    set_shape(stage);
+    for (std::size_t i = known_.size(); i-- > 0;) {
+      if (known_[i].shape == shape_) {
+        ++program_.classes[i].stages;
+        return i;
+      }
     }
-    part.kept = part.whole;
-    if (recompute == Recompute::selective) { part.kept -= core; }
-    if (recompute == Recompute::full) { part.kept = layer_input(); }
-    Block backward = backward_block(names.backward, operators, plan, stack_, recompute);
-    append_gradient_accumulation(backward, part.parameters + tied);
-    part.forward = add_block(forward_block(names.forward, operators, plan));
-    part.backward = add_block(std::move(backward));
-    return part;
+    known_.push_back({shape_, stage_sizes(shape_, parts_.sizes)});
+    lower_class(stage, known_.back());
+    return known_.size() - 1;
   }
 
-  // Input of a layer, all that full recompute keeps of it.
-  [[nodiscard]] Bytes layer_input() const {
-    const auto& plan = program_.plan;
-    const double tokens = static_cast<double>(plan.micro_batch * program_.job.seq);
-    const double split = plan.sequence_parallel ? static_cast<double>(plan.tp) : 1.0;
-    return tokens * static_cast<double>(model_.hidden) * weight_element_ / split;
-  }
-
-  // Unless the weight-gradient products do it themselves, adding into the gradient buffer is a kernel of its own:
-  // read the new gradient, read and write the buffer.
-  void append_gradient_accumulation(Block& block, double parameters) {
-    if (stack_.fused_gradient_accumulation || program_.pipeline.micro_batches == 1 || parameters == 0) { return; }
-    Item item;
-    item.name = "gradient.accumulate";
-    item.purpose = Purpose::backward;
-    item.kernel.kind = hardware::KernelKind::stream;
-    item.kernel.bytes = parameters * (weight_element_ + 2.0 * stack_.gradient_element);
-    block.items.push_back(item);
-  }
-
-  void add_data_parallel_blocks(Part& part) {
-    const auto& plan = program_.plan;
-    if (plan.dp == 1 || part.parameters == 0) { return; }
-    part.reduce = add_block(collective_block(part.names.reduce,
-                                             plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter,
-                                             GroupKind::dp, part.parameters * stack_.gradient_reduce_element));
-    if (plan.zero > 0) {
-      part.gather = add_block(collective_block(part.names.gather, Collective::all_gather, GroupKind::dp,
-                                               part.parameters * weight_element_));
+  // Sets shape_ to the parts of all chunks of a stage.
+  void set_shape(std::int64_t stage) {
+    shape_.clear();
+    for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
+      if (c > 0) { shape_.push_back({PartUse::kNextChunk, 0}); }
+      const std::int64_t q = virtual_stage(plan_, stage, c);
+      if (q == 0) { shape_.push_back({parts_.embedding, 1}); }
+      append_layers(first_layer(q), first_layer(q + 1));
+      if (q != last_virtual_stage()) { continue; }
+      shape_.push_back({parts_.head, 1});
+      if (parts_.further >= 0) { shape_.push_back({parts_.further, context_.model.mtp_layers}); }
     }
   }
 
-  void lower_stages() {
-    const auto& plan = program_.plan;
-    const auto shares = layers_per_virtual_stage(model_, plan);
-    const SliceSizes sizes{layer_.parameters, embedding_.parameters, head_.parameters, layer_.kept,
-                           layer_.whole,      embedding_.kept,       head_.kept,       weight_element_};
-    for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
-      const std::int32_t index = class_of(stage, shares);
-      program_.class_of_stage.push_back(index);
-      program_.memory.push_back(stage_memory(program_.classes[static_cast<std::size_t>(index)], program_.pipeline,
-                                             stage, plan, stack_, sizes));
+  void append_layers(std::int64_t begin, std::int64_t end) {
+    for (const LayerRun& run : parts_.runs) {
+      if (begin >= end) { return; }
+      if (run.end <= begin) { continue; }
+      const std::int64_t until = std::min(end, run.end);
+      shape_.push_back({run.part, until - begin});
+      begin = until;
     }
   }
 
-  // The class of a stage: that of the previous stage when it has the same shape, a new one otherwise.
-  std::int32_t class_of(std::int64_t stage, const std::vector<std::int64_t>& shares) {
-    const auto& plan = program_.plan;
-    const auto layers = [&](std::int64_t s, std::int64_t c) {
-      return shares[static_cast<std::size_t>(c * plan.pp + s)];
-    };
-    const bool edge = stage <= 1 || stage == plan.pp - 1;  // stages 0 and p - 1 are shapes of their own
-    bool same = !edge;
-    for (std::int64_t c = 0; c < plan.vpp && same; ++c) { same = layers(stage, c) == layers(stage - 1, c); }
-    if (same) {
-      ++program_.classes.back().stages;
-      return static_cast<std::int32_t>(program_.classes.size()) - 1;
-    }
-    RankClass rank_class;
+  [[nodiscard]] std::int64_t first_layer(std::int64_t q) const { return starts_[static_cast<std::size_t>(q)]; }
+  [[nodiscard]] std::int64_t last_virtual_stage() const { return static_cast<std::int64_t>(starts_.size()) - 2; }
+
+  void lower_class(std::int64_t stage, const Known& known) {
+    RankClass& rank_class = program_.classes.emplace_back();
     rank_class.first_stage = stage;
     rank_class.stages = 1;
-    for (std::int64_t c = 0; c < plan.vpp; ++c) {
-      const bool embedding = stage == 0 && c == 0;
-      const bool head = stage == plan.pp - 1 && c == plan.vpp - 1;
-      rank_class.chunks.push_back(lower_chunk(layers(stage, c), embedding, head));
-      rank_class.parameters += static_cast<double>(layers(stage, c)) * layer_.parameters;
-      if (embedding) { rank_class.parameters += embedding_.parameters; }
-      if (head) { rank_class.parameters += head_.parameters; }
+    rank_class.chunks.reserve(static_cast<std::size_t>(chunks_of(plan_)));
+    std::span<const PartUse> rest = known.shape;
+    for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
+      const auto end = std::find_if(rest.begin(), rest.end(), [](const PartUse& use) { return use.part < 0; });
+      const auto uses = rest.first(static_cast<std::size_t>(end - rest.begin()));
+      const std::int64_t q = virtual_stage(plan_, stage, c);
+      ChunkProgram& chunk = rank_class.chunks.emplace_back();
+      chunk.first_layer = first_layer(q);
+      chunk.layers = first_layer(q + 1) - first_layer(q);
+      chunk.has_embedding = q == 0;
+      chunk.has_head = q == last_virtual_stage();
+      segments_.lower(chunk, uses);
+      if (end != rest.end()) { rest = rest.subspan(uses.size() + 1); }
     }
-    lower_finish(rank_class, stage == 0 || stage == plan.pp - 1);
-    program_.classes.push_back(std::move(rank_class));
-    return static_cast<std::int32_t>(program_.classes.size()) - 1;
+    add_weights(rank_class, known);
+    if (!program_.job.is_inference()) { lower_finish(rank_class); }
   }
 
-  ChunkProgram lower_chunk(std::int64_t layers, bool embedding, bool head) {
-    const auto& plan = program_.plan;
-    const bool replicas = plan.dp > 1;
-    const bool gathers_always = replicas && plan.zero == 3;
-    const bool gathers_first = gathers_always || (replicas && plan.zero > 0 && gathers_under_forward());
-    const bool reduces_always = replicas && plan.zero >= 2;
-    const bool reduces_last = reduces_always || (replicas && plan.dp_overlap);
-
-    ChunkProgram chunk;
-    chunk.layers = layers;
-    chunk.has_embedding = embedding;
-    chunk.has_head = head;
-    chunk.forward = forward_segment(chunk, gathers_always);
-    chunk.first_forward = forward_segment(chunk, gathers_first);
-    chunk.backward = backward_segment(chunk, gathers_always, reduces_always);
-    chunk.last_backward = backward_segment(chunk, gathers_always, reduces_last);
-    chunk.waits_for_reduce = reduces_always;
-    return chunk;
+  void add_weights(RankClass& rank_class, const Known& known) {
+    rank_class.parameters = known.sizes.dense;
+    rank_class.expert_parameters = known.sizes.expert;
+    rank_class.frozen = known.sizes.frozen;
+    rank_class.frozen_expert = known.sizes.frozen_expert;
   }
 
-  [[nodiscard]] bool gathers_under_forward() const {
-    return program_.plan.dp_overlap && stack_.overlap_parameter_gather;
+  void append_finish(Segment& segment, Block block) {
+    if (!block.items.empty()) { segment.push_back({context_.add_block(std::move(block)), 1, -1, -1}); }
   }
 
-  // One use of a part. Without overlap, gathers and reductions become work of their own on the compute stream.
-  void append_use(Segment& segment, std::int32_t work, std::int64_t repeat, std::int32_t gather, std::int32_t reduce) {
-    if (repeat == 0) { return; }
-    if (program_.plan.dp_overlap) {
-      segment.push_back({work, repeat, gather, reduce});
-      return;
+  // Gradients that are reduced when the pipeline has ended, and those that two stages hold, which are summed over the
+  // two when each has been summed over its replicas (Megatron-LM's order), so that the two stages, which meet in it,
+  // have nothing left to do that the other's lateness could delay.
+  void lower_finish(RankClass& rank_class) {
+    if (plan_.zero < 2 && !plan_.dp_overlap) {
+      Block reduce{"gradient.reduce", {}};
+      append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
+      append_finish(rank_class.finish_reduce, std::move(reduce));
     }
-    if (gather >= 0) { segment.push_back({gather, repeat, -1, -1}); }
-    segment.push_back({work, repeat, -1, -1});
-    if (reduce >= 0) { segment.push_back({reduce, repeat, -1, -1}); }
-  }
-
-  Segment forward_segment(const ChunkProgram& chunk, bool gather) {
-    Segment segment;
-    const auto use = [&](const Part& part, std::int64_t repeat) {
-      append_use(segment, part.forward, repeat, gather ? part.gather : -1, -1);
+    const Bytes element = context_.stack.gradient_reduce_element;
+    const auto holds = [&](bool ChunkProgram::* what) {
+      return std::any_of(rank_class.chunks.begin(), rank_class.chunks.end(), [what](const auto& c) { return c.*what; });
     };
-    use(embedding_, chunk.has_embedding ? 1 : 0);
-    use(layer_, chunk.layers);
-    use(head_, chunk.has_head ? 1 : 0);
-    return segment;
+    const bool has_table = holds(&ChunkProgram::has_embedding) || holds(&ChunkProgram::has_head);
+    if (context_.copies_table() && parts_.table > 0 && has_table) {
+      append_finish(rank_class.finish_reduce, collective_block("embedding.reduce_tied", Collective::all_reduce,
+                                                               GroupKind::embedding, parts_.table * element));
+    }
+    const double owned = of_a_shard(1, rank_class);
+    if (plan_.schedule == ScheduleKind::dualpipe && owned > 0) {
+      append_finish(rank_class.finish_reduce, collective_block("gradient.reduce_mirrored", Collective::all_reduce,
+                                                               GroupKind::mirror, owned * element));
+    }
+    append_optimizer(rank_class, owned);
   }
 
-  Segment backward_segment(const ChunkProgram& chunk, bool gather, bool reduce) {
-    Segment segment;
-    const auto use = [&](const Part& part, std::int64_t repeat) {
-      append_use(segment, part.backward, repeat, gather ? part.gather : -1, reduce ? part.reduce : -1);
-    };
-    use(head_, chunk.has_head ? 1 : 0);
-    use(layer_, chunk.layers);
-    use(embedding_, chunk.has_embedding ? 1 : 0);
-    return segment;
+  // Trained weights of one rank where they are sharded from a ZeRO stage on.
+  [[nodiscard]] double of_a_shard(int zero, const RankClass& rank_class) const {
+    if (plan_.zero < zero) { return rank_class.parameters + rank_class.expert_parameters; }
+    return rank_class.parameters / static_cast<double>(plan_.shards()) +
+           rank_class.expert_parameters / static_cast<double>(plan_.expert_replicas());
   }
 
-  void append_finish(Segment& segment, Block block) { segment.push_back({add_block(std::move(block)), 1, -1, -1}); }
-
-  // The tied table is summed over its two copies after each is summed over its replicas (Megatron-LM's order), so that
-  // the two stages, which meet in it, have nothing left to do that the other's lateness could delay.
-  void lower_finish(RankClass& rank_class, bool holds_embedding) {
-    const auto& plan = program_.plan;
-    const double shard = plan.zero > 0 ? static_cast<double>(plan.dp) : 1.0;
-    if (plan.dp > 1 && plan.zero < 2 && !plan.dp_overlap) {
-      append_finish(
-          rank_class.finish_reduce,
-          collective_block("gradient.reduce", plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter,
-                           GroupKind::dp, rank_class.parameters * stack_.gradient_reduce_element));
+  void append_optimizer(RankClass& rank_class, double owned) {
+    const Bytes element = context_.weight_element;
+    append_finish(rank_class.finish, optimizer_block(owned));
+    if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
+      Block gather{"weights.gather", {}};
+      append_gather(gather, context_, rank_class.parameters * element, rank_class.expert_parameters * element);
+      append_finish(rank_class.finish, std::move(gather));
     }
-    if (model_.tied_embeddings && plan.pp > 1 && holds_embedding) {
-      append_finish(rank_class.finish_reduce,
-                    collective_block("embedding.reduce_tied", Collective::all_reduce, GroupKind::embedding,
-                                     table_parameters() * stack_.gradient_reduce_element));
-    }
-    append_finish(rank_class.finish, optimizer_block(rank_class.parameters / shard));
-    const bool gathers = plan.dp > 1 && (plan.zero == 1 || plan.zero == 2) && !gathers_under_forward();
-    if (gathers) {
-      append_finish(rank_class.finish, collective_block("weights.gather", Collective::all_gather, GroupKind::dp,
-                                                        rank_class.parameters * weight_element_));
+    if (plan_.offload.weights) {
+      Block store{"weights.store", {}};
+      append_transfer(store, store.name, of_a_shard(3, rank_class) * element);
+      append_finish(rank_class.finish, std::move(store));
     }
   }
 
   // Gradient norm (read every gradient, one number summed over everybody), then the optimizer: read gradient, read and
-  // write master copy and moments, write the weight.
+  // write master copy and moments, write the weight. State in the second tier streams in and out beside it, both ways
+  // at once: what takes its time is one way's bytes.
   Block optimizer_block(double parameters) {
+    const auto& stack = context_.stack;
     Block block{"optimizer", {}};
     const auto stream = [&](std::string_view name, Bytes bytes_per_parameter) {
-      Item item;
+      Item& item = block.items.emplace_back();
       item.name = name;
       item.purpose = Purpose::optimizer;
       item.kernel.kind = hardware::KernelKind::stream;
       item.kernel.bytes = parameters * bytes_per_parameter;
-      return item;
     };
-    block.items.push_back(stream("gradient.norm", stack_.gradient_element));
+    block.items.reserve(4);
+    stream("gradient.norm", stack.gradient_element);
     block.items.push_back(
         collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0)).items.front());
-    const Bytes state = master_element(stack_, weight_element_) + stack_.moment_element;
-    block.items.push_back(stream("optimizer.step", stack_.gradient_element + 2.0 * state + weight_element_));
+    const Bytes state = master_element(stack, context_.weight_element) + stack.moment_element;
+    if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", parameters * state, true); }
+    stream("optimizer.step", stack.gradient_element + 2.0 * state + context_.weight_element);
     return block;
   }
 
-  const workload::Model& model_;
-  const hardware::Stack& stack_;
-  Bytes weight_element_;
-  Program program_;
-  Part embedding_, layer_, head_;
+  Program& program_;
+  const Plan& plan_;
+  LoweringContext context_;
+  Parts parts_;
+  SegmentLowering segments_;
+  std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and one behind the last
+  std::vector<PartUse> shape_;
+  std::vector<Known> known_;  // [class]
 };
 
 }  // namespace
@@ -297,7 +229,13 @@ class Lowering {
 Program lower(const workload::Model& model, const Job& job, const Plan& plan, const hardware::Cluster& cluster,
               const hardware::Stack& stack) {
   ORRERY_ASSERT(is_valid(model, job, plan, cluster.devices));
-  return Lowering(model, job, plan, cluster, stack).run();
+  Program program;
+  program.job = job;
+  program.plan = plan;
+  program.mesh = make_mesh(cluster, plan);
+  program.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
+  Lowering(model, stack, program).run();
+  return program;
 }
 
 }  // namespace orrery::parallel

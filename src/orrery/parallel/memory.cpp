@@ -1,78 +1,142 @@
 #include "orrery/parallel/memory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <vector>
 
 namespace orrery::parallel {
 
 namespace {
 
-Bytes activations_in_flight(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage,
-                            const SliceSizes& sizes) {
-  constexpr std::size_t kInline = 64;
-  std::array<double, kInline> small{};
-  std::vector<double> large;
-  std::span<double> weight(small.data(), rank_class.chunks.size());
-  if (rank_class.chunks.size() > kInline) {
-    large.resize(rank_class.chunks.size());
-    weight = large;
-  }
-  for (std::size_t c = 0; c < rank_class.chunks.size(); ++c) {
-    const auto& chunk = rank_class.chunks[c];
-    Bytes kept = static_cast<double>(chunk.layers) * sizes.layer_kept;
-    if (chunk.has_embedding) { kept += sizes.embedding_kept; }
-    weight[c] = kept.value();
-  }
-  return Bytes(peak_in_flight(shape, stage, weight));
-}
-
-// The most weights of two parts that follow each other on this rank: the one at work and its neighbour, whose weights
-// are being fetched or whose gradients are being reduced. Embedding, layers, head, in that order.
-double largest_neighbours(const RankClass& rank_class, const SliceSizes& sizes) {
-  double most = 0;
-  for (const auto& chunk : rank_class.chunks) {
-    const double layer = chunk.layers > 0 ? sizes.layer_parameters : 0.0;
-    const double embedding = chunk.has_embedding ? sizes.embedding_parameters : 0.0;
-    const double head = chunk.has_head ? sizes.head_parameters : 0.0;
-    most = std::max({most, layer + (chunk.layers > 1 ? layer : 0.0), embedding + layer, layer + head});
-  }
-  return most;
-}
-
-// Besides what is kept: the layer being recomputed; whole weights and whole gradients of the parts at work when those
-// are sharded; the head's tensors, which live from its forward to its backward right behind it, one micro-batch's
-// worth.
-Bytes working_buffers(const RankClass& rank_class, const Plan& plan, const SliceSizes& sizes) {
-  Bytes buffers;
-  if (plan.recompute != Recompute::none) { buffers += sizes.layer_whole - sizes.layer_kept; }
-  if (plan.dp > 1) {
-    const Bytes parts = largest_neighbours(rank_class, sizes) * sizes.weight_element;
-    if (plan.zero >= 2) { buffers += parts; }  // gradients, in the element that backward makes them in
-    if (plan.zero == 3) { buffers += parts; }  // weights
-  }
-  for (const auto& chunk : rank_class.chunks) {
-    if (chunk.has_head) { buffers += sizes.head_kept; }
-  }
-  return buffers;
+void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSizes* other) {
+  const PartSizes& next = other != nullptr ? *other : PartSizes{};
+  most.dense = std::max(most.dense, one.dense + next.dense);
+  most.expert = std::max(most.expert, one.expert + next.expert);
+  most.dense_bytes = max(most.dense_bytes, one.dense_bytes + next.dense_bytes);
+  most.expert_bytes = max(most.expert_bytes, one.expert_bytes + next.expert_bytes);
+  most.kept = max(most.kept, one.kept + next.kept);
 }
 
 }  // namespace
+
+StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes> parts) {
+  StageSizes sizes;
+  sizes.chunk_kept.push_back(0.0);
+  const PartSizes* before = nullptr;
+  Bytes dropped;
+  for (const PartUse& use : shape) {
+    if (use.part == PartUse::kNextChunk) {
+      sizes.chunk_kept.push_back(0.0);
+      dropped = Bytes(0);
+      before = nullptr;
+      continue;
+    }
+    const PartSizes& part = parts[static_cast<std::size_t>(use.part)];
+    const auto count = static_cast<double>(use.repeat);
+    sizes.dense += count * part.dense;
+    sizes.expert += count * part.expert;
+    sizes.frozen += count * part.frozen;
+    sizes.frozen_expert += count * part.frozen_expert;
+    sizes.dense_bytes += count * part.dense_bytes;
+    sizes.expert_bytes += count * part.expert_bytes;
+    sizes.kv_cache += count * part.kv_cache;
+    sizes.working = max(sizes.working, part.working);
+    if (part.turns) {
+      sizes.turning += count * part.kept;
+    } else {
+      sizes.chunk_kept.back() += count * part.kept.value();
+      dropped += count * (part.whole - part.kept);
+      sizes.chunk_dropped = max(sizes.chunk_dropped, dropped);
+      sizes.layer_dropped = max(sizes.layer_dropped, part.whole - part.kept);
+    }
+    add_pair(sizes.neighbours, part, before);
+    if (use.repeat > 1) { add_pair(sizes.neighbours, part, &part); }
+    before = &part;
+  }
+  return sizes;
+}
 
 Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
   return weight_element < Bytes(4.0) ? stack.master_element : Bytes(0);
 }
 
-MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
-                        const hardware::Stack& stack, const SliceSizes& sizes) {
-  const double parameters = rank_class.parameters;
-  const auto sharded = [&](int from_stage) { return plan.zero >= from_stage ? static_cast<double>(plan.dp) : 1.0; };
+namespace {
+
+// Ranks that share one copy of something, by what it belongs to.
+struct Shards {
+  double dense = 1, expert = 1;
+
+  [[nodiscard]] Bytes part_of(Bytes dense_bytes, Bytes expert_bytes) const {
+    return dense_bytes / dense + expert_bytes / expert;
+  }
+  [[nodiscard]] double part_of(double dense_count, double expert_count) const {
+    return dense_count / dense + expert_count / expert;
+  }
+};
+
+Shards shards_from(const Plan& plan, int zero) {
+  if (plan.zero < zero) { return {}; }
+  return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
+}
+
+// The most micro-batches at once whose backward is done and whose weight task is not.
+std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
+  std::int64_t now = 0, most = 0;
+  for (const PipelineTask& task : stage_order(shape, stage)) {
+    if (task.kind == PipelineTask::Kind::backward && task.splits) { most = std::max(most, ++now); }
+    if (task.kind == PipelineTask::Kind::weight) { --now; }
+  }
+  return most;
+}
+
+// Besides what is kept: the layer being recomputed, or, where weight gradients are deferred, all that they need of what
+// full recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
+// tensors of parts whose backward follows at once, one micro-batch's worth.
+Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
+                      Bytes weight_element) {
+  Bytes buffers = sizes.turning;
+  if (plan.recompute == Recompute::full && splits_backward(shape.schedule)) {
+    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_dropped;
+  } else if (plan.recompute != Recompute::none) {
+    buffers += sizes.layer_dropped;
+  }
+  const auto& pair = sizes.neighbours;
+  const Shards shards = shards_from(plan, 2);
+  if (shards.dense > 1) { buffers += pair.dense * weight_element; }
+  if (shards.expert > 1) { buffers += pair.expert * weight_element; }
+  if (plan.zero == 3) {
+    if (shards.dense > 1) { buffers += pair.dense_bytes; }
+    if (shards.expert > 1) { buffers += pair.expert_bytes; }
+  }
+  return buffers;
+}
+
+// Moves `all` to the second tier but for what is on its way or at work.
+void offload(MemoryNeed& need, Bytes& all, Bytes working) {
+  need.offloaded += all;
+  all = min(all, working);
+}
+
+}  // namespace
+
+MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Job& job,
+                        const Plan& plan, const hardware::Stack& stack, Bytes weight_element) {
   MemoryNeed need;
-  need.weights = parameters * sizes.weight_element / sharded(3);
-  need.gradients = parameters * stack.gradient_element / sharded(2);
-  need.optimizer = parameters * (master_element(stack, sizes.weight_element) + stack.moment_element) / sharded(1);
-  need.activations = activations_in_flight(rank_class, shape, stage, sizes);
-  need.buffers = working_buffers(rank_class, plan, sizes);
+  const auto& pair = sizes.neighbours;
+  const Shards weights = shards_from(plan, 3);
+  need.weights = weights.part_of(sizes.dense_bytes, sizes.expert_bytes);
+  if (plan.offload.weights) { offload(need, need.weights, weights.part_of(pair.dense_bytes, pair.expert_bytes)); }
+  if (job.is_inference()) {
+    need.activations = sizes.working;
+    need.kv_cache = sizes.kv_cache;
+    return need;
+  }
+  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradient_element;
+  const Bytes state = master_element(stack, weight_element) + stack.moment_element;
+  const Shards optimizer = shards_from(plan, 1);
+  need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
+  if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }
+  need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
+  if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
+  need.buffers = working_buffers(sizes, shape, stage, plan, weight_element);
   return need;
 }
 

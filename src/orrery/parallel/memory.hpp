@@ -1,31 +1,70 @@
 // Memory of one rank of a pipeline stage.
 //
-// Covers weights, gradients, optimizer state, activations kept by the schedule at its fullest moment, and the working
-// buffers listed below. Leaves out: allocator fragmentation and library contexts (the stack's reserve stands for
-// them), and temporaries inside one kernel.
+// Covers weights, gradients, optimizer state, activations kept by the schedule at its fullest moment, the working
+// buffers listed in docs/models/memory.md, the KV cache of inference, and what is moved to a second memory tier. Leaves
+// out: allocator fragmentation and library contexts (the stack's reserve stands for them), and temporaries inside one
+// kernel.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::parallel {
 
-// Sizes of one rank's slice that memory is made of; bytes for one micro-batch.
-struct SliceSizes {
-  double layer_parameters = 0, embedding_parameters = 0, head_parameters = 0;  // elements
-  Bytes layer_kept;   // kept from forward to backward by one layer under the plan's recompute choice
-  Bytes layer_whole;  // kept by one layer without any recompute: the working set of recomputing it
-  Bytes embedding_kept, head_kept;
-  Bytes weight_element;  // one stored weight
+// What one part of a model (the embedding, a layer of a kind, the head) takes on a rank before any sharding over
+// replicas. Activations are of one micro-batch.
+struct PartSizes {
+  double dense = 0, expert = 0;  // trained weights, elements
+  double frozen = 0, frozen_expert = 0;
+  Bytes dense_bytes, expert_bytes;  // all weights as stored, frozen ones included
+  Bytes kept;                       // from forward to backward under the plan's recompute choice
+  Bytes whole;                      // without any recompute: the working set of recomputing it
+  Bytes working;                    // of a pass that keeps nothing: the largest kernel's input and output
+  Bytes kv_cache;                   // of all sequences of the replica
+  bool turns = false;               // its backward follows its forward at once (head, modules for further tokens)
 };
+
+// `repeat` parts one after the other in a chunk; `part` is an index, or kNextChunk between two chunks.
+struct PartUse {
+  static constexpr std::int32_t kNextChunk = -1;
+  std::int32_t part = 0;
+  std::int64_t repeat = 1;
+
+  friend bool operator==(const PartUse&, const PartUse&) = default;
+};
+
+// What a stage adds up to: the same for all stages of a class.
+struct StageSizes {
+  double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
+  Bytes dense_bytes, expert_bytes;
+  std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
+  Bytes chunk_dropped;             // by recompute, of the fullest chunk: what its weight tasks need all the same
+  Bytes layer_dropped;             // by recompute, of the largest part
+  Bytes turning;                   // kept by parts whose backward follows at once
+  Bytes working;
+  Bytes kv_cache;
+  // The most of two parts that follow each other: the one at work and its neighbour, which is being fetched or sent
+  // off.
+  struct Neighbours {
+    double dense = 0, expert = 0;
+    Bytes dense_bytes, expert_bytes, kept;
+  } neighbours;
+};
+
+// `shape`: the parts of every chunk in the order of the forward pass.
+[[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes> parts);
 
 // Bytes of the master copy of a weight; none when weights are stored in 32 bits and are their own.
 [[nodiscard]] Bytes master_element(const hardware::Stack& stack, Bytes weight_element);
 
-// `stage` decides how many micro-batches are in flight.
-[[nodiscard]] MemoryNeed stage_memory(const RankClass& rank_class, const PipelineShape& shape, std::int64_t stage,
-                                      const Plan& plan, const hardware::Stack& stack, const SliceSizes& sizes);
+// `stage` decides how many micro-batches are in flight. `weight_element`: bytes of a trained weight as stored, and of a
+// gradient as backward makes it.
+[[nodiscard]] MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage,
+                                      const Job& job, const Plan& plan, const hardware::Stack& stack,
+                                      Bytes weight_element);
 
 }  // namespace orrery::parallel

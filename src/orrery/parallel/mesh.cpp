@@ -55,13 +55,24 @@ int dimension_crossed(const hardware::Cluster& cluster, std::int64_t ranks_per_s
 
 Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   Mesh mesh;
-  const std::int64_t stage_ranks = plan.tp * plan.dp;
-  mesh.group(GroupKind::tp) = strided_group(cluster, 1, plan.tp);
-  mesh.group(GroupKind::dp) = strided_group(cluster, plan.tp, plan.dp);
+  const std::int64_t stage_ranks = plan.stage_ranks();
+  const auto set = [&](GroupKind kind, std::int64_t stride, std::int64_t degree) {
+    if (degree > 1) { mesh.group(kind) = strided_group(cluster, stride, degree); }
+  };
+  set(GroupKind::tp, 1, plan.tp);
+  set(GroupKind::cp, plan.tp, plan.cp);
+  set(GroupKind::etp, 1, plan.etp);
+  set(GroupKind::ep, plan.etp, plan.ep);
+  set(GroupKind::dp, plan.tp, plan.replicas());
+  set(GroupKind::shard, plan.tp, plan.shards());
+  set(GroupKind::copies, plan.tp * plan.shards(), plan.sharded_copies());
+  set(GroupKind::expert_dp, plan.etp * plan.ep, plan.expert_replicas());
+  set(GroupKind::world, 1, plan.devices());
   if (plan.pp > 1) {
-    mesh.group(GroupKind::embedding) = {{{dimension_crossed(cluster, stage_ranks, 0, plan.pp - 1), 2}}, true};
+    const network::Group ends{{{dimension_crossed(cluster, stage_ranks, 0, plan.pp - 1), 2}}, true};
+    mesh.group(GroupKind::embedding) = ends;
+    if (plan.schedule == ScheduleKind::dualpipe) { mesh.group(GroupKind::mirror) = ends; }
   }
-  mesh.group(GroupKind::world) = strided_group(cluster, 1, plan.devices());
   mesh.transfer_dimension.reserve(static_cast<std::size_t>(plan.pp));
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     mesh.transfer_dimension.push_back(dimension_crossed(cluster, stage_ranks, stage, (stage + 1) % plan.pp));

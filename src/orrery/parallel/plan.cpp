@@ -1,118 +1,96 @@
 #include "orrery/parallel/plan.hpp"
 
 #include <algorithm>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "orrery/parallel/plan_checker.hpp"
+
 namespace orrery::parallel {
 
 namespace {
 
-// Runs the checks once for both callers: with `out` it writes messages, without it only notes that something is wrong.
-class Checker {
- public:
-  explicit Checker(std::vector<Diagnostic>* out) : out_(out) {}
-
-  // `message` is called only when a message is wanted, so that a search pays nothing for text.
-  template <class Message>
-  void require(bool holds, const char* flag, Message message) {
-    if (holds) { return; }
-    ok_ = false;
-    if (out_ != nullptr) { out_->push_back({{"", 0, 0, flag}, message()}); }
-  }
-  [[nodiscard]] bool ok() const { return ok_; }
-
- private:
-  std::vector<Diagnostic>* out_;
-  bool ok_ = true;
-};
-
-// The divisor of `whole` nearest to `wanted`; the smaller one on a tie.
-std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
-  std::int64_t best = 1;
-  const auto offer = [&](std::int64_t d) {
-    const std::int64_t away = std::abs(d - wanted), before = std::abs(best - wanted);
-    if (away < before || (away == before && d < best)) { best = d; }
-  };
-  for (std::int64_t d = 1; d <= whole / d; ++d) {
-    if (whole % d != 0) { continue; }
-    offer(d);
-    offer(whole / d);
-  }
-  return best;
-}
-
-// Whether tp pp dp = devices, without a product that could overflow: degrees are whatever a user typed.
+// Whether tp cp pp dp = devices, without a product that could overflow: degrees are whatever a user typed.
 bool fills(const Plan& plan, std::int64_t devices) {
-  return plan.tp <= devices && plan.pp <= devices / plan.tp && plan.dp <= devices / (plan.tp * plan.pp) &&
-         plan.devices() == devices;
+  std::int64_t room = devices;
+  for (const std::int64_t degree : {plan.tp, plan.cp, plan.pp}) {
+    if (degree > room) { return false; }
+    room /= degree;
+  }
+  return plan.dp <= room && plan.devices() == devices;
 }
 
-void check_degrees(Checker& check, const Plan& plan) {
+void check_degrees(PlanChecker& check, const Plan& plan) {
   const auto positive = [&](std::int64_t value, const char* flag) {
     check.require(value >= 1, flag,
                   [&] { return fmt::format("\"{}\" is not a degree; it must be at least 1", value); });
   };
   positive(plan.tp, "--tp");
+  positive(plan.cp, "--cp");
   positive(plan.pp, "--pp");
   positive(plan.dp, "--dp");
+  positive(plan.ep, "--ep");
+  positive(plan.etp, "--etp");
   positive(plan.vpp, "--vpp");
   positive(plan.micro_batch, "--micro-batch");
   check.require(plan.zero >= 0 && plan.zero <= 3, "--zero",
                 [&] { return fmt::format("\"{}\" is not a ZeRO stage; 0, 1, 2 and 3 are", plan.zero); });
-}
-
-void check_devices(Checker& check, const Plan& plan, std::int64_t devices) {
-  check.require(fills(plan, devices), "--dp", [&] {
-    const std::int64_t inner = plan.tp * plan.pp;
-    const std::string hint = devices % inner == 0 ? fmt::format("dp {} would use them all", devices / inner)
-                                                  : fmt::format("tp x pp = {} does not divide them", inner);
-    const double asked = static_cast<double>(inner) * static_cast<double>(plan.dp);
-    return fmt::format("tp {} x pp {} x dp {} = {:.10g} devices, but the cluster has {}; {}", plan.tp, plan.pp, plan.dp,
-                       asked, devices, hint);
-  });
-}
-
-void check_tensor_parallel(Checker& check, const workload::Model& model, const Job& job, const Plan& plan) {
-  const auto divides = [&](std::int64_t whole, const char* what) {
-    check.require(whole % plan.tp == 0, "--tp", [&] {
-      return fmt::format("\"{}\" does not divide the {} {}; the nearest degree that does is {}", plan.tp, whole, what,
-                         nearest_divisor(whole, plan.tp));
-    });
+  const auto not_negative = [&](std::int64_t value, const char* flag) {
+    check.require(value >= 0, flag,
+                  [&] { return fmt::format("\"{}\" is no number of them; 0 leaves it open", value); });
   };
-  divides(model.heads, "attention heads");
-  divides(model.ffn, "columns of the MLP");
-  check.require(model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0, "--tp", [&] {
-    return fmt::format("\"{}\" neither divides the {} key-value heads nor is a multiple of them", plan.tp,
-                       model.kv_heads);
-  });
-  if (!plan.sequence_parallel) { return; }
-  check.require(plan.tp > 1, "--sequence-parallel", [] { return std::string("needs --tp of at least 2"); });
-  check.require(job.seq % plan.tp == 0, "--sequence-parallel",
-                [&] { return fmt::format("tp {} does not divide the sequence of {} tokens", plan.tp, job.seq); });
+  not_negative(plan.shard, "--shard");
+  not_negative(plan.first_stage_layers, "--first-stage-layers");
+  not_negative(plan.last_stage_layers, "--last-stage-layers");
 }
 
-void check_pipeline(Checker& check, const workload::Model& model, const Plan& plan) {
-  check.require(plan.pp <= model.layers, "--pp", [&] {
-    return fmt::format("\"{}\" is more stages than the model has layers ({})", plan.pp, model.layers);
+void check_devices(PlanChecker& check, const Plan& plan, std::int64_t devices) {
+  check.require(fills(plan, devices), "--dp", [&] {
+    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
+    const std::string cp = plan.cp == 1 ? "" : fmt::format(" x cp {}", plan.cp);
+    const double inner = real(plan.tp) * real(plan.cp) * real(plan.pp);
+    const bool divides = inner <= real(devices) && devices % (plan.tp * plan.cp * plan.pp) == 0;
+    const std::string hint =
+        divides ? fmt::format("dp {} would use them all", devices / (plan.tp * plan.cp * plan.pp))
+                : fmt::format("tp{} x pp = {:.17g} does not divide them", cp.empty() ? "" : " x cp", inner);
+    return fmt::format("tp {}{} x pp {} x dp {} = {:.10g} devices, but the cluster has {}; {}", plan.tp, cp, plan.pp,
+                       plan.dp, inner * real(plan.dp), devices, hint);
   });
-  check.require(plan.vpp == 1 || plan.pp * plan.vpp <= model.layers, "--vpp", [&] {
-    return fmt::format("pp {} x vpp {} = {} chunks, but the model has {} layers; vpp can be at most {}", plan.pp,
-                       plan.vpp, plan.pp * plan.vpp, model.layers, std::max<std::int64_t>(1, model.layers / plan.pp));
-  });
-  const bool interleaved = plan.schedule == ScheduleKind::interleaved;
-  check.require(plan.vpp == 1 || interleaved, "--vpp",
-                [&] { return fmt::format("\"{}\" needs --schedule interleaved", plan.vpp); });
-  check.require(!interleaved || plan.vpp > 1, "--schedule",
-                [] { return std::string("interleaved needs --vpp of at least 2"); });
-  check.require(!interleaved || plan.pp > 1, "--schedule",
-                [] { return std::string("interleaved needs --pp of at least 2"); });
 }
 
-void check_batch(Checker& check, const Job& job, const Plan& plan) {
+// State over replicas: how many share it, and that there is any.
+void check_shard(PlanChecker& check, const Plan& plan) {
+  if (plan.shard == 0) { return; }
+  check.require(plan.zero > 0, "--shard", [&] {
+    return fmt::format("\"{}\" needs --zero of at least 1: below that nothing is sharded", plan.shard);
+  });
+  const std::int64_t replicas = plan.replicas();
+  check.require(replicas % plan.shard == 0, "--shard", [&] {
+    return fmt::format(
+        "\"{}\" does not divide the {} ranks that hold the same weights (cp x dp); the nearest number "
+        "that does is {}",
+        plan.shard, replicas, nearest_divisor(replicas, plan.shard));
+  });
+}
+
+void check_micro_batches(PlanChecker& check, const Job& job, const Plan& plan) {
+  const std::int64_t count = micro_batches(job, plan);
+  const bool grouped = plan.schedule != ScheduleKind::interleaved || count % plan.pp == 0;
+  check.require(grouped, "--vpp", [&] {
+    return fmt::format("interleaving needs a multiple of pp {} micro-batches, and there are {}", plan.pp, count);
+  });
+  const bool both_ways = plan.schedule != ScheduleKind::dualpipe || (count % 2 == 0 && count >= 2 * plan.pp);
+  check.require(both_ways, "--schedule", [&] {
+    return fmt::format(
+        "dualpipe needs an even number of micro-batches, at least 2 x pp = {}, and there are {}; {} "
+        "would do",
+        2 * plan.pp, count, std::max(2 * plan.pp, count + 1));
+  });
+}
+
+void check_batch(PlanChecker& check, const Job& job, const Plan& plan) {
   check.require(job.global_batch >= plan.dp, "--global-batch", [&] {
     return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch,
                        plan.dp);
@@ -128,30 +106,72 @@ void check_batch(Checker& check, const Job& job, const Plan& plan) {
     return fmt::format("\"{}\" does not divide the {} sequences of a replica; the nearest size that does is {}",
                        plan.micro_batch, replica_batch, nearest_divisor(replica_batch, plan.micro_batch));
   });
-  const bool grouped = plan.schedule != ScheduleKind::interleaved || micro_batches(job, plan) % plan.pp == 0;
-  check.require(grouped, "--vpp", [&] {
-    return fmt::format("interleaving needs a multiple of pp {} micro-batches, and there are {}", plan.pp,
-                       micro_batches(job, plan));
+  if (check.ok()) { check_micro_batches(check, job, plan); }
+}
+
+void check_inference(PlanChecker& check, const workload::Model& model, const Job& job) {
+  check.require(job.prompt >= 1, "--prompt",
+                [&] { return fmt::format("\"{}\" is too short; it must be at least 1 token", job.prompt); });
+  check.require(job.generate >= 1, "--generate",
+                [&] { return fmt::format("\"{}\" is too few; it must be at least 1 token", job.generate); });
+  check.require(model.causal || job.generate <= 1, "--generate", [&] {
+    return fmt::format("\"{}\" needs a model with a decoder; of an encoder, 1 stands for its output", job.generate);
+  });
+  check.require(job.adapter.rank == 0, "--lora", [&] {
+    return fmt::format("\"{}\" is for training; for inference an adapter is merged into the weights (0)",
+                       job.adapter.rank);
   });
 }
 
-void check_job(Checker& check, const workload::Model& model, const Job& job) {
+void check_job(PlanChecker& check, const workload::Model& model, const Job& job) {
   check.require(job.global_batch >= 1, "--global-batch", [] { return std::string("must be at least 1 sequence"); });
   check.require(job.seq >= 1, "--seq", [] { return std::string("must be at least 1 token"); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
   check.require(table_fits, "--seq", [&] {
     return fmt::format("\"{}\" is longer than the model's table of {} learned positions", job.seq, model.max_seq);
   });
+  check.require(job.adapter.rank >= 0 && job.adapter.rank <= model.hidden, "--lora", [&] {
+    return fmt::format("\"{}\" is not a rank of matrices {} wide; 0 (none) to {} is", job.adapter.rank, model.hidden,
+                       model.hidden);
+  });
+  if (job.is_inference()) { check_inference(check, model, job); }
 }
 
-void check_all(Checker& check, const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
+// Inference has a forward pass only: what a plan says about the rest has to be left alone.
+void check_forward_only(PlanChecker& check, const Plan& plan) {
+  const auto training_only = [&](bool unset, const char* flag, const char* wanted) {
+    check.require(unset, flag, [&] { return fmt::format("is for training; inference takes {}", wanted); });
+  };
+  training_only(plan.zero == 0, "--zero", "0");
+  training_only(plan.recompute == Recompute::none, "--recompute", "none");
+  training_only(plan.cp == 1, "--cp", "1");
+  training_only(!plan.offload.activations && !plan.offload.optimizer, "--offload", "weights or nothing");
+  const bool one_way = plan.schedule == ScheduleKind::gpipe || plan.schedule == ScheduleKind::one_f_one_b;
+  training_only(one_way, "--schedule", "1f1b or gpipe, which are the same then");
+}
+
+void check_all(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan,
+               std::int64_t devices) {
   check_job(check, model, job);
   check_degrees(check, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
+  check_context_parallel(check, model, job, plan);
   check_pipeline(check, model, plan);
+  if (job.is_inference()) { check_forward_only(check, plan); }
   check_devices(check, plan, devices);
-  if (fills(plan, devices)) { check_batch(check, job, plan); }
+  if (!fills(plan, devices)) { return; }
+  check_expert_parallel(check, model, plan);
+  check_shard(check, plan);
+  check_batch(check, job, plan);
+}
+
+void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, const Plan& plan) {
+  const bool there = cluster.second_tier.memory > Bytes(0) && cluster.second_tier.bandwidth > BytesPerSecond(0);
+  check.require(!plan.offload.any() || there, "--offload", [&] {
+    return fmt::format("needs a second memory tier, and cluster \"{}\" has none (second_tier: memory and bandwidth)",
+                       cluster.name);
+  });
 }
 
 }  // namespace
@@ -179,21 +199,34 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
 
 std::vector<Diagnostic> problems(const workload::Model& model, const Job& job) {
   std::vector<Diagnostic> found;
-  Checker check(&found);
+  PlanChecker check(&found);
   check_job(check, model, job);
   return found;
 }
 
 std::vector<Diagnostic> problems(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
   std::vector<Diagnostic> found;
-  Checker check(&found);
+  PlanChecker check(&found);
   check_all(check, model, job, plan, devices);
   return found;
 }
 
 bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices) {
-  Checker check(nullptr);
+  PlanChecker check(nullptr);
   check_all(check, model, job, plan, devices);
+  return check.ok();
+}
+
+std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan) {
+  std::vector<Diagnostic> found;
+  PlanChecker check(&found);
+  check_second_tier(check, cluster, plan);
+  return found;
+}
+
+bool is_valid(const hardware::Cluster& cluster, const Plan& plan) {
+  PlanChecker check(nullptr);
+  check_second_tier(check, cluster, plan);
   return check.ok();
 }
 

@@ -7,6 +7,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/workload/model.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -104,5 +105,9 @@ struct Plan {
 
 // Quick form of problems(): true when there are none. Allocates nothing.
 [[nodiscard]] bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices);
+
+// The same of what a plan wants from a cluster besides devices: a second memory tier to offload to.
+[[nodiscard]] std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan);
+[[nodiscard]] bool is_valid(const hardware::Cluster& cluster, const Plan& plan);
 
 }  // namespace orrery::parallel

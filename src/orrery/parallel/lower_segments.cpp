@@ -1,0 +1,122 @@
+#include "orrery/parallel/lower_segments.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace orrery::parallel {
+
+void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) {
+  const Plan& plan = context_.plan();
+  chunk.forward = forward(uses, Pass::forward);
+  chunk.first_forward = forward(uses, Pass::first_forward);
+  if (context_.job().is_inference()) {
+    if (context_.job().generate > 1) { chunk.decode = forward(uses, Pass::decode); }
+    return;
+  }
+  const bool always = plan.zero >= 2, last = always || plan.dp_overlap;
+  if (context_.splits()) {
+    chunk.backward = backward(uses, &Part::backward, true, false);
+    chunk.weight = backward(uses, &Part::weight, false, always);
+    chunk.last_backward = always == last ? chunk.weight : backward(uses, &Part::weight, false, last);
+  } else {
+    chunk.backward = backward(uses, &Part::backward, true, always);
+    chunk.last_backward = always == last ? chunk.backward : backward(uses, &Part::backward, true, last);
+  }
+  chunk.waits_for_reduce = always && plan.stage_ranks() > 1;
+  chunk.waits_for_store = plan.offload.activations;
+}
+
+// Where nothing is overlapped, reductions are work of their own on the compute stream, as gathers are; transfers to and
+// from the second tier stay beside it.
+void SegmentLowering::append(Segment& segment, std::int32_t work, std::int64_t repeat, std::int32_t gather,
+                             std::int32_t reduce) const {
+  if (repeat == 0) { return; }
+  if (context_.plan().dp_overlap) {
+    segment.push_back({work, repeat, gather, reduce});
+    return;
+  }
+  segment.push_back({work, repeat, gather, -1});
+  if (reduce >= 0) { segment.push_back({reduce, repeat, -1, -1}); }
+}
+
+Segment SegmentLowering::forward(std::span<const PartUse> uses, Pass pass) const {
+  Segment segment;
+  segment.reserve(uses.size());
+  for (const PartUse& use : uses) {
+    const Part& part = part_of(use);
+    const std::int32_t work = pass == Pass::decode ? part.decode : part.forward;
+    if (work < 0) { continue; }
+    if (part.gather_work >= 0) { segment.push_back({part.gather_work, use.repeat, -1, -1}); }
+    const std::int32_t gather = pass == Pass::first_forward ? part.first_gather : part.gather;
+    segment.push_back({work, use.repeat, gather, part.store});
+  }
+  return segment;
+}
+
+Segment SegmentLowering::backward(std::span<const PartUse> uses, std::int32_t Part::* block, bool gathers,
+                                  bool reduces) {
+  Segment segment;
+  segment.reserve(uses.size());
+  Pending pending;
+  for (std::size_t i = uses.size(); i-- > 0;) {
+    const Part& part = part_of(uses[i]);
+    const std::int32_t gather = gathers ? part.backward_gather : -1;
+    if (gathers && part.gather_work >= 0) { segment.push_back({part.gather_work, uses[i].repeat, -1, -1}); }
+    if (reduces && part.reduce >= 0) {
+      append_reducing(segment, uses[i], part.*block, gather, pending);
+    } else {
+      segment.push_back({part.*block, uses[i].repeat, gather, -1});
+    }
+  }
+  if (pending.total() > 0) { flush(segment, pending); }
+  return segment;
+}
+
+// `repeat` executions whose gradients wait until a bucket is full. With buckets of no size each goes alone.
+void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, std::int32_t work, std::int32_t gather,
+                                      Pending& pending) {
+  const PartSizes& sizes = parts_.sizes[static_cast<std::size_t>(use.part)];
+  const double each = sizes.dense + sizes.expert, bucket = context_.stack.bucket_parameters;
+  const auto wait_for = [&](std::int64_t count) {
+    pending.dense += static_cast<double>(count) * sizes.dense;
+    pending.expert += static_cast<double>(count) * sizes.expert;
+  };
+  for (std::int64_t left = use.repeat; left > 0;) {
+    if (pending.total() == 0 && each >= bucket) {
+      append(segment, work, left, gather, part_of(use).reduce);
+      return;
+    }
+    const double room = std::ceil((bucket - pending.total()) / each);
+    const auto count = static_cast<std::int64_t>(std::max(1.0, std::min(room, static_cast<double>(left))));
+    wait_for(count);
+    left -= count;
+    if (pending.total() < bucket) {
+      append(segment, work, count, gather, -1);
+      return;
+    }
+    append(segment, work, count - 1, gather, -1);
+    append(segment, work, 1, gather, joined(pending));
+    pending = {};
+  }
+}
+
+// What is left is reduced when the segment's last execution ends.
+void SegmentLowering::flush(Segment& segment, const Pending& pending) {
+  BlockUse last = segment.back();
+  segment.pop_back();
+  append(segment, last.work, last.repeat - 1, last.gather, -1);
+  append(segment, last.work, 1, last.gather, joined(pending));
+}
+
+std::int32_t SegmentLowering::joined(const Pending& pending) {
+  for (const Joined& known : joined_) {
+    if (known.weights.dense == pending.dense && known.weights.expert == pending.expert) { return known.block; }
+  }
+  Block block{"gradient.reduce_bucket", {}};
+  append_reduction(block, context_, pending.dense, pending.expert);
+  joined_.push_back({pending, context_.add_block(std::move(block))});
+  return joined_.back().block;
+}
+
+}  // namespace orrery::parallel

@@ -1,0 +1,41 @@
+// What the rules about plans are written with: plan.cpp and plan_model.cpp.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/parallel/plan.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::parallel {
+
+// Runs the checks once for both callers: with `out` it writes messages, without it only notes that something is wrong.
+class PlanChecker {
+ public:
+  explicit PlanChecker(std::vector<Diagnostic>* out) : out_(out) {}
+
+  // `message` is called only when a message is wanted, so that a search pays nothing for text.
+  template <class Message>
+  void require(bool holds, const char* flag, Message message) {
+    if (holds) { return; }
+    ok_ = false;
+    if (out_ != nullptr) { out_->push_back({{"", 0, 0, flag}, message()}); }
+  }
+  [[nodiscard]] bool ok() const { return ok_; }
+
+ private:
+  std::vector<Diagnostic>* out_;
+  bool ok_ = true;
+};
+
+// The divisor of `whole` nearest to `wanted`; the smaller one on a tie.
+[[nodiscard]] std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted);
+
+// The rules that bring model, job and plan together, one family each. Degrees are positive by then.
+void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);
+void check_context_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);
+void check_expert_parallel(PlanChecker& check, const workload::Model& model, const Plan& plan);
+void check_pipeline(PlanChecker& check, const workload::Model& model, const Plan& plan);
+
+}  // namespace orrery::parallel

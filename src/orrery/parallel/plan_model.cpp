@@ -1,0 +1,202 @@
+// How far a model can be cut: rules of plan.hpp about heads, columns, experts, positions and layers.
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "orrery/parallel/plan_checker.hpp"
+
+namespace orrery::parallel {
+
+std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
+  std::int64_t best = 1;
+  const auto offer = [&](std::int64_t d) {
+    const std::int64_t away = std::abs(d - wanted), before = std::abs(best - wanted);
+    if (away < before || (away == before && d < best)) { best = d; }
+  };
+  for (std::int64_t d = 1; d <= whole / d; ++d) {
+    if (whole % d != 0) { continue; }
+    offer(d);
+    offer(whole / d);
+  }
+  return best;
+}
+
+namespace {
+
+// A degree that must divide a number of things.
+void require_divides(PlanChecker& check, const char* flag, std::int64_t degree, std::int64_t whole, const char* what) {
+  check.require(whole % degree == 0, flag, [&] {
+    return fmt::format("\"{}\" does not divide the {} {}; the nearest degree that does is {}", degree, whole, what,
+                       nearest_divisor(whole, degree));
+  });
+}
+
+bool has_dense_layers(const workload::Model& model) {
+  return !model.has_experts() || model.experts.first_dense > 0 || model.experts.every > 1;
+}
+
+// Tokens that split further at each step: whole sequences over cp, those parts over tp.
+void check_sequence_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
+  if (!plan.sequence_parallel) {
+    check.require(plan.tp == 1 || !model.has_experts(), "--sequence-parallel", [&] {
+      return fmt::format(
+          "\"false\" does not go with experts and tp {}, whose ranks send tokens of their own; \"true\" "
+          "does",
+          plan.tp);
+    });
+    return;
+  }
+  check.require(plan.tp > 1, "--sequence-parallel", [] { return std::string("needs --tp of at least 2"); });
+  const std::int64_t seq = job.is_inference() ? job.prompt : job.seq;
+  if (seq % plan.cp != 0) { return; }
+  check.require(seq / plan.cp % plan.tp == 0, "--sequence-parallel", [&] {
+    return plan.cp == 1 ? fmt::format("tp {} does not divide the sequence of {} tokens", plan.tp, seq)
+                        : fmt::format("tp {} does not divide the {} tokens that cp {} leaves of {}", plan.tp,
+                                      seq / plan.cp, plan.cp, seq);
+  });
+}
+
+}  // namespace
+
+void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
+  require_divides(check, "--tp", plan.tp, model.heads, "attention heads");
+  if (has_dense_layers(model)) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
+  require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "columns of the shared experts");
+  check.require(model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0, "--tp", [&] {
+    return fmt::format("\"{}\" neither divides the {} key-value heads nor is a multiple of them", plan.tp,
+                       model.kv_heads);
+  });
+  check_sequence_parallel(check, model, job, plan);
+  check.require(plan.tp_overlap == TpOverlap::none || plan.sequence_parallel, "--tp-overlap", [] {
+    return std::string(
+        "needs --sequence-parallel: without it nothing is gathered or scattered piece by piece; "
+        "\"none\" would do");
+  });
+}
+
+void check_context_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
+  if (plan.cp == 1) { return; }
+  const bool ring = plan.cp_method == workload::ContextMethod::ring;
+  // A rank of a causal ring takes a part from the front and one from the back, so that all have as much to do.
+  const std::int64_t parts = ring && model.causal ? 2 : 1;
+  check.require(job.seq % (parts * plan.cp) == 0, "--cp", [&] {
+    const std::int64_t nearest = job.seq % parts == 0 ? nearest_divisor(job.seq / parts, plan.cp) : 1;
+    return fmt::format(
+        "\"{}\" does not cut the sequence of {} tokens into {} equal parts{}; the nearest degree that "
+        "does is {}",
+        plan.cp, job.seq, parts * plan.cp, parts == 2 ? " (two a rank)" : "", nearest);
+  });
+  if (ring || model.heads % plan.tp != 0) { return; }
+  require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");
+  const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / plan.tp);
+  check.require(kv_heads % plan.cp == 0 || plan.cp % kv_heads == 0, "--cp", [&] {
+    return fmt::format(
+        "\"{}\" neither divides the {} key-value heads of a tensor-parallel rank nor is a multiple of "
+        "them; the nearest degree that does is {}",
+        plan.cp, kv_heads, nearest_divisor(kv_heads, plan.cp));
+  });
+}
+
+void check_expert_parallel(PlanChecker& check, const workload::Model& model, const Plan& plan) {
+  const auto& experts = model.experts;
+  if (!model.has_experts()) {
+    const auto none = [&](std::int64_t degree, const char* flag) {
+      check.require(degree == 1, flag,
+                    [&] { return fmt::format("\"{}\" needs a model with experts; without them it is 1", degree); });
+    };
+    none(plan.ep, "--ep");
+    none(plan.etp, "--etp");
+    return;
+  }
+  require_divides(check, "--ep", plan.ep, experts.count, "experts");
+  require_divides(check, "--etp", plan.etp, experts.ffn, "columns of an expert");
+  // Degrees are whatever a user typed; division keeps products of them out of the way.
+  const std::int64_t ranks = plan.stage_ranks();
+  if (ranks % plan.etp != 0) {
+    check.require(false, "--etp", [&] {
+      return fmt::format(
+          "\"{}\" does not divide the {} ranks of a stage (tp x cp x dp); the nearest degree that does "
+          "is {}",
+          plan.etp, ranks, nearest_divisor(std::gcd(ranks, experts.ffn), plan.etp));
+    });
+    return;
+  }
+  check.require(ranks / plan.etp % plan.ep == 0, "--ep", [&] {
+    const std::string each = plan.etp == 1 ? "" : fmt::format(" that etp {} leaves", plan.etp);
+    return fmt::format(
+        "\"{}\" does not divide the {} ranks of a stage{} (tp x cp x dp); the nearest degree that does "
+        "is {}",
+        plan.ep, ranks / plan.etp, each, nearest_divisor(std::gcd(ranks / plan.etp, experts.count), plan.ep));
+  });
+}
+
+namespace {
+
+// Layers of the model that stages share out, embedding and head included where they count.
+std::int64_t shared_out(const workload::Model& model, const Plan& plan) {
+  return model.depth() + (plan.embedding_as_layer ? 1 : 0) + (plan.head_as_layer ? 1 : 0);
+}
+
+// Chunks that are not of a stage whose share is set.
+std::int64_t open_chunks(const Plan& plan) {
+  const std::int64_t set = (plan.first_stage_layers > 0 ? 1 : 0) + (plan.last_stage_layers > 0 ? 1 : 0);
+  return (plan.pp - set) * plan.vpp;
+}
+
+// First and last stage's own shares: what they leave has to go round the others.
+void check_end_stages(PlanChecker& check, const workload::Model& model, const Plan& plan) {
+  const std::int64_t first = plan.first_stage_layers, last = plan.last_stage_layers;
+  if (first == 0 && last == 0) { return; }
+  const char* const flag = first > 0 ? "--first-stage-layers" : "--last-stage-layers";
+  check.require(plan.pp > 1, flag, [] { return std::string("needs --pp of at least 2"); });
+  check.require(!plan.embedding_as_layer && !plan.head_as_layer, flag, [] {
+    return std::string("does not go with --embedding-as-layer or --head-as-layer, which share out evenly");
+  });
+  const auto whole_chunks = [&](std::int64_t layers, const char* which) {
+    check.require(layers % plan.vpp == 0, which, [&] {
+      return fmt::format("\"{}\" does not cut into vpp {} equal chunks; the nearest number that does is {}", layers,
+                         plan.vpp, std::max<std::int64_t>(1, (layers + plan.vpp / 2) / plan.vpp) * plan.vpp);
+    });
+  };
+  whole_chunks(first, "--first-stage-layers");
+  whole_chunks(last, "--last-stage-layers");
+  if (plan.pp == 1) { return; }
+  const std::int64_t chunks = open_chunks(plan), rest = model.depth() - first - last;
+  check.require(chunks > 0 ? rest >= chunks : rest == 0, flag, [&] {
+    const std::int64_t other = first > 0 ? last : 0;
+    return fmt::format("\"{}\" leaves {} of {} layers to {} other chunks; {}{} would do", first > 0 ? first : last,
+                       rest, model.depth(), chunks, chunks > 0 ? "at most " : "", model.depth() - chunks - other);
+  });
+}
+
+}  // namespace
+
+void check_pipeline(PlanChecker& check, const workload::Model& model, const Plan& plan) {
+  const std::int64_t layers = shared_out(model, plan);
+  const char* const counted = layers == model.depth() ? "" : ", embedding and head counted as asked";
+  check.require(plan.pp <= layers, "--pp", [&] {
+    return fmt::format("\"{}\" is more stages than the model has layers ({}{})", plan.pp, layers, counted);
+  });
+  check.require(plan.vpp == 1 || plan.vpp <= layers / plan.pp, "--vpp", [&] {
+    return fmt::format("pp {} x vpp {} = {} chunks, but the model has {} layers{}; vpp can be at most {}", plan.pp,
+                       plan.vpp, plan.pp * plan.vpp, layers, counted, std::max<std::int64_t>(1, layers / plan.pp));
+  });
+  const bool interleaved = plan.schedule == ScheduleKind::interleaved;
+  check.require(plan.vpp == 1 || interleaved, "--vpp",
+                [&] { return fmt::format("\"{}\" needs --schedule interleaved", plan.vpp); });
+  check.require(!interleaved || plan.vpp > 1, "--schedule",
+                [] { return std::string("interleaved needs --vpp of at least 2"); });
+  check.require(!interleaved || plan.pp > 1, "--schedule",
+                [] { return std::string("interleaved needs --pp of at least 2"); });
+  check.require(plan.schedule != ScheduleKind::zero_bubble || plan.pp > 1, "--schedule",
+                [] { return std::string("zero-bubble needs --pp of at least 2"); });
+  check.require(plan.schedule != ScheduleKind::dualpipe || plan.pp % 2 == 0, "--schedule", [&] {
+    return fmt::format("dualpipe needs an even --pp, and \"{}\" is odd; {} would do", plan.pp, plan.pp + 1);
+  });
+  if (plan.pp <= layers) { check_end_stages(check, model, plan); }
+}
+
+}  // namespace orrery::parallel
