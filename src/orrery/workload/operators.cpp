@@ -92,6 +92,16 @@ void append_parallel_layer(std::vector<Operator>& list, const Model& model, cons
   list.push_back(join({"layer.residual", false, false, true, shared ? 1 : 2, z.split_tokens}, z, fused));
 }
 
+// An encoder has nothing to do for a generated token; its weights stay.
+void rest(std::vector<Operator>& list) {
+  for (auto& op : list) {
+    op.forward = {};
+    op.growth = {};
+    op.boundary = Boundary::none;
+    op.boundary_bytes = Bytes(0.0);
+  }
+}
+
 }  // namespace
 
 Operator join(const Join& j, const Sizes& z, bool fused) {
@@ -127,6 +137,7 @@ std::vector<Operator> layer_operators(const Model& model, const hardware::Stack&
     append_sequential_layer(list, model, stack, z, kind);
   }
   if (!z.training) { keep_forward_only(list); }
+  if (z.decoding && kind.encoder) { rest(list); }
   return list;
 }
 

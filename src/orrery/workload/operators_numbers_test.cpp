@@ -2,12 +2,10 @@
 //
 // Everywhere: b = 2, s = 4, so n = 8 tokens; h = 8, a = 2, d = 4, f = 16, V = 128; two-byte elements. A hidden tensor
 // is 8 x 8 x 2 = 128 B, an inner one 8 x 16 x 2 = 256 B, scores are 2 x 2 x 4 x 4 = 64 elements = 128 B.
-#include <string_view>
-#include <vector>
-
 #include <gtest/gtest.h>
 
 #include "orrery/workload/operators.hpp"
+#include "orrery/workload/test_operators.hpp"
 
 namespace orrery::workload {
 namespace {
@@ -15,6 +13,7 @@ namespace {
 using hardware::AttentionKernel;
 using hardware::Precision;
 using hardware::Stack;
+using namespace test;
 
 Model tiny_gpt() {
   Model model;
@@ -58,34 +57,6 @@ Stack flash(bool fused) {
 }
 
 Slice tiny_slice(Precision precision = Precision::bf16) { return {2, 4, 1, false, precision}; }
-
-struct Work {
-  double flops, bytes;
-  int launches = 1;
-};
-
-void expect_kernel(const Kernel& kernel, const Work& expected, std::string_view what) {
-  EXPECT_DOUBLE_EQ(kernel.flops.value(), expected.flops) << what;
-  EXPECT_DOUBLE_EQ(kernel.bytes.value(), expected.bytes) << what;
-  EXPECT_EQ(kernel.launches, expected.launches) << what;
-}
-
-void expect_operator(const std::vector<Operator>& list, std::string_view name, const Work& forward,
-                     const Work& backward) {
-  for (const auto& op : list) {
-    if (op.name != name) { continue; }
-    expect_kernel(op.forward, forward, name);
-    expect_kernel(op.backward_input, backward, name);
-    if (op.backward_weight.kind != KernelKind::none) { expect_kernel(op.backward_weight, backward, name); }
-    return;
-  }
-  FAIL() << "no operator " << name;
-}
-
-// The three products of a linear layer touch the same three tensors and compute the same FLOPs.
-void expect_linear(const std::vector<Operator>& list, std::string_view name, const Work& work) {
-  expect_operator(list, name, work, work);
-}
 
 TEST(OperatorNumbers, gpt_layer_with_fused_kernels) {
   const auto list = layer_operators(tiny_gpt(), plain(true), tiny_slice());

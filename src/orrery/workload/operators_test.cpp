@@ -2,9 +2,6 @@
 #include "orrery/workload/operators.hpp"
 
 #include <cmath>
-#include <numeric>
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -12,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/core/error.hpp"
+#include "orrery/workload/test_operators.hpp"
 
 namespace orrery::workload {
 namespace {
@@ -19,90 +17,7 @@ namespace {
 using hardware::AttentionKernel;
 using hardware::Precision;
 using hardware::Stack;
-
-// GPT as Megatron-LM trains it: learned positions, gelu, biases, dropout.
-Model gpt(std::int64_t layers, std::int64_t hidden, std::int64_t heads, std::int64_t vocab) {
-  Model model;
-  model.layers = layers;
-  model.hidden = hidden;
-  model.heads = model.kv_heads = heads;
-  model.head_dim = hidden / heads;
-  model.ffn = 4 * hidden;
-  model.vocab = vocab;
-  model.max_seq = 2048;
-  model.tied_embeddings = true;
-  model.qkv_bias = model.attention_output_bias = model.mlp_bias = true;
-  model.dropout = 0.1;
-  return model;
-}
-
-Model llama(std::int64_t hidden, std::int64_t heads, std::int64_t kv_heads, std::int64_t ffn) {
-  Model model = gpt(2, hidden, heads, 32000);
-  model.kv_heads = kv_heads;
-  model.ffn = ffn;
-  model.gated_mlp = true;
-  model.tied_embeddings = false;
-  model.qkv_bias = model.attention_output_bias = model.mlp_bias = false;
-  model.dropout = 0.0;
-  model.norm = Normalisation::rmsnorm;
-  model.activation = Activation::silu;
-  model.position = Position::rotary;
-  return model;
-}
-
-// The software of Megatron-LM in 2021: scores in memory, fused element-wise kernels, fp32 loss.
-Stack megatron_2021() {
-  Stack stack;
-  stack.attention = AttentionKernel::plain;
-  stack.causal_skip = false;
-  stack.fused_loss = false;
-  return stack;
-}
-
-Slice slice(std::int64_t b, std::int64_t s, std::int64_t t = 1, bool sp = false) {
-  return {b, s, t, sp, Precision::fp16};
-}
-
-double saved(const std::vector<Operator>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0,
-                         [](double sum, const Operator& op) { return sum + op.saved.value(); });
-}
-
-double core_saved(const std::vector<Operator>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) {
-    return sum + (op.attention_core ? op.saved.value() : 0.0);
-  });
-}
-
-double flops(const std::vector<Operator>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) {
-    return sum + op.forward.flops.value() + op.backward_input.flops.value() + op.backward_weight.flops.value();
-  });
-}
-
-double forward_flops(const std::vector<Operator>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0,
-                         [](double sum, const Operator& op) { return sum + op.forward.flops.value(); });
-}
-
-double parameters(const std::vector<Operator>& list) {
-  return std::accumulate(list.begin(), list.end(), 0.0,
-                         [](double sum, const Operator& op) { return sum + op.parameters; });
-}
-
-const Operator& find(const std::vector<Operator>& list, std::string_view name) {
-  for (const auto& op : list) {
-    if (op.name == name) { return op; }
-  }
-  throw InternalError("no operator " + std::string(name));
-}
-
-std::vector<std::string_view> names(const std::vector<Operator>& list) {
-  std::vector<std::string_view> out;
-  out.reserve(list.size());
-  for (const auto& op : list) { out.push_back(op.name); }
-  return out;
-}
+using namespace test;
 
 // Korthikanti et al., arXiv:2205.05198. s = 2048, b = 2, h = 6144, a = 64 (their 22B model).
 struct Korthikanti {
@@ -346,22 +261,6 @@ RC_GTEST_PROP(OperatorsLaw, model_flops_are_three_times_the_forward_of_all_opera
   const double expected = 3.0 * (layers + forward_flops(head_operators(c.model, c.stack, c.one)));
   const double got = model_flops(c.model, c.stack, c.one.micro_batch, c.one.seq).value();
   RC_ASSERT(std::abs(got - expected) <= 1e-12 * expected);
-}
-
-// Narayanan et al., SC21 (arXiv:2104.04473), appendix: F = 96 B s l h^2 (1 + s / 6h + V / 16 l h) with the forward pass
-// done twice (recompute). Done once: 24 forward and 48 backward instead of 96 per layer, 6 instead of 6 for the logits,
-// so 72 (1 + s / 6h + V / 12 l h). GPT-3: l = 96, h = 12288, s = 2048, V = 51200.
-TEST(Operators, model_flops_of_gpt_are_72_L_b_s_h2_times_1_plus_s_over_6h_plus_V_over_12hL) {
-  const double l = 96, b = 1536, s = 2048, h = 12288, v = 51200;
-  const double expected = 72 * l * b * s * h * h * (1 + s / (6 * h) + v / (12 * h * l));
-  EXPECT_NEAR(model_flops(gpt(96, 12288, 96, 51200), megatron_2021(), 1536, 2048).value() / expected, 1.0, 1e-12);
-}
-
-// Causal flash attention computes half the scores: s / 12h.
-TEST(Operators, model_flops_count_half_the_scores_when_the_kernel_skips_the_masked_half) {
-  const double l = 96, b = 8, s = 2048, h = 12288, v = 51200;
-  const double expected = 72 * l * b * s * h * h * (1 + s / (12 * h) + v / (12 * h * l));
-  EXPECT_NEAR(model_flops(gpt(96, 12288, 96, 51200), Stack{}, 8, 2048).value() / expected, 1.0, 1e-12);
 }
 
 }  // namespace
