@@ -1,6 +1,7 @@
 // The schedules whose weight gradients are tasks of their own: ZB-H1 and DualPipe.
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -181,6 +182,39 @@ TEST(PipelineSplit, zero_bubble_bubble_is_p_minus_1_times_f_plus_b_minus_w) {
 TEST(PipelineSplit, zero_bubble_with_long_weight_tasks_has_a_larger_bubble) {
   const PipelineShape shape{ScheduleKind::zero_bubble, 2, 1, 2};
   EXPECT_EQ(PipelineSolver().solve(shape, equal_times(shape, 1, 1, 0, 2).view()).makespan, 9);
+}
+
+// arXiv:2401.10241: T_F, T_B, T_W and T_comm in milliseconds from table 9 (appendix), bubble rates of 1F1B and ZB-H1
+// that its authors calculated from them in table 5. The rate is (cost - m (T_F + T_B + T_W)) / cost, section 5.3.
+struct PublishedRate {
+  std::int64_t p, m;
+  double forward, backward, weight, transfer;
+  double one_f_one_b, zero_bubble;
+};
+
+constexpr PublishedRate kPublishedRates[] = {
+    {8, 24, 18.522, 18.086, 9.337, 0.601, 0.2431, 0.1585},   {8, 32, 18.513, 18.086, 9.331, 0.626, 0.1985, 0.1242},
+    {8, 64, 18.546, 18.097, 9.321, 0.762, 0.1240, 0.0674},   {8, 24, 29.718, 29.444, 19.927, 0.527, 0.2347, 0.1323},
+    {8, 32, 29.802, 29.428, 19.530, 0.577, 0.1898, 0.1045},  {8, 64, 29.935, 29.621, 19.388, 0.535, 0.1091, 0.0554},
+    {16, 48, 11.347, 11.248, 8.132, 0.377, 0.2552, 0.1397},  {16, 64, 11.307, 11.254, 8.101, 0.379, 0.2082, 0.1088},
+    {16, 128, 11.325, 11.308, 8.109, 0.378, 0.1251, 0.0576}, {32, 96, 10.419, 10.207, 7.715, 0.408, 0.2646, 0.1421},
+    {32, 128, 10.408, 10.204, 7.703, 0.408, 0.2168, 0.1106}, {32, 256, 10.402, 10.248, 7.698, 0.460, 0.1352, 0.0594},
+};
+
+TEST(PipelineSplit, published_bubble_rates_come_out_to_every_digit) {
+  const auto ticks = [](double milliseconds) { return std::llround(milliseconds * 1e9); };
+  for (const PublishedRate& row : kPublishedRates) {
+    const Ticks f = ticks(row.forward), b = ticks(row.backward), w = ticks(row.weight), t = ticks(row.transfer);
+    const auto rate = [&](ScheduleKind schedule) {
+      const PipelineShape shape{schedule, row.p, 1, row.m};
+      const bool splits = splits_backward(schedule);
+      const PipelineTestTimes times = equal_times(shape, f, splits ? b : b + w, t, splits ? w : 0);
+      const auto cost = static_cast<double>(PipelineSolver().solve(shape, times.view()).makespan);
+      return 1.0 - static_cast<double>(row.m * (f + b + w)) / cost;
+    };
+    EXPECT_NEAR(rate(ScheduleKind::one_f_one_b), row.one_f_one_b, 0.00005) << row.p << " " << row.m;
+    EXPECT_NEAR(rate(ScheduleKind::zero_bubble), row.zero_bubble, 0.00005) << row.p << " " << row.m;
+  }
 }
 
 Ticks idle(const PipelineShape& shape, const PipelineTestTimes& times, std::int64_t stage) {
