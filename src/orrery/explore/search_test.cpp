@@ -10,6 +10,7 @@
 
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/search.hpp"
+#include "orrery/explore/test_spaces.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore {
@@ -161,7 +162,7 @@ TEST(Search, progress_grows_to_what_was_evaluated) {
 
 class EstimateEvaluator final : public Evaluator {
  public:
-  explicit EstimateEvaluator(const parallel::test::Case& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
+  explicit EstimateEvaluator(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
   Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
   std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
 
@@ -169,35 +170,111 @@ class EstimateEvaluator final : public Evaluator {
   estimate::Estimator estimator_;
 };
 
-// Real prices: small random jobs on 16 devices, memory between enough and too little.
-TEST(Search, of_random_jobs_pruned_and_exhaustive_agree_for_any_number_of_threads) {
+std::int64_t expect_pruned_answers_as_exhaustive(const test::SearchCase& c, std::size_t top, std::uint64_t seed) {
+  const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+  const auto run = [&](bool exhaustive, int threads) {
+    return search(space, [&] { return std::make_unique<EstimateEvaluator>(c); }, {top, exhaustive, threads, {}});
+  };
+  const SearchResult exhaustive = run(true, 2);
   std::int64_t pruned_points = 0;
-  for (std::uint64_t seed = 0; seed < 12; ++seed) {
+  for (const int threads : {1, 7}) {
+    const SearchResult pruned = run(false, threads);
+    expect_counts_add_up(pruned);
+    pruned_points += pruned.space.pruned;
+    EXPECT_EQ(pruned.best.size(), exhaustive.best.size()) << "seed " << seed;
+    for (std::size_t i = 0; i < std::min(pruned.best.size(), exhaustive.best.size()); ++i) {
+      EXPECT_EQ(pruned.best[i].plan, exhaustive.best[i].plan) << "seed " << seed << " place " << i;
+      EXPECT_EQ(pruned.best[i].step_time, exhaustive.best[i].step_time) << "seed " << seed << " place " << i;
+    }
+  }
+  return pruned_points;
+}
+
+// Real prices: small random jobs on 16 devices, memory between enough and too little.
+TEST(Search, of_random_dense_jobs_pruned_and_exhaustive_agree_for_any_number_of_threads) {
+  std::int64_t pruned_points = 0;
+  for (std::uint64_t seed = 0; seed < 8; ++seed) {
     Dice dice(seed);
-    parallel::test::Case c = parallel::test::any_case(dice);
+    test::SearchCase c;
+    c.stack = parallel::test::any_stack(dice);
     const std::int64_t heads = 4 * dice(1, 5);
     c.model = parallel::test::llama(dice(4, 17), heads * 128, heads, 4, 1024 * dice(1, 9), 1024 * dice(1, 60));
     c.job = {16 * dice(1, 5), 16 * dice(8, 129), hardware::Precision::bf16, parallel::Task::pretrain};
     c.cluster = parallel::test::any_cluster(dice, 16);
     c.cluster.accelerator.memory = Bytes(1e9 * static_cast<double>(dice(1, 20)));
-    const auto space = enumerate(c.model, c.job, c.cluster, {}, true);
-    const auto top = static_cast<std::size_t>(dice(1, 11));
-    const auto run = [&](bool exhaustive, int threads) {
-      return search(space, [&] { return std::make_unique<EstimateEvaluator>(c); }, {top, exhaustive, threads, {}});
-    };
-    const SearchResult exhaustive = run(true, 1);
-    for (const int threads : {1, 2, 7}) {
-      const SearchResult pruned = run(false, threads);
-      expect_counts_add_up(pruned);
-      pruned_points += pruned.space.pruned;
-      ASSERT_EQ(pruned.best.size(), exhaustive.best.size()) << "seed " << seed;
-      for (std::size_t i = 0; i < pruned.best.size(); ++i) {
-        ASSERT_EQ(pruned.best[i].plan, exhaustive.best[i].plan) << "seed " << seed << " place " << i;
-        ASSERT_EQ(pruned.best[i].step_time, exhaustive.best[i].step_time) << "seed " << seed << " place " << i;
-      }
-    }
+    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(dice(1, 11)), seed);
   }
   EXPECT_GT(pruned_points, 0);
+}
+
+// The same of mixtures, cp, split schedules, windows, modules for further tokens.
+TEST(Search, of_random_jobs_of_every_kind_pruned_and_exhaustive_agree) {
+  std::int64_t pruned_points = 0;
+  for (std::uint64_t seed = 0; seed < 10; ++seed) {
+    Dice dice(seed);
+    const auto c = test::any_search(dice);
+    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(dice(1, 11)), seed);
+  }
+  EXPECT_GT(pruned_points, 0);
+}
+
+// Batches of requests: their bound says nothing, so that every plan is priced.
+TEST(Search, of_inference_prices_every_plan) {
+  Dice dice(4);
+  auto c = test::any_search(dice);
+  c.fixed = {};
+  c.model = parallel::test::llama(8, 512, 8, 4, 1024, 4096);
+  c.model.experts = {.count = 8, .active = 2, .ffn = 512};
+  c.job.task = parallel::Task::inference;
+  c.job.prompt = 128;
+  c.job.generate = 16;
+  c.job.seq = 144;
+  const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+  const auto found = search(space, [&] { return std::make_unique<EstimateEvaluator>(c); }, {3, false, 2, {}});
+  EXPECT_EQ(found.space.evaluated, found.space.points);
+  EXPECT_EQ(found.best.size(), 3U);
+}
+
+struct Covered {
+  std::int64_t plans = 0, experts = 0, spread_experts = 0, contexts = 0, zero_bubble = 0, dualpipe = 0, mtp = 0;
+  std::int64_t windows = 0, latent = 0, overlapped = 0;
+};
+
+void count(Covered& covered, const test::SearchCase& c, const Plan& plan) {
+  ++covered.plans;
+  covered.experts += c.model.has_experts() ? 1 : 0;
+  covered.spread_experts += plan.ep > 1 ? 1 : 0;
+  covered.contexts += plan.cp > 1 ? 1 : 0;
+  covered.zero_bubble += plan.schedule == parallel::ScheduleKind::zero_bubble ? 1 : 0;
+  covered.dualpipe += plan.schedule == parallel::ScheduleKind::dualpipe ? 1 : 0;
+  covered.mtp += c.model.mtp_layers > 0 ? 1 : 0;
+  covered.windows += c.model.sliding_window > 0 ? 1 : 0;
+  covered.latent += c.model.is_latent() ? 1 : 0;
+  covered.overlapped += plan.tp_overlap != parallel::TpOverlap::none ? 1 : 0;
+}
+
+TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
+  Covered covered;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Dice dice(1000 + seed);
+    const auto c = test::any_search(dice);
+    const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+    EstimateEvaluator evaluator(c);
+    estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    for (int i = 0; i < 30 && !space.empty(); ++i) {
+      const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
+      count(covered, c, plan);
+      const Seconds bound = evaluator.bound(plan), time = estimator.step_time(plan);
+      ASSERT_GT(bound, Seconds());
+      ASSERT_LE(bound, time) << "seed " << seed << " tp " << plan.tp << " cp " << plan.cp << " pp " << plan.pp << " ep "
+                             << plan.ep << " etp " << plan.etp << " schedule " << static_cast<int>(plan.schedule);
+    }
+  }
+  EXPECT_GT(covered.plans, 2000);
+  for (const std::int64_t kind : {covered.experts, covered.spread_experts, covered.contexts, covered.zero_bubble,
+                                  covered.dualpipe, covered.mtp, covered.windows, covered.latent, covered.overlapped}) {
+    EXPECT_GT(kind, 100);
+  }
 }
 
 }  // namespace

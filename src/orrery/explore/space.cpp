@@ -1,17 +1,23 @@
 #include "orrery/explore/space.hpp"
 
 #include <algorithm>
+#include <numeric>
 
 namespace orrery::explore {
 
 using parallel::Plan;
 using parallel::Recompute;
 using parallel::ScheduleKind;
+using workload::ContextMethod;
 
 namespace {
 
 constexpr std::int64_t kMostChunks = 8;
 constexpr std::int64_t kLargestMicroBatch = 16;
+// Published long-context runs keep 4,096 tokens or more on a rank: NeMo's recipes for Llama 3.1 70B and 405B have cp 2
+// at 8,192 tokens, Llama 3 itself cp 16 at 131,072 (arXiv:2407.21783, table 4). Below, attention is too small a part of
+// a layer for its exchange to hide.
+constexpr std::int64_t kFewestTokensOfRank = 4096;
 
 std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
   std::vector<std::int64_t> small, large;
@@ -30,60 +36,116 @@ std::vector<T> axis(const std::optional<T>& fixed, std::vector<T> values) {
   return fixed ? std::vector<T>{*fixed} : values;
 }
 
+// Axes that do not depend on the others come first; each function below is one or two levels of the nest. Degrees that
+// a user fixed may be any number: they are tested before anything is divided by them.
 class Enumeration {
  public:
   Enumeration(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
               const Fixed& fixed, bool dp_overlap)
       : model_(model), job_(job), cluster_(cluster), fixed_(fixed) {
     plan_.dp_overlap = fixed.dp_overlap.value_or(dp_overlap);
+    plan_.tp_overlap = fixed.tp_overlap;
+    plan_.shard = fixed.shard;
+    plan_.offload = fixed.offload;
+    plan_.first_stage_layers = fixed.first_stage_layers;
+    plan_.last_stage_layers = fixed.last_stage_layers;
+    plan_.embedding_as_layer = fixed.embedding_as_layer;
+    plan_.head_as_layer = fixed.head_as_layer;
   }
 
   std::vector<Plan> run() {
+    if (!parallel::is_valid(cluster_, plan_)) { return {}; }
     const std::int64_t widest = 2 * cluster_.node_size();
     for (const std::int64_t tp : axis(fixed_.tp, divisors(cluster_.devices, widest))) {
-      plan_.tp = tp;
       if (tp < 1 || model_.heads % tp != 0 || cluster_.devices % tp != 0) { continue; }
-      over_stages();
+      plan_.tp = tp;
+      over_contexts();
     }
     return std::move(plans_);
   }
 
  private:
-  void over_stages() {
-    for (const std::int64_t pp : axis(fixed_.pp, divisors(cluster_.devices / plan_.tp, model_.layers))) {
-      if (pp < 1 || pp > cluster_.devices / plan_.tp) { continue; }
-      plan_.pp = pp;
-      plan_.dp = cluster_.devices / (plan_.tp * pp);
-      const bool wanted = !fixed_.dp || *fixed_.dp == plan_.dp;
-      if (!wanted || plan_.devices() != cluster_.devices || job_.global_batch % plan_.dp != 0) { continue; }
-      over_chunks();
+  void over_contexts() {
+    const std::int64_t rest = cluster_.devices / plan_.tp;
+    std::vector<std::int64_t> degrees{1};
+    while (!job_.is_inference() && 2 * degrees.back() <= job_.seq / kFewestTokensOfRank) {
+      degrees.push_back(2 * degrees.back());
+    }
+    for (const std::int64_t cp : axis(fixed_.cp, degrees)) {
+      if (cp < 1 || rest % cp != 0) { continue; }
+      plan_.cp = cp;
+      over_stages(rest / cp);
     }
   }
 
+  void over_stages(std::int64_t rest) {
+    const std::int64_t layers = model_.depth() + (plan_.embedding_as_layer ? 1 : 0) + (plan_.head_as_layer ? 1 : 0);
+    for (const std::int64_t pp : axis(fixed_.pp, divisors(rest, layers))) {
+      if (pp < 1 || rest % pp != 0) { continue; }
+      plan_.pp = pp;
+      plan_.dp = rest / pp;
+      const bool wanted = !fixed_.dp || *fixed_.dp == plan_.dp;
+      if (!wanted || job_.global_batch % plan_.dp != 0) { continue; }
+      over_experts();
+    }
+  }
+
+  void over_experts() {
+    const std::int64_t most = model_.has_experts() ? std::gcd(model_.experts.count, plan_.stage_ranks()) : 1;
+    const bool narrow = plan_.tp == 1 || !model_.has_experts();
+    for (const std::int64_t ep : axis(fixed_.ep, divisors(most, most))) {
+      for (const std::int64_t etp :
+           axis(fixed_.etp, narrow ? std::vector<std::int64_t>{1} : std::vector{1, plan_.tp})) {
+        if (ep < 1 || etp < 1 || plan_.stage_ranks() % ep != 0 || plan_.stage_ranks() / ep % etp != 0) { continue; }
+        plan_.ep = ep;
+        plan_.etp = etp;
+        over_chunks();
+      }
+    }
+  }
+
+  // Chunks of a stage, and with them the schedule.
   void over_chunks() {
-    const std::int64_t most = plan_.pp > 1 ? std::min(kMostChunks, model_.layers / plan_.pp) : 1;
-    std::vector<std::int64_t> chunks;
-    for (std::int64_t v = 1; v <= most; ++v) { chunks.push_back(v); }
+    const bool one_chunk = job_.is_inference() || plan_.pp == 1 ||
+                           fixed_.schedule.value_or(ScheduleKind::interleaved) != ScheduleKind::interleaved;
+    const std::int64_t most = one_chunk ? 1 : std::min(kMostChunks, model_.depth() / plan_.pp);
+    std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(1, most)));
+    std::iota(chunks.begin(), chunks.end(), 1);
     for (const std::int64_t vpp : axis(fixed_.vpp, chunks)) {
       plan_.vpp = vpp;
-      plan_.schedule = vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
-      for (const std::int64_t size :
-           axis(fixed_.micro_batch, divisors(job_.global_batch / plan_.dp, kLargestMicroBatch))) {
-        plan_.micro_batch = size;
+      plan_.schedule = fixed_.schedule.value_or(vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
+      over_micro_batches();
+    }
+  }
+
+  void over_micro_batches() {
+    const std::int64_t replica = job_.global_batch / plan_.dp;
+    const auto sizes = divisors(replica, job_.is_inference() ? replica : kLargestMicroBatch);
+    auto methods = std::vector{ContextMethod::ring};  // which says nothing of a context that is not split
+    if (plan_.cp > 1) { methods = axis(fixed_.cp_method, {ContextMethod::ring, ContextMethod::ulysses}); }
+    for (const std::int64_t size : axis(fixed_.micro_batch, sizes)) {
+      plan_.micro_batch = size;
+      for (const auto method : methods) {
+        plan_.cp_method = method;
         over_choices();
       }
     }
   }
 
   void over_choices() {
-    const auto sequence = plan_.tp > 1 ? std::vector<bool>{false, true} : std::vector<bool>{false};
-    const auto zero = plan_.dp > 1 ? std::vector<int>{0, 1, 2, 3} : std::vector<int>{0};
-    for (const bool split : axis(fixed_.sequence_parallel, sequence)) {
-      plan_.sequence_parallel = split;
-      for (const auto recompute : axis(fixed_.recompute, {Recompute::none, Recompute::selective, Recompute::full})) {
+    auto split = std::vector{false};
+    if (plan_.tp > 1) { split = model_.has_experts() ? std::vector{true} : std::vector{false, true}; }
+    auto recomputes = std::vector{Recompute::none};
+    if (!job_.is_inference()) { recomputes = {Recompute::none, Recompute::selective, Recompute::full}; }
+    const bool replicated =
+        !job_.is_inference() && (plan_.replicas() > 1 || (model_.has_experts() && plan_.expert_replicas() > 1));
+    const auto stages = replicated ? std::vector{0, 1, 2, 3} : std::vector{0};
+    for (const bool on : axis(fixed_.sequence_parallel, split)) {
+      plan_.sequence_parallel = on;
+      for (const auto recompute : axis(fixed_.recompute, recomputes)) {
         plan_.recompute = recompute;
-        for (const int stage : axis(fixed_.zero, zero)) {
-          plan_.zero = stage;
+        for (const int zero : axis(fixed_.zero, stages)) {
+          plan_.zero = zero;
           if (parallel::is_valid(model_, job_, plan_, cluster_.devices)) { plans_.push_back(plan_); }
         }
       }
