@@ -46,7 +46,7 @@ Result<int> run(const Options& options) {
 Command describe_command() {
   Command command("describe", "One catalogue entry, or a file of one, as YAML with the sources of its figures.");
   const auto options = std::make_shared<Options>();
-  command.positional({"name", "NAME", "of a model, cluster, accelerator or stack; or a file", ""},
+  command.positional({"name", "NAME", "of a model, cluster, accelerator, link or stack; or a file", ""},
                      [options](const std::string& name) { options->name = name; });
   command.toggle({"--json", "", "one JSON document (orrery.describe/1), nothing else, on standard output",
                   std::string(kOutputGroup)},

@@ -12,8 +12,10 @@
 #include "orrery/api/orrery.hpp"
 #include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/citations.hpp"
 #include "orrery/report/json.hpp"
+#include "orrery/report/table.hpp"
 #include "orrery/report/text.hpp"
 
 namespace orrery::cli {
@@ -22,11 +24,17 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples
   orrery list models
+  orrery list clusters
   orrery list accelerators --unverified
+  orrery list --unverified                  # of every kind
   orrery list clusters --json
 
 A figure is unverified when nobody has seen the source it is said to come from; "orrery describe NAME" shows the sources.
+What a cluster rests on is the weakest of its accelerator and links: measured figures, those of the same generation, or
+priors.
 )";
+
+constexpr const char* kEveryKind = "entries";  // what a listing of all kinds is called
 
 struct Options {
   std::string kind;
@@ -41,10 +49,11 @@ std::string without_mark(const std::string& citation) {
   return colon == std::string::npos ? citation : citation.substr(colon + 2);
 }
 
-// Every "sources" mapping of a description, wherever it is: a cluster holds its accelerator's and its links'.
+// Every "sources" mapping of a description, wherever it is. A cluster's accelerator and links are entries of their own.
 void collect_unverified(const config::Node& node, const std::string& path, const std::string& entry,
                         std::vector<report::UnverifiedFigure>& figures) {
   for (const auto& member : node.members) {
+    if (member.key == "accelerator" || member.key == "link") { continue; }
     const bool cites = member.key == "sources" && member.value.kind == config::Kind::mapping;
     if (!cites) {
       collect_unverified(member.value, path + member.key + ".", entry, figures);
@@ -62,15 +71,67 @@ void collect_unverified(const config::Node& node, const std::string& path, const
   }
 }
 
+// The figures that an entry cites itself.
+void count_own(const config::Node& description, hardware::EntrySummary& entry) {
+  const config::Node* sources = description.find("sources");
+  if (sources == nullptr) { return; }
+  hardware::Sources own;
+  for (const auto& source : sources->members) { own[source.key] = source.value.scalar; }
+  entry.figures = entry.unverified = 0;
+  hardware::count_sources(own, entry);
+}
+
+// Leaves the entries that have unverified figures of their own, and returns those.
 Result<std::vector<report::UnverifiedFigure>> unverified_figures(const api::Orrery& orrery,
-                                                                 const std::vector<hardware::EntrySummary>& entries) {
+                                                                 std::vector<hardware::EntrySummary>& entries) {
   std::vector<report::UnverifiedFigure> figures;
-  for (const auto& entry : entries) {
+  std::erase_if(entries, [](const auto& entry) { return entry.unverified == 0; });
+  for (auto& entry : entries) {
     ORRERY_TRY(yaml, orrery.describe(entry.name));
     ORRERY_TRY(description, config::parse_yaml(yaml, entry.name));
     collect_unverified(description, "", entry.name, figures);
+    count_own(description, entry);
   }
+  std::erase_if(entries, [](const auto& entry) { return entry.unverified == 0; });
   return figures;
+}
+
+std::string rate_text(BytesPerSecond bandwidth) { return fmt::format("{:g} GB/s", bandwidth.value() / 1e9); }
+
+// "nvlink 8 x 450 GB/s, infiniband 50 GB/s"; axes of a torus together: "torus 16 x 16, 90 GB/s".
+std::string network_text(const std::vector<hardware::NetworkDimension>& dimensions) {
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const auto& dimension = dimensions[i];
+    const auto count = [](std::int64_t size) { return size > 1 ? std::to_string(size) : std::string("any"); };
+    if (dimension.wiring == hardware::Wiring::ring) {
+      std::string shape = count(dimension.size);
+      for (; i + 1 < dimensions.size() && dimensions[i + 1].wiring == hardware::Wiring::ring; ++i) {
+        shape += " x " + count(dimensions[i + 1].size);
+      }
+      parts.push_back(fmt::format("torus {}, {}", shape, rate_text(dimension.bandwidth)));
+      continue;
+    }
+    const std::string size = dimension.size > 1 ? fmt::format("{} x ", dimension.size) : std::string();
+    parts.push_back(fmt::format("{} {}{}", dimension.name, size, rate_text(dimension.bandwidth)));
+  }
+  return join(parts, ", ");
+}
+
+Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
+                                  const std::vector<hardware::EntrySummary>& entries) {
+  report::Table table;
+  using Align = report::Table::Align;
+  table.column("name", Align::left).column("accelerator", Align::left).column("USD/h").column("rests on", Align::left);
+  table.column("network: devices x bandwidth of each, innermost first", Align::left);
+  for (const auto& entry : entries) {
+    ORRERY_TRY(cluster, catalogue.cluster(entry.name, 0));
+    const double price = cluster.usd_per_device_hour;
+    table.row({entry.name, cluster.accelerator.name, price > 0.0 ? fmt::format("{:.2f}", price) : "-",
+               std::string(hardware::name_of(hardware::weakest_basis(cluster))), network_text(cluster.dimensions)});
+  }
+  return fmt::format("{}\n{} clusters; USD/h: one device, rented; \"orrery describe NAME\" has all figures\n",
+                     table.text(), entries.size());
 }
 
 std::string names_text(const std::vector<hardware::EntrySummary>& entries) {
@@ -89,25 +150,42 @@ std::optional<Diagnostic> wrong_kind(const std::string& kind) {
                                 near ? fmt::format("did you mean {}?", *near) : "one of " + join(kinds, ", "))};
 }
 
+Result<std::vector<hardware::EntrySummary>> entries_of(const api::Orrery& orrery, const hardware::Catalogue& catalogue,
+                                                       const std::string& kind) {
+  if (kind == "links") { return catalogue.links(); }
+  if (kind != kEveryKind) { return orrery.list(kind); }
+  std::vector<hardware::EntrySummary> all;
+  for (const auto& each : listed_kinds()) {
+    ORRERY_TRY(entries, entries_of(orrery, catalogue, each));
+    all.insert(all.end(), entries.begin(), entries.end());
+  }
+  return all;
+}
+
 Result<int> run(const Options& options) {
-  if (auto wrong = wrong_kind(options.kind)) { return tl::make_unexpected(Failure{{std::move(*wrong)}}); }
+  const bool every = options.kind.empty() && options.unverified;
+  const std::string kind = every ? kEveryKind : options.kind;
+  if (auto wrong = wrong_kind(kind); wrong && !every) { return tl::make_unexpected(Failure{{std::move(*wrong)}}); }
   ORRERY_TRY(data, data_directory());
   const api::Orrery orrery(data);
-  ORRERY_TRY(entries, orrery.list(options.kind));
+  const hardware::Catalogue catalogue(data);
+  ORRERY_TRY(entries, entries_of(orrery, catalogue, kind));
   std::vector<report::UnverifiedFigure> figures;
   if (options.unverified) {
-    std::erase_if(entries, [](const auto& entry) { return entry.unverified == 0; });
     ORRERY_TRY(found, unverified_figures(orrery, entries));
     figures = std::move(found);
   }
   if (options.json) {
-    print(report::listing_json(options.kind, entries, figures));
+    print(report::listing_json(kind, entries, figures));
   } else if (options.names) {
     print(names_text(entries));
   } else if (options.unverified) {
-    print(report::unverified_text(options.kind, entries, figures, terminal_style()));
+    print(report::unverified_text(kind, entries, figures, terminal_style()));
+  } else if (kind == "clusters") {
+    ORRERY_TRY(text, clusters_text(catalogue, entries));
+    print(text);
   } else {
-    print(report::listing_text(options.kind, entries));
+    print(report::listing_text(kind, entries));
   }
   return 0;
 }
@@ -115,7 +193,7 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 const std::vector<std::string>& listed_kinds() {
-  static const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "algorithms"};
+  static const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "links", "stacks", "algorithms"};
   return kinds;
 }
 
@@ -125,8 +203,10 @@ Command list_command() {
   const std::string output(kOutputGroup);
   command.positional({"kind", "KIND", join(listed_kinds(), ", "), "", listed_kinds()},
                      [options](const std::string& kind) { options->kind = kind; });
-  command.toggle({"--unverified", "", "only unverified figures, with what is said of them instead of a source", output},
-                 [options](bool on) { options->unverified = on; });
+  command.toggle(
+      {"--unverified", "",
+       "only unverified figures, with what is said of them instead of a source; of every kind without KIND", output},
+      [options](bool on) { options->unverified = on; });
   command.toggle({"--names", "", "only the names, one per line", output}, [options](bool on) { options->names = on; });
   command.toggle({"--json", "", "one JSON document (orrery.list/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });

@@ -28,6 +28,15 @@ Bytes element_size(Precision precision) {
   throw_internal_error("known precision", __FILE__, __LINE__);
 }
 
+std::string_view name_of(Basis basis) {
+  switch (basis) {
+    case Basis::measured: return "measured";
+    case Basis::generation: return "generation";
+    case Basis::prior: return "prior";
+  }
+  throw_internal_error("known basis", __FILE__, __LINE__);
+}
+
 FlopsPerSecond Accelerator::peak(Precision precision) const {
   const auto found = matrix_peak.find(std::string(name_of(precision)));
   return found == matrix_peak.end() ? FlopsPerSecond{} : found->second;

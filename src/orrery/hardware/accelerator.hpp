@@ -37,6 +37,8 @@ enum class Basis : std::uint8_t {
   prior,       // on nothing but experience with others
 };
 
+[[nodiscard]] std::string_view name_of(Basis basis);
+
 struct Accelerator {
   std::string name;         // catalogue name, e.g. "h100-sxm"
   std::string description;  // product name as the vendor writes it
@@ -49,13 +51,13 @@ struct Accelerator {
   std::int64_t cores = 0;                             // independent cores a kernel's tiles spread over (SM, CU, ...)
 
   // What kernels reach. See docs/models/cost.md for how each enters the time of a kernel.
-  double matrix_efficiency = 1.0;     // best measured matrix rate / matrix_peak
+  double matrix_efficiency = 1.0;                      // best measured matrix rate / matrix_peak
   std::map<std::string, double> matrix_efficiency_of;  // by precision name, where one is known to differ
-  double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak
-  double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
-  Seconds kernel_latency;             // shortest time from one kernel's start to the next one's
+  double attention_efficiency = 1.0;                   // best fused-attention rate / matrix_peak
+  double memory_efficiency = 1.0;                      // best measured streaming rate / memory_bandwidth
+  Seconds kernel_latency;                              // shortest time from one kernel's start to the next one's
 
-  Basis basis = Basis::prior;         // of these figures
+  Basis basis = Basis::prior;  // of these figures
 
   double tdp_watts = 0.0;
   double price_usd = 0.0;  // of one device; 0: not known

@@ -160,6 +160,10 @@ Result<std::vector<EntrySummary>> Catalogue::accelerators() const {
   return listing(directory_, kAcceleratorEntries, [this](const std::string& name) { return accelerator(name); });
 }
 
+Result<std::vector<EntrySummary>> Catalogue::links() const {
+  return listing(directory_, kLinkEntries, [this](const std::string& name) { return link(name); });
+}
+
 Result<std::vector<EntrySummary>> Catalogue::stacks() const {
   return listing(directory_, kStackEntries, [this](const std::string& name) { return stack(name); });
 }

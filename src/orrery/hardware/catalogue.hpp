@@ -31,6 +31,7 @@ class Catalogue {
   [[nodiscard]] Result<Cluster> cluster(const std::string& name_or_path, std::int64_t devices) const;
 
   [[nodiscard]] Result<std::vector<EntrySummary>> accelerators() const;
+  [[nodiscard]] Result<std::vector<EntrySummary>> links() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> clusters() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> stacks() const;
 

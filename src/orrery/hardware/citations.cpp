@@ -10,7 +10,8 @@ namespace {
 
 using config::Node;
 
-constexpr std::array<std::string_view, 6> kNoFigures = {"name", "description", "accelerator", "link", "basis", "sources"};
+constexpr std::array<std::string_view, 6> kNoFigures = {"name", "description", "accelerator",
+                                                        "link", "basis",       "sources"};
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
 

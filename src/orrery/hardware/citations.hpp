@@ -15,8 +15,8 @@ namespace orrery::hardware {
 // A citation that starts with "unverified".
 [[nodiscard]] bool is_unverified(std::string_view citation);
 
-// Figures of a description that no citation covers, as dotted paths ("protocols.LL.ring_base"). Names, descriptions, the
-// basis and references to other entries are no figures.
+// Figures of a description that no citation covers, as dotted paths ("protocols.LL.ring_base"). Names, descriptions,
+// the basis and references to other entries are no figures.
 [[nodiscard]] std::vector<std::string> uncited_figures(const config::Node& description);
 
 // Figures that `sources` names and the description does not have.

@@ -57,7 +57,7 @@ struct LinkClass {
   Seconds in_switch_base;           // once per in-switch collective
   Seconds in_switch_step;           // per traversal of the reducing switch
   double in_switch_efficiency =
-      0;  // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
+      0;                       // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
   Basis basis = Basis::prior;  // of efficiency, latency and protocols
   Sources sources;
 };
@@ -92,7 +92,7 @@ struct Cluster {
   std::string name;
   std::string description;
   Accelerator accelerator;
-  SecondTier second_tier;  // host memory behind PCIe or a coherent link, or a pool
+  SecondTier second_tier;                    // host memory behind PCIe or a coherent link, or a pool
   std::vector<NetworkDimension> dimensions;  // innermost first
   std::int64_t devices = 0;                  // product of the dimensions' sizes
   double node_power_watts = 0.0;             // of one innermost-dimension group, everything included

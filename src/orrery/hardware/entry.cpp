@@ -70,7 +70,7 @@ std::optional<std::string> meant_entry(std::string_view name, const std::vector<
   if (name.empty()) { return std::nullopt; }
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (std::none_of(name.begin(), name.end(), is_letter)) { return std::nullopt; }  // "." is in "llama-3.1-8b" by chance
-  const std::string* longer = nullptr;  // the shortest that goes on from it
+  const std::string* longer = nullptr;                                             // the shortest that goes on from it
   for (const auto& candidate : known) {
     const bool is_shorter = longer == nullptr || candidate.size() < longer->size();
     if (candidate.starts_with(name) && is_shorter) { longer = &candidate; }

@@ -42,8 +42,8 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                              const std::string& name_or_path, const Place& place = {});
 
-// What a name was meant to be: the shortest known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" -> "h100-sxm"), else the
-// nearest one, else one that holds it.
+// What a name was meant to be: the shortest known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" ->
+// "h100-sxm"), else the nearest one, else one that holds it.
 [[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
 
 // A name of some kind that comes with later work.

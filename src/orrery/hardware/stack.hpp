@@ -29,8 +29,8 @@ struct Stack {
   bool fused_gradient_accumulation = true;  // weight-gradient products add into the gradient buffer themselves
   bool overlap_tp_backward = true;  // the reduction of a layer's input gradient runs beside the weight-gradient product
 
-  Bytes gradient_element{4.0};         // gradient accumulation buffer
-  double bucket_parameters = 0.0;      // gradients are reduced in groups of layers of so many weights; 0: layer by layer
+  Bytes gradient_element{4.0};     // gradient accumulation buffer
+  double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
   Bytes master_element{4.0};           // master copy of a weight; 0 when weights are their own master
   Bytes moment_element{8.0};           // optimizer moments per weight, all of them

@@ -7,9 +7,9 @@
 // Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
 // all_to_all: n shards).
 //
-// Along a mesh, a ring or chain stands for as many of them as each member has links, with a part of the buffer each; along
-// a ring, for one in each direction. Both use every link of a member equally, so the bytes of a member go through the sum
-// of its links (hardware::NetworkDimension::bandwidth_among).
+// Along a mesh, a ring or chain stands for as many of them as each member has links, with a part of the buffer each;
+// along a ring, for one in each direction. Both use every link of a member equally, so the bytes of a member go through
+// the sum of its links (hardware::NetworkDimension::bandwidth_among).
 //
 // Left out: contention with other traffic, congestion inside a fabric, message rate of a NIC, several channels with
 // different paths, stragglers.

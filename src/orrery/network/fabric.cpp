@@ -129,8 +129,8 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, Algorithm asked) co
   return found;
 }
 
-// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, links elsewhere)
-// times one for the outermost.
+// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, links
+// elsewhere) times one for the outermost.
 Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, Algorithm asked) const {
   const bool open = asked == Algorithm::automatic || asked == Algorithm::in_switch;
   if (!open || collective == Collective::all_to_all) { return named_recipe(extents, asked); }

@@ -53,8 +53,8 @@ class Builder {
     add(e, Pattern::tree_down, depth(e), bytes, bytes);
   }
 
-  // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops: n^2/4
-  // hops (rounded down) for the n - 1 shards of a member, in n/2 steps.
+  // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops:
+  // n^2/4 hops (rounded down) for the n - 1 shards of a member, in n/2 steps.
   void all_to_all(std::size_t e, Bytes bytes) {
     switch (algorithm(e)) {
       case Algorithm::ring: {

@@ -27,8 +27,8 @@ Seconds closed_form(const Fabric& fabric, const Schedule& schedule, std::size_t 
   return pipeline.base + pipeline_time(pipeline, schedule.chunks).total();
 }
 
-// A cluster whose constants are all different, memory slow enough to show in reductions now and then; some dimensions are
-// meshes or rings of which a group is a part.
+// A cluster whose constants are all different, memory slow enough to show in reductions now and then; some dimensions
+// are meshes or rings of which a group is a part.
 hardware::Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
   const auto figure = [] { return static_cast<double>(*rc::gen::inRange(1, 1000)); };
   hardware::Cluster cluster = test::plain_cluster(sizes);
