@@ -20,6 +20,8 @@ constexpr Core::Names kCore{"attention.scores",   "attention.softmax",  "attenti
 constexpr Linear::Names kQuery{"attention.query", "attention.query.adapter_in", "attention.query.adapter_out"};
 constexpr Linear::Names kQueryDown{"attention.query_down", "attention.query_down.adapter_in",
                                    "attention.query_down.adapter_out"};
+constexpr Linear::Names kQueryUp{"attention.query_up", "attention.query_up.adapter_in",
+                                 "attention.query_up.adapter_out"};
 constexpr Linear::Names kKvDown{"attention.kv_down", "attention.kv_down.adapter_in", "attention.kv_down.adapter_out"};
 constexpr Linear::Names kKvUp{"attention.kv_up", "attention.kv_up.adapter_in", "attention.kv_up.adapter_out"};
 constexpr Linear::Names kAbsorb{"attention.absorb", {}, {}};
@@ -80,7 +82,7 @@ Operator rotary(const LatentAttention& latent, const Sizes& z, bool fused) {
 Linear query_up(const LatentAttention& latent, const Sizes& z) {
   const std::int64_t width = z.heads * (latent.nope_dim + latent.rope_dim);
   if (latent.query_rank == 0) { return projection(kQuery, z.tokens, width, z.hidden, 0.0); }
-  return projection(kQuery, z.tokens, width, latent.query_rank, z.split(latent.query_rank));
+  return projection(kQueryUp, z.tokens, width, latent.query_rank, z.split(latent.query_rank));
 }
 
 void append_widened(std::vector<Operator>& list, const hardware::Stack& stack, const LatentAttention& latent,

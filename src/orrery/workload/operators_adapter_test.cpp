@@ -1,0 +1,170 @@
+// Low-rank adapters: what frozen weights still cost, and what the factors beside them do.
+//
+// Everywhere: n = 8 tokens, h = 8, two query heads and one key-value head of 4, f = 16, r = 2; two-byte elements.
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/workload/operators.hpp"
+#include "orrery/workload/test_operators.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using hardware::Stack;
+using namespace test;
+
+Model tiny_llama() {
+  Model model = llama(8, 2, 1, 16);
+  model.vocab = 128;
+  return model;
+}
+
+Slice adapted(Adapter::Targets targets, std::int64_t t = 1, bool sp = false) {
+  Slice part = slice(2, 4, t, sp);
+  part.adapter = {2, targets};
+  return part;
+}
+
+Stack plain_gradients() {
+  Stack stack;
+  stack.fused_gradient_accumulation = false;
+  return stack;
+}
+
+constexpr auto kAttention = Adapter::Targets::attention;
+constexpr auto kAll = Adapter::Targets::all;
+
+double frozen(const std::vector<Operator>& list) {
+  return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) { return sum + op.frozen; });
+}
+
+TEST(Adapters, stand_around_the_product_that_they_are_beside) {
+  const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAttention));
+  EXPECT_THAT(names(list),
+              testing::ElementsAre("attention.norm", "attention.enter", "attention.qkv.adapter_in", "attention.qkv",
+                                   "attention.qkv.adapter_out", "attention.rotary", "attention.flash",
+                                   "attention.output.adapter_in", "attention.output", "attention.output.adapter_out",
+                                   "attention.leave", "attention.residual", "mlp.norm", "mlp.enter", "mlp.in",
+                                   "mlp.activation", "mlp.out", "mlp.leave", "mlp.residual"));
+}
+
+TEST(Adapters, factors_by_hand) {
+  const auto list = layer_operators(tiny_llama(), plain_gradients(), adapted(kAttention));
+  // X 64, A 8 x 2, X A 16 elements; its dX adds into the 64 that the base has made
+  const Operator& in = find(list, "attention.qkv.adapter_in");
+  expect_kernel(in.forward, {2 * 8 * 2 * 8, (64 + 16 + 16) * 2}, "X A");
+  expect_kernel(in.backward_input, {256, (16 + 16 + 64 + 64) * 2}, "dX");
+  expect_kernel(in.backward_weight, {256, (16 + 64 + 16) * 2}, "dA");
+  EXPECT_EQ(in.parameters, 16);
+  EXPECT_EQ(in.saved, Bytes(128));
+  // X A 16, B 2 x 16, Y 128 elements, which it adds into
+  const Operator& out = find(list, "attention.qkv.adapter_out");
+  expect_kernel(out.forward, {2 * 8 * 16 * 2, (16 + 32 + 128 + 128) * 2}, "(X A) B");
+  expect_kernel(out.backward_input, {512, (128 + 32 + 16) * 2}, "d(X A)");
+  expect_kernel(out.backward_weight, {512, (128 + 16 + 32) * 2}, "dB");
+  EXPECT_EQ(out.parameters, 32);
+  EXPECT_EQ(out.saved, Bytes(32));
+  // base: frozen, without dW; keeps q, k, v
+  const Operator& base = find(list, "attention.qkv");
+  EXPECT_EQ(base.backward_weight, Kernel{});
+  EXPECT_EQ(base.frozen, 128);
+  EXPECT_EQ(base.parameters, 0);
+  EXPECT_EQ(base.saved, Bytes(256));
+}
+
+// The products of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep
+// theirs. A norm without a weight gradient is one kernel backward.
+TEST(Adapters, frozen_products_without_one_keep_no_input) {
+  const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAttention));
+  EXPECT_EQ(find(list, "mlp.in").saved, Bytes(0));
+  EXPECT_EQ(find(list, "mlp.out").saved, Bytes(0));
+  EXPECT_EQ(find(list, "mlp.activation").saved, Bytes(512));
+  EXPECT_EQ(find(list, "mlp.norm").saved, Bytes(128));
+  EXPECT_EQ(find(list, "mlp.norm").backward_input.launches, 1);
+  const auto all = layer_operators(tiny_llama(), Stack{}, adapted(kAll));
+  EXPECT_EQ(find(all, "mlp.in.adapter_in").saved, Bytes(128));
+  EXPECT_EQ(find(all, "mlp.out.adapter_in").saved, Bytes(256));
+}
+
+// relu's gradient needs its output, which only a trained or adapted product behind it keeps.
+TEST(Adapters, relu_keeps_its_output_when_nobody_else_does) {
+  Model model = gpt(1, 8, 2, 128);
+  model.activation = Activation::relu;
+  EXPECT_EQ(find(layer_operators(model, Stack{}, slice(2, 4)), "mlp.activation").saved, Bytes(0));
+  EXPECT_EQ(find(layer_operators(model, Stack{}, adapted(kAll)), "mlp.activation").saved, Bytes(0));
+  EXPECT_EQ(find(layer_operators(model, Stack{}, adapted(kAttention)), "mlp.activation").saved, Bytes(8 * 32 * 2));
+}
+
+TEST(Adapters, freeze_every_weight_of_the_model) {
+  Model model = tiny_llama();
+  const Slice part = adapted(kAll);
+  const auto layer = layer_operators(model, Stack{}, part);
+  EXPECT_EQ(frozen(layer), static_cast<double>(layer_parameters(model, {})));
+  // r (k + n): qkv 8 + 16, output 8 + 8, mlp.in 8 + 32, mlp.out 16 + 8
+  EXPECT_EQ(parameters(layer), 2 * (24 + 16 + 40 + 24));
+  const auto embedding = embedding_operators(model, Stack{}, part);
+  const auto head = head_operators(model, Stack{}, part);
+  EXPECT_EQ(parameters(embedding) + parameters(head), 0);
+  EXPECT_EQ(frozen(embedding) + frozen(head),
+            static_cast<double>(parameter_count(model).embedding + parameter_count(model).head));
+  for (const auto& op : embedding) { EXPECT_EQ(op.backward_input, Kernel{}) << op.name; }
+  EXPECT_EQ(saved(embedding), 0);
+  EXPECT_EQ(find(head, "head.logits").backward_weight, Kernel{});
+  EXPECT_EQ(find(head, "head.logits").saved, Bytes(0));
+}
+
+// Beside a product that is split by columns A is whole and B split; by rows A is split and B whole.
+TEST(Adapters, factors_are_split_along_the_side_their_product_is) {
+  const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAll, 2, true));
+  EXPECT_EQ(find(list, "mlp.in.adapter_in").parameters, 2 * 8);
+  EXPECT_EQ(find(list, "mlp.in.adapter_out").parameters, 2 * 16);
+  EXPECT_EQ(find(list, "mlp.out.adapter_in").parameters, 2 * 8);
+  EXPECT_EQ(find(list, "mlp.out.adapter_out").parameters, 2 * 8);
+  EXPECT_EQ(find(list, "mlp.in.adapter_in").saved, Bytes(64));  // its split tokens' alone
+}
+
+// Four experts have four pairs of factors each; those of the router and of attention's target alone have none.
+TEST(Adapters, of_experts_are_one_pair_each) {
+  Model model = tiny_llama();
+  model.experts.count = 4;
+  model.experts.active = 2;
+  model.experts.ffn = 16;
+  constexpr LayerKind kExperts{true, false, false, 0};
+  const auto list = layer_operators(model, Stack{}, adapted(kAll), kExperts);
+  EXPECT_EQ(find(list, "experts.in.adapter_in").parameters, 4 * 2 * 8);
+  EXPECT_EQ(find(list, "experts.in.adapter_out").parameters, 4 * 2 * 32);
+  EXPECT_TRUE(find(list, "experts.in.adapter_in").expert);
+  EXPECT_EQ(find(list, "experts.in.adapter_in").forward.flops, Flops(2 * 16 * 2 * 8));
+  EXPECT_EQ(find(list, "experts.router").backward_weight, Kernel{});
+  EXPECT_THAT(names(layer_operators(model, Stack{}, adapted(kAttention), kExperts)),
+              testing::Not(testing::Contains("experts.in.adapter_in")));
+}
+
+TEST(Adapters, of_inference_are_merged) {
+  Slice part = adapted(kAll);
+  part.pass = Pass::prefill;
+  EXPECT_THAT(names(layer_operators(tiny_llama(), Stack{}, part)),
+              testing::Not(testing::Contains("mlp.in.adapter_in")));
+}
+
+// A plain core's backward is twice its forward, so that every kernel counts.
+TEST(Adapters, model_flops_are_those_of_all_kernels) {
+  Model latent = tiny_llama();
+  latent.latent = {4, 6, 4, 2, 3};
+  Model mixture = tiny_llama();
+  mixture.experts = {4, 2, 16, 32, true, 0, 1, 0.0};
+  for (const Model& model : {tiny_llama(), latent, mixture}) {
+    for (const auto targets : {kAttention, kAll}) {
+      const Slice part = adapted(targets);
+      const double layer = flops(layer_operators(model, megatron_2021(), part, layer_kind(model, 0)));
+      const double expected =
+          static_cast<double>(model.layers) * layer + flops(head_operators(model, megatron_2021(), part));
+      EXPECT_DOUBLE_EQ(model_flops(model, megatron_2021(), 2, 4, part.adapter).value(), expected);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery::workload

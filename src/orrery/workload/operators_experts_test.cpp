@@ -1,0 +1,195 @@
+// Mixtures of experts: kernels of a tiny layer by hand, and what parts of it add up to.
+//
+// Everywhere: n = 8 tokens, h = 8, E = 4 experts of f = 16, k = 2 active, gated; two-byte elements. A hidden tensor is
+// 8 x 8 x 2 = 128 B; 16 copies of tokens are 256 B.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/workload/operators.hpp"
+#include "orrery/workload/test_operators.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using hardware::Precision;
+using hardware::Stack;
+using namespace test;
+
+constexpr LayerKind kExperts{true, false, false, 0};
+
+Model tiny_mixture() {
+  Model model = llama(8, 2, 1, 16);
+  model.vocab = 128;
+  model.experts.count = 4;
+  model.experts.active = 2;
+  model.experts.ffn = 16;
+  return model;
+}
+
+Stack plain_gradients() {
+  Stack stack;
+  stack.fused_gradient_accumulation = false;
+  return stack;
+}
+
+std::vector<Operator> layer(const Model& model, const Slice& part, const Stack& stack = plain_gradients()) {
+  return layer_operators(model, stack, part, kExperts);
+}
+
+TEST(Experts, half_layer_runs_in_forward_order) {
+  Model model = tiny_mixture();
+  model.experts.shared_ffn = 16;
+  model.experts.shared_gate = true;
+  Slice part = slice(2, 4);
+  part.ep = 2;
+  auto all = names(layer(model, part));
+  all.erase(all.begin(), std::find(all.begin(), all.end(), "mlp.norm"));
+  EXPECT_THAT(
+      all, testing::ElementsAre("mlp.norm", "experts.router", "experts.route", "shared.enter", "shared.in",
+                                "shared.activation", "shared.out", "shared.leave", "shared.gate", "experts.permute",
+                                "experts.dispatch", "experts.enter", "experts.sort", "experts.in", "experts.activation",
+                                "experts.out", "experts.unsort", "experts.leave", "experts.combine",
+                                "experts.unpermute", "shared.add", "mlp.residual"));
+}
+
+TEST(Experts, one_rank_by_hand) {
+  const auto list = layer(tiny_mixture(), slice(2, 4));
+  // X 64, W 32 elements of 2 B, 32 logits of 4 B; their gradients of 4 B
+  expect_linear(list, "experts.router", {2 * 8 * 4 * 8, 128 + 64 + 128});
+  // 32 fp32 probabilities three times, 16 choices of 8 + 4 B; backward three times
+  expect_operator(list, "experts.route", {0, 3 * 128 + 192, 2}, {0, 3 * 128, 2});
+  // tokens in, copies out; backward the same, and a sum with the router's gradient
+  expect_operator(list, "experts.permute", {0, 128 + 256}, {0, 128 + 256 + 3 * 128, 2});
+  // 16 rows, 4 experts of 8 x 32 and 16 x 8 weights
+  expect_linear(list, "experts.in", {2 * 16 * 32 * 8, (128 + 4 * 256 + 512) * 2});
+  expect_operator(list, "experts.activation", {0, 3 * 512}, {0, 5 * 512});
+  expect_linear(list, "experts.out", {2 * 16 * 16 * 8, (256 + 4 * 128 + 128) * 2});
+  expect_operator(list, "experts.unpermute", {0, 128 + 256}, {0, 128 + 256});
+  expect_shape(find(list, "experts.in").forward, 4, 4, 32, 8);
+  expect_shape(find(list, "experts.in").backward_input, 4, 4, 8, 32);
+  expect_shape(find(list, "experts.in").backward_weight, 4, 32, 8, 4);
+}
+
+// Router: norm's output 128, probabilities 128 and choices 192; rows of 16 copies 64; permuted input 256; gate and up
+// 1024; activation 512.
+TEST(Experts, keep_permuted_inputs_and_both_sides_of_the_activation) {
+  const auto list = layer(tiny_mixture(), slice(2, 4));
+  EXPECT_EQ(find(list, "experts.router").saved, Bytes(128));
+  EXPECT_EQ(find(list, "experts.route").saved, Bytes(128 + 192));
+  EXPECT_EQ(find(list, "experts.permute").saved, Bytes(64));
+  EXPECT_EQ(find(list, "experts.in").saved, Bytes(256));
+  EXPECT_EQ(find(list, "experts.activation").saved, Bytes(1024));
+  EXPECT_EQ(find(list, "experts.out").saved, Bytes(512));
+  EXPECT_EQ(find(list, "experts.unpermute").saved, Bytes(0));
+}
+
+// The gradients of the weights of the sum need the experts' outputs.
+TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
+  Stack stack = plain_gradients();
+  stack.fused_elementwise = false;
+  const auto list = layer(tiny_mixture(), slice(2, 4), stack);
+  EXPECT_EQ(find(list, "experts.unpermute").saved, Bytes(256));
+  expect_operator(list, "experts.unpermute", {0, 384}, {0, 384 + 256});
+  // two more kernels: 16 identities of 8 B, four passes
+  expect_operator(list, "experts.route", {0, 576 + 512, 4}, {0, 384, 2});
+}
+
+// 2 x 2: a rank has 2 experts, half of each; it gets the copies of two ranks' worth of tokens from each of its two.
+TEST(Experts, of_expert_and_tensor_slices_by_hand) {
+  Slice part = slice(2, 4);
+  part.ep = part.etp = 2;
+  const auto list = layer(tiny_mixture(), part);
+  EXPECT_EQ(find(list, "experts.dispatch").boundary, Boundary::dispatch);
+  EXPECT_EQ(find(list, "experts.dispatch").boundary_bytes, Bytes(256));
+  EXPECT_EQ(find(list, "experts.enter").boundary, Boundary::expert_enter);
+  EXPECT_EQ(find(list, "experts.enter").boundary_bytes, Bytes(512));
+  EXPECT_EQ(find(list, "experts.leave").boundary_bytes, Bytes(512));
+  EXPECT_EQ(find(list, "experts.combine").boundary_bytes, Bytes(256));
+  expect_operator(list, "experts.sort", {0, 1024}, {0, 1024});
+  // 32 rows, 2 experts of 8 x 16 weights
+  expect_linear(list, "experts.in", {2 * 32 * 16 * 8, (256 + 2 * 128 + 512) * 2});
+  EXPECT_EQ(find(list, "experts.in").parameters, 2 * 128);
+  EXPECT_EQ(find(list, "experts.in").saved, Bytes(512));
+  EXPECT_TRUE(find(list, "experts.in").expert);
+  EXPECT_TRUE(find(list, "experts.out").expert);
+  EXPECT_FALSE(find(list, "experts.router").expert);
+}
+
+// 16 copies are 4 to an expert; 1.4 times that is 5.6: room for 6, 24 copies in all. A prompt drops and pads nothing.
+TEST(Experts, with_a_capacity_compute_and_send_their_padding) {
+  Model model = tiny_mixture();
+  model.experts.capacity_factor = 1.4;
+  Slice part = slice(2, 4);
+  EXPECT_EQ(find(layer(model, part), "experts.dispatch").boundary_bytes, Bytes(24 * 16));
+  EXPECT_EQ(find(layer(model, part), "experts.in").forward.flops, Flops(2 * 24 * 32 * 8));
+  EXPECT_EQ(find(layer(model, part), "experts.in").forward.m, 6);
+  part.pass = Pass::prefill;
+  EXPECT_EQ(find(layer(model, part), "experts.in").forward.flops, Flops(2 * 16 * 32 * 8));
+}
+
+// One token meets k = 2 of 4. Two tokens meet 4 (1 - (1/2)^2) = 3 in the mean, three 3.5; many meet all.
+TEST(Experts, a_pass_over_few_tokens_reads_the_experts_that_it_meets) {
+  const auto weights_read = [](std::int64_t tokens) {
+    Slice part = slice(tokens, 1);
+    part.pass = Pass::decode;
+    part.context = 8;
+    const auto list = layer(tiny_mixture(), part);
+    const double rows = 2.0 * static_cast<double>(tokens);
+    return (find(list, "experts.in").forward.bytes.value() / 2 - rows * (8 + 32)) / 256;
+  };
+  EXPECT_DOUBLE_EQ(weights_read(1), 2);
+  EXPECT_DOUBLE_EQ(weights_read(2), 3);
+  EXPECT_DOUBLE_EQ(weights_read(3), 3.5);
+  EXPECT_DOUBLE_EQ(weights_read(200), 4);
+  Slice part = slice(3, 1);
+  part.pass = Pass::decode;
+  part.context = 8;
+  expect_shape(find(layer(tiny_mixture(), part), "experts.in").forward, 4, 2, 32, 8);  // 6 rows over 3.5, up
+  // two ranks of three tokens each: either's 2 experts may be met by 6 tokens, 2 (1 - (1/2)^6)
+  part.ep = 2;
+  const auto list = layer(tiny_mixture(), part);
+  EXPECT_DOUBLE_EQ(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * 2 * (1 - 1.0 / 64)));
+}
+
+// An ordinary MLP of 16 over all 8 tokens; its gate is one product with 8 weights.
+TEST(Experts, shared_ones_are_an_ordinary_mlp) {
+  Model model = tiny_mixture();
+  model.experts.shared_ffn = 16;
+  const auto list = layer(model, slice(2, 4));
+  expect_linear(list, "shared.in", {2 * 8 * 32 * 8, (64 + 256 + 256) * 2});
+  expect_linear(list, "shared.out", {2 * 8 * 16 * 8, (128 + 128 + 64) * 2});
+  expect_operator(list, "shared.add", {0, 3 * 128}, {0, 0});
+  expect_operator(list, "experts.permute", {0, 384}, {0, 384 + 2 * 384, 3});
+  EXPECT_EQ(find(list, "shared.in").saved, Bytes(0));  // the router keeps it
+  EXPECT_EQ(find(list, "shared.add").saved, Bytes(0));
+  model.experts.shared_gate = true;
+  const auto gated = layer(model, slice(2, 4));
+  expect_linear(gated, "shared.gate", {2 * 8 * 8, (64 + 8 + 8) * 2});
+  expect_operator(gated, "shared.add", {0, 3 * 128}, {0, 3 * 128});
+  EXPECT_EQ(find(gated, "shared.add").saved, Bytes(128));
+  EXPECT_EQ(parameters(gated) - parameters(list), 8);
+}
+
+// Of fp8 products inputs are of one byte; the shared experts' is another tensor than the router's.
+TEST(Experts, in_fp8_keep_one_byte_inputs_and_route_in_two) {
+  Model model = tiny_mixture();
+  model.experts.shared_ffn = 16;
+  Slice part = slice(2, 4);
+  part.precision = Precision::fp8;
+  const auto list = layer(model, part);
+  EXPECT_EQ(find(list, "experts.router").saved, Bytes(128));
+  EXPECT_EQ(find(list, "experts.router").forward.precision, Precision::bf16);
+  EXPECT_EQ(find(list, "experts.in").saved, Bytes(128));
+  EXPECT_EQ(find(list, "experts.in").forward.precision, Precision::fp8);
+  EXPECT_EQ(find(list, "shared.in").saved, Bytes(64));
+  EXPECT_EQ(find(list, "experts.dispatch").boundary_bytes, Bytes(256));
+}
+
+TEST(Experts, that_do_not_divide_are_broken_contracts) {
+  Slice part = slice(2, 4);
+  part.ep = 3;
+  EXPECT_THROW((void)layer(tiny_mixture(), part), InternalError);
+}
+
+}  // namespace
+}  // namespace orrery::workload

@@ -1,0 +1,177 @@
+// Inference: a prompt, a generated token, and the cache between them.
+//
+// Everywhere: b = 2 sequences; h = 8, two query heads and one key-value head of 4; two-byte elements.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/workload/operators.hpp"
+#include "orrery/workload/test_operators.hpp"
+
+namespace orrery::workload {
+namespace {
+
+using hardware::Precision;
+using hardware::Stack;
+using namespace test;
+
+Model tiny_llama() {
+  Model model = llama(8, 2, 1, 16);
+  model.vocab = 128;
+  return model;
+}
+
+Slice prompt(std::int64_t s) {
+  Slice part = slice(2, s);
+  part.pass = Pass::prefill;
+  return part;
+}
+
+Slice step(std::int64_t context) {
+  Slice part = slice(2, 1);
+  part.pass = Pass::decode;
+  part.context = context;
+  return part;
+}
+
+void expect_forward_only(const std::vector<Operator>& list) {
+  for (const auto& op : list) {
+    EXPECT_EQ(op.saved, Bytes(0)) << op.name;
+    EXPECT_EQ(op.backward_input, Kernel{}) << op.name;
+    EXPECT_EQ(op.backward_weight, Kernel{}) << op.name;
+  }
+}
+
+TEST(Passes, inference_keeps_nothing_and_goes_forward_only) {
+  Model model = gpt(1, 8, 2, 128);
+  for (const Slice& part : {prompt(4), step(4)}) {
+    expect_forward_only(embedding_operators(model, Stack{}, part));
+    expect_forward_only(layer_operators(model, Stack{}, part));
+    expect_forward_only(head_operators(model, Stack{}, part));
+    EXPECT_EQ(parameters(layer_operators(model, Stack{}, part)), static_cast<double>(layer_parameters(model, {})));
+  }
+  EXPECT_THAT(names(embedding_operators(model, Stack{}, prompt(4))),
+              testing::Not(testing::Contains("embedding.dropout")));
+}
+
+// As in training, less the log-sum-exp.
+TEST(Passes, prompt_computes_a_training_forward) {
+  const auto list = layer_operators(tiny_llama(), Stack{}, prompt(4));
+  expect_kernel(find(list, "attention.flash").forward, {512, 2 * 128 + 2 * 64}, "flash");
+  expect_kernel(find(list, "attention.qkv").forward, {2 * 8 * 16 * 8, (64 + 128 + 128) * 2}, "qkv");
+}
+
+// 2 rows, not 8; the largest logit and its place, 8 B each.
+TEST(Passes, head_of_a_prompt_sees_the_last_positions) {
+  const auto list = head_operators(tiny_llama(), Stack{}, prompt(4));
+  EXPECT_THAT(names(list), testing::ElementsAre("head.norm", "head.enter", "head.logits", "sample", "sample.reduce"));
+  expect_kernel(find(list, "head.logits").forward, {2 * 2 * 128 * 8, (16 + 1024 + 256) * 2}, "logits");
+  expect_kernel(find(list, "sample").forward, {0, 512}, "sample");
+  EXPECT_EQ(list.back().boundary_bytes, Bytes(16));
+  const auto later = head_operators(tiny_llama(), Stack{}, step(9));
+  EXPECT_EQ(find(later, "head.logits").forward, find(list, "head.logits").forward);
+}
+
+// 4 rows over 7 keys, 4 + 4 deep; the cache of 2 x 7 x 8 elements is read once for both heads, queries and results 32.
+TEST(Passes, generated_token_reads_the_cache_once) {
+  const auto list = layer_operators(tiny_llama(), Stack{}, step(7));
+  const Operator& core = find(list, "attention.decode");
+  expect_kernel(core.forward, {2 * 4 * 8 * 7, (112 + 32) * 2}, "decode");
+  expect_shape(core.forward, 2, 2, 7, 4);
+  EXPECT_EQ(core.growth, (Growth{1, Flops(64), Bytes(32), 0}));
+  expect_kernel(find(list, "attention.qkv").forward, {2 * 2 * 16 * 8, (16 + 128 + 32) * 2}, "qkv");
+}
+
+// Any kernel of the stack's: scores of one position are not worth a trip through memory.
+TEST(Passes, generated_token_has_a_fused_core_whatever_the_stack) {
+  EXPECT_EQ(find(layer_operators(tiny_llama(), megatron_2021(), step(7)), "attention.decode").forward.n, 7);
+}
+
+TEST(Passes, window_stops_the_growth) {
+  const auto core = [](std::int64_t context) {
+    return find(layer_operators(tiny_llama(), Stack{}, step(context), {false, false, false, 9}), "attention.decode");
+  };
+  EXPECT_EQ(core(7).growth.most, 2);
+  EXPECT_EQ(core(8).growth.most, 1);
+  EXPECT_EQ(core(9).growth, Growth{});
+  EXPECT_EQ(core(50).forward, core(9).forward);
+}
+
+RC_GTEST_PROP(PassesLaw, growth_leads_from_one_context_to_a_later_one, ()) {
+  const std::int64_t context = *rc::gen::inRange<std::int64_t>(1, 5000);
+  const std::int64_t more = *rc::gen::inRange<std::int64_t>(0, 5000);
+  const LayerKind kind{false, false, false, *rc::gen::element<std::int64_t>(0, 1, 300, 4000, 20000)};
+  Model model = tiny_llama();
+  if (*rc::gen::arbitrary<bool>()) { model.latent = {4, 6, 4, 2, 3}; }
+  const auto now = layer_operators(model, Stack{}, step(context), kind);
+  const auto later = layer_operators(model, Stack{}, step(context + more), kind);
+  RC_ASSERT(now.size() == later.size());
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const Growth& growth = now[i].growth;
+    const std::int64_t tokens = growth.most > 0 ? std::min(more, growth.most) : more;
+    Kernel grown = now[i].forward;
+    grown.n += tokens * growth.n;
+    grown.flops += static_cast<double>(tokens) * growth.flops;
+    grown.bytes += static_cast<double>(tokens) * growth.bytes;
+    RC_ASSERT(grown == later[i].forward);
+  }
+}
+
+// Weights of 1 B, activations of 2: 128 x 1 + 16 x 1 in, 32 x 2 out.
+TEST(Passes, narrow_weights_are_read_at_their_size) {
+  Slice part = step(7);
+  part.precision = Precision::fp8;
+  const auto list = layer_operators(tiny_llama(), Stack{}, part);
+  expect_kernel(find(list, "attention.qkv").forward, {512, 128 + 16 + 64}, "qkv");
+  expect_kernel(find(list, "attention.decode").forward, {448, 288}, "decode");
+}
+
+// DeepSeek, "Insights into DeepSeek-V3" (arXiv:2505.09343), table 1, bytes a token in two-byte elements: DeepSeek-V3
+// 70.272 kB over 61 layers, Qwen2.5 72B 327.680 kB over 80, Llama 3.1 405B 516.096 kB over 126.
+TEST(Passes, cache_of_a_token_is_as_published) {
+  const Slice one = slice(1, 1);
+  EXPECT_EQ(80 * kv_cache(llama(8192, 64, 8, 29568), {}, one, 1), Bytes(327680));
+  EXPECT_EQ(126 * kv_cache(llama(16384, 128, 8, 53248), {}, one, 1), Bytes(516096));
+  Model deepseek = llama(7168, 128, 128, 18432);
+  deepseek.latent = {1536, 512, 128, 64, 128};
+  EXPECT_EQ(61 * kv_cache(deepseek, {}, one, 1), Bytes(70272));
+  Slice eighth = one;
+  eighth.tp = 8;
+  EXPECT_EQ(126 * kv_cache(llama(16384, 128, 8, 53248), {}, eighth, 1), Bytes(516096.0 / 8));
+  EXPECT_EQ(61 * kv_cache(deepseek, {}, eighth, 1), Bytes(70272));  // latents are not split
+}
+
+TEST(Passes, cache_stops_at_the_window_and_splits_over_positions) {
+  const Model model = tiny_llama();
+  Slice one = slice(1, 1);
+  EXPECT_EQ(kv_cache(model, {}, one, 100), Bytes(100 * 2 * 4 * 2));
+  EXPECT_EQ(kv_cache(model, {false, false, false, 30}, one, 100), Bytes(30 * 16));
+  EXPECT_EQ(kv_cache(model, {false, false, true, 0}, one, 100), Bytes(200 * 16));  // the encoder's, too
+  EXPECT_EQ(kv_cache(model, {false, true, false, 0}, one, 100), Bytes(0));
+  one.cp = 4;
+  EXPECT_EQ(kv_cache(model, {}, one, 100), Bytes(25 * 16));
+}
+
+// Its keys are the prompt's, in the cache: 6 of them at context 7.
+TEST(Passes, decoder_finds_the_encoder_in_the_cache) {
+  Model model = gpt(1, 8, 2, 128);
+  model.encoder_layers = 1;
+  const auto list = layer_operators(model, Stack{}, step(7), {false, false, true, 0});
+  EXPECT_THAT(names(list), testing::Not(testing::Contains("cross.memory")));
+  expect_shape(find(list, "cross.decode").forward, 4, 1, 6, 4);
+  EXPECT_EQ(find(list, "cross.decode").growth, Growth{});
+}
+
+TEST(Passes, encoder_rests_while_tokens_are_generated) {
+  Model model = gpt(1, 8, 2, 128);
+  model.encoder_layers = 1;
+  const auto list = layer_operators(model, Stack{}, step(7), {false, true, false, 0});
+  for (const auto& op : list) {
+    EXPECT_EQ(op.forward, Kernel{});
+    EXPECT_EQ(op.boundary, Boundary::none);
+  }
+  EXPECT_EQ(parameters(list), static_cast<double>(layer_parameters(model, {})));
+}
+
+}  // namespace
+}  // namespace orrery::workload
