@@ -10,8 +10,10 @@
 namespace orrery::workload {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 // A file of the test's own; its name is unique to the test.
 std::string written(const std::string& suffix, const std::string& text) {
@@ -78,7 +80,8 @@ TEST(ModelCatalogue, a_foreign_configuration_without_a_type_is_named_as_such) {
 }
 
 TEST(ModelCatalogue, what_describe_prints_reads_back) {
-  for (const std::string name : {"llama-3.1-405b", "bloom-176b", "opt-13b"}) {
+  for (const std::string name :
+       {"llama-3.1-405b", "bloom-176b", "opt-13b", "deepseek-v3-mtp", "vit-22b", "t5-11b", "gemma-3-27b"}) {
     const auto model = load_model(ORRERY_DATA_DIR, name).value();
     const auto text = describe(model);
     const auto again = load_model(ORRERY_DATA_DIR, written(".yaml", text));
@@ -90,6 +93,40 @@ TEST(ModelCatalogue, what_describe_prints_reads_back) {
 TEST(ModelCatalogue, describe_states_the_parameters) {
   EXPECT_THAT(describe(load_model(ORRERY_DATA_DIR, "llama-3.1-405b").value()),
               HasSubstr("# parameters: 405853388800 in all (405.9 G)\n"));
+  EXPECT_THAT(describe(load_model(ORRERY_DATA_DIR, "mixtral-8x7b").value()),
+              HasSubstr("#   met by one token: 12879925248 (12.88 G)\n"));
+  EXPECT_THAT(describe(load_model(ORRERY_DATA_DIR, "deepseek-v3-mtp").value()),
+              HasSubstr("in modules for further tokens: 11610067968 (11.61 G)\n"));
+}
+
+TEST(ModelCatalogue, describe_shows_experts_latent_attention_and_patches_where_they_are) {
+  const auto dense = describe(load_model(ORRERY_DATA_DIR, "llama-3-8b").value());
+  for (const char* part : {"experts:", "latent:", "vision:"}) { EXPECT_THAT(dense, Not(HasSubstr(part))); }
+  EXPECT_THAT(describe(load_model(ORRERY_DATA_DIR, "deepseek-v3").value()),
+              AllOf(HasSubstr("experts:\n  count: 256\n"), HasSubstr("latent:\n  query_rank: 1536\n")));
+}
+
+TEST(ModelCatalogue, mistakes_inside_experts_have_their_place) {
+  const auto unknown = written(".yaml", std::string(kTiny) + "experts: {count: 4, active: 2, fn: 8}\n");
+  EXPECT_THAT(load_model(ORRERY_DATA_DIR, unknown).error().text(),
+              HasSubstr(":7:32 /experts/fn: unknown key; did you mean \"ffn\"?"));
+  const auto many = written("2.yaml", std::string(kTiny) + "experts: {count: 4, active: 5, ffn: 8}\n");
+  EXPECT_THAT(load_model(ORRERY_DATA_DIR, many).error().text(),
+              HasSubstr(":7:29 /experts/active: experts.active 5 is more than the experts.count 4 there are"));
+}
+
+TEST(ModelCatalogue, experts_make_ffn_unnecessary_and_patches_vocab_and_max_seq) {
+  const std::string sizes = "layers: 2\nhidden: 64\nheads: 4\n";
+  const auto experts =
+      load_model(ORRERY_DATA_DIR,
+                 written(".yaml", sizes + "vocab: 1000\nmax_seq: 128\nexperts: {count: 4, active: 2, ffn: 96}\n"));
+  ASSERT_TRUE(experts) << experts.error().text();
+  EXPECT_EQ(experts->ffn, 96);
+  const auto vision = load_model(ORRERY_DATA_DIR,
+                                 written("2.yaml", sizes + "ffn: 256\ncausal: false\nvision: {image: 32, patch: 8}\n"));
+  ASSERT_TRUE(vision) << vision.error().text();
+  EXPECT_EQ(vision->max_seq, 17);
+  EXPECT_EQ(load_model(ORRERY_DATA_DIR, written("3.yaml", sizes)).error().diagnostics.size(), 3U);
 }
 
 }  // namespace
