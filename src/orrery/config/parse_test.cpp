@@ -105,6 +105,11 @@ TEST(parse, a_byte_order_mark_is_skipped) {
   EXPECT_EQ(yaml("\xEF\xBB\xBF[1]").items.size(), 1U);
 }
 
+TEST(parse, a_second_byte_order_mark_is_an_error) {
+  EXPECT_EQ(json_error("\xEF\xBB\xBF\xEF\xBB\xBF[1]"), "a.json:1:1: starts with two byte order marks");
+  EXPECT_EQ(yaml_error("\xEF\xBB\xBF\xEF\xBB\xBF[1]"), "a.yaml:1:1: starts with two byte order marks");
+}
+
 TEST(parse, duplicate_keys_are_all_named) {
   EXPECT_EQ(yaml_error("a: 1\nb: {c: 1, c: 2}\na: 3\n"),
             "a.yaml:2:11 /b/c: key \"c\" is given twice; first in line 2\n"

@@ -57,6 +57,8 @@ Result<std::string_view> checked_text(std::string_view text, const std::string& 
     return fail(whole, fmt::format("is too large; at most {} MiB are read", kMaxFileBytes >> 20));
   }
   if (text.starts_with(kByteOrderMark)) { text.remove_prefix(kByteOrderMark.size()); }
+  // The parsers below would skip another one without a word.
+  if (text.starts_with(kByteOrderMark)) { return fail(Place{file, 1, 1, {}}, "starts with two byte order marks"); }
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos) {
     return fail(whole, fmt::format("is not a text file (a zero byte at offset {})", zero));
   }
