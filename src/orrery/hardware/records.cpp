@@ -56,14 +56,8 @@ Objection unknown_key(std::string_view field, const Values& values, const std::v
 Objection unknown_precision(const Accelerator& accelerator) {
   std::vector<std::string> known;
   for (const auto precision : hardware::kAllPrecisions) { known.emplace_back(hardware::name_of(precision)); }
-  return unknown_key("matrix_peak", accelerator.matrix_peak, known);
-}
-
-// An efficiency is part of a peak.
-Objection efficiency_without_peak(const Accelerator& accelerator) {
-  std::vector<std::string> known;
-  for (const auto& [name, rate] : accelerator.matrix_peak) { known.push_back(name); }
-  return unknown_key("matrix_efficiency_of", accelerator.matrix_efficiency_of, known);
+  Objection wrong = unknown_key("matrix_peak", accelerator.matrix_peak, known);
+  return wrong.message.empty() ? unknown_key("matrix_efficiency_of", accelerator.matrix_efficiency_of, known) : wrong;
 }
 
 template <class Items>
@@ -154,8 +148,7 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     {.min = 0.0, .max = 1e6})
           .optional("price_usd", &Accelerator::price_usd, "of one device, USD; 0 = unknown", {.min = 0.0, .max = 1e9})
           .optional("sources", &Accelerator::sources, std::string(kSourcesDoc))
-          .check(unknown_precision)
-          .check(efficiency_without_peak);
+          .check(unknown_precision);
   return record;
 }
 
