@@ -83,6 +83,19 @@ TEST(Experts, keep_permuted_inputs_and_both_sides_of_the_activation) {
   EXPECT_EQ(find(list, "experts.unpermute").saved, Bytes(0));
 }
 
+// Per token of Mixtral 8x7B, two bytes an element, q = a d, v = kv d: both norms 4h; qkv's input 2h, q, k, v 2q + 4v,
+// log-sum-exp 4a, output's input 2q; router 2h, probabilities 4E, choices 12k, rows 4k; per copy 2h in, 4f gate and up,
+// 2f activated.
+TEST(Experts, mixtral_keeps_8h_4q_4v_4a_4E_and_16_2h_6f_per_copy) {
+  Model model = llama(4096, 32, 8, 14336);
+  model.experts.count = 8;
+  model.experts.active = 2;
+  model.experts.ffn = 14336;
+  const double h = 4096, q = 4096, v = 1024, a = 32, f = 14336, tokens = 2048;
+  EXPECT_DOUBLE_EQ(saved(layer(model, slice(1, 2048))),
+                   tokens * (8 * h + 4 * q + 4 * v + 4 * a + 4 * 8 + 2 * (16 + 2 * h + 6 * f)));
+}
+
 // The gradients of the weights of the sum need the experts' outputs.
 TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
   Stack stack = plain_gradients();
