@@ -17,7 +17,8 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --data mine.csv --out predictions.csv
   orrery validate --family vtrain_multi --json
 
-A table has the columns of data/validation/training.csv; its measured columns influence no prediction and may be empty.
+A table has the columns of training.csv, moe.csv or inference.csv in data/validation; which of them, its header says. Its
+measured columns influence no prediction and may be empty.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 

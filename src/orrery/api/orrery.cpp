@@ -169,8 +169,7 @@ Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
 
 Result<results::Validation> Orrery::validate(const std::vector<std::string>& files,
                                              const std::vector<std::string>& families) const {
-  const std::vector<std::string> shipped = {data_directory_ + "/validation/training.csv"};
-  return validate::validate_training(catalogue_, files.empty() ? shipped : files, families);
+  return validate::validate_tables(data_directory_, files, families);
 }
 
 namespace {

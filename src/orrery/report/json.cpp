@@ -200,6 +200,8 @@ std::string validation_json(const results::Validation& validation) {
     one.update(score_json(score));
     json["families"].push_back(std::move(one));
   }
+  json["kinds"] = Json::object();
+  for (const auto& score : validation.kinds) { json["kinds"][score.kind] = score_json(score); }
   json["overall"] = score_json(validation.overall);
   return document(json);
 }

@@ -160,6 +160,7 @@ TEST(Json, a_family_without_scores_has_no_errors) {
   EXPECT_EQ(json["families"][0]["mape"], 0.15);
   EXPECT_TRUE(json["families"][1]["mape"].is_null());
   EXPECT_EQ(json["overall"]["rows"], 3);
+  EXPECT_EQ(json["kinds"]["training"]["rows"], 3);
 }
 
 TEST(Json, a_listing_counts_figures) {

@@ -104,6 +104,7 @@ inline results::Validation validation() {
   sample.overall = sample.families[0];
   sample.overall.rows = 3;
   sample.overall.skipped = 1;
+  sample.kinds = {sample.overall};
   sample.predictions = {{.id = "a", .family = "first", .measured_s = 10.0, .predicted_s = 11.0, .skipped_reason = ""},
                         {.id = "b", .family = "first", .measured_s = 5.0, .predicted_s = 4.0, .skipped_reason = ""},
                         {.id = "c,\"d\"",

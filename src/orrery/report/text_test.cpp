@@ -143,6 +143,16 @@ skipped rows
 )");
 }
 
+TEST(Text, a_validation_of_two_kinds_sums_each_and_says_what_it_could_not_compare) {
+  results::Validation sample = samples::validation();
+  sample.kinds.push_back(sample.families[1]);
+  sample.kinds[1].kind = "inference";
+  sample.predictions[0].unscored_reason = "of all or of each";
+  const std::string text = validation_text(sample);
+  EXPECT_NE(text.find("\ninference          1          0        1       0       -"), std::string::npos) << text;
+  EXPECT_NE(text.find("\npredicted, not scored\n     1  of all or of each\n"), std::string::npos) << text;
+}
+
 TEST(Text, a_listing_and_its_sums) {
   const std::vector<hardware::EntrySummary> entries = {
       {.name = "box", .description = "A box", .figures = 3, .unverified = 1},

@@ -34,6 +34,9 @@ std::string score_table(const results::Validation& validation) {
   }
   table.column("infeasible");
   for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
+  if (validation.kinds.size() > 1) {
+    for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
+  }
   add_score(table, "all", validation.overall);
   return table.text();
 }
@@ -61,22 +64,26 @@ std::string worst_table(const std::vector<const results::Prediction*>& rows) {
   return table.text();
 }
 
-// Reasons in the order they first appear, with how many rows each skipped.
-std::string skipped_table(const std::vector<results::Prediction>& predictions) {
+// Reasons by how many rows they have, then in the order they first appear. `reason_of` says why a row is in the list;
+// empty: it is not.
+template <class ReasonOf>
+std::string reasons_table(const std::vector<results::Prediction>& predictions, std::string_view title,
+                          const ReasonOf& reason_of) {
   std::vector<std::pair<std::string, int>> reasons;
   for (const auto& row : predictions) {
-    if (row.predicted_s || row.skipped_reason.empty()) { continue; }
-    const auto found = std::find_if(reasons.begin(), reasons.end(),
-                                    [&](const auto& reason) { return reason.first == row.skipped_reason; });
+    const std::string& reason = reason_of(row);
+    if (reason.empty()) { continue; }
+    const auto found =
+        std::find_if(reasons.begin(), reasons.end(), [&](const auto& known) { return known.first == reason; });
     if (found == reasons.end()) {
-      reasons.emplace_back(row.skipped_reason, 1);
+      reasons.emplace_back(reason, 1);
     } else {
       ++found->second;
     }
   }
   if (reasons.empty()) { return {}; }
   std::stable_sort(reasons.begin(), reasons.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
-  std::string text = "\nskipped rows\n";
+  std::string text = fmt::format("\n{}\n", title);
   for (const auto& [reason, count] : reasons) { text += wrapped(fmt::format("{:>6}  ", count), reason); }
   return text;
 }
@@ -86,7 +93,14 @@ std::string skipped_table(const std::vector<results::Prediction>& predictions) {
 std::string validation_text(const results::Validation& validation, TextStyle style) {
   std::string text = bold("predictions against measurements", style) + "\n\n" + score_table(validation);
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
-  return text + skipped_table(validation.predictions);
+  const std::string none;
+  text += reasons_table(validation.predictions, "skipped rows", [&](const auto& row) -> const std::string& {
+    return row.predicted_s ? none : row.skipped_reason;
+  });
+  text += reasons_table(validation.predictions, "predicted, not scored", [&](const auto& row) -> const std::string& {
+    return row.predicted_s ? row.unscored_reason : none;
+  });
+  return text;
 }
 
 }  // namespace orrery::report

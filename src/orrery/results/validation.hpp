@@ -14,7 +14,9 @@ struct Prediction {
   std::optional<double> measured_s;   // absent: the row has no measurement
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
-  bool feasible = true;  // what the memory model said; the time is predicted all the same
+  std::string kind = {};             // "training", "dlrm_moe", "inference"
+  std::string unscored_reason = {};  // why a measurement cannot be compared with the prediction; empty: it can
+  bool feasible = true;              // what the memory model said; the time is predicted all the same
 
   [[nodiscard]] std::optional<double> signed_error() const {
     if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }
@@ -31,6 +33,7 @@ struct FamilyScore {
 
 struct Validation {
   std::vector<FamilyScore> families;
+  std::vector<FamilyScore> kinds;  // each kind of table together
   FamilyScore overall;
   std::vector<Prediction> predictions;  // in the order of the input
 };

@@ -10,95 +10,81 @@ namespace orrery::validate {
 
 namespace {
 
-using workload::Activation;
-using workload::Normalisation;
-using workload::Position;
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
-// Sources are repository:path@commit, read 2026-11.
-const std::vector<ModelFacts>& all_models() {
-  static const std::vector<ModelFacts> table = {
-      {.prefixes = {"gpt"},
-       .dropout = 0.1,
-       .vocab = 50257,
-       .source =
-           "NVIDIA/Megatron-LM:megatron/arguments.py@00129014dc: MLP of 4 hidden, dropouts 0.1 by default; GPT-2's "
-           "vocabulary; learned positions, biases and shared embeddings of GPT-2"},
-      {.prefixes = {"gpt3-"},
-       .dropout = 0.0,
-       .vocab = 51200,
-       .source = "mlcommons/training:large_language_model/megatron-lm/run_gpt3.sh@52b7253d85: as GPT, both dropouts 0; "
-                 "vocabulary: unverified, of the benchmark's tokenizer"},
-      {.prefixes = {"gpt-neox"},
-       .position = Position::rotary,
-       .tied_embeddings = false,
-       .parallel_residual = true,
-       .vocab = 50432,
-       .source = "unverified: arXiv 2204.06745, from memory"},
-      {.prefixes = {"bloom"},
-       .position = Position::alibi,
-       .embedding_norm = true,
-       .dropout = 0.1,
-       .vocab = 250880,
-       .source =
-           "bigscience-workshop/bigscience:train/tr11-176B-ml/tr11-176B-ml.slurm@003b25057e; Megatron's dropouts, "
-           "which it leaves alone"},
-      {.prefixes = {"mpt-"},
-       .vocab = 50368,
-       .source = "mosaicml/llm-foundry:llmfoundry/models/mpt/configuration_mpt.py@0085285a95 and "
-                 "scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ffaa6: defaults, no dropout, learned positions (no "
-                 "ALiBi unless asked for); parameter counts agree with its scripts/train/benchmarking/README.md"},
-      {.prefixes = {"llama2", "llama-2"},
-       .activation = Activation::silu,
-       .norm = Normalisation::rmsnorm,
-       .position = Position::rotary,
-       .gated_mlp = true,
-       .biases = false,
-       .tied_embeddings = false,
-       .ffn_per_hidden = 8.0 / 3.0,
-       .ffn_multiple = 256,
-       .vocab = 32000,
-       .source = "NVIDIA/NeMo:nemo/collections/llm/gpt/model/llama.py (7B: 4096 -> 11008, 13B: 5120 -> 13824)"},
-      {.prefixes = {"llama3", "llama-3"},
-       .activation = Activation::silu,
-       .norm = Normalisation::rmsnorm,
-       .position = Position::rotary,
-       .gated_mlp = true,
-       .biases = false,
-       .tied_embeddings = false,
-       .ffn_per_hidden = 3.5,
-       .vocab = 128256,
-       .source = "NVIDIA/NeMo:nemo/collections/llm/gpt/model/llama.py (70B: 8192 -> 28672)"},
-      {.prefixes = {"nemotron"},
-       .activation = Activation::relu,
-       .position = Position::rotary,
-       .biases = false,
-       .tied_embeddings = false,
-       .vocab = 256000,
-       .source = "NVIDIA/NeMo:nemo/collections/llm/gpt/model/nemotron.py@c341fb3801: a squared relu; vocabulary: "
-                 "unverified, from memory"},
-  };
-  return table;
-}
+// Hosts of four in a rack of 72; a host of a TPU pod or of Trainium has some of the torus.
+constexpr bool kSharedDomain = true;
+constexpr bool kXla = true;
 
 constexpr std::array kMachines = {
-    MachineFacts{"A100-40GB", "dgx-a100-40gb"}, MachineFacts{"A100-80GB", "dgx-a100"},
-    MachineFacts{"H100-SXM", "dgx-h100"},       MachineFacts{"H200-SXM", "dgx-h200"},
+    MachineFacts{"V100-SXM2", "dgx-1v"},
+    MachineFacts{"V100-SXM2-16GB", "aws-p3"},
+    MachineFacts{"V100-SXM2-32GB", "dgx-1v"},
+    MachineFacts{"V100-DGX2", "dgx-2"},
+    MachineFacts{"A100-40GB", "dgx-a100-40gb"},
+    MachineFacts{"A100-80GB", "dgx-a100"},
+    MachineFacts{"A100-SXM", "dgx-a100"},
+    MachineFacts{"A800", "hgx-a800"},
+    MachineFacts{"A10", "a10-server"},
+    MachineFacts{"L40S", "l40s-server"},
+    MachineFacts{"H100-SXM", "dgx-h100"},
+    // Of this one memory is known to differ (arXiv 2410.06511; 2.4 TB/s: unverified, from memory) and the power limit
+    // to be lower, which is not modelled.
+    MachineFacts{"H100-96GB-HBM2e-500W", "dgx-h100", false, 95.0, 2.4},
+    MachineFacts{"H100-PCIe", "h100-pcie-server", kSharedDomain},
+    MachineFacts{"H800", "hgx-h800"},
+    MachineFacts{"H20", "hgx-h20"},
+    MachineFacts{"H200-SXM", "dgx-h200"},
+    MachineFacts{"GH200", "gh200-ndr"},
     MachineFacts{"B200", "dgx-b200"},
+    MachineFacts{"B300", "dgx-b300"},
+    MachineFacts{"GB200", "gb200-nvl72", kSharedDomain},
+    MachineFacts{"GB300", "gb300-nvl72", kSharedDomain},
+    MachineFacts{"MI250X", "mi250x-node", kSharedDomain},
+    MachineFacts{"MI300X", "mi300x-node"},
+    MachineFacts{"MI325X", "mi325x-node"},
+    MachineFacts{"MI355X", "mi355x-node"},
+    MachineFacts{"Gaudi2", "hls-gaudi2"},
+    MachineFacts{"Gaudi3", "hls-gaudi3"},
+    MachineFacts{"TPU-v3", "tpu-v3-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"TPU-v4", "tpu-v4-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"TPU-v5e", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"TPU-v5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"TPU-v6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"Trainium1", "aws-trn1", kSharedDomain},
+    MachineFacts{"Trainium2", "aws-trn2", kSharedDomain},
 };
 
+using workload::Adapter;
+
 constexpr StackFacts kMegatronCore{
-    "megatron-core", 1, true,
-    "its recipes shard the optimizer, and split the sequence with tensor parallelism (README of Megatron-LM)"};
-constexpr StackFacts kMegatron2021{"megatron-2021", 0, false, "older than both (arXiv 2104.04473, arXiv 2205.05198)"};
-constexpr StackFacts kMegatronDeepSpeed{"megatron-deepspeed", 0, false, "ZeRO is off unless its stage is given"};
-constexpr StackFacts kFsdp{"fsdp", 3, true, "fully sharded by name; torch's tensor-parallel plans split the sequence"};
+    .stack = "megatron-core",
+    .zero = 1,
+    .sequence_parallel = true,
+    .source =
+        "its recipes shard the optimizer, and split the sequence with tensor parallelism (README of Megatron-LM); "
+        "its performance recipes adapt the projections of attention (NVIDIA-NeMo/Megatron-Bridge: "
+        "scripts/performance/configs/llama, read 2026-11)"};
+constexpr StackFacts kMlPerf{
+    .stack = "megatron-core",
+    .zero = 1,
+    .sequence_parallel = true,
+    .precision = hardware::Precision::fp8,
+    .source =
+        "as Megatron-Core; every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
+        "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
+        "adapters on attention (mlcommons/training: llama2_70b_lora)"};
+constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
+                                   .source = "older than both (arXiv 2104.04473, arXiv 2205.05198)"};
+constexpr StackFacts kMegatronDeepSpeed{.stack = "megatron-deepspeed",
+                                        .source = "ZeRO is off unless its stage is given"};
+constexpr StackFacts kFsdp{
+    .stack = "fsdp",
+    .zero = 3,
+    .sequence_parallel = true,
+    .adapters = Adapter::Targets::all,
+    .source =
+        "fully sharded by name; torch's tensor-parallel plans split the sequence; MaxText shards fully by default "
+        "(ici_fsdp_parallelism: -1 in its base.yml); adapters on every linear layer: unverified, NeMo Automodel's "
+        "examples, from memory"};
 
 struct FamilyStack {
   std::string_view prefix;
@@ -115,7 +101,37 @@ constexpr std::array kFamilies = {
     FamilyStack{"automodel", &kFsdp},
     FamilyStack{"kempner", &kFsdp},
     FamilyStack{"llama3_405b", &kFsdp},
+    FamilyStack{"maxtext", &kFsdp},
+    FamilyStack{"mlperf", &kMlPerf},
 };
+
+struct OtherMeasurement {
+  std::string_view prefix, reason;
+};
+constexpr std::array kOthers = {
+    OtherMeasurement{"mcore_moe_layer", "a pass over one layer, not a step"},
+    OtherMeasurement{"deepep", "a collective, not a step"},
+    OtherMeasurement{"aic_deepep", "a collective, not a step"},
+};
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+// The entry with the longest prefix of `name`; null when none is one.
+template <class Table>
+const typename Table::value_type* longest_prefix(const Table& table, std::string_view name) {
+  const typename Table::value_type* best = nullptr;
+  for (const auto& entry : table) {
+    if (name.starts_with(entry.prefix) && (best == nullptr || entry.prefix.size() > best->prefix.size())) {
+      best = &entry;
+    }
+  }
+  return best;
+}
 
 }  // namespace
 
@@ -123,7 +139,7 @@ const ModelFacts* model_facts(std::string_view model) {
   const std::string name = lower_case(model);
   const ModelFacts* best = nullptr;
   std::size_t longest = 0;
-  for (const auto& facts : all_models()) {
+  for (const auto& facts : all_model_facts()) {
     for (const auto prefix : facts.prefixes) {
       if (prefix.size() > longest && name.starts_with(prefix)) {
         best = &facts;
@@ -136,26 +152,30 @@ const ModelFacts* model_facts(std::string_view model) {
 
 std::string known_model_prefixes() {
   std::vector<std::string_view> names;
-  for (const auto& facts : all_models()) { names.insert(names.end(), facts.prefixes.begin(), facts.prefixes.end()); }
+  for (const auto& facts : all_model_facts()) {
+    if (facts.skipped.empty()) { names.insert(names.end(), facts.prefixes.begin(), facts.prefixes.end()); }
+  }
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::span<const MachineFacts> machine_facts() { return kMachines; }
 
-std::string_view cluster_name(std::string_view gpu_type) {
+const MachineFacts* machine_of(std::string_view gpu_type) {
   const auto it = std::find_if(kMachines.begin(), kMachines.end(),
                                [&](const MachineFacts& machine) { return machine.gpu_type == gpu_type; });
-  return it == kMachines.end() ? std::string_view{} : it->cluster;
+  return it == kMachines.end() ? nullptr : &*it;
 }
 
-const StackFacts& stack_of(std::string_view family) {
-  const FamilyStack* best = nullptr;
-  for (const auto& entry : kFamilies) {
-    if (family.starts_with(entry.prefix) && (best == nullptr || entry.prefix.size() > best->prefix.size())) {
-      best = &entry;
-    }
-  }
-  return best == nullptr ? kMegatronCore : *best->stack;
+const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
+  const auto* machine = machine_of(gpu_type);
+  if (machine != nullptr && machine->xla) { return kFsdp; }
+  const auto* found = longest_prefix(kFamilies, family);
+  return found == nullptr ? kMegatronCore : *found->stack;
+}
+
+std::string_view other_measurement(std::string_view family) {
+  const auto* found = longest_prefix(kOthers, family);
+  return found == nullptr ? std::string_view{} : found->reason;
 }
 
 }  // namespace orrery::validate

@@ -1,4 +1,4 @@
-// What a row of measurements does not say, typed once: the kind of network behind a model's name, the machine behind an
+// What a row of measurements does not say, typed once: the network behind a model's name, the machine behind an
 // accelerator's name, the software stack behind a family of measurements and that stack's habits.
 //
 // Nothing here is fitted to measurements; every entry says where it was read. docs/models/validation.md lists the
@@ -6,35 +6,34 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "orrery/hardware/accelerator.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::validate {
 
-// The kind of network. Sizes come from the row; `ffn_per_hidden` and `vocab` stand in for blank cells.
+// The network: a kind that takes its sizes from the row, or one entry of the model catalogue, whose sizes the row may
+// repeat or leave out. `ffn_per_hidden` and `network.vocab` stand in for blank cells of a kind.
 struct ModelFacts {
-  std::vector<std::string_view> prefixes;  // of the model's name, lower case
-  workload::Activation activation = workload::Activation::gelu;
-  workload::Normalisation norm = workload::Normalisation::layernorm;
-  workload::Position position = workload::Position::learned;
-  bool gated_mlp = false;
-  bool biases = true;           // of all four projections of a layer
-  bool tied_embeddings = true;  // head shares the embedding's weights
-  bool parallel_residual = false;
-  bool embedding_norm = false;
-  double dropout = 0.0;
-  double ffn_per_hidden = 4.0;    // width of the MLP / hidden
-  std::int64_t ffn_multiple = 1;  // the width is rounded up to a multiple of this
-  std::int64_t vocab = 0;
-  std::string_view source;
+  std::vector<std::string_view> prefixes = {};  // of the model's name, lower case
+  std::string_view catalogue = {};              // entry; empty: a kind
+  workload::Model network = {};                 // of a kind: everything but the sizes
+  double ffn_per_hidden = 4.0;                  // width of the MLP / hidden
+  std::int64_t ffn_multiple = 1;                // the width is rounded up to a multiple of this
+  std::string_view skipped = {};                // not empty: why no prediction is made
+  std::string_view source = {};
 };
 
 // The facts with the longest prefix of `model`, compared without case; null when there are none.
 [[nodiscard]] const ModelFacts* model_facts(std::string_view model);
+
+[[nodiscard]] std::span<const ModelFacts> all_model_facts();
 
 // Every prefix of model_facts, for messages.
 [[nodiscard]] std::string known_model_prefixes();
@@ -42,21 +41,33 @@ struct ModelFacts {
 // What a table of measurements calls an accelerator -> the catalogue's cluster that is built of it.
 struct MachineFacts {
   std::string_view gpu_type, cluster;
+  // Hosts share the innermost dimension: its size is not the number of accelerators of a host. A domain is filled as
+  // far as whole domains make up the job.
+  bool hosts_share_domain = false;
+  std::optional<double> memory_GiB = {};  // where it differs from the catalogue's accelerator
+  std::optional<double> memory_bandwidth_TBps = {};
+  bool xla = false;  // runs what XLA compiles, fully sharded, and nothing else
 };
 [[nodiscard]] std::span<const MachineFacts> machine_facts();
 
-// Empty when the catalogue has no such machine.
-[[nodiscard]] std::string_view cluster_name(std::string_view gpu_type);
+// Null when the catalogue has no such machine.
+[[nodiscard]] const MachineFacts* machine_of(std::string_view gpu_type);
 
 // A stack profile, and what a job on it does where a row says nothing.
 struct StackFacts {
   std::string_view stack;
   int zero = 0;
   bool sequence_parallel = false;  // when tp > 1
-  std::string_view source;
+  workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
+  hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
+  std::string_view source = {};
 };
 
-// The profile of a family of measurements, by the longest prefix of its name; megatron-core for unknown families.
-[[nodiscard]] const StackFacts& stack_of(std::string_view family);
+// The profile of a family of measurements, by the longest prefix of its name; megatron-core for unknown families. An
+// accelerator that only XLA's stack runs on overrules the family.
+[[nodiscard]] const StackFacts& stack_of(std::string_view family, std::string_view gpu_type = {});
+
+// Why a family is no measurement of a step or a batch; empty when it is.
+[[nodiscard]] std::string_view other_measurement(std::string_view family);
 
 }  // namespace orrery::validate

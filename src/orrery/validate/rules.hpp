@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -14,19 +15,23 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/plan.hpp"
-#include "orrery/validate/training_row.hpp"
+#include "orrery/validate/facts.hpp"
+#include "orrery/validate/rows.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::validate {
 
-// Catalogue entries that rows refer to, read once.
+using AnyRow = std::variant<TrainingRow, InferenceRow>;
+
+// Catalogue entries that rows refer to, read once, by catalogue name.
 struct Parts {
-  std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates, by catalogue name
+  std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
+  std::map<std::string, workload::Model, std::less<>> models;
 };
 
-// Everything that `rows` need of the catalogue. Errors: entries that cannot be read.
-[[nodiscard]] Result<Parts> parts_for(const hardware::Catalogue& catalogue, const std::vector<TrainingRow>& rows);
+// Everything that `rows` need of the catalogue in a data directory. Errors: entries that cannot be read.
+[[nodiscard]] Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows);
 
 // What a row stands for.
 struct Scenario {
@@ -40,9 +45,13 @@ struct Scenario {
 template <class T>
 using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is skipped
 
-[[nodiscard]] OrSkip<workload::Model> model_of(const TrainingRow& row);
-[[nodiscard]] OrSkip<hardware::Precision> precision_of(const TrainingRow& row);
-[[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const TrainingRow& row, const Parts& parts);
-[[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
+// `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.
+[[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
+[[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
+// A blank one is the stack's habit, or bf16 (fp16 before it) where the accelerator has no products of that.
+[[nodiscard]] OrSkip<hardware::Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
+                                                       const hardware::Accelerator& accelerator);
+
+[[nodiscard]] OrSkip<Scenario> scenario_of(const AnyRow& row, const Parts& parts);
 
 }  // namespace orrery::validate

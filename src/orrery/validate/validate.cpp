@@ -10,65 +10,68 @@
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/validate/csv.hpp"
+#include "orrery/validate/kind.hpp"
+#include "orrery/validate/measurement.hpp"
 #include "orrery/validate/rules.hpp"
 #include "orrery/validate/statistics.hpp"
-#include "orrery/validate/training_row.hpp"
 
 namespace orrery::validate {
 
 namespace {
 
-constexpr const char* kKind = "training";
-constexpr const char* kAllFamilies = "overall";
+constexpr const char* kAll = "overall";
 
 // Rows of all tables, in order. `rows` is all that predictions see; `predictions` holds what identifies and measures.
 struct Table {
-  std::vector<TrainingRow> rows;
+  std::vector<AnyRow> rows;
   std::vector<results::Prediction> predictions;
 };
-
-// A blank, zero or negative time is no measurement. Text that is no number is a mistake.
-Result<std::optional<double>> measurement(const Csv& csv, const CsvRow& row) {
-  const std::string_view text = cell_text(csv, row, "step_time_s");
-  if (text.empty()) { return std::nullopt; }
-  const auto value = number(text);
-  if (!value) {
-    return fail({csv.file, row.line, 0, "step_time_s"}, fmt::format("{} is not a number of seconds", quoted(text)));
-  }
-  return *value > 0.0 ? value : std::nullopt;
-}
 
 bool wanted(const std::vector<std::string>& families, const std::string& family) {
   return families.empty() || std::find(families.begin(), families.end(), family) != families.end();
 }
 
-void note_family(std::vector<std::string>& seen, const std::string& family) {
-  if (std::find(seen.begin(), seen.end(), family) == seen.end()) { seen.push_back(family); }
+void note(std::vector<std::string>& seen, const std::string& name) {
+  if (std::find(seen.begin(), seen.end(), name) == seen.end()) { seen.push_back(name); }
+}
+
+// Adds the rows of one file; says which families it has.
+template <class Row>
+Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind, const Columns<Row>& columns,
+                                        const std::vector<std::string>& families) {
+  std::vector<std::string> seen;
+  std::vector<Diagnostic> complaints;
+  for (const auto& line : csv.rows) {
+    Row row = columns.row(line);
+    note(seen, row.family);
+    if (!wanted(families, row.family)) { continue; }
+    results::Prediction prediction;
+    prediction.id = cell_text(csv, line, "id");
+    prediction.kind = name_of(kind);
+    prediction.family = row.family;
+    if (auto measured = measurement_of(kind, csv, line)) {
+      prediction.measured_s = measured->seconds;
+      prediction.unscored_reason = std::move(measured->unscored_reason);
+    } else {
+      complaints.push_back(std::move(measured.error().diagnostics.front()));
+    }
+    table.rows.emplace_back(std::move(row));
+    table.predictions.push_back(std::move(prediction));
+  }
+  if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
+  return seen;
 }
 
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
-  ORRERY_TRY(columns, TrainingColumns::of(csv));
-  std::vector<std::string> seen;
-  std::vector<Diagnostic> complaints;
-  for (const auto& line : csv.rows) {
-    TrainingRow row = columns.row(line);
-    note_family(seen, row.family);
-    if (!wanted(families, row.family)) { continue; }
-    results::Prediction prediction;
-    prediction.id = cell_text(csv, line, "id");
-    prediction.family = row.family;
-    if (auto measured = measurement(csv, line)) {
-      prediction.measured_s = *measured;
-    } else {
-      complaints.push_back(std::move(measured.error().diagnostics.front()));
-    }
-    table.rows.push_back(std::move(row));
-    table.predictions.push_back(std::move(prediction));
+  ORRERY_TRY(kind, kind_of(csv));
+  if (kind == Kind::inference) {
+    ORRERY_TRY(columns, Columns<InferenceRow>::of(csv, inference_fields(), name_of(kind)));
+    return append(table, csv, kind, columns, families);
   }
-  if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
-  return seen;
+  ORRERY_TRY(columns, Columns<TrainingRow>::of(csv, training_fields(), name_of(kind)));
+  return append(table, csv, kind, columns, families);
 }
 
 // Every family asked for must be in some table.
@@ -77,7 +80,7 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   std::vector<std::string> seen;
   for (const auto& file : files) {
     ORRERY_TRY(found, append_file(table, file, families));
-    for (const auto& family : found) { note_family(seen, family); }
+    for (const auto& family : found) { note(seen, family); }
   }
   for (const auto& family : families) {
     if (std::find(seen.begin(), seen.end(), family) != seen.end()) { continue; }
@@ -89,7 +92,7 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   return table;
 }
 
-void predict(results::Prediction& prediction, const TrainingRow& row, const Parts& parts) {
+void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts) {
   const auto scenario = scenario_of(row, parts);
   if (!scenario) {
     prediction.skipped_reason = scenario.error();
@@ -102,34 +105,57 @@ void predict(results::Prediction& prediction, const TrainingRow& row, const Part
   prediction.feasible = estimator.memory(scenario->plan).fits;
 }
 
-std::vector<results::FamilyScore> family_scores(const std::vector<results::Prediction>& predictions) {
-  std::vector<std::string> names;
-  for (const auto& prediction : predictions) { note_family(names, prediction.family); }
-  std::vector<results::FamilyScore> scores;
-  for (const auto& name : names) {
-    std::vector<const results::Prediction*> members;
-    for (const auto& prediction : predictions) {
-      if (prediction.family == name) { members.push_back(&prediction); }
-    }
-    scores.push_back(score(kKind, name, members));
+// The score of the predictions that `belongs` to.
+template <class Belongs>
+results::FamilyScore score_of(const results::Validation& validation, const std::string& kind, const std::string& family,
+                              const Belongs& belongs) {
+  std::vector<const results::Prediction*> members;
+  for (const auto& prediction : validation.predictions) {
+    if (belongs(prediction)) { members.push_back(&prediction); }
   }
-  return scores;
+  return score(kind, family, members);
+}
+
+// Per kind and family, per kind, and of all.
+void add_scores(results::Validation& validation) {
+  std::vector<std::pair<std::string, std::string>> families;
+  std::vector<std::string> kinds;
+  for (const auto& prediction : validation.predictions) {
+    const std::pair name{prediction.kind, prediction.family};
+    if (std::find(families.begin(), families.end(), name) == families.end()) { families.push_back(name); }
+    note(kinds, prediction.kind);
+  }
+  for (const auto& [kind, family] : families) {
+    validation.families.push_back(score_of(validation, kind, family, [&](const results::Prediction& prediction) {
+      return prediction.kind == kind && prediction.family == family;
+    }));
+  }
+  for (const auto& kind : kinds) {
+    validation.kinds.push_back(score_of(
+        validation, kind, kAll, [&](const results::Prediction& prediction) { return prediction.kind == kind; }));
+  }
+  validation.overall = score_of(validation, kinds.size() == 1 ? kinds.front() : "all", kAll,
+                                [](const results::Prediction&) { return true; });
 }
 
 }  // namespace
 
-Result<results::Validation> validate_training(const hardware::Catalogue& catalogue,
-                                              const std::vector<std::string>& files,
-                                              const std::vector<std::string>& families) {
-  ORRERY_TRY(table, read_tables(files, families));
-  ORRERY_TRY(parts, parts_for(catalogue, table.rows));
+std::vector<std::string> own_tables(const std::string& data_directory) {
+  std::vector<std::string> files;
+  for (const char* name : {"training", "lora", "moe", "inference"}) {
+    files.push_back(fmt::format("{}/validation/{}.csv", data_directory, name));
+  }
+  return files;
+}
+
+Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
+                                            const std::vector<std::string>& families) {
+  ORRERY_TRY(table, read_tables(files.empty() ? own_tables(data_directory) : files, families));
+  ORRERY_TRY(parts, parts_for(data_directory, table.rows));
   parallel_for(table.rows.size(), 0, [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts); });
   results::Validation validation;
-  validation.families = family_scores(table.predictions);
-  std::vector<const results::Prediction*> all;
-  for (const auto& prediction : table.predictions) { all.push_back(&prediction); }
-  validation.overall = score(kKind, kAllFamilies, all);
   validation.predictions = std::move(table.predictions);
+  add_scores(validation);
   return validation;
 }
 

@@ -2,6 +2,7 @@
 // not part of the repository; tests that read it are skipped where it is missing.
 #include "orrery/validate/validate.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -18,11 +19,6 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
-
-const hardware::Catalogue& catalogue() {
-  static const hardware::Catalogue instance(ORRERY_SOURCE_DATA_DIR);
-  return instance;
-}
 
 std::string own_table() { return std::string(ORRERY_SOURCE_DATA_DIR) + "/validation/training.csv"; }
 
@@ -51,13 +47,13 @@ class TemporaryFile {
 };
 
 results::Validation validated(const std::vector<std::string>& files, const std::vector<std::string>& families = {}) {
-  auto validation = validate_training(catalogue(), files, families);
+  auto validation = validate_tables(ORRERY_SOURCE_DATA_DIR, files, families);
   EXPECT_TRUE(validation) << (validation ? "" : validation.error().text());
   return validation ? std::move(*validation) : results::Validation{};
 }
 
 std::string complaint(const std::vector<std::string>& files, const std::vector<std::string>& families = {}) {
-  const auto validation = validate_training(catalogue(), files, families);
+  const auto validation = validate_tables(ORRERY_SOURCE_DATA_DIR, files, families);
   EXPECT_FALSE(validation);
   return validation ? "" : validation.error().text();
 }
@@ -74,9 +70,10 @@ std::string written(const std::vector<std::string>& cells) {
 
 // The table with its measured columns blank and its names scrambled.
 std::string blinded(const Csv& csv) {
-  const std::set<std::string> measured = {"value",   "value2", "value_spread", "step_time_s", "step_time_quality",
-                                          "time_us", "tflops", "gbps",         "algbw_GBps",  "busbw_GBps",
-                                          "notes",   "metric", "unit",         "params_b",    "quality"};
+  const std::set<std::string> measured = {"value",    "value2",  "value_spread", "step_time_s",   "step_time_quality",
+                                          "time_us",  "tflops",  "gbps",         "algbw_GBps",    "busbw_GBps",
+                                          "notes",    "metric",  "unit",         "metric2",       "unit2",
+                                          "params_b", "quality", "engine",       "engine_version"};
   const std::set<std::string> names = {"id", "source", "config_group"};
   std::string text = written(csv.header);
   for (const auto& row : csv.rows) {
@@ -113,43 +110,63 @@ void expect_blind(const std::string& file) {
   EXPECT_EQ(unseeing.overall.predicted, seeing.overall.predicted);
 }
 
-TEST(Validate, predictions_of_our_table_do_not_see_measurements_or_names) { expect_blind(own_table()); }
+TEST(Validate, predictions_of_our_tables_do_not_see_measurements_or_names) {
+  for (const auto& file : own_tables(ORRERY_SOURCE_DATA_DIR)) { expect_blind(file); }
+}
 
 TEST(Validate, predictions_of_the_shared_tables_do_not_see_measurements_or_names) {
-  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv"}) {
+  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv"}) {
     if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
     expect_blind(shared_table(name));
   }
 }
 
-TEST(Validate, our_table_is_predicted_whole) {
-  const auto validation = validated({own_table()});
-  EXPECT_EQ(validation.overall.rows, 195);
-  EXPECT_EQ(validation.overall.scored, 195);
+TEST(Validate, our_tables_are_predicted_whole) {
+  const auto validation = validated({});
+  EXPECT_EQ(validation.overall.scored, 195 + 10 + 9 + 47);
+  EXPECT_EQ(validation.overall.rows, validation.overall.scored);
   std::vector<std::string> names;
   for (const auto& family : validation.families) { names.push_back(family.family); }
-  EXPECT_THAT(names, ElementsAre("vtrain_multi", "megatron_seqsel", "mosaic_mpt"));
+  EXPECT_THAT(names, ElementsAre("vtrain_multi", "megatron_seqsel", "mosaic_mpt", "mlperf_llama2_70b_lora",
+                                 "mbridge_moe", "ft_gpt_static"));
   std::set<std::string> ids;
   for (const auto& prediction : validation.predictions) { ids.insert(prediction.id); }
-  EXPECT_EQ(ids.size(), 195U);
+  EXPECT_EQ(ids.size(), validation.predictions.size());
 }
 
-// Facts are typed twice over: our table states what the shared collection states, in other words and another order.
-TEST(Validate, our_table_and_the_shared_one_agree) {
-  if (!fs::exists(shared_table("training.csv"))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
-  const std::vector<std::string> families = {"vtrain_multi", "megatron_seqsel", "mosaic_mpt"};
-  const auto own = validated({own_table()}, families), shared = validated({shared_table("training.csv")}, families);
-  std::multiset<std::pair<double, double>> a, b;
-  for (const auto& row : own.predictions) { a.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
-  for (const auto& row : shared.predictions) { b.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
-  EXPECT_TRUE(a == b);
+// Measured and predicted times of the rows of a family, without their order.
+std::multiset<std::pair<double, double>> times_of(const results::Validation& validation, const std::string& family) {
+  std::multiset<std::pair<double, double>> times;
+  for (const auto& row : validation.predictions) {
+    if (row.family == family) { times.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
+  }
+  return times;
 }
 
-TEST(Validate, rows_of_the_shared_table_are_predicted_or_say_why_not) {
-  if (!fs::exists(shared_table("training.csv"))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
-  for (const auto& row : validated({shared_table("training.csv")}).predictions) {
-    EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
-    if (row.predicted_s) { EXPECT_GT(*row.predicted_s, 0.0) << row.id; }
+// Facts are typed twice over: our tables state what the shared collection states, in other words and another order. Of
+// adapters, mixtures and batches of requests ours have some of its rows.
+TEST(Validate, our_tables_and_the_shared_ones_agree) {
+  std::vector<std::string> shared;
+  for (const auto* name : {"training.csv", "dlrm_moe.csv", "inference.csv"}) {
+    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
+    shared.push_back(shared_table(name));
+  }
+  const auto own = validated({}), all = validated(shared);
+  for (const auto& score : own.families) {
+    const auto a = times_of(own, score.family), b = times_of(all, score.family);
+    EXPECT_EQ(score.family == "vtrain_multi" || score.family == "mosaic_mpt" || score.family == "megatron_seqsel",
+              a.size() == b.size());
+    EXPECT_TRUE(std::includes(b.begin(), b.end(), a.begin(), a.end())) << score.family;
+  }
+}
+
+TEST(Validate, rows_of_the_shared_tables_are_predicted_or_say_why_not) {
+  for (const auto* name : {"training.csv", "dlrm_moe.csv", "inference.csv"}) {
+    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
+    for (const auto& row : validated({shared_table(name)}).predictions) {
+      EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
+      if (row.predicted_s) { EXPECT_GT(*row.predicted_s, 0.0) << row.id; }
+    }
   }
 }
 
@@ -160,11 +177,11 @@ constexpr const char* kGood = "a,mosaic_mpt,MPT-1b,24,2048,16,2048,8,A100-40GB,8
 TEST(Validate, rows_keep_their_order_and_families_that_of_their_first_row) {
   const TemporaryFile table(std::string(kHeader) + kGood + "2.5,x\n" +
                             "b,zeta,GPT-1B,24,2048,16,2048,8,A100-40GB,8,8,1,none,,\n" + kGood + ",\n" +
-                            "c,alpha,GPT-1B,24,2048,16,2048,8,TPU-v4,8,8,1,none,1,\n");
+                            "c,alpha,GPT-1B,24,2048,16,2048,8,TPU-v9,8,8,1,none,1,\n");
   const auto validation = validated({table.path()});
   ASSERT_EQ(validation.predictions.size(), 4U);
   EXPECT_EQ(validation.predictions[1].id, "b");
-  EXPECT_EQ(validation.predictions[3].skipped_reason, "no accelerator \"TPU-v4\" in the catalogue");
+  EXPECT_EQ(validation.predictions[3].skipped_reason, "no accelerator \"TPU-v9\" in the catalogue");
   ASSERT_EQ(validation.families.size(), 3U);
   EXPECT_EQ(validation.families[0].family, "mosaic_mpt");
   EXPECT_EQ(validation.families[0].kind, "training");
@@ -199,6 +216,59 @@ TEST(Validate, several_tables_are_one) {
   EXPECT_EQ(validated({first.path(), second.path()}).families.front().rows, 3);
 }
 
+constexpr const char* kMixtures =
+    "id,family,model,layers,hidden,heads,experts,topk,moe_ffn,seq,gpus,gpu_type,global_batch,ep,micro_batch,"
+    "step_time_s\n";
+constexpr const char* kRequests =
+    "id,family,model,layers,hidden,heads,gpus,gpu_type,tp,batch_or_concurrency,isl,osl,mode,metric,value,unit\n";
+
+// Each row: what is printed, and the time of the batch that it stands for.
+TEST(Validate, the_time_of_a_batch_follows_from_what_a_table_prints) {
+  const std::string start = "a,trtllm_v06_static,GPT-1B,24,2048,16,";
+  const TemporaryFile table(std::string(kRequests) +                                                         //
+                            start + "2,A100-80GB,2,4,128,16,static batch,end_to_end_latency,250,ms\n" +      //
+                            start + "2,A100-80GB,2,4,128,1,static batch,first_token_latency,0.5,s\n" +       //
+                            start + "2,A100-80GB,2,4,128,16,static batch,first_token_latency,0.5,s\n" +      //
+                            start + "1,A100-80GB,1,4,128,16,static batch,output_throughput,32,tokens/s\n" +  //
+                            start + "2,A100-80GB,2,4,128,16,static batch,output_throughput,32,tokens/s\n" +  //
+                            start + "2,A100-80GB,2,4,128,16,static batch,output_throughput_per_gpu,32,tokens/s/GPU\n" +
+                            start + "2,A100-80GB,2,4,128,16,static batch,end_to_end_latency,,ms\n");
+  const auto validation = validated({table.path()});
+  std::vector<double> measured;
+  for (const auto& row : validation.predictions) {
+    EXPECT_TRUE(row.predicted_s) << row.skipped_reason;
+    measured.push_back(row.measured_s.value_or(0.0));
+  }
+  // 4 sequences of 16 tokens at 32 tokens/s: 2 s; of two accelerators with 32 each: 1 s.
+  EXPECT_THAT(measured, ElementsAre(0.25, 0.5, 0.0, 2.0, 0.0, 1.0, 0.0));
+  EXPECT_THAT(validation.predictions[2].unscored_reason, HasSubstr("is not the time of a batch"));
+  EXPECT_THAT(validation.predictions[4].unscored_reason, HasSubstr("of all or of each"));
+  EXPECT_EQ(validation.predictions[6].unscored_reason, "");
+}
+
+TEST(Validate, tables_of_several_kinds_are_scored_apart_and_together) {
+  const TemporaryFile steps(std::string(kHeader) + kGood + "2,\n");
+  const TemporaryFile mixtures(std::string(kMixtures) +
+                               "m,mosaic_mpt,Mixtral-8x7B,32,4096,32,8,2,14336,2048,8,H100-SXM,8,8,1,2\n"
+                               "n,recommenders,DLRM,,,,,,,,8,H100-SXM,8,,,2\n");
+  const TemporaryFile requests(std::string(kRequests) +
+                               "r,ft,GPT-1B,24,2048,16,1,A100-80GB,1,4,128,16,static batch,"
+                               "end_to_end_latency,250,ms\n");
+  const auto validation = validated({steps.path(), mixtures.path(), requests.path()});
+  std::vector<std::string> families, kinds;
+  for (const auto& score : validation.families) { families.push_back(score.kind + "/" + score.family); }
+  for (const auto& score : validation.kinds) { kinds.push_back(score.kind); }
+  EXPECT_THAT(families,
+              ElementsAre("training/mosaic_mpt", "dlrm_moe/mosaic_mpt", "dlrm_moe/recommenders", "inference/ft"));
+  EXPECT_THAT(kinds, ElementsAre("training", "dlrm_moe", "inference"));
+  EXPECT_EQ(validation.kinds[1].rows, 2);
+  EXPECT_EQ(validation.kinds[1].scored, 1);
+  EXPECT_EQ(validation.kinds[1].skipped, 1);
+  EXPECT_EQ(validation.overall.rows, 4);
+  EXPECT_EQ(validation.overall.scored, 3);
+  EXPECT_EQ(validated({steps.path(), mixtures.path(), requests.path()}, {"mosaic_mpt"}).overall.rows, 2);
+}
+
 TEST(Validate, measured_cells_that_are_no_numbers_are_told) {
   const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "1,\n" + kGood + "~2,\n");
   EXPECT_EQ(complaint({table.path()}), table.path() + ":2 step_time_s: \"fast\" is not a number of seconds\n" +
@@ -218,6 +288,11 @@ TEST(Validate, cells_that_cannot_be_read_skip_their_row) {
 TEST(Validate, other_tables_are_named) {
   const TemporaryFile collectives("id,family,collective,size_bytes\na,b,c,1\n");
   EXPECT_THAT(complaint({collectives.path()}), HasSubstr("a table of kind collectives, which is not built yet"));
+  const TemporaryFile kernels("id,family,op,m,n,k\na,b,gemm,1,1,1\n");
+  EXPECT_THAT(complaint({kernels.path()}), HasSubstr("a table of kind kernels, which is not built yet"));
+  const TemporaryFile batches("id,family,model,gpus,gpu_type,isl,osl,mode\n");
+  EXPECT_THAT(complaint({batches.path()}),
+              HasSubstr("no table of inference measurements: it has no column batch_or_concurrency"));
   const TemporaryFile other("id,family,model,layer,hidden,heads,seq,gpus,gpu_type,global_batch\n");
   EXPECT_THAT(complaint({other.path()}), HasSubstr("it has no column layers (but \"layer\")"));
   EXPECT_THAT(complaint({"/no/such/table.csv"}), HasSubstr("does not exist"));

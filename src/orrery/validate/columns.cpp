@@ -1,0 +1,55 @@
+#include "orrery/validate/columns.hpp"
+
+#include <charconv>
+#include <system_error>
+
+namespace orrery::validate {
+
+namespace {
+
+// Above every real count, and small enough that products of two stay exact.
+constexpr double kLargestCount = 2147483648.0;
+
+}  // namespace
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const auto first = text.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) { return {}; }
+  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
+}
+
+std::optional<double> number(std::string_view text) {
+  double value = 0.0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) { return std::nullopt; }
+  return value;
+}
+
+std::string_view cell_text(const Csv& csv, const CsvRow& row, std::string_view column) {
+  const auto cell = csv.column(column);
+  return cell ? trimmed(row.cells[*cell]) : std::string_view{};
+}
+
+std::string store(std::string& member, std::string_view text, double) {
+  member = text;
+  return {};
+}
+
+std::string store(std::optional<std::int64_t>& member, std::string_view text, double smallest) {
+  const auto value = number(text);
+  if (!value || *value != std::floor(*value)) { return "is not a whole number"; }
+  if (*value < smallest) { return fmt::format("is less than {}", smallest); }
+  if (*value > kLargestCount) { return fmt::format("is more than {:.0f}", kLargestCount); }
+  member = static_cast<std::int64_t>(*value);
+  return {};
+}
+
+std::string store(std::optional<double>& member, std::string_view text, double) {
+  const auto value = number(text);
+  if (!value || *value <= 0.0) { return "is not a positive number"; }
+  member = value;
+  return {};
+}
+
+}  // namespace orrery::validate

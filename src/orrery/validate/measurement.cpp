@@ -1,0 +1,80 @@
+#include "orrery/validate/measurement.hpp"
+
+#include <array>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/validate/columns.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+// A cell that holds a number, is blank, or is a mistake.
+Result<std::optional<double>> positive(const Csv& csv, const CsvRow& row, const char* column, const char* what) {
+  const std::string_view text = cell_text(csv, row, column);
+  if (text.empty()) { return std::nullopt; }
+  const auto value = number(text);
+  if (!value) { return fail({csv.file, row.line, 0, column}, fmt::format("{} is not {}", quoted(text), what)); }
+  return *value > 0.0 ? value : std::nullopt;
+}
+
+std::optional<double> seconds_per(std::string_view unit) {
+  if (unit == "s") { return 1.0; }
+  if (unit == "ms") { return 1e-3; }
+  if (unit == "us") { return 1e-6; }
+  return std::nullopt;
+}
+
+double count(const Csv& csv, const CsvRow& row, std::string_view column) {
+  return number(cell_text(csv, row, column)).value_or(0.0);
+}
+
+// Tables that print tokens per second of several accelerators and leave open whether of all of them or of each. Of
+// TensorRT-LLM's page of release 0.6.1 (docs/source/performance.md@138f96d45f) the heading for A100 says the former,
+// the figures suggest the latter, and the heading for H100 says so.
+constexpr std::array kUnclearThroughput = {std::string_view{"trtllm_v06_static"}};
+
+bool unclear_throughput(const Csv& csv, const CsvRow& row) {
+  const auto family = cell_text(csv, row, "family");
+  for (const auto unclear : kUnclearThroughput) {
+    if (family == unclear && count(csv, row, "gpus") > 1.0) { return true; }
+  }
+  return false;
+}
+
+Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
+  const auto metric = cell_text(csv, row, "metric"), unit = cell_text(csv, row, "unit");
+  const double tokens = count(csv, row, "batch_or_concurrency") * count(csv, row, "osl");
+  if (const auto scale = seconds_per(unit)) {
+    const bool whole =
+        metric == "end_to_end_latency" || (metric == "first_token_latency" && count(csv, row, "osl") == 1);
+    if (whole) { return {value * *scale, {}}; }
+  }
+  if (metric == "output_throughput_per_gpu" && unit == "tokens/s/GPU") {
+    return {tokens / (value * count(csv, row, "gpus")), {}};
+  }
+  if (metric == "output_throughput" && unit == "tokens/s") {
+    if (unclear_throughput(csv, row)) {
+      return {{}, "tokens/s of several accelerators: the source leaves open whether of all or of each"};
+    }
+    return {tokens / value, {}};
+  }
+  return {{}, fmt::format("metric {} in {} is not the time of a batch", quoted(metric), quoted(unit))};
+}
+
+}  // namespace
+
+Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row) {
+  if (kind != Kind::inference) {
+    ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
+    return Measurement{seconds, {}};
+  }
+  ORRERY_TRY(value, positive(csv, row, "value", "a number"));
+  if (!value) { return Measurement{}; }
+  return time_of_batch(csv, row, *value);
+}
+
+}  // namespace orrery::validate

@@ -1,0 +1,77 @@
+#include "orrery/validate/rows.hpp"
+
+#include <array>
+
+namespace orrery::validate {
+
+namespace {
+
+using Training = TrainingRow;
+using Inference = InferenceRow;
+
+const std::array kTraining = {
+    Field<Training>{"family", &Training::family, true},
+    Field<Training>{"model", &Training::model, true},
+    Field<Training>{"layers", &Training::layers, true},
+    Field<Training>{"hidden", &Training::hidden, true},
+    Field<Training>{"heads", &Training::heads, true},
+    Field<Training>{"kv_heads", &Training::kv_heads},
+    Field<Training>{"ffn", &Training::ffn},
+    Field<Training>{"vocab", &Training::vocab},
+    Field<Training>{"experts", &Training::experts},
+    Field<Training>{"topk", &Training::topk},
+    Field<Training>{"moe_ffn", &Training::moe_ffn},
+    Field<Training>{"seq", &Training::seq, true},
+    Field<Training>{"precision", &Training::precision},
+    Field<Training>{"gpus", &Training::gpus, true},
+    Field<Training>{"gpu_type", &Training::gpu_type, true},
+    Field<Training>{"gpus_per_node", &Training::gpus_per_node},
+    Field<Training>{"intra_bw_GBps", &Training::intra_bw_GBps},
+    Field<Training>{"nic_bw_GBps_per_gpu", &Training::nic_bw_GBps_per_gpu},
+    Field<Training>{"tp", &Training::tp},
+    Field<Training>{"pp", &Training::pp},
+    Field<Training>{"dp", &Training::dp},
+    Field<Training>{"ep", &Training::ep},
+    Field<Training>{"cp", &Training::cp},
+    Field<Training>{"sp", &Training::sp},
+    Field<Training>{"micro_batch", &Training::micro_batch},
+    Field<Training>{"global_batch", &Training::global_batch, true},
+    Field<Training>{"vpp", &Training::vpp},
+    Field<Training>{"recompute", &Training::recompute},
+    Field<Training>{"lora", &Training::lora, false, 0.0},
+    Field<Training>{"zero", &Training::zero, false, 0.0},
+};
+
+const std::array kInference = {
+    Field<Inference>{"family", &Inference::family, true},
+    Field<Inference>{"model", &Inference::model, true},
+    Field<Inference>{"layers", &Inference::layers},
+    Field<Inference>{"hidden", &Inference::hidden},
+    Field<Inference>{"heads", &Inference::heads},
+    Field<Inference>{"kv_heads", &Inference::kv_heads},
+    Field<Inference>{"ffn", &Inference::ffn},
+    Field<Inference>{"vocab", &Inference::vocab},
+    Field<Inference>{"experts", &Inference::experts},
+    Field<Inference>{"topk", &Inference::topk},
+    Field<Inference>{"moe_ffn", &Inference::moe_ffn},
+    Field<Inference>{"precision", &Inference::precision},
+    Field<Inference>{"gpus", &Inference::gpus, true},
+    Field<Inference>{"gpu_type", &Inference::gpu_type, true},
+    Field<Inference>{"gpus_per_node", &Inference::gpus_per_node},
+    Field<Inference>{"intra_bw_GBps", &Inference::intra_bw_GBps},
+    Field<Inference>{"nic_bw_GBps_per_gpu", &Inference::nic_bw_GBps_per_gpu},
+    Field<Inference>{"tp", &Inference::tp},
+    Field<Inference>{"pp", &Inference::pp},
+    Field<Inference>{"ep", &Inference::ep},
+    Field<Inference>{"batch_or_concurrency", &Inference::batch, true},
+    Field<Inference>{"isl", &Inference::isl, true},
+    Field<Inference>{"osl", &Inference::osl, true},
+    Field<Inference>{"mode", &Inference::mode, true},
+};
+
+}  // namespace
+
+std::span<const Field<TrainingRow>> training_fields() { return kTraining; }
+std::span<const Field<InferenceRow>> inference_fields() { return kInference; }
+
+}  // namespace orrery::validate

@@ -1,0 +1,48 @@
+// The part of a table of measurements that a prediction may see, per kind of table. Blank cells are empty text or
+// nullopt.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "orrery/validate/columns.hpp"
+
+namespace orrery::validate {
+
+// Columns that say which network.
+struct NetworkColumns {
+  std::string model;
+  std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab;
+  std::optional<std::int64_t> experts, topk, moe_ffn;
+};
+
+// Columns that say on what it ran. Bandwidths are per accelerator and direction.
+struct MachineColumns {
+  std::string gpu_type, precision;
+  std::optional<std::int64_t> gpus, gpus_per_node;
+  std::optional<double> intra_bw_GBps, nic_bw_GBps_per_gpu;
+};
+
+struct Row {
+  std::string family;      // chooses the stack profile only
+  std::string unreadable;  // the first cell that is not what its column holds, and why; empty: none
+};
+
+// A step of training, of a dense model or of a mixture of experts.
+struct TrainingRow : Row, NetworkColumns, MachineColumns {
+  std::string sp, recompute;
+  std::optional<std::int64_t> seq, tp, pp, dp, ep, cp, micro_batch, global_batch, vpp, zero, lora;
+};
+
+// A batch of requests, from prompt to last token.
+struct InferenceRow : Row, NetworkColumns, MachineColumns {
+  std::string mode;
+  std::optional<std::int64_t> tp, pp, ep, batch, isl, osl;
+};
+
+[[nodiscard]] std::span<const Field<TrainingRow>> training_fields();
+[[nodiscard]] std::span<const Field<InferenceRow>> inference_fields();
+
+}  // namespace orrery::validate

@@ -1,0 +1,184 @@
+// Rules for the parts of a scenario: network, machine, number format.
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/validate/rules.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+using hardware::Precision;
+using Count = std::optional<std::int64_t>;
+
+tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
+
+// ffn_per_hidden x hidden, rounded up.
+std::int64_t default_ffn(const ModelFacts& facts, std::int64_t hidden) {
+  const auto units =
+      std::ceil(facts.ffn_per_hidden * static_cast<double>(hidden) / static_cast<double>(facts.ffn_multiple));
+  return static_cast<std::int64_t>(units) * facts.ffn_multiple;
+}
+
+// A network of a kind, with the row's sizes.
+workload::Model sized(const ModelFacts& facts, const NetworkColumns& row, std::int64_t longest) {
+  workload::Model model = facts.network;
+  model.layers = row.layers.value_or(0);
+  model.hidden = row.hidden.value_or(0);
+  model.heads = row.heads.value_or(0);
+  model.kv_heads = row.kv_heads.value_or(model.heads);
+  model.ffn = row.ffn ? *row.ffn : default_ffn(facts, model.hidden);
+  model.vocab = row.vocab.value_or(model.vocab);
+  model.max_seq = longest;
+  if (row.experts.value_or(0) > 0) {
+    model.experts.count = *row.experts;
+    model.experts.active = row.topk.value_or(1);
+    model.experts.ffn = row.moe_ffn.value_or(model.ffn);
+  }
+  return model;
+}
+
+// What the row says of a network of the catalogue must be so; layers and vocabulary may be others (a model cut short,
+// another tokenizer).
+std::optional<std::string> disagreement(const NetworkColumns& row, const workload::Model& model) {
+  const bool mixed = model.has_experts();
+  const std::tuple<std::string_view, Count, std::int64_t> stated[] = {
+      {"hidden", row.hidden, model.hidden},
+      {"heads", row.heads, model.heads},
+      {"kv_heads", row.kv_heads, model.kv_heads},
+      {"ffn", row.ffn == model.ffn ? Count{} : row.ffn, mixed ? model.experts.ffn : model.ffn},
+      {"experts", row.experts, model.experts.count},
+      {"topk", row.topk, model.experts.active},
+      {"moe_ffn", row.moe_ffn, model.experts.ffn},
+  };
+  for (const auto& [column, value, own] : stated) {
+    if (value && *value != own) { return fmt::format("{} {} is not that of {} ({})", column, *value, model.name, own); }
+  }
+  return std::nullopt;
+}
+
+OrSkip<workload::Model> of_catalogue(const NetworkColumns& row, const workload::Model& entry, std::int64_t longest) {
+  if (auto wrong = disagreement(row, entry)) { return skip(std::move(*wrong)); }
+  workload::Model model = entry;
+  model.layers = row.layers.value_or(entry.layers);
+  model.vocab = row.vocab.value_or(entry.vocab);
+  model.max_seq = std::max(entry.max_seq, longest);
+  return model;
+}
+
+// The innermost dimension is one domain of several hosts. As much of each domain is used as lets whole ones make up
+// the job: 256 accelerators of racks of 72 are 4 x 64.
+void fill_domains(hardware::NetworkDimension& domain, std::int64_t gpus) {
+  if (domain.wiring != hardware::Wiring::switched || gpus <= domain.size) { return; }
+  while (gpus % domain.size != 0) { --domain.size; }
+}
+
+void change_memory(hardware::Accelerator& accelerator, const MachineFacts& machine) {
+  if (machine.memory_GiB) { accelerator.memory = Bytes(std::ldexp(*machine.memory_GiB, 30)); }
+  if (machine.memory_bandwidth_TBps) {
+    accelerator.memory_bandwidth = BytesPerSecond(*machine.memory_bandwidth_TBps * 1e12);
+  }
+}
+
+Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const std::string& data_directory,
+                                 const AnyRow& any) {
+  const auto [gpu_type, family, name] = std::visit(
+      [](const auto& row) {
+        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, row.family, row.model);
+      },
+      any);
+  if (const auto* machine = machine_of(gpu_type); machine != nullptr && !parts.clusters.contains(machine->cluster)) {
+    ORRERY_TRY(entry, catalogue.cluster(std::string(machine->cluster), 0));
+    parts.clusters.emplace(machine->cluster, std::move(entry));
+  }
+  if (const auto stack = stack_of(family, gpu_type).stack; !parts.stacks.contains(stack)) {
+    ORRERY_TRY(entry, catalogue.stack(std::string(stack)));
+    parts.stacks.emplace(stack, std::move(entry));
+  }
+  const ModelFacts* facts = model_facts(name);
+  if (facts != nullptr && !facts->catalogue.empty() && !parts.models.contains(facts->catalogue)) {
+    ORRERY_TRY(entry, workload::load_model(data_directory, std::string(facts->catalogue)));
+    parts.models.emplace(facts->catalogue, std::move(entry));
+  }
+  return std::monostate{};
+}
+
+}  // namespace
+
+Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows) {
+  const hardware::Catalogue catalogue(data_directory);
+  Parts parts;
+  for (const auto& row : rows) {
+    ORRERY_TRY(added, add_parts(parts, catalogue, data_directory, row));
+    (void)added;
+  }
+  return parts;
+}
+
+OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts) {
+  const ModelFacts* facts = model_facts(row.model);
+  if (facts == nullptr) {
+    return skip(fmt::format("nothing is known of model {}; names that start with {} are known", quoted(row.model),
+                            known_model_prefixes()));
+  }
+  workload::Model model;
+  if (facts->catalogue.empty()) {
+    model = sized(*facts, row, longest);
+  } else {
+    auto entry = of_catalogue(row, parts.models.find(facts->catalogue)->second, longest);
+    if (!entry) { return skip(entry.error()); }
+    model = std::move(*entry);
+  }
+  model.name = row.model;
+  if (const auto wrong = workload::inconsistency(model)) { return skip(wrong->message); }
+  return workload::completed(std::move(model));
+}
+
+OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
+                               const hardware::Accelerator& accelerator) {
+  const auto has = [&](Precision precision) { return accelerator.peak(precision) > FlopsPerSecond(0); };
+  if (row.precision.empty()) {
+    if (has(habits.precision)) { return habits.precision; }
+    return has(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+  }
+  std::optional<Precision> stated;
+  if (row.precision == "mxfp8" || row.precision == "fp8-mx") { stated = Precision::fp8; }
+  if (row.precision == "nvfp4" || row.precision == "mxfp4") { stated = Precision::fp4; }
+  for (const auto precision : hardware::kAllPrecisions) {
+    if (row.precision == hardware::name_of(precision)) { stated = precision; }
+  }
+  if (!stated) { return skip(fmt::format("precision: {} is not known", quoted(row.precision))); }
+  if (!has(*stated)) {
+    return skip(fmt::format("{} has no {} matrix products", accelerator.name, hardware::name_of(*stated)));
+  }
+  return *stated;
+}
+
+OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts) {
+  const MachineFacts* machine = machine_of(row.gpu_type);
+  ORRERY_ASSERT(machine != nullptr && row.gpus);
+  constexpr double kGiga = 1e9;
+  hardware::Cluster cluster = parts.clusters.find(machine->cluster)->second;
+  change_memory(cluster.accelerator, *machine);
+  auto& dimensions = cluster.dimensions;
+  if (machine->hosts_share_domain) {
+    fill_domains(dimensions.front(), *row.gpus);
+  } else if (row.gpus_per_node) {
+    dimensions.front().size = *row.gpus_per_node;
+  }
+  if (row.intra_bw_GBps) { dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * kGiga); }
+  for (std::size_t i = 1; i < dimensions.size() && row.nic_bw_GBps_per_gpu; ++i) {
+    dimensions[i].bandwidth = BytesPerSecond(*row.nic_bw_GBps_per_gpu * kGiga);
+  }
+  auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
+  if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
+  return std::move(*scaled);
+}
+
+}  // namespace orrery::validate
