@@ -2,6 +2,8 @@
 // reverse, recompute runs forward kernels again.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 
@@ -10,6 +12,11 @@
 #include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel {
+
+// No block has more items: who walks one may keep a list of this length. (The longest that lowering makes is the
+// backward pass of a mixture of experts behind latent attention, with adapters, full recompute and products in pieces:
+// 141.)
+inline constexpr std::size_t kMostItems = 192;
 
 [[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
                                   const Plan& plan);

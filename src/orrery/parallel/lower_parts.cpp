@@ -204,19 +204,18 @@ class PartLowering {
   [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, Recompute recompute, Bytes untrained) const {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
-    Bytes core;
     for (const auto& op : operators) {
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
       (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
       sizes.whole += op.saved;
-      if (op.attention_core) { core += op.saved; }
+      if (op.attention_core) { sizes.core += op.saved; }
       if (context_.job().is_inference()) {
         sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
       }
     }
     sizes.kept = sizes.whole;
-    if (recompute == Recompute::selective) { sizes.kept -= core; }
+    if (recompute == Recompute::selective) { sizes.kept -= sizes.core; }
     if (recompute == Recompute::full) { sizes.kept = context_.residual; }
     return sizes;
   }

@@ -21,11 +21,11 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
   StageSizes sizes;
   sizes.chunk_kept.push_back(0.0);
   const PartSizes* before = nullptr;
-  Bytes dropped;
+  Bytes deferred;
   for (const PartUse& use : shape) {
     if (use.part == PartUse::kNextChunk) {
       sizes.chunk_kept.push_back(0.0);
-      dropped = Bytes(0);
+      deferred = Bytes(0);
       before = nullptr;
       continue;
     }
@@ -43,9 +43,10 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
       sizes.turning += count * part.kept;
     } else {
       sizes.chunk_kept.back() += count * part.kept.value();
-      dropped += count * (part.whole - part.kept);
-      sizes.chunk_dropped = max(sizes.chunk_dropped, dropped);
+      deferred += count * max(Bytes(0), part.whole - part.core - part.kept);
+      sizes.chunk_deferred = max(sizes.chunk_deferred, deferred);
       sizes.layer_dropped = max(sizes.layer_dropped, part.whole - part.kept);
+      sizes.layer_core = max(sizes.layer_core, part.core);
     }
     add_pair(sizes.neighbours, part, before);
     if (use.repeat > 1) { add_pair(sizes.neighbours, part, &part); }
@@ -94,7 +95,7 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
                       Bytes weight_element) {
   Bytes buffers = sizes.turning;
   if (plan.recompute == Recompute::full && splits_backward(shape.schedule)) {
-    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_dropped;
+    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_core;
   } else if (plan.recompute != Recompute::none) {
     buffers += sizes.layer_dropped;
   }

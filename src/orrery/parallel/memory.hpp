@@ -23,6 +23,7 @@ struct PartSizes {
   Bytes dense_bytes, expert_bytes;  // all weights as stored, frozen ones included
   Bytes kept;                       // from forward to backward under the plan's recompute choice
   Bytes whole;                      // without any recompute: the working set of recomputing it
+  Bytes core;                       // of that, what no weight gradient needs: the attention core's
   Bytes working;                    // of a pass that keeps nothing: the largest kernel's input and output
   Bytes kv_cache;                   // of all sequences of the replica
   bool turns = false;               // its backward follows its forward at once (head, modules for further tokens)
@@ -42,9 +43,10 @@ struct StageSizes {
   double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;
   std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
-  Bytes chunk_dropped;             // by recompute, of the fullest chunk: what its weight tasks need all the same
   Bytes layer_dropped;             // by recompute, of the largest part
-  Bytes turning;                   // kept by parts whose backward follows at once
+  Bytes layer_core;
+  Bytes chunk_deferred;  // of the fullest chunk: what its weight tasks need of what recompute has dropped
+  Bytes turning;         // kept by parts whose backward follows at once
   Bytes working;
   Bytes kv_cache;
   // The most of two parts that follow each other: the one at work and its neighbour, which is being fetched or sent

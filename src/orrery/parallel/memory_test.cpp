@@ -16,6 +16,13 @@ using test::Case;
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 
+Case drawn(Case c) {
+  RC_LOG(test::to_text(c) + "\n");
+  return c;
+}
+
+Case drawn_case() { return drawn(any_case(kDraw)); }
+
 std::vector<MemoryNeed> memory_of(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack).memory; }
 
 // GPT-3 175B: 96 layers, h = 12288, a = 96, V = 51200, tp 8 (t), pp 8, dp 8, micro-batches of 1 x 2048 (s) tokens,
@@ -94,7 +101,8 @@ TEST(Memory, sharded_parts_are_whole_while_they_are_at_work) {
 }
 
 RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_work, ()) {
-  Case c = any_case(kDraw);
+  Case c = drawn_case();
+  c.plan.shard = 0;
   std::vector<MemoryNeed> before;
   for (c.plan.zero = 0; c.plan.zero <= 3; ++c.plan.zero) {
     const auto memory = memory_of(c);
@@ -110,7 +118,8 @@ RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_
 }
 
 RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
-  Case c = any_case(kDraw);
+  Case c = drawn_case();
+  c.plan.offload = {};
   std::vector<MemoryNeed> before;
   for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     c.plan.recompute = recompute;
@@ -125,7 +134,7 @@ RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
 
 // Inner stages of one shape differ only in how many micro-batches are on their way: fewer on later ones.
 RC_GTEST_PROP(Memory, earlier_stages_of_a_shape_keep_at_least_as_much_as_later_ones, ()) {
-  const Case c = any_case(kDraw);
+  const Case c = drawn_case();
   const Program program = lower(c.model, c.job, c.plan, c.cluster, c.stack);
   for (const auto& rank_class : program.classes) {
     for (std::int64_t s = rank_class.first_stage + 1; s < rank_class.first_stage + rank_class.stages; ++s) {
@@ -136,7 +145,7 @@ RC_GTEST_PROP(Memory, earlier_stages_of_a_shape_keep_at_least_as_much_as_later_o
 }
 
 RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
-  Case c = any_case(kDraw);
+  Case c = drawn_case();
   const auto before = memory_of(c);
   c.plan.micro_batch *= 2;
   c.job.global_batch *= 2;
@@ -148,7 +157,7 @@ RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
 }
 
 RC_GTEST_PROP(Memory, gpipe_never_keeps_less_than_1f1b, ()) {
-  Case c = any_case(kDraw);
+  Case c = drawn_case();
   c.plan.vpp = 1;
   c.plan.schedule = ScheduleKind::one_f_one_b;
   const auto alternating = memory_of(c);

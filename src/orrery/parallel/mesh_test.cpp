@@ -80,8 +80,11 @@ Layout any_layout() {
   const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
   Layout layout;
   layout.plan.tp = draw(1, 9);
+  layout.plan.cp = draw(1, 4);
   layout.plan.dp = draw(1, 9);
   layout.plan.pp = draw(1, 9);
+  test::spread_experts(draw, layout.plan);
+  layout.plan.shard = test::any_flag(draw) ? layout.plan.cp : layout.plan.dp;
   layout.cluster = test::any_cluster(draw, layout.plan.devices());
   return layout;
 }
@@ -95,18 +98,74 @@ void expect_enumerated(const hardware::Cluster& cluster, std::int64_t stride, st
   if (!extents) { RC_ASSERT(group.extents.back().dimension == static_cast<int>(cluster.dimensions.size()) - 1); }
 }
 
-RC_GTEST_PROP(Mesh, groups_are_the_boxes_that_their_members_fill, ()) {
+RC_GTEST_PROP(Mesh, strided_groups_are_the_boxes_that_their_members_fill, ()) {
   const Layout layout = any_layout();
-  expect_enumerated(layout.cluster, 1, layout.plan.tp);
-  expect_enumerated(layout.cluster, layout.plan.tp, layout.plan.dp);
-  expect_enumerated(layout.cluster, layout.plan.tp * layout.plan.dp, layout.plan.pp);
-  expect_enumerated(layout.cluster, 1, layout.plan.devices());
+  const Plan& plan = layout.plan;
+  expect_enumerated(layout.cluster, 1, plan.tp);
+  expect_enumerated(layout.cluster, plan.tp, plan.dp);
+  expect_enumerated(layout.cluster, plan.tp * plan.cp * plan.dp, plan.pp);
+  expect_enumerated(layout.cluster, 1, plan.devices());
+}
+
+// Where a rank is, by coordinates: rank = tp + t (cp + c (dp + d pp)); experts: rank in stage = etp + t_e (ep + e
+// copy).
+struct Place {
+  std::int64_t tp, cp, dp, pp, etp, ep, copy;
+};
+
+Place place_of(const Plan& plan, std::int64_t rank) {
+  const std::int64_t in_stage = rank % plan.stage_ranks();
+  return {rank % plan.tp,      rank / plan.tp % plan.cp,      in_stage / (plan.tp * plan.cp), rank / plan.stage_ranks(),
+          in_stage % plan.etp, in_stage / plan.etp % plan.ep, in_stage / (plan.etp * plan.ep)};
+}
+
+// All ranks that `same` finds together with rank 0: the members of the first group of a kind.
+template <class Same>
+std::vector<std::int64_t> members(const Plan& plan, Same same) {
+  const Place origin = place_of(plan, 0);
+  std::vector<std::int64_t> list;
+  for (std::int64_t rank = 0; rank < plan.devices(); ++rank) {
+    if (same(origin, place_of(plan, rank), rank)) { list.push_back(rank); }
+  }
+  return list;
+}
+
+// Every group has as many members as the plan says, equally far apart; the mesh's is the one with that stride.
+RC_GTEST_PROP(Mesh, each_kind_of_group_holds_the_ranks_that_differ_in_its_coordinates_only, ()) {
+  const Layout layout = any_layout();
+  const Plan& plan = layout.plan;
+  const Mesh mesh = make_mesh(layout.cluster, plan);
+  const auto expect = [&](GroupKind kind, std::int64_t size, auto same) {
+    const auto list = members(plan, same);
+    RC_ASSERT(static_cast<std::int64_t>(list.size()) == size);
+    const std::int64_t stride = size > 1 ? list[1] : 1;
+    for (std::size_t i = 0; i < list.size(); ++i) { RC_ASSERT(list[i] == static_cast<std::int64_t>(i) * stride); }
+    const auto group = size > 1 ? strided_group(layout.cluster, stride, size) : network::Group{};
+    RC_ASSERT(mesh.group(kind) == group);
+  };
+  using P = const Place&;
+  expect(GroupKind::tp, plan.tp, [](P a, P b, auto) { return a.cp == b.cp && a.dp == b.dp && a.pp == b.pp; });
+  expect(GroupKind::cp, plan.cp, [](P a, P b, auto) { return a.tp == b.tp && a.dp == b.dp && a.pp == b.pp; });
+  expect(GroupKind::dp, plan.cp * plan.dp, [](P a, P b, auto) { return a.tp == b.tp && a.pp == b.pp; });
+  expect(GroupKind::etp, plan.etp, [](P a, P b, auto) { return a.ep == b.ep && a.copy == b.copy && a.pp == b.pp; });
+  expect(GroupKind::ep, plan.ep, [](P a, P b, auto) { return a.etp == b.etp && a.copy == b.copy && a.pp == b.pp; });
+  expect(GroupKind::expert_dp, plan.expert_replicas(),
+         [](P a, P b, auto) { return a.etp == b.etp && a.ep == b.ep && a.pp == b.pp; });
+  expect(GroupKind::world, plan.devices(), [](P, P, auto) { return true; });
+  const auto replica = [&](P p) { return p.cp + plan.cp * p.dp; };
+  expect(GroupKind::shard, plan.shards(), [&](P a, P b, auto) {
+    return a.tp == b.tp && a.pp == b.pp && replica(a) / plan.shards() == replica(b) / plan.shards();
+  });
+  expect(GroupKind::copies, plan.sharded_copies(), [&](P a, P b, auto) {
+    return a.tp == b.tp && a.pp == b.pp && replica(a) % plan.shards() == replica(b) % plan.shards();
+  });
+  RC_ASSERT(mesh.group(GroupKind::host) == network::Group{});
 }
 
 RC_GTEST_PROP(Mesh, a_transfer_is_charged_to_the_outermost_dimension_that_some_rank_s_message_crosses, ()) {
   const Layout layout = any_layout();
   const Mesh mesh = make_mesh(layout.cluster, layout.plan);
-  const std::int64_t ranks = layout.plan.tp * layout.plan.dp;
+  const std::int64_t ranks = layout.plan.stage_ranks();
   const auto crossed = [&](std::int64_t stage, std::int64_t next) {
     int outermost = 0;
     for (std::int64_t r = 0; r < ranks; ++r) {
@@ -118,7 +177,12 @@ RC_GTEST_PROP(Mesh, a_transfer_is_charged_to_the_outermost_dimension_that_some_r
   for (std::int64_t stage = 0; stage < layout.plan.pp; ++stage) {
     RC_ASSERT(mesh.transfer_dimension[static_cast<std::size_t>(stage)] == crossed(stage, (stage + 1) % layout.plan.pp));
   }
-  RC_ASSERT(mesh.embedding == (network::Group{{{crossed(0, layout.plan.pp - 1), 2}}, true}));
+  const network::Group ends{{{crossed(0, layout.plan.pp - 1), 2}}, true};
+  RC_ASSERT(mesh.group(GroupKind::embedding) == ends);
+  RC_ASSERT(mesh.group(GroupKind::mirror) == network::Group{});
+  Plan both_ways = layout.plan;
+  both_ways.schedule = ScheduleKind::dualpipe;
+  RC_ASSERT(make_mesh(layout.cluster, both_ways).group(GroupKind::mirror) == ends);
 }
 
 // 8 x 4 devices, tp 4 x dp 4 x pp 2. Ranks of a dp group are 4 apart, two of them in each node: 2 x 2. Stages are half
@@ -130,14 +194,28 @@ TEST(Mesh, tp_then_dp_then_pp_fill_the_dimensions_from_inside) {
   plan.dp = 4;
   plan.pp = 2;
   const Mesh mesh = make_mesh(cluster, plan);
-  EXPECT_EQ(mesh.tp, (network::Group{{{0, 4}}, true}));
-  EXPECT_EQ(mesh.dp, (network::Group{{{0, 2}, {1, 2}}, true}));
-  EXPECT_EQ(mesh.world, (network::Group{{{0, 8}, {1, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::tp), (network::Group{{{0, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::dp), (network::Group{{{0, 2}, {1, 2}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::world), (network::Group{{{0, 8}, {1, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::cp), network::Group{});
   EXPECT_EQ(mesh.transfer_dimension, (std::vector<int>{1, 1}));
-  EXPECT_EQ(mesh.group(GroupKind::tp), mesh.tp);
-  EXPECT_EQ(mesh.group(GroupKind::dp), mesh.dp);
-  EXPECT_EQ(mesh.group(GroupKind::embedding), mesh.embedding);
-  EXPECT_EQ(mesh.group(GroupKind::world), mesh.world);
+}
+
+// 8 x 4 devices, tp 2 x cp 2 x dp 8. Context parallelism is next to tp; ep 4 x etp 2 fills a node, so that replicas of
+// experts are whole nodes apart; two copies of weights that are sharded over 8 ranks each.
+TEST(Mesh, experts_and_shards_lie_over_the_ranks_of_a_stage) {
+  const auto cluster = test::cluster_of({8, 4});
+  Plan plan;
+  plan.tp = plan.cp = plan.etp = 2;
+  plan.dp = plan.shard = 8;
+  plan.ep = 4;
+  const Mesh mesh = make_mesh(cluster, plan);
+  EXPECT_EQ(mesh.group(GroupKind::cp), (network::Group{{{0, 2}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::etp), (network::Group{{{0, 2}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::ep), (network::Group{{{0, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::expert_dp), (network::Group{{{1, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::shard), (network::Group{{{0, 4}, {1, 2}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::copies), (network::Group{{{1, 2}}, true}));
 }
 
 // Groups of 3 on nodes of 8: ranks 6, 7, 8 are split over two nodes. All traffic goes to the network between nodes.

@@ -176,15 +176,222 @@ TEST(Plan, the_nearest_divisor_of_a_huge_batch_is_found_at_once) {
                                           "replica; the nearest size that does is 500000000"));
 }
 
+TEST(Plan, a_sequence_is_cut_into_equal_parts_over_cp) {
+  Example e;
+  e.plan.cp = 2;
+  e.devices = 64;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.cp = 3;
+  e.devices = 96;
+  EXPECT_THAT(e.complaints(), ElementsAre("--cp: \"3\" does not cut the sequence of 512 tokens into 6 equal parts (two "
+                                          "a rank); the nearest degree that does is 2"));
+  e.job.seq = 516;  // 6 x 86
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.sequence_parallel = true;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.job.seq = 510;  // 170 a rank
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--sequence-parallel: tp 4 does not divide the 170 tokens that cp 3 leaves of 510"));
+  e.model.causal = false;
+  e.plan.sequence_parallel = false;
+  e.job.seq = 513;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.dp = 8;
+  EXPECT_THAT(e.complaints(), ElementsAre("--dp: tp 4 x cp 3 x pp 2 x dp 8 = 192 devices, but the cluster has 96; dp 4 "
+                                          "would use them all"));
+}
+
+TEST(Plan, ulysses_cuts_the_heads_of_a_tensor_parallel_rank) {
+  Example e;
+  e.plan.cp_method = workload::ContextMethod::ulysses;
+  e.plan.cp = 4;  // 16 / 4 heads, 4 / 4 key-value heads: copied
+  e.devices = 128;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.cp = 8;
+  e.devices = 256;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--cp: \"8\" does not divide the 4 attention heads of a tensor-parallel rank; "
+                          "the nearest degree that does is 4"));
+  e.plan.tp = 1;
+  e.plan.cp = 6;
+  e.devices = 48;
+  e.job.seq = 516;
+  e.model.heads = 24;
+  EXPECT_THAT(e.complaints(), ElementsAre("--cp: \"6\" neither divides the 4 key-value heads of a tensor-parallel rank "
+                                          "nor is a multiple of them; the nearest degree that does is 4"));
+}
+
+TEST(Plan, experts_are_shared_out_over_the_ranks_of_a_stage) {
+  Example e;
+  e.plan.ep = 8;
+  EXPECT_THAT(e.complaints(), ElementsAre("--ep: \"8\" needs a model with experts; without them it is 1"));
+  e.model.experts = {8, 2, 96, 0, false, 0, 1, 0.0};
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--sequence-parallel: \"false\" does not go with experts and tp 4, whose ranks "
+                          "send tokens of their own; \"true\" does"));
+  e.plan.sequence_parallel = true;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.model.ffn = 97;  // no layer has a dense MLP
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.ep = 3;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--ep: \"3\" does not divide the 8 experts; the nearest degree that does is 2",
+                          "--ep: \"3\" does not divide the 16 ranks of a stage (tp x cp x dp); the nearest degree that "
+                          "does is 2"));
+  e.plan.ep = 8;
+  e.plan.etp = 4;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--ep: \"8\" does not divide the 4 ranks of a stage that etp 4 leaves (tp x cp "
+                          "x dp); the nearest degree that does is 4"));
+  e.plan.etp = 5;
+  EXPECT_THAT(
+      e.complaints(),
+      ElementsAre("--etp: \"5\" does not divide the 96 columns of an expert; the nearest degree that does is 4",
+                  "--etp: \"5\" does not divide the 16 ranks of a stage (tp x cp x dp); the nearest degree that "
+                  "does is 4"));
+  e.plan.etp = 1;
+  e.model.experts.shared_ffn = 98;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--tp: \"4\" does not divide the 98 columns of the shared experts; the nearest "
+                          "degree that does is 2"));
+}
+
+TEST(Plan, overlapped_products_need_sequence_parallelism) {
+  Example e;
+  e.plan.tp_overlap = TpOverlap::ring;
+  EXPECT_THAT(e.complaints(), ElementsAre("--tp-overlap: needs --sequence-parallel: without it nothing is gathered or "
+                                          "scattered piece by piece; \"none\" would do"));
+  e.plan.sequence_parallel = true;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+}
+
+TEST(Plan, schedules_that_split_backward_have_shapes_of_their_own) {
+  Example e;
+  e.plan.schedule = ScheduleKind::zero_bubble;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.vpp = 2;
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved"));
+  e.plan.vpp = 1;
+  e.plan.schedule = ScheduleKind::dualpipe;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.job.global_batch = 72;  // 9 micro-batches
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--schedule: dualpipe needs an even number of micro-batches, at least 2 x pp = "
+                          "4, and there are 9; 10 would do"));
+  e.job.global_batch = 16;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--schedule: dualpipe needs an even number of micro-batches, at least 2 x pp = "
+                          "4, and there are 2; 4 would do"));
+  e.job.global_batch = 64;
+  e.plan.pp = 1;
+  e.devices = 16;
+  EXPECT_THAT(e.complaints(), ElementsAre("--schedule: dualpipe needs an even --pp, and \"1\" is odd; 2 would do"));
+  e.plan.schedule = ScheduleKind::zero_bubble;
+  EXPECT_THAT(e.complaints(), ElementsAre("--schedule: zero-bubble needs --pp of at least 2"));
+}
+
+TEST(Plan, hybrid_sharding_divides_the_replicas_of_something_sharded) {
+  Example e;
+  e.plan.shard = 2;
+  EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"2\" needs --zero of at least 1: below that nothing is sharded"));
+  e.plan.zero = 3;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.shard = 3;
+  EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"3\" does not divide the 4 ranks that hold the same weights (cp x "
+                                          "dp); the nearest number that does is 2"));
+  e.plan.shard = -1;
+  EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"-1\" is no number of them; 0 leaves it open"));
+}
+
+TEST(Plan, the_ends_leave_a_layer_to_every_other_chunk) {
+  Example e;
+  e.plan.first_stage_layers = 5;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.last_stage_layers = 8;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--first-stage-layers: \"5\" leaves -1 of 12 layers to 0 other chunks; 4 would do"));
+  e.plan.last_stage_layers = 0;
+  e.plan.first_stage_layers = 12;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--first-stage-layers: \"12\" leaves 0 of 12 layers to 1 other chunks; at most 11 would do"));
+  e.plan.first_stage_layers = 4;
+  e.plan.head_as_layer = true;
+  EXPECT_THAT(e.complaints(), ElementsAre("--first-stage-layers: does not go with --embedding-as-layer or "
+                                          "--head-as-layer, which share out evenly"));
+  e.plan.head_as_layer = false;
+  e.plan.schedule = ScheduleKind::interleaved;
+  e.plan.vpp = 3;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--first-stage-layers: \"4\" does not cut into vpp 3 equal chunks; the nearest "
+                          "number that does is 3"));
+}
+
+TEST(Plan, the_second_tier_is_there_when_something_is_offloaded) {
+  hardware::Cluster cluster = test::cluster_of({8});
+  Plan plan;
+  EXPECT_TRUE(is_valid(cluster, plan));
+  plan.offload.weights = true;
+  EXPECT_FALSE(is_valid(cluster, plan));
+  ASSERT_EQ(problems(cluster, plan).size(), 1U);
+  EXPECT_EQ(
+      problems(cluster, plan).front().text(),
+      "--offload: needs a second memory tier, and cluster \"plain\" has none (second_tier: memory and bandwidth)");
+  cluster.second_tier = {64_GiB, 32_GBps, 10_us};
+  EXPECT_TRUE(is_valid(cluster, plan));
+  EXPECT_TRUE(problems(cluster, plan).empty());
+}
+
+TEST(Plan, inference_leaves_alone_what_is_for_training) {
+  Example e;
+  e.job.task = Task::inference;
+  EXPECT_THAT(e.complaints(), ElementsAre("--prompt: \"0\" is too short; it must be at least 1 token",
+                                          "--generate: \"0\" is too few; it must be at least 1 token"));
+  e.job.prompt = 384;
+  e.job.generate = 128;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.offload.weights = true;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.zero = 1;
+  e.plan.cp = 2;
+  e.devices = 64;
+  e.plan.recompute = Recompute::full;
+  e.plan.offload.optimizer = true;
+  e.plan.schedule = ScheduleKind::zero_bubble;
+  EXPECT_THAT(e.complaints(), ElementsAre("--zero: is for training; inference takes 0",
+                                          "--recompute: is for training; inference takes none",
+                                          "--cp: is for training; inference takes 1",
+                                          "--offload: is for training; inference takes weights or nothing",
+                                          "--schedule: is for training; inference takes 1f1b or gpipe, which are the "
+                                          "same then"));
+}
+
+TEST(Plan, adapters_are_narrower_than_what_they_adapt_and_merged_for_inference) {
+  Example e;
+  e.job.adapter.rank = 16;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.job.adapter.rank = 1025;
+  EXPECT_THAT(e.complaints(), ElementsAre("--lora: \"1025\" is not a rank of matrices 1024 wide; 0 (none) to 1024 is"));
+  e.job.adapter.rank = 16;
+  e.job.task = Task::inference;
+  e.job.prompt = e.job.generate = 8;
+  EXPECT_THAT(e.complaints(), ElementsAre("--lora: \"16\" is for training; for inference an adapter is merged into the "
+                                          "weights (0)"));
+}
+
 RC_GTEST_PROP(Plan, is_valid_says_whether_problems_finds_any, ()) {
   const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
   test::Case c = test::any_case(draw);
   RC_ASSERT(is_valid(c.model, c.job, c.plan, c.cluster.devices));
-  std::int64_t* const fields[] = {&c.plan.tp, &c.plan.pp,          &c.plan.dp,      &c.plan.vpp,    &c.plan.micro_batch,
-                                  &c.job.seq, &c.job.global_batch, &c.model.layers, &c.model.heads, &c.cluster.devices};
+  if (test::any_flag(draw)) { c = test::any_inference_case(draw); }
+  std::int64_t* const fields[] = {&c.plan.tp,    &c.plan.cp,          &c.plan.pp,           &c.plan.dp,
+                                  &c.plan.ep,    &c.plan.etp,         &c.plan.vpp,          &c.plan.micro_batch,
+                                  &c.plan.shard, &c.job.global_batch, &c.model.layers,      &c.model.heads,
+                                  &c.job.seq,    &c.cluster.devices,  &c.model.experts.ffn, &c.plan.first_stage_layers,
+                                  &c.job.prompt, &c.job.generate,     &c.model.kv_heads,    &c.plan.last_stage_layers};
   const std::int64_t changes = draw(0, 4);
   for (std::int64_t i = 0; i < changes; ++i) { *fields[draw(0, std::size(fields))] = draw(1, 13); }
-  if (test::any_flag(draw)) { c.plan.schedule = static_cast<ScheduleKind>(draw(0, 3)); }
+  if (test::any_flag(draw)) { c.plan.schedule = static_cast<ScheduleKind>(draw(0, 5)); }
+  if (test::any_flag(draw)) { c.plan.tp_overlap = static_cast<TpOverlap>(draw(0, 3)); }
   const bool valid = is_valid(c.model, c.job, c.plan, c.cluster.devices);
   RC_ASSERT(valid == problems(c.model, c.job, c.plan, c.cluster.devices).empty());
   RC_CLASSIFY(valid, "valid");

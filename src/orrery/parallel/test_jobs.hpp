@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/network/test_cluster.hpp"
@@ -127,6 +129,7 @@ hardware::Stack any_stack(Range&& range) {
   stack.overlap_tp_backward = any_flag(range);
   stack.overlap_parameter_gather = any_flag(range);
   stack.gradient_element = stack.gradient_reduce_element = any_flag(range) ? 2_B : 4_B;
+  stack.bucket_parameters = any_flag(range) ? 0.0 : static_cast<double>(range(0, 100'000'000));
   return stack;
 }
 
@@ -152,53 +155,193 @@ hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
   return cluster;
 }
 
-// tp that divides the key-value heads; pp, vpp, dp and micro-batches small; everything else free.
+// Ranks of a stage over which experts lie, etp innermost.
 template <class Range>
-Plan any_plan(Range&& range) {
+void spread_experts(Range&& range, Plan& plan) {
+  const auto divisor = [&](std::int64_t whole) {
+    std::vector<std::int64_t> list;
+    for (std::int64_t d = 1; d <= whole; ++d) {
+      if (whole % d == 0) { list.push_back(d); }
+    }
+    return any_of(range, list);
+  };
+  plan.ep = divisor(plan.stage_ranks());
+  plan.etp = any_flag(range) ? 1 : divisor(plan.stage_ranks() / plan.ep);
+  plan.sequence_parallel = plan.tp > 1;
+}
+
+template <class Range>
+void choose_schedule(Range&& range, Plan& plan) {
+  plan.schedule = any_flag(range) ? ScheduleKind::one_f_one_b : ScheduleKind::gpipe;
+  if (plan.pp == 1 || any_flag(range)) { return; }
+  const std::int64_t which = range(0, 4);
+  if (which == 0) { plan.schedule = ScheduleKind::zero_bubble; }
+  if (which == 1 && plan.pp % 2 == 0) { plan.schedule = ScheduleKind::dualpipe; }
+  if (which < 2) { return; }
+  plan.schedule = ScheduleKind::interleaved;
+  plan.vpp = range(2, 4);
+}
+
+// Degrees small; everything else free. Experts only where `experts`.
+template <class Range>
+Plan any_plan(Range&& range, bool experts = false) {
   Plan plan;
   plan.tp = any_of(range, {1, 2, 4});
+  plan.cp = any_of(range, {1, 1, 1, 2, 3});
+  plan.cp_method = any_flag(range) ? workload::ContextMethod::ring : workload::ContextMethod::ulysses;
   plan.pp = range(1, 5);
   plan.dp = any_of(range, {1, 2, 3, 4});
-  plan.schedule = any_flag(range) ? ScheduleKind::one_f_one_b : ScheduleKind::gpipe;
-  if (plan.pp > 1 && any_flag(range)) {
-    plan.schedule = ScheduleKind::interleaved;
-    plan.vpp = range(2, 4);
-  }
+  choose_schedule(range, plan);
   plan.micro_batch = range(1, 4);
   plan.sequence_parallel = plan.tp > 1 && any_flag(range);
   plan.zero = static_cast<int>(range(0, 4));
+  if (plan.zero > 0 && any_flag(range)) { plan.shard = any_flag(range) ? plan.cp : plan.dp; }
   plan.dp_overlap = any_flag(range);
+  plan.embedding_as_layer = any_flag(range);
+  plan.head_as_layer = any_flag(range);
+  if (experts) { spread_experts(range, plan); }
+  if (plan.sequence_parallel) { plan.tp_overlap = static_cast<TpOverlap>(range(0, 3)); }
   return plan;
 }
 
+// Mixtures of experts whose degrees divide what the plan cuts; some layers dense, experts shared or not.
 template <class Range>
-workload::Model any_model(Range&& range, const Plan& plan) {
-  const std::int64_t kv_heads = plan.tp * range(1, 3);
-  const std::int64_t heads = kv_heads * range(1, 4);
-  const std::int64_t layers = range(plan.pp * plan.vpp, 3 * plan.pp * plan.vpp + 1);
-  const std::int64_t dim = any_of(range, {64, 128});
-  const std::int64_t vocab = 128 * plan.tp * range(1, 200);
-  workload::Model model = any_flag(range)
-                              ? gpt(layers, heads * dim, heads, vocab)
-                              : llama(layers, heads * dim, heads, kv_heads, plan.tp * range(1, 4000), vocab);
-  model.tied_embeddings = any_flag(range);
-  model.parallel_residual = any_flag(range);
-  model.embedding_norm = any_flag(range);
-  return model;
+void give_experts(Range&& range, workload::Model& model, const Plan& plan) {
+  auto& experts = model.experts;
+  experts.count = plan.ep * range(1, 4);
+  experts.active = range(1, experts.count + 1);
+  experts.ffn = plan.etp * range(1, 500);
+  experts.shared_ffn = any_flag(range) ? plan.tp * range(1, 500) : 0;
+  experts.shared_gate = experts.shared_ffn > 0 && any_flag(range);
+  experts.first_dense = range(0, 3);
+  experts.every = range(1, 3);
 }
 
 template <class Range>
+void give_latent_attention(Range&& range, workload::Model& model) {
+  model.latent = {any_flag(range) ? 64 * range(1, 5) : 0, 64 * range(1, 5), 64, 32, 64};
+  model.kv_heads = model.heads;
+  model.head_dim = 96;
+  model.qk_norm = false;
+}
+
+template <class Range>
+workload::Model any_model(Range&& range, const Plan& plan, bool experts = false) {
+  const bool ulysses = plan.cp_method == workload::ContextMethod::ulysses;
+  const std::int64_t kv_heads = plan.tp * (ulysses ? plan.cp : 1) * range(1, 3);
+  const std::int64_t heads = kv_heads * range(1, 4);
+  const std::int64_t chunks = plan.pp * plan.vpp;
+  const std::int64_t layers = range(chunks, 3 * chunks + 1);
+  const std::int64_t dim = any_of(range, {64, 128});
+  const std::int64_t vocab = 128 * plan.tp * range(1, 200);
+  workload::Model model = any_flag(range) && !experts
+                              ? gpt(layers, heads * dim, heads, vocab)
+                              : llama(layers, heads * dim, heads, kv_heads, plan.tp * range(1, 4000), vocab);
+  model.tied_embeddings = any_flag(range);
+  model.embedding_norm = any_flag(range);
+  model.qk_norm = any_flag(range);
+  if (any_flag(range)) {
+    model.sliding_window = range(1, 1000);
+    model.global_every = range(0, 4);
+  }
+  // What every rank of a tensor-parallel group would compute alike is shared out with sequence parallelism only.
+  const bool splits = plan.tp == 1 || plan.sequence_parallel;
+  if (splits && model.gated_mlp && any_of(range, {0, 0, 1}) == 1) { give_latent_attention(range, model); }
+  if (experts) {
+    give_experts(range, model, plan);
+    model.mtp_layers = any_of(range, {0, 0, 1, 2});
+  } else if (!model.is_latent() && any_of(range, {0, 0, 1}) == 1) {
+    model.encoder_layers = range(1, 1 + layers);
+    if (model.position == workload::Position::rotary && any_flag(range)) {
+      model.position = workload::Position::relative;
+    }
+  } else {
+    model.parallel_residual = any_flag(range);
+    model.shared_norm = model.parallel_residual && !model.is_latent() && any_flag(range);
+  }
+  return model;
+}
+
+// Layers of the ends set by hand, where they leave enough to the others.
+template <class Range>
+void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
+  if (plan.pp < 3 || !any_flag(range)) { return; }
+  Plan uneven = plan;
+  uneven.embedding_as_layer = uneven.head_as_layer = false;
+  uneven.first_stage_layers = any_flag(range) ? plan.vpp : 0;
+  uneven.last_stage_layers = any_flag(range) ? 2 * plan.vpp : 0;
+  const std::int64_t rest = model.depth() - uneven.first_stage_layers - uneven.last_stage_layers;
+  if (rest >= plan.pp * plan.vpp) { plan = uneven; }
+}
+
+// A training job.
+template <class Range>
 Case any_case(Range&& range) {
   Case c;
-  c.plan = any_plan(range);
+  const bool experts = any_flag(range);
+  c.plan = any_plan(range, experts);
   c.plan.recompute = static_cast<Recompute>(range(0, 3));
-  c.model = any_model(range, c.plan);
+  c.model = any_model(range, c.plan, experts);
+  set_ends(range, c.model, c.plan);
   const std::int64_t groups = range(1, 4);
-  const std::int64_t batches = c.plan.vpp > 1 ? c.plan.pp * groups : groups * range(1, 4);
+  std::int64_t batches = c.plan.vpp > 1 ? c.plan.pp * groups : groups * range(1, 4);
+  if (c.plan.schedule == ScheduleKind::dualpipe) { batches = 2 * (c.plan.pp + groups); }
   c.job.global_batch = c.plan.dp * c.plan.micro_batch * batches;
-  c.job.seq = c.plan.tp * range(1, 512);
+  c.job.seq = c.plan.tp * 2 * c.plan.cp * range(1, 128);
+  if (any_of(range, {0, 0, 0, 1}) == 1) {
+    c.job.task = Task::finetune;
+    c.job.adapter = {range(1, 65),
+                     any_flag(range) ? workload::Adapter::Targets::all : workload::Adapter::Targets::attention};
+  }
   c.cluster = any_cluster(range, c.plan.devices());
+  if (any_of(range, {0, 0, 1}) == 1) {
+    c.cluster.second_tier = {1024_GiB, BytesPerSecond(1e9 * static_cast<double>(range(1, 500))), 10_us};
+    c.plan.offload = {any_flag(range), any_flag(range), any_flag(range)};
+  }
   c.stack = any_stack(range);
+  return c;
+}
+
+// What tells one drawn case from another, for messages of failed properties.
+inline std::string to_text(const Case& c) {
+  const Plan& p = c.plan;
+  const workload::Model& m = c.model;
+  return fmt::format(
+      "tp {} cp {}{} pp {} dp {} ep {} etp {} vpp {} micro-batch {} sp {} zero {} shard {} recompute {} schedule {} "
+      "dp-overlap {} tp-overlap {} offload {}{}{} ends {}+{} as-layer {}{}\n{}: layers {}+{}+{} h {} heads {}/{} d {} "
+      "ffn "
+      "{} vocab {} experts {}/{} of {}, shared {}, first {} every {} latent {} window {}/{} tied {} parallel {}\n"
+      "batch {} seq {} lora {} prompt {} generate {} flash {} fused {} bucket {}",
+      p.tp, p.cp, static_cast<int>(p.cp_method), p.pp, p.dp, p.ep, p.etp, p.vpp, p.micro_batch, p.sequence_parallel,
+      p.zero, p.shard, static_cast<int>(p.recompute), static_cast<int>(p.schedule), p.dp_overlap,
+      static_cast<int>(p.tp_overlap), p.offload.weights, p.offload.activations, p.offload.optimizer,
+      p.first_stage_layers, p.last_stage_layers, p.embedding_as_layer, p.head_as_layer, m.name, m.encoder_layers,
+      m.layers, m.mtp_layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn, m.vocab, m.experts.active,
+      m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every, m.latent.kv_rank,
+      m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, c.job.global_batch, c.job.seq,
+      c.job.adapter.rank, c.job.prompt, c.job.generate, c.stack.attention == hardware::AttentionKernel::flash,
+      c.stack.fused_elementwise, c.stack.bucket_parameters);
+}
+
+// A batch of requests.
+template <class Range>
+Case any_inference_case(Range&& range) {
+  Case c = any_case(range);
+  c.plan.schedule = ScheduleKind::one_f_one_b;
+  c.plan.vpp = 1;
+  c.plan.first_stage_layers = c.plan.last_stage_layers = 0;
+  c.plan.zero = 0;
+  c.plan.shard = 0;
+  c.plan.recompute = Recompute::none;
+  c.plan.offload.activations = c.plan.offload.optimizer = false;
+  c.plan.dp *= c.plan.cp;  // the same ranks, and as many of them
+  c.job.global_batch *= c.plan.cp;
+  c.plan.cp = 1;
+  c.job.task = Task::inference;
+  c.job.adapter = {};
+  c.job.prompt = c.plan.tp * range(1, 500);
+  c.job.generate = range(1, 20);
+  c.job.seq = c.job.prompt + c.job.generate;
   return c;
 }
 
