@@ -9,11 +9,10 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Stack;
-using namespace test;
 
 Model tiny_llama() {
   Model model = llama(8, 2, 1, 16);
@@ -167,4 +166,4 @@ TEST(Adapters, model_flops_are_those_of_all_kernels) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -7,11 +7,10 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Stack;
-using namespace test;
 
 Model tiny_llama() {
   Model model = llama(8, 2, 1, 16);
@@ -254,4 +253,4 @@ TEST(Attention, relative_bias_joins_plain_scores) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -5,11 +5,10 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Stack;
-using namespace test;
 
 Stack plain_gradients() {
   Stack stack;
@@ -90,4 +89,4 @@ TEST(Ends, module_for_a_further_token_is_a_projection_a_layer_and_the_head) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -8,12 +8,11 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Precision;
 using hardware::Stack;
-using namespace test;
 
 constexpr LayerKind kExperts{true, false, false, 0};
 
@@ -205,4 +204,4 @@ TEST(Experts, that_do_not_divide_are_broken_contracts) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -11,11 +11,10 @@
 #include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Stack;
-using namespace test;
 
 // Narayanan et al., SC21 (arXiv:2104.04473), appendix: F = 96 B s l h^2 (1 + s / 6h + V / 16 l h) with the forward pass
 // done twice (recompute). Done once: 24 forward and 48 backward instead of 96 per layer, 6 instead of 6 for the logits,
@@ -157,4 +156,4 @@ TEST(ModelFlops, count_no_more_than_the_window) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

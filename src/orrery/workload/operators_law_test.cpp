@@ -7,12 +7,11 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::AttentionKernel;
 using hardware::Stack;
-using namespace test;
 
 std::int64_t any(std::int64_t low, std::int64_t high) { return *rc::gen::inRange(low, high); }
 std::int64_t any_degree() { return *rc::gen::element<std::int64_t>(1, 2, 4); }
@@ -145,4 +144,4 @@ RC_GTEST_PROP(CutLaw, dispatched_copies_are_active_times_the_tokens, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

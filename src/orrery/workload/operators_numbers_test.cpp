@@ -7,13 +7,12 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::AttentionKernel;
 using hardware::Precision;
 using hardware::Stack;
-using namespace test;
 
 Model tiny_gpt() {
   Model model;
@@ -178,4 +177,4 @@ TEST(OperatorNumbers, slice_of_a_tensor_and_sequence_parallel_layer) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -8,12 +8,11 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::Precision;
 using hardware::Stack;
-using namespace test;
 
 Model tiny_llama() {
   Model model = llama(8, 2, 1, 16);
@@ -174,4 +173,4 @@ TEST(Passes, encoder_rests_while_tokens_are_generated) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test

@@ -11,13 +11,12 @@
 #include "orrery/core/error.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::test {
 namespace {
 
 using hardware::AttentionKernel;
 using hardware::Precision;
 using hardware::Stack;
-using namespace test;
 
 // Korthikanti et al., arXiv:2205.05198. s = 2048, b = 2, h = 6144, a = 64 (their 22B model).
 struct Korthikanti {
@@ -264,4 +263,4 @@ RC_GTEST_PROP(OperatorsLaw, model_flops_are_three_times_the_forward_of_all_opera
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::test
