@@ -22,10 +22,10 @@ using huggingface::SizeKeys;
 
 void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
   const auto required = [&](std::string_view key, Count Fields::* member, const char* doc) {
-    if (!key.empty()) { record.required(std::string(key), member, doc, {.min = 1}); }
+    if (!key.empty()) { record.required(std::string(key), member, doc, huggingface::kFrom1); }
   };
   const auto optional = [&](std::string_view key, std::optional<Count> Fields::* member, const char* doc) {
-    if (!key.empty()) { record.optional(std::string(key), member, doc, {.min = 1}); }
+    if (!key.empty()) { record.optional(std::string(key), member, doc, huggingface::kSize); }
   };
   required(keys.layers, &Fields::layers, "transformer layers");
   required(keys.hidden, &Fields::hidden, "width of the residual stream");
@@ -35,7 +35,7 @@ void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
   if (keys.ffn_has_default) {
     optional(keys.ffn, &Fields::ffn, "width of the MLP's inner layer; null = 4 x hidden");
   } else {
-    record.required(std::string(keys.ffn), &Fields::ffn, "width of the MLP's inner layer", {.min = 1});
+    record.required(std::string(keys.ffn), &Fields::ffn, "width of the MLP's inner layer", huggingface::kSize);
   }
   optional(keys.kv_heads, &Fields::kv_heads, "key and value heads; null = query heads");
   optional(keys.head_dim, &Fields::head_dim, "width of a head; null = hidden / heads");

@@ -17,7 +17,7 @@ Record<Fields> qwen3_record() {
       .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
       .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
       .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it")
-      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", {.min = 0})
+      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", kFrom0)
       .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
 }
 
@@ -87,7 +87,7 @@ void gemma2_shape(const Fields& fields, Model& model) {
 
 Record<Fields> gemma3_record() {
   return gemma_with_windows("gemma3_text", "Gemma 3")
-      .optional("sliding_window_pattern", &Fields::window_period, "every n-th layer is without the window", {.min = 1})
+      .optional("sliding_window_pattern", &Fields::window_period, "every n-th layer is without the window", kFrom1)
       .optional("use_bidirectional_attention", &Fields::bidirectional, "every position sees every other");
 }
 

@@ -11,10 +11,6 @@ namespace {
 
 using config::Record;
 
-constexpr config::Bounds<Count> kFrom0{.min = 0};
-constexpr config::Bounds<Count> kFrom1{.min = 1};
-constexpr config::Bounds<std::optional<Count>> kExpertsOrNone{.min = 0};
-
 void shape_experts(const Fields& fields, Model& model) {
   model.experts.count = fields.experts.value_or(0);
   if (model.experts.count == 0) { return; }
@@ -98,7 +94,7 @@ void gpt_oss_shape(const Fields& fields, Model& model) {
 
 Record<Fields> qwen_moe(const char* model_type, const char* doc) {
   return llama_like(model_type, doc)
-      .optional("num_experts", &Fields::experts, "routed experts of a layer", kExpertsOrNone)
+      .optional("num_experts", &Fields::experts, "routed experts of a layer", kSizeOrNone)
       .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
       .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one of them", kFrom1)
       .optional("decoder_sparse_step", &Fields::expert_every, "every n-th layer has them", kFrom1)
@@ -186,9 +182,9 @@ Record<Fields> deepseek(const char* model_type, const char* doc) {
       .optional("qk_nope_head_dim", &Fields::nope_dim, "part of a head without position", kFrom1)
       .optional("qk_rope_head_dim", &Fields::rope_dim, "part of a head with position", kFrom0)
       .optional("v_head_dim", &Fields::value_dim, "width of a value head", kFrom1)
-      .optional("n_routed_experts", &Fields::experts, "routed experts of a layer; null = none", kExpertsOrNone)
+      .optional("n_routed_experts", &Fields::experts, "routed experts of a layer; null = none", kSizeOrNone)
       .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
-      .optional("n_shared_experts", &Fields::shared_experts, "experts that every token passes", kExpertsOrNone)
+      .optional("n_shared_experts", &Fields::shared_experts, "experts that every token passes", kSizeOrNone)
       .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one expert", kFrom1)
       .optional("first_k_dense_replace", &Fields::first_dense, "leading layers without experts", kFrom0)
       .optional("moe_layer_freq", &Fields::expert_every, "every n-th layer has experts", kFrom1)

@@ -106,7 +106,7 @@ void opt_shape(const Fields& fields, Model& model) {
 
 Record<Fields> bloom_record() {
   return Record<Fields>("bloom", "BLOOM")
-      .optional("seq_length", &Fields::max_seq, "longest sequence in training", {.min = 1})
+      .optional("seq_length", &Fields::max_seq, "longest sequence in training", kFrom1)
       .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
       .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
@@ -164,7 +164,7 @@ Record<Fields> qwen2_record() {
   return llama_like("qwen2", "Qwen2 and Qwen2.5")
       .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
       .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it")
-      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", {.min = 0})
+      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", kFrom0)
       .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
 }
 

@@ -133,7 +133,13 @@ struct Family {
 // ---- what several families share -----------------------------------------------------------------------------------
 
 inline constexpr config::Bounds<double> kProbability{.min = 0.0, .max = 1.0};
-inline constexpr config::Bounds<std::optional<Count>> kSize{.min = 1};
+// Beyond any size, and low enough that sums and products of two stay below 2^63; `inconsistency` has the sharper
+// limits.
+inline constexpr Count kMost = 1'000'000'000;
+inline constexpr config::Bounds<Count> kFrom0{.min = 0, .max = kMost};
+inline constexpr config::Bounds<Count> kFrom1{.min = 1, .max = kMost};
+inline constexpr config::Bounds<std::optional<Count>> kSize{.min = 1, .max = kMost};
+inline constexpr config::Bounds<std::optional<Count>> kSizeOrNone{.min = 0, .max = kMost};
 inline constexpr SizeKeys kLlamaKeys{
     "num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
     "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};

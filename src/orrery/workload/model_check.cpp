@@ -98,21 +98,23 @@ Found experts(const Model& model) {
   return std::nullopt;
 }
 
-Found latent(const Model& model) {
-  const LatentAttention& latent = model.latent;
+Found latent_sizes(const LatentAttention& latent) {
   if (latent.kv_rank == 0 && latent != LatentAttention{}) {
     return Inconsistency{"latent", "latent attention is described, but its kv_rank is 0"};
   }
   if (latent.kv_rank == 0) { return std::nullopt; }
-  if (auto wrong = out_of_range(std::array{
-          Range{"latent.query_rank", latent.query_rank, 0, 1'000'000},
-          Range{"latent.kv_rank", latent.kv_rank, 1, 1'000'000},
-          Range{"latent.nope_dim", latent.nope_dim, 1, 4'096},
-          Range{"latent.rope_dim", latent.rope_dim, 0, 4'096},
-          Range{"latent.value_dim", latent.value_dim, 1, 4'096},
-      })) {
-    return wrong;
-  }
+  return out_of_range(std::array{
+      Range{"latent.query_rank", latent.query_rank, 0, 1'000'000},
+      Range{"latent.kv_rank", latent.kv_rank, 1, 1'000'000},
+      Range{"latent.nope_dim", latent.nope_dim, 1, 4'096},
+      Range{"latent.rope_dim", latent.rope_dim, 0, 4'096},
+      Range{"latent.value_dim", latent.value_dim, 1, 4'096},
+  });
+}
+
+Found latent(const Model& model) {
+  const LatentAttention& latent = model.latent;
+  if (latent.kv_rank == 0) { return std::nullopt; }
   if (model.kv_heads != model.heads) {
     return Inconsistency{"kv_heads", fmt::format("kv_heads {} differs from heads {}; latent attention has as many keys "
                                                  "as queries",
@@ -235,6 +237,7 @@ std::optional<Inconsistency> inconsistency(const Model& model) {
     return Inconsistency{"hidden", fmt::format("hidden {} does not divide by heads {}, and head_dim is not given",
                                                model.hidden, model.heads)};
   }
+  if (auto wrong = latent_sizes(model.latent)) { return wrong; }
   if (auto wrong = vision(model)) { return wrong; }
   const Model whole = completed(model);
   for (const auto rule : {sizes, experts, latent, layers, simple_rules, too_many_weights}) {
