@@ -14,6 +14,7 @@
 #include "orrery/hardware/citations.hpp"
 #include "orrery/hardware/entry.hpp"
 #include "orrery/workload/catalogue.hpp"
+#include "orrery/workload/operators.hpp"
 
 namespace orrery::workload {
 namespace {
@@ -212,6 +213,31 @@ TEST(ModelData, bytes_of_keys_and_values_per_token_equal_published_ones) {
     ++compared;
   }
   EXPECT_GE(compared, 10);
+}
+
+double weights(const std::vector<Operator>& operators) {
+  double sum = 0.0;
+  for (const auto& op : operators) { sum += op.parameters; }
+  return sum;
+}
+
+// Two counts of the same weights, made apart from each other. The vocabulary of operators is padded; sums stay below
+// 2^53 and are exact.
+TEST(ModelData, operators_of_every_shipped_model_hold_its_parameters) {
+  const hardware::Stack stack;
+  for (const auto& row : kPublished) {
+    const Model model = load_model(ORRERY_DATA_DIR, row.name).value();
+    Slice slice;
+    slice.seq = model.is_vision() ? model.max_seq : 64;
+    double sum = weights(embedding_operators(model, stack, slice)) + weights(head_operators(model, stack, slice));
+    for (std::int64_t i = 0; i < model.depth(); ++i) {
+      sum += weights(layer_operators(model, stack, slice, layer_kind(model, i)));
+    }
+    for (std::int64_t i = 0; i < model.mtp_layers; ++i) { sum += weights(mtp_operators(model, stack, slice)); }
+    const std::int64_t padding = model.vocab > 0 ? vocabulary_rows(model, 1) - model.vocab : 0;
+    const std::int64_t padded = parameter_count(model).total + padding * model.hidden * (model.tied_embeddings ? 1 : 2);
+    EXPECT_EQ(sum, static_cast<double>(padded)) << row.name;
+  }
 }
 
 TEST(ModelData, every_shipped_model_is_compared) {
