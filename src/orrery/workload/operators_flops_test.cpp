@@ -126,7 +126,7 @@ TEST(ModelFlops, are_6_per_activated_weight_as_published) {
     const double depth = model.is_latent() ? 128 * (128 + 64 + 128) : 2.0 * static_cast<double>(model.query_width());
     const double attention = 3 * 2 * depth * s / 2 * static_cast<double>(model.layers);  // per token
     const double products = model_flops(model, Stack{}, 1, 4096).value() / s - attention;
-    const double lookup = static_cast<double>(model.vocab * model.hidden);
+    const auto lookup = static_cast<double>(model.vocab * model.hidden);
     EXPECT_NEAR((products / 6 + lookup) / active, 1.0, 0.02) << name;
     EXPECT_NEAR((products / 6 + lookup) / static_cast<double>(parameter_count(model).active), 1.0, 1e-3) << name;
   }

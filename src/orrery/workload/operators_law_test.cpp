@@ -95,7 +95,8 @@ RC_GTEST_PROP(CutLaw, weights_of_all_ranks_are_those_of_the_model, ()) {
   for (const auto& op : c.cut()) {
     if (op.parameters == 0.0) { continue; }
     const double held = find(whole, op.name).parameters;
-    const double of_experts = static_cast<double>(c.part.ep * c.part.etp), of_tensors = static_cast<double>(c.part.tp);
+    const auto of_experts = static_cast<double>(c.part.ep * c.part.etp);
+    const auto of_tensors = static_cast<double>(c.part.tp);
     const bool cut = op.parameters * (op.expert ? of_experts : of_tensors) == held;
     const bool held_whole = !op.expert && op.parameters == held;
     RC_ASSERT(cut || held_whole);
@@ -137,7 +138,7 @@ RC_GTEST_PROP(CutLaw, dispatched_copies_are_active_times_the_tokens, ()) {
   c.kind.experts = true;
   const auto list = c.cut();
   const Bytes sent = find(list, "experts.dispatch").boundary_bytes;
-  const double copies = static_cast<double>(c.part.micro_batch * c.part.seq * c.model.experts.active);
+  const auto copies = static_cast<double>(c.part.micro_batch * c.part.seq * c.model.experts.active);
   RC_ASSERT(close(c.ranks() * sent.value(), copies * static_cast<double>(c.model.hidden) * 2.0));
   RC_ASSERT(find(list, "experts.combine").boundary_bytes == sent);
   RC_ASSERT(find(list, "experts.enter").boundary_bytes == static_cast<double>(c.part.etp) * sent);
