@@ -56,6 +56,8 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     Dice dice(seed);
     Case c = any_case(dice);
     c.plan = {};
+    c.job.task = parallel::Task::pretrain;
+    c.job.adapter = {};
     c.plan.micro_batch = dice(1, 4);
     c.plan.recompute = dice(0, 2) == 0 ? Recompute::none : Recompute::full;
     c.job.global_batch = c.plan.micro_batch * dice(1, 6);
@@ -79,9 +81,12 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
       weights += times * part;
     };
     add(workload::embedding_operators(c.model, c.stack, slice), 1.0, 0.0, false);
-    add(workload::layer_operators(c.model, c.stack, slice), static_cast<double>(c.model.layers), 0.0,
-        c.plan.recompute == Recompute::full);
+    for (std::int64_t layer = 0; layer < c.model.depth(); ++layer) {
+      add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, layer)), 1.0, 0.0,
+          c.plan.recompute == Recompute::full);
+    }
     add(workload::head_operators(c.model, c.stack, slice), 1.0, table, false);
+    add(workload::mtp_operators(c.model, c.stack, slice), static_cast<double>(c.model.mtp_layers), 0.0, false);
     const Seconds optimizer =
         streamed(weights * gradient, gpu) + streamed(weights * (gradient + 2.0 * 12.0 + 2.0), gpu);
     const Seconds expected = m * micro_batch + optimizer + Seconds(3e-3);
@@ -151,9 +156,12 @@ TEST(EstimatorLaw, swapping_two_inner_dimensions_that_differ_in_name_only_change
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     Dice dice(seed);
     Case c = any_case(dice);
+    c.job.global_batch = c.job.global_batch / c.plan.dp * 4;
     c.plan.dp = 4;
-    c.job.global_batch *= 4;
+    c.plan.ep = c.plan.etp = 1;
     c.cluster = parallel::test::cluster_of({2, 2, c.plan.devices() / 4});
+    c.plan.offload = {};
+    c.plan.shard = 0;
     c.cluster.dimensions[1] = c.cluster.dimensions[0];
     c.cluster.dimensions[1].name = "other";
     const Seconds before = step_time(c);
@@ -167,6 +175,7 @@ TEST(EstimatorLaw, a_further_dimension_of_one_device_changes_nothing) {
     Dice dice(seed);
     Case c = any_case(dice);
     const auto devices = c.plan.devices();
+    c.plan.offload = {};
     c.cluster = parallel::test::cluster_of({devices});  // no group can be irregular, and charged to the outermost
     const Seconds before = step_time(c);
     c.cluster.dimensions.push_back(c.cluster.dimensions.front());

@@ -129,13 +129,17 @@ TEST(Explain, terms_times_counts_are_the_breakdown_s_kernels_and_the_groups_coll
     Seconds compute, recompute, optimizer, collectives;
     for (const auto& term : e.terms) {
       const Seconds time = term.count * term.time;
+      if (term.bound == "second tier") { continue; }
       if (is_collective(term)) { collectives += time; }
       if (term.segment == "recompute") { recompute += time; }
       if (is_collective(term) || term.segment == "recompute") { continue; }
       (term.segment == "finish" ? optimizer : compute) += time;
     }
-    ASSERT_TRUE(near(compute, e.breakdown.compute)) << "seed " << seed;
-    ASSERT_TRUE(near(recompute, e.breakdown.recompute)) << "seed " << seed;
+    ASSERT_TRUE(near(compute, e.breakdown.compute)) << "seed " << seed << " " << parallel::test::to_text(c);
+    // What is run again beside its communication is waited for less than the two add up to.
+    const bool overlaps = c.plan.tp_overlap != parallel::TpOverlap::none || c.plan.cp > 1;
+    if (!overlaps) { ASSERT_TRUE(near(recompute, e.breakdown.recompute)) << "seed " << seed; }
+    ASSERT_LE(e.breakdown.recompute.value(), recompute.value() * (1.0 + 1e-9)) << "seed " << seed;
     ASSERT_TRUE(near(collectives, e.comm_total - total_of(e, "pp"))) << "seed " << seed;
     ASSERT_LE(optimizer.value(), e.breakdown.optimizer.value() * (1.0 + 1e-9)) << "seed " << seed;
     if (c.plan.pp == 1) { ASSERT_TRUE(near(optimizer, e.breakdown.optimizer)) << "seed " << seed; }

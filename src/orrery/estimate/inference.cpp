@@ -19,12 +19,29 @@ constexpr double kTokenId = 8.0;  // bytes that go back from the last stage to t
 struct DecodeWork {
   struct Growing {
     const parallel::Item* item;
+    std::int32_t block;
     double repeat;
     Seconds first;  // its time in `start`
   };
   Cost start;
   std::vector<Growing> growing;
+  const Segment* fetching = nullptr;  // the segment, when it fetches weights beside its work
 };
+
+// The work of a segment and what it waits for weights that are fetched beside it.
+Cost run(const Segment& segment, const std::vector<Cost>& blocks) {
+  Cost cost = segment_work(segment, blocks);
+  const Side side = segment_side(segment, blocks);
+  const Seconds stall = max(Seconds(0), run_segment(segment, blocks, {}).compute - cost.time);
+  cost.time += stall;
+  cost.of(TrafficKind::host).busy += side.host;
+  cost.of(TrafficKind::host).exposed += stall;
+  return cost;
+}
+
+bool fetches(const Segment& segment) {
+  return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather >= 0; });
+}
 
 class BatchSolver {
  public:
@@ -36,7 +53,7 @@ class BatchSolver {
       generation_.blocks.push_back(price_block(block, fabric_, program_.mesh));
     }
     for (const auto& rank_class : program_.classes) {
-      prefill_.push_back(segment_work(rank_class.chunks.front().forward, generation_.blocks));
+      prefill_.push_back(estimate::run(rank_class.chunks.front().forward, generation_.blocks));
       decode_.push_back(decode_work(rank_class.chunks.front().decode));
     }
     busy_.resize(program_.classes.size());
@@ -51,12 +68,13 @@ class BatchSolver {
  private:
   DecodeWork decode_work(const Segment& segment) const {
     DecodeWork work;
-    work.start = segment_work(segment, generation_.blocks);
+    work.start = estimate::run(segment, generation_.blocks);
+    if (fetches(segment)) { work.fetching = &segment; }
     for (const auto& use : segment) {
       for (const auto& item : program_.blocks[static_cast<std::size_t>(use.work)].items) {
         ORRERY_ASSERT(!item.asynchronous);  // or a longer kernel might hide something
         if (item.growth == workload::Growth{}) { continue; }
-        work.growing.push_back({&item, static_cast<double>(use.repeat), price_kernel(item, fabric_, 0)});
+        work.growing.push_back({&item, use.work, static_cast<double>(use.repeat), price_kernel(item, fabric_, 0)});
       }
     }
     return work;
@@ -115,6 +133,7 @@ class BatchSolver {
   }
 
   [[nodiscard]] Cost token_cost(const DecodeWork& work, std::int64_t grown) const {
+    if (work.fetching != nullptr) { return fetched_token_cost(work, grown); }
     Cost cost = work.start;
     for (const auto& growing : work.growing) {
       const Seconds more = growing.repeat * (price_kernel(*growing.item, fabric_, grown) - growing.first);
@@ -122,6 +141,24 @@ class BatchSolver {
       cost.compute += more;
     }
     return cost;
+  }
+
+  // Longer kernels hide more of the fetching, so the segment is run anew.
+  [[nodiscard]] Cost fetched_token_cost(const DecodeWork& work, std::int64_t grown) const {
+    std::vector<Cost> blocks = generation_.blocks;
+    std::vector<bool> done(blocks.size());
+    for (const auto& growing : work.growing) {
+      const auto index = static_cast<std::size_t>(growing.block);
+      if (done[index]) { continue; }  // a block that the segment uses twice
+      for (const auto& item : program_.blocks[index].items) {
+        if (item.growth == workload::Growth{}) { continue; }
+        const Seconds more = price_kernel(item, fabric_, grown) - price_kernel(item, fabric_);
+        blocks[index].time += more;
+        blocks[index].compute += more;
+      }
+      done[index] = true;
+    }
+    return estimate::run(*work.fetching, blocks);
   }
 
   void find_critical_stage() {

@@ -1,5 +1,6 @@
 #include "orrery/estimate/priced.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "orrery/core/error.hpp"
@@ -108,15 +109,16 @@ Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64
   const auto& accelerator = fabric.cluster().accelerator;
   if (grown == 0) { return cost::kernel_cost(item.kernel, accelerator).time; }
   hardware::Kernel kernel = item.kernel;
-  const auto tokens = static_cast<double>(grown);
-  kernel.n += grown * item.growth.n;
+  const std::int64_t most = item.growth.most > 0 ? item.growth.most : grown;  // a window is full after so many
+  const auto tokens = static_cast<double>(std::min(grown, most));
+  kernel.n += std::min(grown, most) * item.growth.n;
   kernel.flops += tokens * item.growth.flops;
   kernel.bytes += tokens * item.growth.bytes;
   return cost::kernel_cost(kernel, accelerator).time;
 }
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  constexpr std::size_t kMostItems = 128;
+  constexpr std::size_t kMostItems = 512;
   ORRERY_ASSERT(block.items.size() <= kMostItems);
   std::array<Seconds, kMostItems> ends;  // of collectives, by item
   Cost cost;

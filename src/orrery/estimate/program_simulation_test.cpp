@@ -228,13 +228,15 @@ class Player {
   // without that waiting, or when that traffic has passed.
   void run_pair(Rank& rank, std::size_t s, const PipelineTask& task) {
     const auto& chunks = class_of(s).chunks;
-    const Seconds start = rank.compute;
+    const Seconds start = rank.compute, data = rank.data;
     expert_waits_ = expert_traffic_ = Seconds(0);
     run_forward(rank, chunks[static_cast<std::size_t>(task.chunk)], task.chunk, task.micro_batch);
     const ChunkProgram& other = chunks[static_cast<std::size_t>(1 - task.chunk)];
     run_segment(rank, other.backward, nullptr);
     run_weight(rank, other, task.paired_micro_batch);
     rank.compute = start + max(rank.compute - start - expert_waits_, expert_traffic_);
+    rank.beside = min(rank.beside, rank.compute);  // nothing of the two is in flight behind the pair
+    rank.data = min(rank.data, max(data, rank.compute));
   }
 
   void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked) {
@@ -278,38 +280,63 @@ class Player {
     for (const Seconds end : ends) { rank.compute = max(rank.compute, end); }
   }
 
+  // Where a rank is in a segment that all stages walk side by side.
+  struct Walk {
+    std::vector<const Block*> blocks;
+    std::size_t block = 0, item = 0;
+    std::vector<Seconds> ends;  // of the block's items
+
+    [[nodiscard]] bool done() const { return block == blocks.size(); }
+    [[nodiscard]] const Item& next() const { return blocks[block]->items[item]; }
+    [[nodiscard]] bool meets() const {  // in front of a collective of several stages
+      if (done() || item == blocks[block]->items.size() || !next().is_collective) { return false; }
+      return next().call.group == GroupKind::embedding || next().call.group == GroupKind::world;
+    }
+  };
+
   // Items of a segment of every stage, side by side; collectives of several stages start when the last one has come.
   void run_together(Segment parallel::RankClass::* segment) {
-    std::vector<std::vector<const Item*>> items(ranks_.size());
-    std::vector<std::size_t> next(ranks_.size(), 0);
+    std::vector<Walk> walks(ranks_.size());
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
-      for (const auto& execution : written_out(class_of(s).*segment)) {
-        for (const auto& item : execution.work->items) { items[s].push_back(&item); }
-      }
+      for (const auto& execution : written_out(class_of(s).*segment)) { walks[s].blocks.push_back(execution.work); }
     }
-    const auto waiting = [&](std::size_t s) {  // in front of a collective of several stages
-      if (next[s] == items[s].size() || !items[s][next[s]]->is_collective) { return false; }
-      const GroupKind group = items[s][next[s]]->call.group;
-      return group == GroupKind::embedding || group == GroupKind::world;
-    };
     bool moved = true;
     while (moved) {
       moved = false;
       for (std::size_t s = 0; s < ranks_.size(); ++s) {
-        for (; next[s] < items[s].size() && !waiting(s); ++next[s]) {
-          ranks_[s].compute += time_of(*items[s][next[s]]);
-        }
+        while (!walks[s].done() && !walks[s].meets()) { step(ranks_[s], walks[s]); }
       }
       for (const GroupKind group : {GroupKind::embedding, GroupKind::world}) {
-        moved = run_meeting(group, items, next, waiting) || moved;
+        moved = run_meeting(group, walks) || moved;
       }
     }
-    for (std::size_t s = 0; s < ranks_.size(); ++s) { ORRERY_ASSERT(next[s] == items[s].size()); }
+    for (const auto& walk : walks) { ORRERY_ASSERT(walk.done()); }
   }
 
-  template <class Waiting>
-  bool run_meeting(GroupKind group, const std::vector<std::vector<const Item*>>& items, std::vector<std::size_t>& next,
-                   Waiting waiting) {
+  // The next item of a walk, or the end of its block.
+  void step(Rank& rank, Walk& walk) {
+    const Block& block = *walk.blocks[walk.block];
+    if (walk.item == block.items.size()) {
+      for (const Seconds end : walk.ends) { rank.compute = max(rank.compute, end); }
+      walk.ends.clear();
+      walk.item = 0;
+      ++walk.block;
+      return;
+    }
+    const Item& item = walk.next();
+    if (item.waits_for >= 0) { rank.compute = max(rank.compute, walk.ends[static_cast<std::size_t>(item.waits_for)]); }
+    if (item.is_collective) {
+      rank.beside = max(rank.beside, rank.compute) + time_of(item);
+      walk.ends.push_back(rank.beside);
+      if (!item.asynchronous) { rank.compute = rank.beside; }
+    } else {
+      rank.compute += time_of(item);
+      walk.ends.push_back(rank.compute);
+    }
+    ++walk.item;
+  }
+
+  bool run_meeting(GroupKind group, std::vector<Walk>& walks) {
     std::vector<std::size_t> members = {0, ranks_.size() - 1};
     if (group == GroupKind::world) {
       members.clear();
@@ -317,10 +344,13 @@ class Player {
     }
     Seconds start;
     for (const std::size_t s : members) {
-      if (!waiting(s) || items[s][next[s]]->call.group != group) { return false; }
-      start = max(start, ranks_[s].compute);
+      if (!walks[s].meets() || walks[s].next().call.group != group) { return false; }
+      start = max(start, max(ranks_[s].compute, ranks_[s].beside));
     }
-    for (const std::size_t s : members) { ranks_[s].compute = start + time_of(*items[s][next[s]++]); }
+    for (const std::size_t s : members) {
+      ranks_[s].compute = start;
+      step(ranks_[s], walks[s]);
+    }
     return true;
   }
 

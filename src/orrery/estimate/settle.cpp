@@ -126,7 +126,7 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   // A product of what a user typed may be beyond counting; problems() says so.
   const double product = static_cast<double>(request.tp) * static_cast<double>(request.cp) *
                          static_cast<double>(request.pp);
-  const bool countable = product <= static_cast<double>(devices);
+  const bool countable = product >= 1.0 && product <= static_cast<double>(devices);
   const std::int64_t rest = countable ? devices / (request.tp * request.cp * request.pp) : 1;
   plan.dp = request.dp.value_or(std::max<std::int64_t>(1, rest));
   plan.sequence_parallel = request.sequence_parallel.value_or(model.has_experts() && plan.tp > 1);

@@ -1,6 +1,9 @@
 #include "orrery/estimate/step.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
+#include <vector>
 
 #include "orrery/core/error.hpp"
 
@@ -72,7 +75,7 @@ class StepSolver {
     set_times();
     pipeline_ = &solver.solve(program_.pipeline, times());
     find_critical_stage();
-    for (const Cost& finish : step_.finishes) { step_.finish = max(step_.finish, finish.time); }
+    step_.finish = finish_time();
     step_.time = step_.pipeline_end + step_.reduce_tail + step_.finish + stack_.host_overhead;
     if (explained == Explained::yes) { solve_variants(solver); }
     return std::move(step_);
@@ -85,6 +88,30 @@ class StepSolver {
       for (const auto& chunk : rank_class.chunks) { step_.chunks.push_back(price_chunk(chunk, step_.blocks)); }
       step_.finishes.push_back(segment_work(rank_class.finish, step_.blocks));
     }
+  }
+
+  // Everybody meets in the collectives over everybody (the gradient norm), and at the end.
+  [[nodiscard]] Seconds finish_time() const {
+    Seconds before, behind;  // the meeting
+    for (const auto& rank_class : program_.classes) {
+      Seconds first, second;
+      for (const auto& use : rank_class.finish) {
+        second += static_cast<double>(use.repeat) * step_.blocks[static_cast<std::size_t>(use.work)].time;
+        if (!meets_everybody(use)) { continue; }
+        first += second;
+        second = Seconds(0);
+      }
+      before = max(before, first);
+      behind = max(behind, second);
+    }
+    return before + behind;
+  }
+
+  [[nodiscard]] bool meets_everybody(const parallel::BlockUse& use) const {
+    const auto& items = program_.blocks[static_cast<std::size_t>(use.work)].items;
+    return std::any_of(items.begin(), items.end(), [](const auto& item) {
+      return item.is_collective && item.call.group == parallel::GroupKind::world;
+    });
   }
 
   [[nodiscard]] Seconds transfer_time(std::size_t stage) const {
@@ -157,12 +184,22 @@ class StepSolver {
     step_.without_first_gathers = first_end_.empty() ? step_.pipeline_end : end(without_first_gathers);
   }
 
+  // Chunks of a stage as their gradients are completed: the last chunk of the model first, but from either end under
+  // DualPipe.
+  [[nodiscard]] std::vector<std::size_t> in_order_of_gradients(std::size_t stage) const {
+    std::vector<std::size_t> order(chunks_);
+    for (std::size_t c = 0; c < chunks_; ++c) { order[c] = chunks_ - 1 - c; }
+    const auto* starts = &pipeline_->last_backward_start[stage * chunks_];
+    if (is_dualpipe() && starts[0] < starts[1]) { std::swap(order[0], order[1]); }
+    return order;
+  }
+
   // When all gradients of a stage are synchronised, counted from the pipeline's start.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
     const auto& rank_class = program_.classes[class_index(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream;  // of data-parallel reductions
-    for (std::size_t c = chunks_; c-- > 0;) {
+    for (const std::size_t c : in_order_of_gradients(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]);

@@ -49,7 +49,7 @@ enum class Explained : std::uint8_t { no, yes };
 // Solves the step.
 //
 //   time = max over stages of (pipeline end, reductions that outlast it, finish_reduce)     every gradient synchronised
-//        + max over stages of finish + host overhead
+//        + max over stages of finish, up to where everybody meets and from there on + host overhead
 //
 // The pipeline's times are those of a micro-batch without data-parallel reductions, which block nobody before the
 // pipeline ends; weights gathered under the first forwards set earliest ends for them. Exact but for rounding to ticks:

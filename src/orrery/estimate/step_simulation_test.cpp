@@ -72,6 +72,7 @@ TEST(StepSimulation, slow_gathers_under_the_first_forward_agree) {
     Case c = any_case(dice);
     if (c.plan.dp == 1) { continue; }
     c.plan.zero = 1 + static_cast<int>(dice(0, 2));
+    c.plan.offload = {};
     c.plan.dp_overlap = c.stack.overlap_parameter_gather = true;
     for (auto& dimension : c.cluster.dimensions) { dimension.bandwidth /= 100.0; }
     const Compared both = compare(c);
@@ -87,6 +88,7 @@ TEST(StepSimulation, tied_tables_without_overlap_agree) {
     if (c.plan.pp == 1) { continue; }
     c.model.tied_embeddings = true;
     c.plan.zero = static_cast<int>(dice(0, 2));
+    c.plan.shard = 0;
     c.plan.dp_overlap = false;
     const Compared both = compare(c);
     ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;

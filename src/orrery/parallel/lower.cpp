@@ -147,7 +147,7 @@ class Lowering {
   // two when each has been summed over its replicas (Megatron-LM's order), so that the two stages, which meet in it,
   // have nothing left to do that the other's lateness could delay.
   void lower_finish(RankClass& rank_class) {
-    if (plan_.zero < 2 && !plan_.dp_overlap) {
+    if (plan_.zero < 2 && !context_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));
@@ -178,6 +178,7 @@ class Lowering {
 
   void append_optimizer(RankClass& rank_class, double owned) {
     const Bytes element = context_.weight_element;
+    append_finish(rank_class.finish, norm_block(owned));
     append_finish(rank_class.finish, optimizer_block(owned));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
@@ -191,26 +192,31 @@ class Lowering {
     }
   }
 
-  // Gradient norm (read every gradient, one number summed over everybody), then the optimizer: read gradient, read and
-  // write master copy and moments, write the weight. State in the second tier streams in and out beside it, both ways
-  // at once: what takes its time is one way's bytes.
+  static Item streamed(std::string_view name, Bytes bytes) {
+    Item item;
+    item.name = name;
+    item.purpose = Purpose::optimizer;
+    item.kernel.kind = hardware::KernelKind::stream;
+    item.kernel.bytes = bytes;
+    return item;
+  }
+
+  // Read every gradient, and sum one number over everybody.
+  Block norm_block(double parameters) {
+    Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
+    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradient_element));
+    return block;
+  }
+
+  // Read gradient, read and write master copy and moments, write the weight. State in the second tier streams in and
+  // out beside it, both ways at once: what takes its time is one way's bytes.
   Block optimizer_block(double parameters) {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};
-    const auto stream = [&](std::string_view name, Bytes bytes_per_parameter) {
-      Item& item = block.items.emplace_back();
-      item.name = name;
-      item.purpose = Purpose::optimizer;
-      item.kernel.kind = hardware::KernelKind::stream;
-      item.kernel.bytes = parameters * bytes_per_parameter;
-    };
-    block.items.reserve(4);
-    stream("gradient.norm", stack.gradient_element);
-    block.items.push_back(
-        collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0)).items.front());
     const Bytes state = master_element(stack, context_.weight_element) + stack.moment_element;
     if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", parameters * state, true); }
-    stream("optimizer.step", stack.gradient_element + 2.0 * state + context_.weight_element);
+    const Bytes moved = stack.gradient_element + 2.0 * state + context_.weight_element;
+    block.items.push_back(streamed("optimizer.step", parameters * moved));
     return block;
   }
 

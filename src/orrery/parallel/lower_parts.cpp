@@ -18,6 +18,10 @@ bool LoweringContext::gathers_under_forward() const {
   return plan().dp_overlap && stack.overlap_parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
+bool LoweringContext::reduces_under_backward() const {
+  return plan().dp_overlap && !plan().offload.weights && !plan().offload.activations;
+}
+
 bool LoweringContext::copies_table() const {
   const bool used_twice = model.tied_embeddings || (model.mtp_layers > 0 && !job().is_inference());
   return used_twice && plan().pp > 1 && plan().schedule != ScheduleKind::dualpipe;

@@ -87,7 +87,7 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
     text += label("per token") + bold(format_seconds(served.time_per_output_token, 4), style) +
             fmt::format(" on average, {} for the last\n", format_seconds(served.last_token));
   }
-  text += fmt::format("{}{} for the batch\n", label("all together"), format_seconds(estimate.step_time, 4));
+  text += fmt::format("{}{}: first to last token of all\n", label("whole batch"), format_seconds(estimate.step_time, 4));
   text += fmt::format("{}{} tokens/s generated ({} while decoding), {} sequences/s\n", label("throughput"),
                       format_count(served.output_tokens_per_s), format_count(served.decode_tokens_per_s),
                       format_count(estimate.samples_per_s));
