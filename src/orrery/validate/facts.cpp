@@ -86,6 +86,16 @@ constexpr StackFacts kFsdp{
         "(ici_fsdp_parallelism: -1 in its base.yml); adapters on every linear layer: unverified, NeMo Automodel's "
         "examples, from memory"};
 
+constexpr StackFacts kTorchtitan{
+    .stack = "fsdp",
+    .zero = 3,
+    .sequence_parallel = true,
+    .adapters = Adapter::Targets::all,
+    .cuts_micro_batch = true,
+    .source =
+        "as above; its local batch size is cut into as many micro-batches as there are stages "
+        "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
+
 struct FamilyStack {
   std::string_view prefix;
   const StackFacts* stack;
@@ -97,7 +107,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"megatron_sc21", &kMegatron2021},
     FamilyStack{"megatron_2020", &kMegatron2021},
     FamilyStack{"mosaic", &kFsdp},
-    FamilyStack{"torchtitan", &kFsdp},
+    FamilyStack{"torchtitan", &kTorchtitan},
     FamilyStack{"automodel", &kFsdp},
     FamilyStack{"kempner", &kFsdp},
     FamilyStack{"llama3_405b", &kFsdp},

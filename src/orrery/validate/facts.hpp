@@ -60,6 +60,7 @@ struct StackFacts {
   bool sequence_parallel = false;  // when tp > 1
   workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
   hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
+  bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };
 

@@ -73,6 +73,16 @@ std::optional<std::string> degrees_do_not_divide(std::int64_t tp, std::int64_t c
                      gpus);
 }
 
+// Sequences of a pass. Where a row does not say: one where there are stages, which fills a pipeline best and is what
+// recipes run; otherwise open, for `settle`.
+std::optional<std::int64_t> micro_batch_of(const TrainingRow& row, const StackFacts& habits) {
+  const std::int64_t stages = row.pp.value_or(1);
+  if (stages == 1) { return row.micro_batch; }
+  if (!row.micro_batch) { return 1; }
+  if (!habits.cuts_micro_batch) { return row.micro_batch; }
+  return *row.micro_batch % stages == 0 ? *row.micro_batch / stages : 1;
+}
+
 OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
   const auto recompute = recompute_of(row);
   if (!recompute) { return skip(recompute.error()); }
@@ -87,7 +97,7 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
-  request.micro_batch = row.micro_batch;
+  request.micro_batch = micro_batch_of(row, habits);
   request.sequence_parallel = *sequence_parallel;
   request.zero = static_cast<int>(row.zero.value_or(habits.zero));
   request.recompute = *recompute;
