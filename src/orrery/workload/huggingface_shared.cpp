@@ -40,7 +40,7 @@ Windows windows_of_types(const Fields& fields, const std::vector<std::string>& t
     return !is_full(type) && type != "sliding_attention";
   });
   if (strange != types.end()) {
-    return {.unsupported = fmt::format("\"layer_types\" with \"{}\" is not built yet", *strange)};
+    return {.unsupported = fmt::format(R"("layer_types" with "{}" is not built yet)", *strange)};
   }
   if (static_cast<Count>(types.size()) != fields.layers) {
     return {.unsupported = fmt::format("\"layer_types\" names {} layers of {}", types.size(), fields.layers)};
