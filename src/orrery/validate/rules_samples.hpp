@@ -2,14 +2,16 @@
 #pragma once
 
 #include <deque>
+#include <stdexcept>
 #include <string>
 #include <utility>
-
-#include <gtest/gtest.h>
 
 #include "orrery/validate/rules.hpp"
 
 namespace orrery::validate::samples {
+
+// Of the catalogue in the source tree; a test file defines it.
+[[nodiscard]] std::string data_directory();
 
 // GPT of 2 layers on one node, everything stated.
 inline TrainingRow whole_row() {
@@ -34,29 +36,32 @@ inline TrainingRow whole_row() {
   return row;
 }
 
+// What must be there, or its complaint as an exception.
+template <class Expected>
+auto wanted(Expected made) {
+  if constexpr (requires { made.error().text(); }) {
+    if (!made) { throw std::logic_error(made.error().text()); }
+  } else {
+    if (!made) { throw std::logic_error(made.error()); }
+  }
+  return std::move(*made);
+}
+
 // Keeps the parts, to which scenarios point, alive.
 inline Scenario scenario(const AnyRow& row) {
   static std::deque<Parts> kept;
-  auto parts = parts_for(ORRERY_SOURCE_DATA_DIR, {row});
-  EXPECT_TRUE(parts) << (parts ? "" : parts.error().text());
-  kept.push_back(std::move(*parts));
-  auto made = scenario_of(row, kept.back());
-  EXPECT_TRUE(made) << (made ? "" : made.error());
-  return made ? std::move(*made) : Scenario{};
+  kept.push_back(wanted(parts_for(data_directory(), {row})));
+  return wanted(scenario_of(row, kept.back()));
 }
 
+// Why the row is skipped; empty when it is not.
 inline std::string reason(const AnyRow& row) {
-  const auto parts = parts_for(ORRERY_SOURCE_DATA_DIR, {row});
-  EXPECT_TRUE(parts);
-  const auto made = scenario_of(row, *parts);
-  EXPECT_FALSE(made);
+  const auto made = scenario_of(row, wanted(parts_for(data_directory(), {row})));
   return made ? "" : made.error();
 }
 
 inline workload::Model model(const TrainingRow& row) {
-  const auto made = model_of(row, *row.seq, *parts_for(ORRERY_SOURCE_DATA_DIR, {row}));
-  EXPECT_TRUE(made) << (made ? "" : made.error());
-  return made ? *made : workload::Model{};
+  return wanted(model_of(row, *row.seq, wanted(parts_for(data_directory(), {row}))));
 }
 
 // DeepSeek-V3 as Megatron-Bridge's tables have it: what they leave blank follows from the catalogue.

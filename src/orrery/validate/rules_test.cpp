@@ -10,6 +10,9 @@
 #include "orrery/validate/rules_samples.hpp"
 
 namespace orrery::validate {
+
+std::string samples::data_directory() { return ORRERY_SOURCE_DATA_DIR; }
+
 namespace {
 
 using hardware::Precision;
