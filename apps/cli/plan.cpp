@@ -50,6 +50,10 @@ constexpr const char* kFooter = R"(Examples
               --top 10 --explain
   orrery plan --model gpt3-175b --cluster dgx-a100 --devices 1024 --global-batch 1536 --seq 2048 \
               --tp 8 --recompute full --json
+  orrery plan --model deepseek-v3 --cluster dgx-h100 --devices 2048 --global-batch 15360 --seq 4096 \
+              --precision fp8 --schedule dualpipe
+  orrery plan --model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 \
+              --generate 256 --batch 64
 
 Exit codes: 0 done, 1 no plan fits, 2 bad input, 3 internal error.
 )";
@@ -74,17 +78,13 @@ struct Options {
   bool json = false;
 };
 
-std::vector<Diagnostic> not_built(const SearchChoices& choices, const TypedRequest& typed) {
+std::vector<Diagnostic> not_built(const SearchChoices& choices) {
   std::vector<Diagnostic> found;
   if (choices.objective != Objective::step_time) {
     const std::string name(config::enum_name(choices.objective));
     found.push_back({flag_place("--objective"), "\"" + name + "\" is not built yet; step_time is"});
   }
   if (!choices.space.empty()) { found.push_back({flag_place("--space"), "is not built yet"}); }
-  if (typed.has("schedule")) {
-    found.push_back({flag_place("--schedule"),
-                     "fixing it is not built yet; a plan is 1f1b where vpp is 1 and interleaved above, so fix --vpp"});
-  }
   return found;
 }
 
@@ -92,15 +92,31 @@ std::vector<Diagnostic> not_built(const SearchChoices& choices, const TypedReque
 explore::Fixed fixed_by(const TypedRequest& typed) {
   explore::Fixed fixed;
   const auto& request = typed.request;
-  if (typed.has("tp")) { fixed.tp = request.tp; }
-  if (typed.has("pp")) { fixed.pp = request.pp; }
-  if (typed.has("vpp")) { fixed.vpp = request.vpp; }
-  if (typed.has("sequence_parallel")) { fixed.sequence_parallel = request.sequence_parallel; }
-  if (typed.has("zero")) { fixed.zero = request.zero; }
+  const auto fix = [&](const char* field, auto& axis, const auto& value) {
+    if (typed.has(field)) { axis = value; }
+  };
+  fix("tp", fixed.tp, request.tp);
+  fix("cp", fixed.cp, request.cp);
+  fix("pp", fixed.pp, request.pp);
+  fix("ep", fixed.ep, request.ep);
+  fix("vpp", fixed.vpp, request.vpp);
+  fix("cp_method", fixed.cp_method, request.cp_method);
+  fixed.etp = request.etp;
   fixed.dp = request.dp;
   fixed.micro_batch = request.micro_batch;
-  fixed.dp_overlap = request.dp_overlap;
+  fixed.sequence_parallel = request.sequence_parallel;
+  fixed.zero = request.zero;
   fixed.recompute = request.recompute;
+  fixed.schedule = request.schedule;
+  fixed.dp_overlap = request.dp_overlap;
+  fixed.tp_overlap = request.tp_overlap;
+  fixed.shard = request.shard;
+  fixed.first_stage_layers = request.first_stage_layers;
+  fixed.last_stage_layers = request.last_stage_layers;
+  fixed.embedding_as_layer = request.embedding_as_layer;
+  fixed.head_as_layer = request.head_as_layer;
+  // What cannot be offloaded is a mistake of the request, and the search says so.
+  if (const auto offload = estimate::offload_of(request)) { fixed.offload = *offload; }
   return fixed;
 }
 
@@ -127,7 +143,7 @@ Result<Question> question(const Options& options) {
     if (!choices) { add(choices.error()); }
     return tl::make_unexpected(std::move(failure));
   }
-  if (auto found = not_built(*choices, *typed); !found.empty()) {
+  if (auto found = not_built(*choices); !found.empty()) {
     return tl::make_unexpected(typed->placed(Failure{std::move(found)}));
   }
   return Question{std::move(*typed), *choices};
@@ -173,7 +189,8 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Command plan_command() {
-  Command command("plan", "Search for the parallel plans with the shortest training step that fit in memory.");
+  Command command("plan",
+                  "Search for the parallel plans with the shortest step, or batch of requests, that fit in memory.");
   const auto options = std::make_shared<Options>();
   options->job.declare(command, "Fixed instead of searched, when given");
   options->search.declare(command, [](const std::string&) { return std::string("The search"); });

@@ -12,23 +12,42 @@
 
 namespace orrery::api {
 
+using config::format_bytes;
+using config::format_seconds;
 using results::Estimate;
+using results::PlanSummary;
 
 namespace {
 
+// What is below this share of a step is not worth a word.
+constexpr double kShows = 0.0005;
+
 struct Share {
-  std::string_view name;
+  std::string name;
   Seconds time;
 };
 
-std::array<Share, 7> shares(const results::Breakdown& b) {
-  return {{{"compute", b.compute},
-           {"recompute", b.recompute},
-           {"exposed communication", b.exposed_comm},
-           {"pipeline bubble", b.bubble},
-           {"optimizer", b.optimizer},
-           {"offload", b.offload},
-           {"host", b.host}}};
+std::vector<Share> shares(const results::Breakdown& b) {
+  return {{"compute", b.compute},
+          {"recompute", b.recompute},
+          {"exposed communication", b.exposed_comm},
+          {"pipeline bubble", b.bubble},
+          {"optimizer", b.optimizer},
+          {"offload", b.offload},
+          {"host", b.host}};
+}
+
+// The same with exposed communication by group, where the groups add up to it.
+std::vector<Share> finer_shares(const Estimate& estimate) {
+  auto parts = shares(estimate.breakdown);
+  Seconds left = estimate.breakdown.exposed_comm;
+  for (const auto& group : estimate.comm_by_group) { left -= group.exposed; }
+  if (std::abs(left / estimate.step_time) > kShows) { return parts; }
+  std::erase_if(parts, [](const Share& part) { return part.name == "exposed communication"; });
+  for (const auto& group : estimate.comm_by_group) {
+    parts.push_back({fmt::format("exposed {} communication", group.group), group.exposed});
+  }
+  return parts;
 }
 
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100.0 * fraction); }
@@ -39,84 +58,169 @@ std::string where_the_time_goes(const Estimate& best) {
   std::vector<std::string> texts;
   for (const auto& part : parts) {
     const double fraction = part.time / best.step_time;
-    if (fraction >= 0.0005) { texts.push_back(fmt::format("{} {}", part.name, percent(fraction))); }
+    if (fraction >= kShows) { texts.push_back(fmt::format("{} {}", part.name, percent(fraction))); }
   }
   return "step: " + join(texts, ", ");
 }
 
-std::string what_binds(const Estimate& best) {
+// A choice of a plan, as a flag spells it.
+struct Choice {
+  std::string_view name;
+  std::string (*value)(const PlanSummary&);
+};
+
+const std::array<Choice, 14>& choices() {
+  static const std::array<Choice, 14> all{{
+      {"tp", [](const PlanSummary& plan) { return std::to_string(plan.tp); }},
+      {"cp", [](const PlanSummary& plan) { return std::to_string(plan.cp); }},
+      {"pp", [](const PlanSummary& plan) { return std::to_string(plan.pp); }},
+      {"dp", [](const PlanSummary& plan) { return std::to_string(plan.dp); }},
+      {"ep", [](const PlanSummary& plan) { return std::to_string(plan.ep); }},
+      {"etp", [](const PlanSummary& plan) { return std::to_string(plan.etp); }},
+      {"vpp", [](const PlanSummary& plan) { return std::to_string(plan.vpp); }},
+      {"micro-batch", [](const PlanSummary& plan) { return std::to_string(plan.micro_batch); }},
+      {"cp-method", [](const PlanSummary& plan) { return plan.cp > 1 ? plan.cp_method : std::string(); }},
+      {"zero", [](const PlanSummary& plan) { return std::to_string(plan.zero); }},
+      {"recompute", [](const PlanSummary& plan) { return plan.recompute; }},
+      {"sequence-parallel", [](const PlanSummary& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }},
+      {"schedule", [](const PlanSummary& plan) { return plan.schedule; }},
+      {"tp-overlap", [](const PlanSummary& plan) { return plan.tp_overlap; }},
+  }};
+  return all;
+}
+
+std::string value_of(const PlanSummary& plan, std::string_view axis) {
+  const auto* found =
+      std::find_if(choices().begin(), choices().end(), [&](const Choice& choice) { return choice.name == axis; });
+  return found == choices().end() ? std::string() : found->value(plan);
+}
+
+// How two plans differ, "micro-batch 2 instead of 1, zero 1 instead of 0". What follows from something else that is
+// said goes unsaid.
+std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
+  std::vector<std::string> texts;
+  for (const auto& choice : choices()) {
+    const std::string theirs = choice.value(other), ours = choice.value(best);
+    const bool follows =
+        (choice.name == "cp-method" && other.cp != best.cp) || (choice.name == "schedule" && other.vpp != best.vpp);
+    if (theirs == ours || follows) { continue; }
+    if (choice.name == "sequence-parallel") {
+      texts.emplace_back(other.sequence_parallel ? "with sequence parallelism" : "without sequence parallelism");
+    } else {
+      texts.push_back(fmt::format("{} {} instead of {}", choice.name, theirs, ours));
+    }
+  }
+  return texts.empty() ? "the same plan" : join(texts, ", ");
+}
+
+// The parts of a step that differ most, "recompute +1.25 s, pipeline bubble -250 ms".
+std::string time_difference(const Estimate& other, const Estimate& best, std::size_t most) {
+  const auto theirs = finer_shares(other), ours = finer_shares(best);
+  std::vector<std::pair<Seconds, std::string>> changes;
+  const auto add = [&](const std::string& name, Seconds change) {
+    const auto known = std::find_if(changes.begin(), changes.end(), [&](const auto& c) { return c.second == name; });
+    if (known == changes.end()) {
+      changes.emplace_back(change, name);
+    } else {
+      known->first += change;
+    }
+  };
+  for (const auto& part : theirs) { add(part.name, part.time); }
+  for (const auto& part : ours) { add(part.name, -1.0 * part.time); }
+  std::stable_sort(changes.begin(), changes.end(),
+                   [](const auto& a, const auto& b) { return std::abs(a.first.value()) > std::abs(b.first.value()); });
+  std::vector<std::string> texts;
+  for (const auto& [change, name] : changes) {
+    if (texts.size() == most || std::abs(change / best.step_time) < kShows) { break; }
+    texts.push_back(fmt::format("{} {}{}", name, change > Seconds(0) ? "+" : "-",
+                                format_seconds(Seconds(std::abs(change.value())))));
+  }
+  return texts.empty() ? "nothing that shows" : join(texts, ", ");
+}
+
+std::string runner_up(const Estimate& other, const Estimate& best) {
+  return fmt::format("runner-up ({}) loses {}: {}", plan_difference(other.plan, best.plan),
+                     percent(other.step_time / best.step_time - 1.0), time_difference(other, best, 3));
+}
+
+// Alternatives that would be faster, were there memory for them.
+std::string what_binds(const Estimate& best, const std::vector<Alternative>& alternatives) {
+  std::vector<std::string> wanted;
+  for (const auto& one : alternatives) {
+    const double change = one.estimate.step_time / best.step_time - 1.0;
+    const bool would_win = one.searched && !one.estimate.feasible && change < -kShows;
+    if (would_win) { wanted.push_back(fmt::format("{} {}", one.axis, value_of(one.estimate.plan, one.axis))); }
+  }
+  if (!wanted.empty()) { return "memory binds: " + join(wanted, ", ") + " would be faster and do not fit"; }
+  const double used = best.memory.total() / best.memory.capacity;
+  if (!alternatives.empty()) { return "memory does not bind: more of it would admit no faster plan one step away"; }
+  return used > 0.9 ? "memory binds: a little more per device would admit plans that do not fit now"
+                    : "memory leaves room";
+}
+
+std::string memory(const Estimate& best, const std::vector<Alternative>& alternatives) {
   const auto& m = best.memory;
-  const double used = m.total() / m.capacity;
-  const std::array<std::pair<std::string_view, Bytes>, 5> classes = {{{"weights", m.weights},
+  const std::array<std::pair<std::string_view, Bytes>, 6> classes = {{{"weights", m.weights},
                                                                       {"gradients", m.gradients},
                                                                       {"optimizer state", m.optimizer},
                                                                       {"activations", m.activations},
-                                                                      {"buffers", m.buffers}}};
+                                                                      {"buffers", m.buffers},
+                                                                      {"KV cache", m.kv_cache}}};
   const auto* largest = std::max_element(classes.begin(), classes.end(),
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
-  const char* verdict = used > 0.9 ? "memory binds: a little more per device would admit plans that do not fit now"
-                                   : "memory leaves room";
-  return fmt::format("memory: {} of {} on stage {} ({}), most of it {} ({}); {}", config::format_bytes(m.total()),
-                     config::format_bytes(m.capacity), m.stage, percent(used), largest->first,
-                     config::format_bytes(largest->second), verdict);
+  return fmt::format("memory: {} of {} on stage {} ({}), most of it {} ({}); {}", format_bytes(m.total()),
+                     format_bytes(m.capacity), m.stage, percent(m.total() / m.capacity), largest->first,
+                     format_bytes(largest->second), what_binds(best, alternatives));
 }
 
 std::string communication(const Estimate& best) {
   std::vector<std::string> texts;
   for (const auto& group : best.comm_by_group) {
     if (group.total <= Seconds(0)) { continue; }
-    texts.push_back(fmt::format("{} {} of which {} exposed", group.group, config::format_seconds(group.total),
-                                config::format_seconds(group.exposed)));
+    texts.push_back(fmt::format("{} {} of which {} exposed", group.group, format_seconds(group.total),
+                                format_seconds(group.exposed)));
   }
   return texts.empty() ? "communication: none" : "communication: " + join(texts, "; ");
 }
 
-// How two plans differ, "micro_batch 2 instead of 1, zero 1 instead of 0".
-std::string plan_difference(const results::PlanSummary& other, const results::PlanSummary& best) {
-  std::vector<std::string> texts;
-  const auto number = [&](std::string_view name, std::int64_t theirs, std::int64_t ours) {
-    if (theirs != ours) { texts.push_back(fmt::format("{} {} instead of {}", name, theirs, ours)); }
-  };
-  number("tp", other.tp, best.tp);
-  number("pp", other.pp, best.pp);
-  number("dp", other.dp, best.dp);
-  number("vpp", other.vpp, best.vpp);
-  number("micro-batch", other.micro_batch, best.micro_batch);
-  number("zero", other.zero, best.zero);
-  if (other.recompute != best.recompute) {
-    texts.push_back(fmt::format("recompute {} instead of {}", other.recompute, best.recompute));
+// "4 loses 3.1 % (exposed dp communication +120 ms)", "2 would save 2.0 %, but needs 92.1 GiB".
+std::string one_step_away(const Alternative& one, const Estimate& best) {
+  const Estimate& other = one.estimate;
+  const double change = other.step_time / best.step_time - 1.0;
+  const std::string value = value_of(other.plan, one.axis);
+  const std::string why = std::abs(change) < kShows ? std::string() : " (" + time_difference(other, best, 2) + ")";
+  const std::string effect = std::abs(change) < kShows
+                                 ? std::string("take as long")
+                                 : fmt::format("{} {}", change > 0 ? "lose" : "save", percent(std::abs(change)));
+  if (other.feasible) {
+    const char* but = one.searched ? "" : "; it is searched only when --schedule asks for it";
+    return fmt::format("{} would {}{}{}", value, effect, why, but);
   }
-  if (other.sequence_parallel != best.sequence_parallel) {
-    texts.emplace_back(other.sequence_parallel ? "with sequence parallelism" : "without sequence parallelism");
-  }
-  return texts.empty() ? "the same plan" : join(texts, ", ");
+  return fmt::format("{} would {}{}, but needs {}", value, effect, why, format_bytes(other.memory.total()));
 }
 
-std::string runner_up(const Estimate& other, const Estimate& best) {
-  const auto theirs = shares(other.breakdown), ours = shares(best.breakdown);
-  std::vector<std::pair<Seconds, std::string_view>> changes;
-  for (std::size_t i = 0; i < ours.size(); ++i) { changes.emplace_back(theirs[i].time - ours[i].time, ours[i].name); }
-  const auto magnitude = [](const auto& a, const auto& b) {
-    return std::abs(a.first.value()) > std::abs(b.first.value());
-  };
-  std::stable_sort(changes.begin(), changes.end(), magnitude);
-  std::vector<std::string> texts;
-  for (const auto& [change, name] : changes) {
-    if (texts.size() == 3 || std::abs(change / best.step_time) < 0.0005) { break; }
-    texts.push_back(fmt::format("{} {}{}", name, change > Seconds(0) ? "+" : "-",
-                                config::format_seconds(Seconds(std::abs(change.value())))));
+std::vector<std::string> by_axis(const Estimate& best, const std::vector<Alternative>& alternatives) {
+  std::vector<std::string> lines;
+  std::string_view axis;
+  for (const auto& one : alternatives) {
+    if (one.axis == axis) {
+      lines.back() += "; " + one_step_away(one, best);
+    } else {
+      lines.push_back(fmt::format("{} {}: {}", one.axis, value_of(best.plan, one.axis), one_step_away(one, best)));
+    }
+    axis = one.axis;
   }
-  const std::string why = texts.empty() ? "nothing that shows" : join(texts, ", ");
-  return fmt::format("runner-up ({}) loses {}: {}", plan_difference(other.plan, best.plan),
-                     percent(other.step_time / best.step_time - 1.0), why);
+  return lines;
 }
 
 }  // namespace
 
-std::vector<std::string> explanation(const std::vector<Estimate>& best) {
+std::vector<std::string> explanation(const std::vector<Estimate>& best, const std::vector<Alternative>& alternatives) {
   ORRERY_ASSERT(!best.empty());
-  std::vector<std::string> lines = {where_the_time_goes(best[0]), what_binds(best[0]), communication(best[0])};
+  std::vector<std::string> lines = {where_the_time_goes(best[0]), memory(best[0], alternatives),
+                                    communication(best[0])};
   if (best.size() > 1) { lines.push_back(runner_up(best[1], best[0])); }
+  for (auto& line : by_axis(best[0], alternatives)) { lines.push_back(std::move(line)); }
   return lines;
 }
 

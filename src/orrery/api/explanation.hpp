@@ -1,4 +1,4 @@
-// Why the best plan wins, in sentences made from its numbers.
+// Why the best plan wins, in sentences made from its numbers and from those of plans one step away.
 #pragma once
 
 #include <string>
@@ -8,7 +8,17 @@
 
 namespace orrery::api {
 
-// `best`: a search's answers, best first, at least one.
-[[nodiscard]] std::vector<std::string> explanation(const std::vector<results::Estimate>& best);
+// The winner with one choice made otherwise, whether or not that fits in memory.
+struct Alternative {
+  std::string axis;  // as a flag spells it, "micro-batch"; "schedule"
+  results::Estimate estimate;
+  bool searched = true;  // false: the space holds it only when it is asked for
+};
+
+// `best`: a search's answers, best first, at least one. `alternatives`: grouped by axis. In this order: where the time
+// goes, what the memory is and whether it binds, communication by group, how the next answer loses, and for every axis
+// what its neighbouring values would cost.
+[[nodiscard]] std::vector<std::string> explanation(const std::vector<results::Estimate>& best,
+                                                   const std::vector<Alternative>& alternatives);
 
 }  // namespace orrery::api

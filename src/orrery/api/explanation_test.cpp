@@ -22,15 +22,16 @@ results::Estimate made() {
   e.breakdown.bubble = 1.5_s;
   e.breakdown.host = 0.5_s;
   e.comm_by_group = {{"tp", 3_s, 1.5_s}, {"dp", Seconds(), Seconds()}, {"pp", 1_s, 0.5_s}};
-  e.memory = {8_GiB, 8_GiB, 4_GiB, 38_GiB, 2_GiB, 75_GiB, 3};
+  e.memory = {8_GiB, 8_GiB, 4_GiB, 38_GiB, 2_GiB, Bytes(), 75_GiB, 3};
   e.plan.tp = 4;
   e.plan.micro_batch = 2;
   e.plan.recompute = "none";
+  e.plan.schedule = "1f1b";
   return e;
 }
 
 TEST(Explanation, names_where_time_and_memory_go_largest_first) {
-  EXPECT_THAT(explanation({made()}),
+  EXPECT_THAT(explanation({made()}, {}),
               ElementsAre("step: compute 60.0 %, exposed communication 20.0 %, pipeline bubble 15.0 %, host 5.0 %",
                           "memory: 60.0 GiB of 75.0 GiB on stage 3 (80.0 %), most of it activations (38.0 GiB); "
                           "memory leaves room",
@@ -40,8 +41,8 @@ TEST(Explanation, names_where_time_and_memory_go_largest_first) {
 TEST(Explanation, memory_binds_above_nine_tenths) {
   auto tight = made();
   tight.memory.capacity = 66_GiB;
-  EXPECT_THAT(explanation({tight})[1], testing::HasSubstr("(90.9 %)"));
-  EXPECT_THAT(explanation({tight})[1], testing::HasSubstr("memory binds"));
+  EXPECT_THAT(explanation({tight}, {})[1], testing::HasSubstr("(90.9 %)"));
+  EXPECT_THAT(explanation({tight}, {})[1], testing::HasSubstr("memory binds"));
 }
 
 TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
@@ -53,7 +54,7 @@ TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
   other.step_time = 11_s;
   other.breakdown.recompute = 1.25_s;
   other.breakdown.bubble = 1.25_s;
-  EXPECT_EQ(explanation({made(), other})[3],
+  EXPECT_EQ(explanation({made(), other}, {})[3],
             "runner-up (micro-batch 1 instead of 2, zero 1 instead of 0, recompute full instead of none, with sequence "
             "parallelism) loses 10.0 %: recompute +1.25 s, pipeline bubble -250 ms");
 }
@@ -61,12 +62,56 @@ TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
 TEST(Explanation, no_communication_and_an_equal_runner_up_have_words_too) {
   auto alone = made();
   alone.comm_by_group.clear();
-  const auto lines = explanation({alone, alone});
+  const auto lines = explanation({alone, alone}, {});
   EXPECT_EQ(lines[2], "communication: none");
   EXPECT_EQ(lines[3], "runner-up (the same plan) loses 0.0 %: nothing that shows");
 }
 
-TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}), InternalError); }
+// ep 8 of the winner: with 4 the reduction of experts' gradients takes 1 s longer, with 16 the exchange of tokens does.
+TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
+  auto best = made();
+  best.plan.ep = 8;
+  best.breakdown.exposed_comm = 2_s;
+  best.comm_by_group = {{"ep", 3_s, 1.5_s}, {"dp", 1_s, 0.5_s}};
+  auto fewer = best, more = best, larger = best, zero_bubble = best;
+  fewer.plan.ep = 4;
+  fewer.step_time = 11_s;
+  fewer.breakdown.exposed_comm = 3_s;
+  fewer.comm_by_group[1].exposed = 1.5_s;
+  more.plan.ep = 16;
+  more.step_time = 10.5_s;
+  more.breakdown.exposed_comm = 2.5_s;
+  more.comm_by_group[0].exposed = 2_s;
+  larger.plan.micro_batch = 4;
+  larger.step_time = 9_s;
+  larger.breakdown.compute = 5_s;
+  larger.memory.activations = 78_GiB;
+  larger.feasible = false;
+  zero_bubble.plan.schedule = "zero-bubble";
+  zero_bubble.step_time = 9.5_s;
+  zero_bubble.breakdown.bubble = 1_s;
+  const auto lines =
+      explanation({best}, {{"ep", fewer}, {"ep", more}, {"micro-batch", larger}, {"schedule", zero_bubble, false}});
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_THAT(lines[1], testing::HasSubstr("memory binds: micro-batch 4 would be faster and do not fit"));
+  EXPECT_EQ(lines[3],
+            "ep 8: 4 would lose 10.0 % (exposed dp communication +1.00 s); 16 would lose 5.0 % (exposed ep "
+            "communication +500 ms)");
+  EXPECT_EQ(lines[4], "micro-batch 2: 4 would save 10.0 % (compute -1.00 s), but needs 100 GiB");
+  EXPECT_EQ(lines[5],
+            "schedule 1f1b: zero-bubble would save 5.0 % (pipeline bubble -500 ms); it is searched only when "
+            "--schedule asks for it");
+}
+
+TEST(Explanation, memory_that_keeps_no_faster_neighbour_out_does_not_bind) {
+  auto slower = made();
+  slower.plan.zero = 0;
+  slower.step_time = 12_s;
+  slower.feasible = false;
+  EXPECT_THAT(explanation({made()}, {{"zero", slower}})[1], testing::HasSubstr("memory does not bind"));
+}
+
+TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}, {}), InternalError); }
 
 }  // namespace
 }  // namespace orrery::api

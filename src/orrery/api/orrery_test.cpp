@@ -48,12 +48,13 @@ TEST(Api, all_mistakes_of_a_request_come_at_once) {
   auto asked = request("llama-2-7c", 16, 64, 4096);
   asked.cluster = "dgx-a10";
   asked.stack = "megatron-cor";
-  asked.cp = 2;
+  asked.placement = "tp=0";
   const auto answer = orrery().estimate(asked, false);
   ASSERT_FALSE(answer);
   EXPECT_FALSE(answer.error().answer_is_no);
   const std::string text = answer.error().text();
-  for (const char* part : {"--model", "llama-2-7b", "--cluster", "dgx-a100", "--stack", "megatron-core", "--cp"}) {
+  for (const char* part :
+       {"--model", "llama-2-7b", "--cluster", "dgx-a100", "--stack", "megatron-core", "--placement"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
 }
@@ -137,7 +138,7 @@ TEST(Api, fixed_axes_stay_fixed_and_explanations_come_when_asked_for) {
     EXPECT_EQ(best.plan.tp, 4);
     EXPECT_EQ(best.plan.zero, 3);
   }
-  EXPECT_EQ(found->explanation.size(), 4U);
+  EXPECT_GE(found->explanation.size(), 4U);
 }
 
 TEST(Api, a_search_in_which_nothing_fits_is_an_answer_and_not_a_mistake) {
@@ -169,6 +170,83 @@ TEST(Api, fixed_values_that_no_plan_can_have_are_a_mistake_with_a_reason) {
   asked.fixed.tp = {};
   asked.fixed.pp = 1;
   EXPECT_EQ(complaint(&Fixed::vpp, 2), "--vpp: interleaved needs --pp of at least 2");
+}
+
+TEST(Api, fixed_choices_that_no_plan_of_a_mixture_can_have_name_their_flag) {
+  PlanRequest asked;
+  asked.job = request("mixtral-8x22b", 64, 64, 4096);
+  const auto complaint = [&](auto&& fix) {
+    PlanRequest fixed = asked;
+    fix(fixed.fixed);
+    const auto found = orrery().plan(fixed);
+    return found ? found->nothing_fits : found.error().text();
+  };
+  using explore::Fixed;
+  using parallel::ScheduleKind;
+  EXPECT_THAT(complaint([](Fixed& f) { f.ep = 3; }), HasSubstr("--ep: \"3\" does not divide the 8 experts"));
+  EXPECT_THAT(complaint([](Fixed& f) { f.etp = 5; }), HasSubstr("--etp: \"5\" does not divide the 16384 columns"));
+  EXPECT_THAT(complaint([](Fixed& f) { f.cp = 3; }), HasSubstr("--cp: \"3\" does not cut the sequence of 4096 tokens"));
+  EXPECT_THAT(complaint([](Fixed& f) { f.shard = 7; }), HasSubstr("--shard: \"7\" does not divide the 64 ranks"));
+  EXPECT_THAT(complaint([](Fixed& f) { f.first_stage_layers = 500; }), HasSubstr("--first-stage-layers: \"500\""));
+  const auto of_schedule = [&](ScheduleKind schedule, std::int64_t pp) {
+    return complaint([&](Fixed& f) {
+      f.schedule = schedule;
+      f.pp = pp;
+    });
+  };
+  EXPECT_EQ(of_schedule(ScheduleKind::zero_bubble, 1), "--schedule: zero-bubble needs --pp of at least 2");
+  EXPECT_EQ(of_schedule(ScheduleKind::interleaved, 1), "--schedule: interleaved needs --pp of at least 2");
+  EXPECT_THAT(complaint([](Fixed& f) {
+                f.tp = 2;
+                f.sequence_parallel = false;
+              }),
+              HasSubstr("--sequence-parallel: \"false\" does not go with experts and tp 2"));
+  EXPECT_THAT(complaint([](Fixed& f) {
+                f.tp = 1;
+                f.tp_overlap = parallel::TpOverlap::ring;
+              }),
+              HasSubstr("--tp-overlap: needs --sequence-parallel"));
+}
+
+// 8 nodes of 8: tokens that go to experts stay in a node.
+TEST(Api, a_search_spreads_the_experts_of_a_mixture) {
+  PlanRequest asked;
+  asked.job = request("mixtral-8x7b", 64, 256, 4096);
+  asked.explain = true;
+  const auto found = orrery().plan(asked);
+  ASSERT_TRUE(found) << found.error().text();
+  ASSERT_FALSE(found->best.empty());
+  const auto& plan = found->best.front().plan;
+  EXPECT_GT(plan.ep, 1);
+  EXPECT_LE(plan.ep * plan.etp, 8);
+  EXPECT_LE(plan.tp, 8);
+  const auto& lines = found->explanation;
+  const bool says_ep = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.starts_with("ep " + std::to_string(plan.ep) + ": ");
+  });
+  EXPECT_TRUE(says_ep);
+}
+
+TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
+  PlanRequest asked;
+  asked.job = request("llama-3.1-8b", 8, 0, 0);
+  asked.job.task = parallel::Task::inference;
+  asked.job.prompt = 512;
+  asked.job.generate = 32;
+  asked.job.batch = 64;
+  const auto found = orrery().plan(asked);
+  ASSERT_TRUE(found) << found.error().text();
+  ASSERT_FALSE(found->best.empty());
+  EXPECT_EQ(found->space.evaluated, found->space.points);
+  for (const auto& best : found->best) {
+    ASSERT_TRUE(best.inference);
+    EXPECT_GT(best.inference->time_to_first_token, Seconds());
+    EXPECT_GE(best.step_time, found->best.front().step_time);
+  }
+  asked.fixed.zero = 1;
+  const auto wrong = orrery().plan(asked);
+  ASSERT_FALSE(wrong);
+  EXPECT_EQ(wrong.error().text(), "--zero: is for training; inference takes 0");
 }
 
 TEST(Api, devices_that_a_cluster_cannot_have_are_a_mistake_of_devices) {

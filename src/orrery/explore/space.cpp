@@ -14,9 +14,11 @@ namespace {
 
 constexpr std::int64_t kMostChunks = 8;
 constexpr std::int64_t kLargestMicroBatch = 16;
-// Published long-context runs keep 4,096 tokens or more on a rank: NeMo's recipes for Llama 3.1 70B and 405B have cp 2
-// at 8,192 tokens, Llama 3 itself cp 16 at 131,072 (arXiv:2407.21783, table 4). Below, attention is too small a part of
-// a layer for its exchange to hide.
+// A decode step reads all weights for each micro-batch, so that more of them than stages only save memory.
+constexpr std::int64_t kMostServedMicroBatches = 16;
+// Published runs keep 4,096 tokens or more on a rank: MLPerf Training v5.0 submissions of Llama 3.1 405B have cp 2 at
+// 8,192 tokens (NVIDIA's config_GB200_384x4x48xtp4pp8cp2), Llama 3 itself cp 16 at 131,072 (arXiv:2407.21783, table 4).
+// Below, attention is too small a part of a layer to hide its exchange.
 constexpr std::int64_t kFewestTokensOfRank = 4096;
 
 std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
@@ -120,7 +122,11 @@ class Enumeration {
 
   void over_micro_batches() {
     const std::int64_t replica = job_.global_batch / plan_.dp;
-    const auto sizes = divisors(replica, job_.is_inference() ? replica : kLargestMicroBatch);
+    auto sizes = divisors(replica, job_.is_inference() ? replica : kLargestMicroBatch);
+    const std::int64_t most = std::max(kMostServedMicroBatches, 2 * plan_.pp);
+    if (job_.is_inference()) {
+      std::erase_if(sizes, [&](std::int64_t size) { return replica / size > most; });
+    }
     auto methods = std::vector{ContextMethod::ring};  // which says nothing of a context that is not split
     if (plan_.cp > 1) { methods = axis(fixed_.cp_method, {ContextMethod::ring, ContextMethod::ulysses}); }
     for (const std::int64_t size : axis(fixed_.micro_batch, sizes)) {

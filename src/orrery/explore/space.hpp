@@ -6,7 +6,7 @@
 //   ep           with experts: divisors of the number of experts and of tp cp dp; else 1
 //   etp          with experts: 1, tp; else 1
 //   vpp          1 .. 8 chunks of at least one layer, when pp > 1 and micro-batches group by pp
-//   micro_batch  divisors of a replica's batch, up to 16; of inference, all of them
+//   micro_batch  divisors of a replica's batch, up to 16; of inference, those that make up to 16 or 2 pp micro-batches
 //   cp_method    ring, ulysses (cp > 1; ulysses where the heads divide)
 //   sequence_parallel  off, on (tp > 1); with experts on wherever tp > 1
 //   recompute    none, selective, full

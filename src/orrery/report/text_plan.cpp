@@ -29,51 +29,67 @@ struct PlanColumn {
   std::string_view header;
   std::string (*value)(const results::PlanSummary&);
   std::string_view usual;
+  bool training_only = false;
 };
 
 constexpr std::string_view kAlways = "\x01";
 
-const std::array<PlanColumn, 14>& plan_columns() {
+const std::array<PlanColumn, 15>& plan_columns() {
   using Plan = results::PlanSummary;
-  static const std::array<PlanColumn, 14> columns{{
+  static const std::array<PlanColumn, 15> columns{{
       {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways},
       {"cp", [](const Plan& plan) { return std::to_string(plan.cp); }, "1"},
+      {"cp by", [](const Plan& plan) { return plan.cp > 1 ? plan.cp_method : std::string("ring"); }, "ring"},
       {"ep", [](const Plan& plan) { return std::to_string(plan.ep); }, "1"},
       {"etp", [](const Plan& plan) { return std::to_string(plan.etp); }, "1"},
       {"pp", [](const Plan& plan) { return std::to_string(plan.pp); }, kAlways},
       {"dp", [](const Plan& plan) { return std::to_string(plan.dp); }, kAlways},
-      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways},
+      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways, true},
       {"mb", [](const Plan& plan) { return std::to_string(plan.micro_batch); }, kAlways},
       {"sp", [](const Plan& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }, kAlways},
-      {"zero", [](const Plan& plan) { return std::to_string(plan.zero); }, kAlways},
+      {"zero", [](const Plan& plan) { return std::to_string(plan.zero); }, kAlways, true},
       {"shard", [](const Plan& plan) { return std::to_string(plan.shard); }, "0"},
-      {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b"},
+      {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b", true},
       {"tp-overlap", [](const Plan& plan) { return plan.tp_overlap; }, "none"},
       {"offload", [](const Plan& plan) { return plan.offload; }, ""},
   }};
   return columns;
 }
 
-std::string ranking(const std::vector<results::Estimate>& best) {
+std::vector<PlanColumn> shown_columns(const std::vector<results::Estimate>& best) {
+  const bool serves = best.front().inference.has_value();
   std::vector<PlanColumn> shown;
   std::copy_if(plan_columns().begin(), plan_columns().end(), std::back_inserter(shown), [&](const PlanColumn& column) {
+    if (serves && column.training_only) { return false; }
     return std::any_of(best.begin(), best.end(),
                        [&](const auto& one) { return column.value(one.plan) != column.usual; });
   });
+  return shown;
+}
+
+std::string ranking(const std::vector<results::Estimate>& best) {
+  const std::vector<PlanColumn> shown = shown_columns(best);
+  const bool serves = best.front().inference.has_value();
   Table table;
-  table.column("#");
-  for (const char* header : {"step time", "MFU", "tokens/s"}) { table.column(header); }
+  table.column("#").column(serves ? "batch time" : "step time");
+  if (serves) { table.column("first token").column("per token"); }
+  table.column("MFU").column("tokens/s");
   for (const auto& column : shown) { table.column(std::string(column.header)); }
-  table.column("recompute", Table::Align::left).column("GiB used").column("bubble").column("comm");
+  if (!serves) { table.column("recompute", Table::Align::left); }
+  table.column("GiB used").column("bubble").column("comm");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const auto& one = best[i];
-    std::vector<std::string> row = {std::to_string(i + 1), config::format_seconds(one.step_time, 4), percent(one.mfu),
-                                    config::format_count(one.tokens_per_s)};
+    std::vector<std::string> row = {std::to_string(i + 1), config::format_seconds(one.step_time, 4)};
+    if (serves) {
+      row.push_back(config::format_seconds(one.inference->time_to_first_token));
+      row.push_back(config::format_seconds(one.inference->time_per_output_token));
+    }
+    row.insert(row.end(), {percent(one.mfu), config::format_count(one.tokens_per_s)});
     for (const auto& column : shown) { row.push_back(column.value(one.plan)); }
-    row.insert(row.end(), {one.plan.recompute,
-                           fmt::format("{:.1f}/{:.1f}", one.memory.total().value() / kGiB,
-                                       one.memory.capacity.value() / kGiB),
-                           step_share(one.breakdown.bubble, one), step_share(one.breakdown.exposed_comm, one)});
+    if (!serves) { row.push_back(one.plan.recompute); }
+    row.insert(row.end(),
+               {fmt::format("{:.1f}/{:.1f}", one.memory.total().value() / kGiB, one.memory.capacity.value() / kGiB),
+                step_share(one.breakdown.bubble, one), step_share(one.breakdown.exposed_comm, one)});
     table.row(std::move(row));
   }
   return table.text();

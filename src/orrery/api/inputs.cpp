@@ -1,0 +1,63 @@
+#include "orrery/api/inputs.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::api {
+
+using estimate::Request;
+
+namespace {
+
+// Collects the mistakes of several independent readings, so that a user sees all of them at once. A mistake without a
+// place of its own is `flag`'s.
+template <class T>
+std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
+  if (result) { return std::move(*result); }
+  for (auto& diagnostic : result.error().diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, flag}; }
+    failure.diagnostics.push_back(std::move(diagnostic));
+  }
+  return std::nullopt;
+}
+
+// A cluster that can be read, but not with so many devices, is a mistake of --devices.
+Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request) {
+  auto cluster = catalogue.cluster(request.cluster, request.devices);
+  if (cluster || request.devices == 0 || !catalogue.cluster(request.cluster, 0)) { return cluster; }
+  for (auto& diagnostic : cluster.error().diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, "--devices"}; }
+  }
+  return cluster;
+}
+
+}  // namespace
+
+Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                           const Request& request) {
+  Failure failure{estimate::not_built(request)};
+  for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
+  for (const auto& field : estimate::missing_fields(request)) {
+    failure.diagnostics.push_back({{}, fmt::format("{} is missing", field)});
+  }
+  auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
+  auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
+  auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
+  if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
+    std::vector<std::string> known;
+    for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }
+    failure.diagnostics.push_back({{"", 0, 0, "--precision"},
+                                   fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
+                                               quoted(hardware::name_of(request.precision)), join(known, ", "))});
+  }
+  const bool has_length = request.seq > 0 || request.task == parallel::Task::inference;
+  if (model && !has_length && !model->is_vision()) {
+    failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
+  }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
+  return Inputs{std::move(*model), std::move(*cluster), estimate::stack_of(request, std::move(*stack))};
+}
+
+}  // namespace orrery::api
