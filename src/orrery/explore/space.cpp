@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace orrery::explore {
 
@@ -35,7 +36,7 @@ std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
 
 template <class T>
 std::vector<T> axis(const std::optional<T>& fixed, std::vector<T> values) {
-  return fixed ? std::vector<T>{*fixed} : values;
+  return fixed ? std::vector<T>{*fixed} : std::move(values);
 }
 
 // Axes that do not depend on the others come first; each function below is one or two levels of the nest. Degrees that
