@@ -277,6 +277,7 @@ TEST(Space, offload_needs_a_second_tier) {
   Mixture m;
   Fixed fixed;
   fixed.offload.optimizer = true;
+  m.cluster.second_tier = {};
   EXPECT_TRUE(m.plans(fixed).empty());
   m.cluster.second_tier.memory = 512_GiB;
   m.cluster.second_tier.bandwidth = 50_GBps;
