@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
@@ -32,7 +33,9 @@ TrafficKind traffic_kind(GroupKind group) {
     case GroupKind::tp:
     case GroupKind::etp: return TrafficKind::tp;
     case GroupKind::cp: return TrafficKind::cp;
-    case GroupKind::ep: return TrafficKind::ep;
+    case GroupKind::ep:
+    case GroupKind::ep_node:
+    case GroupKind::ep_across: return TrafficKind::ep;
     case GroupKind::host: return TrafficKind::host;
     case GroupKind::dp:
     case GroupKind::shard:
@@ -96,7 +99,25 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
 
 }  // namespace
 
+namespace {
+
+// Of k copies that go to even parts of N nodes, N (1 - (1 - 1/N)^k) nodes get any. What travels between nodes and what
+// is handed on inside them go at the same time.
+Seconds price_spread(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+  const auto& across = mesh.group(GroupKind::ep_across);
+  const double nodes = std::max(1.0, call.spread.reach * static_cast<double>(across.size()));
+  const double met = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, call.spread.copies));
+  const Bytes between = call.bytes * (std::min(met, call.spread.copies) / call.spread.copies);
+  return max(fabric.price(call.collective, between, across).time,
+             fabric.price(call.collective, call.bytes, mesh.group(GroupKind::ep_node)).time);
+}
+
+}  // namespace
+
 Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep_across).size() > 1) {
+    return price_spread(call, fabric, mesh);
+  }
   if (call.group != GroupKind::host) {
     return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
   }

@@ -1,3 +1,4 @@
+#include "orrery/estimate/priced.hpp"
 #include "orrery/estimate/program_simulation.hpp"
 
 #include <algorithm>
@@ -84,15 +85,8 @@ class Player {
   Seconds time_of(const Item& item) {
     const auto [found, is_new] = times_.try_emplace(&item);
     if (is_new) {
-      const auto& tier = fabric_.cluster().second_tier;
-      if (!item.is_collective) {
-        found->second = cost::kernel_cost(item.kernel, fabric_.cluster().accelerator).time;
-      } else if (item.call.group == GroupKind::host) {
-        found->second = item.call.bytes > Bytes(0) ? tier.latency + item.call.bytes / tier.bandwidth : Seconds(0);
-      } else {
-        const auto& group = program_.mesh.group(item.call.group);
-        found->second = fabric_.price(item.call.collective, item.call.bytes, group).time;
-      }
+      found->second = item.is_collective ? price_call(item.call, fabric_, program_.mesh)
+                                         : cost::kernel_cost(item.kernel, fabric_.cluster().accelerator).time;
     }
     return found->second;
   }

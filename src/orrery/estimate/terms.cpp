@@ -37,6 +37,10 @@ results::Term TermWriter::term(const parallel::Item& item, std::string_view segm
     term.bytes = item.call.bytes;
     term.time = price_call(item.call, context_.fabric, program_.mesh);
     term.bound = "second tier";
+  } else if (item.is_collective && item.call.spread.copies > 0.0) {
+    term.bytes = item.call.bytes;
+    term.time = price_call(item.call, context_.fabric, program_.mesh);
+    term.bound = fmt::format("{} once/node", config::enum_name(item.call.collective));
   } else if (item.is_collective) {
     const auto& group = program_.mesh.group(item.call.group);
     const network::Price price = context_.fabric.price(item.call.collective, item.call.bytes, group);

@@ -32,8 +32,13 @@ struct Stack {
   Bytes gradient_element{4.0};     // gradient accumulation buffer
   double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  Bytes master_element{4.0};           // master copy of a weight; 0 when weights are their own master
-  Bytes moment_element{8.0};           // optimizer moments per weight, all of them
+  // Tokens on their way to experts.
+  bool dispatch_per_node = false;  // one copy to every node that a token goes to, handed on there (DeepEP); else one to
+                                   // every expert
+  Bytes dispatch_element{0.0};  // element of what goes to experts (and of gradients that do); 0: as activations. What
+                                // comes back is as activations
+  Bytes master_element{4.0};    // master copy of a weight; 0 when weights are their own master
+  Bytes moment_element{8.0};    // optimizer moments per weight, all of them
 
   bool overlap_gradient_reduce = true;   // default of --dp-overlap
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward

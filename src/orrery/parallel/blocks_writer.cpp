@@ -43,7 +43,7 @@ namespace {
 
 std::optional<CollectiveCall> call(bool has_members, Collective collective, GroupKind group, Bytes bytes) {
   if (!has_members) { return std::nullopt; }
-  return CollectiveCall{collective, group, bytes};
+  return CollectiveCall{collective, group, bytes, {}};
 }
 
 }  // namespace
@@ -63,7 +63,12 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     case Boundary::reduce:
       return call(plan.tp > 1 && forward, Collective::all_reduce, GroupKind::tp, op.boundary_bytes);
     case Boundary::dispatch:
-    case Boundary::combine: return call(plan.ep > 1, Collective::all_to_all, GroupKind::ep, op.boundary_bytes);
+    case Boundary::combine: {
+      auto found = call(plan.ep > 1, Collective::all_to_all, GroupKind::ep,
+                        forward ? op.boundary_bytes : op.boundary_back_bytes);
+      if (found) { found->spread = op.spread; }
+      return found;
+    }
     case Boundary::expert_enter:
     case Boundary::expert_leave: {
       const bool sums = (op.boundary == Boundary::expert_leave) == forward;

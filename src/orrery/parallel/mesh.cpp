@@ -63,6 +63,9 @@ Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   set(GroupKind::cp, plan.tp, plan.cp);
   set(GroupKind::etp, 1, plan.etp);
   set(GroupKind::ep, plan.etp, plan.ep);
+  for (const auto& extent : mesh.group(GroupKind::ep).extents) {
+    mesh.group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across).extents.push_back(extent);
+  }
   set(GroupKind::dp, plan.tp, plan.replicas());
   set(GroupKind::shard, plan.tp, plan.shards());
   set(GroupKind::copies, plan.tp * plan.shards(), plan.sharded_copies());

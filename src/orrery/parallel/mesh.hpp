@@ -18,6 +18,8 @@ enum class GroupKind : std::uint8_t {
   tp,         // slices of a layer
   cp,         // parts of a sequence
   ep,         // ranks that share out the routed experts
+  ep_node,    // of those, the ones on one node (innermost dimension)
+  ep_across,  // and those in the same place of different nodes
   etp,        // slices of a routed expert
   dp,         // ranks that hold the same dense weights: dp x cp
   shard,      // of those, the ones that share a sharded copy (the first cp x dp ranks: innermost)
@@ -28,7 +30,7 @@ enum class GroupKind : std::uint8_t {
   world,      // everybody
   host,       // no group: between a device and its second memory tier
 };
-inline constexpr std::size_t kGroupKinds = 12;
+inline constexpr std::size_t kGroupKinds = 14;
 
 struct Mesh {
   std::array<network::Group, kGroupKinds> groups;  // [GroupKind]; mirror: that of the outermost pair of stages

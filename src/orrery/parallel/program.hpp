@@ -35,6 +35,7 @@ struct CollectiveCall {
   network::Collective collective = network::Collective::all_reduce;
   GroupKind group = GroupKind::tp;
   Bytes bytes;  // nccl-tests size: the whole buffer
+  workload::Spread spread = {};  // of an all-to-all over ep
 };
 
 // One thing a rank does. Kernels run on the compute stream, in order. A collective blocks the compute stream, unless it

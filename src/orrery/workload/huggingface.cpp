@@ -101,6 +101,8 @@ std::string_view key_of(std::string_view field, const SizeKeys& keys) {
   if (field == "max_seq") { return keys.max_seq; }
   if (field == "sliding_window") { return field; }
   if (field == "experts.active") { return "num_experts_per_tok"; }
+  if (field == "experts.groups") { return "n_group"; }
+  if (field == "experts.active_groups") { return "topk_group"; }
   if (field == "experts.first_dense") { return "first_k_dense_replace"; }
   if (field == "vision.patch") { return "patch_size"; }
   return {};

@@ -187,6 +187,8 @@ Record<Fields> deepseek(const char* model_type, const char* doc) {
       .optional("n_shared_experts", &Fields::shared_experts, "experts that every token passes", kSizeOrNone)
       .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one expert", kFrom1)
       .optional("first_k_dense_replace", &Fields::first_dense, "leading layers without experts", kFrom0)
+      .optional("n_group", &Fields::expert_groups, "groups of experts that routing may be limited to", kSizeOrNone)
+      .optional("topk_group", &Fields::expert_active_groups, "groups that a token's experts come from", kSizeOrNone)
       .optional("moe_layer_freq", &Fields::expert_every, "every n-th layer has experts", kFrom1)
       .optional("num_nextn_predict_layers", &Fields::further_tokens, "modules for further tokens", kFrom0);
 }
@@ -214,6 +216,8 @@ Fields deepseek_v3_defaults() {
   fields.shared_experts = 1;
   fields.expert_ffn = 2048;
   fields.first_dense = 3;
+  fields.expert_groups = 8;
+  fields.expert_active_groups = 4;
   return fields;
 }
 
@@ -234,7 +238,12 @@ void deepseek_shape(const Fields& fields, Model& model) {
   llama_like_shape(model);
   model.latent = {fields.query_rank.value_or(0), fields.kv_rank, fields.nope_dim, fields.rope_dim, fields.value_dim};
   shape_experts(fields, model);
-  if (model.has_experts()) { model.experts.shared_ffn = fields.shared_experts.value_or(0) * fields.expert_ffn; }
+  if (!model.has_experts()) { return; }
+  model.experts.shared_ffn = fields.shared_experts.value_or(0) * fields.expert_ffn;
+  if (fields.expert_groups.value_or(1) > 1) {  // one group is no limit
+    model.experts.groups = *fields.expert_groups;
+    model.experts.active_groups = fields.expert_active_groups.value_or(0);
+  }
 }
 
 std::string without_further_tokens(const Fields& fields) {

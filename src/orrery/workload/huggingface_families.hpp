@@ -64,6 +64,7 @@ struct Fields {
   std::optional<Count> shared_experts;
   Count shared_ffn = 0;
   Count first_dense = 0;
+  std::optional<Count> expert_groups, expert_active_groups;
   Count expert_every = 1;
   std::optional<std::vector<Count>> dense_layers;
   Count further_tokens = 0;

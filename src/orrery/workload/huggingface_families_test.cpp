@@ -103,7 +103,13 @@ TEST(HuggingFaceExperts, more_active_than_there_are_points_at_the_files_key) {
 TEST(HuggingFaceExperts, deepseek_v3_squeezes_queries_keys_and_values) {
   const Model model = fixture("deepseek-v3");
   EXPECT_EQ(model.latent, (LatentAttention{1536, 512, 128, 64, 128}));
-  EXPECT_EQ(model.experts, (Experts{.count = 256, .active = 8, .ffn = 2048, .shared_ffn = 2048, .first_dense = 3}));
+  EXPECT_EQ(model.experts, (Experts{.count = 256,
+                                    .active = 8,
+                                    .ffn = 2048,
+                                    .shared_ffn = 2048,
+                                    .first_dense = 3,
+                                    .groups = 8,
+                                    .active_groups = 4}));
   EXPECT_EQ(model.head_dim, 192);
   EXPECT_DOUBLE_EQ(kv_bytes_per_token(model, 2), 61 * (512 + 64) * 2);
 }

@@ -36,7 +36,9 @@ struct Experts {
   bool shared_gate = false;      // their output is scaled by a gate of one number a token (Qwen2-MoE)
   std::int64_t first_dense = 0;  // leading layers with a dense MLP
   std::int64_t every = 1;        // of the others, every n-th has experts: layer i where (i + 1 - first_dense) % n == 0
-  double capacity_factor = 0.0;  // an expert takes capacity_factor times its even share of tokens; 0: dropless
+  std::int64_t groups = 0;       // experts form so many groups of equal size, of which
+  std::int64_t active_groups = 0;  // a token's experts come from so many (node-limited routing); 0: from all
+  double capacity_factor = 0.0;    // an expert takes capacity_factor times its even share of tokens; 0: dropless
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };

@@ -73,6 +73,8 @@ Found experts(const Model& model) {
           Range{"experts.shared_ffn", experts.shared_ffn, 0, kMostWidth},
           Range{"experts.first_dense", experts.first_dense, 0, kMostLayers},
           Range{"experts.every", experts.every, 1, kMostLayers},
+          Range{"experts.groups", experts.groups, 0, 65'536},
+          Range{"experts.active_groups", experts.active_groups, 0, 65'536},
       })) {
     return wrong;
   }
@@ -84,6 +86,15 @@ Found experts(const Model& model) {
     return Inconsistency{experts.first_dense >= model.layers ? "experts.first_dense" : "experts.every",
                          fmt::format("with experts.first_dense {} and experts.every {} none of {} layers has experts",
                                      experts.first_dense, experts.every, model.layers)};
+  }
+  if (experts.groups > 0 && experts.count % experts.groups != 0) {
+    return Inconsistency{"experts.groups", fmt::format("experts.count {} does not divide into experts.groups {}",
+                                                       experts.count, experts.groups)};
+  }
+  if (experts.active_groups > experts.groups) {
+    return Inconsistency{"experts.active_groups",
+                         fmt::format("experts.active_groups {} is more than the experts.groups {} there are",
+                                     experts.active_groups, experts.groups)};
   }
   if (experts.shared_gate && experts.shared_ffn == 0) {
     return Inconsistency{"experts.shared_gate", "experts.shared_gate needs shared experts (experts.shared_ffn)"};

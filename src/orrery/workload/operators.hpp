@@ -52,10 +52,20 @@ struct Growth {
   friend bool operator==(const Growth&, const Growth&) = default;
 };
 
+// A dispatch or combine whose tokens travel once to every node with experts for them, and are handed on there.
+struct Spread {
+  double copies = 0.0;  // experts that a token goes to; 0: every copy travels all the way
+  double reach = 1.0;   // part of the experts that one token may go to (node-limited routing)
+
+  friend bool operator==(const Spread&, const Spread&) = default;
+};
+
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
   Boundary boundary = Boundary::none;
   Bytes boundary_bytes;
+  Bytes boundary_back_bytes;  // dispatch, combine: of the backward pass, which goes the other way
+  Spread spread;              // dispatch, combine
 
   Kernel forward;
   Kernel backward_input;   // gradient of the input (or the only backward kernel)

@@ -153,7 +153,7 @@ TEST(Adapters, model_flops_are_those_of_all_kernels) {
   Model latent = tiny_llama();
   latent.latent = {4, 6, 4, 2, 3};
   Model mixture = tiny_llama();
-  mixture.experts = {4, 2, 16, 32, true, 0, 1, 0.0};
+  mixture.experts = {.count = 4, .active = 2, .ffn = 16, .shared_ffn = 32, .shared_gate = true};
   for (const Model& model : {tiny_llama(), latent, mixture}) {
     for (const auto targets : {kAttention, kAll}) {
       const Slice part = adapted(targets);

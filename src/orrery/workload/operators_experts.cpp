@@ -102,12 +102,29 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
   return op;
 }
 
+// Copies to the experts may be narrower than what comes back; gradients of what comes back go to the experts.
+Operator crossing(std::string_view name, Boundary kind, const Routing& r, const Model& model,
+                  const hardware::Stack& stack, const Sizes& z) {
+  const double back = hidden_bytes(r.sent, z);
+  const double element = stack.dispatch_element > Bytes(0) ? stack.dispatch_element.value() : z.element;
+  const double there = back * (element / z.element);
+  const bool outward = kind == Boundary::dispatch;
+  Operator op = boundary(name, kind, outward ? there : back);
+  op.boundary_back_bytes = Bytes(outward ? back : there);
+  if (stack.dispatch_per_node) {
+    const auto& e = model.experts;
+    const bool limited = e.groups > 0 && e.active_groups > 0;
+    op.spread = {real(e.active), limited ? real(e.active_groups) / real(e.groups) : 1.0};
+  }
+  return op;
+}
+
 void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const Routing r = routing_of(model.experts, z);
   const bool reorders = r.local > 1 && z.ep * z.etp > 1;
-  const double sent = hidden_bytes(r.sent, z), gathered = hidden_bytes(r.rows, z);
+  const double gathered = hidden_bytes(r.rows, z);
   list.push_back(permute(r, z, model.experts.shared_ffn > 0 ? 2 : 1));
-  list.push_back(boundary("experts.dispatch", Boundary::dispatch, sent));
+  list.push_back(crossing("experts.dispatch", Boundary::dispatch, r, model, stack, z));
   list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
   if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
   Mlp mlp;
@@ -124,7 +141,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   append_mlp(list, model, stack, z, mlp);
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
   list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
-  list.push_back(boundary("experts.combine", Boundary::combine, sent));
+  list.push_back(crossing("experts.combine", Boundary::combine, r, model, stack, z));
   list.push_back(unpermute(r, z, stack.fused_elementwise));
 }
 
