@@ -47,8 +47,7 @@ class BackwardWriter {
   std::size_t backward_before(std::size_t j) {
     const Operator& op = operators_[--j];
     if (op.attention_core) { return core_before(j + 1); }
-    if (j > 0 && op.boundary == Boundary::leave && write_.overlaps_products() &&
-        is_product(operators_[j - 1].backward_input)) {
+    if (op.boundary == Boundary::leave && write_.overlaps_products() && leads_product(j)) {
       return leave_and_product(j);
     }
     const std::size_t enter = enter_of(j);
@@ -74,6 +73,11 @@ class BackwardWriter {
     if (core_again_) { write_.core(core, Direction::forward, Purpose::recompute); }
     write_.core(core, Direction::backward, Purpose::backward);
     return begin;
+  }
+
+  // Whether a product stands right before leave `j`, and not right behind an enter as well.
+  [[nodiscard]] bool leads_product(std::size_t j) const {
+    return j > 0 && is_product(operators_[j - 1].backward_input) && enter_of(j - 1) == kNone;
   }
 
   // The gradient behind leave `j` is needed whole by the product before it: gathered beside it.

@@ -16,7 +16,7 @@ namespace orrery::parallel {
 // No block has more items: who walks one may keep a list of this length. (The longest that lowering makes is the
 // backward pass of a mixture of experts behind latent attention, with adapters, full recompute and products in pieces:
 // 141.)
-inline constexpr std::size_t kMostItems = 192;
+inline constexpr std::size_t kMostItems = 256;
 
 [[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
                                   const Plan& plan);

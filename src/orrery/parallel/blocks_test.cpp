@@ -108,7 +108,7 @@ TEST(Blocks, the_loss_is_reduced_in_the_forward_pass_only) {
 // Two experts, one on each of two ranks, and shared ones.
 workload::Model mixture() {
   workload::Model model = test::llama(2, 1024, 16, 8, 2048, 4096);
-  model.experts = {4, 2, 512, 1024, false, 0, 1, 0.0};
+  model.experts = {.count = 4, .active = 2, .ffn = 512, .shared_ffn = 1024};
   return model;
 }
 

@@ -25,8 +25,8 @@ LoweringContext context_of(const workload::Model& model, const hardware::Stack& 
   const Plan& plan = program.plan;
   const Job& job = program.job;
   const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
-  const double tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
-  const double split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
+  const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
+  const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
   return {model, stack, program, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
 }
 
@@ -47,6 +47,9 @@ class Lowering {
     starts_.push_back(0);
     for (const std::int64_t share : shares) { starts_.push_back(starts_.back() + share); }
     const auto stages = static_cast<std::size_t>(plan_.pp);
+    constexpr std::size_t kUsualClasses = 4;  // both ends, and one or two kinds between
+    program_.classes.reserve(kUsualClasses);
+    known_.reserve(kUsualClasses);
     program_.class_of_stage.reserve(stages);
     program_.memory.reserve(stages);
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {

@@ -23,7 +23,7 @@ BENCHMARK(lower_a_dense_plan);
 void lower_a_mixture_of_experts(benchmark::State& state) {
   test::Case c;
   c.model = test::llama(61, 7168, 128, 128, 18432, 129280);
-  c.model.experts = {256, 8, 2048, 2048, false, 3, 1, 0.0};
+  c.model.experts = {.count = 256, .active = 8, .ffn = 2048, .shared_ffn = 2048, .first_dense = 3};
   c.model.latent = {1536, 512, 128, 64, 128};
   c.model.mtp_layers = 1;
   c.job.global_batch = 15360;

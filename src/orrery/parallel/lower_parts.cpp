@@ -179,8 +179,9 @@ class PartLowering {
     };
     const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute);
     if (job.is_inference()) {
-      const auto sequences = static_cast<double>(job.global_batch / context_.plan().dp);
-      sizes(part).kv_cache = sequences * workload::kv_cache(model, kind, slice_, job.prompt + job.generate);
+      const std::int64_t sequences = job.global_batch / context_.plan().dp;
+      sizes(part).kv_cache =
+          static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.prompt + job.generate);
       if (kind.encoder && model.encoder_layers > 0) { result_.parts.back().decode = -1; }
     }
     return part;

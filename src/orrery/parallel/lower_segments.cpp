@@ -6,6 +6,11 @@
 
 namespace orrery::parallel {
 
+SegmentLowering::SegmentLowering(const LoweringContext& context, const Parts& parts)
+    : context_(context),
+      parts_(parts),
+      reduces_(std::any_of(parts.parts.begin(), parts.parts.end(), [](const Part& p) { return p.reduce >= 0; })) {}
+
 void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) {
   const Plan& plan = context_.plan();
   chunk.forward = forward(uses, Pass::forward);
@@ -23,7 +28,7 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
     chunk.backward = backward(uses, &Part::backward, true, always);
     chunk.last_backward = always == last ? chunk.backward : backward(uses, &Part::backward, true, last);
   }
-  chunk.waits_for_reduce = always && plan.stage_ranks() > 1;
+  chunk.waits_for_reduce = always && reduces_;
   chunk.waits_for_store = plan.offload.activations;
 }
 

@@ -11,7 +11,7 @@ namespace orrery::parallel {
 
 class SegmentLowering {
  public:
-  SegmentLowering(const LoweringContext& context, const Parts& parts) : context_(context), parts_(parts) {}
+  SegmentLowering(const LoweringContext& context, const Parts& parts);
 
   // Writes all segments of a chunk whose forward pass runs through `uses`.
   void lower(ChunkProgram& chunk, std::span<const PartUse> uses);
@@ -36,6 +36,7 @@ class SegmentLowering {
 
   const LoweringContext& context_;
   const Parts& parts_;
+  bool reduces_;  // whether any gradients are
   struct Joined {
     Pending weights;
     std::int32_t block = -1;

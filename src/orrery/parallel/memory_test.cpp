@@ -1,4 +1,5 @@
 // Memory of a rank: by hand, and what may never make it grow.
+#include <cmath>
 #include <cstdint>
 #include <vector>
 
@@ -154,6 +155,86 @@ RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
     RC_ASSERT(after[s].activations >= before[s].activations);
     RC_ASSERT(after[s].weights == before[s].weights);
   }
+}
+
+// What is moved is not gone: both tiers together hold at least what one did.
+RC_GTEST_PROP(Memory, the_second_tier_takes_from_the_first, ()) {
+  Case c = drawn_case();
+  c.plan.offload = {};
+  const auto alone = memory_of(c);
+  c.plan.offload = {test::any_flag(kDraw), test::any_flag(kDraw), test::any_flag(kDraw)};
+  const auto both = memory_of(c);
+  for (std::size_t s = 0; s < alone.size(); ++s) {
+    RC_ASSERT(alone[s].offloaded == Bytes(0));
+    RC_ASSERT(both[s].total() <= alone[s].total());
+    RC_ASSERT(both[s].total() + both[s].offloaded >= alone[s].total() * (1.0 - 1e-12));
+    Bytes moved;
+    if (c.plan.offload.weights) { moved += alone[s].weights; }
+    if (c.plan.offload.activations) { moved += alone[s].activations; }
+    if (c.plan.offload.optimizer) { moved += alone[s].optimizer; }
+    RC_ASSERT(std::abs((both[s].offloaded - moved).value()) <= 1e-12 * moved.value());
+    RC_ASSERT(both[s].gradients == alone[s].gradients);
+  }
+}
+
+// Experts over more ranks: a rank holds fewer, and shares each with fewer.
+RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
+  Case c = drawn(test::any_case_of(kDraw, true));
+  c.model.experts.count *= 2;
+  c.plan.dp *= 2;
+  c.job.global_batch *= 2;
+  c.cluster = test::cluster_of({c.plan.devices()});
+  const Program fewer = lower(c.model, c.job, c.plan, c.cluster, c.stack);
+  c.plan.ep *= 2;
+  const Program more = lower(c.model, c.job, c.plan, c.cluster, c.stack);
+  for (std::size_t i = 0; i < more.classes.size(); ++i) {
+    const auto &before = fewer.classes[i], &after = more.classes[i];
+    RC_ASSERT(2.0 * after.expert_parameters == before.expert_parameters);
+    RC_ASSERT(after.parameters == before.parameters);
+  }
+  for (std::size_t s = 0; s < more.memory.size(); ++s) {
+    RC_ASSERT(more.memory[s].weights <= fewer.memory[s].weights);
+    RC_ASSERT(more.memory[s].optimizer <= fewer.memory[s].optimizer * (1.0 + 1e-12));
+  }
+}
+
+// Half a sequence on each of twice as many ranks: half the activations, the weights as before.
+RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights, ()) {
+  Case c = drawn(test::any_case_of(kDraw, false));
+  RC_PRE(c.plan.cp == 1);
+  c.plan.offload = {};
+  c.plan.zero = 0;
+  c.plan.shard = 0;
+  c.plan.cp_method = workload::ContextMethod::ring;
+  c.stack.attention = hardware::AttentionKernel::flash;
+  c.job.seq *= 2;
+  const auto whole = memory_of(c);
+  c.plan.cp = 2;
+  c.cluster = test::cluster_of({c.plan.devices()});
+  const auto halves = memory_of(c);
+  for (std::size_t s = 0; s < whole.size(); ++s) {
+    RC_ASSERT(halves[s].weights == whole[s].weights);
+    RC_ASSERT(std::abs(2.0 * halves[s].activations.value() - whole[s].activations.value()) <=
+              1e-12 * whole[s].activations.value());
+  }
+}
+
+// Qi et al. (arXiv:2401.10241): a deferred weight gradient still needs the inputs of its products. Under full recompute
+// those are made again in the backward task, and held until the weight task: 3 stages, the last one defers 2 backwards
+// behind the one at work. 2 layers on each stage.
+TEST(Memory, deferred_weight_gradients_hold_what_recompute_made_again) {
+  Case c;
+  c.model = test::llama(6, 512, 8, 8, 2048, 1024);
+  c.job = {8, 128, hardware::Precision::bf16, Task::pretrain};
+  c.plan.pp = 3;
+  c.plan.schedule = ScheduleKind::zero_bubble;
+  c.cluster = test::cluster_of({3});
+  const Bytes kept_whole = memory_of(c)[1].activations / 6.0;  // 3 micro-batches in flight, 2 layers each
+  c.plan.recompute = Recompute::full;
+  const auto memory = memory_of(c);
+  const Bytes input = Bytes(128.0 * 512 * 2), core = Bytes(4.0 * 8 * 128);
+  EXPECT_EQ(memory[1].activations, 6.0 * input);
+  EXPECT_EQ(memory[1].buffers, 2.0 * 2.0 * (kept_whole - core - input) + core);
 }
 
 RC_GTEST_PROP(Memory, gpipe_never_keeps_less_than_1f1b, ()) {

@@ -225,7 +225,7 @@ TEST(Plan, experts_are_shared_out_over_the_ranks_of_a_stage) {
   Example e;
   e.plan.ep = 8;
   EXPECT_THAT(e.complaints(), ElementsAre("--ep: \"8\" needs a model with experts; without them it is 1"));
-  e.model.experts = {8, 2, 96, 0, false, 0, 1, 0.0};
+  e.model.experts = {.count = 8, .active = 2, .ffn = 96};
   EXPECT_THAT(e.complaints(),
               ElementsAre("--sequence-parallel: \"false\" does not go with experts and tp 4, whose ranks "
                           "send tokens of their own; \"true\" does"));
@@ -328,6 +328,7 @@ TEST(Plan, the_ends_leave_a_layer_to_every_other_chunk) {
 
 TEST(Plan, the_second_tier_is_there_when_something_is_offloaded) {
   hardware::Cluster cluster = test::cluster_of({8});
+  cluster.second_tier = {};
   Plan plan;
   EXPECT_TRUE(is_valid(cluster, plan));
   plan.offload.weights = true;

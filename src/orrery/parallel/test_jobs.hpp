@@ -35,11 +35,12 @@ inline hardware::Accelerator plain_accelerator() {
   return accelerator;
 }
 
-// Dimensions of these sizes, innermost first: 256 GB/s, then a quarter of that each time.
+// Dimensions of these sizes, innermost first: 256 GB/s, then a quarter of that each time; a second memory tier.
 inline hardware::Cluster cluster_of(const std::vector<std::int64_t>& sizes) {
   hardware::Cluster cluster = network::test::plain_cluster(sizes);
   cluster.name = "plain";
   cluster.accelerator = plain_accelerator();
+  cluster.second_tier = {1024_GiB, 64_GBps, 10_us};
   double rate = 256e9;
   for (auto& dimension : cluster.dimensions) {
     dimension.bandwidth = BytesPerSecond(rate);
@@ -274,11 +275,10 @@ void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
   if (rest >= plan.pp * plan.vpp) { plan = uneven; }
 }
 
-// A training job.
+// A training job, of a model with experts or of one without.
 template <class Range>
-Case any_case(Range&& range) {
+Case any_case_of(Range&& range, bool experts) {
   Case c;
-  const bool experts = any_flag(range);
   c.plan = any_plan(range, experts);
   c.plan.recompute = static_cast<Recompute>(range(0, 3));
   c.model = any_model(range, c.plan, experts);
@@ -295,11 +295,17 @@ Case any_case(Range&& range) {
   }
   c.cluster = any_cluster(range, c.plan.devices());
   if (any_of(range, {0, 0, 1}) == 1) {
-    c.cluster.second_tier = {1024_GiB, BytesPerSecond(1e9 * static_cast<double>(range(1, 500))), 10_us};
+    c.cluster.second_tier.bandwidth = BytesPerSecond(1e9 * static_cast<double>(range(1, 500)));
     c.plan.offload = {any_flag(range), any_flag(range), any_flag(range)};
   }
   c.stack = any_stack(range);
   return c;
+}
+
+template <class Range>
+Case any_case(Range&& range) {
+  const bool experts = any_flag(range);
+  return any_case_of(range, experts);
 }
 
 // What tells one drawn case from another, for messages of failed properties.

@@ -1,0 +1,131 @@
+// What a step moves between replicas, mirrored stages and memory tiers, and when reductions go.
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/parallel/program.hpp"
+#include "orrery/parallel/test_totals.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+using network::Collective;
+using test::any_case;
+using test::bytes_of;
+using test::Case;
+using test::micro_batches_of_chunk;
+using test::per_rank;
+using test::PerRank;
+using test::real;
+
+const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+
+Case drawn_case() {
+  const Case c = any_case(kDraw);
+  RC_LOG(test::to_text(c) + "\n");
+  return c;
+}
+
+bool near(double a, double b) { return std::abs(a - b) <= 1e-11 * std::max(std::abs(a), std::abs(b)); }
+
+Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack); }
+
+// Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 7, with m micro-batches: gradients are reduced once a step
+// until they are sharded, then in every backward; weights are gathered once a step when the optimizer is sharded, and
+// in every forward and backward when they are themselves; frozen ones as well then. Overlap and buckets move
+// collectives, they do not change them. Hybrid: each copy reduces within itself, then its shards over the copies.
+RC_GTEST_PROP(LowerTraffic, data_parallel_traffic_is_that_of_the_zero_stage_whether_overlapped_or_not, ()) {
+  const Case c = drawn_case();
+  const Program program = lowered(c);
+  const Plan& plan = c.plan;
+  const PerRank weights = per_rank(program);
+  const double m = micro_batches_of_chunk(program), g = c.stack.gradient_reduce_element.value();
+  const double reductions = plan.zero >= 2 ? m : 1.0;
+  const double gathers = plan.zero == 0 ? 0.0 : plan.zero == 3 ? 2.0 * m : 1.0;
+  const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
+  const GroupKind group = hybrid ? GroupKind::shard : GroupKind::dp;
+  const double members = hybrid ? real(plan.shards()) : real(plan.replicas());
+  const double dense = members > 1 ? weights.dense : 0.0, all_dense = members > 1 ? weights.all_dense : 0.0;
+  const double expert = plan.expert_replicas() > 1 ? weights.expert : 0.0;
+  const double all_expert = plan.expert_replicas() > 1 ? weights.all_expert : 0.0;
+  const auto expect = [&](GroupKind kind, Collective collective, double bytes) {
+    RC_ASSERT(std::abs(bytes_of(program, kind, collective) - bytes) <= 1e-11 * bytes);
+  };
+  const auto reduced = plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter;
+  expect(group, reduced, reductions * dense * g);
+  expect(GroupKind::expert_dp, reduced, reductions * expert * g);
+  expect(GroupKind::copies, Collective::all_reduce, hybrid ? reductions * weights.dense / members * g : 0.0);
+  expect(group, Collective::all_gather, gathers * 2.0 * (plan.zero == 3 ? all_dense : dense));
+  expect(GroupKind::expert_dp, Collective::all_gather, gathers * 2.0 * (plan.zero == 3 ? all_expert : expert));
+  expect(hybrid ? GroupKind::dp : GroupKind::shard, Collective::all_gather, 0.0);
+}
+
+// DualPipe's two holders of a layer add up what their replicas have reduced, each its own shard, once a step.
+RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
+  const Case c = drawn_case();
+  const Program program = lowered(c);
+  const PerRank weights = per_rank(program);
+  const double dense = c.plan.zero > 0 ? real(c.plan.shards()) : 1.0;
+  const double expert = c.plan.zero > 0 ? real(c.plan.expert_replicas()) : 1.0;
+  const double owned =
+      c.plan.schedule == ScheduleKind::dualpipe ? weights.dense / dense + weights.expert / expert : 0.0;
+  RC_ASSERT(near(bytes_of(program, GroupKind::mirror, Collective::all_reduce),
+                 owned * c.stack.gradient_reduce_element.value()));
+}
+
+// Per step and rank: stored weights come in for every forward and every backward and go out once, those that are
+// trained; activations go out and come in for every micro-batch; the optimizer's state once.
+RC_GTEST_PROP(LowerTraffic, what_lives_in_the_second_tier_is_fetched_whenever_it_is_needed, ()) {
+  Case c = drawn_case();
+  c.job.adapter.rank = 0;
+  const Program program = lowered(c);
+  const double m = micro_batches_of_chunk(program);
+  const PerRank weights = per_rank(program);
+  const auto owned = [&](int zero) {
+    if (c.plan.zero < zero) { return weights.dense + weights.expert; }
+    return weights.dense / real(c.plan.shards()) + weights.expert / real(c.plan.expert_replicas());
+  };
+  double expected = 0.0;
+  if (c.plan.offload.weights) { expected += (2.0 * m + 1.0) * 2.0 * owned(3); }
+  if (c.plan.offload.optimizer) { expected += 12.0 * owned(1); }
+  const double before = bytes_of(program, GroupKind::host, Collective::broadcast);
+  if (!c.plan.offload.activations) {
+    RC_ASSERT(near(before, expected));
+    return;
+  }
+  // A chunk's activations in flight are known from memory where one micro-batch is alive at a time.
+  c.plan.offload.activations = false;
+  const double without = bytes_of(lowered(c), GroupKind::host, Collective::broadcast);
+  RC_ASSERT(near(without, expected));
+  RC_ASSERT(before > without);
+}
+
+// Reductions wait until a bucket is full; the last one takes what there is.
+TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
+  Case c;
+  c.model = test::llama(10, 512, 8, 8, 2048, 1024);
+  c.job = {8, 128, hardware::Precision::bf16, Task::pretrain};
+  c.plan.dp = 4;
+  c.plan.zero = 1;
+  c.cluster = test::cluster_of({4});
+  const double layer = real(workload::layer_parameters(c.model, {}));
+  const double table = 1024.0 * 512, head = table + 512;
+  c.stack.bucket_parameters = head + 3.5 * layer;  // head and 4 layers fill one, 4 layers the next; head = layer / 8
+  const Program program = lowered(c);
+  std::vector<double> reduced;
+  std::int64_t executions = 0;
+  for (const auto& use : program.classes.front().chunks.front().last_backward) {
+    executions += use.repeat;
+    if (use.reduce < 0) { continue; }
+    EXPECT_EQ(use.repeat, 1);
+    reduced.push_back(program.blocks[static_cast<std::size_t>(use.reduce)].items.front().call.bytes.value() / 4.0);
+  }
+  EXPECT_EQ(executions, 12);
+  EXPECT_EQ(reduced, (std::vector<double>{head + 4 * layer, 4 * layer, 2 * layer + table}));
+}
+
+}  // namespace
+}  // namespace orrery::parallel

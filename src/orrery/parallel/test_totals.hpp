@@ -1,0 +1,154 @@
+// What a lowered program adds up to, counted without looking at classes or at how it was made; and the same of a model
+// that one rank does alone. For tests.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "orrery/parallel/program.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::parallel::test {
+
+inline double real(std::int64_t n) { return static_cast<double>(n); }
+
+inline double flops_of(const Program& program, const Segment& segment) {
+  double sum = 0.0;
+  for (const auto& use : segment) {
+    for (const auto& item : program.blocks[static_cast<std::size_t>(use.work)].items) {
+      sum += real(use.repeat) * item.kernel.flops.value();
+    }
+  }
+  return sum;
+}
+
+// Micro-batches that go through one chunk.
+inline double micro_batches_of_chunk(const Program& program) {
+  const bool both_ways = program.plan.schedule == ScheduleKind::dualpipe;
+  return real(program.pipeline.micro_batches) * (both_ways ? 0.5 : 1.0);
+}
+
+// Matrix FLOPs of all ranks in one step.
+inline double flops_of(const Program& program) {
+  const double m = micro_batches_of_chunk(program);
+  double per_slice = 0.0;
+  for (const auto& rank_class : program.classes) {
+    double rank = flops_of(program, rank_class.finish_reduce) + flops_of(program, rank_class.finish);
+    for (const auto& chunk : rank_class.chunks) {
+      const bool splits = !chunk.weight.empty();
+      const auto& completing = splits ? chunk.weight : chunk.backward;
+      rank += flops_of(program, chunk.first_forward) + (m - 1.0) * flops_of(program, chunk.forward);
+      rank += flops_of(program, chunk.last_backward) + (m - 1.0) * flops_of(program, completing);
+      if (splits) { rank += m * flops_of(program, chunk.backward); }
+    }
+    per_slice += real(rank_class.stages) * rank;
+  }
+  return real(program.plan.stage_ranks()) * per_slice;
+}
+
+// One part of a model on one rank that does all of it alone.
+struct Alone {
+  double flops = 0;              // forward, backward and what recompute adds
+  double dense = 0, expert = 0;  // weights, trained and frozen
+};
+
+inline Alone alone(const std::vector<workload::Operator>& operators, Recompute recompute) {
+  Alone sum;
+  for (const auto& op : operators) {
+    const double forward = op.forward.flops.value();
+    sum.flops += forward + op.backward_input.flops.value() + op.backward_weight.flops.value();
+    const bool again = recompute == Recompute::full || (recompute == Recompute::selective && op.attention_core);
+    if (again) { sum.flops += forward; }
+    (op.expert ? sum.expert : sum.dense) += op.parameters + op.frozen;
+  }
+  return sum;
+}
+
+// All parts of the model, for one sequence.
+inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
+  Alone sum;
+  const auto add = [&](const std::vector<workload::Operator>& operators, Recompute recompute) {
+    const Alone part = alone(operators, recompute);
+    sum.flops += part.flops;
+    sum.dense += part.dense;
+    sum.expert += part.expert;
+  };
+  add(workload::embedding_operators(c.model, c.stack, slice), Recompute::none);
+  for (std::int64_t i = 0; i < c.model.depth(); ++i) {
+    add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)), c.plan.recompute);
+  }
+  add(workload::head_operators(c.model, c.stack, slice), Recompute::none);
+  for (std::int64_t i = 0; i < c.model.mtp_layers; ++i) {
+    add(workload::mtp_operators(c.model, c.stack, slice), Recompute::none);
+  }
+  return sum;
+}
+
+// A slice that is everything: one rank, one sequence.
+inline workload::Slice undivided(const test::Case& c) {
+  Plan plan;
+  return slice_of(c.job, plan);
+}
+
+// What a chunk's pass runs, block by block, repeats written out; collectives of plans without overlap left out.
+inline std::vector<std::int32_t> works_of(const Program& program, const Segment& segment) {
+  std::vector<std::int32_t> list;
+  for (const auto& use : segment) {
+    const auto& items = program.blocks[static_cast<std::size_t>(use.work)].items;
+    if (!items.empty() && items.front().purpose == Purpose::optimizer) { continue; }
+    list.insert(list.end(), static_cast<std::size_t>(use.repeat), use.work);
+  }
+  return list;
+}
+
+// Bytes that a rank of every stage puts into calls of one kind in a step.
+inline double bytes_of(const Program& program, GroupKind group, network::Collective collective) {
+  double sum = 0.0;
+  const auto add = [&](std::int32_t block, double count) {
+    if (block < 0) { return; }
+    for (const auto& item : program.blocks[static_cast<std::size_t>(block)].items) {
+      const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
+      if (counts) { sum += count * item.call.bytes.value(); }
+    }
+  };
+  const auto add_segment = [&](const Segment& segment, double count) {
+    for (const auto& use : segment) {
+      for (const auto block : {use.gather, use.work, use.reduce}) { add(block, count * real(use.repeat)); }
+    }
+  };
+  const double m = micro_batches_of_chunk(program);
+  for (const auto& rank_class : program.classes) {
+    const double stages = real(rank_class.stages);
+    for (const auto& chunk : rank_class.chunks) {
+      const bool splits = !chunk.weight.empty();
+      add_segment(chunk.first_forward, stages);
+      add_segment(chunk.forward, stages * (m - 1.0));
+      add_segment(splits ? chunk.weight : chunk.backward, stages * (m - 1.0));
+      add_segment(chunk.last_backward, stages);
+      if (splits) { add_segment(chunk.backward, stages * m); }
+    }
+    add_segment(rank_class.finish_reduce, stages);
+    add_segment(rank_class.finish, stages);
+  }
+  return sum;
+}
+
+// Trained and all weights of all stages, one rank of each, before sharding.
+struct PerRank {
+  double dense = 0, expert = 0, all_dense = 0, all_expert = 0;
+};
+
+inline PerRank per_rank(const Program& program) {
+  PerRank sum;
+  for (const auto& rank_class : program.classes) {
+    const double stages = real(rank_class.stages);
+    sum.dense += stages * rank_class.parameters;
+    sum.expert += stages * rank_class.expert_parameters;
+    sum.all_dense += stages * (rank_class.parameters + rank_class.frozen);
+    sum.all_expert += stages * (rank_class.expert_parameters + rank_class.frozen_expert);
+  }
+  return sum;
+}
+
+}  // namespace orrery::parallel::test
