@@ -22,7 +22,12 @@ results::Estimate made() {
   e.breakdown.bubble = 1.5_s;
   e.breakdown.host = 0.5_s;
   e.comm_by_group = {{"tp", 3_s, 1.5_s}, {"dp", Seconds(), Seconds()}, {"pp", 1_s, 0.5_s}};
-  e.memory = {8_GiB, 8_GiB, 4_GiB, 38_GiB, 2_GiB, Bytes(), 75_GiB, 3};
+  e.memory.weights = e.memory.gradients = 8_GiB;
+  e.memory.optimizer = 4_GiB;
+  e.memory.activations = 38_GiB;
+  e.memory.buffers = 2_GiB;
+  e.memory.capacity = 75_GiB;
+  e.memory.stage = 3;
   e.plan.tp = 4;
   e.plan.micro_batch = 2;
   e.plan.recompute = "none";

@@ -18,11 +18,11 @@ using estimate::Request;
 
 Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_directory)), catalogue_(data_directory_) {}
 
-Result<EstimateAnswer> Orrery::estimate(const Request& request, bool terms) const {
+Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail detail) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
   ORRERY_TRY(settled, estimate::settle(request, inputs.model, inputs.cluster, inputs.stack));
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, estimate::job_of(request, inputs.model));
-  return EstimateAnswer{estimator.estimate(settled.plan, {terms}), settled.chosen};
+  return EstimateAnswer{estimator.estimate(settled.plan, detail), settled.chosen};
 }
 
 Result<results::Validation> Orrery::validate(const std::vector<std::string>& files,

@@ -31,7 +31,7 @@ estimate::Request request(const std::string& model, std::int64_t devices, std::i
 TEST(Api, an_estimate_says_what_it_was_asked_about_and_what_was_chosen) {
   auto asked = request("llama-2-7b", 16, 64, 4096);
   asked.tp = 2;
-  const auto answer = orrery().estimate(asked, true);
+  const auto answer = orrery().estimate(asked, {true, true});
   ASSERT_TRUE(answer) << answer.error().text();
   EXPECT_EQ(answer->estimate.model, "llama-2-7b");
   EXPECT_EQ(answer->estimate.cluster, "dgx-a100");
@@ -49,7 +49,7 @@ TEST(Api, all_mistakes_of_a_request_come_at_once) {
   asked.cluster = "dgx-a10";
   asked.stack = "megatron-cor";
   asked.placement = "tp=0";
-  const auto answer = orrery().estimate(asked, false);
+  const auto answer = orrery().estimate(asked);
   ASSERT_FALSE(answer);
   EXPECT_FALSE(answer.error().answer_is_no);
   const std::string text = answer.error().text();
@@ -62,13 +62,13 @@ TEST(Api, all_mistakes_of_a_request_come_at_once) {
 TEST(Api, a_precision_without_matrix_units_is_refused_with_those_there_are) {
   auto asked = request("llama-2-7b", 16, 64, 4096);
   asked.precision = hardware::Precision::fp8;
-  const auto answer = orrery().estimate(asked, false);
+  const auto answer = orrery().estimate(asked);
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().text(), "--precision: a100-sxm-80gb has no \"fp8\" matrix units; it has bf16, fp16, tf32");
 }
 
 TEST(Api, a_plan_that_does_not_fit_is_priced_and_says_so) {
-  const auto answer = orrery().estimate(request("llama-3.1-405b", 8, 8, 8192), false);
+  const auto answer = orrery().estimate(request("llama-3.1-405b", 8, 8, 8192));
   ASSERT_TRUE(answer) << answer.error().text();
   EXPECT_FALSE(answer->estimate.feasible);
   EXPECT_EQ(answer->estimate.infeasible_reason, "memory");
@@ -121,7 +121,7 @@ TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
   typed.recompute = best.plan.recompute == "none"        ? parallel::Recompute::none
                     : best.plan.recompute == "selective" ? parallel::Recompute::selective
                                                          : parallel::Recompute::full;
-  const auto again = orrery().estimate(typed, false);
+  const auto again = orrery().estimate(typed);
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(again->estimate.step_time, best.step_time);
 }
@@ -250,7 +250,7 @@ TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
 }
 
 TEST(Api, devices_that_a_cluster_cannot_have_are_a_mistake_of_devices) {
-  const auto answer = orrery().estimate(request("llama-2-7b", 12, 64, 4096), false);
+  const auto answer = orrery().estimate(request("llama-2-7b", 12, 64, 4096));
   ASSERT_FALSE(answer);
   EXPECT_TRUE(answer.error().text().starts_with("--devices: ")) << answer.error().text();
 }

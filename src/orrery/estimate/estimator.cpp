@@ -86,10 +86,8 @@ results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   } else {
     const Step step = solve_step(program, fabric_, stack_, solver_, Explained::yes);
     result = describe(context, program, step);
-    if (detail.terms) {
-      result.terms = terms(context, program, step);
-      result.classes = classes(program, step);
-    }
+    if (detail.terms) { result.terms = terms(context, program, step); }
+    if (detail.classes) { result.classes = classes(program, step); }
   }
   result.memory = memory_of(program);
   result.feasible = result.memory.fits();

@@ -20,7 +20,8 @@
 namespace orrery::estimate {
 
 struct Detail {
-  bool terms = false;  // every operator and collective, and the rank classes
+  bool terms = false;    // every operator and collective
+  bool classes = false;  // the rank classes
 };
 
 // Memory of a plan's fullest rank against what there is, in both tiers.

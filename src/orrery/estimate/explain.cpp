@@ -246,6 +246,10 @@ results::Estimate describe(const Context& context, const Program& program, const
   const Cost& finish = step.finishes[critical];
   const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   const Waiting waiting = waiting_of(context, program, step, busy);
+  // Another stage may be ready later: then this one's own synchronisation delays the step by what outlasts that, and the
+  // rest is waiting for the pipeline.
+  const Seconds idle = max(Seconds(0), step.ready - (step.pipeline_end + step.reduce_tail));
+  const Seconds reduce_tail = max(Seconds(0), step.reduce_tail - idle);
   const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step
 
   for (const auto& [name, kind] : kReportedGroups) {
@@ -254,7 +258,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   }
   result.comm_by_group[kEp].exposed -= busy.hidden;
   result.comm_by_group[kDp].total += busy.side.dp;
-  result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + step.reduce_tail;
+  result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
   for (auto& group : result.comm_by_group) {
     group.exposed = min(group.exposed, group.total);  // the two are sums in different orders; last bits differ
@@ -267,7 +271,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.optimizer = finish.optimizer + finish_wait;
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
-  result.breakdown.bubble = waiting.bubble;
+  result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail);
   result.breakdown.host = context.stack.host_overhead;
   return result;
 }

@@ -22,7 +22,7 @@ using results::Estimate;
 constexpr int kCases = 600;
 
 Estimate estimate_of(const Case& c, bool terms = false) {
-  return Estimator(c.model, c.cluster, c.stack, c.job).estimate(c.plan, {terms});
+  return Estimator(c.model, c.cluster, c.stack, c.job).estimate(c.plan, {terms, terms});
 }
 
 Case case_of(std::uint64_t seed) {

@@ -155,7 +155,7 @@ TEST(Inference, what_is_said_adds_up) {
   Served s(16, 512, 64);
   s.spread(2, 2, 2, 4);
   Estimator estimator(s.model, s.cluster, s.stack, s.job);
-  const auto e = estimator.estimate(s.plan, {true});
+  const auto e = estimator.estimate(s.plan, {.terms = true});
   ASSERT_TRUE(e.inference);
   EXPECT_NEAR(e.breakdown.total().value(), e.step_time.value(), 1e-12);
   EXPECT_NEAR((e.inference->time_to_first_token + 63.0 * e.inference->time_per_output_token).value(),

@@ -112,11 +112,22 @@ Seconds price_spread(const parallel::CollectiveCall& call, const network::Fabric
              fabric.price(call.collective, call.bytes, mesh.group(GroupKind::ep_node)).time);
 }
 
+// Ring attention: n - 1 rounds in which everybody sends its part to the next rank, each as slow as the hop that crosses
+// the outermost dimension, where one rank of many uses its port.
+Seconds price_rounds(const parallel::CollectiveCall& call, const network::Fabric& fabric, const network::Group& group) {
+  const auto members = static_cast<double>(group.size());
+  if (group.extents.empty() || call.bytes == Bytes(0)) { return Seconds(0); }
+  return (members - 1.0) * fabric.transfer(call.bytes / members, group.extents.back().dimension);
+}
+
 }  // namespace
 
 Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
   if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep_across).size() > 1) {
     return price_spread(call, fabric, mesh);
+  }
+  if (call.group == GroupKind::cp && call.collective != network::Collective::all_to_all) {
+    return price_rounds(call, fabric, mesh.group(GroupKind::cp));
   }
   if (call.group != GroupKind::host) {
     return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;

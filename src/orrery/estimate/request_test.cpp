@@ -255,6 +255,8 @@ TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
   EXPECT_EQ(job_of(e.request, e.model).seq, 144);
   e.request.batch = 12;  // 3 a replica do not cut in two
   EXPECT_EQ(e.plan().micro_batch, 3);
+  e.request.pp = 4;  // 2 replicas of 6: not 4 pieces, but 3
+  EXPECT_EQ(e.plan().micro_batch, 2);
 }
 
 template <class T>

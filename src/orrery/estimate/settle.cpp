@@ -55,9 +55,11 @@ class Settling {
   [[nodiscard]] std::vector<std::int64_t> micro_batch_choices() const {
     if (request_.micro_batch) { return {*request_.micro_batch}; }
     if (job_.is_inference()) {
-      // As many micro-batches as stages, where the batch divides: every stage has one at work.
+      // As many micro-batches as stages, or the most below that the batch divides into: every stage has one at work.
       const std::int64_t replica = job_.global_batch / plan_.dp;
-      return {replica % plan_.pp == 0 ? replica / plan_.pp : replica};
+      std::int64_t count = std::min(plan_.pp, replica);
+      while (replica % count != 0) { --count; }
+      return {replica / count};
     }
     return {8, 7, 6, 5, 4, 3, 2, 1};  // those that do not divide the batch are not valid plans
   }

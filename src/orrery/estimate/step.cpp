@@ -76,8 +76,11 @@ class StepSolver {
     pipeline_ = &solver.solve(program_.pipeline, times());
     find_critical_stage();
     step_.finish = finish_time();
-    step_.time = step_.pipeline_end + step_.reduce_tail + step_.finish + stack_.host_overhead;
-    if (explained == Explained::yes) { solve_variants(solver); }
+    step_.time = step_.ready + step_.finish + stack_.host_overhead;
+    if (explained == Explained::yes) {
+      find_busiest_stage();
+      solve_variants(solver);
+    }
     return std::move(step_);
   }
 
@@ -209,16 +212,39 @@ class StepSolver {
   }
 
   void find_critical_stage() {
-    Seconds latest(-1.0);
+    step_.ready = Seconds(-1.0);
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       const Seconds ready = gradients_ready(stage);
-      if (ready > latest) {
-        latest = ready;
-        step_.critical_stage = static_cast<std::int64_t>(stage);
-        step_.pipeline_end = clock_.seconds(pipeline_->stage_end[stage]);
-        step_.reduce_tail = ready - step_.pipeline_end;
+      if (ready > step_.ready) {
+        step_.ready = ready;
+        explain_by(stage);
       }
     }
+  }
+
+  void explain_by(std::size_t stage) {
+    step_.critical_stage = static_cast<std::int64_t>(stage);
+    step_.pipeline_end = clock_.seconds(pipeline_->stage_end[stage]);
+    step_.reduce_tail = gradients_ready(stage) - step_.pipeline_end;
+  }
+
+  // Work of one micro-batch in every chunk of a stage.
+  [[nodiscard]] Seconds work_of(std::size_t stage) const {
+    Seconds work;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      work += chunk_cost(stage, c).forward_time() + chunk_cost(stage, c).whole_backward();
+    }
+    return work;
+  }
+
+  void find_busiest_stage() {
+    auto busiest = static_cast<std::size_t>(step_.critical_stage);
+    for (std::size_t stage = 0; stage < stages(); ++stage) {
+      const Seconds more = work_of(stage) - work_of(busiest);
+      const bool later = more == Seconds(0) && gradients_ready(stage) > gradients_ready(busiest);
+      if (more > Seconds(0) || later) { busiest = stage; }
+    }
+    explain_by(busiest);
   }
 
   [[nodiscard]] parallel::PipelineTimes times() const {

@@ -33,9 +33,12 @@ struct PairCost {
 
 struct Step {
   Seconds time;
-  std::int64_t critical_stage = 0;  // its gradients are ready last
-  Seconds pipeline_end;             // of the critical stage
-  Seconds reduce_tail;              // gradient synchronisation after that
+  Seconds ready;  // when every gradient is synchronised
+  // The stage that the step is explained by: unless asked to explain, the one whose gradients are ready last; else the
+  // one that is at work longest, and of several the one that is ready last.
+  std::int64_t critical_stage = 0;
+  Seconds pipeline_end;  // of the critical stage
+  Seconds reduce_tail;   // gradient synchronisation after that
   Seconds finish;                   // optimizer and what follows, of the slowest stage
   Seconds without_transfers;        // pipeline_end if transfers were free; only when asked to explain
   Seconds without_first_gathers;    // ... if no forward waited for updated weights

@@ -41,6 +41,11 @@ results::Term TermWriter::term(const parallel::Item& item, std::string_view segm
     term.bytes = item.call.bytes;
     term.time = price_call(item.call, context_.fabric, program_.mesh);
     term.bound = fmt::format("{} once/node", config::enum_name(item.call.collective));
+  } else if (item.is_collective && item.call.group == parallel::GroupKind::cp &&
+             item.call.collective != network::Collective::all_to_all) {
+    term.bytes = item.call.bytes;
+    term.time = price_call(item.call, context_.fabric, program_.mesh);
+    term.bound = "ring/rounds";
   } else if (item.is_collective) {
     const auto& group = program_.mesh.group(item.call.group);
     const network::Price price = context_.fabric.price(item.call.collective, item.call.bytes, group);

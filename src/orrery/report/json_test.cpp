@@ -39,6 +39,9 @@ const std::vector<std::string> kEstimateFields = {"semantics",
                                                   "precision",
                                                   "global_batch",
                                                   "seq",
+                                                  "task",
+                                                  "lora",
+                                                  "validity",
                                                   "hardware_flops_per_step",
                                                   "peak_flops_per_s",
                                                   "causal_half",
@@ -82,11 +85,26 @@ TEST(Json, every_group_is_there_and_unused_ones_are_zero) {
 TEST(Json, memory_and_plan_have_their_fields) {
   const Json json = Json::parse(estimate_json(samples::estimate()));
   EXPECT_EQ(keys_of(json["memory_B"]), (std::vector<std::string>{"weights", "gradients", "optimizer", "activations",
-                                                                 "buffers", "total", "capacity", "stage"}));
+                                                                 "buffers", "kv_cache", "total", "capacity", "stage",
+                                                                 "offloaded", "second_tier"}));
   EXPECT_EQ(json["memory_B"]["total"], 7.5 * 1073741824.0);
   EXPECT_EQ(keys_of(json["plan"]),
-            (std::vector<std::string>{"tp", "cp", "pp", "ep", "dp", "vpp", "micro_batch", "zero", "recompute",
-                                      "schedule", "sequence_parallel", "tp_overlap", "dp_overlap", "micro_batches"}));
+            (std::vector<std::string>{"tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro_batch", "zero", "recompute",
+                                      "schedule", "sequence_parallel", "tp_overlap", "cp_method", "dp_overlap", "shard",
+                                      "offload", "first_stage_layers", "last_stage_layers", "embedding_as_layer",
+                                      "head_as_layer", "micro_batches"}));
+}
+
+TEST(Json, a_batch_of_requests_has_its_times) {
+  const Json json = Json::parse(estimate_json(samples::served()));
+  EXPECT_EQ(keys_of(json["inference"]),
+            (std::vector<std::string>{"prompt", "generate", "ttft_s", "tpot_s", "last_token_s", "output_tokens_per_s",
+                                      "decode_tokens_per_s", "kv_B_per_token"}));
+  EXPECT_EQ(json["inference"]["ttft_s"], 0.25);
+  EXPECT_EQ(json["task"], "inference");
+  EXPECT_EQ(json["memory_B"]["kv_cache"], 1073741824.0);
+  EXPECT_EQ(Json::parse(estimate_json(samples::estimate())).contains("inference"), false);
+  EXPECT_EQ(json["validity"]["basis"], "generation");
 }
 
 TEST(Json, an_estimate_that_does_not_fit_says_why) {

@@ -35,13 +35,15 @@ inline results::Estimate estimate() {
       {"tp", Seconds(0.5), Seconds(0.125)}, {"dp", Seconds(0.25), Seconds(0.125)}, {"pp", Seconds(0), Seconds(0)}};
   sample.comm_total = Seconds(0.75);
   sample.comm_exposed = Seconds(0.25);
-  sample.memory = {.weights = Bytes(1073741824.0),
-                   .gradients = Bytes(2147483648.0),
-                   .optimizer = Bytes(536870912.0),
-                   .activations = Bytes(4294967296.0),
-                   .buffers = Bytes(0),
-                   .capacity = Bytes(16.0 * 1073741824.0),
-                   .stage = 3};
+  sample.memory.weights = Bytes(1073741824.0);
+  sample.memory.gradients = Bytes(2147483648.0);
+  sample.memory.optimizer = Bytes(536870912.0);
+  sample.memory.activations = Bytes(4294967296.0);
+  sample.memory.capacity = Bytes(16.0 * 1073741824.0);
+  sample.memory.stage = 3;
+  sample.task = "pretrain";
+  sample.validity = "generation";
+  sample.validity_note = "fast-link";
   sample.plan.tp = 8;
   sample.plan.pp = 8;
   sample.plan.dp = 16;
@@ -54,6 +56,27 @@ inline results::Estimate estimate() {
   sample.plan.tp_overlap = "none";
   sample.plan.dp_overlap = true;
   sample.not_modelled = {"weather", "stragglers"};
+  return sample;
+}
+
+// A batch of requests.
+inline results::Estimate served() {
+  results::Estimate sample = estimate();
+  sample.task = "inference";
+  sample.global_batch = 32;
+  results::Inference inference;
+  inference.prompt = 1024;
+  inference.generate = 128;
+  inference.time_to_first_token = Seconds(0.25);
+  inference.time_per_output_token = Seconds(0.0125);
+  inference.last_token = Seconds(0.013);
+  inference.output_tokens_per_s = 2048;
+  inference.decode_tokens_per_s = 2500;
+  inference.kv_bytes_per_token = Bytes(131072.0);
+  sample.inference = inference;
+  sample.memory.kv_cache = Bytes(1073741824.0);
+  sample.memory.offloaded = Bytes(2147483648.0);
+  sample.memory.second_tier = Bytes(4.0 * 1073741824.0);
   return sample;
 }
 

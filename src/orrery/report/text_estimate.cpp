@@ -99,10 +99,13 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
 
 std::string validity_line(const results::Estimate& estimate) {
   if (estimate.validity.empty()) { return ""; }
-  const std::string_view rests = estimate.validity == "measured"     ? "measured on such devices and links"
-                                 : estimate.validity == "generation" ? "measured on the same generation"
-                                                                     : "priors: nothing measured was at hand";
-  return wrapped(label("validity"), fmt::format("rates of {} and better rest on {}", estimate.validity_note, rests));
+  if (estimate.validity == "measured") {
+    return wrapped(label("validity"), "what devices and links reach of their peaks is measured on them");
+  }
+  const std::string_view rests = estimate.validity == "generation"
+                                     ? "is taken from measurements of its generation"
+                                     : "is a prior: nothing measured was at hand";
+  return wrapped(label("validity"), fmt::format("what {} reaches of its peak {}", estimate.validity_note, rests));
 }
 
 std::string rate_lines(const results::Estimate& estimate, TextStyle style) {

@@ -32,6 +32,7 @@ throughput  1.57 M tokens/s, 768 sequences/s
 MFU         48.8 %: 195 TFLOP/s of 400 TFLOP/s per device, 400 PFLOP of model work a step, causal
             attention counted as its unmasked half
 HFU         61.0 %: with what is recomputed
+validity    what fast-link reaches of its peak is taken from measurements of its generation
 
 where the step goes     time   share
   compute             1.00 s  50.0 %  ####################
