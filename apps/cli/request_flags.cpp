@@ -8,14 +8,18 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/parallel/names.hpp"
 
 namespace orrery::cli {
 
 namespace {
 
-constexpr std::array<std::string_view, 17> kJobFields = {
-    "model", "cluster", "devices",  "stack", "semantics",    "task",   "global_batch", "seq",   "precision",
-    "prompt", "generate", "batch", "lora",  "lora_targets", "bucket", "gradient_precision", "reduce_precision"};
+constexpr std::array<std::string_view, 14> kJobFields = {
+    "model", "cluster",   "devices", "stack",    "semantics", "task", "global_batch",
+    "seq",   "precision", "prompt",  "generate", "batch",     "lora", "lora_targets"};
+
+constexpr std::string_view kInferenceExample =
+    "--model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 --generate 256 --batch 64";
 
 bool is_path(const std::string& text) {
   return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
@@ -33,18 +37,20 @@ void resolve_paths(config::Node& fields, const std::string& scenario) {
 }
 
 // One line that names every required field that is missing.
-std::vector<Diagnostic> missing_fields(const config::Node& fields, const Result<estimate::Request>& request,
-                                       const std::string& example) {
+std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::string& example) {
   std::vector<std::string> missing;
   for (const auto& field : estimate::request_record().fields()) {
     if (field.required && fields.find(field.name) == nullptr) { missing.push_back(flag_name(field.name)); }
   }
-  if (request) {
-    for (const auto& field : estimate::missing_fields(*request)) { missing.push_back(flag_name(field)); }
+  const config::Node* task = fields.find("task");
+  const bool serves = task != nullptr && task->scalar == config::enum_name(parallel::Task::inference);
+  for (const auto& field : estimate::needed_fields(serves ? parallel::Task::inference : parallel::Task::pretrain)) {
+    if (fields.find(field) == nullptr) { missing.push_back(flag_name(field)); }
   }
   if (missing.empty()) { return {}; }
+  const std::string shown = serves ? std::string(kInferenceExample) : example;
   const std::string verb = missing.size() == 1 ? "is" : "are";
-  return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, example)}};
+  return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
 }
 
 }  // namespace
@@ -101,7 +107,7 @@ Result<TypedRequest> RequestFlags::read(const std::string& example) const {
   flags_.lay_over(fields);
   auto request = estimate::request_record().read_over(estimate::Request{}, fields);
   auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
-  for (auto& missing : missing_fields(fields, request, example)) { complaints.push_back(std::move(missing)); }
+  for (auto& missing : missing_fields(fields, example)) { complaints.push_back(std::move(missing)); }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
   return TypedRequest{std::move(*request), std::move(fields)};
 }

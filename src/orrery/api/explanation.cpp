@@ -151,7 +151,10 @@ std::string what_binds(const Estimate& best, const std::vector<Alternative>& alt
     const bool would_win = one.searched && !one.estimate.feasible && change < -kShows;
     if (would_win) { wanted.push_back(fmt::format("{} {}", one.axis, value_of(one.estimate.plan, one.axis))); }
   }
-  if (!wanted.empty()) { return "memory binds: " + join(wanted, ", ") + " would be faster and do not fit"; }
+  if (!wanted.empty()) {
+    return fmt::format("memory binds: {} would be faster and {} not fit", join(wanted, ", "),
+                       wanted.size() == 1 ? "does" : "do");
+  }
   const double used = best.memory.total() / best.memory.capacity;
   if (!alternatives.empty()) { return "memory does not bind: more of it would admit no faster plan one step away"; }
   return used > 0.9 ? "memory binds: a little more per device would admit plans that do not fit now"

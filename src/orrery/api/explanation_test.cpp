@@ -98,7 +98,7 @@ TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
   const auto lines =
       explanation({best}, {{"ep", fewer}, {"ep", more}, {"micro-batch", larger}, {"schedule", zero_bubble, false}});
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_THAT(lines[1], testing::HasSubstr("memory binds: micro-batch 4 would be faster and do not fit"));
+  EXPECT_THAT(lines[1], testing::HasSubstr("memory binds: micro-batch 4 would be faster and does not fit"));
   EXPECT_EQ(lines[3],
             "ep 8: 4 would lose 10.0 % (exposed dp communication +1.00 s); 16 would lose 5.0 % (exposed ep "
             "communication +500 ms)");

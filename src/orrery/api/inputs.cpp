@@ -39,9 +39,6 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                            const Request& request) {
   Failure failure{estimate::not_built(request)};
   for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
-  for (const auto& field : estimate::missing_fields(request)) {
-    failure.diagnostics.push_back({{}, fmt::format("{} is missing", field)});
-  }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
@@ -52,7 +49,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                                    fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
                                                quoted(hardware::name_of(request.precision)), join(known, ", "))});
   }
-  const bool has_length = request.seq > 0 || request.task == parallel::Task::inference;
+  const bool has_length = request.seq || request.task == parallel::Task::inference;
   if (model && !has_length && !model->is_vision()) {
     failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
   }

@@ -229,7 +229,8 @@ TEST(Api, a_search_spreads_the_experts_of_a_mixture) {
 
 TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
   PlanRequest asked;
-  asked.job = request("llama-3.1-8b", 8, 0, 0);
+  asked.job = request("llama-3.1-8b", 8, 1, 1);
+  asked.job.global_batch = asked.job.seq = std::nullopt;
   asked.job.task = parallel::Task::inference;
   asked.job.prompt = 512;
   asked.job.generate = 32;

@@ -47,17 +47,17 @@ void add_job_fields(config::Record<Request>& record) {
       .optional("stack", &Request::stack, "software-stack profile, by name or YAML", {.nonempty = true})
       .optional("semantics", &Request::semantics, "whose arithmetic")
       .optional("task", &Request::task, "what the job does")
-      .optional("global_batch", &Request::global_batch, "training: sequences per step, all replicas together",
-                {.min = 0, .max = kLargestBatch})
-      .optional("seq", &Request::seq, "training: tokens per sequence; a vision model has its own",
-                {.min = 0, .max = kLongestSequence})
+      .optional("global_batch", &Request::global_batch, "sequences per training step, all replicas together",
+                {.min = 1, .max = kLargestBatch})
+      .optional("seq", &Request::seq, "tokens per sequence in training; a vision model has its own",
+                {.min = 1, .max = kLongestSequence})
       .optional("precision", &Request::precision, "number format of matrix inputs")
-      .optional("prompt", &Request::prompt, "inference: tokens given per sequence",
-                {.min = 0, .max = kLongestSequence})
-      .optional("generate", &Request::generate, "inference: tokens made per sequence",
-                {.min = 0, .max = kLongestSequence})
-      .optional("batch", &Request::batch, "inference: sequences, all replicas together",
-                {.min = 0, .max = kLargestBatch})
+      .optional("prompt", &Request::prompt, "tokens given per sequence in inference",
+                {.min = 1, .max = kLongestSequence})
+      .optional("generate", &Request::generate, "tokens made per sequence in inference",
+                {.min = 1, .max = kLongestSequence})
+      .optional("batch", &Request::batch, "sequences in inference, all replicas together",
+                {.min = 1, .max = kLargestBatch})
       .optional("lora", &Request::lora, "finetune: rank of low-rank adapters; 0: every weight is trained",
                 {.min = 0, .max = kHighestRank})
       .optional("lora_targets", &Request::lora_targets, "projections that have adapters");
@@ -142,11 +142,11 @@ std::vector<Diagnostic> problems(const Request& request) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
   };
   const bool serves = request.task == parallel::Task::inference;
-  require(serves || request.batch == 0, "--batch", "is of --task inference; training has --global-batch");
-  require(serves || request.prompt == 0, "--prompt", "is of --task inference; training has --seq");
-  require(serves || request.generate == 0, "--generate", "is of --task inference");
-  require(!serves || request.global_batch == 0, "--global-batch", "is of training; --task inference has --batch");
-  require(!serves || request.seq == 0, "--seq", "is of training; --task inference has --prompt and --generate");
+  require(serves || !request.batch, "--batch", "is of --task inference; training has --global-batch");
+  require(serves || !request.prompt, "--prompt", "is of --task inference; training has --seq");
+  require(serves || !request.generate, "--generate", "is of --task inference");
+  require(!serves || !request.global_batch, "--global-batch", "is of training; --task inference has --batch");
+  require(!serves || !request.seq, "--seq", "is of training; --task inference has --prompt and --generate");
   require(request.lora == 0 || request.task == parallel::Task::finetune, "--lora", "needs --task finetune");
   if (const auto offload = offload_of(request); !offload) {
     const auto& more = offload.error().diagnostics;
@@ -155,33 +155,22 @@ std::vector<Diagnostic> problems(const Request& request) {
   return found;
 }
 
-std::vector<std::string> missing_fields(const Request& request) {
-  std::vector<std::string> missing;
-  const auto need = [&](std::int64_t value, const char* field) {
-    if (value == 0) { missing.emplace_back(field); }
-  };
-  if (request.task == parallel::Task::inference) {
-    need(request.prompt, "prompt");
-    need(request.generate, "generate");
-    need(request.batch, "batch");
-  } else {
-    need(request.global_batch, "global_batch");
-  }
-  return missing;
+std::vector<std::string> needed_fields(parallel::Task task) {
+  if (task == parallel::Task::inference) { return {"prompt", "generate", "batch"}; }
+  return {"global_batch"};
 }
 
 parallel::Job job_of(const Request& request, const workload::Model& model) {
   parallel::Job job;
   job.precision = request.precision;
   job.task = request.task;
-  job.global_batch = request.global_batch;
-  job.seq = request.seq;
-  if (model.is_vision() && job.seq == 0) { job.seq = model.vision.tokens(); }
+  job.global_batch = request.global_batch.value_or(0);
+  job.seq = request.seq.value_or(model.is_vision() ? model.vision.tokens() : 0);
   job.adapter = {request.lora, request.lora_targets};
   if (job.is_inference()) {
-    job.global_batch = request.batch;
-    job.prompt = request.prompt;
-    job.generate = request.generate;
+    job.global_batch = request.batch.value_or(0);
+    job.prompt = request.prompt.value_or(0);
+    job.generate = request.generate.value_or(0);
     job.seq = job.prompt + job.generate;
   }
   return job;

@@ -24,10 +24,10 @@ struct Request {
   Semantics semantics = Semantics::physical;
 
   parallel::Task task = parallel::Task::pretrain;
-  std::int64_t global_batch = 0;  // sequences; of training
-  std::int64_t seq = 0;           // 0: not given; a vision model's own
+  std::optional<std::int64_t> global_batch;  // sequences; of training
+  std::optional<std::int64_t> seq;           // open: a vision model's own
   hardware::Precision precision = hardware::Precision::bf16;
-  std::int64_t prompt = 0, generate = 0, batch = 0;  // of inference
+  std::optional<std::int64_t> prompt, generate, batch;  // of inference
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
@@ -61,8 +61,9 @@ struct Request {
 // What is missing or contradicts itself whatever the model: a batch without --global-batch, a prompt in training.
 [[nodiscard]] std::vector<Diagnostic> problems(const Request& request);
 
-// Fields that the task needs and the request leaves open: "global_batch", "prompt", ...
-[[nodiscard]] std::vector<std::string> missing_fields(const Request& request);
+// Fields that a task needs: "global_batch", or "prompt" and the like. (Training needs "seq" as well, unless the model
+// has one of its own.)
+[[nodiscard]] std::vector<std::string> needed_fields(parallel::Task task);
 
 // A vision model's sequence is its patches and class token.
 [[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model);

@@ -212,10 +212,9 @@ TEST(Request, fields_of_another_task_are_mistakes) {
 }
 
 TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
-  Request request;
-  EXPECT_THAT(missing_fields(request), ElementsAre("global_batch"));
-  request.task = parallel::Task::inference;
-  EXPECT_THAT(missing_fields(request), ElementsAre("prompt", "generate", "batch"));
+  EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
+  EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
+  EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("prompt", "generate", "batch"));
 }
 
 TEST(Request, what_is_offloaded_is_a_list_of_names) {
@@ -244,7 +243,7 @@ TEST(Request, gradients_are_the_stack_s_unless_typed) {
 // 16 devices, tp 2 and pp 2: 4 replicas share 64 sequences, cut in as many micro-batches as there are stages.
 TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
   Example e;
-  e.request.global_batch = e.request.seq = 0;
+  e.request.global_batch = e.request.seq = std::nullopt;
   e.request.task = parallel::Task::inference;
   e.request.prompt = 128;
   e.request.generate = 16;
@@ -277,9 +276,8 @@ Request any_request() {
   r.seq = number(1'000'000'000);
   r.precision = *rc::gen::element(hardware::Precision::fp8, hardware::Precision::bf16, hardware::Precision::tf32);
   for (auto* degree : {&r.tp, &r.cp, &r.pp, &r.ep, &r.vpp}) { *degree = number(100); }
-  for (auto* count : {&r.prompt, &r.generate, &r.batch, &r.lora, &r.shard, &r.first_stage_layers}) {
-    *count = number(1000) - 1;
-  }
+  for (auto* count : {&r.lora, &r.shard, &r.first_stage_layers}) { *count = number(1000) - 1; }
+  for (auto* count : {&r.prompt, &r.generate, &r.batch}) { *count = maybe(number(1000)); }
   r.etp = maybe(number(100));
   r.gradient_precision = maybe(hardware::Precision::bf16);
   r.bucket = maybe(4e7);
@@ -319,7 +317,7 @@ RC_GTEST_PROP(RequestRecord, what_is_printed_reads_back, ()) {
 
 TEST(RequestRecord, bounds_and_names_are_checked) {
   const auto node = config::parse_yaml(
-      "{model: gpt3-175b, cluster: dgx-a100, global_batch: -1, seq: 2048, zero: 4, recompute: some, tpp: 8}", "s.yaml");
+      "{model: gpt3-175b, cluster: dgx-a100, global_batch: 0, seq: 2048, zero: 4, recompute: some, tpp: 8}", "s.yaml");
   ASSERT_TRUE(node);
   const auto request = request_record().read(*node);
   ASSERT_FALSE(request);
