@@ -48,7 +48,8 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
     if (fields.find(field) == nullptr) { missing.push_back(flag_name(field)); }
   }
   if (missing.empty()) { return {}; }
-  const std::string shown = serves ? std::string(kInferenceExample) : example;
+  const std::string command = example.substr(0, example.find(" --"));  // "orrery estimate"
+  const std::string shown = serves ? fmt::format("{} {}", command, kInferenceExample) : example;
   const std::string verb = missing.size() == 1 ? "is" : "are";
   return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
 }

@@ -60,7 +60,7 @@ std::string where_the_time_goes(const Estimate& best) {
     const double fraction = part.time / best.step_time;
     if (fraction >= kShows) { texts.push_back(fmt::format("{} {}", part.name, percent(fraction))); }
   }
-  return "step: " + join(texts, ", ");
+  return (best.inference ? "batch: " : "step: ") + join(texts, ", ");
 }
 
 // A choice of a plan, as a flag spells it.

@@ -168,7 +168,7 @@ std::vector<Alternative> alternatives_to(const Plan& best, const std::vector<Pla
                                          const parallel::Job& job, bool schedule_is_fixed) {
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   std::vector<Alternative> alternatives;
-  for (const auto& neighbour : explore::neighbours(space, best)) {
+  for (const auto& neighbour : explore::neighbours(space, best, job.is_inference())) {
     alternatives.push_back({neighbour.axis, estimator.estimate(neighbour.plan), true});
   }
   if (job.is_inference() || schedule_is_fixed || best.pp == 1) { return alternatives; }

@@ -132,7 +132,7 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
   result.tokens_per_s = result.samples_per_s * static_cast<double>(job.seq);
   result.model_flops = workload::model_flops(context.model, context.stack, job.global_batch, job.seq, job.adapter);
   result.hardware_flops = result.model_flops + recompute_flops(program, step);
-  result.causal_half = context.stack.causal_skip;
+  result.causal_half = context.stack.causal_skip && context.model.causal;
   result.peak = context.cluster.accelerator.peak(job.precision);
   result.mfu = result.model_flops / (devices * result.peak * step.time);
   result.hfu = result.hardware_flops / (devices * result.peak * step.time);
@@ -207,7 +207,7 @@ void name_validity(results::Estimate& result, const hardware::Cluster& cluster) 
   hardware::Basis weakest = cluster.accelerator.basis;
   std::string_view whose = cluster.accelerator.name;
   for (const auto& dimension : cluster.dimensions) {
-    if (dimension.link.basis > weakest) {
+    if (dimension.size > 1 && dimension.link.basis > weakest) {
       weakest = dimension.link.basis;
       whose = dimension.link.name;
     }

@@ -33,7 +33,7 @@ constexpr std::array<Axis, 11> kAxes{{
 }};
 
 // The one axis on which two plans differ, and nothing where there are none or several.
-std::optional<std::size_t> only_difference(const Plan& a, const Plan& b) {
+std::optional<std::size_t> only_difference(const Plan& a, const Plan& b, bool inference) {
   std::array<bool, kAxes.size()> differs{};
   for (std::size_t i = 0; i < kAxes.size(); ++i) { differs[i] = kAxes[i].value(a) != kAxes[i].value(b); }
   if (differs[kTp]) {
@@ -41,6 +41,8 @@ std::optional<std::size_t> only_difference(const Plan& a, const Plan& b) {
     if (a.tp == 1 || b.tp == 1) { differs[kSequenceParallel] = false; }
   }
   if (a.cp == 1 || b.cp == 1) { differs[kCpMethod] = false; }
+  // A batch of requests is cut into a number of micro-batches; their size follows.
+  if (inference) { differs[kMicroBatch] = a.micro_batch * a.dp != b.micro_batch * b.dp; }
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < kAxes.size(); ++i) {
     if (!differs[i]) { continue; }
@@ -58,10 +60,10 @@ struct Nearest {
 
 }  // namespace
 
-std::vector<Neighbour> neighbours(const std::vector<Plan>& space, const Plan& plan) {
+std::vector<Neighbour> neighbours(const std::vector<Plan>& space, const Plan& plan, bool inference) {
   std::array<Nearest, kAxes.size()> nearest;
   for (const Plan& other : space) {
-    const auto axis = only_difference(other, plan);
+    const auto axis = only_difference(other, plan, inference);
     if (!axis) { continue; }
     const auto value = kAxes[*axis].value;
     auto& [below, above] = nearest[*axis];

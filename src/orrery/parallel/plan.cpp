@@ -90,13 +90,17 @@ void check_micro_batches(PlanChecker& check, const Job& job, const Plan& plan) {
   });
 }
 
+// What a task calls its sequences, and their length.
+const char* batch_flag(const Job& job) { return job.is_inference() ? "--batch" : "--global-batch"; }
+const char* length_flag(const Job& job) { return job.is_inference() ? "--prompt" : "--seq"; }
+
 void check_batch(PlanChecker& check, const Job& job, const Plan& plan) {
-  check.require(job.global_batch >= plan.dp, "--global-batch", [&] {
+  check.require(job.global_batch >= plan.dp, batch_flag(job), [&] {
     return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch,
                        plan.dp);
   });
   const bool shared_out = job.global_batch < plan.dp || job.global_batch % plan.dp == 0;
-  check.require(shared_out, "--global-batch", [&] {
+  check.require(shared_out, batch_flag(job), [&] {
     return fmt::format("\"{}\" is not a multiple of dp {}; the nearest batch is {}", job.global_batch, plan.dp,
                        std::max<std::int64_t>(1, (job.global_batch + plan.dp / 2) / plan.dp) * plan.dp);
   });
@@ -124,11 +128,13 @@ void check_inference(PlanChecker& check, const workload::Model& model, const Job
 }
 
 void check_job(PlanChecker& check, const workload::Model& model, const Job& job) {
-  check.require(job.global_batch >= 1, "--global-batch", [] { return std::string("must be at least 1 sequence"); });
-  check.require(job.seq >= 1, "--seq", [] { return std::string("must be at least 1 token"); });
+  check.require(job.global_batch >= 1, batch_flag(job), [] { return std::string("must be at least 1 sequence"); });
+  check.require(job.seq >= 1, length_flag(job), [] { return std::string("must be at least 1 token"); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
-  check.require(table_fits, "--seq", [&] {
-    return fmt::format("\"{}\" is longer than the model's table of {} learned positions", job.seq, model.max_seq);
+  check.require(table_fits, length_flag(job), [&] {
+    const char* whole = job.is_inference() ? " with what is generated" : "";
+    return fmt::format("\"{}\"{} is longer than the model's table of {} learned positions", job.seq, whole,
+                       model.max_seq);
   });
   check.require(job.adapter.rank >= 0 && job.adapter.rank <= model.hidden, "--lora", [&] {
     return fmt::format("\"{}\" is not a rank of matrices {} wide; 0 (none) to {} is", job.adapter.rank, model.hidden,

@@ -115,10 +115,10 @@ std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   std::string text = label("step time") + bold(format_seconds(estimate.step_time, 4), style) + "\n";
   text += fmt::format("{}{} tokens/s, {} sequences/s\n", label("throughput"), format_count(estimate.tokens_per_s),
                       format_count(estimate.samples_per_s));
-  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, causal attention {}",
+  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, attention {}",
                                             percent(estimate.mfu), format_rate(reached), format_rate(estimate.peak),
                                             format_flops(estimate.model_flops),
-                                            estimate.causal_half ? "counted as its unmasked half" : "counted in full"));
+                                            estimate.causal_half ? "counted as its causal half" : "counted in full"));
   text += fmt::format("{}{}: with what is recomputed\n", label("HFU"), percent(estimate.hfu));
   return text;
 }

@@ -29,8 +29,8 @@ chosen      dp 16 (devices / (tp x pp))
 
 step time   2.000 s
 throughput  1.57 M tokens/s, 768 sequences/s
-MFU         48.8 %: 195 TFLOP/s of 400 TFLOP/s per device, 400 PFLOP of model work a step, causal
-            attention counted as its unmasked half
+MFU         48.8 %: 195 TFLOP/s of 400 TFLOP/s per device, 400 PFLOP of model work a step, attention
+            counted as its causal half
 HFU         61.0 %: with what is recomputed
 validity    what fast-link reaches of its peak is taken from measurements of its generation
 
