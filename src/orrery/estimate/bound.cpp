@@ -87,8 +87,8 @@ const Estimator::PartTimes& Estimator::part_times(const Plan& plan) {
   times.embedding = price(workload::embedding_operators(model_, stack_, slice), kNothingAgain);
   times.head = price(workload::head_operators(model_, stack_, slice), kNothingAgain);
   if (model_.mtp_layers > 0) {
-    times.head += static_cast<double>(model_.mtp_layers) *
-                  price(workload::mtp_operators(model_, stack_, slice), kNothingAgain);
+    times.head +=
+        static_cast<double>(model_.mtp_layers) * price(workload::mtp_operators(model_, stack_, slice), kNothingAgain);
   }
   std::vector<std::pair<workload::LayerKind, PartTime>> kinds;
   times.layers_before.push_back({});

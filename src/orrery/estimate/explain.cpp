@@ -45,7 +45,9 @@ results::PlanSummary summary(const Program& program) {
   summary.schedule = config::enum_name(plan.schedule);
   summary.tp_overlap = config::enum_name(plan.tp_overlap);
   summary.cp_method = config::enum_name(plan.cp_method);
-  summary.dp_overlap = plan.dp_overlap;
+  // What is fetched for a backward would take turns with once-a-step reductions, which then wait for its end.
+  const bool in_turns = plan.zero < 2 && (plan.offload.weights || plan.offload.activations);
+  summary.dp_overlap = plan.dp_overlap && !in_turns;
   summary.shard = plan.shard;
   summary.offload = offload_names(plan.offload);
   summary.first_stage_layers = plan.first_stage_layers;
@@ -119,8 +121,8 @@ Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
 Flops recompute_flops(const Program& program, const Step& step) {
   Flops per_replica;
   for (const auto& rank_class : program.classes) {
-    per_replica += static_cast<double>(rank_class.stages) *
-                   busy_of(program, step, rank_class.first_stage).work.recompute_flops;
+    per_replica +=
+        static_cast<double>(rank_class.stages) * busy_of(program, step, rank_class.first_stage).work.recompute_flops;
   }
   return static_cast<double>(program.plan.stage_ranks()) * per_replica;
 }
@@ -192,12 +194,15 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   if (!std::all_of(groups.begin(), groups.end(), [](const auto& group) { return group.regular; })) {
     list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
   }
-  if (context.model.has_experts()) {
-    list.emplace_back("uneven routing: every expert gets its even share of tokens");
+  if (context.model.has_experts()) { list.emplace_back("uneven routing: every expert gets its even share of tokens"); }
+  if (program.job.seq > context.model.max_seq) {
+    list.push_back(
+        fmt::format("whether the model is any good beyond the {} tokens it was made for", context.model.max_seq));
   }
   if (program.plan.offload.any()) {
-    list.emplace_back("transfers to and from the second tier at the same time: they take turns with each other and with "
-                      "gathers and reductions");
+    list.emplace_back(
+        "transfers to and from the second tier at the same time: they take turns with each other and with "
+        "gathers and reductions");
   }
   return list;
 }
@@ -246,8 +251,8 @@ results::Estimate describe(const Context& context, const Program& program, const
   const Cost& finish = step.finishes[critical];
   const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   const Waiting waiting = waiting_of(context, program, step, busy);
-  // Another stage may be ready later: then this one's own synchronisation delays the step by what outlasts that, and the
-  // rest is waiting for the pipeline.
+  // Another stage may be ready later: then this one's own synchronisation delays the step by what outlasts that, and
+  // the rest is waiting for the pipeline.
   const Seconds idle = max(Seconds(0), step.ready - (step.pipeline_end + step.reduce_tail));
   const Seconds reduce_tail = max(Seconds(0), step.reduce_tail - idle);
   const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step

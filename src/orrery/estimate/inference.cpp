@@ -32,6 +32,7 @@ struct DecodeWork {
 Cost run(const Segment& segment, const std::vector<Cost>& blocks) {
   Cost cost = segment_work(segment, blocks);
   const Side side = segment_side(segment, blocks);
+  if (side.total() == Seconds(0)) { return cost; }
   const Seconds stall = max(Seconds(0), run_segment(segment, blocks, {}).compute - cost.time);
   cost.time += stall;
   cost.of(TrafficKind::host).busy += side.host;

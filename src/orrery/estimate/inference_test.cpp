@@ -29,7 +29,7 @@ struct Served {
     job.global_batch = batch;
     job.prompt = prompt;
     job.generate = generate;
-    job.seq = prompt + generate;
+    job.seq = prompt + generate - 1;
     plan.micro_batch = batch;
     cluster = parallel::test::cluster_of({8});
   }
@@ -83,7 +83,8 @@ TEST(Inference, a_longer_prompt_or_a_larger_batch_never_takes_less) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
     Dice dice(seed);
     const std::int64_t batch = 4 * dice(1, 8), prompt = dice(1, 1500), generate = dice(2, 40);
-    Served s(batch, prompt, generate), longer(batch, prompt + dice(1, 500), generate), more(2 * batch, prompt, generate);
+    Served s(batch, prompt, generate), longer(batch, prompt + dice(1, 500), generate),
+        more(2 * batch, prompt, generate);
     for (Served* one : {&s, &longer, &more}) { one->spread(2, 2, 1, one->job.global_batch / 2); }
     const Generation usual = s.solved();
     EXPECT_GE(longer.solved().prefill, usual.prefill);
@@ -106,8 +107,8 @@ TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
         Seconds sum;
         for (const auto& use : segment) {
           for (const auto& item : program.blocks[static_cast<std::size_t>(use.work)].items) {
-            sum += static_cast<double>(use.repeat) *
-                   (item.is_collective ? price_call(item.call, fabric, program.mesh) : price_kernel(item, fabric, grown));
+            sum += static_cast<double>(use.repeat) * (item.is_collective ? price_call(item.call, fabric, program.mesh)
+                                                                         : price_kernel(item, fabric, grown));
           }
         }
         return sum;
@@ -162,8 +163,8 @@ TEST(Inference, what_is_said_adds_up) {
               e.step_time.value(), 1e-12);
   EXPECT_NEAR(e.inference->output_tokens_per_s, 16.0 * 64.0 / e.step_time.value(), 1e-6);
   EXPECT_EQ(e.inference->kv_bytes_per_token, Bytes(2.0 * 8 * 2 * 256));  // 8 layers, keys and values of 4 heads of 64
-  // 8 sequences a replica, 576 positions, half of the layers and of the heads.
-  EXPECT_EQ(e.memory.kv_cache, Bytes(8.0 * 576.0 * 2.0 * 4 * 2 * 128));
+  // 8 sequences a replica, 575 positions, half of the layers and of the heads.
+  EXPECT_EQ(e.memory.kv_cache, Bytes(8.0 * 575.0 * 2.0 * 4 * 2 * 128));
   EXPECT_EQ(e.step_time, estimator.step_time(s.plan));
   EXPECT_FALSE(e.terms.empty());
 }

@@ -83,9 +83,7 @@ void charge_kernel(Cost& cost, const Item& item, Seconds time) {
   }
 }
 
-Traffic& traffic_of(Cost& cost, const Item& collective) {
-  return cost.of(traffic_kind(collective.call.group));
-}
+Traffic& traffic_of(Cost& cost, const Item& collective) { return cost.of(traffic_kind(collective.call.group)); }
 
 // `item` waits for `collective`, which may be itself.
 void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds time) {
@@ -129,9 +127,7 @@ Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& 
   if (call.group == GroupKind::cp && call.collective != network::Collective::all_to_all) {
     return price_rounds(call, fabric, mesh.group(GroupKind::cp));
   }
-  if (call.group != GroupKind::host) {
-    return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
-  }
+  if (call.group != GroupKind::host) { return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time; }
   const auto& tier = fabric.cluster().second_tier;
   ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
   return call.bytes > Bytes(0) ? tier.latency + call.bytes / tier.bandwidth : Seconds(0);

@@ -1,5 +1,5 @@
-#include "orrery/estimate/priced.hpp"
 #include "orrery/estimate/program_simulation.hpp"
+#include "orrery/estimate/priced.hpp"
 
 #include <algorithm>
 #include <map>
@@ -121,7 +121,7 @@ class Player {
     const PipelineTask task = rank.order[rank.next];
     const std::int64_t other = task.paired_micro_batch;
     const bool pair = task.kind == Kind::pair;
-    const auto input = task.kind == Kind::weight ? std::optional(Seconds(0))
+    const auto input = task.kind == Kind::weight     ? std::optional(Seconds(0))
                        : task.kind == Kind::backward ? input_arrival(s, false, task.chunk, task.micro_batch)
                                                      : input_arrival(s, true, task.chunk, task.micro_batch);
     const auto second = pair ? input_arrival(s, false, 1 - task.chunk, other) : std::optional(Seconds(0));
@@ -162,8 +162,8 @@ class Player {
                                        std::int64_t micro_batch) const {
     const auto from = neighbour(s, chunk, forward ? -1 : 1);
     if (!from && forward) { return Seconds(0); }
-    const auto end = from ? ends_.find({forward, from->stage, from->chunk, micro_batch})
-                          : ends_.find({true, s, chunk, micro_batch});
+    const auto end =
+        from ? ends_.find({forward, from->stage, from->chunk, micro_batch}) : ends_.find({true, s, chunk, micro_batch});
     if (end == ends_.end()) { return std::nullopt; }
     if (!from) { return end->second; }
     const Neighbour to{s, chunk};
@@ -359,7 +359,7 @@ class Player {
   const network::Fabric& fabric_;
   std::vector<Rank> ranks_;
   std::map<std::tuple<bool, std::size_t, std::int32_t, std::int64_t>, Seconds> ends_;  // forward?, stage, chunk, number
-  Seconds expert_waits_, expert_traffic_;  // of the pair at work
+  Seconds expert_waits_, expert_traffic_;                                              // of the pair at work
   std::map<const Item*, Seconds> times_;
 };
 

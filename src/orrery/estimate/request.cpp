@@ -70,7 +70,8 @@ void add_plan_fields(config::Record<Request>& record) {
       .optional("cp", &Request::cp, "context-parallel degree", degree)
       .optional("pp", &Request::pp, "pipeline stages", degree)
       .optional("ep", &Request::ep, "expert-parallel degree", degree)
-      .optional("etp", &Request::etp, "tensor-parallel degree of routed experts; open: 1", open_degree)
+      .optional("etp", &Request::etp,
+                "tensor-parallel degree of routed experts; open: tp, or 1 where ep shares them out", open_degree)
       .optional("dp", &Request::dp, "data-parallel replicas; open: devices / (tp x cp x pp)", open_degree)
       .optional("vpp", &Request::vpp, "model chunks per pipeline stage (interleaving)", degree)
       .optional("micro_batch", &Request::micro_batch,
@@ -148,6 +149,25 @@ std::vector<Diagnostic> problems(const Request& request) {
   require(!serves || !request.global_batch, "--global-batch", "is of training; --task inference has --batch");
   require(!serves || !request.seq, "--seq", "is of training; --task inference has --prompt and --generate");
   require(request.lora == 0 || request.task == parallel::Task::finetune, "--lora", "needs --task finetune");
+  require(request.lora > 0 || request.lora_targets == workload::Adapter::Targets::attention, "--lora-targets",
+          "needs --lora: the rank of the adapters");
+  const auto of_training = [&](bool typed, const char* flag) {
+    require(!serves || !typed, flag, "is of training; in inference there is nothing for it to change");
+  };
+  of_training(request.bucket.has_value(), "--bucket");
+  of_training(request.gradient_precision.has_value(), "--gradient-precision");
+  of_training(request.reduce_precision.has_value(), "--reduce-precision");
+  of_training(request.dp_overlap.has_value(), "--dp-overlap");
+  of_training(request.tp_overlap != parallel::TpOverlap::none, "--tp-overlap");
+  of_training(request.recompute.has_value(), "--recompute");
+  of_training(request.schedule.has_value(), "--schedule");
+  of_training(request.vpp > 1, "--vpp");
+  const auto wide = [&](const std::optional<hardware::Precision>& precision, const char* flag) {
+    require(!precision || hardware::element_size(*precision) >= Bytes(2.0), flag,
+            "gradients are added up in at least 16 bits: bf16, fp16 or fp32");
+  };
+  wide(request.gradient_precision, "--gradient-precision");
+  wide(request.reduce_precision, "--reduce-precision");
   if (const auto offload = offload_of(request); !offload) {
     const auto& more = offload.error().diagnostics;
     found.insert(found.end(), more.begin(), more.end());
@@ -171,7 +191,7 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
     job.global_batch = request.batch.value_or(0);
     job.prompt = request.prompt.value_or(0);
     job.generate = request.generate.value_or(0);
-    job.seq = job.prompt + job.generate;
+    job.seq = job.prompt + job.generate - 1;  // the last token is made, and not read again
   }
   return job;
 }
@@ -185,8 +205,8 @@ hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
 
 Result<parallel::Offload> offload_of(const Request& request) {
   parallel::Offload offload;
-  const std::array<std::pair<std::string, bool*>, 3> known{{
-      {"weights", &offload.weights}, {"activations", &offload.activations}, {"optimizer", &offload.optimizer}}};
+  const std::array<std::pair<std::string, bool*>, 3> known{
+      {{"weights", &offload.weights}, {"activations", &offload.activations}, {"optimizer", &offload.optimizer}}};
   std::string_view rest = request.offload;
   while (!rest.empty()) {
     const auto comma = std::min(rest.find(','), rest.size());

@@ -32,7 +32,7 @@ struct Request {
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
   std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, vpp = 1;
-  std::optional<std::int64_t> etp;          // open: 1
+  std::optional<std::int64_t> etp;          // open: tp when ep is 1, else 1
   std::optional<std::int64_t> dp;           // open: devices / (tp cp pp)
   std::optional<std::int64_t> micro_batch;  // open: the largest that fits, up to 8
   std::optional<bool> sequence_parallel;    // open: off, but on where experts and tp > 1 need it

@@ -164,7 +164,7 @@ TEST(Settle, chunks_mean_interleaving_unless_another_schedule_is_typed) {
   EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
   e.request.schedule = ScheduleKind::one_f_one_b;
   ASSERT_FALSE(e.settled());
-  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved");
+  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved; without it, 1");
 }
 
 // 64 sequences over dp 4 and pp 2 in groups of 2 micro-batches: 16 a replica, so 8 is the largest micro-batch that
@@ -199,8 +199,8 @@ TEST(Request, fields_of_another_task_are_mistakes) {
   request.lora = 16;
   EXPECT_THAT(texts_of(problems(request)),
               ElementsAre("--batch: is of --task inference; training has --global-batch",
-                          "--prompt: is of --task inference; training has --seq",
-                          "--generate: is of --task inference", "--lora: needs --task finetune"));
+                          "--prompt: is of --task inference; training has --seq", "--generate: is of --task inference",
+                          "--lora: needs --task finetune"));
   request.task = parallel::Task::inference;
   request.lora = 0;
   EXPECT_TRUE(problems(request).empty());
@@ -251,7 +251,7 @@ TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
   e.request.pp = 2;
   EXPECT_EQ(e.plan().micro_batch, 8);
   EXPECT_EQ(e.plan().zero, 0);
-  EXPECT_EQ(job_of(e.request, e.model).seq, 144);
+  EXPECT_EQ(job_of(e.request, e.model).seq, 143);
   e.request.batch = 12;  // 3 a replica do not cut in two
   EXPECT_EQ(e.plan().micro_batch, 3);
   e.request.pp = 4;  // 2 replicas of 6: not 4 pieces, but 3

@@ -11,8 +11,7 @@ namespace orrery::estimate {
 namespace {
 
 parallel::ScheduleKind schedule_of(const Request& request) {
-  const auto usual =
-      request.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+  const auto usual = request.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
   return request.schedule.value_or(usual);
 }
 
@@ -87,7 +86,7 @@ std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan&
 }
 
 std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const parallel::Plan& plan,
-                                       bool fits) {
+                                       bool experts, bool fits) {
   std::vector<std::string> chosen;
   if (!request.dp) {
     const char* product = plan.cp > 1 ? "tp x cp x pp" : "tp x pp";
@@ -95,6 +94,10 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   }
   if (!request.sequence_parallel && plan.sequence_parallel) {
     chosen.emplace_back("sequence-parallel on (experts under tp need it)");
+  }
+  if (!request.etp && plan.tp * plan.ep > 1 && experts) {
+    chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (experts are sliced as tp, not shared out)", plan.etp)
+                                  : std::string("etp 1 (experts stay whole)"));
   }
   if (!request.micro_batch && job.is_inference()) {
     chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
@@ -114,6 +117,25 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   return chosen;
 }
 
+// What was typed and would change nothing. (Of a search, which tries other degrees, it would.)
+std::vector<Diagnostic> idle_flags(const Request& request) {
+  std::vector<Diagnostic> found;
+  const auto require = [&](bool holds, const char* flag, const char* message) {
+    if (!holds) { found.push_back({{"", 0, 0, flag}, message}); }
+  };
+  require(request.cp > 1 || request.cp_method == workload::ContextMethod::ring, "--cp-method",
+          "needs --cp of at least 2");
+  require(request.pp > 1 || !request.embedding_as_layer, "--embedding-as-layer", "needs --pp of at least 2");
+  require(request.pp > 1 || !request.head_as_layer, "--head-as-layer", "needs --pp of at least 2");
+  return found;
+}
+
+// Experts that are not shared out over ranks are sliced as everything else is; those that are stay whole.
+std::int64_t usual_etp(const Request& request, const workload::Model& model) {
+  const bool sliced = model.has_experts() && request.ep == 1 && request.tp >= 1 && model.experts.ffn % request.tp == 0;
+  return sliced ? request.tp : 1;
+}
+
 // The plan as typed, open fields at their first guess.
 parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
                        const hardware::Stack& stack) {
@@ -123,11 +145,11 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   plan.cp = request.cp;
   plan.pp = request.pp;
   plan.ep = request.ep;
-  plan.etp = request.etp.value_or(1);
+  plan.etp = request.etp.value_or(usual_etp(request, model));
   plan.vpp = request.vpp;
   // A product of what a user typed may be beyond counting; problems() says so.
-  const double product = static_cast<double>(request.tp) * static_cast<double>(request.cp) *
-                         static_cast<double>(request.pp);
+  const double product =
+      static_cast<double>(request.tp) * static_cast<double>(request.cp) * static_cast<double>(request.pp);
   const bool countable = product >= 1.0 && product <= static_cast<double>(devices);
   const std::int64_t rest = countable ? devices / (request.tp * request.cp * request.pp) : 1;
   plan.dp = request.dp.value_or(std::max<std::int64_t>(1, rest));
@@ -156,10 +178,11 @@ Result<SettledPlan> settle(const Request& request, const workload::Model& model,
   parallel::Plan plan = plan_of(request, model, cluster.devices, stack);
   auto found = parallel::problems(model, job, plan, cluster.devices);
   for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
+  for (auto& problem : idle_flags(request)) { found.push_back(std::move(problem)); }
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   Settling settling(request, model, cluster, stack, plan);
   const bool fits = settling.run();
-  return SettledPlan{settling.plan(), chosen_fields(request, job, settling.plan(), fits)};
+  return SettledPlan{settling.plan(), chosen_fields(request, job, settling.plan(), model.has_experts(), fits)};
 }
 
 }  // namespace orrery::estimate

@@ -14,7 +14,6 @@ namespace {
 using test::Case;
 using test::flops_of;
 using test::real;
-using test::works_of;
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 
@@ -47,22 +46,8 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
     return real(c.job.global_batch) * test::whole_model(c, slice_of(c.job, one, pass)).flops;
   };
   RC_ASSERT(std::abs(prefill - expected(workload::Pass::prefill)) <= 1e-11 * prefill);
-  if (c.job.generate == 1 || c.model.encoder_layers > 0) { return; }
+  if (c.job.generate == 1) { return; }
   RC_ASSERT(std::abs(decode - expected(workload::Pass::decode)) <= 1e-11 * decode);
-}
-
-// A decoder behind an encoder goes on alone: the encoder's layers see the prompt once.
-TEST(LowerInference, only_the_decoder_generates) {
-  Case c;
-  c.model = test::gpt(4, 256, 4, 1024);
-  c.model.encoder_layers = 4;
-  c.job = {4, 128, hardware::Precision::bf16, Task::inference, {}, 96, 32};
-  c.plan.dp = 2;
-  c.cluster = test::cluster_of({2});
-  const Program program = lowered(c);
-  const auto& chunk = program.classes.front().chunks.front();
-  EXPECT_EQ(works_of(program, chunk.forward).size(), 10U);
-  EXPECT_EQ(works_of(program, chunk.decode).size(), 6U);
 }
 
 // Keys and values of every sequence are held once per layer, whatever the slices; those of latent attention, which

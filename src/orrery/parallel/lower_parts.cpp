@@ -181,8 +181,7 @@ class PartLowering {
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache =
-          static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.prompt + job.generate);
-      if (kind.encoder && model.encoder_layers > 0) { result_.parts.back().decode = -1; }
+          static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.seq);
     }
     return part;
   }

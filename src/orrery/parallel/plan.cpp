@@ -96,8 +96,8 @@ const char* length_flag(const Job& job) { return job.is_inference() ? "--prompt"
 
 void check_batch(PlanChecker& check, const Job& job, const Plan& plan) {
   check.require(job.global_batch >= plan.dp, batch_flag(job), [&] {
-    return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do", job.global_batch,
-                       plan.dp);
+    return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do; {} would do",
+                       job.global_batch, plan.dp, plan.dp);
   });
   const bool shared_out = job.global_batch < plan.dp || job.global_batch % plan.dp == 0;
   check.require(shared_out, batch_flag(job), [&] {
@@ -118,6 +118,8 @@ void check_inference(PlanChecker& check, const workload::Model& model, const Job
                 [&] { return fmt::format("\"{}\" is too short; it must be at least 1 token", job.prompt); });
   check.require(job.generate >= 1, "--generate",
                 [&] { return fmt::format("\"{}\" is too few; it must be at least 1 token", job.generate); });
+  check.require(model.encoder_layers == 0, "--task",
+                [] { return std::string("\"inference\" is not built yet for models with an encoder and a decoder"); });
   check.require(model.causal || job.generate <= 1, "--generate", [&] {
     return fmt::format("\"{}\" needs a model with a decoder; of an encoder, 1 stands for its output", job.generate);
   });
@@ -127,12 +129,22 @@ void check_inference(PlanChecker& check, const workload::Model& model, const Job
   });
 }
 
+// A vision model looks at whole images.
+void check_image(PlanChecker& check, const workload::Model& model, const Job& job) {
+  if (!model.is_vision()) { return; }
+  const std::int64_t given = job.is_inference() ? job.prompt : job.seq;
+  check.require(given == model.vision.tokens(), length_flag(job), [&] {
+    return fmt::format("\"{}\" is not the model's image: {} patches and class token", given, model.vision.tokens());
+  });
+}
+
 void check_job(PlanChecker& check, const workload::Model& model, const Job& job) {
+  check_image(check, model, job);
   check.require(job.global_batch >= 1, batch_flag(job), [] { return std::string("must be at least 1 sequence"); });
   check.require(job.seq >= 1, length_flag(job), [] { return std::string("must be at least 1 token"); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
   check.require(table_fits, length_flag(job), [&] {
-    const char* whole = job.is_inference() ? " with what is generated" : "";
+    const char* whole = job.is_inference() ? " with the tokens that are generated and read again" : "";
     return fmt::format("\"{}\"{} is longer than the model's table of {} learned positions", job.seq, whole,
                        model.max_seq);
   });

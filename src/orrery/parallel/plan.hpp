@@ -32,7 +32,7 @@ inline constexpr std::int64_t kPipePieces = 4;
 // One step's work: a training step, or a batch of requests from prompt to last token.
 struct Job {
   std::int64_t global_batch = 0;  // sequences per step
-  std::int64_t seq = 0;           // tokens per sequence; of inference, prompt + generate
+  std::int64_t seq = 0;           // tokens per sequence; of inference, those that are read: prompt + generate - 1
   hardware::Precision precision = hardware::Precision::bf16;
   Task task = Task::pretrain;
   workload::Adapter adapter = {};

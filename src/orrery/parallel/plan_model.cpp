@@ -167,8 +167,11 @@ void check_end_stages(PlanChecker& check, const workload::Model& model, const Pl
   const std::int64_t chunks = open_chunks(plan), rest = model.depth() - first - last;
   check.require(chunks > 0 ? rest >= chunks : rest == 0, flag, [&] {
     const std::int64_t other = first > 0 ? last : 0;
-    return fmt::format("\"{}\" leaves {} of {} layers to {} other chunks; {}{} would do", first > 0 ? first : last,
-                       rest, model.depth(), chunks, chunks > 0 ? "at most " : "", model.depth() - chunks - other);
+    const std::int64_t most = model.depth() - chunks - other, asked = first > 0 ? first : last;
+    const std::string whole = fmt::format("\"{}\" leaves {} of {} layers to {} other chunks", asked,
+                                          std::max<std::int64_t>(0, rest), model.depth(), chunks);
+    if (most < 1) { return whole + "; 0 (an even share) would do"; }
+    return fmt::format("{}; {}{} would do", whole, chunks > 0 ? "at most " : "", most);
   });
 }
 
@@ -186,7 +189,7 @@ void check_pipeline(PlanChecker& check, const workload::Model& model, const Plan
   });
   const bool interleaved = plan.schedule == ScheduleKind::interleaved;
   check.require(plan.vpp == 1 || interleaved, "--vpp",
-                [&] { return fmt::format("\"{}\" needs --schedule interleaved", plan.vpp); });
+                [&] { return fmt::format("\"{}\" needs --schedule interleaved; without it, 1", plan.vpp); });
   check.require(!interleaved || plan.vpp > 1, "--schedule",
                 [] { return std::string("interleaved needs --vpp of at least 2"); });
   check.require(!interleaved || plan.pp > 1, "--schedule",

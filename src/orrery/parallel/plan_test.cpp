@@ -139,7 +139,7 @@ TEST(Plan, every_chunk_has_a_layer) {
 TEST(Plan, interleaving_needs_chunks_stages_and_groups_of_micro_batches) {
   Example e;
   e.plan.vpp = 2;
-  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved"));
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved; without it, 1"));
   e.plan.schedule = ScheduleKind::interleaved;
   EXPECT_THAT(e.complaints(), ElementsAre());
   e.plan.vpp = 1;
@@ -157,8 +157,9 @@ TEST(Plan, interleaving_needs_chunks_stages_and_groups_of_micro_batches) {
 TEST(Plan, the_batch_is_shared_out_evenly) {
   Example e;
   e.job.global_batch = 3;
-  EXPECT_THAT(e.complaints(),
-              ElementsAre("--global-batch: \"3\" is smaller than dp 4: some replicas would have nothing to do"));
+  EXPECT_THAT(
+      e.complaints(),
+      ElementsAre("--global-batch: \"3\" is smaller than dp 4: some replicas would have nothing to do; 4 would do"));
   e.job.global_batch = 66;  // 64 and 68 are as near, and the larger one wins
   EXPECT_THAT(e.complaints(), ElementsAre("--global-batch: \"66\" is not a multiple of dp 4; the nearest batch is 68"));
   e.job.global_batch = 64;
@@ -270,7 +271,7 @@ TEST(Plan, schedules_that_split_backward_have_shapes_of_their_own) {
   e.plan.schedule = ScheduleKind::zero_bubble;
   EXPECT_THAT(e.complaints(), ElementsAre());
   e.plan.vpp = 2;
-  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved"));
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: \"2\" needs --schedule interleaved; without it, 1"));
   e.plan.vpp = 1;
   e.plan.schedule = ScheduleKind::dualpipe;
   EXPECT_THAT(e.complaints(), ElementsAre());
@@ -309,7 +310,7 @@ TEST(Plan, the_ends_leave_a_layer_to_every_other_chunk) {
   EXPECT_THAT(e.complaints(), ElementsAre());
   e.plan.last_stage_layers = 8;
   EXPECT_THAT(e.complaints(),
-              ElementsAre("--first-stage-layers: \"5\" leaves -1 of 12 layers to 0 other chunks; 4 would do"));
+              ElementsAre("--first-stage-layers: \"5\" leaves 0 of 12 layers to 0 other chunks; 4 would do"));
   e.plan.last_stage_layers = 0;
   e.plan.first_stage_layers = 12;
   EXPECT_THAT(e.complaints(),

@@ -333,6 +333,8 @@ inline std::string to_text(const Case& c) {
 template <class Range>
 Case any_inference_case(Range&& range) {
   Case c = any_case(range);
+  c.model.encoder_layers = 0;
+  if (c.model.position == workload::Position::relative) { c.model.position = workload::Position::rotary; }
   c.plan.schedule = ScheduleKind::one_f_one_b;
   c.plan.vpp = 1;
   c.plan.first_stage_layers = c.plan.last_stage_layers = 0;
@@ -347,7 +349,7 @@ Case any_inference_case(Range&& range) {
   c.job.adapter = {};
   c.job.prompt = c.plan.tp * range(1, 500);
   c.job.generate = range(1, 20);
-  c.job.seq = c.job.prompt + c.job.generate;
+  c.job.seq = c.job.prompt + c.job.generate - 1;
   return c;
 }
 

@@ -3,6 +3,7 @@
 //
 // Routing is balanced: every expert gets an even share of copies. Left out: the load-balancing loss (its products are
 // of E numbers a token), drops and padding to blocks of rows, transfers in narrower precisions.
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -30,7 +31,8 @@ struct Routing {
 // Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
 // moe_expert_capacity_factor with padding). Inference drops nothing.
 // A pass over few tokens does not meet every expert: of T tokens that choose k of E at random, a given expert is met by
-// at least one with probability 1 - (1 - k/E)^T. Training meets all.
+// at least one with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks that are
+// met have one to work through, and the others wait for them. Training meets all.
 Routing routing_of(const Experts& experts, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
@@ -41,7 +43,8 @@ Routing routing_of(const Experts& experts, const Sizes& z) {
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
   const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
-  r.met = real(r.local) * (z.training ? 1.0 : 1.0 - std::pow(1.0 - active / count, tokens));
+  r.met =
+      real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
   return r;
 }
 
