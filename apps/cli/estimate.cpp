@@ -51,7 +51,9 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Command estimate_command() {
-  Command command("estimate", "Time, memory and communication of a training step, or of a batch of requests, under one parallel plan.");
+  Command command(
+      "estimate",
+      "Time, memory and communication of a training step, or of a batch of requests, under one parallel plan.");
   const auto options = std::make_shared<Options>();
   options->job.declare(command, "The plan (what is left open is settled and shown)");
   const std::string output(kOutputGroup);

@@ -19,7 +19,6 @@
 namespace orrery::estimate {
 
 using parallel::Gradients;
-using parallel::GroupKind;
 using parallel::Plan;
 
 std::size_t Estimator::SliceHash::operator()(const SliceKey& key) const {

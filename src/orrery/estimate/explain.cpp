@@ -45,9 +45,7 @@ results::PlanSummary summary(const Program& program) {
   summary.schedule = config::enum_name(plan.schedule);
   summary.tp_overlap = config::enum_name(plan.tp_overlap);
   summary.cp_method = config::enum_name(plan.cp_method);
-  // What is fetched for a backward would take turns with once-a-step reductions, which then wait for its end.
-  const bool in_turns = plan.zero < 2 && (plan.offload.weights || plan.offload.activations);
-  summary.dp_overlap = plan.dp_overlap && !in_turns;
+  summary.dp_overlap = plan.reduces_under_backward();
   summary.shard = plan.shard;
   summary.offload = offload_names(plan.offload);
   summary.first_stage_layers = plan.first_stage_layers;

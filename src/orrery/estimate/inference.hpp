@@ -14,9 +14,9 @@
 namespace orrery::estimate {
 
 struct Generation {
-  Seconds prefill;     // from the start until every sequence has its first token
-  Seconds decode;      // from there to the last token of the last sequence
-  Seconds last_token;  // of that, the last round
+  Seconds prefill;                  // from the start until every sequence has its first token
+  Seconds decode;                   // from there to the last token of the last sequence
+  Seconds last_token;               // of that, the last round
   std::int64_t critical_stage = 0;  // the one that works longest
   Cost busy;                        // its work, all micro-batches and tokens
   std::vector<Cost> blocks;         // price of every block of the program, with the cache as the first token finds it

@@ -68,8 +68,7 @@ struct Streams {
 
 // When a segment whose gathers are all issued at once can have ended, if nothing but them holds it up: after each has
 // arrived, the executions from there on are still to run. `side`: when their stream is free, before and after.
-[[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks,
-                                   Seconds& side);
+[[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks, Seconds& side);
 
 // Sum of a segment's blocks, without the gathers and reductions beside them.
 [[nodiscard]] Cost segment_work(const parallel::Segment& segment, const std::vector<Cost>& blocks);

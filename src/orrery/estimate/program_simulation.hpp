@@ -2,8 +2,8 @@
 // share the program and the prices of kernels, collectives and transfers, nothing else. Slow, and meant to be obvious.
 //
 // One rank stands for each stage. A rank has three streams: compute, collectives inside blocks, and gathers and
-// reductions beside blocks; work on a stream starts when the stream is free and what it waits for has ended. Collectives over groups that span stages start when
-// the last stage has come to them.
+// reductions beside blocks; work on a stream starts when the stream is free and what it waits for has ended.
+// Collectives over groups that span stages start when the last stage has come to them.
 #pragma once
 
 #include <vector>

@@ -194,9 +194,7 @@ class Player {
     const ChunkProgram& chunk = class_of(s).chunks[static_cast<std::size_t>(task.chunk)];
     if (task.kind == Kind::forward) {
       run_forward(rank, chunk, task.chunk, task.micro_batch);
-    } else if (task.kind == Kind::weight) {
-      run_weight(rank, chunk, task.micro_batch);
-    } else if (chunk.weight.empty()) {
+    } else if (task.kind == Kind::weight || chunk.weight.empty()) {
       run_weight(rank, chunk, task.micro_batch);
     } else {
       run_segment(rank, chunk.backward, nullptr);

@@ -112,7 +112,9 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   }
   if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
   if (!request.dp_overlap) {
-    chosen.push_back(fmt::format("dp-overlap {} (the stack's habit)", plan.dp_overlap ? "on" : "off"));
+    const bool in_turns = plan.dp_overlap && !plan.reduces_under_backward();
+    chosen.push_back(in_turns ? "dp-overlap off (what is offloaded is fetched for the last backward)"
+                              : fmt::format("dp-overlap {} (the stack's habit)", plan.dp_overlap ? "on" : "off"));
   }
   return chosen;
 }

@@ -10,8 +10,8 @@
 
 namespace orrery::estimate {
 
-// A chunk's tasks of one micro-batch. Stalls: waiting for gathered weights, sharded gradients or the second tier, beside
-// the work.
+// A chunk's tasks of one micro-batch. Stalls: waiting for gathered weights, sharded gradients or the second tier,
+// beside the work.
 struct ChunkCost {
   Cost forward, backward, weight;  // weight: gradients that are a task of their own
   Seconds forward_stall, backward_stall, weight_stall;
@@ -22,8 +22,8 @@ struct ChunkCost {
   [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
 };
 
-// DualPipe: a chunk's forward beside the whole backward of the other chunk of its rank. Traffic between experts that one
-// of the two waits for runs under the other's work:
+// DualPipe: a chunk's forward beside the whole backward of the other chunk of its rank. Traffic between experts that
+// one of the two waits for runs under the other's work:
 //   time = max( forward + backward - their waiting for experts, that traffic )
 struct PairCost {
   Seconds time;
@@ -37,14 +37,14 @@ struct Step {
   // The stage that the step is explained by: unless asked to explain, the one whose gradients are ready last; else the
   // one that is at work longest, and of several the one that is ready last.
   std::int64_t critical_stage = 0;
-  Seconds pipeline_end;  // of the critical stage
-  Seconds reduce_tail;   // gradient synchronisation after that
-  Seconds finish;                   // optimizer and what follows, of the slowest stage
-  Seconds without_transfers;        // pipeline_end if transfers were free; only when asked to explain
-  Seconds without_first_gathers;    // ... if no forward waited for updated weights
-  std::vector<Cost> blocks;         // price of every block of the program
-  std::vector<ChunkCost> chunks;    // [stage class * chunks of a rank + chunk]
-  std::vector<Cost> finishes;       // [stage class]: finish segment
+  Seconds pipeline_end;           // of the critical stage
+  Seconds reduce_tail;            // gradient synchronisation after that
+  Seconds finish;                 // optimizer and what follows, of the slowest stage
+  Seconds without_transfers;      // pipeline_end if transfers were free; only when asked to explain
+  Seconds without_first_gathers;  // ... if no forward waited for updated weights
+  std::vector<Cost> blocks;       // price of every block of the program
+  std::vector<ChunkCost> chunks;  // [stage class * chunks of a rank + chunk]
+  std::vector<Cost> finishes;     // [stage class]: finish segment
 };
 
 enum class Explained : std::uint8_t { no, yes };

@@ -46,7 +46,7 @@ std::map<std::string, std::string> blocks() {
   return found;
 }
 
-class Guide : public ::testing::Test {
+class Guide : public ::testing::Test {  // NOLINT(cppcoreguidelines-virtual-class-destructor): gtest makes and ends it
  protected:
   Guide()
       : folder_(fs::path(::testing::TempDir()) /

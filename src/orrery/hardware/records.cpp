@@ -259,8 +259,8 @@ const Record<Stack>& Described<Stack>::record() {
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
                     "a token goes once to every node that has experts for it, and is handed on there")
-          .optional("dispatch_element", &Stack::dispatch_element, "element of tokens sent to experts; 0 = as activations",
-                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("dispatch_element", &Stack::dispatch_element,
+                    "element of tokens sent to experts; 0 = as activations", {.max = Bytes(64.0), .unit = "B"})
           .optional("master_element", &Stack::master_element,
                     "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
           .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",

@@ -150,7 +150,7 @@ class Lowering {
   // two when each has been summed over its replicas (Megatron-LM's order), so that the two stages, which meet in it,
   // have nothing left to do that the other's lateness could delay.
   void lower_finish(RankClass& rank_class) {
-    if (plan_.zero < 2 && !context_.reduces_under_backward()) {
+    if (plan_.zero < 2 && !plan_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));

@@ -18,10 +18,6 @@ bool LoweringContext::gathers_under_forward() const {
   return plan().dp_overlap && stack.overlap_parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
-bool LoweringContext::reduces_under_backward() const {
-  return plan().dp_overlap && !plan().offload.weights && !plan().offload.activations;
-}
-
 bool LoweringContext::copies_table() const {
   const bool used_twice = model.tied_embeddings || (model.mtp_layers > 0 && !job().is_inference());
   return used_twice && plan().pp > 1 && plan().schedule != ScheduleKind::dualpipe;
@@ -180,8 +176,7 @@ class PartLowering {
     const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute);
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
-      sizes(part).kv_cache =
-          static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.seq);
+      sizes(part).kv_cache = static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.seq);
     }
     return part;
   }

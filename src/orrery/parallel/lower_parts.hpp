@@ -29,8 +29,6 @@ struct LoweringContext {
   // Weights whose optimizer is sharded are gathered under the next forward; not where transfers to the second tier
   // would take turns with them.
   [[nodiscard]] bool gathers_under_forward() const;
-  // Once-a-step reductions run under the last backward; not where what is fetched for it would take turns with them.
-  [[nodiscard]] bool reduces_under_backward() const;
   // Whether the last stage holds a second copy of the token table: of tied embeddings, or for modules that predict
   // further tokens. Under DualPipe it holds the first stage's layers anyway.
   [[nodiscard]] bool copies_table() const;

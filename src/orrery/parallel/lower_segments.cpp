@@ -19,7 +19,7 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
     if (context_.job().generate > 1) { chunk.decode = forward(uses, Pass::decode); }
     return;
   }
-  const bool always = plan.zero >= 2, last = always || context_.reduces_under_backward();
+  const bool always = plan.zero >= 2, last = always || plan.reduces_under_backward();
   if (context_.splits()) {
     chunk.backward = backward(uses, &Part::backward, true, false);
     chunk.weight = backward(uses, &Part::weight, false, always);

@@ -84,6 +84,11 @@ struct Plan {
   // Ranks that share one sharded copy of dense weights, and how many such copies there are.
   [[nodiscard]] std::int64_t shards() const { return shard > 0 ? shard : replicas(); }
   [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }
+  // Gradient reductions run under the backward pass. What is fetched for a backward from the second tier would take
+  // turns with those of the last one, so that they wait for its end then; reductions of every micro-batch do not wait.
+  [[nodiscard]] bool reduces_under_backward() const {
+    return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
+  }
   friend bool operator==(const Plan&, const Plan&) = default;
 };
 

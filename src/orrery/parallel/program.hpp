@@ -1,12 +1,13 @@
 // The lowered program: what every rank of a job does in one training step, as data.
 //
-// A program is what a model, a job and a plan mean. `estimate` prices it in closed form; graph generation unrolls it; both
-// read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
+// A program is what a model, a job and a plan mean. `estimate` prices it in closed form; graph generation unrolls it;
+// both read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
 //
 //   step of a rank = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
 //                    when its own reductions have ended, finish_reduce (gradient synchronisation that is left);
 //                    when everybody has got there, finish (gradient norm, optimizer, weights gathered)
-//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then, for every further token, decode
+//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then, for every further token,
+//   decode
 //                       segments, each growing with the cache (Item::growth)
 //   segment        = blocks with repeat counts
 //   block          = kernels and collectives in program order
@@ -34,7 +35,7 @@ enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 struct CollectiveCall {
   network::Collective collective = network::Collective::all_reduce;
   GroupKind group = GroupKind::tp;
-  Bytes bytes;  // nccl-tests size: the whole buffer
+  Bytes bytes;                   // nccl-tests size: the whole buffer
   workload::Spread spread = {};  // of an all-to-all over ep
 };
 
@@ -56,12 +57,11 @@ struct Block {
   std::vector<Item> items;  // what is still in flight at the block's end is waited for there
 };
 
-// `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones, and
-// transfers to and from the second memory tier; they take turns):
-// `gather` must have ended before an execution starts. It is issued when the execution before it in the segment starts,
-// that of the first one when the segment does; but gathers of a first_forward whose chunk's forward has none are all
-// issued when the step starts, chunk after chunk. `reduce` is issued when an execution ends, and nobody in this segment
-// waits for it.
+// `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones,
+// and transfers to and from the second memory tier; they take turns): `gather` must have ended before an execution
+// starts. It is issued when the execution before it in the segment starts, that of the first one when the segment does;
+// but gathers of a first_forward whose chunk's forward has none are all issued when the step starts, chunk after chunk.
+// `reduce` is issued when an execution ends, and nobody in this segment waits for it.
 struct BlockUse {
   std::int32_t work = 0;
   std::int64_t repeat = 1;
@@ -74,8 +74,8 @@ using Segment = std::vector<BlockUse>;
 // A chunk of consecutive layers on one stage.
 //
 // Under a schedule with weight-gradient tasks (zero_bubble, dualpipe), `backward` makes input gradients, `weight` the
-// rest, and `last_backward` is the weight task of the last micro-batch; under the others `weight` is empty and `backward`
-// does both.
+// rest, and `last_backward` is the weight task of the last micro-batch; under the others `weight` is empty and
+// `backward` does both.
 struct ChunkProgram {
   std::int64_t first_layer = 0, layers = 0;
   bool has_embedding = false, has_head = false;
@@ -123,10 +123,10 @@ struct Program {
   std::vector<MemoryNeed> memory;            // [stage]
 };
 
-// Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1 of
-// stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; what is left over goes to the latest
-// virtual stages but the last, so that the first and last, which hold embedding and head, come short first. Plan fields
-// may count embedding or head as a layer, or set the first and last stage's share.
+// Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1
+// of stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; what is left over goes to the
+// latest virtual stages but the last, so that the first and last, which hold embedding and head, come short first. Plan
+// fields may count embedding or head as a layer, or set the first and last stage's share.
 [[nodiscard]] std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan);
 
 // Index into layers_per_virtual_stage.

@@ -84,15 +84,32 @@ TEST(Json, every_group_is_there_and_unused_ones_are_zero) {
 
 TEST(Json, memory_and_plan_have_their_fields) {
   const Json json = Json::parse(estimate_json(samples::estimate()));
-  EXPECT_EQ(keys_of(json["memory_B"]), (std::vector<std::string>{"weights", "gradients", "optimizer", "activations",
-                                                                 "buffers", "kv_cache", "total", "capacity", "stage",
-                                                                 "offloaded", "second_tier"}));
+  EXPECT_EQ(keys_of(json["memory_B"]),
+            (std::vector<std::string>{"weights", "gradients", "optimizer", "activations", "buffers", "kv_cache",
+                                      "total", "capacity", "stage", "offloaded", "second_tier"}));
   EXPECT_EQ(json["memory_B"]["total"], 7.5 * 1073741824.0);
-  EXPECT_EQ(keys_of(json["plan"]),
-            (std::vector<std::string>{"tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro_batch", "zero", "recompute",
-                                      "schedule", "sequence_parallel", "tp_overlap", "cp_method", "dp_overlap", "shard",
-                                      "offload", "first_stage_layers", "last_stage_layers", "embedding_as_layer",
-                                      "head_as_layer", "micro_batches"}));
+  EXPECT_EQ(keys_of(json["plan"]), (std::vector<std::string>{"tp",
+                                                             "cp",
+                                                             "pp",
+                                                             "ep",
+                                                             "etp",
+                                                             "dp",
+                                                             "vpp",
+                                                             "micro_batch",
+                                                             "zero",
+                                                             "recompute",
+                                                             "schedule",
+                                                             "sequence_parallel",
+                                                             "tp_overlap",
+                                                             "cp_method",
+                                                             "dp_overlap",
+                                                             "shard",
+                                                             "offload",
+                                                             "first_stage_layers",
+                                                             "last_stage_layers",
+                                                             "embedding_as_layer",
+                                                             "head_as_layer",
+                                                             "micro_batches"}));
 }
 
 TEST(Json, a_batch_of_requests_has_its_times) {
@@ -147,7 +164,7 @@ TEST(Json, what_is_not_finite_is_null_and_what_is_not_text_is_replaced) {
 TEST(Json, a_search_ranks_estimates_without_terms) {
   const Json json = Json::parse(plan_json(samples::search()));
   EXPECT_EQ(keys_of(json),
-            (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "explanation"}));
+            (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "held", "explanation"}));
   EXPECT_EQ(json["schema"], "orrery.plan/1");
   EXPECT_EQ(keys_of(json["space"]),
             (std::vector<std::string>{"points", "evaluated", "pruned", "feasible", "rejected", "priced"}));

@@ -64,7 +64,8 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
   add(fmt::format("micro-batch {} ({} per replica{})", plan.micro_batch, grouped(plan.micro_batches),
                   estimate.inference ? "" : " and step"));
   if (!estimate.inference) {
-    add(plan.shard > 0 ? fmt::format("zero {} over {} ranks", plan.zero, plan.shard) : fmt::format("zero {}", plan.zero));
+    add(plan.shard > 0 ? fmt::format("zero {} over {} ranks", plan.zero, plan.shard)
+                       : fmt::format("zero {}", plan.zero));
     add(fmt::format("recompute {}", plan.recompute));
     add(fmt::format("schedule {}", plan.schedule));
   }
@@ -87,7 +88,8 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
     text += label("per token") + bold(format_seconds(served.time_per_output_token, 4), style) +
             fmt::format(" on average, {} for the last\n", format_seconds(served.last_token));
   }
-  text += fmt::format("{}{}: first to last token of all\n", label("whole batch"), format_seconds(estimate.step_time, 4));
+  text +=
+      fmt::format("{}{}: first to last token of all\n", label("whole batch"), format_seconds(estimate.step_time, 4));
   text += fmt::format("{}{} tokens/s generated ({} while decoding), {} sequences/s\n", label("throughput"),
                       format_count(served.output_tokens_per_s), format_count(served.decode_tokens_per_s),
                       format_count(estimate.samples_per_s));
@@ -102,9 +104,8 @@ std::string validity_line(const results::Estimate& estimate) {
   if (estimate.validity == "measured") {
     return wrapped(label("validity"), "what devices and links reach of their peaks is measured on them");
   }
-  const std::string_view rests = estimate.validity == "generation"
-                                     ? "is taken from measurements of its generation"
-                                     : "is a prior: nothing measured was at hand";
+  const std::string_view rests = estimate.validity == "generation" ? "is taken from measurements of its generation"
+                                                                   : "is a prior: nothing measured was at hand";
   return wrapped(label("validity"), fmt::format("what {} reaches of its peak {}", estimate.validity_note, rests));
 }
 
@@ -115,10 +116,10 @@ std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   std::string text = label("step time") + bold(format_seconds(estimate.step_time, 4), style) + "\n";
   text += fmt::format("{}{} tokens/s, {} sequences/s\n", label("throughput"), format_count(estimate.tokens_per_s),
                       format_count(estimate.samples_per_s));
-  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, attention {}",
-                                            percent(estimate.mfu), format_rate(reached), format_rate(estimate.peak),
-                                            format_flops(estimate.model_flops),
-                                            estimate.causal_half ? "counted as its causal half" : "counted in full"));
+  text += wrapped(label("MFU"),
+                  fmt::format("{}: {} of {} per device, {} of model work a step, attention {}", percent(estimate.mfu),
+                              format_rate(reached), format_rate(estimate.peak), format_flops(estimate.model_flops),
+                              estimate.causal_half ? "counted as its causal half" : "counted in full"));
   text += fmt::format("{}{}: with what is recomputed\n", label("HFU"), percent(estimate.hfu));
   return text;
 }
@@ -141,8 +142,9 @@ std::string breakdown_table(const results::Estimate& estimate) {
 
 std::string memory_table(const results::Memory& memory) {
   const std::vector<std::pair<const char*, Bytes>> rows = {
-      {"weights", memory.weights},         {"gradients", memory.gradients}, {"optimizer", memory.optimizer},
-      {"activations", memory.activations}, {"buffers", memory.buffers},     {"KV cache", memory.kv_cache},
+      {"weights", memory.weights},     {"gradients", memory.gradients},
+      {"optimizer", memory.optimizer}, {"activations", memory.activations},
+      {"buffers", memory.buffers},     {"KV cache", memory.kv_cache},
       {"total", memory.total()}};
   Table table;
   table.column(fmt::format("memory, stage {}", memory.stage), Table::Align::left).column("size").column("share");

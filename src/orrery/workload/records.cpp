@@ -73,7 +73,8 @@ const Record<Experts>& Described<Experts>::record() {
           .optional("shared_gate", &Experts::shared_gate, "the shared experts' output is scaled by a learned gate")
           .optional("first_dense", &Experts::first_dense, "leading layers that have a dense MLP", {.min = 0})
           .optional("every", &Experts::every, "of the other layers, every n-th has experts", {.min = 1})
-          .optional("groups", &Experts::groups, "experts form so many groups of equal size; 0 = they do not", {.min = 0})
+          .optional("groups", &Experts::groups, "experts form so many groups of equal size; 0 = they do not",
+                    {.min = 0})
           .optional("active_groups", &Experts::active_groups,
                     "groups that a token's experts come from (node-limited routing); 0 = all", {.min = 0})
           .optional("capacity_factor", &Experts::capacity_factor,
