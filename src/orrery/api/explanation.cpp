@@ -113,6 +113,25 @@ std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
   return texts.empty() ? "the same plan" : join(texts, ", ");
 }
 
+// A value of an axis and what follows from it, "2 (with vpp 4, micro-batch 1)". What only one value could follow to
+// goes unsaid.
+std::string value_and_followers(const PlanSummary& other, std::string_view axis, const PlanSummary& best) {
+  const auto goes_unsaid = [&](std::string_view name) {
+    return name == axis || name == "dp" || name == "schedule" ||
+           (name == "vpp" && (other.pp == 1 || axis == "schedule")) || (name == "sequence-parallel" && other.tp == 1) ||
+           (name == "cp-method" && other.cp == 1) ||
+           (name == "etp" && (other.tp == 1 || (other.etp == other.tp && best.etp == best.tp && best.tp > 1)));
+  };
+  std::vector<std::string> texts;
+  for (const auto& choice : choices()) {
+    const std::string theirs = choice.value(other);
+    if (theirs == choice.value(best) || goes_unsaid(choice.name)) { continue; }
+    texts.push_back(fmt::format("{} {}", choice.name, theirs));
+  }
+  const std::string value = value_of(other, axis);
+  return texts.empty() ? value : fmt::format("{} (with {})", value, join(texts, ", "));
+}
+
 // The parts of a step that differ most, "recompute +1.25 s, pipeline bubble -250 ms".
 std::string time_difference(const Estimate& other, const Estimate& best, std::size_t most) {
   const auto theirs = finer_shares(other), ours = finer_shares(best);
@@ -147,9 +166,10 @@ std::string runner_up(const Estimate& other, const Estimate& best) {
 std::string what_binds(const Estimate& best, const std::vector<Alternative>& alternatives) {
   std::vector<std::string> wanted;
   for (const auto& one : alternatives) {
-    const double change = one.estimate.step_time / best.step_time - 1.0;
-    const bool would_win = one.searched && !one.estimate.feasible && change < -kShows;
-    if (would_win) { wanted.push_back(fmt::format("{} {}", one.axis, value_of(one.estimate.plan, one.axis))); }
+    const Estimate& other = one.beyond_memory ? *one.beyond_memory : one.estimate;
+    const double change = other.step_time / best.step_time - 1.0;
+    if (!one.searched || other.feasible || change >= -kShows) { continue; }
+    wanted.push_back(fmt::format("{} {}", one.axis, value_and_followers(other.plan, one.axis, best.plan)));
   }
   if (!wanted.empty()) {
     return fmt::format("memory binds: {} would be faster and {} not fit", join(wanted, ", "),
@@ -186,11 +206,12 @@ std::string communication(const Estimate& best) {
   return texts.empty() ? "communication: none" : "communication: " + join(texts, "; ");
 }
 
-// "4 loses 3.1 % (exposed dp communication +120 ms)", "2 would save 2.0 %, but needs 92.1 GiB".
+// "4 (with micro-batch 1) would lose 3.1 % (exposed dp communication +120 ms)", "2 would save 2.0 % (...), but needs
+// 92.1 GiB".
 std::string one_step_away(const Alternative& one, const Estimate& best) {
   const Estimate& other = one.estimate;
   const double change = other.step_time / best.step_time - 1.0;
-  const std::string value = value_of(other.plan, one.axis);
+  const std::string value = value_and_followers(other.plan, one.axis, best.plan);
   const std::string why = std::abs(change) < kShows ? std::string() : " (" + time_difference(other, best, 2) + ")";
   const std::string effect = std::abs(change) < kShows
                                  ? std::string("take as long")
@@ -199,7 +220,11 @@ std::string one_step_away(const Alternative& one, const Estimate& best) {
     const char* but = one.searched ? "" : "; it is searched only when --schedule asks for it";
     return fmt::format("{} would {}{}{}", value, effect, why, but);
   }
-  return fmt::format("{} would {}{}, but needs {}", value, effect, why, format_bytes(other.memory.total()));
+  const std::string unless =
+      one.searched
+          ? ""
+          : fmt::format(" (as the winner is; other plans under it may fit: --schedule {})", other.plan.schedule);
+  return fmt::format("{} would {}{}, but needs {}{}", value, effect, why, format_bytes(other.memory.total()), unless);
 }
 
 std::vector<std::string> by_axis(const Estimate& best, const std::vector<Alternative>& alternatives) {

@@ -1,6 +1,7 @@
 // Why the best plan wins, in sentences made from its numbers and from those of plans one step away.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -8,11 +9,12 @@
 
 namespace orrery::api {
 
-// The winner with one choice made otherwise, whether or not that fits in memory.
+// The winner with one choice made otherwise and what follows from it, whether or not that fits in memory.
 struct Alternative {
   std::string axis;  // as a flag spells it, "micro-batch"; "schedule"
   results::Estimate estimate;
-  bool searched = true;  // false: the space holds it only when it is asked for
+  std::optional<results::Estimate> beyond_memory;  // faster with the same choice; does not fit, `estimate` does
+  bool searched = true;                            // false: the space holds it only when it is asked for
 };
 
 // `best`: a search's answers, best first, at least one. `alternatives`: grouped by axis. In this order: where the time

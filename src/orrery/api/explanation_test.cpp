@@ -95,8 +95,10 @@ TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
   zero_bubble.plan.schedule = "zero-bubble";
   zero_bubble.step_time = 9.5_s;
   zero_bubble.breakdown.bubble = 1_s;
-  const auto lines =
-      explanation({best}, {{"ep", fewer}, {"ep", more}, {"micro-batch", larger}, {"schedule", zero_bubble, false}});
+  const auto lines = explanation({best}, {{"ep", fewer, {}, true},
+                                          {"ep", more, {}, true},
+                                          {"micro-batch", larger, {}, true},
+                                          {"schedule", zero_bubble, {}, false}});
   ASSERT_EQ(lines.size(), 6U);
   EXPECT_THAT(lines[1], testing::HasSubstr("memory binds: micro-batch 4 would be faster and does not fit"));
   EXPECT_EQ(lines[3],
@@ -113,7 +115,36 @@ TEST(Explanation, memory_that_keeps_no_faster_neighbour_out_does_not_bind) {
   slower.plan.zero = 0;
   slower.step_time = 12_s;
   slower.feasible = false;
-  EXPECT_THAT(explanation({made()}, {{"zero", slower}})[1], testing::HasSubstr("memory does not bind"));
+  EXPECT_THAT(explanation({made()}, {{"zero", slower, {}, true}})[1], testing::HasSubstr("memory does not bind"));
+}
+
+// pp 2 of the winner's micro-batch does not fit; with 1 it does, and is slower.
+TEST(Explanation, says_what_follows_from_a_choice_and_what_memory_keeps_out) {
+  auto best = made(), fits = made();
+  best.plan.pp = 1;
+  fits.plan.pp = 2;
+  fits.plan.micro_batch = 1;
+  fits.plan.vpp = 4;
+  fits.plan.schedule = "interleaved";
+  fits.step_time = 11_s;
+  fits.breakdown.bubble = 2.5_s;
+  auto faster = fits;
+  faster.plan.micro_batch = 2;
+  faster.step_time = 9_s;
+  faster.feasible = false;
+  const auto lines = explanation({best}, {{"pp", fits, faster, true}});
+  EXPECT_THAT(lines[1], testing::EndsWith("memory binds: pp 2 (with vpp 4) would be faster and does not fit"));
+  EXPECT_EQ(lines[3], "pp 1: 2 (with vpp 4, micro-batch 1) would lose 10.0 % (pipeline bubble +1.00 s)");
+}
+
+TEST(Explanation, says_of_a_schedule_that_does_not_fit_that_others_of_its_plans_may) {
+  auto best = made(), dual = made();
+  best.plan.vpp = 2;
+  dual.plan.schedule = "dualpipe";
+  dual.feasible = false;
+  EXPECT_EQ(explanation({best}, {{"schedule", dual, {}, false}})[3],
+            "schedule 1f1b: dualpipe would take as long, but needs 60.0 GiB (as the winner is; other plans under it "
+            "may fit: --schedule dualpipe)");
 }
 
 TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}, {}), InternalError); }

@@ -6,8 +6,10 @@
 #include <fmt/format.h>
 
 #include "orrery/api/explanation.hpp"
+#include "orrery/api/held.hpp"
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/orrery.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/neighbours.hpp"
 #include "orrery/explore/search.hpp"
@@ -28,6 +30,7 @@ class PlanEvaluator final : public explore::Evaluator {
 
   Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
   std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
+  Seconds unlimited_step_time(const Plan& plan) override { return estimator_.step_time(plan); }
 
  private:
   Estimator estimator_;
@@ -155,29 +158,50 @@ std::vector<Diagnostic> problems_of(const Fixed& fixed, const Inputs& inputs, co
   return blame;
 }
 
-std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
-  const std::string why =
+std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs,
+                             const std::vector<std::string>& held) {
+  std::string why =
       space.points == 0
           ? "no plan is valid: the degrees must multiply to the devices and divide heads and batch"
           : fmt::format("none of {} plans fits in the memory of {}", space.evaluated, inputs.cluster.accelerator.name);
+  if (!held.empty()) { why += "; held, not searched: " + join(held, "; "); }
   return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
+}
+
+// The winner under a schedule that the space holds only when it is asked to; the micro-batch follows. Nothing where no
+// micro-batch of the space suits.
+std::optional<Plan> under_schedule(ScheduleKind schedule, const Plan& best, const std::vector<Plan>& space,
+                                   const Inputs& inputs, const parallel::Job& job, PlanEvaluator& evaluator) {
+  std::vector<Plan> plans;
+  for (const Plan& other : space) {
+    Plan plan = best;
+    plan.micro_batch = other.micro_batch;
+    plan.vpp = other.vpp;
+    plan.schedule = other.schedule;
+    if (!(plan == other)) { continue; }
+    plan.vpp = 1;
+    plan.schedule = schedule;
+    const bool is_new = std::find(plans.begin(), plans.end(), plan) == plans.end();
+    if (is_new && parallel::is_valid(inputs.model, job, plan, inputs.cluster.devices)) { plans.push_back(plan); }
+  }
+  if (plans.empty()) { return std::nullopt; }
+  return explore::fastest(plans, evaluator).plan;
 }
 
 // Plans one step away from the winner, and the schedules that a space holds only when it is asked to.
 std::vector<Alternative> alternatives_to(const Plan& best, const std::vector<Plan>& space, const Inputs& inputs,
                                          const parallel::Job& job, bool schedule_is_fixed) {
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
+  PlanEvaluator evaluator(inputs, job);
   std::vector<Alternative> alternatives;
-  for (const auto& neighbour : explore::neighbours(space, best, job.is_inference())) {
-    alternatives.push_back({neighbour.axis, estimator.estimate(neighbour.plan), true});
+  for (const auto& [axis, found] : explore::neighbours(space, best, evaluator)) {
+    alternatives.push_back({axis, estimator.estimate(found.plan), {}, true});
+    if (found.beyond_memory) { alternatives.back().beyond_memory = estimator.estimate(*found.beyond_memory); }
   }
   if (job.is_inference() || schedule_is_fixed || best.pp == 1) { return alternatives; }
   for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
-    Plan plan = best;
-    plan.schedule = schedule;
-    plan.vpp = 1;
-    if (!parallel::is_valid(inputs.model, job, plan, inputs.cluster.devices)) { continue; }
-    alternatives.push_back({"schedule", estimator.estimate(plan), false});
+    const auto plan = under_schedule(schedule, best, space, inputs, job, evaluator);
+    if (plan) { alternatives.push_back({"schedule", estimator.estimate(*plan), {}, false}); }
   }
   return alternatives;
 }
@@ -202,8 +226,9 @@ Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
 
   results::PlanSearch answer;
   answer.space = found.space;
+  answer.held = held(inputs, job, request.fixed, space);
   if (found.best.empty()) {
-    answer.nothing_fits = why_nothing_fits(found.space, inputs);
+    answer.nothing_fits = why_nothing_fits(found.space, inputs, answer.held);
     return answer;
   }
   Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);

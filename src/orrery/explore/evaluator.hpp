@@ -19,6 +19,8 @@ class Evaluator {
   [[nodiscard]] virtual Seconds bound(const parallel::Plan& plan) = 0;
   // Time of a step; nothing when the plan does not fit in memory.
   [[nodiscard]] virtual std::optional<Seconds> step_time(const parallel::Plan& plan) = 0;
+  // The same whether or not it fits.
+  [[nodiscard]] virtual Seconds unlimited_step_time(const parallel::Plan& plan) = 0;
 };
 
 // Makes one evaluator for each thread of a search.

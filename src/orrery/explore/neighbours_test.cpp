@@ -1,20 +1,22 @@
 // Plans one step away, against their definition.
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/neighbours.hpp"
 #include "orrery/explore/space.hpp"
+#include "orrery/explore/test_spaces.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore {
 namespace {
 
 using parallel::Plan;
-using parallel::Recompute;
 
 // A mixture of 8 experts on 8 nodes of 8.
 std::vector<Plan> mixture_space(std::int64_t seq) {
@@ -24,9 +26,27 @@ std::vector<Plan> mixture_space(std::int64_t seq) {
   return enumerate(model, job, parallel::test::cluster_of({8, 8}), {}, true);
 }
 
+// Times that say only which plan is wanted: more chunks, and then larger micro-batches, are faster; micro-batches above
+// `most` do not fit.
+class Taste final : public Evaluator {
+ public:
+  explicit Taste(std::int64_t most = 1024) : most_(most) {}
+  Seconds bound(const Plan& plan) override { return unlimited_step_time(plan); }
+  std::optional<Seconds> step_time(const Plan& plan) override {
+    return plan.micro_batch > most_ ? std::nullopt : std::optional(unlimited_step_time(plan));
+  }
+  Seconds unlimited_step_time(const Plan& plan) override {
+    return Seconds(100.0 / static_cast<double>(plan.vpp) + 1.0 / static_cast<double>(plan.micro_batch));
+  }
+
+ private:
+  std::int64_t most_;
+};
+
 std::vector<std::string> told(const std::vector<Neighbour>& found) {
   std::vector<std::string> texts;
-  for (const auto& [axis, plan] : found) {
+  for (const auto& [axis, fastest] : found) {
+    const Plan& plan = fastest.plan;
     if (axis == "tp") { texts.push_back("tp " + std::to_string(plan.tp)); }
     if (axis == "ep") { texts.push_back("ep " + std::to_string(plan.ep)); }
     if (axis == "vpp") { texts.push_back("vpp " + std::to_string(plan.vpp)); }
@@ -47,31 +67,68 @@ TEST(Neighbours, are_the_nearest_values_of_each_axis_below_and_above) {
   plan.schedule = parallel::ScheduleKind::interleaved;
   plan.sequence_parallel = true;
   plan.zero = 1;
-  const auto found = neighbours(mixture_space(4096), plan);
+  Taste taste;
+  const auto found = neighbours(mixture_space(4096), plan, taste);
   EXPECT_THAT(told(found), testing::ElementsAre("tp 1", "tp 4", "ep 2", "ep 8", "vpp 1", "vpp 3", "zero 0", "zero 2"));
-  EXPECT_EQ(found.front().plan.dp, 32);
-  EXPECT_FALSE(found.front().plan.sequence_parallel);  // which follows from tp 1
+  const Plan& narrow = found.front().found.plan;
+  EXPECT_EQ(narrow.dp, 32);
+  EXPECT_FALSE(narrow.sequence_parallel);  // which follows from tp 1
+  EXPECT_EQ(narrow.zero, 1);
+}
+
+// tp 2 of 64 devices without stages to tp 1: 64 replicas of one sequence; to tp 4: 16 of up to 4, and 2 if no more fit.
+TEST(Neighbours, that_cut_the_batch_anew_choose_their_micro_batch) {
+  Plan plan;
+  plan.tp = 2;
+  plan.dp = 32;
+  plan.sequence_parallel = true;
+  for (const std::int64_t most : {4, 2}) {
+    Taste taste(most);
+    const auto found = neighbours(mixture_space(4096), plan, taste);
+    ASSERT_THAT(told(found), testing::IsSupersetOf({"tp 1", "tp 4"}));
+    EXPECT_EQ(found[0].found.plan.micro_batch, 1);
+    const auto& wide = found[1].found;
+    EXPECT_EQ(wide.plan.micro_batch, most);
+    EXPECT_EQ(wide.beyond_memory.has_value(), most == 2);
+    if (wide.beyond_memory) { EXPECT_EQ(wide.beyond_memory->micro_batch, 4); }
+    for (const auto& [axis, one] : found) {
+      if (axis == "recompute" || axis == "zero") { EXPECT_EQ(one.plan.micro_batch, 1) << axis; }
+    }
+  }
+}
+
+// Where nothing fits, the fastest at all.
+TEST(Neighbours, are_there_when_nothing_fits) {
+  std::vector<Plan> plans(3);
+  plans[1].micro_batch = plans[2].micro_batch = 4;
+  Taste nothing(0);
+  const auto found = fastest(plans, nothing);
+  EXPECT_EQ(found.plan, plans[1]);
+  EXPECT_FALSE(found.beyond_memory);
 }
 
 // cp 2 of 8,192 tokens from cp 1, by the method that comes first.
 TEST(Neighbours, of_cp_1_have_a_method) {
   Plan plan;
   plan.dp = 64;
-  const auto found = neighbours(mixture_space(8192), plan);
+  Taste taste;
+  const auto found = neighbours(mixture_space(8192), plan, taste);
   const auto cp = std::find_if(found.begin(), found.end(), [](const auto& one) { return one.axis == "cp"; });
   ASSERT_NE(cp, found.end());
-  EXPECT_EQ(cp->plan.cp, 2);
-  EXPECT_EQ(cp->plan.dp, 32);
-  EXPECT_EQ(cp->plan.cp_method, workload::ContextMethod::ring);
+  EXPECT_EQ(cp->found.plan.cp, 2);
+  EXPECT_EQ(cp->found.plan.dp, 32);
+  EXPECT_EQ(cp->found.plan.cp_method, workload::ContextMethod::ring);
 }
 
 TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
   const auto space = mixture_space(8192);
+  Taste taste;
   for (std::size_t i = 0; i < space.size(); i += space.size() / 40) {
-    for (const auto& near : neighbours(space, space[i])) {
-      ASSERT_NE(std::find(space.begin(), space.end(), near.plan), space.end());
-      ASSERT_FALSE(near.plan == space[i]);
-      const auto back = neighbours(space, near.plan);
+    for (const auto& near : neighbours(space, space[i], taste)) {
+      const Plan& plan = near.found.plan;
+      ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());
+      ASSERT_FALSE(plan == space[i]);
+      const auto back = neighbours(space, plan, taste);
       const bool mutual = std::any_of(back.begin(), back.end(), [&](const auto& one) { return one.axis == near.axis; });
       ASSERT_TRUE(mutual) << near.axis;
     }
@@ -79,8 +136,75 @@ TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
 }
 
 TEST(Neighbours, of_a_space_of_one_plan_are_none) {
-  EXPECT_TRUE(neighbours({Plan{}}, Plan{}).empty());
-  EXPECT_TRUE(neighbours({}, Plan{}).empty());
+  Taste taste;
+  EXPECT_TRUE(neighbours({Plan{}}, Plan{}, taste).empty());
+  EXPECT_TRUE(neighbours({}, Plan{}, taste).empty());
+}
+
+class Prices final : public Evaluator {
+ public:
+  explicit Prices(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
+  Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
+  std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
+  Seconds unlimited_step_time(const Plan& plan) override { return estimator_.step_time(plan); }
+
+ private:
+  estimate::Estimator estimator_;
+};
+
+// The plans that could stand for a neighbour on pp, by definition: tp, cp, ep, etp, recompute, the method of cp and
+// sequence parallelism as in `plan`, pp and zero as in `near`; micro-batch and vpp are whatever they are.
+std::vector<Plan> of_its_kind(const std::vector<Plan>& space, const Plan& plan, const Plan& near) {
+  std::vector<Plan> kind;
+  std::copy_if(space.begin(), space.end(), std::back_inserter(kind), [&](const Plan& other) {
+    Plan follows = plan;
+    follows.pp = near.pp;
+    follows.dp = near.dp;
+    follows.zero = near.zero;
+    follows.micro_batch = other.micro_batch;
+    follows.vpp = other.vpp;
+    follows.schedule = other.schedule;
+    return follows == other;
+  });
+  return kind;
+}
+
+std::optional<Seconds> least_time(const std::vector<Plan>& plans, Prices& prices, bool must_fit) {
+  std::optional<Seconds> least;
+  for (const Plan& plan : plans) {
+    const auto time = must_fit ? prices.step_time(plan) : std::optional(prices.unlimited_step_time(plan));
+    if (time && (!least || *time < *least)) { least = time; }
+  }
+  return least;
+}
+
+// Against every price: what is reported is the fastest of its kind that fits, or the fastest where none does; a value
+// in between has no plan of the kind.
+TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
+  std::int64_t fitting = 0, beyond = 0, unfit = 0;
+  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+    parallel::test::Dice dice(seed);
+    const auto c = test::any_search(dice);
+    const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+    Prices prices(c);
+    for (int i = 0; i < 10 && !space.empty(); ++i) {
+      const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
+      for (const auto& [axis, found] : neighbours(space, plan, prices)) {
+        if (axis != "pp") { continue; }
+        const auto kind = of_its_kind(space, plan, found.plan);
+        ASSERT_NE(std::find(kind.begin(), kind.end(), found.plan), kind.end()) << "seed " << seed;
+        if (plan.replicas() == 1) { continue; }  // zero follows, too
+        const auto least = least_time(kind, prices, true), at_all = least_time(kind, prices, false);
+        ASSERT_EQ(prices.unlimited_step_time(found.plan), least.value_or(*at_all)) << "seed " << seed;
+        ASSERT_EQ(prices.step_time(found.plan).has_value(), least.has_value());
+        ASSERT_EQ(found.beyond_memory.has_value(), least && *at_all < *least) << "seed " << seed;
+        ++(!least ? unfit : found.beyond_memory ? beyond : fitting);
+      }
+    }
+  }
+  EXPECT_GT(fitting, 20);
+  EXPECT_GT(beyond, 5);
+  EXPECT_GT(unfit, 5);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ class TableEvaluator final : public Evaluator {
   explicit TableEvaluator(const Table& table) : table_(table) {}
   Seconds bound(const Plan& plan) override { return table_.bounds[index(plan)]; }
   std::optional<Seconds> step_time(const Plan& plan) override { return table_.times[index(plan)]; }
+  Seconds unlimited_step_time(const Plan& plan) override { return table_.bounds[index(plan)]; }
 
  private:
   static std::size_t index(const Plan& plan) { return static_cast<std::size_t>(plan.micro_batch); }
@@ -165,6 +166,7 @@ class EstimateEvaluator final : public Evaluator {
   explicit EstimateEvaluator(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
   Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
   std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
+  Seconds unlimited_step_time(const Plan& plan) override { return estimator_.step_time(plan); }
 
  private:
   estimate::Estimator estimator_;

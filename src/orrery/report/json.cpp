@@ -189,6 +189,7 @@ std::string plan_json(const results::PlanSearch& search) {
     best.push_back(std::move(one));
   }
   json["best"] = std::move(best);
+  json["held"] = search.held;
   if (!search.explanation.empty()) { json["explanation"] = search.explanation; }
   return document(json);
 }

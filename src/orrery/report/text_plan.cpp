@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
 #include "orrery/report/text.hpp"
@@ -95,6 +96,13 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   return table.text();
 }
 
+// What the answer does not speak for.
+std::string held_lines(const std::vector<std::string>& held, TextStyle style) {
+  if (held.empty()) { return ""; }
+  const std::string text = wrapped("", "held, not searched (a flag sets each): " + join(held, "; "));
+  return dim(text.substr(0, text.size() - 1), style) + "\n";
+}
+
 // No wall time here: the same question gives the same text, but for the rate on its last line.
 std::string space_lines(const results::PlanSearch& search) {
   const auto& space = search.space;
@@ -122,7 +130,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
     text += dim("mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides", style) + "\n";
   }
-  text += "\n" + space_lines(search);
+  text += held_lines(search.held, style) + "\n" + space_lines(search);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }
   return text;

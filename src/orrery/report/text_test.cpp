@@ -106,6 +106,8 @@ global batch 1,536 x 2,048 tokens, bf16, stack ideal
 1    2.000 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  18.8 %  12.5 %
 2    2.500 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  15.0 %  10.0 %
 mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides
+held, not searched (a flag sets each): schedule zero-bubble, dualpipe, gpipe (--schedule); offload
+of weights (--offload); tp-overlap (--tp-overlap)
 
 12,345 points: 345 evaluated, 12,000 ruled out by a bound. Of the evaluated, 45 were priced, 45 fit,
 300 lack memory.

@@ -19,6 +19,7 @@ struct PlanSearch {
   SpaceCounts space;
   double wall_s = 0;                     // filled by the caller, who owns a clock
   std::vector<Estimate> best;            // best first; ties in axis order
+  std::vector<std::string> held;         // choices of the job that the search held, and the flags that change them
   std::string nothing_fits;              // why `best` is empty, when it is
   std::vector<std::string> explanation;  // when asked for: why the winner wins, what binds, what the next loses on
 };

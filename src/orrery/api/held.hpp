@@ -1,0 +1,17 @@
+// What a search of plans holds and does not search, said so that nobody takes its answer for more than it is.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orrery/api/inputs.hpp"
+#include "orrery/explore/space.hpp"
+
+namespace orrery::api {
+
+// Choices that some plan of the space could make otherwise, each with the flag that makes it: "tp-overlap
+// (--tp-overlap)". What `fixed` fixes and what no plan of the space could have is left out. Linear in the space.
+[[nodiscard]] std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed,
+                                            const std::vector<parallel::Plan>& space);
+
+}  // namespace orrery::api
