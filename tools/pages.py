@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""Keeps the output that pages show true: runs the commands of their code blocks and compares.
+
+A block whose first line begins with `$ orrery` holds commands, each followed by what it prints (standard output, then
+standard error). Commands run in the repository's root, with the program on PATH. Rates (`points/s`) differ from run to
+run and are not compared. --update rewrites the pages.
+"""
+import argparse
+import concurrent.futures
+import difflib
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGES = ("README.md", "docs/guide/plans.md")
+BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
+RATE = re.compile(r"[0-9.]+ [kM]?(?= ?points/s)")
+TIMEOUT_S = 300
+
+
+def commands(block):
+    """The commands of a block, as they are written: continued lines belong together."""
+    lines, found = block.split("\n"), []
+    for i, line in enumerate(lines):
+        if not line.startswith("$ "):
+            continue
+        end = i
+        while lines[end].endswith("\\"):
+            end += 1
+        found.append("\n".join(lines[i:end + 1]))
+    return found
+
+
+def run(command, path):
+    """A command and what it prints."""
+    done = subprocess.run(["bash", "-c", command[2:]], cwd=ROOT, env={**os.environ, "PATH": path}, text=True,
+                          capture_output=True, timeout=TIMEOUT_S, check=False)
+    return command + "\n" + (done.stdout + done.stderr).rstrip("\n")
+
+
+def renewed(text, path):
+    """A page with the output of its commands as it is now."""
+    blocks = [match[0] for match in BLOCK.finditer(text)]
+    wanted = [command for block in blocks for command in commands(block)]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        printed = dict(zip(wanted, pool.map(lambda command: run(command, path), wanted)))
+    return BLOCK.sub(lambda match: "\n\n".join(printed[c] for c in commands(match[0])) + "\n", text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--program", type=pathlib.Path, required=True, help="the orrery to run")
+    parser.add_argument("--update", action="store_true", help="rewrite the pages")
+    parser.add_argument("pages", nargs="*", default=PAGES, help="relative to the repository's root (default: all)")
+    options = parser.parse_args()
+    stale = 0
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "orrery").symlink_to(options.program.resolve())
+        path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+        for name in options.pages:
+            page = ROOT / name
+            before = page.read_text(encoding="utf-8")
+            after = renewed(before, path)
+            same = RATE.sub("", before) == RATE.sub("", after)
+            stale += not same
+            if not same:
+                sys.stdout.writelines(difflib.unified_diff(before.splitlines(True), after.splitlines(True), name,
+                                                           f"{name}: now", n=1))
+            if options.update and not same:
+                page.write_text(after, encoding="utf-8")
+    print(f"pages: {len(options.pages)} read, {stale} {'updated' if options.update else 'differ'}"
+          + ("" if options.update or not stale else "; ./dev golden --update accepts what is printed now"))
+    return 1 if stale and not options.update else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
