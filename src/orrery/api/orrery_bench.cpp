@@ -15,17 +15,41 @@ struct Gpt3 {
   hardware::Catalogue catalogue{ORRERY_DATA_DIR};
   hardware::Cluster cluster = *catalogue.cluster("dgx-a100", 512);
   hardware::Stack stack = *catalogue.stack("megatron-core");
-  estimate::Estimator estimator{model, cluster, stack, {1536, 2048, hardware::Precision::bf16}};
+  estimate::Estimator estimator{model, cluster, stack, {.global_batch = 1536, .seq = 2048}};
   parallel::Plan plan = {.tp = 8, .pp = 8, .dp = 8, .sequence_parallel = true, .zero = 1};
+};
+
+// Mixtral 8x22B on 512 H100s, sequence cut in two, interleaved: tp 2, cp 2, pp 4, ep 8, vpp 8.
+struct Mixtral {
+  workload::Model model = *workload::load_model(ORRERY_DATA_DIR, "mixtral-8x22b");
+  hardware::Catalogue catalogue{ORRERY_DATA_DIR};
+  hardware::Cluster cluster = *catalogue.cluster("dgx-h100", 512);
+  hardware::Stack stack = *catalogue.stack("megatron-core");
+  estimate::Estimator estimator{model, cluster, stack, {.global_batch = 1024, .seq = 8192}};
+  parallel::Plan plan = {.tp = 2,
+                         .cp = 2,
+                         .pp = 4,
+                         .dp = 32,
+                         .ep = 8,
+                         .vpp = 7,
+                         .sequence_parallel = true,
+                         .zero = 1,
+                         .schedule = parallel::ScheduleKind::interleaved};
 };
 
 // Read once, before any benchmark is counted.
 Gpt3& gpt3 = *new Gpt3;
+Mixtral& mixtral = *new Mixtral;
 
 void step_time_of_one_plan(benchmark::State& state) {
   for (auto _ : state) { benchmark::DoNotOptimize(gpt3.estimator.step_time(gpt3.plan)); }
 }
 BENCHMARK(step_time_of_one_plan);
+
+void step_time_of_a_mixture(benchmark::State& state) {
+  for (auto _ : state) { benchmark::DoNotOptimize(mixtral.estimator.step_time(mixtral.plan)); }
+}
+BENCHMARK(step_time_of_a_mixture);
 
 void bound_of_one_plan(benchmark::State& state) {
   for (auto _ : state) { benchmark::DoNotOptimize(gpt3.estimator.step_time_bound(gpt3.plan)); }

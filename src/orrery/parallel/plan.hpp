@@ -72,7 +72,7 @@ struct Plan {
   bool dp_overlap = true;  // gradient reduction under the last backward, weight gather under the first forward
   TpOverlap tp_overlap = TpOverlap::none;
   workload::ContextMethod cp_method = workload::ContextMethod::ring;
-  Offload offload;
+  Offload offload = {};
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
   bool embedding_as_layer = false, head_as_layer = false;      // in sharing out layers, either counts as one
 
