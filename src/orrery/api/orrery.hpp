@@ -36,8 +36,7 @@ class Orrery {
  public:
   explicit Orrery(std::string data_directory);
 
-  [[nodiscard]] Result<EstimateAnswer> estimate(const estimate::Request& request,
-                                                  estimate::Detail detail = {}) const;
+  [[nodiscard]] Result<EstimateAnswer> estimate(const estimate::Request& request, estimate::Detail detail = {}) const;
   // A search in which nothing fits answers with an empty `best` and why; fixed values that no plan can have are a
   // mistake, and it fails.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;

@@ -80,7 +80,7 @@ template <class Time>
 std::optional<std::size_t> least(std::span<const Plan> plans, const std::vector<Seconds>& bounds,
                                  const std::vector<std::size_t>& order, Time time) {
   std::optional<std::size_t> best;
-  Seconds best_time = infinite<Seconds>();
+  auto best_time = infinite<Seconds>();
   for (const std::size_t i : order) {
     if (bounds[i] > best_time) { break; }
     const std::optional<Seconds> one = time(plans[i]);

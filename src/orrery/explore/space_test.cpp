@@ -144,7 +144,7 @@ RC_GTEST_PROP(Space, a_fixed_axis_keeps_the_plans_that_have_its_value, ()) {
   fix(fixed.cp, &Plan::cp);
   fix(fixed.pp, &Plan::pp);
   fix(fixed.ep, &Plan::ep);
-  fix(fixed.etp, &Plan::etp);
+  if (chosen.etp == 1 || fixed.tp) { fix(fixed.etp, &Plan::etp); }  // beside another tp it would lie beyond the axis
   fix(fixed.dp, &Plan::dp);
   fix(fixed.vpp, &Plan::vpp);
   fix(fixed.micro_batch, &Plan::micro_batch);

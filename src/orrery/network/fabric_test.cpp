@@ -14,7 +14,7 @@
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
 using hardware::Cluster;
 using hardware::Wiring;
 using test::group_of;
@@ -60,7 +60,7 @@ double members(const Group& group) { return static_cast<double>(group.size()); }
 // What has to pass each member's outermost port, whatever the algorithm: the outermost dimension alone joins nodes, so
 // the n / m members of a node must take in, together, what the m - 1 other nodes have.
 double outermost_bytes(Collective collective, Bytes bytes, const Group& group, bool switch_reduces) {
-  const double m = static_cast<double>(group.extents.back().members);
+  const auto m = static_cast<double>(group.extents.back().members);
   const double inside = members(group) / m;
   const double others = (m - 1) / m * bytes.value();
   switch (collective) {
@@ -95,7 +95,7 @@ TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
     const Cluster cluster = random_cluster(shape);
     const Fabric fabric(cluster);
     const Group group = group_of(shape);
-    Seconds step = infinite<Seconds>();
+    auto step = infinite<Seconds>();
     for (const auto& dimension : cluster.dimensions) {
       step = min(step, dimension.link.in_switch_step);
       for (const auto& p : dimension.link.protocols) { step = min(step, min(p.ring_step, p.tree_step)); }
@@ -152,7 +152,7 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
     };
     const auto is_mesh = [&](std::size_t e) { return cluster.dimensions[e].wiring == Wiring::mesh; };
     for (const Collective collective : kCollectives) {
-      Seconds least = infinite<Seconds>();
+      auto least = infinite<Seconds>();
       for (const Algorithm inner : {Algorithm::ring, Algorithm::in_switch}) {
         for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch, Algorithm::direct}) {
           if (outer == Algorithm::direct && !is_mesh(shape.size() - 1)) { continue; }

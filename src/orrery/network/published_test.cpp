@@ -16,7 +16,7 @@
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
 using test::group_of;
 
 // Base and step latencies: NVIDIA/nccl src/graph/tuning.cc@5067397c26 (baseLat, hwLat for NVLink). Payload: 4 of 8

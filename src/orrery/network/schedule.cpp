@@ -59,8 +59,9 @@ class Builder {
     switch (algorithm(e)) {
       case Algorithm::ring: {
         const std::int64_t n = extents_[e].members;
-        const Bytes mean = bytes / members(e) * (static_cast<double>(n * n / 4) / static_cast<double>(n / 2));
-        return add(e, Pattern::ring, n / 2, mean, mean);
+        const std::int64_t hops = n * n / 4, steps = n / 2;
+        const Bytes mean = bytes / members(e) * (static_cast<double>(hops) / static_cast<double>(steps));
+        return add(e, Pattern::ring, steps, mean, mean);
       }
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
       case Algorithm::in_switch:

@@ -28,7 +28,7 @@ double sent(const Schedule& schedule, int dimension) {
 TEST(Schedule, all_reduce_ring_moves_2_n_minus_1_over_n_bytes_per_member) {
   for (const std::int64_t n : {2, 3, 5, 8, 64}) {
     const Schedule s = make_schedule(Collective::all_reduce, Algorithm::ring, Bytes(960.0), group_of({n}));
-    const double count = static_cast<double>(n);
+    const auto count = static_cast<double>(n);
     EXPECT_NEAR(sent(s, 0), 2 * (count - 1) / count * 960.0, 1e-9);
     ASSERT_EQ(s.phases.size(), 2U);
     EXPECT_EQ(s.phases[0].steps + s.phases[1].steps, 2 * (n - 1));

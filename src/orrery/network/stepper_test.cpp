@@ -14,7 +14,7 @@
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
 using test::group_of;
 
 const std::vector<Collective> kCollectives = {Collective::all_reduce, Collective::all_gather,

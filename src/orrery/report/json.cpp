@@ -44,11 +44,16 @@ Json comm_json(const results::Estimate& estimate) {
 }
 
 Json memory_json(const results::Memory& memory) {
-  return {{"weights", memory.weights.value()},     {"gradients", memory.gradients.value()},
-          {"optimizer", memory.optimizer.value()}, {"activations", memory.activations.value()},
-          {"buffers", memory.buffers.value()},     {"kv_cache", memory.kv_cache.value()},
-          {"total", memory.total().value()},       {"capacity", memory.capacity.value()},
-          {"stage", memory.stage},                 {"offloaded", memory.offloaded.value()},
+  return {{"weights", memory.weights.value()},
+          {"gradients", memory.gradients.value()},
+          {"optimizer", memory.optimizer.value()},
+          {"activations", memory.activations.value()},
+          {"buffers", memory.buffers.value()},
+          {"kv_cache", memory.kv_cache.value()},
+          {"total", memory.total().value()},
+          {"capacity", memory.capacity.value()},
+          {"stage", memory.stage},
+          {"offloaded", memory.offloaded.value()},
           {"second_tier", memory.second_tier.value()}};
 }
 
