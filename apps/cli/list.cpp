@@ -128,7 +128,8 @@ Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
     ORRERY_TRY(cluster, catalogue.cluster(entry.name, 0));
     const double price = cluster.usd_per_device_hour;
     table.row({entry.name, cluster.accelerator.name, price > 0.0 ? fmt::format("{:.2f}", price) : "-",
-               std::string(hardware::name_of(hardware::weakest_basis(cluster))), network_text(cluster.dimensions)});
+               std::string(hardware::name_of(hardware::weakest_ground(cluster, hardware::Links::all).basis)),
+               network_text(cluster.dimensions)});
   }
   return fmt::format("{}\n{} clusters; USD/h: one device, rented; \"orrery describe NAME\" has all figures\n",
                      table.text(), entries.size());

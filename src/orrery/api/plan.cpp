@@ -147,12 +147,9 @@ std::vector<Diagnostic> problems_of(const Fixed& fixed, const Inputs& inputs, co
   std::vector<Diagnostic> blame;
   for (auto& diagnostic : found) {
     auto& flag = diagnostic.place.path;
-    if (flag != "--global-batch") {
-      flag = blamed(flag, flags);
-      if (flag.empty()) { continue; }
-    } else if (!dp_is_fixed) {
-      continue;
-    }
+    const bool of_batch = flag == "--global-batch" || flag == "--batch";
+    if (!of_batch) { flag = blamed(flag, flags); }
+    if (of_batch ? !dp_is_fixed : flag.empty()) { continue; }
     blame.push_back(std::move(diagnostic));
   }
   return blame;

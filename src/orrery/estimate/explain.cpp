@@ -132,7 +132,6 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
   result.tokens_per_s = result.samples_per_s * static_cast<double>(job.seq);
   result.model_flops = workload::model_flops(context.model, context.stack, job.global_batch, job.seq, job.adapter);
   result.hardware_flops = result.model_flops + recompute_flops(program, step);
-  result.causal_half = context.stack.causal_skip && context.model.causal;
   result.peak = context.cluster.accelerator.peak(job.precision);
   result.mfu = result.model_flops / (devices * result.peak * step.time);
   result.hfu = result.hardware_flops / (devices * result.peak * step.time);
@@ -205,20 +204,6 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   return list;
 }
 
-// The weakest ground that the hardware's figures stand on.
-void name_validity(results::Estimate& result, const hardware::Cluster& cluster) {
-  hardware::Basis weakest = cluster.accelerator.basis;
-  std::string_view whose = cluster.accelerator.name;
-  for (const auto& dimension : cluster.dimensions) {
-    if (dimension.size > 1 && dimension.link.basis > weakest) {
-      weakest = dimension.link.basis;
-      whose = dimension.link.name;
-    }
-  }
-  result.validity = config::enum_name(weakest);
-  result.validity_note = std::string(whose);
-}
-
 constexpr std::size_t kEp = 2, kDp = 3;  // in kReportedGroups
 
 }  // namespace
@@ -235,7 +220,11 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
   result.not_modelled = not_modelled(context, program);
-  name_validity(result, context.cluster);
+  const hardware::Ground ground = hardware::weakest_ground(context.cluster);
+  result.validity = config::enum_name(ground.basis);
+  result.validity_note = std::string(ground.of);
+  const bool skips = context.stack.attention == hardware::AttentionKernel::flash && context.stack.causal_skip;
+  result.causal_half = skips && context.model.causal;  // as model_flops counts
 }
 
 results::Estimate describe(const Context& context, const Program& program, const Step& step) {

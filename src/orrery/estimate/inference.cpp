@@ -214,7 +214,6 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.samples_per_s = per_second(batch, generation.total());
   result.tokens_per_s = per_second(batch * generated, generation.total());
   result.model_flops = result.hardware_flops = flops_of(context, job);
-  result.causal_half = context.stack.causal_skip && context.model.causal;
   result.peak = context.cluster.accelerator.peak(job.precision);
   result.mfu = result.hfu = result.model_flops / (devices * result.peak * generation.total());
 

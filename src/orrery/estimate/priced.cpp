@@ -6,6 +6,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
+#include "orrery/parallel/blocks.hpp"
 
 namespace orrery::estimate {
 
@@ -95,13 +96,10 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
   cost.time += time;
 }
 
-}  // namespace
-
-namespace {
-
 // Of k copies that go to even parts of N nodes, N (1 - (1 - 1/N)^k) nodes get any. What travels between nodes and what
 // is handed on inside them go at the same time.
-Seconds price_spread(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
+Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
+                       const parallel::Mesh& mesh) {
   const auto& across = mesh.group(GroupKind::ep_across);
   const double nodes = std::max(1.0, call.spread.reach * static_cast<double>(across.size()));
   const double met = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, call.spread.copies));
@@ -118,19 +116,28 @@ Seconds price_rounds(const parallel::CollectiveCall& call, const network::Fabric
   return (members - 1.0) * fabric.transfer(call.bytes / members, group.extents.back().dimension);
 }
 
+Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
+  ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
+  return bytes > Bytes(0) ? tier.latency + bytes / tier.bandwidth : Seconds(0);
+}
+
 }  // namespace
 
+Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
+  if (call.group == GroupKind::host) { return Way::host; }
+  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep_across).size() > 1) { return Way::per_node; }
+  const bool passes_on = call.group == GroupKind::cp && call.collective != network::Collective::all_to_all;
+  return passes_on ? Way::rounds : Way::collective;
+}
+
 Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep_across).size() > 1) {
-    return price_spread(call, fabric, mesh);
+  switch (way_of(call, mesh)) {
+    case Way::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
+    case Way::rounds: return price_rounds(call, fabric, mesh.group(call.group));
+    case Way::per_node: return price_per_node(call, fabric, mesh);
+    case Way::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
   }
-  if (call.group == GroupKind::cp && call.collective != network::Collective::all_to_all) {
-    return price_rounds(call, fabric, mesh.group(GroupKind::cp));
-  }
-  if (call.group != GroupKind::host) { return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time; }
-  const auto& tier = fabric.cluster().second_tier;
-  ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
-  return call.bytes > Bytes(0) ? tier.latency + call.bytes / tier.bandwidth : Seconds(0);
+  throw_internal_error("known way", __FILE__, __LINE__);
 }
 
 Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64_t grown) {
@@ -146,9 +153,8 @@ Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64
 }
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  constexpr std::size_t kMostItems = 512;
-  ORRERY_ASSERT(block.items.size() <= kMostItems);
-  std::array<Seconds, kMostItems> ends;  // of collectives, by item
+  ORRERY_ASSERT(block.items.size() <= parallel::kMostItems);
+  std::array<Seconds, parallel::kMostItems> ends;  // of collectives, by item
   Cost cost;
   Seconds stream;              // when the group's stream is free; the compute stream is at cost.time
   const Item* last = nullptr;  // latest collective

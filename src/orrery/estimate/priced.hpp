@@ -47,6 +47,15 @@ struct Cost {
   friend Cost operator*(double count, Cost cost);
 };
 
+// How a call travels, and so how it is priced.
+enum class Way : std::uint8_t {
+  collective,  // by the cheapest schedule of its group
+  rounds,      // ring attention: n - 1 rounds to the next rank, each as slow as the outermost hop
+  per_node,    // tokens to experts, once to every node that has some for them, and on from there
+  host,        // to or from the second tier
+};
+[[nodiscard]] Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh);
+
 // One call on its group's links, or on the link to the second tier.
 [[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                                  const parallel::Mesh& mesh);

@@ -28,31 +28,28 @@ void TermWriter::add_block(std::int32_t index, std::string_view segment, double 
   }
 }
 
+// What a call is bound by: "all_gather ring/Simple".
+std::string TermWriter::way_taken(const parallel::CollectiveCall& call) const {
+  const std::string_view name = config::enum_name(call.collective);
+  switch (way_of(call, program_.mesh)) {
+    case Way::collective: break;
+    case Way::rounds: return fmt::format("{} ring/rounds", name);
+    case Way::per_node: return fmt::format("{} once/node", name);
+    case Way::host: return "second tier";
+  }
+  const auto price = context_.fabric.price(call.collective, call.bytes, program_.mesh.group(call.group));
+  return fmt::format("{} {}/{}", name, config::enum_name(price.algorithm), price.protocol);
+}
+
 results::Term TermWriter::term(const parallel::Item& item, std::string_view segment, double count) const {
   results::Term term;
   term.name = item.name;
   term.segment = segment;
   term.count = count;
-  if (item.is_collective && item.call.group == parallel::GroupKind::host) {
+  if (item.is_collective) {
     term.bytes = item.call.bytes;
     term.time = price_call(item.call, context_.fabric, program_.mesh);
-    term.bound = "second tier";
-  } else if (item.is_collective && item.call.spread.copies > 0.0) {
-    term.bytes = item.call.bytes;
-    term.time = price_call(item.call, context_.fabric, program_.mesh);
-    term.bound = fmt::format("{} once/node", config::enum_name(item.call.collective));
-  } else if (item.is_collective && item.call.group == parallel::GroupKind::cp &&
-             item.call.collective != network::Collective::all_to_all) {
-    term.bytes = item.call.bytes;
-    term.time = price_call(item.call, context_.fabric, program_.mesh);
-    term.bound = "ring/rounds";
-  } else if (item.is_collective) {
-    const auto& group = program_.mesh.group(item.call.group);
-    const network::Price price = context_.fabric.price(item.call.collective, item.call.bytes, group);
-    term.bytes = item.call.bytes;
-    term.time = price.time;
-    term.bound = fmt::format("{} {}/{}", config::enum_name(item.call.collective), config::enum_name(price.algorithm),
-                             price.protocol);
+    term.bound = way_taken(item.call);
   } else {
     const cost::KernelCost cost = cost::kernel_cost(item.kernel, context_.cluster.accelerator);
     term.flops = item.kernel.flops;

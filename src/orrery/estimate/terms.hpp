@@ -1,6 +1,7 @@
 // The explanation of a price, line by line: every item of some segments, with its own price.
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +23,7 @@ class TermWriter {
 
  private:
   void add_block(std::int32_t index, std::string_view segment, double count);
+  [[nodiscard]] std::string way_taken(const parallel::CollectiveCall& call) const;
   [[nodiscard]] results::Term term(const parallel::Item& item, std::string_view segment, double count) const;
 
   const Context& context_;

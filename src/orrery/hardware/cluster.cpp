@@ -37,9 +37,12 @@ BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-Basis weakest_basis(const Cluster& cluster) {
-  Basis weakest = cluster.accelerator.basis;
-  for (const auto& dimension : cluster.dimensions) { weakest = std::max(weakest, dimension.link.basis); }
+Ground weakest_ground(const Cluster& cluster, Links links) {
+  Ground weakest{cluster.accelerator.basis, cluster.accelerator.name};
+  for (const auto& dimension : cluster.dimensions) {
+    const bool counts = links == Links::all || dimension.size != 1;
+    if (counts && dimension.link.basis > weakest.basis) { weakest = {dimension.link.basis, dimension.link.name}; }
+  }
   return weakest;
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -104,8 +105,14 @@ struct Cluster {
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
 };
 
-// What the predictions for a cluster rest on at least: the accelerator's figures and those of every link.
-[[nodiscard]] Basis weakest_basis(const Cluster& cluster);
+// What the weakest efficiency of a cluster rests on, and whose it is: the accelerator's or a link's; of all links, or
+// of those that join anything at this size. The accelerator comes first, then inner links.
+enum class Links : std::uint8_t { in_use, all };
+struct Ground {
+  Basis basis = Basis::measured;
+  std::string_view of;  // a name in the cluster
+};
+[[nodiscard]] Ground weakest_ground(const Cluster& cluster, Links links = Links::in_use);
 
 // The same cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. With more than two
 // dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),

@@ -113,15 +113,18 @@ TEST(Scaled, part_of_a_ring_is_a_line_with_half_the_bandwidth) {
   EXPECT_DOUBLE_EQ(scaled(torus, 4)->dimensions[0].bandwidth.value(), 45e9);
 }
 
-TEST(WeakestBasis, is_the_worst_of_the_accelerator_s_and_every_link_s) {
+TEST(WeakestGround, is_the_worst_of_the_accelerator_s_and_every_link_s_that_joins_anything) {
   Cluster cluster = nodes_of_8();
   cluster.accelerator.basis = Basis::measured;
   for (auto& dimension : cluster.dimensions) { dimension.link.basis = Basis::measured; }
-  EXPECT_EQ(weakest_basis(cluster), Basis::measured);
+  EXPECT_EQ(weakest_ground(cluster).basis, Basis::measured);
   cluster.dimensions[1].link.basis = Basis::generation;
-  EXPECT_EQ(weakest_basis(cluster), Basis::generation);
+  EXPECT_EQ(weakest_ground(cluster).basis, Basis::generation);
+  EXPECT_EQ(weakest_ground(cluster).of, cluster.dimensions[1].link.name);
+  EXPECT_EQ(weakest_ground(*scaled(cluster, 8)).basis, Basis::measured);  // nothing leaves the node
+  EXPECT_EQ(weakest_ground(*scaled(cluster, 8), Links::all).basis, Basis::generation);
   cluster.accelerator.basis = Basis::prior;
-  EXPECT_EQ(weakest_basis(cluster), Basis::prior);
+  EXPECT_EQ(weakest_ground(cluster).basis, Basis::prior);
 }
 
 TEST(Scaled, a_single_dimension_with_a_size_holds_no_more) {

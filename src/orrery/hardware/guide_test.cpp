@@ -78,7 +78,7 @@ TEST_F(Guide, a_cluster_of_it_loads_and_grows) {
   EXPECT_EQ(cluster->second_tier.memory, Bytes(192e9));
   EXPECT_EQ(cluster->usd_per_device_hour, 2.1);
   EXPECT_DOUBLE_EQ(cluster->dimensions[0].bandwidth_among(2).value(), 64e9);
-  EXPECT_EQ(weakest_basis(*cluster), Basis::prior);
+  EXPECT_EQ(weakest_ground(*cluster).basis, Basis::prior);
 }
 
 TEST_F(Guide, entries_are_changed_in_place) {

@@ -64,7 +64,9 @@ Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan) {
   set(GroupKind::etp, 1, plan.etp);
   set(GroupKind::ep, plan.etp, plan.ep);
   for (const auto& extent : mesh.group(GroupKind::ep).extents) {
-    mesh.group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across).extents.push_back(extent);
+    auto& part = mesh.group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across);
+    part.extents.push_back(extent);
+    part.regular = mesh.group(GroupKind::ep).regular;
   }
   set(GroupKind::dp, plan.tp, plan.replicas());
   set(GroupKind::shard, plan.tp, plan.shards());
