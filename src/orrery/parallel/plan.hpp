@@ -53,6 +53,16 @@ struct Offload {
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
+// Network dimensions that groups are pinned to, counted from the innermost; kByRank: where rank order puts them. A
+// group of one lies nowhere, whatever is said of it.
+struct Placement {
+  static constexpr std::int8_t kByRank = -1;
+  std::int8_t tp = kByRank, cp = kByRank, dp = kByRank, pp = kByRank;
+
+  [[nodiscard]] bool any() const { return tp >= 0 || cp >= 0 || dp >= 0 || pp >= 0; }
+  friend bool operator==(const Placement&, const Placement&) = default;
+};
+
 // Degrees multiply to the number of devices: devices = tp x cp x pp x dp. Ranks are laid out tp innermost, then cp, dp,
 // pp. Experts are laid over the same ranks of a stage, etp innermost, then ep; ep x etp divides tp x cp x dp.
 struct Plan {
@@ -73,6 +83,7 @@ struct Plan {
   TpOverlap tp_overlap = TpOverlap::none;
   workload::ContextMethod cp_method = workload::ContextMethod::ring;
   Offload offload = {};
+  Placement placement = {};
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
   bool embedding_as_layer = false, head_as_layer = false;      // in sharing out layers, either counts as one
 
