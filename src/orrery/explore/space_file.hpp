@@ -1,0 +1,94 @@
+// A space file: a scenario and the axes of the plans to look at (docs/format/space.md).
+//
+// What is read here does not know model and cluster; Space::make (space_walk.hpp) brings them together.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/explore/expression.hpp"
+
+namespace orrery::explore {
+
+// What a space can vary. The last ones are names of published search problems for choices that plans have otherwise,
+// and axes that our model does not feel.
+enum class Axis : std::uint8_t {
+  tp,
+  cp,
+  pp,
+  dp,
+  ep,
+  etp,
+  vpp,
+  micro_batch,
+  cp_method,
+  sequence_parallel,
+  recompute,
+  schedule,
+  tp_overlap,
+  first_stage_layers,
+  last_stage_layers,
+  embedding_as_layer,
+  head_as_layer,
+  zero,
+  shard,
+  dp_overlap,
+  offload_weights,
+  offload_activations,
+  offload_optimizer,
+  tier_tp,
+  tier_cp,
+  tier_dp,
+  tier_pp,
+  optimizer_sharding,
+  tp_comm,
+  ag_redo,
+  fused_activation,
+};
+inline constexpr std::size_t kAxes = 31;
+
+[[nodiscard]] std::string_view axis_name(Axis axis);  // "tier.tp"
+[[nodiscard]] const ValueKind& kind_of(Axis axis);
+
+// Names that are no axes: facts of model, job and cluster.
+enum class Fact : std::uint8_t {
+  devices,
+  node_size,
+  hidden,
+  heads,
+  kv_heads,
+  layers,
+  experts,
+  seq,
+  batch,
+  dp,
+  max_batch
+};
+inline constexpr std::size_t kFacts = 11;
+
+[[nodiscard]] constexpr Slot slot_of(Axis axis) { return static_cast<Slot>(axis); }
+[[nodiscard]] constexpr Slot slot_of(Fact fact) { return static_cast<Slot>(kAxes + static_cast<std::size_t>(fact)); }
+
+struct WrittenAxis {
+  Axis axis = Axis::tp;
+  Place place;
+  AxisValues values;
+};
+
+struct SpaceFile {
+  // The header as a scenario: fields of estimate::Request with their places, `cluster: {use, devices}` taken apart.
+  // Each value has been checked; any may be missing, and flags may lie over them.
+  config::Node scenario;
+  std::optional<std::int64_t> max_batch;  // the batch is the largest multiple of dp that is not above it
+  bool count_invalid = true;              // whether combinations that no plan can have are points (and rejected)
+  std::vector<WrittenAxis> axes;          // in the order written
+};
+
+[[nodiscard]] Result<SpaceFile> space_of(const config::Node& root);
+[[nodiscard]] Result<SpaceFile> read_space_file(const std::string& path);
+
+}  // namespace orrery::explore
