@@ -57,7 +57,6 @@ struct Phase {
   Bytes reduced_per_step;
 };
 
-inline constexpr int kMaxExtents = hardware::kMaxDimensions;  // dimensions that one group may span
 inline constexpr int kMaxPhases = 2 * kMaxExtents;            // in along every dimension, and out again
 inline constexpr std::int64_t kMaxChunks = 256;
 

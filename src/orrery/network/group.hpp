@@ -2,9 +2,13 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
+
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/network/inline_list.hpp"
 
 namespace orrery::network {
+
+inline constexpr int kMaxExtents = hardware::kMaxDimensions;  // dimensions that one group may span
 
 // Members of the group that differ only in their coordinate along one dimension.
 struct Extent {
@@ -16,7 +20,7 @@ struct Extent {
 
 // Extents innermost first; empty for a group of one. size = product of members.
 struct Group {
-  std::vector<Extent> extents;
+  InlineList<Extent, kMaxExtents> extents;
   bool regular = true;  // false: members fall unevenly into nodes, so all traffic is charged to the outermost dimension
 
   [[nodiscard]] std::int64_t size() const {

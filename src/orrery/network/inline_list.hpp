@@ -2,7 +2,9 @@
 // empty list costs nothing to make.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -17,6 +19,9 @@ class InlineList {
 
  public:
   InlineList() {}  // NOLINT(modernize-use-equals-default): leaves the storage as it is
+  InlineList(std::initializer_list<T> items) {
+    for (const T& item : items) { push_back(item); }
+  }
   InlineList(const InlineList& other) { append(other); }
   InlineList& operator=(const InlineList& other) {
     if (this != &other) {
@@ -42,6 +47,12 @@ class InlineList {
   [[nodiscard]] T& operator[](std::size_t index) { return std::launder(reinterpret_cast<T*>(storage_))[index]; }
   [[nodiscard]] const T& back() const { return (*this)[size_ - 1]; }
   [[nodiscard]] T& back() { return (*this)[size_ - 1]; }
+  [[nodiscard]] T* begin() { return std::launder(reinterpret_cast<T*>(storage_)); }
+  [[nodiscard]] T* end() { return begin() + size_; }
+
+  friend bool operator==(const InlineList& a, const InlineList& b) {
+    return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin());
+  }
 
  private:
   void append(const InlineList& other) {

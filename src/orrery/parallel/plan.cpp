@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/text.hpp"
+#include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan_checker.hpp"
 
 namespace orrery::parallel {
@@ -184,6 +186,21 @@ void check_all(PlanChecker& check, const workload::Model& model, const Job& job,
   check_batch(check, job, plan);
 }
 
+void check_placement(PlanChecker& check, const hardware::Cluster& cluster, const Plan& plan) {
+  const auto dimensions = static_cast<int>(cluster.dimensions.size());
+  const Placement& at = plan.placement;
+  const bool there = std::max({at.tp, at.cp, at.dp, at.pp}) < dimensions;
+  check.require(there, "--placement", [&] {
+    return fmt::format("cluster \"{}\" has {} network dimensions, 0 to {}", cluster.name, dimensions, dimensions - 1);
+  });
+  check.require(!there || is_placed(cluster, plan), "--placement", [&] {
+    std::vector<std::string> sizes;
+    for (const auto& dimension : cluster.dimensions) { sizes.push_back(std::to_string(dimension.size)); }
+    return fmt::format("the groups pinned to a dimension have to divide it together (dimensions of {}: {})",
+                       cluster.name, join(sizes, " x "));
+  });
+}
+
 void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, const Plan& plan) {
   const bool there = cluster.second_tier.memory > Bytes(0) && cluster.second_tier.bandwidth > BytesPerSecond(0);
   check.require(!plan.offload.any() || there, "--offload", [&] {
@@ -239,12 +256,14 @@ std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& p
   std::vector<Diagnostic> found;
   PlanChecker check(&found);
   check_second_tier(check, cluster, plan);
+  check_placement(check, cluster, plan);
   return found;
 }
 
 bool is_valid(const hardware::Cluster& cluster, const Plan& plan) {
   PlanChecker check(nullptr);
   check_second_tier(check, cluster, plan);
+  check_placement(check, cluster, plan);
   return check.ok();
 }
 

@@ -122,7 +122,8 @@ struct Plan {
 // Quick form of problems(): true when there are none. Allocates nothing.
 [[nodiscard]] bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices);
 
-// The same of what a plan wants from a cluster besides devices: a second memory tier to offload to.
+// The same of what a plan wants from a cluster besides devices: a second memory tier to offload to, dimensions that
+// suit the groups pinned to them.
 [[nodiscard]] std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan);
 [[nodiscard]] bool is_valid(const hardware::Cluster& cluster, const Plan& plan);
 
