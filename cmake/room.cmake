@@ -44,6 +44,9 @@ set(ORRERY_TARGET_tbb TBB::tbb)
 set(ORRERY_TARGET_yaml-cpp yaml-cpp)
 set(ORRERY_TARGET_nlohmann-json nlohmann_json::nlohmann_json)
 set(ORRERY_TARGET_cli11 CLI11::CLI11)
+set(ORRERY_TARGET_protozero "")  # headers only, in the compiler's own folder
+set(ORRERY_TARGET_zlib ZLIB::ZLIB)
+set(ORRERY_TARGET_zstd zstd::libzstd_shared)
 
 function(room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;THIRD_PARTY")

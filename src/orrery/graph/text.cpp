@@ -1,0 +1,63 @@
+#include "orrery/graph/text.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace orrery::graph {
+
+namespace {
+
+constexpr std::size_t kLately = std::size_t{1} << 13;
+constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
+constexpr std::size_t kLongestLength = 10;  // bytes of a length
+
+std::uint64_t word(const char* at, std::size_t bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, at, bytes);
+  return value;
+}
+
+// Good enough to spread texts over the table; what it finds is compared.
+std::size_t slot_of(std::string_view text) {
+  constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
+  std::uint64_t hash = text.size() * kMix;
+  const char* at = text.data();
+  std::size_t left = text.size();
+  for (; left > 8; left -= 8, at += 8) { hash = (hash ^ word(at, 8)) * kMix, hash ^= hash >> 29; }
+  hash = (hash ^ word(at, left)) * kMix;
+  return (hash >> 40) % kLately;
+}
+
+}  // namespace
+
+TextPool::TextPool(std::size_t first_block) : next_block_(first_block), lately_(kLately, nullptr) {}
+
+Text TextPool::add(std::string_view text) {
+  if (text.empty()) { return {}; }
+  const char*& lately = lately_[slot_of(text)];
+  if (lately != nullptr && Text(lately).view() == text) { return Text(lately); }
+  const Text stored = store(text);
+  lately = stored.encoded();
+  return stored;
+}
+
+Text TextPool::store(std::string_view text) {
+  if (text.size() + kLongestLength > left_) {
+    left_ = std::max(next_block_, text.size() + kLongestLength);
+    next_block_ = std::min(next_block_ * 2, kLargestBlock);
+    auto block = std::shared_ptr<char[]>(new char[left_]);
+    bytes_ += left_;
+    free_ = block.get();
+    blocks_.push_back(std::move(block));
+  }
+  char* const start = free_;
+  std::uint64_t size = text.size();
+  for (; size >= 0x80; size >>= 7) { *free_++ = static_cast<char>(static_cast<unsigned char>(size) | 0x80U); }
+  *free_++ = static_cast<char>(size);
+  std::memcpy(free_, text.data(), text.size());
+  free_ += text.size();
+  left_ -= static_cast<std::size_t>(free_ - start);
+  return Text(start);
+}
+
+}  // namespace orrery::graph

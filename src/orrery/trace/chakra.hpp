@@ -1,0 +1,174 @@
+// Chakra execution traces: reading every version of the schema that was ever in use, writing the current one.
+//
+// A file is a row of records, each a length (varint) and a protobuf message: first what the file says of itself, then
+// one node per record, to the end. Files may be compressed with gzip or zstd; that is seen from their first bytes. The
+// schema version is sniffed from the records, because the version that files claim is empty or wrong more often than
+// not. Whatever the version, what comes out has the numbers and names of the current schema.
+//
+// What is read: everything the schema knows, every attribute type, lists packed or not. Fields that the schema does not
+// know are kept as they are. What is left out: nothing.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/builder.hpp"
+#include "orrery/graph/graph.hpp"
+
+namespace orrery::trace {
+
+// Schemas that differ on the wire. 0.0.3+ is what came between 0.0.3 and 0.0.4 under the name of 0.0.3: a record about
+// the file and unsigned attributes. 1.0.0 is 0.0.4 by another name.
+enum class ChakraVersion : std::uint8_t { v0_0_1, v0_0_2, v0_0_3, v0_0_3_plus, v0_0_4 };
+
+// "0.0.1" … "0.0.3+", "0.0.4".
+[[nodiscard]] std::string_view name_of(ChakraVersion version);
+
+enum class Compression : std::uint8_t { none, gzip, zstd };
+
+[[nodiscard]] std::string_view name_of(Compression compression);  // "none", "gzip", "zstd"
+
+// Something about a file that was read all the same.
+struct Note {
+  enum class Kind : std::uint8_t {
+    oddity,      // nothing is lost: a field that the schema does not know, a text that is not UTF-8, no metadata
+    lost_record  // tolerant mode: a record, or the rest of the file, was left out
+  };
+  Kind kind = Kind::oddity;
+  std::string message;                // without place
+  std::uint64_t offset = 0;           // byte of the uncompressed file where the (first) record of this note starts
+  std::optional<std::uint64_t> node;  // id of the node in that record, if it is known
+  std::uint64_t count = 1;            // how many records it is true of
+
+  // "byte 1234, node 7: …" and, if there are more, " (and 12 more)".
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const Note&, const Note&) = default;
+};
+
+// What there is to say about a file beside its graph.
+struct ReadReport {
+  std::string file;
+  ChakraVersion version = ChakraVersion::v0_0_4;  // sniffed, or as the options say
+  std::string claimed_version;                    // what the file says; often empty
+  Compression compression = Compression::none;
+  bool has_metadata = false;     // whether the first record is about the file
+  std::uint64_t file_bytes = 0;  // on disk, as far as it was read
+  std::uint64_t bytes = 0;       // uncompressed, as far as it was read
+  std::uint64_t records = 0;     // nodes and the record about the file
+  std::vector<Note> notes;       // one per kind of finding, in the order they first came
+
+  // Whether every record of the file was read.
+  [[nodiscard]] bool complete() const;
+};
+
+struct ReadOptions {
+  // Strict: the first record that is not well-formed is an error. Tolerant: it is left out and noted; where the file
+  // cannot be followed any further, reading ends there. A file that is no trace at all is an error either way.
+  bool tolerant = false;
+  std::optional<ChakraVersion> version;  // instead of sniffing
+  int threads = 0;                       // 0 = all; the result does not depend on it
+};
+
+struct Trace {
+  graph::Graph graph;
+  ReadReport report;
+};
+
+// A whole file. Errors are one line with file, byte offset (of the uncompressed file), record and, where known, node
+// id: the file cannot be opened, is empty, is no Chakra trace, ends within a record, has a record that is not
+// well-formed.
+[[nodiscard]] Result<Trace> read_chakra(const std::string& path, const ReadOptions& options = {});
+
+// The same for a file in memory; `name` stands for it in errors.
+[[nodiscard]] Result<Trace> read_chakra_bytes(std::string_view bytes, const std::string& name,
+                                              const ReadOptions& options = {});
+
+// Record by record, in memory that does not grow with the file:
+//   ORRERY_TRY(stream, ChakraStream::open(path));
+//   for (;;) {
+//     ORRERY_TRY(node, stream.next());
+//     if (node == nullptr) { break; }
+//     … *node, stream.offset() …
+//   }
+class ChakraStream {
+ public:
+  // Opens the file, sniffs its version and reads the record about the file.
+  [[nodiscard]] static Result<ChakraStream> open(const std::string& path, const ReadOptions& options = {});
+  [[nodiscard]] static Result<ChakraStream> of_bytes(std::string_view bytes, const std::string& name,
+                                                     const ReadOptions& options = {});
+
+  ChakraStream(ChakraStream&&) noexcept;
+  ChakraStream& operator=(ChakraStream&&) noexcept;
+  ~ChakraStream();
+
+  // What the file says of itself; empty when it says nothing. Valid as long as the stream.
+  [[nodiscard]] const graph::Metadata& metadata() const;
+
+  // The next node, nullptr after the last. It and its texts are valid until the next call of next(), or at().
+  [[nodiscard]] Result<const graph::NodeRecord*> next();
+
+  // Byte of the uncompressed file where the record of the node last given starts.
+  [[nodiscard]] std::uint64_t offset() const;
+
+  // Whether at() works: uncompressed files on disk, and bytes.
+  [[nodiscard]] bool seekable() const;
+
+  // The node whose record starts at that byte, as offset() told it. next() goes on behind it.
+  [[nodiscard]] Result<const graph::NodeRecord*> at(std::uint64_t offset);
+
+  // What was found so far.
+  [[nodiscard]] const ReadReport& report() const;
+
+ private:
+  struct State;
+  explicit ChakraStream(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+struct WriteOptions {
+  // What the file is to claim; without it, what the metadata say.
+  std::optional<std::string> version;
+  int compression_level = 6;  // of gzip, 1 to 9
+};
+
+// The current schema, byte for byte the same for the same graph. A name ending in ".gz" is compressed with gzip. The
+// file appears under its name when it is complete. Process groups and exact times are attributes (graph/record.hpp), so
+// that nothing is lost and other readers still load the file.
+//
+// No record is empty, because an empty one ends the file for some readers: where a message has nothing but defaults,
+// its first field is written all the same. Returns the bytes of the file.
+[[nodiscard]] Result<std::uint64_t> write_chakra(const graph::Graph& graph, const std::string& path,
+                                                 const WriteOptions& options = {});
+
+// The same, uncompressed, to memory.
+[[nodiscard]] std::string chakra_bytes(const graph::Graph& graph, const WriteOptions& options = {});
+
+// Record by record.
+class ChakraWriter {
+ public:
+  [[nodiscard]] static Result<ChakraWriter> open(const std::string& path, const graph::Metadata& metadata,
+                                                 const WriteOptions& options = {});
+
+  ChakraWriter(ChakraWriter&&) noexcept;
+  ChakraWriter& operator=(ChakraWriter&&) noexcept;
+  ~ChakraWriter();  // without close() there is no file
+
+  [[nodiscard]] Result<void> write(const graph::NodeRecord& node);
+
+  // Puts the file in its place; its bytes.
+  [[nodiscard]] Result<std::uint64_t> close();
+
+ private:
+  struct State;
+  explicit ChakraWriter(std::unique_ptr<State> state);
+
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace orrery::trace

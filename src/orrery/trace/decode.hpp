@@ -1,0 +1,109 @@
+// Protobuf messages of Chakra to records, in every version of the schema. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/graph/record.hpp"
+#include "orrery/trace/chakra.hpp"
+
+namespace orrery::trace {
+
+// A message that is not well-formed protobuf.
+class WireError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// Something odd about a record that was decoded.
+struct Oddity {
+  enum class Kind : std::uint8_t {
+    unknown_field,      // kept
+    other_wire_type,    // a field of the schema in a form that the schema does not give it; kept as unknown
+    dropped_field,      // unknown and within a list or a tensor list: not kept
+    not_text,           // not UTF-8
+    unknown_attribute,  // an old attribute whose type and value do not go together
+  };
+  enum class Where : std::uint8_t { node, metadata, attribute, list, io };
+
+  Kind kind;
+  Where where;
+  std::uint32_t field;  // number
+
+  [[nodiscard]] std::string text() const;
+  friend bool operator==(const Oddity&, const Oddity&) = default;
+};
+
+// Texts made while decoding (lists, unknown fields) that a record views, used again for the next record.
+class Scratch {
+ public:
+  std::string& fresh() {
+    if (used_ == texts_.size()) { texts_.emplace_back(); }
+    std::string& text = texts_[used_++];
+    text.clear();
+    return text;
+  }
+  void clear() { used_ = 0; }
+
+ private:
+  std::deque<std::string> texts_;
+  std::size_t used_ = 0;
+};
+
+// The payload of the list that an attribute holds so far: more of the same type goes on with it, as protobuf does.
+class OpenList {
+ public:
+  std::string& payload(graph::ValueType type, Scratch& scratch) {
+    if (type_ != type) { payload_ = &scratch.fresh(); }
+    type_ = type;
+    return *payload_;
+  }
+
+ private:
+  graph::ValueType type_ = graph::ValueType::none;
+  std::string* payload_ = nullptr;
+};
+
+class Decoder {
+ public:
+  explicit Decoder(ChakraVersion version) : version_(version) {}
+
+  // The records view `bytes` and this decoder's scratch: valid until the next call. Throw WireError.
+  void decode_node(std::string_view bytes, graph::NodeRecord& into);
+  void decode_metadata(std::string_view bytes, graph::Metadata& into);
+
+  // What was odd about the record decoded last.
+  [[nodiscard]] const std::vector<Oddity>& oddities() const { return oddities_; }
+
+ private:
+  ChakraVersion version_;
+  Scratch scratch_;
+  std::vector<Oddity> oddities_;
+};
+
+// The parts, by version. They append to `oddities` and view `scratch`.
+struct DecodeContext {
+  Scratch& scratch;
+  std::vector<Oddity>& oddities;
+};
+
+void decode_current_node(std::string_view bytes, graph::NodeRecord& into, const DecodeContext& context);
+void decode_current_metadata(std::string_view bytes, graph::Metadata& into, const DecodeContext& context);
+void decode_first_node(std::string_view bytes, graph::NodeRecord& into, const DecodeContext& context);  // 0.0.1
+void decode_middle_node(std::string_view bytes, graph::NodeRecord& into, const DecodeContext& context,
+                        ChakraVersion version);  // 0.0.2 … 0.0.3+
+void decode_middle_metadata(std::string_view bytes, graph::Metadata& into, const DecodeContext& context);
+
+[[nodiscard]] graph::Attribute decode_attribute(std::string_view bytes, const DecodeContext& context);
+
+// Whether the bytes are a record about a file (of any version that has one), and not a node.
+[[nodiscard]] bool is_metadata(std::string_view bytes);
+
+// The version that most of the records speak for; `has_metadata`: whether the first of them is about the file.
+[[nodiscard]] ChakraVersion sniffed_version(const std::vector<std::string_view>& records, bool has_metadata);
+
+}  // namespace orrery::trace

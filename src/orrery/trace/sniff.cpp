@@ -1,0 +1,181 @@
+// Which version of the schema a file is written in, seen from its records.
+//
+// A record speaks for a version when every field has the wire type that the version gives it. It speaks louder when it
+// is written as that version's libraries write: proto2 (before 0.0.4) never packs lists and always has id and name,
+// proto3 always packs and leaves zeros out. The version that is spoken for most wins; where nothing tells two versions
+// apart, the newer.
+#include <algorithm>
+#include <array>
+
+#include "orrery/trace/decode.hpp"
+#include "orrery/trace/fields.hpp"
+#include "orrery/trace/old_attributes.hpp"
+#include "orrery/trace/utf8.hpp"
+
+namespace orrery::trace {
+
+using protozero::pbf_wire_type;
+
+namespace {
+
+constexpr std::array kVersions = {ChakraVersion::v0_0_1, ChakraVersion::v0_0_2, ChakraVersion::v0_0_3,
+                                  ChakraVersion::v0_0_3_plus, ChakraVersion::v0_0_4};
+
+enum class Fit : std::uint8_t { none, lenient, canonical };
+
+Fit worse(Fit a, Fit b) { return std::min(a, b); }
+
+bool has_bytes(const FieldReader& field) { return field.type() == pbf_wire_type::length_delimited; }
+
+// A field of a 0.0.4 node.
+Fit current_field(FieldReader& field) {
+  const std::uint32_t tag = field.field();
+  const bool number = tag == 1 || tag == 3 || tag == 6 || tag == 7;
+  if (number && field.type() == pbf_wire_type::varint) {
+    const std::uint64_t value = field.varint();
+    if (tag == 3 && value > 7) { return Fit::lenient; }
+    return value == 0 ? Fit::lenient : Fit::canonical;
+  }
+  if ((tag == 4 || tag == 5) && field.type() == pbf_wire_type::varint) {
+    field.skip();
+    return Fit::lenient;
+  }
+  if (number || tag > 10 || !has_bytes(field)) {
+    field.skip();
+    return tag > 10 ? Fit::lenient : Fit::none;
+  }
+  const std::string_view content = field.bytes();
+  if (tag == 10) { return is_attribute(content) ? Fit::canonical : Fit::none; }
+  if (tag == 4 || tag == 5) {
+    FieldReader packed(content);
+    while (!packed.at_end()) { packed.varint(); }
+    return content.empty() ? Fit::lenient : Fit::canonical;
+  }
+  if (tag != 8 && tag != 9) { return Fit::canonical; }
+  FieldReader io(content);
+  while (io.next()) {
+    if (io.field() > 3 || !has_bytes(io)) { return Fit::none; }
+    io.skip();
+  }
+  return Fit::canonical;
+}
+
+// A field of a 0.0.1 node: numbers but for the name.
+Fit first_field(FieldReader& field) {
+  const std::uint32_t tag = field.field();
+  const pbf_wire_type right = tag == 2 ? pbf_wire_type::length_delimited : pbf_wire_type::varint;
+  const bool packed = (tag == 4 || tag == 14) && has_bytes(field);
+  if (tag > 20 || (field.type() != right && !packed)) { return Fit::none; }
+  if (tag == 3) { return field.varint() <= 6 ? Fit::canonical : Fit::lenient; }
+  field.skip();
+  return packed ? Fit::lenient : Fit::canonical;
+}
+
+// A field of a node of 0.0.2 to 0.0.3+.
+Fit middle_field(FieldReader& field, ChakraVersion version) {
+  const std::uint32_t tag = field.field();
+  const bool number = tag == 1 || tag == 3 || tag == 4;
+  const bool packed = tag == 4 && has_bytes(field);
+  if (tag > 11 || (field.type() != (number ? pbf_wire_type::varint : pbf_wire_type::length_delimited) && !packed)) {
+    return Fit::none;
+  }
+  if (tag == 3) {
+    return field.varint() <= (version == ChakraVersion::v0_0_2 ? 6U : 7U) ? Fit::canonical : Fit::lenient;
+  }
+  if (tag == 11) { return fits_old_attribute(field.bytes(), version) ? Fit::canonical : Fit::none; }
+  field.skip();
+  return packed ? Fit::lenient : Fit::canonical;
+}
+
+Fit fit(std::string_view record, ChakraVersion version) {
+  Fit fit = Fit::canonical;
+  bool has_id = false;
+  bool has_name = false;
+  try {
+    FieldReader field(record);
+    while (fit != Fit::none && field.next()) {
+      has_id = has_id || field.field() == 1;
+      has_name = has_name || field.field() == 2;
+      fit = worse(fit, version == ChakraVersion::v0_0_4   ? current_field(field)
+                       : version == ChakraVersion::v0_0_1 ? first_field(field)
+                                                          : middle_field(field, version));
+    }
+  } catch (const protozero::exception&) { return Fit::none; }
+  if (version != ChakraVersion::v0_0_4 && !(has_id && has_name)) { fit = worse(fit, Fit::lenient); }
+  return fit;
+}
+
+// Whether a version's files begin with a record about the file.
+bool may_have_metadata(ChakraVersion version) {
+  return version == ChakraVersion::v0_0_3_plus || version == ChakraVersion::v0_0_4;
+}
+
+// Whether a record about the file is one of 0.0.3+: nothing but old attributes.
+bool is_old_metadata(std::string_view bytes) {
+  try {
+    FieldReader field(bytes);
+    while (field.next()) {
+      if (!field.is(1, pbf_wire_type::length_delimited)) { return false; }
+      if (!fits_old_attribute(field.bytes(), ChakraVersion::v0_0_3_plus)) { return false; }
+    }
+  } catch (const protozero::exception&) { return false; }
+  return true;
+}
+
+}  // namespace
+
+bool is_attribute(std::string_view bytes) {
+  bool has_name = false;
+  try {
+    FieldReader field(bytes);
+    while (field.next()) {
+      const std::uint32_t tag = field.field();
+      if (tag == 0 || tag > 40) { return false; }
+      if (tag == 1) {
+        if (!has_bytes(field)) { return false; }
+        has_name = true;
+      }
+      field.skip();
+    }
+  } catch (const protozero::exception&) { return false; }
+  return has_name;
+}
+
+bool is_metadata(std::string_view bytes) {
+  try {
+    FieldReader field(bytes);
+    while (field.next()) {
+      if (field.field() == 1 && has_bytes(field)) {
+        field.skip();
+      } else if (field.field() == 2 && has_bytes(field)) {
+        if (!is_attribute(field.bytes())) { return false; }
+      } else if (field.field() <= 10) {
+        return false;
+      } else {
+        field.skip();
+      }
+    }
+  } catch (const protozero::exception&) { return false; }
+  return true;
+}
+
+ChakraVersion sniffed_version(const std::vector<std::string_view>& records, bool has_metadata) {
+  ChakraVersion best = ChakraVersion::v0_0_4;
+  long best_score = -1;
+  for (const ChakraVersion version : kVersions) {
+    long score = 0;
+    for (std::size_t i = has_metadata ? 1 : 0; i < records.size(); ++i) {
+      const Fit found = fit(records[i], version);
+      score += found == Fit::canonical ? 4 : found == Fit::lenient ? 1 : 0;
+    }
+    if (has_metadata && !may_have_metadata(version)) { score = 0; }
+    if (has_metadata && version == ChakraVersion::v0_0_3_plus && !is_old_metadata(records[0])) { score = 0; }
+    if (score >= best_score) {
+      best = version;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+}  // namespace orrery::trace

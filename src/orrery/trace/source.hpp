@@ -1,0 +1,54 @@
+// The bytes of a file one window after another: a mapped file, bytes in memory, or a stream that is decompressed as it
+// is read. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "orrery/core/error.hpp"
+#include "orrery/trace/chakra.hpp"
+
+namespace orrery::trace {
+
+class Source {
+ public:
+  virtual ~Source() = default;
+
+  // What comes next, at least `wanted` bytes of it unless the file ends before. Valid until the next call.
+  virtual std::string_view ahead(std::size_t wanted) = 0;
+
+  // Why the bytes end before their time: a read that failed, damaged compression. Said once ahead() came to it.
+  [[nodiscard]] const std::optional<Failure>& damage() const { return damage_; }
+
+  // Steps over bytes that ahead() has shown.
+  virtual void consume(std::size_t bytes) = 0;
+
+  // Bytes on disk that were read so far.
+  [[nodiscard]] virtual std::uint64_t file_bytes() const = 0;
+
+  // All of the bytes, where they lie in memory or are mapped; else nothing.
+  [[nodiscard]] virtual std::optional<std::string_view> whole() const { return std::nullopt; }
+
+  // Goes to a byte of whole().
+  virtual void seek(std::size_t /*position*/) {}
+
+  // Tells that bytes before this position are not needed for now: their memory can go. They can still be read.
+  virtual void forget_before(std::size_t /*position*/) {}
+
+  [[nodiscard]] Compression compression() const { return compression_; }
+
+ protected:
+  Compression compression_ = Compression::none;
+  std::optional<Failure> damage_;
+};
+
+// A file by its name: anything that can be read, mapped where it is a plain file without compression.
+[[nodiscard]] Result<std::unique_ptr<Source>> open_source(const std::string& path);
+
+// Bytes that outlive the source.
+[[nodiscard]] Result<std::unique_ptr<Source>> source_of_bytes(std::string_view bytes, const std::string& name);
+
+}  // namespace orrery::trace
