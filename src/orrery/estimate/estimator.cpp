@@ -15,7 +15,14 @@ using parallel::Program;
 
 Estimator::Estimator(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
                      const parallel::Job& job)
-    : model_(model), cluster_(cluster), stack_(stack), job_(job), fabric_(cluster) {
+    : model_(model),
+      cluster_(cluster),
+      stack_(stack),
+      job_(job),
+      fabric_(cluster),
+      lowerer_(model, cluster, stack),
+      prices_(model, fabric_),
+      solver_(fabric_, stack) {
   ORRERY_ASSERT(cluster.accelerator.peak(job.precision) > FlopsPerSecond(0));
 }
 
@@ -31,8 +38,8 @@ std::size_t fullest_stage(const Program& program) {
 
 }  // namespace
 
-MemoryOutcome Estimator::memory(const Plan& plan) const {
-  const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
+MemoryOutcome Estimator::memory(const Plan& plan) {
+  const Program& program = lowerer_.lower(job_, plan).program;
   return {program.memory[fullest_stage(program)].total(), fits(program)};
 }
 
@@ -43,19 +50,19 @@ bool Estimator::fits(const Program& program) const {
   });
 }
 
-Seconds Estimator::time_of(const Program& program) {
-  if (job_.is_inference()) { return solve_inference(program, fabric_).total(); }
-  return solve_step(program, fabric_, stack_, solver_).time;
+Seconds Estimator::time_of(const parallel::Lowered& lowered) {
+  const auto& [program, work] = lowered;
+  const auto& known = prices_.of(work, program.plan).blocks;
+  if (job_.is_inference()) { return solve_inference(program, fabric_, known).total(); }
+  return solver_.solve(program, known).time;
 }
 
-Seconds Estimator::step_time(const Plan& plan) {
-  return time_of(parallel::lower(model_, job_, plan, cluster_, stack_));
-}
+Seconds Estimator::step_time(const Plan& plan) { return time_of(lowerer_.lower(job_, plan)); }
 
 std::optional<Seconds> Estimator::feasible_step_time(const Plan& plan) {
-  const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
-  if (!fits(program)) { return std::nullopt; }
-  return time_of(program);
+  const auto lowered = lowerer_.lower(job_, plan);
+  if (!fits(lowered.program)) { return std::nullopt; }
+  return time_of(lowered);
 }
 
 results::Memory Estimator::memory_of(const Program& program) const {
@@ -76,15 +83,16 @@ results::Memory Estimator::memory_of(const Program& program) const {
 }
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
-  const Program program = parallel::lower(model_, job_, plan, cluster_, stack_);
+  const auto& [program, work] = lowerer_.lower(job_, plan);
+  const auto& known = prices_.of(work, plan).blocks;
   const Context context{model_, cluster_, stack_, fabric_};
   results::Estimate result;
   if (job_.is_inference()) {
-    const Generation generation = solve_inference(program, fabric_);
+    const Generation generation = solve_inference(program, fabric_, known);
     result = describe(context, program, generation);
     if (detail.terms) { result.terms = terms(context, program, generation); }
   } else {
-    const Step step = solve_step(program, fabric_, stack_, solver_, Explained::yes);
+    const Step& step = solver_.solve(program, known, Explained::yes);
     result = describe(context, program, step);
     if (detail.terms) { result.terms = terms(context, program, step); }
     if (detail.classes) { result.classes = classes(program, step); }

@@ -6,12 +6,13 @@
 
 #include <cstdint>
 #include <optional>
-#include <unordered_map>
 #include <vector>
 
-#include "orrery/estimate/priced.hpp"
+#include "orrery/estimate/step.hpp"
+#include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/lowerer.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/results/estimate.hpp"
@@ -30,24 +31,6 @@ struct MemoryOutcome {
   bool fits = true;
 };
 
-// Work of one micro-batch in a part of the model, without data-parallel communication.
-struct PartTime {
-  Seconds forward, backward, weight;
-  Seconds expert_waits;  // of these, waiting for traffic between experts
-
-  PartTime& operator+=(const PartTime& other) {
-    forward += other.forward;
-    backward += other.backward;
-    weight += other.weight;
-    expert_waits += other.expert_waits;
-    return *this;
-  }
-  PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
-  friend PartTime operator*(double count, const PartTime& part) {
-    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits};
-  }
-};
-
 // Prices plans of one job on one cluster. Not safe to share between threads: it keeps scratch storage. Holds
 // references: model, cluster and stack must outlive it.
 class Estimator {
@@ -55,8 +38,11 @@ class Estimator {
   Estimator(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
             const parallel::Job& job);
 
-  // All need is_valid(model, job, plan, cluster.devices).
-  [[nodiscard]] MemoryOutcome memory(const parallel::Plan& plan) const;
+  // What follows is about steps of so many sequences.
+  void set_global_batch(std::int64_t sequences) { job_.global_batch = sequences; }
+
+  // All need is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).
+  [[nodiscard]] MemoryOutcome memory(const parallel::Plan& plan);
   [[nodiscard]] Seconds step_time(const parallel::Plan& plan);
   // The step time if the plan fits in memory.
   [[nodiscard]] std::optional<Seconds> feasible_step_time(const parallel::Plan& plan);
@@ -70,23 +56,7 @@ class Estimator {
   [[nodiscard]] bool fits(const parallel::Program& program) const;
 
  private:
-  // What a rank's slice depends on, and the times of its parts.
-  struct SliceKey {
-    workload::Slice slice;
-    parallel::Recompute recompute;
-    parallel::TpOverlap tp_overlap;
-    bool splits;
-    friend bool operator==(const SliceKey&, const SliceKey&) = default;
-  };
-  struct SliceHash {
-    std::size_t operator()(const SliceKey& key) const;
-  };
-  struct PartTimes {
-    PartTime embedding, head;
-    std::vector<PartTime> layers_before;  // [layer]: sum over the layers before it; one more than there are layers
-  };
-  [[nodiscard]] const PartTimes& part_times(const parallel::Plan& plan);
-  [[nodiscard]] Seconds time_of(const parallel::Program& program);
+  [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered);
   [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
 
   const workload::Model& model_;
@@ -94,8 +64,9 @@ class Estimator {
   const hardware::Stack& stack_;
   parallel::Job job_;
   network::Fabric fabric_;
-  parallel::PipelineSolver solver_;
-  std::unordered_map<SliceKey, PartTimes, SliceHash> part_times_;
+  parallel::Lowerer lowerer_;
+  WorkPrices prices_;
+  StepSolver solver_;
   std::vector<std::int64_t> starts_;  // scratch
 };
 

@@ -81,25 +81,27 @@ Side shared_out(Seconds stall, const Side& side) {
   return all > Seconds(0) ? (stall / all) * side : Side{stall, Seconds(0)};
 }
 
-Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage, std::size_t class_index) {
+Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage) {
   if (program.pipeline.schedule != parallel::ScheduleKind::dualpipe) { return Seconds(0); }
+  const auto& chunks = program.class_of(stage).chunks;
+  const auto cost_of = [&](std::size_t c) -> const ChunkCost& {
+    return step.chunks[static_cast<std::size_t>(chunks[c].program)];
+  };
   Seconds hidden;
   for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
     if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
     const auto forward = static_cast<std::size_t>(task.chunk);
-    hidden += pair_cost(step.chunks[2 * class_index + forward], step.chunks[2 * class_index + 1 - forward]).hidden;
+    hidden += pair_cost(cost_of(forward), cost_of(1 - forward)).hidden;
   }
   return hidden;
 }
 
 Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
-  const std::size_t class_index = class_of(program, stage);
   const double m = micro_batches_of_chunk(program);
-  const RankClass& rank_class = program.classes[class_index];
   Busy busy;
-  for (std::size_t c = 0; c < rank_class.chunks.size(); ++c) {
-    const ChunkCost& cost = step.chunks[class_index * rank_class.chunks.size() + c];
-    const auto& chunk = rank_class.chunks[c];
+  for (const auto& place : program.class_of(stage).chunks) {
+    const ChunkCost& cost = step.chunks[static_cast<std::size_t>(place.program)];
+    const auto& chunk = program.program_of(place);
     const auto side = [&](const parallel::Segment& segment) { return segment_side(segment, step.blocks); };
     for (const Cost* work : {&cost.forward, &cost.backward, &cost.weight}) { busy.work += m * *work; }
     busy.stall += m * shared_out(cost.forward_stall, side(chunk.forward));
@@ -112,7 +114,7 @@ Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
     busy.side += (m - 1.0) * side(chunk.weight);
     busy.side += side(chunk.last_backward);
   }
-  busy.hidden = hidden_by_pairs(program, step, stage, class_index);
+  busy.hidden = hidden_by_pairs(program, step, stage);
   return busy;
 }
 
@@ -172,8 +174,8 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
     return charged;
   };
   Seconds own_gathers;
-  for (const auto& chunk : program.classes[class_of(program, step.critical_stage)].chunks) {
-    own_gathers += segment_side(chunk.first_forward, step.blocks).total();
+  for (const auto& place : program.class_of(step.critical_stage).chunks) {
+    own_gathers += segment_side(program.program_of(place).first_forward, step.blocks).total();
   }
   waiting.first_gathers = charge(own_gathers, step.without_first_gathers);
   waiting.transfers = charge(waiting.own_transfers, step.without_transfers);
@@ -272,7 +274,8 @@ std::vector<results::Term> terms(const Context& context, const Program& program,
   const RankClass& critical = program.classes[class_of(program, step.critical_stage)];
   const double m = micro_batches_of_chunk(program);
   TermWriter writer(context, program);
-  for (const auto& chunk : critical.chunks) {
+  for (const auto& place : critical.chunks) {
+    const auto& chunk = program.program_of(place);
     const bool splits = !chunk.weight.empty();
     writer.add(chunk.first_forward, "forward", 1.0);
     writer.add(chunk.forward, "forward", m - 1.0);

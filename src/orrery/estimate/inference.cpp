@@ -49,13 +49,15 @@ class BatchSolver {
   BatchSolver(const Program& program, const network::Fabric& fabric)
       : program_(program), fabric_(fabric), stages_(static_cast<std::size_t>(program.plan.pp)) {}
 
-  Generation run() {
-    for (const auto& block : program_.blocks) {
-      generation_.blocks.push_back(price_block(block, fabric_, program_.mesh));
+  Generation run(std::span<const Cost> known) {
+    generation_.blocks.assign(known.begin(), known.end());
+    for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
+      generation_.blocks.push_back(price_block(*program_.blocks[i], fabric_, program_.mesh));
     }
     for (const auto& rank_class : program_.classes) {
-      prefill_.push_back(estimate::run(rank_class.chunks.front().forward, generation_.blocks));
-      decode_.push_back(decode_work(rank_class.chunks.front().decode));
+      const auto& chunk = program_.program_of(rank_class.chunks.front());
+      prefill_.push_back(estimate::run(chunk.forward, generation_.blocks));
+      decode_.push_back(decode_work(chunk.decode));
     }
     busy_.resize(program_.classes.size());
     free_.assign(stages_, Seconds(0));
@@ -72,7 +74,7 @@ class BatchSolver {
     work.start = estimate::run(segment, generation_.blocks);
     if (fetches(segment)) { work.fetching = &segment; }
     for (const auto& use : segment) {
-      for (const auto& item : program_.blocks[static_cast<std::size_t>(use.work)].items) {
+      for (const auto& item : program_.block(use.work).items) {
         ORRERY_ASSERT(!item.asynchronous);  // or a longer kernel might hide something
         if (item.growth == workload::Growth{}) { continue; }
         work.growing.push_back({&item, use.work, static_cast<double>(use.repeat), price_kernel(item, fabric_, 0)});
@@ -151,7 +153,7 @@ class BatchSolver {
     for (const auto& growing : work.growing) {
       const auto index = static_cast<std::size_t>(growing.block);
       if (done[index]) { continue; }  // a block that the segment uses twice
-      for (const auto& item : program_.blocks[index].items) {
+      for (const auto& item : program_.blocks[index]->items) {
         if (item.growth == workload::Growth{}) { continue; }
         const Seconds more = price_kernel(item, fabric_, grown) - price_kernel(item, fabric_);
         blocks[index].time += more;
@@ -198,9 +200,9 @@ Flops flops_of(const Context& context, const parallel::Job& job) {
 
 }  // namespace
 
-Generation solve_inference(const Program& program, const network::Fabric& fabric) {
+Generation solve_inference(const Program& program, const network::Fabric& fabric, std::span<const Cost> known) {
   ORRERY_ASSERT(program.job.is_inference() && program.job.prompt >= 1 && program.job.generate >= 1);
-  return BatchSolver(program, fabric).run();
+  return BatchSolver(program, fabric).run(known);
 }
 
 results::Estimate describe(const Context& context, const Program& program, const Generation& generation) {
@@ -245,8 +247,7 @@ results::Estimate describe(const Context& context, const Program& program, const
 }
 
 std::vector<results::Term> terms(const Context& context, const Program& program, const Generation& generation) {
-  const auto index = static_cast<std::size_t>(generation.critical_stage);
-  const auto& chunk = program.classes[static_cast<std::size_t>(program.class_of_stage[index])].chunks.front();
+  const auto& chunk = program.program_of(program.class_of(generation.critical_stage).chunks.front());
   const auto m = static_cast<double>(program.pipeline.micro_batches);
   TermWriter writer(context, program);
   writer.add(chunk.forward, "prefill", m);

@@ -5,6 +5,7 @@
 // when its last one has left the last stage.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "orrery/estimate/explain.hpp"
@@ -31,7 +32,9 @@ struct Generation {
 //            (and came back from there)
 //
 // Every token is priced with the cache as long as it is then. Decode starts when the whole prefill has ended.
-[[nodiscard]] Generation solve_inference(const parallel::Program& program, const network::Fabric& fabric);
+// `known`: prices of the program's first blocks, as price_block gives them.
+[[nodiscard]] Generation solve_inference(const parallel::Program& program, const network::Fabric& fabric,
+                                         std::span<const Cost> known = {});
 
 // Everything but memory and terms.
 [[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program,

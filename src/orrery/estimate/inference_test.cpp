@@ -106,7 +106,7 @@ TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
       const auto block = [&](const parallel::Segment& segment, std::int64_t grown) {
         Seconds sum;
         for (const auto& use : segment) {
-          for (const auto& item : program.blocks[static_cast<std::size_t>(use.work)].items) {
+          for (const auto& item : program.block(use.work).items) {
             sum += static_cast<double>(use.repeat) * (item.is_collective ? price_call(item.call, fabric, program.mesh)
                                                                          : price_kernel(item, fabric, grown));
           }
@@ -114,7 +114,7 @@ TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
         return sum;
       };
       const auto chunk = [&](std::size_t stage) -> const parallel::ChunkProgram& {
-        return program.classes[static_cast<std::size_t>(program.class_of_stage[stage])].chunks[0];
+        return program.program_of(program.class_of(static_cast<std::int64_t>(stage)).chunks[0]);
       };
       const auto hop = [&](std::size_t stage, Bytes bytes) {
         return pp == 1 ? Seconds() : fabric.transfer(bytes, program.mesh.transfer_dimension[stage]);

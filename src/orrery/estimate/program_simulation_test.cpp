@@ -71,8 +71,12 @@ class Player {
     return program_.classes[static_cast<std::size_t>(program_.class_of_stage[s])];
   }
 
+  const ChunkProgram& chunk_of(std::size_t s, std::int32_t chunk) const {
+    return program_.program_of(class_of(s).chunks[static_cast<std::size_t>(chunk)]);
+  }
+
   std::vector<Execution> written_out(const Segment& segment) const {
-    const auto block = [&](std::int32_t i) { return i < 0 ? nullptr : &program_.blocks[static_cast<std::size_t>(i)]; };
+    const auto block = [&](std::int32_t i) { return i < 0 ? nullptr : &program_.block(i); };
     std::vector<Execution> list;
     for (const auto& use : segment) {
       for (std::int64_t i = 0; i < use.repeat; ++i) {
@@ -104,7 +108,8 @@ class Player {
   // Updated weights, asked for all at once when the step starts. Weights that every forward gathers are not among them.
   void ask_for_weights(std::size_t s) {
     Rank& rank = ranks_[s];
-    for (const auto& chunk : class_of(s).chunks) {
+    for (const auto& place : class_of(s).chunks) {
+      const ChunkProgram& chunk = program_.program_of(place);
       rank.asked.emplace_back();
       if (gathers(chunk.forward)) { continue; }
       for (const auto& execution : written_out(chunk.first_forward)) {
@@ -191,7 +196,7 @@ class Player {
   }
 
   void run_task(Rank& rank, std::size_t s, const PipelineTask& task) {
-    const ChunkProgram& chunk = class_of(s).chunks[static_cast<std::size_t>(task.chunk)];
+    const ChunkProgram& chunk = chunk_of(s, task.chunk);
     if (task.kind == Kind::forward) {
       run_forward(rank, chunk, task.chunk, task.micro_batch);
     } else if (task.kind == Kind::weight || chunk.weight.empty()) {
@@ -219,11 +224,10 @@ class Player {
   // One after the other, but waiting for experts of either under the other's work: the pair ends when both have run
   // without that waiting, or when that traffic has passed.
   void run_pair(Rank& rank, std::size_t s, const PipelineTask& task) {
-    const auto& chunks = class_of(s).chunks;
     const Seconds start = rank.compute, data = rank.data;
     expert_waits_ = expert_traffic_ = Seconds(0);
-    run_forward(rank, chunks[static_cast<std::size_t>(task.chunk)], task.chunk, task.micro_batch);
-    const ChunkProgram& other = chunks[static_cast<std::size_t>(1 - task.chunk)];
+    run_forward(rank, chunk_of(s, task.chunk), task.chunk, task.micro_batch);
+    const ChunkProgram& other = chunk_of(s, 1 - task.chunk);
     run_segment(rank, other.backward, nullptr);
     run_weight(rank, other, task.paired_micro_batch);
     rank.compute = start + max(rank.compute - start - expert_waits_, expert_traffic_);

@@ -63,32 +63,40 @@ PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
   return {together, apart - together};
 }
 
-namespace {
+namespace {}  // namespace
 
-class StepSolver {
+// One program on its way through a solver.
+class StepSolution {
  public:
-  StepSolver(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack)
-      : program_(program), fabric_(fabric), stack_(stack), chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
+  StepSolution(const Program& program, StepSolver& solver)
+      : program_(program),
+        solver_(solver),
+        step_(solver.step_),
+        chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
 
-  Step run(parallel::PipelineSolver& solver, Explained explained) {
-    price_pieces();
+  void run(std::span<const Cost> known, Explained explained) {
+    price_pieces(known);
     set_times();
-    pipeline_ = &solver.solve(program_.pipeline, times());
+    pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
     step_.finish = finish_time();
-    step_.time = step_.ready + step_.finish + stack_.host_overhead;
+    step_.time = step_.ready + step_.finish + solver_.stack_.host_overhead;
     if (explained == Explained::yes) {
       find_busiest_stage();
-      solve_variants(solver);
+      solve_variants();
     }
-    return std::move(step_);
   }
 
  private:
-  void price_pieces() {
-    for (const auto& block : program_.blocks) { step_.blocks.push_back(price_block(block, fabric_, program_.mesh)); }
+  void price_pieces(std::span<const Cost> known) {
+    step_.blocks.assign(known.begin(), known.end());
+    for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
+      step_.blocks.push_back(price_block(*program_.blocks[i], solver_.fabric_, program_.mesh));
+    }
+    step_.chunks.clear();
+    for (const auto& chunk : program_.chunks) { step_.chunks.push_back(price_chunk(chunk, step_.blocks)); }
+    step_.finishes.clear();
     for (const auto& rank_class : program_.classes) {
-      for (const auto& chunk : rank_class.chunks) { step_.chunks.push_back(price_chunk(chunk, step_.blocks)); }
       step_.finishes.push_back(segment_work(rank_class.finish, step_.blocks));
     }
   }
@@ -111,7 +119,7 @@ class StepSolver {
   }
 
   [[nodiscard]] bool meets_everybody(const parallel::BlockUse& use) const {
-    const auto& items = program_.blocks[static_cast<std::size_t>(use.work)].items;
+    const auto& items = program_.block(use.work).items;
     return std::any_of(items.begin(), items.end(), [](const auto& item) {
       return item.is_collective && item.call.group == parallel::GroupKind::world;
     });
@@ -119,7 +127,7 @@ class StepSolver {
 
   [[nodiscard]] Seconds transfer_time(std::size_t stage) const {
     if (program_.plan.pp == 1) { return Seconds(0); }
-    return fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[stage]);
+    return solver_.fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[stage]);
   }
 
   // No path through the schedule is longer than everything done one after another.
@@ -128,7 +136,7 @@ class StepSolver {
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        sum += chunk.forward_time() + chunk.whole_backward() + 2.0 * transfer_time(stage);
+        sum += chunk.forward_time() + chunk.whole_backward() + 2.0 * solver_.transfers_[stage];
         if (is_dualpipe()) { sum += pair_of(stage, c).time; }
       }
     }
@@ -136,10 +144,13 @@ class StepSolver {
   }
 
   void set_times() {
-    const std::vector<Seconds> first_ends = first_forward_ends();
+    set_first_forward_ends();
+    solver_.transfers_.clear();
+    for (std::size_t stage = 0; stage < stages(); ++stage) { solver_.transfers_.push_back(transfer_time(stage)); }
     Seconds latest;
-    for (const Seconds end : first_ends) { latest = max(latest, end); }
+    for (const Seconds end : solver_.first_ends_) { latest = max(latest, end); }
     clock_ = Clock(everything_in_a_row() + latest);
+    for (auto* list : {&forward_, &backward_, &weight_, &pair_, &transfer_, &first_end_}) { list->clear(); }
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
@@ -148,16 +159,17 @@ class StepSolver {
         if (splits()) { weight_.push_back(clock_.ticks(chunk.weight_time())); }
         if (is_dualpipe()) { pair_.push_back(clock_.ticks(pair_of(stage, c).time)); }
       }
-      transfer_.push_back(clock_.ticks(transfer_time(stage)));
+      transfer_.push_back(clock_.ticks(solver_.transfers_[stage]));
     }
-    for (const Seconds end : first_ends) { first_end_.push_back(clock_.ticks(end)); }
+    for (const Seconds end : solver_.first_ends_) { first_end_.push_back(clock_.ticks(end)); }
   }
 
   // How early the first forward of every chunk can have ended when updated weights are gathered under it: all gathers
   // of a stage are issued when the step starts. Empty when there are none; chunks whose every forward gathers its own
   // have nothing to do with it.
-  [[nodiscard]] std::vector<Seconds> first_forward_ends() const {
-    std::vector<Seconds> ends(stages() * chunks_);
+  void set_first_forward_ends() {
+    auto& ends = solver_.first_ends_;
+    ends.assign(stages() * chunks_, Seconds(0));
     bool any = false;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       Seconds stream;
@@ -170,14 +182,13 @@ class StepSolver {
       }
     }
     if (!any) { ends.clear(); }
-    return ends;
   }
 
   // When the critical stage's pipeline would end if one thing were free.
-  void solve_variants(parallel::PipelineSolver& solver) {
+  void solve_variants() {
     const auto stage = static_cast<std::size_t>(step_.critical_stage);
     const auto end = [&](const parallel::PipelineTimes& times) {
-      return clock_.seconds(solver.solve(program_.pipeline, times).stage_end[stage]);
+      return clock_.seconds(solver_.pipeline_.solve(program_.pipeline, times).stage_end[stage]);
     };
     const std::vector<Ticks> free(transfer_.size(), 0);
     parallel::PipelineTimes without_transfers = times(), without_first_gathers = times();
@@ -262,28 +273,29 @@ class StepSolver {
   [[nodiscard]] std::size_t class_index(std::size_t stage) const {
     return static_cast<std::size_t>(program_.class_of_stage[stage]);
   }
+  [[nodiscard]] const parallel::Chunk& place(std::size_t stage, std::size_t chunk) const {
+    return program_.classes[class_index(stage)].chunks[chunk];
+  }
   [[nodiscard]] const ChunkCost& chunk_cost(std::size_t stage, std::size_t chunk) const {
-    return step_.chunks[class_index(stage) * chunks_ + chunk];
+    return step_.chunks[static_cast<std::size_t>(place(stage, chunk).program)];
   }
   [[nodiscard]] const ChunkProgram& chunk_program(std::size_t stage, std::size_t chunk) const {
-    return program_.classes[class_index(stage)].chunks[chunk];
+    return program_.program_of(place(stage, chunk));
   }
 
   const Program& program_;
-  const network::Fabric& fabric_;
-  const hardware::Stack& stack_;
+  StepSolver& solver_;
+  Step& step_;
   std::size_t chunks_;  // of a rank
-  Step step_;
   Clock clock_{Seconds(0)};
-  std::vector<Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_;
+  std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
+  std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;
   const parallel::PipelineSolution* pipeline_ = nullptr;
 };
 
-}  // namespace
-
-Step solve_step(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack,
-                parallel::PipelineSolver& solver, Explained explained) {
-  return StepSolver(program, fabric, stack).run(solver, explained);
+const Step& StepSolver::solve(const Program& program, std::span<const Cost> known, Explained explained) {
+  StepSolution(program, *this).run(known, explained);
+  return step_;
 }
 
 }  // namespace orrery::estimate

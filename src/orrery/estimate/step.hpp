@@ -1,6 +1,7 @@
 // One training step of a priced program: the pipeline solved, gradient synchronisation and optimizer behind it.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "orrery/estimate/priced.hpp"
@@ -43,7 +44,7 @@ struct Step {
   Seconds without_transfers;      // pipeline_end if transfers were free; only when asked to explain
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
   std::vector<Cost> blocks;       // price of every block of the program
-  std::vector<ChunkCost> chunks;  // [stage class * chunks of a rank + chunk]
+  std::vector<ChunkCost> chunks;  // price of every chunk program
   std::vector<Cost> finishes;     // [stage class]: finish segment
 };
 
@@ -57,8 +58,26 @@ enum class Explained : std::uint8_t { no, yes };
 // The pipeline's times are those of a micro-batch without data-parallel reductions, which block nobody before the
 // pipeline ends; weights gathered under the first forwards set earliest ends for them. Exact but for rounding to ticks:
 // program_simulation_test.cpp plays programs item by item and gets the same time.
-[[nodiscard]] Step solve_step(const parallel::Program& program, const network::Fabric& fabric,
-                              const hardware::Stack& stack, parallel::PipelineSolver& solver,
-                              Explained explained = Explained::no);
+//
+// Storage is kept from one call to the next. The step lives until then.
+class StepSolver {
+ public:
+  StepSolver(const network::Fabric& fabric, const hardware::Stack& stack) : fabric_(fabric), stack_(stack) {}
+
+  // `known`: prices of the program's first blocks, as price_block gives them.
+  const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
+                    Explained explained = Explained::no);
+
+ private:
+  const network::Fabric& fabric_;
+  const hardware::Stack& stack_;
+  Step step_;
+  parallel::PipelineSolver pipeline_;
+  // Of the pipeline, as PipelineTimes has them.
+  std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_;
+  std::vector<Seconds> first_ends_, transfers_;
+
+  friend class StepSolution;
+};
 
 }  // namespace orrery::estimate

@@ -40,7 +40,7 @@ Compared compare(const Case& c) {
   const network::Fabric fabric(c.cluster);
   const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   parallel::PipelineSolver solver;
-  return {solve_step(program, fabric, c.stack, solver), play(program, fabric, c.stack), rounding(c)};
+  return {StepSolver(fabric, c.stack).solve(program), play(program, fabric, c.stack), rounding(c)};
 }
 
 RC_GTEST_PROP(StepSimulation, a_step_takes_as_long_as_its_program_played_item_by_item, ()) {

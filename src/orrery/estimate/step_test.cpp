@@ -62,25 +62,24 @@ struct Made {
     program.mesh.transfer_dimension.assign(static_cast<std::size_t>(p), 1);
     program.blocks = {work(1.0), work(2.0, Purpose::backward), work(0.5, Purpose::optimizer)};
     parallel::ChunkProgram chunk;
-    chunk.layers = layers;
     chunk.forward = chunk.first_forward = {{0, layers, -1, -1}};
     chunk.backward = chunk.last_backward = {{1, layers, -1, -1}};
     parallel::RankClass rank_class;
     rank_class.stages = p;
-    rank_class.chunks.assign(static_cast<std::size_t>(v), chunk);
+    program.chunks = {chunk};
+    rank_class.chunks.assign(static_cast<std::size_t>(v), {0, layers, 0});
     rank_class.finish = {{2, 1, -1, -1}};
     program.classes = {rank_class};
     program.class_of_stage.assign(static_cast<std::size_t>(p), 0);
   }
-  [[nodiscard]] parallel::ChunkProgram& chunk(std::size_t c = 0) { return program.classes[0].chunks[c]; }
+  [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks[0]; }
 
   // Seconds of a step; the simulation must say the same.
   [[nodiscard]] double time() const {
     const auto machine = cluster();
     const network::Fabric fabric(machine);
     const hardware::Stack stack;
-    parallel::PipelineSolver solver;
-    const double time = solve_step(program, fabric, stack, solver).time.value();
+    const double time = StepSolver(fabric, stack).solve(program).time.value();
     EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
     return time;
   }
@@ -159,7 +158,9 @@ TEST(Step, a_later_stage_has_time_to_gather) {
   made.program.blocks.push_back(gather(1.5));
   auto late = made.program.classes[0];
   late.first_stage = 1;
-  late.chunks[0].first_forward = {{0, 4, 3, -1}};
+  made.program.chunks.push_back(made.chunk());
+  made.program.chunks[1].first_forward = {{0, 4, 3, -1}};
+  late.chunks[0].program = 1;
   made.program.classes.push_back(late);
   made.program.class_of_stage = {0, 1};
   EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + kFinish, kTicks);

@@ -20,7 +20,7 @@ void TermWriter::add(const parallel::Segment& segment, std::string_view name, do
 }
 
 void TermWriter::add_block(std::int32_t index, std::string_view segment, double count) {
-  for (const auto& item : program_.blocks[static_cast<std::size_t>(index)].items) {
+  for (const auto& item : program_.block(index).items) {
     const bool nothing = !item.is_collective && item.kernel.kind == hardware::KernelKind::none;
     if (count == 0 || nothing) { continue; }
     const bool again = item.purpose == parallel::Purpose::recompute;

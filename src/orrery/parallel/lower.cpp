@@ -1,6 +1,6 @@
-// Model + plan -> program. See program.hpp for what a program is. Steps: the blocks of each part of the model
-// (lower_parts.cpp), how layers are shared out (lower_layers.cpp), the segments of each class of stages
-// (lower_segments.cpp), what ends a step, memory (memory.cpp).
+// Model + plan -> program. See program.hpp for what a program is. Steps: what each part of the model computes
+// (lower_work.cpp) and what goes on beside it (lower_sides.cpp), how layers are shared out (lower_layers.cpp), the
+// segments of each kind of chunk (lower_segments.cpp), what ends a step, memory (memory.cpp).
 #include <algorithm>
 #include <span>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "orrery/parallel/blocks.hpp"
 #include "orrery/parallel/lower_parts.hpp"
 #include "orrery/parallel/lower_segments.hpp"
+#include "orrery/parallel/lowerer.hpp"
 #include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -19,39 +20,46 @@ using network::Collective;
 
 namespace {
 
-// Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
-// layers that nothing trains are kept in them, too.
-LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, Program& program) {
-  const Plan& plan = program.plan;
-  const Job& job = program.job;
-  const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
-  const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
-  const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
-  return {model, stack, program, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
+// A class of stages, or a kind of chunk, and its parts in order.
+struct Known {
+  std::vector<PartUse> shape;
+  StageSizes sizes = {};  // of classes
+};
+
+// The place of `shape` in `known`, from the latest back; -1 where it is new.
+std::int32_t place_of(std::span<const PartUse> shape, std::span<const Known> known) {
+  for (std::size_t i = known.size(); i-- > 0;) {
+    if (std::equal(shape.begin(), shape.end(), known[i].shape.begin(), known[i].shape.end())) {
+      return static_cast<std::int32_t>(i);
+    }
+  }
+  return -1;
 }
 
-class Lowering {
+}  // namespace
+
+// One plan's way from work to program. What it needs while it is on it is kept for the next plan.
+class PlanLowering {
  public:
-  Lowering(const workload::Model& model, const hardware::Stack& stack, Program& program)
+  PlanLowering(Program& program, const LoweringContext& context, const Work& work)
       : program_(program),
         plan_(program.plan),
-        context_(context_of(model, stack, program)),
-        parts_(parts_of(context_)),
-        segments_(context_, parts_) {}
+        context_(context),
+        work_(work),
+        parts_(work.parts),
+        segments_(context_, parts_, work.sizes) {}
 
   void run() {
+    program_.blocks.assign(work_.blocks.begin(), work_.blocks.end());
+    add_sides(parts_, context_, work_);
+    segments_.start();
     // A decoder's stages hand on what the encoder made as well.
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
     const auto shares = layers_per_virtual_stage(context_.model, plan_);
     starts_.reserve(shares.size() + 1);
     starts_.push_back(0);
     for (const std::int64_t share : shares) { starts_.push_back(starts_.back() + share); }
-    const auto stages = static_cast<std::size_t>(plan_.pp);
-    constexpr std::size_t kUsualClasses = 4;  // both ends, and one or two kinds between
-    program_.classes.reserve(kUsualClasses);
-    known_.reserve(kUsualClasses);
-    program_.class_of_stage.reserve(stages);
-    program_.memory.reserve(stages);
+    reserve();
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
       const std::size_t index = class_of(stage);
       program_.class_of_stage.push_back(static_cast<std::int32_t>(index));
@@ -61,27 +69,30 @@ class Lowering {
   }
 
  private:
-  static Parts parts_of(const LoweringContext& context) {
-    context.program.blocks.reserve(16);
-    return lower_parts(context);
+  void reserve() {
+    const auto stages = static_cast<std::size_t>(plan_.pp);
+    constexpr std::size_t kUsualKinds = 4;  // both ends, and one or two kinds between
+    program_.classes.clear();
+    program_.chunks.clear();
+    program_.class_of_stage.clear();
+    program_.memory.clear();
+    program_.classes.reserve(kUsualKinds);
+    program_.chunks.reserve(kUsualKinds);
+    program_.class_of_stage.reserve(stages);
+    program_.memory.reserve(stages);
+    known_.reserve(kUsualKinds);
+    known_chunks_.reserve(kUsualKinds);
   }
-
-  // A class, and the parts of its chunks in order.
-  struct Known {
-    std::vector<PartUse> shape;
-    StageSizes sizes;
-  };
 
   // The class of a stage: a known one when it has the same parts in the same order, a new one otherwise.
   std::size_t class_of(std::int64_t stage) {
     set_shape(stage);
-    for (std::size_t i = known_.size(); i-- > 0;) {
-      if (known_[i].shape == shape_) {
-        ++program_.classes[i].stages;
-        return i;
-      }
+    const std::int32_t place = place_of(shape_, known_);
+    if (place >= 0) {
+      ++program_.classes[static_cast<std::size_t>(place)].stages;
+      return static_cast<std::size_t>(place);
     }
-    known_.push_back({shape_, stage_sizes(shape_, parts_.sizes)});
+    known_.push_back({shape_, stage_sizes(shape_, work_.sizes)});
     lower_class(stage, known_.back());
     return known_.size() - 1;
   }
@@ -92,16 +103,16 @@ class Lowering {
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
       if (c > 0) { shape_.push_back({PartUse::kNextChunk, 0}); }
       const std::int64_t q = virtual_stage(plan_, stage, c);
-      if (q == 0) { shape_.push_back({parts_.embedding, 1}); }
+      if (q == 0) { shape_.push_back({work_.embedding, 1}); }
       append_layers(first_layer(q), first_layer(q + 1));
       if (q != last_virtual_stage()) { continue; }
-      shape_.push_back({parts_.head, 1});
-      if (parts_.further >= 0) { shape_.push_back({parts_.further, context_.model.mtp_layers}); }
+      shape_.push_back({work_.head, 1});
+      if (work_.further >= 0) { shape_.push_back({work_.further, context_.model.mtp_layers}); }
     }
   }
 
   void append_layers(std::int64_t begin, std::int64_t end) {
-    for (const LayerRun& run : parts_.runs) {
+    for (const LayerRun& run : work_.runs) {
       if (begin >= end) { return; }
       if (run.end <= begin) { continue; }
       const std::int64_t until = std::min(end, run.end);
@@ -123,16 +134,26 @@ class Lowering {
       const auto end = std::find_if(rest.begin(), rest.end(), [](const PartUse& use) { return use.part < 0; });
       const auto uses = rest.first(static_cast<std::size_t>(end - rest.begin()));
       const std::int64_t q = virtual_stage(plan_, stage, c);
-      ChunkProgram& chunk = rank_class.chunks.emplace_back();
-      chunk.first_layer = first_layer(q);
-      chunk.layers = first_layer(q + 1) - first_layer(q);
-      chunk.has_embedding = q == 0;
-      chunk.has_head = q == last_virtual_stage();
-      segments_.lower(chunk, uses);
+      rank_class.chunks.push_back({first_layer(q), first_layer(q + 1) - first_layer(q), chunk_of(uses)});
       if (end != rest.end()) { rest = rest.subspan(uses.size() + 1); }
     }
     add_weights(rank_class, known);
     if (!program_.job.is_inference()) { lower_finish(rank_class); }
+  }
+
+  // The program of a chunk: a known one when it has the same parts in the same order, a new one otherwise.
+  std::int32_t chunk_of(std::span<const PartUse> uses) {
+    const std::int32_t place = place_of(uses, known_chunks_);
+    if (place >= 0) { return place; }
+    known_chunks_.push_back({{uses.begin(), uses.end()}});
+    ChunkProgram& chunk = program_.chunks.emplace_back();
+    const auto has = [&](std::int32_t part) {
+      return std::any_of(uses.begin(), uses.end(), [part](const PartUse& use) { return use.part == part; });
+    };
+    chunk.has_embedding = has(work_.embedding);
+    chunk.has_head = has(work_.head);
+    segments_.lower(chunk, uses);
+    return static_cast<std::int32_t>(program_.chunks.size()) - 1;
   }
 
   void add_weights(RankClass& rank_class, const Known& known) {
@@ -157,12 +178,13 @@ class Lowering {
     }
     const Bytes element = context_.stack.gradient_reduce_element;
     const auto holds = [&](bool ChunkProgram::* what) {
-      return std::any_of(rank_class.chunks.begin(), rank_class.chunks.end(), [what](const auto& c) { return c.*what; });
+      return std::any_of(rank_class.chunks.begin(), rank_class.chunks.end(),
+                         [&](const Chunk& chunk) { return program_.program_of(chunk).*what; });
     };
     const bool has_table = holds(&ChunkProgram::has_embedding) || holds(&ChunkProgram::has_head);
-    if (context_.copies_table() && parts_.table > 0 && has_table) {
+    if (context_.copies_table() && work_.table > 0 && has_table) {
       append_finish(rank_class.finish_reduce, collective_block("embedding.reduce_tied", Collective::all_reduce,
-                                                               GroupKind::embedding, parts_.table * element));
+                                                               GroupKind::embedding, work_.table * element));
     }
     const double owned = of_a_shard(1, rank_class);
     if (plan_.schedule == ScheduleKind::dualpipe && owned > 0) {
@@ -225,26 +247,40 @@ class Lowering {
 
   Program& program_;
   const Plan& plan_;
-  LoweringContext context_;
-  Parts parts_;
+  const LoweringContext& context_;
+  const Work& work_;
+  std::vector<Part> parts_;
   SegmentLowering segments_;
   std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and one behind the last
   std::vector<PartUse> shape_;
-  std::vector<Known> known_;  // [class]
+  std::vector<Known> known_;         // [class]
+  std::vector<Known> known_chunks_;  // [chunk program]
 };
 
-}  // namespace
+Lowerer::Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack)
+    : model_(model), cluster_(cluster), stack_(stack) {}
+
+const Work& Lowerer::work(const Job& job, const Plan& plan) {
+  const auto [entry, is_new] = works_.try_emplace(work_key(model_, job, plan));
+  if (is_new) { entry->second = lower_work(model_, stack_, job, plan); }
+  return entry->second;
+}
+
+Lowered Lowerer::lower(const Job& job, const Plan& plan) {
+  ORRERY_ASSERT(is_valid(model_, job, plan, cluster_.devices));
+  const Work& shared = work(job, plan);
+  program_.job = job;
+  program_.plan = plan;
+  program_.mesh = make_mesh(cluster_, plan);
+  program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
+  const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  PlanLowering(program_, context, shared).run();
+  return {program_, shared};
+}
 
 Program lower(const workload::Model& model, const Job& job, const Plan& plan, const hardware::Cluster& cluster,
               const hardware::Stack& stack) {
-  ORRERY_ASSERT(is_valid(model, job, plan, cluster.devices));
-  Program program;
-  program.job = job;
-  program.plan = plan;
-  program.mesh = make_mesh(cluster, plan);
-  program.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
-  Lowering(model, stack, program).run();
-  return program;
+  return Lowerer(model, cluster, stack).lower(job, plan).program;
 }
 
 }  // namespace orrery::parallel

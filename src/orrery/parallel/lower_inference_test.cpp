@@ -36,7 +36,7 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
     RC_ASSERT(rank_class.finish.empty());
     RC_ASSERT(rank_class.finish_reduce.empty());
     RC_ASSERT(rank_class.chunks.size() == 1U);
-    const auto& chunk = rank_class.chunks.front();
+    const auto& chunk = program.program_of(rank_class.chunks.front());
     RC_ASSERT(chunk.backward.empty() && chunk.last_backward.empty() && chunk.weight.empty());
     prefill += m * ranks * real(rank_class.stages) * flops_of(program, chunk.forward);
     decode += m * ranks * real(rank_class.stages) * flops_of(program, chunk.decode);

@@ -1,5 +1,9 @@
 // The parts of a model on one rank (embedding, each kind of layer, head, modules for further tokens): their blocks,
-// what goes on beside them, and their sizes. A step of lowering; see program.hpp for what comes out.
+// what goes on beside them, and their sizes. Two steps of lowering; see program.hpp for what comes out.
+//
+// Work, what a part computes and how large it is, depends on the slice of the model that a rank holds and on little
+// else, so that many plans share it. What goes on beside it depends on the replicas, on how they share what they hold
+// and on the second memory tier.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +22,16 @@ namespace orrery::parallel {
 struct LoweringContext {
   const workload::Model& model;
   const hardware::Stack& stack;
-  Program& program;
-  Bytes weight_element;  // one stored weight that is trained, one activation
-  Bytes narrow_element;  // one stored weight of a layer that is not
-  Bytes residual;        // the tensor between two layers, this rank's part of a micro-batch
+  const Job& job_of_plan;
+  const Plan& plan_of_job;
+  std::vector<SharedBlock>* blocks;  // where blocks are added
+  Bytes weight_element;              // one stored weight that is trained, one activation
+  Bytes narrow_element;              // one stored weight of a layer that is not
+  Bytes residual;                    // the tensor between two layers, this rank's part of a micro-batch
 
-  [[nodiscard]] const Plan& plan() const { return program.plan; }
-  [[nodiscard]] const Job& job() const { return program.job; }
-  [[nodiscard]] bool splits() const { return splits_backward(program.plan.schedule); }
+  [[nodiscard]] const Plan& plan() const { return plan_of_job; }
+  [[nodiscard]] const Job& job() const { return job_of_plan; }
+  [[nodiscard]] bool splits() const { return splits_backward(plan().schedule); }
   // Weights whose optimizer is sharded are gathered under the next forward; not where transfers to the second tier
   // would take turns with them.
   [[nodiscard]] bool gathers_under_forward() const;
@@ -35,6 +41,9 @@ struct LoweringContext {
 
   std::int32_t add_block(Block block) const;
 };
+
+[[nodiscard]] LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job,
+                                         const Plan& plan, std::vector<SharedBlock>* blocks);
 
 struct PartNames {
   std::string_view forward, backward, weight, decode, gather, reduce;
@@ -59,15 +68,36 @@ struct LayerRun {
   std::int32_t part = 0;
 };
 
-struct Parts {
-  std::vector<Part> parts;
+// The parts' work. `blocks` come first in the list of a program's blocks, so that the indices in `parts` hold there.
+struct Work {
+  std::vector<SharedBlock> blocks;
+  std::vector<Part> parts;       // their work alone
   std::vector<PartSizes> sizes;  // [part]
   std::vector<LayerRun> runs;
   std::int32_t embedding = 0, head = 0, further = -1;  // further: a module for one token more
   double table = 0;                                    // weights of the token table that are trained
 };
 
-[[nodiscard]] Parts lower_parts(const LoweringContext& context);
+// All that a plan's work depends on, besides model, stack and what every plan of a job shares.
+struct WorkKey {
+  workload::Slice slice;
+  Recompute recompute = Recompute::none;
+  TpOverlap tp_overlap = TpOverlap::none;
+  bool splits = false;         // weight gradients are tasks of their own
+  bool accumulates = false;    // several micro-batches add up their gradients
+  bool copies_table = false;   // the last stage holds the token table as well
+  std::int64_t sequences = 0;  // of a replica, in inference: they all have a cache
+
+  friend bool operator==(const WorkKey&, const WorkKey&) = default;
+};
+
+[[nodiscard]] WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan);
+
+[[nodiscard]] Work lower_work(const workload::Model& model, const hardware::Stack& stack, const Job& job,
+                              const Plan& plan);
+
+// The parts of `work` with what goes on beside them, added to the context's blocks.
+void add_sides(std::vector<Part>& parts, const LoweringContext& context, const Work& work);
 
 // Data-parallel collectives of trained weights, dense and of experts, one after the other.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert);

@@ -6,10 +6,13 @@
 
 namespace orrery::parallel {
 
-SegmentLowering::SegmentLowering(const LoweringContext& context, const Parts& parts)
-    : context_(context),
-      parts_(parts),
-      reduces_(std::any_of(parts.parts.begin(), parts.parts.end(), [](const Part& p) { return p.reduce >= 0; })) {}
+SegmentLowering::SegmentLowering(const LoweringContext& context, const std::vector<Part>& parts,
+                                 const std::vector<PartSizes>& sizes)
+    : context_(context), parts_(parts), sizes_(sizes) {}
+
+void SegmentLowering::start() {
+  reduces_ = std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.reduce >= 0; });
+}
 
 void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) {
   const Plan& plan = context_.plan();
@@ -81,7 +84,7 @@ Segment SegmentLowering::backward(std::span<const PartUse> uses, std::int32_t Pa
 // `repeat` executions whose gradients wait until a bucket is full. With buckets of no size each goes alone.
 void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, std::int32_t work, std::int32_t gather,
                                       Pending& pending) {
-  const PartSizes& sizes = parts_.sizes[static_cast<std::size_t>(use.part)];
+  const PartSizes& sizes = sizes_[static_cast<std::size_t>(use.part)];
   const double each = sizes.dense + sizes.expert, bucket = context_.stack.bucket_parameters;
   const auto wait_for = [&](std::int64_t count) {
     pending.dense += static_cast<double>(count) * sizes.dense;

@@ -11,7 +11,10 @@ namespace orrery::parallel {
 
 class SegmentLowering {
  public:
-  SegmentLowering(const LoweringContext& context, const Parts& parts);
+  SegmentLowering(const LoweringContext& context, const std::vector<Part>& parts, const std::vector<PartSizes>& sizes);
+
+  // To be called when the parts have what goes on beside them.
+  void start();
 
   // Writes all segments of a chunk whose forward pass runs through `uses`.
   void lower(ChunkProgram& chunk, std::span<const PartUse> uses);
@@ -30,13 +33,12 @@ class SegmentLowering {
   void append(Segment& segment, std::int32_t work, std::int64_t repeat, std::int32_t gather, std::int32_t reduce) const;
   void flush(Segment& segment, const Pending& pending);
   [[nodiscard]] std::int32_t joined(const Pending& pending);
-  [[nodiscard]] const Part& part_of(const PartUse& use) const {
-    return parts_.parts[static_cast<std::size_t>(use.part)];
-  }
+  [[nodiscard]] const Part& part_of(const PartUse& use) const { return parts_[static_cast<std::size_t>(use.part)]; }
 
   const LoweringContext& context_;
-  const Parts& parts_;
-  bool reduces_;  // whether any gradients are
+  const std::vector<Part>& parts_;
+  const std::vector<PartSizes>& sizes_;  // [part]
+  bool reduces_ = false;                 // whether any gradients are
   struct Joined {
     Pending weights;
     std::int32_t block = -1;

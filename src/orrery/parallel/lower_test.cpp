@@ -206,7 +206,7 @@ RC_GTEST_PROP(Lower, a_class_says_of_every_stage_what_that_stage_runs, ()) {
     if (members[index]++ == 0) { RC_ASSERT(rank_class.first_stage == stage); }
     RC_ASSERT(static_cast<std::int64_t>(rank_class.chunks.size()) == chunks_of(c.plan));
     for (std::int64_t k = 0; k < chunks_of(c.plan); ++k) {
-      const ChunkProgram& chunk = rank_class.chunks[static_cast<std::size_t>(k)];
+      const ChunkProgram& chunk = program.program_of(rank_class.chunks[static_cast<std::size_t>(k)]);
       auto parts = parts_of(c, virtual_stage(c.plan, stage, k));
       const auto expect = [&](const Segment& segment, Blocks& blocks) {
         const auto works = works_of(program, segment);
@@ -245,7 +245,7 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(only.parameters, 32 * kDense + 2 * 32000.0 * 4096 + 4096);
   // Optimizer state: dense weights over 8 ranks, experts over the 2 that hold the same ones.
   EXPECT_EQ(program.memory.front().optimizer, Bytes(12.0 * (only.parameters / 8 + only.expert_parameters / 2)));
-  const auto& reduce = program.blocks[static_cast<std::size_t>(only.chunks.front().last_backward[1].reduce)].items;
+  const auto& reduce = program.block(program.program_of(only.chunks.front()).last_backward[1].reduce).items;
   ASSERT_EQ(reduce.size(), 2U);
   EXPECT_EQ(reduce[0].call.group, GroupKind::dp);
   EXPECT_EQ(reduce[0].call.bytes, Bytes(4.0 * kDense));

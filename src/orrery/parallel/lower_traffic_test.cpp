@@ -117,11 +117,11 @@ TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
   const Program program = lowered(c);
   std::vector<double> reduced;
   std::int64_t executions = 0;
-  for (const auto& use : program.classes.front().chunks.front().last_backward) {
+  for (const auto& use : program.chunks.front().last_backward) {
     executions += use.repeat;
     if (use.reduce < 0) { continue; }
     EXPECT_EQ(use.repeat, 1);
-    reduced.push_back(program.blocks[static_cast<std::size_t>(use.reduce)].items.front().call.bytes.value() / 4.0);
+    reduced.push_back(program.block(use.reduce).items.front().call.bytes.value() / 4.0);
   }
   EXPECT_EQ(executions, 12);
   EXPECT_EQ(reduced, (std::vector<double>{head + 4 * layer, 4 * layer, 2 * layer + table}));

@@ -14,7 +14,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orrery/core/units.hpp"
@@ -57,6 +59,20 @@ struct Block {
   std::vector<Item> items;  // what is still in flight at the block's end is waited for there
 };
 
+// A block that several programs may hold at once: a search lowers what a slice of the model computes once, and every
+// plan of that slice shares it.
+class SharedBlock {
+ public:
+  SharedBlock(Block block)  // NOLINT(google-explicit-constructor): a block is one that nobody shares yet
+      : block_(std::make_shared<const Block>(std::move(block))) {}
+
+  const Block& operator*() const { return *block_; }
+  const Block* operator->() const { return block_.get(); }
+
+ private:
+  std::shared_ptr<const Block> block_;
+};
+
 // `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones,
 // and transfers to and from the second memory tier; they take turns): `gather` must have ended before an execution
 // starts. It is issued when the execution before it in the segment starts, that of the first one when the segment does;
@@ -71,13 +87,12 @@ struct BlockUse {
 
 using Segment = std::vector<BlockUse>;
 
-// A chunk of consecutive layers on one stage.
+// What a chunk of consecutive layers does.
 //
 // Under a schedule with weight-gradient tasks (zero_bubble, dualpipe), `backward` makes input gradients, `weight` the
 // rest, and `last_backward` is the weight task of the last micro-batch; under the others `weight` is empty and
 // `backward` does both.
 struct ChunkProgram {
-  std::int64_t first_layer = 0, layers = 0;
   bool has_embedding = false, has_head = false;
   Segment forward;        // of every micro-batch
   Segment backward;       // of every micro-batch but, where different, the last
@@ -87,6 +102,12 @@ struct ChunkProgram {
   Segment decode;         // inference: one generated token of a micro-batch
   bool waits_for_reduce = false;  // what makes gradients ends only when their reductions have (sharded gradients)
   bool waits_for_store = false;   // forward ends only when what it stores in the second tier has got there
+};
+
+// Where a chunk's layers stand in the model, and what it does: an index into Program::chunks.
+struct Chunk {
+  std::int64_t first_layer = 0, layers = 0;
+  std::int32_t program = 0;
 };
 
 // Memory of one rank, bytes.
@@ -101,7 +122,7 @@ struct MemoryNeed {
 struct RankClass {
   std::int64_t first_stage = 0;
   std::int64_t stages = 0;
-  std::vector<ChunkProgram> chunks;
+  std::vector<Chunk> chunks;
   Segment finish_reduce;  // gradient synchronisation that was not overlapped
   Segment finish;         // gradient norm, optimizer, weights gathered if not overlapped
   // Weights of one rank before any sharding over replicas, by what they are replicated over.
@@ -117,10 +138,19 @@ struct Program {
   Mesh mesh;
   PipelineShape pipeline;
   Bytes transfer_bytes;  // activations of a micro-batch between stages, per rank
-  std::vector<Block> blocks;
+  std::vector<SharedBlock> blocks;
+  std::vector<ChunkProgram> chunks;  // chunks that are alike, of one stage or of several, share one
   std::vector<RankClass> classes;
   std::vector<std::int32_t> class_of_stage;  // [stage]
   std::vector<MemoryNeed> memory;            // [stage]
+
+  [[nodiscard]] const Block& block(std::int32_t index) const { return *blocks[static_cast<std::size_t>(index)]; }
+  [[nodiscard]] const ChunkProgram& program_of(const Chunk& chunk) const {
+    return chunks[static_cast<std::size_t>(chunk.program)];
+  }
+  [[nodiscard]] const RankClass& class_of(std::int64_t stage) const {
+    return classes[static_cast<std::size_t>(class_of_stage[static_cast<std::size_t>(stage)])];
+  }
 };
 
 // Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1

@@ -16,7 +16,7 @@ inline double real(std::int64_t n) { return static_cast<double>(n); }
 inline double flops_of(const Program& program, const Segment& segment) {
   double sum = 0.0;
   for (const auto& use : segment) {
-    for (const auto& item : program.blocks[static_cast<std::size_t>(use.work)].items) {
+    for (const auto& item : program.block(use.work).items) {
       sum += real(use.repeat) * item.kernel.flops.value();
     }
   }
@@ -35,7 +35,8 @@ inline double flops_of(const Program& program) {
   double per_slice = 0.0;
   for (const auto& rank_class : program.classes) {
     double rank = flops_of(program, rank_class.finish_reduce) + flops_of(program, rank_class.finish);
-    for (const auto& chunk : rank_class.chunks) {
+    for (const auto& place : rank_class.chunks) {
+      const auto& chunk = program.program_of(place);
       const bool splits = !chunk.weight.empty();
       const auto& completing = splits ? chunk.weight : chunk.backward;
       rank += flops_of(program, chunk.first_forward) + (m - 1.0) * flops_of(program, chunk.forward);
@@ -95,7 +96,7 @@ inline workload::Slice undivided(const test::Case& c) {
 inline std::vector<std::int32_t> works_of(const Program& program, const Segment& segment) {
   std::vector<std::int32_t> list;
   for (const auto& use : segment) {
-    const auto& items = program.blocks[static_cast<std::size_t>(use.work)].items;
+    const auto& items = program.block(use.work).items;
     if (!items.empty() && items.front().purpose == Purpose::optimizer) { continue; }
     list.insert(list.end(), static_cast<std::size_t>(use.repeat), use.work);
   }
@@ -107,7 +108,7 @@ inline double bytes_of(const Program& program, GroupKind group, network::Collect
   double sum = 0.0;
   const auto add = [&](std::int32_t block, double count) {
     if (block < 0) { return; }
-    for (const auto& item : program.blocks[static_cast<std::size_t>(block)].items) {
+    for (const auto& item : program.block(block).items) {
       const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
       if (counts) { sum += count * item.call.bytes.value(); }
     }
@@ -120,7 +121,8 @@ inline double bytes_of(const Program& program, GroupKind group, network::Collect
   const double m = micro_batches_of_chunk(program);
   for (const auto& rank_class : program.classes) {
     const double stages = real(rank_class.stages);
-    for (const auto& chunk : rank_class.chunks) {
+    for (const auto& place : rank_class.chunks) {
+      const auto& chunk = program.program_of(place);
       const bool splits = !chunk.weight.empty();
       add_segment(chunk.first_forward, stages);
       add_segment(chunk.forward, stages * (m - 1.0));

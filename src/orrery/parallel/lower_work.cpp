@@ -4,73 +4,34 @@
 #include <utility>
 
 #include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/lowerer.hpp"
 
 namespace orrery::parallel {
 
 using hardware::Kernel;
 using hardware::KernelKind;
-using network::Collective;
 using workload::LayerKind;
 using workload::Operator;
 using workload::Pass;
+
+namespace {
+
+bool copies_table(const workload::Model& model, const Job& job, const Plan& plan) {
+  const bool used_twice = model.tied_embeddings || (model.mtp_layers > 0 && !job.is_inference());
+  return used_twice && plan.pp > 1 && plan.schedule != ScheduleKind::dualpipe;
+}
+
+}  // namespace
+
+bool LoweringContext::copies_table() const { return parallel::copies_table(model, job(), plan()); }
 
 bool LoweringContext::gathers_under_forward() const {
   return plan().dp_overlap && stack.overlap_parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
-bool LoweringContext::copies_table() const {
-  const bool used_twice = model.tied_embeddings || (model.mtp_layers > 0 && !job().is_inference());
-  return used_twice && plan().pp > 1 && plan().schedule != ScheduleKind::dualpipe;
-}
-
 std::int32_t LoweringContext::add_block(Block block) const {
-  program.blocks.push_back(std::move(block));
-  return static_cast<std::int32_t>(program.blocks.size()) - 1;
-}
-
-namespace {
-
-void append(Block& block, Collective collective, GroupKind group, Bytes bytes) {
-  Item& item = block.items.emplace_back();
-  item.name = block.name;
-  item.purpose = Purpose::optimizer;
-  item.is_collective = true;
-  item.call = {collective, group, bytes};
-}
-
-}  // namespace
-
-void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asynchronous) {
-  append(block, Collective::broadcast, GroupKind::host, bytes);
-  block.items.back().name = name;
-  block.items.back().asynchronous = asynchronous;
-}
-
-// Under hybrid sharding the shards of different copies are summed when each has been reduced within its own.
-void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
-  const Plan& plan = context.plan();
-  const Bytes element = context.stack.gradient_reduce_element;
-  const Collective collective = plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter;
-  if (dense > 0 && plan.replicas() > 1) {
-    const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
-    if (!hybrid || plan.shards() > 1) {
-      append(block, collective, hybrid ? GroupKind::shard : GroupKind::dp, dense * element);
-    }
-    if (hybrid) {
-      append(block, Collective::all_reduce, GroupKind::copies, dense / static_cast<double>(plan.shards()) * element);
-    }
-  }
-  if (expert > 0 && plan.expert_replicas() > 1) { append(block, collective, GroupKind::expert_dp, expert * element); }
-}
-
-void append_gather(Block& block, const LoweringContext& context, Bytes dense, Bytes expert) {
-  const Plan& plan = context.plan();
-  if (dense > Bytes(0) && plan.shards() > 1) {
-    append(block, Collective::all_gather, plan.sharded_copies() > 1 ? GroupKind::shard : GroupKind::dp, dense);
-  }
-  if (expert > Bytes(0) && plan.expert_replicas() > 1) {
-    append(block, Collective::all_gather, GroupKind::expert_dp, expert);
-  }
+  blocks->emplace_back(std::move(block));
+  return static_cast<std::int32_t>(blocks->size()) - 1;
 }
 
 namespace {
@@ -103,9 +64,9 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
   return rows * static_cast<double>(kernel.n + kernel.k) * element;
 }
 
-class PartLowering {
+class WorkLowering {
  public:
-  explicit PartLowering(const LoweringContext& context)
+  explicit WorkLowering(const LoweringContext& context)
       : context_(context),
         slice_(slice_of(context.job(), context.plan(), context.job().is_inference() ? Pass::prefill : Pass::train)) {
     decode_plan_.tp_overlap = TpOverlap::none;  // a token's products have nothing to cut
@@ -114,7 +75,7 @@ class PartLowering {
     result_.sizes.reserve(4);
   }
 
-  Parts run() {
+  Work run() {
     const auto& model = context_.model;
     const auto& stack = context_.stack;
     const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
@@ -135,7 +96,6 @@ class PartLowering {
       result_.further = add(kFurther, further, Recompute::none);
       sizes(result_.further).turns = true;
     }
-    for (std::size_t i = 0; i < result_.parts.size(); ++i) { add_side_blocks(result_.parts[i], result_.sizes[i]); }
     return std::move(result_);
   }
 
@@ -239,7 +199,7 @@ class PartLowering {
   // Unless the weight-gradient products do it themselves, adding into the gradient buffer is a kernel of its own:
   // read the new gradient, read and write the buffer.
   void append_accumulation(Block& block, double trained) const {
-    const bool once = context_.program.pipeline.micro_batches == 1;
+    const bool once = micro_batches(context_.job(), context_.plan()) == 1;
     if (context_.stack.fused_gradient_accumulation || once || trained == 0) { return; }
     Item& item = block.items.emplace_back();
     item.name = "gradient.accumulate";
@@ -248,61 +208,55 @@ class PartLowering {
     item.kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradient_element);
   }
 
-  std::int32_t add_unless_empty(Block block) const {
-    return block.items.empty() ? -1 : context_.add_block(std::move(block));
-  }
-
-  void add_side_blocks(Part& part, const PartSizes& sizes) const {
-    const Plan& plan = context_.plan();
-    const auto& names = *part.names;
-    Block beside{names.gather, {}}, work{names.gather, {}};
-    if (plan.offload.weights) { append_transfer(beside, "weights.fetch", resident(sizes)); }
-    if (plan.zero == 3) {
-      append_gather(plan.dp_overlap ? beside : work, context_, sizes.dense_bytes, sizes.expert_bytes);
-    }
-    add_backward_gather(part, sizes, beside);
-    part.gather = add_unless_empty(std::move(beside));
-    part.gather_work = add_unless_empty(std::move(work));
-    part.first_gather = part.gather;
-    if (part.backward_gather < 0) { part.backward_gather = part.gather; }
-    if (context_.job().is_inference()) { return; }
-    if ((plan.zero == 1 || plan.zero == 2) && context_.gathers_under_forward()) {
-      Block updated{names.gather, {}};
-      append_gather(updated, context_, sizes.dense * context_.weight_element, sizes.expert * context_.weight_element);
-      part.first_gather = add_unless_empty(std::move(updated));
-    }
-    Block reduce{names.reduce, {}};
-    append_reduction(reduce, context_, sizes.dense, sizes.expert);
-    part.reduce = add_unless_empty(std::move(reduce));
-  }
-
-  // What backward fetches besides weights: activations that forward has stored in the second tier.
-  void add_backward_gather(Part& part, const PartSizes& sizes, const Block& weights) const {
-    if (!context_.plan().offload.activations || sizes.turns || sizes.kept == Bytes(0)) { return; }
-    Block store{"activations.store", {}};
-    append_transfer(store, store.name, sizes.kept);
-    part.store = context_.add_block(std::move(store));
-    Block both = weights;
-    append_transfer(both, "activations.fetch", sizes.kept);
-    part.backward_gather = context_.add_block(std::move(both));
-  }
-
-  // Bytes of a part's weights that a rank stores.
-  [[nodiscard]] Bytes resident(const PartSizes& sizes) const {
-    const Plan& plan = context_.plan();
-    if (plan.zero < 3) { return sizes.dense_bytes + sizes.expert_bytes; }
-    return sizes.dense_bytes / static_cast<double>(plan.shards()) +
-           sizes.expert_bytes / static_cast<double>(plan.expert_replicas());
-  }
-
-  const LoweringContext& context_;
+  LoweringContext context_;
   workload::Slice slice_, decode_slice_;
   Plan decode_plan_ = context_.plan();
-  Parts result_;
+  Work result_;
 };
 
 }  // namespace
 
-Parts lower_parts(const LoweringContext& context) { return PartLowering(context).run(); }
+// Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
+// layers that nothing trains are kept in them, too.
+LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
+                           std::vector<SharedBlock>* blocks) {
+  const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
+  const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
+  const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
+  return {model, stack, job, plan, blocks, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
+}
+
+WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan) {
+  WorkKey key;
+  key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
+  key.recompute = plan.recompute;
+  key.tp_overlap = plan.tp_overlap;
+  key.splits = splits_backward(plan.schedule);
+  key.accumulates = micro_batches(job, plan) > 1;
+  key.copies_table = copies_table(model, job, plan);
+  key.sequences = job.is_inference() ? job.global_batch / plan.dp : 0;
+  return key;
+}
+
+std::size_t WorkHash::operator()(const WorkKey& key) const {
+  const auto& slice = key.slice;
+  std::size_t hash = 0;
+  const auto mix = [&hash](auto value) {
+    hash = (hash ^ static_cast<std::size_t>(value)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32U;
+  };
+  mix(slice.tp | slice.micro_batch << 20U | slice.cp << 40U);
+  mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
+  mix(static_cast<int>(key.recompute) | static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 |
+      (key.splits ? 1 : 0) << 9 | (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
+  return hash;
+}
+
+Work lower_work(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
+  std::vector<SharedBlock> blocks;
+  Work work = WorkLowering(context_of(model, stack, job, plan, &blocks)).run();
+  work.blocks = std::move(blocks);
+  return work;
+}
 
 }  // namespace orrery::parallel

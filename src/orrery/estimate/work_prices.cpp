@@ -1,0 +1,70 @@
+#include "orrery/estimate/work_prices.hpp"
+
+namespace orrery::estimate {
+
+using parallel::GroupKind;
+using parallel::Part;
+
+std::size_t WorkPrices::Hash::operator()(const Key& key) const {
+  auto hash = std::hash<const void*>{}(key.work);
+  for (const auto* group : {&key.groups.tp, &key.groups.cp, &key.groups.etp, &key.groups.ep}) {
+    for (const auto& extent : group->extents) {
+      hash = (hash ^ static_cast<std::size_t>(extent.members << 4 | extent.dimension)) * 0x9E3779B97F4A7C15ULL;
+    }
+    hash = (hash ^ (hash >> 29U)) + 1;
+  }
+  return hash;
+}
+
+const WorkPrice& WorkPrices::of(const parallel::Work& work, const parallel::Plan& plan) {
+  const Key key{&work, parallel::slice_groups(fabric_.cluster(), plan)};
+  const auto [entry, is_new] = prices_.try_emplace(key);
+  if (is_new) { entry->second = priced(work, key.groups); }
+  return entry->second;
+}
+
+namespace {
+
+const Cost& cost_at(const std::vector<Cost>& blocks, std::int32_t index) {
+  static const Cost nothing{};
+  return index < 0 ? nothing : blocks[static_cast<std::size_t>(index)];
+}
+
+PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
+  PartTime time;
+  const Cost &forward = cost_at(blocks, part.forward), &backward = cost_at(blocks, part.backward);
+  const Cost& weight = cost_at(blocks, part.weight);
+  time.forward = forward.time;
+  time.backward = backward.time;
+  time.weight = weight.time;
+  for (const Cost* cost : {&forward, &backward, &weight}) { time.expert_waits += cost->of(TrafficKind::ep).exposed; }
+  return time;
+}
+
+}  // namespace
+
+WorkPrice WorkPrices::priced(const parallel::Work& work, const parallel::SliceGroups& groups) const {
+  parallel::Mesh mesh;
+  mesh.set(groups);
+  WorkPrice price;
+  for (const auto& block : work.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh)); }
+  const auto time_of = [&](std::int32_t part) {
+    return part_time(work.parts[static_cast<std::size_t>(part)], price.blocks);
+  };
+  price.embedding = time_of(work.embedding);
+  price.head = time_of(work.head);
+  if (work.further >= 0) { price.head += static_cast<double>(model_.mtp_layers) * time_of(work.further); }
+  PartTime sum;
+  price.layers_before.push_back(sum);
+  std::int64_t layer = 0;
+  for (const auto& run : work.runs) {
+    const PartTime one = time_of(run.part);
+    for (; layer < run.end; ++layer) {
+      sum += one;
+      price.layers_before.push_back(sum);
+    }
+  }
+  return price;
+}
+
+}  // namespace orrery::estimate

@@ -1,0 +1,62 @@
+// Prices of what ranks compute, kept by slice: thousands of plans of a search share one.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "orrery/estimate/priced.hpp"
+#include "orrery/parallel/lower_parts.hpp"
+#include "orrery/parallel/mesh.hpp"
+
+namespace orrery::estimate {
+
+// Work of one micro-batch in a part of the model, without data-parallel communication.
+struct PartTime {
+  Seconds forward, backward, weight;
+  Seconds expert_waits;  // of these, waiting for traffic between experts
+
+  PartTime& operator+=(const PartTime& other) {
+    forward += other.forward;
+    backward += other.backward;
+    weight += other.weight;
+    expert_waits += other.expert_waits;
+    return *this;
+  }
+  PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
+  friend PartTime operator*(double count, const PartTime& part) {
+    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits};
+  }
+};
+
+struct WorkPrice {
+  std::vector<Cost> blocks;             // [block of the work]
+  PartTime embedding, head;             // head: with modules for further tokens
+  std::vector<PartTime> layers_before;  // [layer]: sum over the layers before it; one more than there are layers
+};
+
+class WorkPrices {
+ public:
+  WorkPrices(const workload::Model& model, const network::Fabric& fabric) : model_(model), fabric_(fabric) {}
+
+  // Of a plan's work on its groups. `work` must outlive this; the price lives as long as this.
+  [[nodiscard]] const WorkPrice& of(const parallel::Work& work, const parallel::Plan& plan);
+
+ private:
+  struct Key {
+    const parallel::Work* work;
+    parallel::SliceGroups groups;
+    friend bool operator==(const Key&, const Key&) = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const;
+  };
+  [[nodiscard]] WorkPrice priced(const parallel::Work& work, const parallel::SliceGroups& groups) const;
+
+  const workload::Model& model_;
+  const network::Fabric& fabric_;
+  std::unordered_map<Key, WorkPrice, Hash> prices_;
+};
+
+}  // namespace orrery::estimate

@@ -1,0 +1,43 @@
+// Lowers the plans of a job one after the other: what they share is lowered once, and storage is kept.
+#pragma once
+
+#include <cstddef>
+#include <unordered_map>
+
+#include "orrery/parallel/lower_parts.hpp"
+#include "orrery/parallel/program.hpp"
+
+namespace orrery::parallel {
+
+// A plan's program, and the work whose blocks are the first of the program's.
+struct Lowered {
+  const Program& program;
+  const Work& work;
+};
+
+struct WorkHash {
+  std::size_t operator()(const WorkKey& key) const;
+};
+
+// Not safe to share between threads. Model, cluster and stack must outlive it. All jobs that it is asked about may
+// differ in their batch, in nothing else.
+class Lowerer {
+ public:
+  Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack);
+
+  // Needs is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program lives until the next
+  // call, the work as long as this.
+  [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
+
+  // What a plan's ranks compute. Kept: the next plan of the same slice gets the same.
+  [[nodiscard]] const Work& work(const Job& job, const Plan& plan);
+
+ private:
+  const workload::Model& model_;
+  const hardware::Cluster& cluster_;
+  const hardware::Stack& stack_;
+  std::unordered_map<WorkKey, Work, WorkHash> works_;
+  Program program_;
+};
+
+}  // namespace orrery::parallel
