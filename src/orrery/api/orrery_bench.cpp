@@ -51,6 +51,24 @@ void step_time_of_a_mixture(benchmark::State& state) {
 }
 BENCHMARK(step_time_of_a_mixture);
 
+// With nothing known beforehand: what the first plan of a slice costs.
+template <class Job>
+void fresh_step_time(benchmark::State& state, const Job& job, const parallel::Job& work) {
+  for (auto _ : state) {
+    estimate::Estimator estimator(job.model, job.cluster, job.stack, work);
+    benchmark::DoNotOptimize(estimator.step_time(job.plan));
+  }
+}
+void first_step_time_of_one_plan(benchmark::State& state) {
+  fresh_step_time(state, gpt3, {.global_batch = 1536, .seq = 2048});
+}
+BENCHMARK(first_step_time_of_one_plan);
+
+void first_step_time_of_a_mixture(benchmark::State& state) {
+  fresh_step_time(state, mixtral, {.global_batch = 1024, .seq = 8192});
+}
+BENCHMARK(first_step_time_of_a_mixture);
+
 void bound_of_one_plan(benchmark::State& state) {
   for (auto _ : state) { benchmark::DoNotOptimize(gpt3.estimator.step_time_bound(gpt3.plan)); }
 }
