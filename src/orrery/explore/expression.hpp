@@ -22,6 +22,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orrery/config/node.hpp"
@@ -41,6 +42,10 @@ using Slots = std::array<std::int64_t, kSlots>;
 struct ValueKind {
   std::string_view name;  // "integer", "recompute": for messages
   std::span<const std::string_view> choices;
+  std::span<const std::pair<std::string_view, std::int64_t>> aliases = {};  // other names of choices
+
+  // The value of a choice by name.
+  [[nodiscard]] std::optional<std::int64_t> choice(std::string_view text) const;
 };
 [[nodiscard]] const ValueKind& integers();
 [[nodiscard]] const ValueKind& booleans();  // choices false, true
@@ -93,20 +98,19 @@ class Expression {
  public:
   struct Part {
     Operation operation = Operation::literal;
-    std::int64_t value = 0;  // of a literal; slot
-    std::int32_t left = -1, right = -1;
-    int column = 0;  // 0-based, in the text
+    std::int64_t value = 0;              // of a literal; a slot's number
+    std::int32_t left = -1, right = -1;  // operands
+    int column = 0;                      // 0-based, in the text
   };
 
   [[nodiscard]] bool is_empty() const { return parts_.empty(); }
-  [[nodiscard]] SlotMask uses() const;
+  [[nodiscard]] SlotMask uses() const;  // slots whose values it reads
   // 0 and a note in `trouble` where it cannot be calculated.
   [[nodiscard]] std::int64_t value(const Slots& slots, Trouble& trouble) const;
 
  private:
   friend class ExpressionParser;
   [[nodiscard]] std::int64_t value_of(std::int32_t part, const Slots& slots, Trouble& trouble) const;
-  [[nodiscard]] std::int64_t calculated(const Part& part, const Slots& slots, Trouble& trouble) const;
 
   std::vector<Part> parts_;
   Place place_;  // of the text's first character

@@ -18,21 +18,22 @@ struct Point {
 inline constexpr std::size_t kMostAxes = 32;
 using Order = std::array<std::uint16_t, kMostAxes>;
 
+enum class Verdict : std::uint8_t {
+  possible,
+  network,  // a group does not fill the network dimension that it is pinned to
+  invalid,  // the model or the schedule rules it out (parallel::is_valid)
+};
+
 // Points that agree in all that a lower bound on the step time reads: degrees, chunks, micro-batch, batch, schedule,
 // recompute, sequence parallelism, overlap and method of tensor and context parallelism, place of the tp group. They
 // differ in how replicas share and reduce what they hold, in what is offloaded, in where the other groups lie, and in
 // axes without effect.
 struct Family {
-  Point first;              // its first point; what a bound is asked about
-  std::int64_t number = 0;  // families are numbered as they are walked
-  std::int64_t points = 0;  // all of its points, those that mean the same plan and impossible ones included
-  Order at{};               // of the outer axes; what `members` goes on from
-};
-
-enum class Verdict : std::uint8_t {
-  possible,
-  network,  // a group does not fill the network dimension that it is pinned to
-  invalid,  // the model or the schedule rules it out (parallel::is_valid)
+  Point first;                          // its first point; what a bound is asked about
+  std::int64_t number = 0;              // families are numbered as they are walked
+  std::int64_t points = 0;              // all of its points, those that mean the same plan and impossible ones included
+  Order at{};                           // of the outer axes; what `members` goes on from
+  Verdict verdict = Verdict::possible;  // invalid: all of it is, and no bound has to be asked
 };
 
 // One plan of a family.

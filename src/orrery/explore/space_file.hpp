@@ -70,6 +70,8 @@ enum class Fact : std::uint8_t {
 };
 inline constexpr std::size_t kFacts = 11;
 
+[[nodiscard]] std::string_view fact_name(Fact fact);
+
 [[nodiscard]] constexpr Slot slot_of(Axis axis) { return static_cast<Slot>(axis); }
 [[nodiscard]] constexpr Slot slot_of(Fact fact) { return static_cast<Slot>(kAxes + static_cast<std::size_t>(fact)); }
 

@@ -29,7 +29,6 @@
 namespace orrery::explore {
 
 struct CompiledSpace;
-class Odometer;
 
 class Space {
  public:
@@ -71,8 +70,9 @@ class SpaceWalk {
                 address_of(visit));
   }
 
-  // visit(const Member&) for the plans of a family. Points of a family whose groups do not fill the dimensions they are
-  // pinned to come together: one member that is not possible may stand for several plans, and `points` counts them.
+  // visit(const Member&) for the plans of a family, which may be of another walk over the same space. Points that are
+  // not possible come together: such a member may stand for several plans, and `points` counts them. The member lives
+  // as long as the call.
   template <class Visit>
   void members(const Family& family, Visit&& visit) {
     each_member(
@@ -93,7 +93,8 @@ class SpaceWalk {
   void each_member(const Family& family, OfMember visit, void* object);
 
   std::shared_ptr<const CompiledSpace> compiled_;
-  std::unique_ptr<Odometer> odometer_;
+  struct Odometers;
+  std::unique_ptr<Odometers> odometers_;
 };
 
 }  // namespace orrery::explore

@@ -1,0 +1,330 @@
+#include "orrery/explore/space_compile.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/parallel/names.hpp"
+
+namespace orrery::explore {
+
+using parallel::Plan;
+
+namespace {
+
+// What the user typed for an axis, as its value.
+std::optional<std::int64_t> typed_number(const Fixed& fixed, Axis axis) {
+  const auto given = [](bool is_given, std::int64_t value) { return is_given ? std::optional(value) : std::nullopt; };
+  if (axis == Axis::tp) { return fixed.tp; }
+  if (axis == Axis::cp) { return fixed.cp; }
+  if (axis == Axis::pp) { return fixed.pp; }
+  if (axis == Axis::dp) { return fixed.dp; }
+  if (axis == Axis::ep) { return fixed.ep; }
+  if (axis == Axis::etp) { return fixed.etp; }
+  if (axis == Axis::vpp) { return fixed.vpp; }
+  if (axis == Axis::micro_batch) { return fixed.micro_batch; }
+  if (axis == Axis::zero) { return given(fixed.zero.has_value(), fixed.zero.value_or(0)); }
+  if (axis == Axis::optimizer_sharding) { return given(fixed.zero.has_value(), fixed.zero.value_or(0) > 0 ? 1 : 0); }
+  if (axis == Axis::shard) { return given(fixed.shard > 0, fixed.shard); }
+  if (axis == Axis::first_stage_layers) { return given(fixed.first_stage_layers > 0, fixed.first_stage_layers); }
+  if (axis == Axis::last_stage_layers) { return given(fixed.last_stage_layers > 0, fixed.last_stage_layers); }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> typed_choice(const Fixed& fixed, Axis axis) {
+  const auto given = [](bool is_given, std::int64_t value) { return is_given ? std::optional(value) : std::nullopt; };
+  const bool split = fixed.sequence_parallel.value_or(false), offloads = fixed.offload.any();
+  if (axis == Axis::sequence_parallel) { return given(fixed.sequence_parallel.has_value(), split ? 1 : 0); }
+  if (axis == Axis::tp_comm) {
+    return given(fixed.sequence_parallel.has_value(), split ? kReduceScatterAllGather : kAllReduce);
+  }
+  if (axis == Axis::dp_overlap) {
+    return given(fixed.dp_overlap.has_value(), fixed.dp_overlap.value_or(false) ? 1 : 0);
+  }
+  if (axis == Axis::recompute) {
+    return given(fixed.recompute.has_value(), position_of(fixed.recompute.value_or(parallel::Recompute::none)));
+  }
+  if (axis == Axis::schedule) {
+    const auto kind = fixed.schedule.value_or(parallel::ScheduleKind::one_f_one_b);
+    return given(fixed.schedule.has_value(), position_of(kind));
+  }
+  if (axis == Axis::cp_method) {
+    const auto method = fixed.cp_method.value_or(workload::ContextMethod::ring);
+    return given(fixed.cp_method.has_value(), position_of(method));
+  }
+  if (axis == Axis::tp_overlap) {
+    return given(fixed.tp_overlap != parallel::TpOverlap::none, position_of(fixed.tp_overlap));
+  }
+  if (axis == Axis::embedding_as_layer) { return given(fixed.embedding_as_layer, 1); }
+  if (axis == Axis::head_as_layer) { return given(fixed.head_as_layer, 1); }
+  if (axis == Axis::offload_weights) { return given(offloads, fixed.offload.weights ? 1 : 0); }
+  if (axis == Axis::offload_activations) { return given(offloads, fixed.offload.activations ? 1 : 0); }
+  if (axis == Axis::offload_optimizer) { return given(offloads, fixed.offload.optimizer ? 1 : 0); }
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> typed(const Fixed& fixed, Axis axis) {
+  const auto number = typed_number(fixed, axis);
+  return number ? number : typed_choice(fixed, axis);
+}
+
+class Compiler {
+ public:
+  explicit Compiler(const SpaceSource& source) : source_(source) {}
+
+  Result<CompiledSpace> run() {
+    space_.model = source_.model;
+    space_.job = source_.job;
+    space_.cluster = source_.cluster;
+    space_.count_invalid = source_.file.count_invalid;
+    if (space_.job.seq == 0) { space_.job.seq = space_.model.max_seq; }
+    if (space_.job.global_batch == 0) { space_.max_batch = source_.file.max_batch; }
+    if (space_.job.global_batch < 1 && !space_.max_batch) {
+      return fail("neither a batch nor the largest one (max_batch) is known; one of them has to be");
+    }
+    settle_base();
+    settle_facts();
+    make_levels();
+    take_out_uncounted();
+    if (auto order = arrange(); !order) { return tl::make_unexpected(std::move(order).error()); }
+    connect();
+    return std::move(space_);
+  }
+
+ private:
+  [[nodiscard]] bool is_written(Axis axis) const {
+    return std::any_of(source_.file.axes.begin(), source_.file.axes.end(),
+                       [&](const WrittenAxis& one) { return one.axis == axis; });
+  }
+  // Neither typed nor an axis.
+  [[nodiscard]] bool is_open(Axis axis) const { return !is_written(axis) && !typed(source_.fixed, axis); }
+
+  // What no axis says is as typed, or as `orrery estimate` settles it.
+  void settle_base() {
+    const Fixed& fixed = source_.fixed;
+    const bool serves = space_.job.is_inference();
+    Plan& plan = space_.base;
+    plan.ep = fixed.ep.value_or(1);
+    plan.etp = fixed.etp.value_or(1);
+    plan.vpp = fixed.vpp.value_or(1);
+    plan.micro_batch = fixed.micro_batch.value_or(1);
+    plan.sequence_parallel = fixed.sequence_parallel.value_or(false);
+    plan.zero = fixed.zero.value_or(serves ? 0 : 1);
+    plan.shard = fixed.shard;
+    plan.recompute = fixed.recompute.value_or(parallel::Recompute::none);
+    plan.schedule = fixed.schedule.value_or(parallel::ScheduleKind::one_f_one_b);
+    plan.dp_overlap = fixed.dp_overlap.value_or(source_.dp_overlap);
+    plan.tp_overlap = fixed.tp_overlap;
+    plan.offload = fixed.offload;
+    plan.first_stage_layers = fixed.first_stage_layers;
+    plan.last_stage_layers = fixed.last_stage_layers;
+    plan.embedding_as_layer = fixed.embedding_as_layer;
+    plan.head_as_layer = fixed.head_as_layer;
+    space_.dp = fixed.dp;
+    space_.follows_schedule = is_open(Axis::schedule);
+    space_.follows_sequence = is_open(Axis::sequence_parallel) && is_open(Axis::tp_comm);
+    space_.follows_etp = is_open(Axis::etp);
+    space_.refused = !parallel::is_valid(space_.cluster, plan);
+    const auto& tier = space_.cluster.second_tier;
+    space_.has_second_tier = tier.memory > Bytes(0) && tier.bandwidth > BytesPerSecond(0);
+    space_.validity_varies = fixed.shard > 0 || is_written(Axis::shard);
+  }
+
+  void settle_facts() {
+    const auto set = [&](Fact fact, std::int64_t value) { space_.slots[slot_of(fact)] = value; };
+    const workload::Model& model = space_.model;
+    set(Fact::devices, space_.cluster.devices);
+    set(Fact::node_size, space_.cluster.node_size());
+    set(Fact::hidden, model.hidden);
+    set(Fact::heads, model.heads);
+    set(Fact::kv_heads, model.kv_heads);
+    set(Fact::layers, model.depth());
+    set(Fact::experts, model.has_experts() ? model.experts.count : 1);
+    set(Fact::seq, space_.job.seq);
+    set(Fact::batch, space_.job.global_batch);
+    set(Fact::max_batch, space_.max_batch.value_or(space_.job.global_batch));
+    for (const Axis axis : {Axis::tp, Axis::cp, Axis::pp, Axis::ep, Axis::vpp, Axis::micro_batch}) {
+      space_.slots[slot_of(axis)] = typed(source_.fixed, axis).value_or(1);
+    }
+  }
+
+  // The axes of the file; before them the degrees that it leaves out, and what is typed and has to divide something.
+  void make_levels() {
+    for (const Axis axis : {Axis::tp, Axis::cp, Axis::pp}) { add_unwritten(axis, 1); }
+    for (const Axis axis : {Axis::ep, Axis::etp, Axis::vpp, Axis::micro_batch, Axis::cp_method}) {
+      if (typed(source_.fixed, axis)) { add_unwritten(axis, 1); }
+    }
+    for (const WrittenAxis& written : source_.file.axes) {
+      Level level;
+      level.axis = written.axis;
+      level.values = written.values;
+      level.place = written.place;
+      level.order = space_.names.size();
+      set_typed(level);
+      if (level.fixed) { level.values = {}; }
+      if (is_in(kWithoutEffect, level.axis)) { space_.without_effect.emplace_back(axis_name(level.axis)); }
+      space_.names.emplace_back(axis_name(level.axis));
+      open_.push_back(std::move(level));
+    }
+  }
+
+  void add_unwritten(Axis axis, std::int64_t usual) {
+    if (is_written(axis)) { return; }
+    Level level;
+    level.axis = axis;
+    level.fixed = usual;
+    set_typed(level);
+    open_.push_back(std::move(level));
+  }
+
+  void set_typed(Level& level) const {
+    if (const auto value = typed(source_.fixed, level.axis)) {
+      level.fixed = value;
+      level.typed = true;
+    }
+  }
+
+  // Axes, and axes behind facts, that the expressions of a level read.
+  [[nodiscard]] SlotMask read_by_text(const Level& level) const {
+    const SlotMask used = level.values.uses();
+    const bool reads_batch = space_.max_batch && (used & mask_of(slot_of(Fact::batch))) != 0;
+    const bool reads_dp = (used & mask_of(slot_of(Fact::dp))) != 0;
+    return (used | (reads_batch || reads_dp ? kDegrees : 0)) & ~mask_of(slot_of(level.axis));
+  }
+  [[nodiscard]] SlotMask needs(const Level& level) const { return read_by_text(level) | rule_of(level.axis).needs; }
+
+  // Axes without effect that no other axis asks for are counted with the level that they follow from.
+  void take_out_uncounted() {
+    const auto is_counted = [&](const Level& level) {
+      return is_in(kWithoutEffect, level.axis) && std::none_of(open_.begin(), open_.end(), [&](const Level& other) {
+               return is_in(read_by_text(other), level.axis);
+             });
+    };
+    const auto counted =
+        std::stable_partition(open_.begin(), open_.end(), [&](const Level& l) { return !is_counted(l); });
+    counted_.assign(std::make_move_iterator(counted), std::make_move_iterator(open_.end()));
+    open_.erase(counted, open_.end());
+  }
+
+  // Levels that families share first, then tiers of groups (which rule out most), then the rest; each as written, but
+  // after what it needs.
+  [[nodiscard]] tl::expected<void, Failure> arrange() {
+    const SlotMask inner = inner_axes();
+    const auto is_shared = [&](const Level& level) { return !is_in(inner, level.axis); };
+    const auto places = [&](const Level& level) { return is_in(inner & kTiers, level.axis); };
+    if (!pick(is_shared)) { return waiting(); }
+    space_.outer = space_.levels.size();
+    if (!pick(places)) { return waiting(); }
+    if (!pick([](const Level&) { return true; })) { return waiting(); }
+    for (std::size_t i = 0; i < space_.levels.size(); ++i) {
+      if (!is_in(kTiers, space_.levels[i].axis)) { continue; }
+      space_.pins = true;
+      space_.placed = i + 1;
+    }
+    space_.placed = std::max(space_.placed, space_.outer);
+    return {};
+  }
+
+  // Axes in which members of a family differ, less those that the others need.
+  [[nodiscard]] SlotMask inner_axes() const {
+    SlotMask inner = 0;
+    for (const Level& level : open_) { inner |= rule_of(level.axis).inner ? mask_of(slot_of(level.axis)) : 0; }
+    for (SlotMask before = 0; before != inner;) {
+      before = inner;
+      for (const Level& level : open_) {
+        if (!is_in(inner, level.axis)) { inner &= ~needs(level); }
+      }
+    }
+    return inner;
+  }
+
+  // Appends the levels of a sort to the walk; false where some wait for each other.
+  template <class Sort>
+  bool pick(Sort sort) {
+    while (true) {
+      SlotMask waiting = 0;
+      for (const Level& level : open_) { waiting |= mask_of(slot_of(level.axis)); }
+      const auto next = std::find_if(open_.begin(), open_.end(), [&](const Level& level) {
+        return sort(level) && (needs(level) & waiting & ~mask_of(slot_of(level.axis))) == 0;
+      });
+      if (next == open_.end()) { return std::none_of(open_.begin(), open_.end(), sort) || !is_stuck(sort, waiting); }
+      space_.levels.push_back(std::move(*next));
+      open_.erase(next);
+    }
+  }
+
+  // Tiers that wait for an axis of the rest come with the rest.
+  template <class Sort>
+  [[nodiscard]] bool is_stuck(Sort sort, SlotMask waiting) const {
+    return std::none_of(open_.begin(), open_.end(), [&](const Level& level) {
+      return !sort(level) && (needs(level) & waiting & ~mask_of(slot_of(level.axis))) == 0;
+    });
+  }
+
+  [[nodiscard]] tl::unexpected<Failure> waiting() const {
+    std::vector<std::string> names;
+    for (const Level& level : open_) { names.emplace_back(axis_name(level.axis)); }
+    return fail(open_.front().place,
+                fmt::format("the values of {} follow from each other: what an axis says nothing of depends on degrees "
+                            "and the like, which therefore cannot depend on it",
+                            join(names, ", ")));
+  }
+
+  // Who reads whom.
+  void connect() {
+    SlotMask walked = 0;
+    std::size_t last_degree = 0;
+    for (std::size_t i = 0; i < space_.levels.size(); ++i) {
+      Level& level = space_.levels[i];
+      const Axis partner = level.axis == Axis::ep ? Axis::etp : Axis::ep;
+      level.reads = needs(level);
+      if (level.axis == Axis::ep || level.axis == Axis::etp) { level.reads |= walked & mask_of(slot_of(partner)); }
+      if (is_in(kDegrees, level.axis)) {
+        level.degrees_before = walked & kDegrees;
+        level.reads |= level.degrees_before;
+        last_degree = i;
+      }
+      walked |= mask_of(slot_of(level.axis));
+    }
+    space_.levels[last_degree].ends_degrees = true;
+    for (Level& counted : counted_) { attach(std::move(counted)); }
+    for (std::size_t i = 0; i < space_.levels.size(); ++i) { note_readers(i); }
+  }
+
+  // To the last level that it reads, or the first of all.
+  void attach(Level counted) {
+    counted.reads = needs(counted);
+    std::size_t to = 0;
+    for (std::size_t i = 0; i < space_.levels.size(); ++i) {
+      if (is_in(counted.reads, space_.levels[i].axis)) { to = i; }
+    }
+    Level& level = space_.levels[to];
+    level.reads |= counted.reads & ~mask_of(slot_of(level.axis));
+    level.counted.push_back(std::move(counted));
+  }
+
+  void note_readers(std::size_t i) {
+    Level& level = space_.levels[i];
+    bool is_told_apart = false;  // someone asks which of several values with one effect it was
+    for (std::size_t j = 0; j < space_.levels.size(); ++j) {
+      const Level& other = space_.levels[j];
+      if (j == i) { continue; }
+      if (j > i && is_in(other.reads, level.axis)) { level.readers |= LevelMask{1} << j; }
+      is_told_apart |= is_in(read_by_text(other), level.axis);
+      for (const Level& counted : other.counted) { is_told_apart |= is_in(counted.reads, level.axis); }
+    }
+    level.merges = !is_told_apart && (level.axis == Axis::tp_comm || level.axis == Axis::tp_overlap);
+  }
+
+  const SpaceSource& source_;
+  CompiledSpace space_;
+  std::vector<Level> open_, counted_;  // not in the walk yet
+};
+
+}  // namespace
+
+Result<CompiledSpace> compile(const SpaceSource& source) { return Compiler(source).run(); }
+
+}  // namespace orrery::explore

@@ -1,0 +1,58 @@
+#include "orrery/explore/space_walk.hpp"
+
+#include <limits>
+#include <utility>
+
+#include "orrery/explore/space_compile.hpp"
+#include "orrery/explore/space_odometer.hpp"
+
+namespace orrery::explore {
+
+Result<Space> Space::make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
+                          const hardware::Cluster& cluster, const Fixed& fixed, bool dp_overlap) {
+  ORRERY_TRY(compiled, compile({file, model, job, cluster, fixed, dp_overlap}));
+  Odometer odometer(compiled);
+  compiled.count = odometer.count();  // goes through all that is ever calculated
+  if (!odometer.trouble().message.empty()) { return tl::make_unexpected(Failure{{odometer.trouble()}}); }
+  if (compiled.count == std::numeric_limits<std::int64_t>::max()) {
+    return fail("the space has more than 9e18 points");
+  }
+  Space space;
+  space.compiled_ = std::make_shared<const CompiledSpace>(std::move(compiled));
+  return space;
+}
+
+std::int64_t Space::points() const {
+  if (compiled_->count_invalid) { return compiled_->count; }
+  std::int64_t points = 0;
+  SpaceWalk(*this).families([&](const Family& family) {
+    points += family.points;
+    return true;
+  });
+  return points;
+}
+
+const parallel::Job& Space::job() const { return compiled_->job; }
+const std::vector<std::string>& Space::axes() const { return compiled_->names; }
+const std::vector<std::string>& Space::without_effect() const { return compiled_->without_effect; }
+
+// Families are walked by one odometer and their members by another, so that any family can be asked for its members
+// while families are walked.
+struct SpaceWalk::Odometers {
+  explicit Odometers(const CompiledSpace& space) : of_families(space), of_members(space) {}
+  Odometer of_families, of_members;
+};
+
+SpaceWalk::SpaceWalk(const Space& space)
+    : compiled_(space.compiled_), odometers_(std::make_unique<Odometers>(*compiled_)) {}
+SpaceWalk::~SpaceWalk() = default;
+SpaceWalk::SpaceWalk(SpaceWalk&&) noexcept = default;
+SpaceWalk& SpaceWalk::operator=(SpaceWalk&&) noexcept = default;
+
+void SpaceWalk::each_family(OfFamily visit, void* object) { odometers_->of_families.families(visit, object); }
+
+void SpaceWalk::each_member(const Family& family, OfMember visit, void* object) {
+  odometers_->of_members.members(family, visit, object);
+}
+
+}  // namespace orrery::explore
