@@ -1,0 +1,218 @@
+// DeepSpeed: ds_config.json.
+//
+// JSON has no comments. DeepSpeed reads its configuration key by key and passes over top-level keys that it does not
+// know, whether the file is read by itself or handed on by another library, while comments would load in DeepSpeed
+// alone (it reads with hjson). So notes, the plan and the command stand under a top-level key of our own, `_orrery`.
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "orrery/launch/tools.hpp"
+#include "orrery/parallel/names.hpp"
+
+namespace orrery::launch {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using hardware::Precision;
+using parallel::Plan;
+
+constexpr std::string_view kSource =
+    "deepspeedai/DeepSpeed docs/_pages/config-json.md@00376da499, "
+    "deepspeedai/Megatron-DeepSpeed megatron/arguments.py@f1feb8877d";
+
+// DeepSpeed alone cuts a Hugging Face model by itself (AutoTP, AutoEP, Ulysses), but not into stages, and not by
+// tensors and experts at once: those take Megatron-DeepSpeed.
+bool takes_megatron(const Plan& plan) { return plan.pp > 1 || (plan.tp > 1 && plan.ep > 1); }
+
+class Config {
+ public:
+  explicit Config(const TrainingRun& run) : run_(run), plan_(run.plan), by_megatron_(takes_megatron(run.plan)) {
+    if (by_megatron_) { arguments_ = megatron_deepspeed_sheet(run); }
+    notes_ = arguments_;
+  }
+
+  Launch write() {
+    batch();
+    precision();
+    zero();
+    checkpointing();
+    if (!by_megatron_) { groups(); }
+    unsaid();
+    note_places(run_, notes_);
+    Json text = {{"_orrery", about()}};
+    text.update(json_);
+    return {text.dump(2) + "\n", notes_.notes()};
+  }
+
+ private:
+  void batch() {
+    json_["train_batch_size"] = run_.job.global_batch;
+    json_["train_micro_batch_size_per_gpu"] = plan_.micro_batch;
+    json_["gradient_accumulation_steps"] = parallel::micro_batches(run_.job, plan_);
+  }
+
+  void precision() {
+    const auto p = run_.job.precision;
+    if (p == Precision::fp16) { json_["fp16"] = {{"enabled", true}}; }
+    const bool narrow = p == Precision::fp8 || p == Precision::fp4;
+    if (p == Precision::bf16 || narrow) { json_["bf16"] = {{"enabled", true}}; }
+    if (narrow) {
+      note(fmt::format("--precision {}", hardware::name_of(p)),
+           "DeepSpeed has no such products; bf16 is launched, slower than the estimate");
+    }
+    if (p == Precision::tf32) { note("--precision tf32", "is a switch of PyTorch, not of DeepSpeed"); }
+    const auto type_of = [&](Bytes element) {
+      return element >= Bytes(4.0) ? "fp32" : p == Precision::fp16 ? "fp16" : "bf16";
+    };
+    json_["data_types"] = {{"grad_accum_dtype", type_of(run_.stack.gradient_element)}};
+    json_["communication_data_type"] = type_of(run_.stack.gradient_reduce_element);
+  }
+
+  void zero() {
+    Json zero = {{"stage", plan_.zero}};
+    if (plan_.zero > 0) { zero["overlap_comm"] = plan_.dp_overlap; }
+    if (plan_.zero == 0 && plan_.dp_overlap) {
+      note("--dp-overlap", "without ZeRO DeepSpeed reduces gradients behind the backward pass (--zero 1 overlaps)");
+    }
+    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    if (bucket > 0) { zero["reduce_bucket_size"] = bucket; }
+    if (plan_.zero == 1 || plan_.zero == 2) { zero["reduce_scatter"] = true; }
+    const Json host = {{"device", "cpu"}, {"pin_memory", true}};
+    offload(zero, host);
+    if (plan_.zero >= 2 && plan_.pp > 1) {
+      note(fmt::format("--zero {}", plan_.zero), "DeepSpeed refuses it beside pipeline stages: 0 or 1 will do");
+    }
+    if (plan_.shard > 0) {
+      note(fmt::format("--shard {}", plan_.shard),
+           "DeepSpeed shards over all replicas (MiCS, which shared copies among fewer, was removed)");
+    }
+    json_["zero_optimization"] = std::move(zero);
+  }
+
+  void offload(Json& zero, const Json& host) {
+    const auto& offload = plan_.offload;
+    if (offload.optimizer) {
+      zero["offload_optimizer"] = host;
+      note("--offload optimizer",
+           "DeepSpeed updates the weights on the host's processor; the estimate has the device "
+           "fetch the state and do it");
+      if (plan_.zero == 0) { note("--offload optimizer", "is refused without ZeRO: --zero 1 will do"); }
+    }
+    if (offload.weights && plan_.zero == 3) { zero["offload_param"] = host; }
+    if (offload.weights && plan_.zero != 3) { note("--offload weights", "only --zero 3 can; they stay on the device"); }
+  }
+
+  void checkpointing() {
+    using parallel::Recompute;
+    const bool full = plan_.recompute == Recompute::full;
+    if (full) {
+      json_["activation_checkpointing"] = {{"partition_activations", false},
+                                           {"cpu_checkpointing", plan_.offload.activations}};
+    }
+    if (plan_.recompute != Recompute::none && !by_megatron_) {
+      note(fmt::format("--recompute {}", config::enum_name(plan_.recompute)),
+           full
+               ? "the training script wraps layers in checkpoints (model.gradient_checkpointing_enable()); the section "
+                 "says how they are kept"
+               : "the training script has to wrap the attention core in checkpoints; no option does");
+    }
+    if (plan_.offload.activations && !full) {
+      note("--offload activations", "DeepSpeed moves only what full recomputation keeps; nothing is moved");
+    }
+    if (plan_.offload.activations && full) {
+      note("--offload activations", "moves the inputs that full recomputation keeps");
+    }
+  }
+
+  // Without Megatron-DeepSpeed.
+  void groups() {
+    using parallel::TpOverlap;
+    if (plan_.tp > 1) {
+      json_["tensor_parallel"] = {{"autotp_size", plan_.tp}, {"tp_overlap_comm", plan_.tp_overlap != TpOverlap::none}};
+      if (plan_.sequence_parallel) {
+        note("--sequence-parallel", "AutoTP has none: norms and what they keep are whole on every rank");
+      }
+    }
+    if (plan_.ep > 1) { json_["expert_parallel"] = {{"enabled", true}, {"autoep_size", plan_.ep}}; }
+    if (run_.model.has_experts() && plan_.etp > 1) {
+      note(fmt::format("--etp {}", plan_.etp), "AutoEP takes whole experts only; AutoTP decides how others are cut");
+    }
+    if (plan_.cp > 1 && plan_.cp_method == workload::ContextMethod::ulysses) {
+      json_["sequence_parallel_size"] = plan_.cp;
+      json_["data_parallel_size"] = plan_.dp;
+    }
+  }
+
+  void unsaid() {
+    using parallel::ScheduleKind;
+    if (plan_.cp > 1 && plan_.cp_method == workload::ContextMethod::ring) {
+      note(fmt::format("--cp {} --cp-method ring", plan_.cp),
+           "DeepSpeed has no ring attention: it takes these ranks for replicas, and refuses the batch sizes; "
+           "--cp-method "
+           "ulysses can be launched");
+    }
+    if (plan_.vpp > 1) {
+      note(fmt::format("--vpp {}", plan_.vpp), "DeepSpeed's pipeline has one chunk a stage: more bubble");
+    }
+    if (plan_.schedule == ScheduleKind::interleaved && plan_.vpp == 1) {
+      note("--schedule interleaved", "DeepSpeed runs 1f1b");
+    }
+    if (plan_.schedule == ScheduleKind::gpipe) { note("--schedule gpipe", "DeepSpeed runs 1f1b"); }
+    if (plan_.schedule == ScheduleKind::dualpipe) {
+      note("--schedule dualpipe", "DeepSpeed has no such schedule and runs 1f1b: more bubble than the estimate");
+    }
+    if (plan_.tp_overlap != parallel::TpOverlap::none) {
+      note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
+           by_megatron_ ? "has no option in Megatron-DeepSpeed: what tp sends is exposed"
+                        : "AutoTP overlaps its all-reduces in a way of its own");
+    }
+    if (run_.job.adapter.rank > 0) {
+      note(fmt::format("--lora {}", run_.job.adapter.rank),
+           by_megatron_ ? "Megatron-DeepSpeed has no adapters: every weight is trained"
+                        : "adapters are made by the training script (for example with peft), not here");
+    }
+    if (!by_megatron_) {
+      note("--model " + run_.model.name,
+           "the model, its sequence length and its attention kernel are the training "
+           "script's: DeepSpeed's configuration does not name them");
+    }
+  }
+
+  [[nodiscard]] std::string command() const {
+    const std::string nodes = nodes_of(run_) > 1 ? fmt::format("--num_nodes {} ", nodes_of(run_)) : "";
+    std::string line = fmt::format("deepspeed {}--num_gpus {} ", nodes, processes_per_node(run_));
+    if (!by_megatron_) { return line + "train.py --deepspeed --deepspeed_config ds_config.json"; }
+    line += "pretrain_gpt.py --deepspeed --deepspeed_config ds_config.json";
+    for (const auto& section : arguments_.sections()) {
+      for (const auto& setting : section.settings) {
+        if (!setting.is_set) { continue; }
+        line += " " + setting.name;
+        if (!setting.value.empty()) { line += " " + setting.value; }
+      }
+    }
+    return line;
+  }
+
+  [[nodiscard]] Json about() const {
+    return {{"run", run_line(run_)},
+            {"plan", plan_line(plan_)},
+            {"options_as_of", kSource},
+            {"not_said_here", notes_.notes()},
+            {"command", command()}};
+  }
+
+  void note(std::string_view flag, std::string_view text) { notes_.note(flag, text); }
+
+  const TrainingRun& run_;
+  const Plan& plan_;
+  bool by_megatron_;
+  Sheet arguments_, notes_;
+  Json json_ = Json::object();
+};
+
+}  // namespace
+
+Launch deepspeed(const TrainingRun& run) { return Config(run).write(); }
+
+}  // namespace orrery::launch

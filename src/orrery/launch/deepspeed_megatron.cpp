@@ -1,0 +1,123 @@
+// Arguments of Megatron-DeepSpeed's pretrain_gpt.py: what DeepSpeed's own configuration leaves to the training program.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/launch/layout.hpp"
+#include "orrery/launch/tools.hpp"
+
+namespace orrery::launch {
+
+namespace {
+
+void add_model(const TrainingRun& run, Sheet& sheet) {
+  using workload::Activation;
+  const auto& model = run.model;
+  const auto note = [&](std::string_view text) { sheet.note("--model " + model.name, text); };
+  sheet.value("--num-layers", model.layers);
+  sheet.value("--hidden-size", model.hidden);
+  sheet.value("--ffn-hidden-size", model.ffn);
+  sheet.value("--num-attention-heads", model.heads);
+  if (model.kv_heads != model.heads && !model.is_latent()) { sheet.value("--num-key-value-heads", model.kv_heads); }
+  if (model.head_dim * model.heads != model.hidden) { sheet.value("--kv-channels", model.head_dim); }
+  sheet.value("--seq-length", run.job.seq);
+  sheet.value("--max-position-embeddings", std::max(model.max_seq, run.job.seq));
+  sheet.toggle("--use-rotary-position-embeddings", model.position == workload::Position::rotary);
+  sheet.value("--normalization", model.norm == workload::Normalisation::rmsnorm ? "rmsnorm" : "layernorm");
+  sheet.toggle("--swiglu", model.gated_mlp);
+  if (model.gated_mlp && model.activation != Activation::silu) { note("its gated MLP is launched as SwiGLU"); }
+  sheet.toggle("--untie-embeddings-and-output-weights", !model.tied_embeddings);
+  sheet.toggle("--disable-bias-linear", !model.mlp_bias && !model.attention_output_bias);
+  sheet.value("--attention-dropout", fmt::format("{}", model.dropout));
+  sheet.value("--hidden-dropout", fmt::format("{}", model.dropout));
+  if (model.is_latent()) { note("Megatron-DeepSpeed has no latent attention; ordinary attention is launched"); }
+  if (model.mtp_layers > 0) { note("Megatron-DeepSpeed has no modules for further tokens; they are left out"); }
+  if (model.sliding_window > 0) { note("Megatron-DeepSpeed has no windows; every position sees all before it"); }
+  if (model.qk_norm) { note("Megatron-DeepSpeed has no norms of queries and keys; they are left out"); }
+  if (model.post_norms || model.parallel_residual || model.embedding_norm) {
+    note("parts of its layers have no option in Megatron-DeepSpeed: see --emit megatron");
+  }
+}
+
+void add_experts(const TrainingRun& run, Sheet& sheet) {
+  const auto& experts = run.model.experts;
+  const auto note = [&](std::string_view text) { sheet.note("--model " + run.model.name, text); };
+  sheet.value("--num-experts", experts.count);
+  sheet.value("--topk", experts.active);
+  sheet.value("--expert-interval", experts.every);
+  sheet.value("--moe-expert-parallel-size", run.plan.ep);
+  sheet.toggle("--enable-expert-tensor-parallelism", run.plan.etp > 1);
+  sheet.toggle("--create-moe-param-group");
+  sheet.toggle("--disable-moe-token-dropping", experts.capacity_factor == 0.0);
+  if (experts.capacity_factor > 0) {
+    sheet.value("--moe-train-capacity-factor", fmt::format("{}", experts.capacity_factor));
+  }
+  if (experts.ffn != run.model.ffn) { note("experts are as wide as the dense MLP in Megatron-DeepSpeed"); }
+  if (experts.shared_ffn > 0) { note("Megatron-DeepSpeed has no shared experts of their own width; left out"); }
+  if (experts.first_dense > 0) { note("Megatron-DeepSpeed has no leading dense layers before its experts"); }
+  if (experts.groups > 0) { note("Megatron-DeepSpeed does not limit the nodes that a token goes to"); }
+  if (run.plan.etp > 1 && run.plan.etp != run.plan.tp) {
+    sheet.note(fmt::format("--etp {}", run.plan.etp), "experts are cut by tp or not at all");
+  }
+}
+
+void add_pipeline(const TrainingRun& run, Sheet& sheet) {
+  using parallel::ScheduleKind;
+  const auto& plan = run.plan;
+  sheet.value("--pipeline-model-parallel-size", plan.pp);
+  sheet.toggle("--no-pipeline-parallel", plan.pp == 1);
+  sheet.toggle("--enable-zbh1-pipeline", plan.schedule == ScheduleKind::zero_bubble);
+  if (plan.schedule == ScheduleKind::zero_bubble) { sheet.toggle("--enable-zbh1-exact-semantics"); }
+  const auto layout = layout_of(run.model, plan);
+  if (layout.split == Split::ends_counted || layout.split == Split::ends_set || layout.split == Split::listed) {
+    std::string shares;
+    for (const auto layers : layout.layers) { shares += fmt::format("{}{}", shares.empty() ? "" : " ", layers); }
+    sheet.note(
+        "--first-stage-layers, --last-stage-layers, --embedding-as-layer, --head-as-layer",
+        fmt::format("DeepSpeed's PipelineModule shares layers out by itself, as evenly as it can; the plan has {}",
+                    shares));
+  }
+}
+
+void add_plan(const TrainingRun& run, Sheet& sheet) {
+  using parallel::Recompute;
+  const auto& plan = run.plan;
+  sheet.value("--tensor-model-parallel-size", plan.tp);
+  sheet.toggle("--sequence-parallel", plan.sequence_parallel);
+  const bool ulysses = plan.cp > 1 && plan.cp_method == workload::ContextMethod::ulysses;
+  if (ulysses) { sheet.value("--ds-sequence-parallel-size", plan.cp); }
+  if (ulysses && plan.sequence_parallel) {
+    sheet.note("--sequence-parallel", "Megatron-DeepSpeed refuses it beside --ds-sequence-parallel-size");
+  }
+  add_pipeline(run, sheet);
+  sheet.value("--micro-batch-size", plan.micro_batch);
+  sheet.value("--global-batch-size", run.job.global_batch);
+  sheet.value("--zero-stage", plan.zero);
+  const bool full = plan.recompute == Recompute::full;
+  sheet.toggle("--deepspeed-activation-checkpointing", full);
+  sheet.value("--recompute-granularity", full ? "full" : "selective", plan.recompute != Recompute::none);
+  sheet.value("--recompute-method", "uniform", full);
+  sheet.value("--recompute-num-layers", 1, full);
+  sheet.toggle("--checkpoint-in-cpu", full && plan.offload.activations);
+  sheet.toggle("--cpu-optimizer", plan.offload.optimizer);
+  sheet.toggle("--use-flash-attn-v2", run.stack.attention == hardware::AttentionKernel::flash);
+  sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fused_gradient_accumulation);
+  sheet.toggle("--fp16", run.job.precision == hardware::Precision::fp16);
+  const bool wide = run.job.precision == hardware::Precision::fp32 || run.job.precision == hardware::Precision::tf32;
+  sheet.toggle("--bf16", run.job.precision != hardware::Precision::fp16 && !wide);
+  sheet.toggle("--finetune", run.job.task == parallel::Task::finetune);
+}
+
+}  // namespace
+
+Sheet megatron_deepspeed_sheet(const TrainingRun& run) {
+  Sheet sheet;
+  sheet.open("MODEL");
+  add_model(run, sheet);
+  if (run.model.has_experts()) { add_experts(run, sheet); }
+  sheet.open("PLAN");
+  add_plan(run, sheet);
+  return sheet;
+}
+
+}  // namespace orrery::launch

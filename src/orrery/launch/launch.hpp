@@ -1,0 +1,54 @@
+// A plan as the launch configuration of a training program: what its user would type to run it.
+//
+// Pure functions from a run to text. What a program has no option for is never dropped: it becomes a note, and the text
+// carries it as a comment. Which option says what, and which releases were read, stands in docs/guide/launch.md.
+// Left out: inference, encoder-decoders and vision models (refused), learning rates, data, checkpoints (placeholders).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/plan.hpp"
+#include "orrery/workload/model.hpp"
+
+namespace orrery::launch {
+
+enum class Tool : std::uint8_t {
+  megatron,    // Megatron-LM: a shell script that runs pretrain_gpt.py
+  deepspeed,   // DeepSpeed: ds_config.json, and the arguments of Megatron-DeepSpeed where it takes that
+  nemo,        // NeMo's Megatron-Bridge: a shell script that runs a recipe with overrides
+  torchtitan,  // torchtitan: a TOML job configuration
+};
+inline constexpr std::array kAllTools = {Tool::megatron, Tool::deepspeed, Tool::nemo, Tool::torchtitan};
+
+// As `--emit` spells it.
+[[nodiscard]] std::string_view name_of(Tool tool);
+[[nodiscard]] Result<Tool> tool_named(std::string_view name);
+
+// A training run. `model` is completed, and the plan valid for it.
+struct TrainingRun {
+  workload::Model model;
+  parallel::Job job;
+  parallel::Plan plan;
+  hardware::Stack stack;
+  std::int64_t devices_per_node = 1;  // that share the innermost network dimension
+};
+
+struct Launch {
+  std::string text;                // ready to save; ends with a line end
+  std::vector<std::string> notes;  // what `text` does not say of the run, each "--flag value: what happens instead"
+};
+
+// Devices of a run that share a node: those of the cluster's innermost dimension, or fewer when there are fewer.
+[[nodiscard]] std::int64_t devices_per_node(const hardware::Cluster& cluster);
+
+// Fails for what no tool here launches: inference, models with an encoder, models that are not causal.
+[[nodiscard]] Result<Launch> emit(Tool tool, const TrainingRun& run);
+
+}  // namespace orrery::launch

@@ -1,0 +1,430 @@
+#include "orrery/launch/launch.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "orrery/core/text.hpp"
+#include "orrery/launch/layout.hpp"
+#include "orrery/launch/sheet.hpp"
+#include "orrery/launch/test_runs.hpp"
+
+namespace orrery::launch {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) { lines.push_back(line); }
+  return lines;
+}
+
+// Names of a file of tests/fixtures/launch.
+std::set<std::string> documented(const std::string& file) {
+  std::ifstream stream(std::string(ORRERY_SOURCE_DATA_DIR) + "/../tests/fixtures/launch/" + file);
+  EXPECT_TRUE(stream.good()) << file;
+  std::set<std::string> names;
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.front() != '#') { names.insert(line); }
+  }
+  return names;
+}
+
+void merge(std::set<std::string>& all, const std::set<std::string>& more) { all.insert(more.begin(), more.end()); }
+
+// Every word that begins with two dashes, comments apart.
+std::set<std::string> arguments_in(const std::string& text) {
+  std::set<std::string> found;
+  for (const auto& line : lines_of(text)) {
+    if (line.starts_with('#')) { continue; }
+    std::istringstream words(line);
+    for (std::string word; words >> word;) {
+      if (word.starts_with("--")) { found.insert(word); }
+    }
+  }
+  return found;
+}
+
+// Left sides of `section.field=value` in the array of overrides.
+std::set<std::string> overrides_in(const std::string& text) {
+  std::set<std::string> found;
+  bool inside = false;
+  for (const auto& line : lines_of(text)) {
+    if (line == "OVERRIDES=(") {
+      inside = true;
+    } else if (line == ")") {
+      inside = false;
+    } else if (inside) {
+      const auto start = line.find_first_not_of(" '\"");
+      found.insert(line.substr(start, line.find('=') - start));
+    }
+  }
+  return found;
+}
+
+void collect_keys(const nlohmann::json& json, const std::string& path, std::set<std::string>& found) {
+  for (const auto& [key, value] : json.items()) {
+    const std::string name = path.empty() ? key : path + "." + key;
+    if (value.is_object()) {
+      collect_keys(value, name, found);
+    } else {
+      found.insert(name);
+    }
+  }
+}
+
+// TOML as far as a job configuration goes: sections, and `key = value` with lists over several lines. Keys are unique.
+std::map<std::string, std::string> toml(const std::string& text) {
+  std::map<std::string, std::string> values;
+  std::string section, open;
+  for (const auto& line : lines_of(text)) {
+    if (!open.empty()) {
+      values[open] += line;
+      if (line == "]") { open.clear(); }
+    } else if (line.starts_with('[')) {
+      EXPECT_EQ(line.back(), ']') << line;
+      section = line.substr(1, line.size() - 2);
+    } else if (!line.empty() && line.front() != '#') {
+      const auto equals = line.find(" = ");
+      EXPECT_NE(equals, std::string::npos) << line;
+      if (equals == std::string::npos) { continue; }
+      const std::string key = section + "." + line.substr(0, equals);
+      EXPECT_FALSE(values.contains(key)) << key;
+      values[key] = line.substr(equals + 3);
+      if (values[key] == "[") { open = key; }
+    }
+  }
+  EXPECT_TRUE(open.empty());
+  return values;
+}
+
+std::set<std::string> keys_of(const std::map<std::string, std::string>& values) {
+  std::set<std::string> keys;
+  for (const auto& [key, value] : values) { keys.insert(key); }
+  return keys;
+}
+
+std::vector<std::string> missing_in(const std::set<std::string>& names, const std::set<std::string>& known) {
+  std::vector<std::string> missing;
+  std::set_difference(names.begin(), names.end(), known.begin(), known.end(), std::back_inserter(missing));
+  return missing;
+}
+
+// Option names of a launch, and those that its tool documents.
+std::vector<std::string> undocumented(Tool tool, const std::string& text) {
+  auto known =
+      documented(tool == Tool::deepspeed ? "deepspeed-options.txt" : std::string(name_of(tool)) + "-options.txt");
+  switch (tool) {
+    case Tool::megatron: {
+      merge(known, documented("torchrun-options.txt"));
+      return missing_in(arguments_in(text), known);
+    }
+    case Tool::nemo: return missing_in(overrides_in(text), known);
+    case Tool::torchtitan: return missing_in(keys_of(toml(text)), known);
+    case Tool::deepspeed: break;
+  }
+  const auto json = nlohmann::json::parse(text);
+  std::set<std::string> names;
+  collect_keys(json, "", names);
+  auto missing = missing_in(names, known);
+  const auto arguments = arguments_in(json["_orrery"]["command"].get<std::string>());
+  const auto more = missing_in(arguments, documented("deepspeed-megatron-options.txt"));
+  missing.insert(missing.end(), more.begin(), more.end());
+  return missing;
+}
+
+std::vector<TrainingRun> published_runs() {
+  return {test::llama_405b(), test::deepseek_v3(), test::mixtral(), test::lora(), test::hybrid_shards()};
+}
+
+TEST(Launch, every_option_is_one_that_the_tool_documents) {
+  for (const Tool tool : kAllTools) {
+    for (const auto& run : published_runs()) {
+      EXPECT_THAT(undocumented(tool, test::launched(tool, run).text), IsEmpty())
+          << name_of(tool) << " " << run.model.name;
+    }
+  }
+}
+
+// Random valid jobs and plans reach the options that published ones leave out.
+TEST(Launch, every_option_of_any_valid_run_is_one_that_the_tool_documents) {
+  parallel::test::Dice dice(7);
+  int launched = 0;
+  for (int i = 0; i < 400; ++i) {
+    const auto c = parallel::test::any_case(dice);
+    if (c.model.encoder_layers > 0) { continue; }
+    ++launched;
+    const TrainingRun run{c.model, c.job, c.plan, c.stack, 8};
+    for (const Tool tool : kAllTools) {
+      const auto launch = test::launched(tool, run);
+      EXPECT_THAT(undocumented(tool, launch.text), IsEmpty()) << name_of(tool) << "\n" << parallel::test::to_text(c);
+      EXPECT_TRUE(launch.text.ends_with('\n'));
+    }
+  }
+  EXPECT_GT(launched, 200);
+}
+
+TEST(Launch, the_published_plan_of_llama_405b_is_said_whole_by_megatron) {
+  const auto launch = test::launched(Tool::megatron, test::llama_405b());
+  EXPECT_THAT(launch.notes, IsEmpty());
+  for (const char* line : {
+           "  --num-layers 126\n",
+           "  --hidden-size 16384\n",
+           "  --ffn-hidden-size 53248\n",
+           "  --num-attention-heads 128\n",
+           "  --group-query-attention\n",
+           "  --num-query-groups 8\n",
+           "  --seq-length 8192\n",
+           "  --position-embedding-type rope\n",
+           "  --normalization RMSNorm\n",
+           "  --swiglu\n",
+           "  --disable-bias-linear\n",
+           "  --untie-embeddings-and-output-weights\n",
+           "  --tensor-model-parallel-size 8\n",
+           "  --pipeline-model-parallel-size 16\n",
+           "  --sequence-parallel\n",
+           "  --account-for-embedding-in-pipeline-split\n",
+           "  --account-for-loss-in-pipeline-split\n",
+           "  --micro-batch-size 1\n",
+           "  --global-batch-size 2048\n",
+           "  --use-distributed-optimizer\n",
+           "  --overlap-grad-reduce\n",
+           "  --overlap-param-gather\n",
+           "  --bf16\n",
+           "  --nnodes 2048\n",
+           "  --nproc-per-node 8\n",
+           "export CUDA_DEVICE_MAX_CONNECTIONS=1\n",
+           // 128256 = 16032 x 8, and gcd(16032, 128) = 32: nothing is padded.
+           "  --make-vocab-size-divisible-by 32\n",
+       }) {
+    EXPECT_THAT(launch.text, HasSubstr(line));
+  }
+  EXPECT_THAT(launch.text, Not(HasSubstr("--recompute")));
+}
+
+TEST(Launch, interleaving_is_so_many_virtual_stages) {
+  auto run = test::llama_405b();
+  run.plan.vpp = 8;
+  run.plan.schedule = parallel::ScheduleKind::interleaved;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text, HasSubstr("  --num-virtual-stages-per-pipeline-rank 8\n"));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, HasSubstr("  model.virtual_pipeline_model_parallel_size=8\n"));
+  const auto titan = toml(test::launched(Tool::torchtitan, run).text);
+  EXPECT_EQ(titan.at("parallelism.pipeline_parallel_schedule"), "\"Interleaved1F1B\"");
+  EXPECT_EQ(titan.at("parallelism.pipeline_parallel_layers_per_stage"), "1");  // (126 + 2) / (16 x 8)
+}
+
+TEST(Launch, deepseek_v3_has_experts_latent_attention_and_a_layout) {
+  const auto launch = test::launched(Tool::megatron, test::deepseek_v3());
+  for (const char* line : {
+           "  --multi-latent-attention\n",
+           "  --q-lora-rank 1536\n",
+           "  --kv-lora-rank 512\n",
+           "  --qk-head-dim 128\n",
+           "  --qk-pos-emb-head-dim 64\n",
+           "  --v-head-dim 128\n",
+           "  --mtp-num-layers 1\n",
+           "  --num-experts 256\n",
+           "  --moe-router-topk 8\n",
+           "  --moe-ffn-hidden-size 2048\n",
+           "  --moe-shared-expert-intermediate-size 2048\n",
+           "  --moe-layer-freq '([0]*3+[1]*58)'\n",
+           "  --moe-router-num-groups 8\n",
+           "  --moe-router-group-topk 4\n",
+           "  --moe-token-dispatcher-type flex\n",
+           "  --moe-enable-deepep\n",
+           "  --expert-model-parallel-size 64\n",
+           "  --expert-tensor-parallel-size 1\n",
+           "  --fp8-format hybrid\n",
+           "  --pipeline-model-parallel-layout 'Et",
+       }) {
+    EXPECT_THAT(launch.text, HasSubstr(line));
+  }
+  EXPECT_THAT(launch.notes, ElementsAre(HasSubstr("--schedule dualpipe")));
+  EXPECT_THAT(launch.text, HasSubstr("# - --schedule dualpipe"));
+}
+
+TEST(Launch, nemo_says_what_is_off_and_takes_adapters) {
+  const auto mixtral = test::launched(Tool::nemo, test::mixtral());
+  for (const char* line : {
+           "  model.tensor_model_parallel_size=2\n",
+           "  model.pipeline_model_parallel_size=4\n",
+           "  model.virtual_pipeline_model_parallel_size=2\n",
+           "  model.expert_model_parallel_size=8\n",
+           "  model.num_moe_experts=8\n",
+           "  model.sequence_parallel=true\n",
+           "  model.add_bias_linear=false\n",
+           "  model.share_embeddings_and_output_weights=false\n",
+           "  model.gated_linear_unit=true\n",
+           "  model.activation_func=silu\n",
+           "  model.recompute_granularity=null\n",
+           "  ddp.use_distributed_optimizer=true\n",
+           "  mixed_precision=bf16_mixed\n",
+       }) {
+    EXPECT_THAT(mixtral.text, HasSubstr(line));
+  }
+  EXPECT_THAT(mixtral.notes, IsEmpty());
+  const auto lora = test::launched(Tool::nemo, test::lora());
+  EXPECT_THAT(lora.text, HasSubstr("  peft.dim=16\n"));
+  EXPECT_THAT(lora.text, HasSubstr("  'peft.target_modules=[linear_qkv,linear_proj]'\n"));
+  EXPECT_THAT(lora.notes, IsEmpty());
+}
+
+TEST(Launch, adapters_are_missed_loudly_where_there_are_none) {
+  for (const Tool tool : {Tool::megatron, Tool::deepspeed, Tool::torchtitan}) {
+    EXPECT_THAT(test::launched(tool, test::lora()).notes, testing::Contains(HasSubstr("--lora 16"))) << name_of(tool);
+  }
+}
+
+// DeepSpeed asserts train_batch_size = micro-batch x accumulation x data-parallel ranks.
+TEST(Launch, deepspeeds_batch_sizes_multiply) {
+  for (const auto& run : published_runs()) {
+    const auto json = nlohmann::json::parse(test::launched(Tool::deepspeed, run).text);
+    EXPECT_EQ(json["train_batch_size"].get<std::int64_t>(),
+              json["train_micro_batch_size_per_gpu"].get<std::int64_t>() *
+                  json["gradient_accumulation_steps"].get<std::int64_t>() * run.plan.dp);
+    EXPECT_EQ(json["zero_optimization"]["stage"], run.plan.zero);
+  }
+}
+
+TEST(Launch, deepspeed_cuts_by_itself_what_it_can_and_takes_megatron_for_the_rest) {
+  auto run = test::lora();
+  run.plan.cp_method = workload::ContextMethod::ulysses;
+  const auto alone = nlohmann::json::parse(test::launched(Tool::deepspeed, run).text);
+  EXPECT_EQ(alone["tensor_parallel"]["autotp_size"], 4);
+  EXPECT_EQ(alone["sequence_parallel_size"], 2);
+  EXPECT_THAT(alone["_orrery"]["command"].get<std::string>(), HasSubstr("train.py"));
+  const auto staged = nlohmann::json::parse(test::launched(Tool::deepspeed, test::llama_405b()).text);
+  EXPECT_FALSE(staged.contains("tensor_parallel"));
+  const auto command = staged["_orrery"]["command"].get<std::string>();
+  EXPECT_THAT(command, HasSubstr("--tensor-model-parallel-size 8 "));
+  EXPECT_THAT(command, HasSubstr("--pipeline-model-parallel-size 16 "));
+}
+
+TEST(Launch, deepspeed_has_zero_bubbles_and_no_interleaving) {
+  auto run = test::llama_405b();
+  run.plan.schedule = parallel::ScheduleKind::zero_bubble;
+  const auto bubbles = test::launched(Tool::deepspeed, run);
+  EXPECT_THAT(bubbles.text, HasSubstr("--enable-zbh1-pipeline"));
+  run.plan.schedule = parallel::ScheduleKind::interleaved;
+  run.plan.vpp = 8;
+  EXPECT_THAT(test::launched(Tool::deepspeed, run).notes, testing::Contains(HasSubstr("--vpp 8")));
+}
+
+// replicate x shard x tp x cp x pp = devices; weights are shared by shard x cp ranks.
+TEST(Launch, torchtitans_degrees_multiply_to_the_devices) {
+  for (const auto& run : published_runs()) {
+    const auto job = toml(test::launched(Tool::torchtitan, run).text);
+    std::int64_t product = 1;
+    for (const char* key : {"data_parallel_replicate_degree", "data_parallel_shard_degree", "tensor_parallel_degree",
+                            "context_parallel_degree", "pipeline_parallel_degree"}) {
+      product *= std::stoll(job.at(std::string("parallelism.") + key));
+    }
+    EXPECT_EQ(product, run.plan.devices()) << run.model.name;
+  }
+}
+
+TEST(Launch, hybrid_sharding_is_replicas_of_shards) {
+  const auto launch = test::launched(Tool::torchtitan, test::hybrid_shards());
+  const auto job = toml(launch.text);
+  EXPECT_THAT(launch.notes, IsEmpty());
+  EXPECT_EQ(job.at("parallelism.data_parallel_replicate_degree"), "8");
+  EXPECT_EQ(job.at("parallelism.data_parallel_shard_degree"), "8");
+  EXPECT_EQ(job.at("parallelism.fsdp_reshard_after_forward"), "\"always\"");
+  EXPECT_EQ(job.at("activation_checkpoint.mode"), "\"full\"");
+  EXPECT_EQ(job.at("model.flavor"), "\"8B\"");
+  const auto megatron = test::launched(Tool::megatron, test::hybrid_shards()).text;
+  EXPECT_THAT(megatron, HasSubstr("  --use-megatron-fsdp\n"));
+  EXPECT_THAT(megatron, HasSubstr("  --data-parallel-sharding-strategy optim_grads_params\n"));
+  EXPECT_THAT(megatron, HasSubstr("  --num-distributed-optimizer-instances 8\n"));
+  EXPECT_THAT(megatron, HasSubstr("unset CUDA_DEVICE_MAX_CONNECTIONS"));
+}
+
+TEST(Launch, notes_stand_in_the_text) {
+  for (const Tool tool : kAllTools) {
+    for (const auto& run : published_runs()) {
+      const auto launch = test::launched(tool, run);
+      for (const auto& note : launch.notes) {
+        const std::string flag = note.substr(0, note.find(": "));
+        EXPECT_THAT(launch.text, HasSubstr(flag)) << name_of(tool);
+      }
+    }
+  }
+}
+
+TEST(Launch, inference_and_encoders_are_refused_by_name) {
+  auto serving = test::llama_405b();
+  serving.job.task = parallel::Task::inference;
+  auto encoder = test::llama_405b();
+  encoder.model.encoder_layers = 12;
+  for (const Tool tool : kAllTools) {
+    const auto refused = emit(tool, serving);
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().diagnostics.front().place.path, "--task");
+    EXPECT_THAT(refused.error().text(), HasSubstr("runs training"));
+    const auto other = emit(tool, encoder);
+    ASSERT_FALSE(other.has_value());
+    EXPECT_EQ(other.error().diagnostics.front().place.path, "--model");
+  }
+}
+
+TEST(Launch, tools_are_named_and_the_nearest_is_offered) {
+  for (const Tool tool : kAllTools) { EXPECT_EQ(tool_named(name_of(tool)).value(), tool); }
+  EXPECT_THAT(tool_named("megatrn").error().text(), HasSubstr("did you mean \"megatron\"?"));
+  EXPECT_THAT(tool_named("x").error().text(), HasSubstr("megatron, deepspeed, nemo, torchtitan are"));
+}
+
+TEST(LaunchLayout, letters_repeat_stages_that_are_alike) {
+  EXPECT_EQ(letters({Split::listed, {3, 4, 4, 4, 3}}, 0), "Ettt|(tttt|)*3tttL");
+  EXPECT_EQ(letters({Split::listed, {1, 2, 1, 0}}, 2), "Et|tt|t|mmL");
+  EXPECT_EQ(letters({Split::listed, {2, 2}}, 0), "Ett|ttL");
+}
+
+// Written out again, the letters have the plan's stages with the plan's layers.
+TEST(LaunchLayout, letters_hold_every_layer_of_any_plan) {
+  parallel::test::Dice dice(11);
+  for (int i = 0; i < 300; ++i) {
+    const auto c = parallel::test::any_case(dice);
+    const Layout layout = layout_of(c.model, c.plan);
+    std::string text = letters(layout, 0);
+    for (auto open = text.find('('); open != std::string::npos; open = text.find('(')) {
+      const auto close = text.find(")*", open);
+      std::size_t digits = 0;
+      const int times = std::stoi(text.substr(close + 2), &digits);
+      std::string repeated;
+      for (int k = 0; k < times; ++k) { repeated += text.substr(open + 1, close - open - 1); }
+      text.replace(open, close + 2 + digits - open, repeated);
+    }
+    std::vector<std::int64_t> layers(1, 0);
+    for (const char letter : text) {
+      if (letter == '|') { layers.push_back(0); }
+      if (letter == 't') { ++layers.back(); }
+    }
+    EXPECT_EQ(layers, layout.layers) << letters(layout, 0);
+  }
+}
+
+TEST(LaunchLayout, patterns_of_experts_are_short_python) {
+  EXPECT_EQ(expert_pattern({false, false, false, true, true}), "([0]*3+[1]*2)");
+  EXPECT_EQ(expert_pattern({false, true, false, true, false, true}), "([0]+[1])*3");
+  EXPECT_EQ(expert_pattern({false, false, true, false, true}), "([0]+([0]+[1])*2)");
+  EXPECT_EQ(expert_list({false, true, true}), "[0,1,1]");
+}
+
+TEST(LaunchSheet, words_are_quoted_where_a_shell_would_touch_them) {
+  EXPECT_EQ(bash_word("--tp"), "--tp");
+  EXPECT_EQ(bash_word("([0]*3+[1]*58)"), "'([0]*3+[1]*58)'");
+  EXPECT_EQ(bash_word("a=${B:?}"), "\"a=${B:?}\"");
+}
+
+}  // namespace
+}  // namespace orrery::launch

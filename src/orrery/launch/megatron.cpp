@@ -1,0 +1,69 @@
+// Megatron-LM: a shell script that runs pretrain_gpt.py.
+#include <fmt/format.h>
+
+#include "orrery/launch/tools.hpp"
+
+namespace orrery::launch {
+
+namespace {
+
+constexpr std::string_view kSource = "NVIDIA/Megatron-LM megatron/training/arguments.py@000c4ac24f";
+
+std::string line_of(const Setting& setting) {
+  return setting.value.empty() ? setting.name : setting.name + " " + bash_word(setting.value);
+}
+
+// Gradients, data, and a checkpoint to start from: not of the plan, but nothing runs without.
+std::vector<std::string> data_lines(const TrainingRun& run) {
+  std::vector<std::string> lines = {
+      "--mock-data",
+      "--tokenizer-type NullTokenizer",
+      fmt::format("--vocab-size {}", run.model.vocab - 1),  // it adds one for the end of a document
+      "--lr 1e-4",
+      "--train-iters 20",
+      "--log-interval 1",
+  };
+  if (run.job.task == parallel::Task::finetune) {
+    lines.emplace_back("--finetune");
+    lines.emplace_back("--load \"${CHECKPOINT:?}\"");
+  }
+  return lines;
+}
+
+// Before Blackwell the order of kernels on the device follows that of the host only with one connection; Megatron-LM
+// checks it, and its FSDP wants the opposite.
+std::string connections(const parallel::Plan& plan) {
+  if (uses_fsdp(plan)) { return "unset CUDA_DEVICE_MAX_CONNECTIONS\n\n"; }
+  const bool needed = plan.tp > 1 || plan.cp > 1;
+  return needed ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n" : "";
+}
+
+}  // namespace
+
+Launch megatron(const TrainingRun& run) {
+  Sheet sheet = megatron_sheet(run, Dialect::megatron_lm);
+  if (run.job.adapter.rank > 0) {
+    sheet.note(fmt::format("--lora {}", run.job.adapter.rank),
+               "Megatron-LM has no adapters: every weight is trained here, with the memory and time of that; "
+               "Megatron-Bridge (--emit nemo) has them");
+  }
+  std::string text = "#!/usr/bin/env bash\n" + heading(run, "pretrain_gpt.py of Megatron-LM", kSource, sheet.notes());
+  text += "set -euo pipefail\n\n" + connections(run.plan);
+  std::string arguments;
+  for (const auto& section : sheet.sections()) {
+    std::vector<std::string> lines;
+    for (const auto& setting : section.settings) {
+      if (setting.is_set) { lines.push_back(line_of(setting)); }
+    }
+    if (lines.empty()) { continue; }
+    text += bash_array(section.title, lines);
+    arguments += fmt::format(" \"${{{}[@]}}\"", section.title);
+  }
+  text += "# Yours: data, tokenizer, learning rate, rotary base, checkpoints. These stand for a first run.\n";
+  text += bash_array("DATA", data_lines(run));
+  text += bash_array("TORCHRUN", torchrun_arguments(run));
+  text += fmt::format("torchrun \"${{TORCHRUN[@]}}\" pretrain_gpt.py{} \"${{DATA[@]}}\"\n", arguments);
+  return {std::move(text), sheet.notes()};
+}
+
+}  // namespace orrery::launch

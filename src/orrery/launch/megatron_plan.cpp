@@ -1,0 +1,247 @@
+// The plan in the words of Megatron-LM, which Megatron-Bridge translates.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/launch/layout.hpp"
+#include "orrery/launch/tools.hpp"
+#include "orrery/parallel/names.hpp"
+
+namespace orrery::launch {
+
+using parallel::Plan;
+using parallel::ScheduleKind;
+
+bool uses_fsdp(const Plan& plan) { return plan.zero >= 2; }
+
+namespace {
+
+class PlanSettings {
+ public:
+  PlanSettings(const TrainingRun& run, Dialect dialect, Sheet& sheet)
+      : run_(run), plan_(run.plan), bridge_(dialect == Dialect::bridge), sheet_(sheet) {}
+
+  void add() {
+    sheet_.open("PARALLEL");
+    groups();
+    pipeline();
+    schedule();
+    tp_overlap();
+    sheet_.open("BATCH");
+    sheet_.value("--micro-batch-size", plan_.micro_batch);
+    sheet_.value("--global-batch-size", run_.job.global_batch);
+    sheet_.open("DATA_PARALLEL");
+    sharding();
+    reduction();
+    sheet_.open("MEMORY");
+    recompute();
+    offload_optimizer();
+    offload_layers();
+    sheet_.open("PRECISION");
+    precision();
+    elements();
+    kernels();
+    note_places(run_, sheet_);
+  }
+
+ private:
+  [[nodiscard]] const char* who() const { return bridge_ ? "Megatron-Bridge" : "Megatron-LM"; }
+
+  void groups() {
+    sheet_.value("--tensor-model-parallel-size", plan_.tp);
+    sheet_.toggle("--sequence-parallel", plan_.sequence_parallel);
+    sheet_.value("--context-parallel-size", plan_.cp);
+    if (plan_.cp > 1) {
+      const bool ring = plan_.cp_method == workload::ContextMethod::ring;
+      sheet_.value("--cp-comm-type", ring ? "p2p" : "a2a");
+    }
+    if (run_.model.has_experts()) {
+      sheet_.value("--expert-model-parallel-size", plan_.ep);
+      sheet_.value("--expert-tensor-parallel-size", plan_.etp);
+    }
+    const auto& placement = plan_.placement;
+    const bool stages_inside = placement.pp >= 0 && placement.dp >= 0 && placement.pp < placement.dp;
+    if (stages_inside) { sheet_.toggle("--use-tp-pp-dp-mapping"); }
+  }
+
+  void pipeline() {
+    const Layout layout = layout_of(run_.model, plan_);
+    const bool listed = layout.split == Split::listed;
+    const bool set = layout.split == Split::ends_set, counted = layout.split == Split::ends_counted;
+    sheet_.value("--pipeline-model-parallel-size", plan_.pp);
+    sheet_.value("--num-virtual-stages-per-pipeline-rank", plan_.vpp, plan_.vpp > 1 && (!listed || bridge_));
+    sheet_.value("--pipeline-model-parallel-layout", listed ? letters(layout, run_.model.mtp_layers) : "", listed);
+    sheet_.value("--decoder-first-pipeline-num-layers", plan_.first_stage_layers, set && plan_.first_stage_layers > 0);
+    sheet_.value("--decoder-last-pipeline-num-layers", plan_.last_stage_layers, set && plan_.last_stage_layers > 0);
+    sheet_.toggle("--account-for-embedding-in-pipeline-split", counted && plan_.embedding_as_layer);
+    sheet_.toggle("--account-for-loss-in-pipeline-split", counted && plan_.head_as_layer);
+  }
+
+  void schedule() {
+    switch (plan_.schedule) {
+      case ScheduleKind::one_f_one_b:
+      case ScheduleKind::interleaved: return;  // what --num-virtual-stages-per-pipeline-rank says
+      case ScheduleKind::gpipe:
+        return instead("--schedule gpipe", "runs 1f1b instead: as much bubble, and less activation memory");
+      case ScheduleKind::zero_bubble:
+        return instead("--schedule zero-bubble", "has no such schedule and runs 1f1b: more bubble than the estimate");
+      case ScheduleKind::dualpipe:
+        return instead("--schedule dualpipe",
+                       "has no such schedule and runs 1f1b: more bubble than the estimate, one copy of the weights");
+    }
+  }
+
+  void tp_overlap() {
+    sheet_.toggle("--tp-comm-overlap", plan_.tp_overlap != parallel::TpOverlap::none);
+    if (plan_.tp_overlap == parallel::TpOverlap::none) { return; }
+    sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
+                "whether a product is cut in a ring or in a pipeline is chosen product by product "
+                "(--tp-comm-overlap-cfg), not for the plan");
+    if (bridge_) {
+      sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
+                  "a recipe with a comm_overlap section of its own overrides this: set it there");
+    }
+  }
+
+  void sharding() {
+    static constexpr const char* kStrategies[] = {"no_shard", "optim", "optim_grads", "optim_grads_params"};
+    const bool fsdp = uses_fsdp(plan_);
+    sheet_.toggle("--use-distributed-optimizer", plan_.zero >= 1);
+    sheet_.toggle("--use-megatron-fsdp", fsdp);
+    sheet_.value("--data-parallel-sharding-strategy", kStrategies[std::clamp(plan_.zero, 0, 3)], fsdp);
+    sheet_.value("--ckpt-format", "fsdp_dtensor", fsdp);  // it takes no other
+    if (plan_.zero >= 1 && plan_.sharded_copies() > 1) {
+      sheet_.value("--num-distributed-optimizer-instances", plan_.sharded_copies());
+    } else if (plan_.shard > 0 && plan_.zero >= 1) {
+      return;  // one copy: as without it
+    }
+    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "shards nothing below --zero 1"); }
+  }
+
+  void reduction() {
+    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap_parameter_gather;
+    sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
+    sheet_.toggle("--overlap-param-gather", gathers);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    if (bucket > 0 && !uses_fsdp(plan_)) { sheet_.value("--ddp-bucket-size", bucket); }
+  }
+
+  void recompute() {
+    using parallel::Recompute;
+    const bool full = plan_.recompute == Recompute::full, some = plan_.recompute == Recompute::selective;
+    sheet_.value("--recompute-granularity", full ? "full" : "selective", full || some);
+    sheet_.value("--recompute-modules", bridge_ ? "[core_attn]" : "core_attn", some);
+    sheet_.value("--recompute-method", "uniform", full);
+    sheet_.value("--recompute-num-layers", 1, full);
+  }
+
+  void offload_optimizer() {
+    const bool on = plan_.offload.optimizer;
+    sheet_.toggle("--optimizer-cpu-offload", on);
+    if (!on) { return; }
+    sheet_.toggle("--overlap-cpu-optimizer-d2h-h2d");
+    sheet_.note("--offload optimizer",
+                fmt::format("{} updates the weights on the host's processor; the estimate has the "
+                            "device fetch the state and do it",
+                            who()));
+    if (plan_.zero == 0) { sheet_.note("--offload optimizer", "asks for a distributed optimizer: --zero 1"); }
+  }
+
+  // Whole layers, all but one at most, and only where neither stages nor recomputation are in the way.
+  void offload_layers() {
+    const auto& offload = plan_.offload;
+    if (!offload.activations && !offload.weights) { return; }
+    const std::string flag = offload.activations && offload.weights ? "--offload weights,activations"
+                             : offload.weights                      ? "--offload weights"
+                                                                    : "--offload activations";
+    if (plan_.pp > 1 || plan_.recompute != parallel::Recompute::none) {
+      return instead(flag,
+                     "offloads layers without pipeline stages and without recomputation only; nothing is launched");
+    }
+    if (!bridge_ && offload.weights) {
+      sheet_.note(flag, "Megatron-LM has no argument for weights; Megatron-Bridge (--emit nemo) has");
+      if (!offload.activations) { return; }
+    }
+    sheet_.value("--cpu-offloading-num-layers", run_.model.layers - 1);
+    if (bridge_) {
+      sheet_.toggle("--cpu-offloading-activations", offload.activations);
+      sheet_.toggle("--cpu-offloading-weights", offload.weights);
+    }
+    sheet_.note(flag, "of all layers but the last: not all can be");
+  }
+
+  void precision() {
+    using hardware::Precision;
+    const auto p = run_.job.precision;
+    const bool wide = p == Precision::fp32 || p == Precision::tf32;
+    if (p == Precision::tf32) {
+      sheet_.note("--precision tf32", "is a switch of PyTorch, not of the launch; fp32 is set");
+    }
+    if (bridge_) {
+      const char* recipe = p == Precision::fp16  ? "16-mixed"
+                           : p == Precision::fp8 ? "bf16_with_fp8_current_scaling_mixed"
+                           : p == Precision::fp4 ? "bf16_with_nvfp4_mixed"
+                                                 : "bf16_mixed";
+      return sheet_.value("mixed_precision", recipe, !wide);
+    }
+    sheet_.toggle("--fp16", p == Precision::fp16);
+    sheet_.toggle("--bf16", !wide && p != Precision::fp16);
+    if (p == Precision::fp8) { sheet_.value("--fp8-format", "hybrid"); }
+    if (p == Precision::fp4) { sheet_.value("--fp4-format", "e2m1"); }
+    if (p == Precision::fp16 && run_.model.has_experts() && plan_.ep > 1) {
+      sheet_.note("--precision fp16", "Megatron-LM refuses it with experts that are shared out");
+    }
+  }
+
+  // Widths of gradients and of the optimizer's state, by the stack.
+  void elements() {
+    const auto& stack = run_.stack;
+    const bool half_reduce = stack.gradient_reduce_element < Bytes(4.0);
+    const bool is_fp16 = run_.job.precision == hardware::Precision::fp16;
+    if (bridge_) {
+      sheet_.toggle("--grad-reduce-in-fp32", !half_reduce);
+    } else {
+      sheet_.toggle("--grad-reduce-in-bf16", half_reduce && !is_fp16);
+      sheet_.toggle("--accumulate-allreduce-grads-in-fp32", is_fp16 && !half_reduce);
+    }
+    if ((stack.gradient_element < Bytes(4.0)) != half_reduce) {
+      sheet_.note("--gradient-precision", "gradients are added up in the format they are reduced in");
+    }
+    const bool half_moments = stack.moment_element <= Bytes(4.0) && stack.moment_element > Bytes(0.0);
+    sheet_.toggle("--use-precision-aware-optimizer", half_moments || plan_.offload.optimizer);
+    if (half_moments && bridge_) {
+      sheet_.note("--stack",
+                  "its optimizer keeps 16-bit moments; no override sets that: in Python, "
+                  "optimizer.exp_avg_dtype = optimizer.exp_avg_sq_dtype = torch.bfloat16");
+    } else if (half_moments) {
+      sheet_.value("--exp-avg-dtype", "bf16");
+      sheet_.value("--exp-avg-sq-dtype", "bf16");
+    }
+  }
+
+  void kernels() {
+    const auto& stack = run_.stack;
+    const bool plain = stack.attention == hardware::AttentionKernel::plain;
+    if (plain) { sheet_.value("--attention-backend", "unfused"); }
+    sheet_.toggle("--cross-entropy-loss-fusion", stack.fused_loss);
+    sheet_.toggle("--no-gradient-accumulation-fusion", !stack.fused_gradient_accumulation);
+  }
+
+  void instead(std::string_view flag, std::string_view text) { sheet_.note(flag, fmt::format("{} {}", who(), text)); }
+
+  const TrainingRun& run_;
+  const Plan& plan_;
+  bool bridge_;
+  Sheet& sheet_;
+};
+
+}  // namespace
+
+Sheet megatron_sheet(const TrainingRun& run, Dialect dialect) {
+  Sheet sheet;
+  add_model_settings(run, dialect, sheet);
+  PlanSettings(run, dialect, sheet).add();
+  return sheet;
+}
+
+}  // namespace orrery::launch

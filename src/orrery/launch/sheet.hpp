@@ -1,0 +1,73 @@
+// Options on their way to text: sections of settings, and notes on what they cannot say.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/launch/launch.hpp"
+
+namespace orrery::launch {
+
+// One option. A program that has a default of its own needs to hear of settings that are off, too.
+struct Setting {
+  std::string name;
+  std::string value;   // empty: a switch
+  bool is_set = true;  // false: the switch is off, or the value left to the program
+};
+
+struct Section {
+  std::string title;
+  std::vector<Setting> settings;
+};
+
+class Sheet {
+ public:
+  void open(std::string title) { sections_.push_back({std::move(title), {}}); }
+  void toggle(std::string name, bool on = true) { add({std::move(name), "", on}); }
+  void value(std::string name, std::string text, bool is_set = true) {
+    add({std::move(name), std::move(text), is_set});
+  }
+  void value(std::string name, std::int64_t number, bool is_set = true) {
+    value(std::move(name), std::to_string(number), is_set);
+  }
+  // `flag`: what a user of Orrery typed, or would have, "--schedule zero-bubble".
+  void note(std::string_view flag, std::string_view text);
+
+  [[nodiscard]] const std::vector<Section>& sections() const { return sections_; }
+  [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+ private:
+  void add(Setting setting) { sections_.back().settings.push_back(std::move(setting)); }
+
+  std::vector<Section> sections_;
+  std::vector<std::string> notes_;
+};
+
+// The plan in one line, as `estimate` words it.
+[[nodiscard]] std::string plan_line(const parallel::Plan& plan);
+
+// "llama-3.1-405b on 16384 devices (2048 nodes of 8)".
+[[nodiscard]] std::string run_line(const TrainingRun& run);
+[[nodiscard]] std::int64_t nodes_of(const TrainingRun& run);
+[[nodiscard]] std::int64_t processes_per_node(const TrainingRun& run);
+
+// Lines that begin with `# `, wrapped; continued lines are indented by `indent` more.
+[[nodiscard]] std::string comment(std::string_view text, int indent = 0);
+
+// What every text begins with: the run, the plan, where the options were read, and the notes.
+[[nodiscard]] std::string heading(const TrainingRun& run, std::string_view what, std::string_view source,
+                                  const std::vector<std::string>& notes);
+
+// A bash array of words, one setting a line: `NAME=(`, ..., `)`. `words` are quoted where the shell would touch them.
+[[nodiscard]] std::string bash_array(std::string_view name, const std::vector<std::string>& lines);
+[[nodiscard]] std::string bash_word(const std::string& word);
+
+// Arguments of torchrun for the run's nodes, and the settings for a node as environment variables.
+[[nodiscard]] std::vector<std::string> torchrun_arguments(const TrainingRun& run);
+
+// What no program can promise: groups pinned to network dimensions, and nodes that are no hosts.
+void note_places(const TrainingRun& run, Sheet& sheet);
+
+}  // namespace orrery::launch

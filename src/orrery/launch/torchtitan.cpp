@@ -1,0 +1,299 @@
+// torchtitan: the TOML job configuration of its releases up to 0.2. Later ones take Python instead, whose fields have
+// the same names (docs/guide/launch.md).
+#include <array>
+
+#include <fmt/format.h>
+
+#include "orrery/launch/layout.hpp"
+#include "orrery/launch/tools.hpp"
+#include "orrery/parallel/names.hpp"
+
+namespace orrery::launch {
+
+namespace {
+
+using hardware::Precision;
+using parallel::Plan;
+
+constexpr std::string_view kSource = "pytorch/torchtitan torchtitan/config/job_config.py, releases up to 0.2";
+
+// Shapes that torchtitan has by name.
+struct Flavor {
+  std::string_view model, name, flavor;
+};
+constexpr std::array kFlavors = std::to_array<Flavor>({
+    {"llama-3-8b", "llama3", "8B"},
+    {"llama-3.1-8b", "llama3", "8B"},
+    {"llama-3-70b", "llama3", "70B"},
+    {"llama-3.1-70b", "llama3", "70B"},
+    {"llama-3.3-70b", "llama3", "70B"},
+    {"llama-3.1-405b", "llama3", "405B"},
+    {"deepseek-v3", "deepseek_v3", "671B"},
+});
+
+class Job {
+ public:
+  explicit Job(const TrainingRun& run) : run_(run), plan_(run.plan) {}
+
+  Launch write() {
+    sheet_.open("job");
+    sheet_.value("description", quote(run_line(run_)));
+    model();
+    training();
+    sheet_.open("parallelism");
+    data_parallel();
+    groups();
+    pipeline();
+    sheet_.open("activation_checkpoint");
+    recompute();
+    compile();
+    quantize();
+    unsaid();
+    note_places(run_, sheet_);
+    return {text(), sheet_.notes()};
+  }
+
+ private:
+  static std::string quote(std::string_view text) { return fmt::format("\"{}\"", text); }
+  void set(const char* key, bool on) { sheet_.value(key, on ? "true" : "false"); }
+
+  void model() {
+    sheet_.open("model");
+    const Flavor* found = nullptr;
+    for (const auto& flavor : kFlavors) {
+      if (flavor.model == run_.model.name) { found = &flavor; }
+    }
+    if (found != nullptr) {
+      sheet_.value("name", quote(found->name));
+      sheet_.value("flavor", quote(found->flavor));
+    } else {
+      sheet_.note("--model " + run_.model.name,
+                  "torchtitan picks a model by name and flavor: set both under [model], of "
+                  "one with this shape");
+    }
+    std::string converters;
+    if (run_.job.precision == Precision::fp8) { converters = quote("quantize.linear.float8"); }
+    if (run_.job.precision == Precision::fp8 && run_.model.has_experts()) {
+      converters += ", " + quote("quantize.grouped_mm.float8");
+    }
+    if (!converters.empty()) { sheet_.value("converters", "[" + converters + "]"); }
+  }
+
+  // With stages a step hands a replica's whole batch to the pipeline, without them a micro-batch at a time.
+  void training() {
+    sheet_.open("training");
+    const bool stages = plan_.pp > 1;
+    sheet_.value("local_batch_size", stages ? run_.job.global_batch / plan_.dp : plan_.micro_batch);
+    sheet_.value("global_batch_size", run_.job.global_batch);
+    sheet_.value("seq_len", run_.job.seq);
+    const bool wide = run_.job.precision == Precision::fp32 || run_.job.precision == Precision::tf32;
+    sheet_.value("mixed_precision_param", quote(wide ? "float32" : "bfloat16"));
+    sheet_.value("mixed_precision_reduce", quote("float32"));
+    if (run_.stack.gradient_reduce_element < Bytes(4.0)) {
+      sheet_.note("--reduce-precision", "torchtitan reduces gradients in fp32 only");
+    }
+    if (run_.job.precision == Precision::fp16 || run_.job.precision == Precision::fp4) {
+      sheet_.note(fmt::format("--precision {}", hardware::name_of(run_.job.precision)),
+                  "torchtitan has no such training; bf16 is launched");
+    }
+    if (run_.job.precision == Precision::tf32) { sheet_.note("--precision tf32", "is a switch of PyTorch"); }
+    offload();
+  }
+
+  void offload() {
+    const auto& offload = plan_.offload;
+    const bool state = offload.weights || offload.optimizer;
+    set("enable_cpu_offload", state);
+    if (state && !(offload.weights && offload.optimizer)) {
+      sheet_.note(offload.weights ? "--offload weights" : "--offload optimizer",
+                  "torchtitan offloads weights, gradients and optimizer together, and updates on the host");
+    }
+    if (offload.weights && offload.optimizer) {
+      sheet_.note("--offload weights,optimizer", "gradients move, too, and the update runs on the host");
+    }
+    if (offload.activations) {
+      sheet_.note("--offload activations", "has no option in torchtitan; they stay on the device");
+    }
+  }
+
+  // FSDP shards over data_parallel_shard_degree x context_parallel_degree ranks.
+  void data_parallel() {
+    const std::int64_t shards = plan_.zero == 0 ? 1 : plan_.shards();
+    const bool whole = shards % plan_.cp == 0 && plan_.dp % (shards / plan_.cp) == 0;
+    const std::int64_t sharded = plan_.zero == 0 ? 1 : whole ? shards / plan_.cp : plan_.dp;
+    sheet_.value("data_parallel_replicate_degree", plan_.dp / sharded);
+    sheet_.value("data_parallel_shard_degree", sharded);
+    sheet_.value("fsdp_reshard_after_forward", quote(plan_.zero == 3 ? "always" : "never"));
+    if (plan_.shard > 0 && plan_.zero > 0 && !whole) {
+      sheet_.note(
+          fmt::format("--shard {}", plan_.shard),
+          fmt::format("copies are shared by whole context groups: a multiple of cp {}; all ranks share one here",
+                      plan_.cp));
+    }
+    note_zero();
+    if (!plan_.dp_overlap) { sheet_.note("--no-dp-overlap", "FSDP overlaps always"); }
+  }
+
+  void note_zero() {
+    if (plan_.zero == 0 && plan_.dp > 1 && (plan_.tp > 1 || plan_.pp > 1)) {
+      sheet_.note("--zero 0",
+                  "torchtitan refuses replicas without sharding beside other parallelism: --zero 3 will do");
+    }
+    if (plan_.zero == 0 && plan_.cp > 1) { sheet_.note("--zero 0", "weights are sharded over cp all the same"); }
+    if (plan_.zero == 1) {
+      sheet_.note("--zero 1",
+                  "FSDP shards gradients and weights, too; weights are kept from forward to backward, which "
+                  "is nearest");
+    }
+    if (plan_.zero == 2) {
+      sheet_.note("--zero 2", "FSDP shards weights, too; they are kept from forward to backward, which is nearest");
+    }
+    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "shards nothing below --zero 1"); }
+  }
+
+  void groups() {
+    sheet_.value("tensor_parallel_degree", plan_.tp);
+    const bool async = plan_.tp_overlap != parallel::TpOverlap::none;
+    set("enable_async_tensor_parallel", async);
+    if (async) {
+      sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
+                  "asynchronous tensor parallelism cuts products in a way of its own");
+    }
+    if (plan_.tp > 1 && !plan_.sequence_parallel) {
+      sheet_.note("--sequence-parallel off", "tensor parallelism splits the sequence, too, always");
+    }
+    sheet_.value("context_parallel_degree", plan_.cp);
+    if (plan_.cp > 1) {
+      sheet_.value("context_parallel_rotate_method", quote("alltoall"));  // pass keys and values on, gather nothing
+      if (plan_.cp_method == workload::ContextMethod::ulysses) {
+        sheet_.note("--cp-method ulysses", "ring attention is launched; the TOML releases have no other");
+      }
+    }
+    if (run_.model.has_experts()) {
+      sheet_.value("expert_parallel_degree", plan_.ep);
+      sheet_.value("expert_tensor_parallel_degree", plan_.etp);
+      if (plan_.etp != 1 && plan_.etp != plan_.tp) {
+        sheet_.note(fmt::format("--etp {}", plan_.etp), "torchtitan takes 1 or tp");
+      }
+      sheet_.value("expert_parallel_comm_backend", quote(run_.stack.dispatch_per_node ? "deepep" : "standard"));
+    }
+  }
+
+  void pipeline() {
+    using parallel::ScheduleKind;
+    sheet_.value("pipeline_parallel_degree", plan_.pp);
+    if (plan_.schedule == ScheduleKind::zero_bubble) {
+      sheet_.note("--schedule zero-bubble",
+                  "ZB-H1 has no name in torchtitan; InterleavedZeroBubble is nearest, and wants "
+                  "two chunks a stage or more");
+    }
+    if (plan_.schedule == ScheduleKind::dualpipe) {
+      sheet_.note("--schedule dualpipe", "DualPipeV is nearest: every rank holds two chunks, none of them twice");
+    }
+    if (plan_.pp == 1) {
+      if (plan_.schedule == ScheduleKind::gpipe) { sheet_.note("--schedule gpipe", "there are no stages"); }
+      return;
+    }
+    sheet_.value("pipeline_parallel_schedule", quote(schedule()));
+    sheet_.value("pipeline_parallel_microbatch_size", plan_.micro_batch);
+    share_layers();
+  }
+
+  [[nodiscard]] std::string_view schedule() const {
+    using parallel::ScheduleKind;
+    switch (plan_.schedule) {
+      case ScheduleKind::gpipe: return "GPipe";
+      case ScheduleKind::one_f_one_b: return "1F1B";
+      case ScheduleKind::interleaved: return "Interleaved1F1B";
+      case ScheduleKind::zero_bubble: return "InterleavedZeroBubble";
+      case ScheduleKind::dualpipe: return "DualPipeV";
+    }
+    return "1F1B";
+  }
+
+  // By counts where torchtitan comes to the same, else module by module.
+  void share_layers() {
+    const Layout layout = layout_of(run_.model, plan_);
+    if (layout.split == Split::even || layout.split == Split::ends_counted) {
+      const std::int64_t first = plan_.embedding_as_layer ? 1 : 0, last = plan_.head_as_layer ? 1 : 0;
+      sheet_.value("pipeline_parallel_first_stage_less_layers", first);
+      sheet_.value("pipeline_parallel_last_stage_less_layers", last);
+      sheet_.value("pipeline_parallel_layers_per_stage",
+                   (run_.model.layers + first + last) / static_cast<std::int64_t>(layout.layers.size()));
+      return;
+    }
+    std::string list = "[\n";
+    for (const auto& stage : module_names(layout)) {
+      std::string names;
+      for (const auto& name : stage) { names += (names.empty() ? "" : ", ") + quote(name); }
+      list += "  [" + names + "],\n";
+    }
+    sheet_.value("module_fqns_per_model_part", list + "]");
+  }
+
+  void recompute() {
+    using parallel::Recompute;
+    const bool some = plan_.recompute == Recompute::selective;
+    sheet_.value("mode", quote(config::enum_name(plan_.recompute)));
+    if (some) {
+      sheet_.value("selective_ac_option", quote("op"));
+      sheet_.note("--recompute selective",
+                  "torchtitan chooses operators by rules of its own (option \"op\"): it keeps "
+                  "attention and every other product, where the plan drops the attention core");
+    }
+  }
+
+  void compile() {
+    const bool async = plan_.tp_overlap != parallel::TpOverlap::none;
+    if (!async && run_.job.precision != Precision::fp8) { return; }
+    sheet_.open("compile");  // both need it
+    set("enable", true);
+    sheet_.value("components", R"(["model", "loss"])");
+  }
+
+  void quantize() {
+    if (run_.job.precision != Precision::fp8) { return; }
+    sheet_.open("quantize.linear.float8");
+    sheet_.value("recipe_name", quote("rowwise"));
+    sheet_.value("filter_fqns", R"(["output"])");
+    if (!run_.model.has_experts()) { return; }
+    sheet_.open("quantize.grouped_mm.float8");
+    sheet_.value("fqns", R"(["experts"])");
+  }
+
+  void unsaid() {
+    if (run_.job.adapter.rank > 0) {
+      sheet_.note(fmt::format("--lora {}", run_.job.adapter.rank),
+                  "the TOML releases of torchtitan have no adapters: every weight is trained");
+    } else if (run_.job.task == parallel::Task::finetune) {
+      sheet_.note("--task finetune", "name the checkpoint to start from: [checkpoint] enable, initial_load_path");
+    }
+    if (run_.model.mtp_layers > 0) {
+      sheet_.note("--model " + run_.model.name, "torchtitan has no modules for further tokens; they are left out");
+    }
+  }
+
+  [[nodiscard]] std::string text() const {
+    std::string text = heading(run_, "a job of torchtitan", kSource, sheet_.notes());
+    text += comment("Yours: [optimizer], [lr_scheduler], [checkpoint], dataset and tokenizer.");
+    std::string arguments;
+    for (const auto& argument : torchrun_arguments(run_)) { arguments += argument + " "; }
+    text += comment("torchrun " + arguments + "-m torchtitan.train --job.config_file THIS.toml", 2);
+    for (const auto& section : sheet_.sections()) {
+      if (section.settings.empty()) { continue; }
+      text += fmt::format("\n[{}]\n", section.title);
+      for (const auto& setting : section.settings) { text += fmt::format("{} = {}\n", setting.name, setting.value); }
+    }
+    return text;
+  }
+
+  const TrainingRun& run_;
+  const Plan& plan_;
+  Sheet sheet_;
+};
+
+}  // namespace
+
+Launch torchtitan(const TrainingRun& run) { return Job(run).write(); }
+
+}  // namespace orrery::launch
