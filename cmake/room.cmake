@@ -4,6 +4,7 @@
 #   *.hpp         header set of the library, each header verified to compile alone (all_verify_interface_header_sets)
 #   *_test.cpp    one executable <NAME>_test, one ctest entry
 #   *_bench.cpp   one executable <NAME>_bench (bench preset only)
+#   *.proto       schemas that tests and benches hold our readers against (cmake/oracle.cmake)
 #   *_fuzz.cpp    one executable each, named after the file (fuzz preset only)
 #   other *.cpp   the library
 # A folder without sources becomes an interface library, so that a room can be planned before it is written.
@@ -79,14 +80,19 @@ function(room name)
   target_sources(orrery_${name} ${visibility} FILE_SET HEADERS BASE_DIRS ${PROJECT_SOURCE_DIR}/src FILES ${headers})
   target_include_directories(orrery_${name} ${visibility} ${PROJECT_SOURCE_DIR}/src)
 
+  oracle(${name})
+  set(oracle "")
+  if(TARGET ${name}_oracle)
+    set(oracle ${name}_oracle)
+  endif()
   if(tests AND ORRERY_TESTS)
-    room_executable(${name}_test tests ${name} "${packages}" "${tests}" GTest::gmock_main rapidcheck)
+    room_executable(${name}_test tests ${name} "${packages}" "${tests}" GTest::gmock_main rapidcheck ${oracle})
     target_compile_options(${name}_test PRIVATE -O0)  # tests spend their time in the room, not in themselves
     add_test(NAME ${name}${ORRERY_TEST_SUFFIX} COMMAND ${name}_test --gtest_brief=1)
     set_tests_properties(${name}${ORRERY_TEST_SUFFIX} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ORRERY_TEST_ENVIRONMENT}")
   endif()
   if(benches AND ORRERY_BENCHES)
-    room_executable(${name}_bench benches ${name} "${packages}" "${benches}" benchmark::benchmark_main)
+    room_executable(${name}_bench benches ${name} "${packages}" "${benches}" benchmark::benchmark_main ${oracle})
   endif()
   if(fuzzers AND ORRERY_FUZZERS)
     foreach(fuzzer IN LISTS fuzzers)

@@ -33,6 +33,8 @@ PACKAGES = {
     "gmock/": "test",
     "rapidcheck": "test",
     "benchmark/": "bench",
+    "oracle/": "oracle",
+    "google/protobuf/": "oracle",
 }
 
 # Standard headers that the library (not its tests, not apps) stays away from.
@@ -123,6 +125,8 @@ def foreign_complaint(rooms, room, kind, include):
         return None
     if package in ("test", "bench"):
         return None if kind == package else f"<{include}> belongs in *_{package}.cpp"
+    if package == "oracle":
+        return None if kind in ("test", "bench") else f"<{include}>: protobuf's library is for tests and benches"
     if package not in rooms.packages[room]:
         users = sorted(name for name, packages in rooms.packages.items() if package in packages)
         return f"<{include}>: {package} stays in {', '.join(users) or 'no room'}"

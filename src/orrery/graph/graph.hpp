@@ -4,7 +4,7 @@
 // It represents what a file says, right or wrong: duplicate ids, parents that do not exist, cycles, unknown types are
 // all in it. Checking is somebody else's job.
 //
-// Memory: 68 bytes a node, 4 per dependency, 16 per attribute, and texts (see text.hpp).
+// Memory: 64 bytes a node, 4 per dependency, 16 per attribute, and texts (see text.hpp).
 #pragma once
 
 #include <cstddef>

@@ -70,8 +70,9 @@ struct ReadOptions {
   // Strict: the first record that is not well-formed is an error. Tolerant: it is left out and noted; where the file
   // cannot be followed any further, reading ends there. A file that is no trace at all is an error either way.
   bool tolerant = false;
-  std::optional<ChakraVersion> version;  // instead of sniffing
-  int threads = 0;                       // 0 = all; the result does not depend on it
+  std::optional<ChakraVersion> version;            // instead of sniffing
+  int threads = 0;                                 // 0 = all; the result does not depend on it
+  std::size_t range_bytes = std::size_t{1} << 22;  // what a thread decodes at once; the result does not depend on it
 };
 
 struct Trace {

@@ -240,20 +240,15 @@ void decode_current_node(std::string_view bytes, NodeRecord& into, const DecodeC
 }
 
 void decode_current_metadata(std::string_view bytes, Metadata& into, const DecodeContext& context) {
+  const std::uint32_t attributes = is_early_metadata(bytes) ? 1 : 2;
   std::string* unknown = nullptr;
   FieldReader field(bytes);
   while (field.next()) {
-    if (field.is(2, pbf_wire_type::length_delimited)) {
+    if (field.is(attributes, pbf_wire_type::length_delimited)) {
       into.attributes.push_back(decode_attribute(field.bytes(), context));
     } else if (field.is(1, pbf_wire_type::length_delimited)) {
-      // For some weeks attributes had the number that the version has now.
-      const std::string_view content = field.bytes();
-      if (is_attribute(content)) {
-        into.attributes.push_back(decode_attribute(content, context));
-      } else {
-        note_text(content, 1, Oddity::Where::metadata, context);
-        into.version = content;
-      }
+      into.version = field.bytes();
+      note_text(into.version, 1, Oddity::Where::metadata, context);
     } else {
       keep_unknown(field, unknown, field.field() <= 2, Oddity::Where::metadata, context);
     }

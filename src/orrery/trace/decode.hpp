@@ -103,6 +103,10 @@ void decode_middle_metadata(std::string_view bytes, graph::Metadata& into, const
 // Whether the bytes are a record about a file (of any version that has one), and not a node.
 [[nodiscard]] bool is_metadata(std::string_view bytes);
 
+// For some weeks of 0.0.4 the attributes of that record had the number that the version has now. Whether the record is
+// one of those: nothing but such attributes.
+[[nodiscard]] bool is_early_metadata(std::string_view bytes);
+
 // The version that most of the records speak for; `has_metadata`: whether the first of them is about the file.
 [[nodiscard]] ChakraVersion sniffed_version(const std::vector<std::string_view>& records, bool has_metadata);
 

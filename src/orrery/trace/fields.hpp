@@ -89,7 +89,12 @@ constexpr std::uint32_t bytes_field(std::uint32_t number) { return number << 3 |
 // The wire type of one value, or one element, of a type.
 [[nodiscard]] protozero::pbf_wire_type wire_type_of(graph::ValueType type);
 
-// Whether the bytes are an attribute: fields in its order, a name first. A version, or a name of a node, is none.
-[[nodiscard]] bool is_attribute(std::string_view bytes);
+// Whether bytes could be an attribute of the current schema, and what it has. Texts hardly ever could.
+struct AttributeShape {
+  bool fits = false;
+  bool has_name = false;
+  bool has_value = false;
+};
+[[nodiscard]] AttributeShape attribute_shape(std::string_view bytes);
 
 }  // namespace orrery::trace

@@ -23,7 +23,8 @@ class Gzip final : public Inflater {
   ~Gzip() override { inflateEnd(&stream_); }
 
   tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) override {
-    if (complete_ && !in.empty()) {
+    if (complete_ && in.empty()) { return Step{}; }
+    if (complete_) {
       inflateReset(&stream_);
       complete_ = false;
     }
@@ -61,6 +62,7 @@ class Zstd final : public Inflater {
   ~Zstd() override { ZSTD_freeDStream(stream_); }
 
   tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) override {
+    if (complete_ && in.empty()) { return Step{}; }
     ZSTD_inBuffer given{in.data(), in.size(), 0};
     ZSTD_outBuffer space{out, room, 0};
     const std::size_t code = ZSTD_decompressStream(stream_, &space, &given);

@@ -45,7 +45,10 @@ Fit current_field(FieldReader& field) {
     return tag > 10 ? Fit::lenient : Fit::none;
   }
   const std::string_view content = field.bytes();
-  if (tag == 10) { return is_attribute(content) ? Fit::canonical : Fit::none; }
+  if (tag == 10) {
+    const AttributeShape shape = attribute_shape(content);
+    return !shape.fits ? Fit::none : shape.has_name ? Fit::canonical : Fit::lenient;
+  }
   if (tag == 4 || tag == 5) {
     FieldReader packed(content);
     while (!packed.at_end()) { packed.varint(); }
@@ -124,39 +127,57 @@ bool is_old_metadata(std::string_view bytes) {
 
 }  // namespace
 
-bool is_attribute(std::string_view bytes) {
-  bool has_name = false;
+AttributeShape attribute_shape(std::string_view bytes) {
+  AttributeShape shape{true, false, false};
   try {
     FieldReader field(bytes);
     while (field.next()) {
       const std::uint32_t tag = field.field();
-      if (tag == 0 || tag > 40) { return false; }
-      if (tag == 1) {
-        if (!has_bytes(field)) { return false; }
-        has_name = true;
+      const bool known = tag >= 3 && tag <= 32;
+      const auto type = known ? static_cast<graph::ValueType>(tag) : graph::ValueType::none;
+      const bool is_bytes = tag <= 2 || graph::is_list(type);
+      if ((is_bytes && !has_bytes(field)) || (known && !is_bytes && field.type() != wire_type_of(type)) || tag > 40) {
+        return {};
       }
+      shape.has_name = shape.has_name || tag == 1;
+      shape.has_value = shape.has_value || known;
       field.skip();
     }
-  } catch (const protozero::exception&) { return false; }
-  return has_name;
+  } catch (const protozero::exception&) { return {}; }
+  return shape;
 }
 
 bool is_metadata(std::string_view bytes) {
+  bool has_version = false;
+  bool all_attributes = true;
   try {
     FieldReader field(bytes);
     while (field.next()) {
-      if (field.field() == 1 && has_bytes(field)) {
-        field.skip();
-      } else if (field.field() == 2 && has_bytes(field)) {
-        if (!is_attribute(field.bytes())) { return false; }
-      } else if (field.field() <= 10) {
-        return false;
+      const std::uint32_t tag = field.field();
+      if (tag == 1 && !has_bytes(field)) { return false; }
+      has_version = has_version || tag == 1;
+      if (tag == 2 && has_bytes(field)) {
+        all_attributes = attribute_shape(field.bytes()).fits && all_attributes;
       } else {
+        all_attributes = all_attributes && (tag == 1 || tag > 10);
         field.skip();
       }
     }
   } catch (const protozero::exception&) { return false; }
-  return true;
+  // Without a version, field 2 may also be the name of a node whose id is 0, which is not written.
+  return has_version || all_attributes;
+}
+
+bool is_early_metadata(std::string_view bytes) {
+  FieldReader field(bytes);
+  bool all = true;
+  while (all && field.next()) {
+    all = field.is(1, pbf_wire_type::length_delimited);
+    if (!all) { break; }
+    const AttributeShape shape = attribute_shape(field.bytes());
+    all = shape.fits && shape.has_name && shape.has_value;
+  }
+  return all;
 }
 
 ChakraVersion sniffed_version(const std::vector<std::string_view>& records, bool has_metadata) {
