@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/parallel/mesh.hpp"
 
 namespace orrery::explore {
 
@@ -186,10 +187,7 @@ std::int64_t Odometer::count(std::size_t level) {
 }
 
 bool Odometer::groups_fill() const {
-  if (!space_.pins) { return true; }
-  parallel::Plan plan = chosen_.member.point.plan;
-  plan.offload = {};  // is not what this is about
-  return !plan.placement.any() || parallel::is_valid(space_.cluster, plan);
+  return !space_.pins || parallel::is_placed(space_.cluster, chosen_.member.point.plan);
 }
 
 bool Odometer::is_valid() const {
