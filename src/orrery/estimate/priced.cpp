@@ -152,14 +152,25 @@ Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64
   return cost::kernel_cost(kernel, accelerator).time;
 }
 
-Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  ORRERY_ASSERT(block.items.size() <= parallel::kMostItems);
-  std::array<Seconds, parallel::kMostItems> ends;  // of collectives, by item
+namespace {
+
+Seconds price_cached(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
+                     network::PriceCache* cache) {
+  if (cache == nullptr || way_of(call, mesh) != Way::collective) { return price_call(call, fabric, mesh); }
+  return cache->time(call.collective, call.bytes, mesh.group(call.group));
+}
+
+}  // namespace
+
+Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
+                 network::PriceCache* cache) {
+  network::InlineList<Seconds, parallel::kMostItems> ends;  // of collectives, by item
   Cost cost;
   Seconds stream;              // when the group's stream is free; the compute stream is at cost.time
   const Item* last = nullptr;  // latest collective
   for (std::size_t i = 0; i < block.items.size(); ++i) {
     const Item& item = block.items[i];
+    ends.push_back(stream);
     if (item.waits_for >= 0) {
       const auto other = static_cast<std::size_t>(item.waits_for);
       charge_wait(cost, item, block.items[other], max(Seconds(0), ends[other] - cost.time));
@@ -170,7 +181,7 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
       cost.time += time;
       continue;
     }
-    const Seconds time = price_call(item.call, fabric, mesh);
+    const Seconds time = price_cached(item.call, fabric, mesh, cache);
     traffic_of(cost, item).busy += time;
     stream = max(stream, cost.time) + time;
     ends[i] = stream;

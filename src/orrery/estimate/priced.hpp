@@ -9,6 +9,7 @@
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/collective.hpp"
+#include "orrery/network/price_cache.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -63,8 +64,9 @@ enum class Way : std::uint8_t {
 // A kernel of an item after the cache has grown by `grown` tokens since it was lowered.
 [[nodiscard]] Seconds price_kernel(const parallel::Item& item, const network::Fabric& fabric, std::int64_t grown = 0);
 
-// One block on its rank, by walking its items over the compute stream and the group's stream.
-[[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh);
+// One block on its rank, by walking its items over the compute stream and the group's stream. `cache`: of the fabric.
+[[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
+                               network::PriceCache* cache = nullptr);
 
 // Where the two streams of a rank stand.
 struct Streams {

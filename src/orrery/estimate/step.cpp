@@ -91,7 +91,7 @@ class StepSolution {
   void price_pieces(std::span<const Cost> known) {
     step_.blocks.assign(known.begin(), known.end());
     for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
-      step_.blocks.push_back(price_block(*program_.blocks[i], solver_.fabric_, program_.mesh));
+      step_.blocks.push_back(price_block(*program_.blocks[i], solver_.fabric_, program_.mesh, &solver_.prices_));
     }
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) { step_.chunks.push_back(price_chunk(chunk, step_.blocks)); }

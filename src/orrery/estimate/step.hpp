@@ -62,7 +62,8 @@ enum class Explained : std::uint8_t { no, yes };
 // Storage is kept from one call to the next. The step lives until then.
 class StepSolver {
  public:
-  StepSolver(const network::Fabric& fabric, const hardware::Stack& stack) : fabric_(fabric), stack_(stack) {}
+  StepSolver(const network::Fabric& fabric, const hardware::Stack& stack)
+      : fabric_(fabric), stack_(stack), prices_(fabric) {}
 
   // `known`: prices of the program's first blocks, as price_block gives them.
   const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
@@ -71,6 +72,7 @@ class StepSolver {
  private:
   const network::Fabric& fabric_;
   const hardware::Stack& stack_;
+  network::PriceCache prices_;
   Step step_;
   parallel::PipelineSolver pipeline_;
   // Of the pipeline, as PipelineTimes has them.
