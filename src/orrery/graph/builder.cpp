@@ -93,6 +93,12 @@ void GraphBuilder::set_metadata(const Metadata& metadata) {
   for (const Attribute& attribute : metadata.attributes) { columns_.metadata.attributes.push_back(kept(attribute)); }
 }
 
+GraphBuilder::KeptMetadata GraphBuilder::kept(const Metadata& metadata) {
+  GraphBuilder builder;
+  builder.set_metadata(metadata);
+  return {std::move(builder.columns_.metadata), builder.texts_.blocks(), builder.texts_.bytes()};
+}
+
 void GraphBuilder::add_group(const ProcessGroup& group) {
   std::string ranks;
   for (const std::uint64_t rank : group.ranks) { append_number(ranks, ValueType::uint64_list, rank); }

@@ -23,6 +23,15 @@ class GraphBuilder {
   // Adds a group's rank list to the metadata (keys::process_group_prefix).
   void add_group(const ProcessGroup& group);
 
+  // Metadata that set_metadata() was given, with the texts that they view and their bytes: for those who fill columns
+  // themselves.
+  struct KeptMetadata {
+    Metadata metadata;
+    TextBlocks blocks;
+    std::size_t text_bytes = 0;
+  };
+  [[nodiscard]] static KeptMetadata kept(const Metadata& metadata);
+
   [[nodiscard]] std::size_t node_count() const { return columns_.id.size(); }
 
   // The graph; the builder is empty afterwards. Fails when there are more nodes, dependencies of a kind or attributes

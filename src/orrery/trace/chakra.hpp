@@ -75,6 +75,8 @@ struct ReadOptions {
   std::size_t range_bytes = std::size_t{1} << 22;  // what a thread decodes at once; the result does not depend on it
 };
 
+class Source;  // where bytes come from; private to the room
+
 struct Trace {
   graph::Graph graph;
   ReadReport report;
@@ -126,8 +128,12 @@ class ChakraStream {
   [[nodiscard]] const ReadReport& report() const;
 
  private:
+  friend Result<Trace> read_source(std::unique_ptr<Source> source, const std::string& name, const ReadOptions& options);
+
   struct State;
   explicit ChakraStream(std::unique_ptr<State> state);
+  static Result<ChakraStream> of_source(std::unique_ptr<Source> source, const std::string& name,
+                                        const ReadOptions& options);
 
   std::unique_ptr<State> state_;
 };

@@ -141,7 +141,7 @@ struct ChakraStream::State {
            node.id != 0 ? std::optional(node.id) : std::nullopt);
       return false;
     }
-    if (bytes.empty()) { note(Note::Kind::oddity, "the record is empty: other readers stop here", offset, node.id); }
+    if (bytes.empty()) { note(Note::Kind::oddity, kEmptyRecord, offset, node.id); }
     if (!decoder.oddities().empty()) { note_oddities(decoder, node.id); }
     return true;
   }
@@ -192,19 +192,22 @@ ChakraStream::ChakraStream(ChakraStream&&) noexcept = default;
 ChakraStream& ChakraStream::operator=(ChakraStream&&) noexcept = default;
 ChakraStream::~ChakraStream() = default;
 
-Result<ChakraStream> ChakraStream::open(const std::string& path, const ReadOptions& options) {
-  ORRERY_TRY(source, open_source(path));
-  auto state = std::make_unique<State>(std::move(source), options, path);
+Result<ChakraStream> ChakraStream::of_source(std::unique_ptr<Source> source, const std::string& name,
+                                             const ReadOptions& options) {
+  auto state = std::make_unique<State>(std::move(source), options, name);
   if (auto begun = state->begin(); !begun) { return tl::make_unexpected(std::move(begun).error()); }
   return ChakraStream(std::move(state));
+}
+
+Result<ChakraStream> ChakraStream::open(const std::string& path, const ReadOptions& options) {
+  ORRERY_TRY(source, open_source(path));
+  return of_source(std::move(source), path, options);
 }
 
 Result<ChakraStream> ChakraStream::of_bytes(std::string_view bytes, const std::string& name,
                                             const ReadOptions& options) {
   ORRERY_TRY(source, source_of_bytes(bytes, name));
-  auto state = std::make_unique<State>(std::move(source), options, name);
-  if (auto begun = state->begin(); !begun) { return tl::make_unexpected(std::move(begun).error()); }
-  return ChakraStream(std::move(state));
+  return of_source(std::move(source), name, options);
 }
 
 const Metadata& ChakraStream::metadata() const { return state_->metadata; }

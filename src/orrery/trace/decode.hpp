@@ -85,6 +85,9 @@ class Decoder {
   std::vector<Oddity> oddities_;
 };
 
+// A record of nothing is a node whose every field has its default.
+inline constexpr const char* kEmptyRecord = "the record is empty: other readers stop here";
+
 // The parts, by version. They append to `oddities` and view `scratch`.
 struct DecodeContext {
   Scratch& scratch;

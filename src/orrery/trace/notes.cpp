@@ -8,6 +8,7 @@ namespace {
 
 // A damaged file may be odd in as many ways as there are numbers of fields.
 constexpr std::size_t kMostNotes = 200;
+constexpr const char* kMore = "there is more that is odd";
 
 }  // namespace
 
@@ -20,13 +21,20 @@ std::string Note::text() const {
 
 void Notes::add(Note::Kind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node) {
   const bool full = notes_.size() >= kMostNotes;
-  const std::string& kept = full && !index_.contains(message) ? "there is more that is odd" : message;
+  const std::string kept = full && !index_.contains(message) ? kMore : message;
   const auto [entry, is_new] = index_.try_emplace(kept, notes_.size());
   if (is_new) {
     notes_.push_back({kind, kept, offset, node, 1});
   } else {
     ++notes_[entry->second].count;
     if (kind == Note::Kind::lost_record) { notes_[entry->second].kind = kind; }
+  }
+}
+
+void Notes::add_all(const Notes& later) {
+  for (const Note& note : later.notes_) {
+    add(note.kind, note.message, note.offset, note.node);
+    notes_[index_.at(index_.contains(note.message) ? note.message : std::string(kMore))].count += note.count - 1;
   }
 }
 

@@ -15,6 +15,9 @@ class Notes {
  public:
   void add(Note::Kind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node);
 
+  // Adds the notes of a later part of the file.
+  void add_all(const Notes& later);
+
   [[nodiscard]] const std::vector<Note>& all() const { return notes_; }
 
  private:

@@ -62,18 +62,17 @@ class Mapped final : public Memory {
 
   void consume(std::size_t bytes) override {
     Memory::consume(bytes);
-    if (position_ - forgotten_ >= kStep) { forget_before(position_); }
+    if (position_ < forgotten_) { forgotten_ = position_; }
+    if (position_ - forgotten_ < kStep) { return; }
+    forget(forgotten_, position_);
+    forgotten_ = position_;
   }
 
-  void forget_before(std::size_t position) override {
+  void forget(std::size_t begin, std::size_t end) override {
     const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-    const std::size_t end = position / page * page;
-    if (end <= forgotten_) {
-      forgotten_ = end;  // went back
-      return;
-    }
-    ::madvise(static_cast<char*>(address_) + forgotten_, end - forgotten_, MADV_DONTNEED);
-    forgotten_ = end;
+    begin = (begin + page - 1) / page * page;
+    end = end / page * page;
+    if (end > begin) { ::madvise(static_cast<char*>(address_) + begin, end - begin, MADV_DONTNEED); }
   }
 
  private:

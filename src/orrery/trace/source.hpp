@@ -35,8 +35,8 @@ class Source {
   // Goes to a byte of whole().
   virtual void seek(std::size_t /*position*/) {}
 
-  // Tells that bytes before this position are not needed for now: their memory can go. They can still be read.
-  virtual void forget_before(std::size_t /*position*/) {}
+  // Tells that these bytes of whole() are not needed for now: their memory can go. They can still be read.
+  virtual void forget(std::size_t /*begin*/, std::size_t /*end*/) {}
 
   [[nodiscard]] Compression compression() const { return compression_; }
 
