@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/emit.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
@@ -26,6 +27,7 @@ constexpr const char* kFooter = R"(Examples
   orrery estimate --model llama-2-70b --cluster dgx-h100 --devices 8 --tp 4 --task finetune --lora 16 \
                   --global-batch 8 --seq 8192
   orrery estimate --scenario job.yaml --set tp=4 --json
+  orrery estimate --scenario job.yaml --emit megatron > run.sh
 
 A plan that does not fit in memory is estimated all the same, and the answer says so (exit code 0).
 Exit codes: 0 done, 2 bad input, 3 internal error.
@@ -33,14 +35,17 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 
 struct Options {
   RequestFlags job;
+  EmitFlag emit;
   bool terms = false;
   bool json = false;
 };
 
 Result<int> run(const Options& options) {
+  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json}, {"--terms", options.terms}}));
   ORRERY_TRY(typed, options.job.read(kExample));
   ORRERY_TRY(data, data_directory());
   const api::Orrery orrery(data);
+  if (tool) { return print_launch(orrery, typed, typed.request, *tool); }
   const auto answer = orrery.estimate(typed.request, {options.terms || options.json, options.terms});
   if (!answer) { return tl::make_unexpected(typed.placed(answer.error())); }
   print(options.json ? report::estimate_json(answer->estimate, answer->chosen)
@@ -65,6 +70,7 @@ Command estimate_command() {
       [options](bool on) { options->terms = on; });
   command.toggle({"--json", "", "one JSON document (orrery.estimate/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });
+  options->emit.declare(command, "the plan");
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

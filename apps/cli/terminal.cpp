@@ -38,10 +38,11 @@ void print(std::string_view text) {
   throw OutputError("standard output: " + system_reason(code), code == EPIPE);
 }
 
+void print_aside(std::string_view text) { (void)std::fwrite(text.data(), 1, text.size(), stderr); }
+
 void print_errors(const Failure& failure) {
   for (const auto& diagnostic : failure.diagnostics) {
-    const std::string line = "error: " + report::printable(diagnostic.text()) + "\n";
-    (void)std::fwrite(line.data(), 1, line.size(), stderr);
+    print_aside("error: " + report::printable(diagnostic.text()) + "\n");
   }
 }
 

@@ -22,6 +22,9 @@ class OutputError : public std::runtime_error {
 // To standard output, flushed. Throws OutputError.
 void print(std::string_view text);
 
+// To standard error: what belongs beside an output that is saved, such as notes on it.
+void print_aside(std::string_view text);
+
 // One line on standard error per diagnostic, `error: ` in front.
 void print_errors(const Failure& failure);
 

@@ -11,6 +11,7 @@
 #include "orrery/estimate/request.hpp"
 #include "orrery/explore/space.hpp"
 #include "orrery/hardware/catalogue.hpp"
+#include "orrery/launch/launch.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/validation.hpp"
@@ -20,6 +21,12 @@ namespace orrery::api {
 struct EstimateAnswer {
   results::Estimate estimate;
   std::vector<std::string> chosen;  // open fields and what they were settled to
+};
+
+// A plan as the configuration of a training program, and what it comes to.
+struct LaunchAnswer {
+  launch::Launch launch;
+  EstimateAnswer answer;
 };
 
 struct PlanRequest {
@@ -32,11 +39,16 @@ struct PlanRequest {
   std::function<void(std::int64_t done, std::int64_t points)> progress;
 };
 
+// The job of `job` under a plan that a search found, nothing left open: `launch` and `estimate` of it are of that plan.
+[[nodiscard]] estimate::Request request_of(estimate::Request job, const results::PlanSummary& plan);
+
 class Orrery {
  public:
   explicit Orrery(std::string data_directory);
 
   [[nodiscard]] Result<EstimateAnswer> estimate(const estimate::Request& request, estimate::Detail detail = {}) const;
+  // Fails for what no training program here launches: see launch/launch.hpp.
+  [[nodiscard]] Result<LaunchAnswer> launch(const estimate::Request& request, launch::Tool tool) const;
   // A search in which nothing fits answers with an empty `best` and why; fixed values that no plan can have are a
   // mistake, and it fails.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;

@@ -73,7 +73,7 @@ void add_pipeline(const TrainingRun& run, Sheet& sheet) {
     std::string shares;
     for (const auto layers : layout.layers) { shares += fmt::format("{}{}", shares.empty() ? "" : " ", layers); }
     sheet.note(
-        "--first-stage-layers, --last-stage-layers, --embedding-as-layer, --head-as-layer",
+        fmt::format("--pp {}", plan.pp),
         fmt::format("DeepSpeed's PipelineModule shares layers out by itself, as evenly as it can; the plan has {}",
                     shares));
   }

@@ -30,14 +30,6 @@ std::vector<std::string> data_lines(const TrainingRun& run) {
   return lines;
 }
 
-// Before Blackwell the order of kernels on the device follows that of the host only with one connection; Megatron-LM
-// checks it, and its FSDP wants the opposite.
-std::string connections(const parallel::Plan& plan) {
-  if (uses_fsdp(plan)) { return "unset CUDA_DEVICE_MAX_CONNECTIONS\n\n"; }
-  const bool needed = plan.tp > 1 || plan.cp > 1;
-  return needed ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n" : "";
-}
-
 }  // namespace
 
 Launch megatron(const TrainingRun& run) {

@@ -144,6 +144,9 @@ class ModelSettings {
     const bool per_node = run_.stack.dispatch_per_node;
     sheet_.value("--moe-token-dispatcher-type", per_node ? "flex" : "alltoall");
     if (per_node) { sheet_.toggle("--moe-enable-deepep"); }
+    if (run_.stack.dispatch_element > Bytes(0.0)) {
+      sheet_.note("--stack", "what tokens are packed in on their way to experts has no option; they go as they are");
+    }
   }
 
   void unsaid() {

@@ -195,7 +195,7 @@ Launch nemo(const TrainingRun& run) {
   }
   std::string text = "#!/usr/bin/env bash\n" +
                      heading(run, "a recipe of NeMo's Megatron-Bridge with this plan over it", kSource, sheet.notes());
-  text += "set -euo pipefail\n\n" + recipe_line(run);
+  text += "set -euo pipefail\n\n" + connections(run.plan) + recipe_line(run);
   text += bash_array("OVERRIDES", lines);
   text += bash_array("TORCHRUN", torchrun_arguments(run));
   text += "# Yours: data, tokenizer, learning rate, rotary base, checkpoints, as further overrides.\n";

@@ -92,10 +92,33 @@ std::string comment(std::string_view text, int indent) {
   return result + line + "\n";
 }
 
+namespace {
+
+// As comment, broken behind commas only.
+std::string comment_items(std::string text) {
+  constexpr char kGlue = '\x1f';
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == ' ' && (i == 0 || text[i - 1] != ',')) { text[i] = kGlue; }
+  }
+  std::string lines = comment(text, 2);
+  std::replace(lines.begin(), lines.end(), kGlue, ' ');
+  return lines;
+}
+
+}  // namespace
+
+// Before Blackwell the order of kernels on a device follows that of the host only with one connection; Megatron-Core
+// checks it, and its FSDP wants the opposite.
+std::string connections(const parallel::Plan& plan) {
+  if (plan.zero >= 2) { return "unset CUDA_DEVICE_MAX_CONNECTIONS\n\n"; }
+  const bool needed = plan.tp > 1 || plan.cp > 1;
+  return needed ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n" : "";
+}
+
 std::string heading(const TrainingRun& run, std::string_view what, std::string_view source,
                     const std::vector<std::string>& notes) {
   std::string text = comment(fmt::format("{}: {}.", run_line(run), what));
-  text += comment("plan: " + plan_line(run.plan), 2);
+  text += comment_items("plan: " + plan_line(run.plan));
   text += comment(fmt::format("options as of {}", source));
   if (notes.empty()) { return text + comment("It says all of the plan."); }
   text += "#\n" + comment("NOT SAID HERE, or said in another way:");

@@ -67,6 +67,9 @@ class Sheet {
 // Arguments of torchrun for the run's nodes, and the settings for a node as environment variables.
 [[nodiscard]] std::vector<std::string> torchrun_arguments(const TrainingRun& run);
 
+// A line for the shell, or nothing: how many connections Megatron-Core wants kernels to be queued on.
+[[nodiscard]] std::string connections(const parallel::Plan& plan);
+
 // What no program can promise: groups pinned to network dimensions, and nodes that are no hosts.
 void note_places(const TrainingRun& run, Sheet& sheet);
 

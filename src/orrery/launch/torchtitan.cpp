@@ -1,5 +1,5 @@
-// torchtitan: the TOML job configuration of its releases up to 0.2. Later ones take Python instead, whose fields have
-// the same names (docs/guide/launch.md).
+// torchtitan: the TOML job configuration of the releases that read one. Later ones take Python instead, where most
+// fields keep their names (docs/guide/launch.md).
 #include <array>
 
 #include <fmt/format.h>
@@ -15,7 +15,8 @@ namespace {
 using hardware::Precision;
 using parallel::Plan;
 
-constexpr std::string_view kSource = "pytorch/torchtitan torchtitan/config/job_config.py, releases up to 0.2";
+constexpr std::string_view kSource =
+    "pytorch/torchtitan torchtitan/config/job_config.py, of the releases that read TOML";
 
 // Shapes that torchtitan has by name.
 struct Flavor {
@@ -213,6 +214,10 @@ class Job {
 
   // By counts where torchtitan comes to the same, else module by module.
   void share_layers() {
+    using parallel::ScheduleKind;
+    if (plan_.schedule == ScheduleKind::zero_bubble || plan_.schedule == ScheduleKind::dualpipe) {
+      return share_by_itself();
+    }
     const Layout layout = layout_of(run_.model, plan_);
     if (layout.split == Split::even || layout.split == Split::ends_counted) {
       const std::int64_t first = plan_.embedding_as_layer ? 1 : 0, last = plan_.head_as_layer ? 1 : 0;
@@ -229,6 +234,23 @@ class Job {
       list += "  [" + names + "],\n";
     }
     sheet_.value("module_fqns_per_model_part", list + "]");
+  }
+
+  // Schedules of two chunks a stage, where the plan has shares for one.
+  void share_by_itself() {
+    const Layout layout = layout_of(run_.model, plan_);
+    sheet_.value("pipeline_parallel_first_stage_less_layers", std::int64_t{plan_.embedding_as_layer});
+    sheet_.value("pipeline_parallel_last_stage_less_layers", std::int64_t{plan_.head_as_layer});
+    std::string shares;
+    for (const auto layers : layout.layers) { shares += fmt::format("{}{}", shares.empty() ? "" : " ", layers); }
+    sheet_.note(
+        fmt::format("--pp {}", plan_.pp),
+        fmt::format("torchtitan shares layers out over twice as many chunks by itself; the plan has {}", shares));
+    const bool recomputes = plan_.recompute != parallel::Recompute::none;
+    if (plan_.schedule == parallel::ScheduleKind::dualpipe && plan_.ep > 1 && recomputes) {
+      set("pipeline_parallel_expert_parallel_overlap", false);
+      sheet_.note("--schedule dualpipe", "torchtitan hides what experts are sent only without recomputation");
+    }
   }
 
   void recompute() {
