@@ -140,8 +140,11 @@ class ModelSettings {
     if (experts.capacity_factor > 0) {
       sheet_.value("--moe-expert-capacity-factor", fmt::format("{}", experts.capacity_factor));
     }
-    sheet_.toggle("--moe-grouped-gemm");
-    const bool per_node = run_.stack.dispatch_per_node;
+    using hardware::Precision;
+    const auto precision = run_.job.precision;
+    const bool wide = precision == Precision::fp32 || precision == Precision::tf32;
+    sheet_.toggle("--moe-grouped-gemm", !wide && precision != Precision::fp16);  // of bf16 and narrower only
+    const bool per_node = run_.stack.dispatch_per_node && run_.plan.ep > 1;
     sheet_.value("--moe-token-dispatcher-type", per_node ? "flex" : "alltoall");
     if (per_node) { sheet_.toggle("--moe-enable-deepep"); }
     if (run_.stack.dispatch_element > Bytes(0.0)) {
