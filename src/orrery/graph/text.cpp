@@ -7,7 +7,9 @@ namespace orrery::graph {
 
 namespace {
 
-constexpr std::size_t kLately = std::size_t{1} << 13;
+// Places of the table of texts seen lately: few for a small graph, at most as many as fit a near cache.
+constexpr std::size_t kFirstPlaces = std::size_t{1} << 6;
+constexpr std::size_t kMostPlaces = std::size_t{1} << 13;
 constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
 constexpr std::size_t kLongestLength = 10;  // bytes of a length
 
@@ -18,24 +20,26 @@ std::uint64_t word(const char* at, std::size_t bytes) {
 }
 
 // Good enough to spread texts over the table; what it finds is compared.
-std::size_t slot_of(std::string_view text) {
+std::size_t hash_of(std::string_view text) {
   constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
   std::uint64_t hash = text.size() * kMix;
   const char* at = text.data();
   std::size_t left = text.size();
   for (; left > 8; left -= 8, at += 8) { hash = (hash ^ word(at, 8)) * kMix, hash ^= hash >> 29; }
   hash = (hash ^ word(at, left)) * kMix;
-  return (hash >> 40) % kLately;
+  return static_cast<std::size_t>(hash >> 40);
 }
 
 }  // namespace
 
-TextPool::TextPool(std::size_t first_block) : next_block_(first_block), lately_(kLately, nullptr) {}
+TextPool::TextPool(std::size_t first_block) : next_block_(first_block), lately_(kFirstPlaces, nullptr) {}
 
 Text TextPool::add(std::string_view text) {
   if (text.empty()) { return {}; }
-  const char*& lately = lately_[slot_of(text)];
+  if (stored_ > lately_.size() && lately_.size() < kMostPlaces) { lately_.resize(lately_.size() * 4, nullptr); }
+  const char*& lately = lately_[hash_of(text) % lately_.size()];
   if (lately != nullptr && Text(lately).view() == text) { return Text(lately); }
+  ++stored_;
   const Text stored = store(text);
   lately = stored.encoded();
   return stored;

@@ -57,6 +57,7 @@ class TextPool {
   char* free_ = nullptr;
   std::size_t left_ = 0;
   std::size_t bytes_ = 0;
+  std::size_t stored_ = 0;
   std::size_t next_block_;
   std::vector<const char*> lately_;  // by hash; nullptr = not used yet
 };

@@ -83,10 +83,6 @@ std::uint64_t loaded(const char* at, const TypeFacts& fact) {
 
 std::string_view name_of(ValueType type) { return facts(type).name; }
 
-bool is_list(ValueType type) { return type != ValueType::none && static_cast<unsigned>(type) % 2 == 0; }
-
-bool is_text(ValueType type) { return facts(type).kind == Kind::text; }
-
 std::size_t element_bytes(ValueType type) { return facts(type).bytes; }
 
 Value Value::real(double value) { return scalar(ValueType::double_val, std::bit_cast<std::uint64_t>(value)); }

@@ -50,10 +50,12 @@ enum class ValueType : std::uint8_t {
 // "int64_val"; "none" for anything that is not a ValueType.
 [[nodiscard]] std::string_view name_of(ValueType type);
 
-[[nodiscard]] bool is_list(ValueType type);
+[[nodiscard]] constexpr bool is_list(ValueType type) {
+  return type != ValueType::none && static_cast<unsigned>(type) % 2 == 0;
+}
 
 // string_val, string_list, bytes_val or bytes_list.
-[[nodiscard]] bool is_text(ValueType type);
+[[nodiscard]] constexpr bool is_text(ValueType type) { return type >= ValueType::string_val; }
 
 // Bytes of one number in the payload of a list: 1 (bool), 4 or 8; 0 for texts and for none.
 [[nodiscard]] std::size_t element_bytes(ValueType type);

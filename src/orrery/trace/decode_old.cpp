@@ -61,10 +61,10 @@ Value large(std::uint64_t raw) {
   return Value::scalar(fits ? ValueType::int64_val : ValueType::uint64_val, raw);
 }
 
-void keep_unknown(FieldReader& field, std::string*& kept, const DecodeContext& context) {
-  context.oddities.push_back({Oddity::Kind::unknown_field, Oddity::Where::node, field.field()});
-  if (kept == nullptr) { kept = &context.scratch.fresh(); }
-  kept->append(field.skip());
+// What an old schema does not know cannot be kept: its number may mean something else today.
+void drop_unknown(FieldReader& field, const DecodeContext& context) {
+  context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::node, field.field()});
+  field.skip();
 }
 
 // A field of 0.0.1 that is an attribute today.
@@ -143,7 +143,6 @@ Attribute decode_old_attribute(std::string_view bytes, ChakraVersion version, co
 }  // namespace
 
 void decode_first_node(std::string_view bytes, NodeRecord& into, const DecodeContext& context) {
-  std::string* unknown = nullptr;
   std::string* dims = nullptr;
   FieldReader field(bytes);
   while (field.next()) {
@@ -163,7 +162,7 @@ void decode_first_node(std::string_view bytes, NodeRecord& into, const DecodeCon
         }
       }
     } else if (tag > 20 || field.type() != pbf_wire_type::varint) {
-      keep_unknown(field, unknown, context);
+      drop_unknown(field, context);
     } else {
       const std::uint64_t raw = field.varint();
       if (tag == 1) { into.id = raw; }
@@ -180,11 +179,9 @@ void decode_first_node(std::string_view bytes, NodeRecord& into, const DecodeCon
   if (dims != nullptr) {
     into.attributes.push_back({graph::keys::involved_dim, Value::view(ValueType::bool_list, *dims), {}, {}});
   }
-  if (unknown != nullptr) { into.unknown = *unknown; }
 }
 
 void decode_middle_node(std::string_view bytes, NodeRecord& into, const DecodeContext& context, ChakraVersion version) {
-  std::string* unknown = nullptr;
   FieldReader field(bytes);
   const auto io = [&](std::uint32_t tag) -> std::string_view& {
     auto& info = tag <= 7 ? into.inputs : into.outputs;
@@ -217,11 +214,10 @@ void decode_middle_node(std::string_view bytes, NodeRecord& into, const DecodeCo
       case bytes_field(9):
       case bytes_field(10): io(tag) = field.bytes(); break;
       case bytes_field(11): into.attributes.push_back(decode_old_attribute(field.bytes(), version, context)); break;
-      default: keep_unknown(field, unknown, context);
+      default: drop_unknown(field, context);
     }
   }
   modernise(into);
-  if (unknown != nullptr) { into.unknown = *unknown; }
 }
 
 void decode_middle_metadata(std::string_view bytes, Metadata& into, const DecodeContext& context) {

@@ -5,6 +5,7 @@
 
 #include <protozero/varint.hpp>
 
+#include "orrery/trace/decode.hpp"
 #include "orrery/trace/fields.hpp"
 
 namespace orrery::trace {
@@ -151,13 +152,17 @@ void append_record(std::string& out, const NodeRecord& node) {
 }
 
 void append_record(std::string& out, const Metadata& metadata) {
-  put_message(out, [&] {
-    const std::size_t start = out.size();
-    if (!metadata.version.empty()) { put_bytes(out, 1, metadata.version); }
-    for (const Attribute& attribute : metadata.attributes) { put_attribute(out, 2, attribute); }
-    out += metadata.unknown;
-    if (out.size() == start) { out += std::string_view("\x0a\x00", 2); }  // version "", so that it is not empty
-  });
+  std::string message;
+  if (!metadata.version.empty()) { put_bytes(message, 1, metadata.version); }
+  for (const Attribute& attribute : metadata.attributes) { put_attribute(message, 2, attribute); }
+  message += metadata.unknown;
+  // An empty version makes no difference to what the record says, but nobody can take it for a node then, nor for an
+  // early 0.0.4; nor is it empty.
+  if (message.empty() || !is_metadata(message) || is_early_metadata(message)) {
+    message.insert(0, std::string_view("\x0a\x00", 2));
+  }
+  put_varint(out, message.size());
+  out += message;
 }
 
 }  // namespace orrery::trace

@@ -3,6 +3,7 @@
 // the room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
@@ -87,7 +88,14 @@ constexpr std::uint32_t varint_field(std::uint32_t number) { return number << 3;
 constexpr std::uint32_t bytes_field(std::uint32_t number) { return number << 3 | 2U; }
 
 // The wire type of one value, or one element, of a type.
-[[nodiscard]] protozero::pbf_wire_type wire_type_of(graph::ValueType type);
+[[nodiscard]] constexpr protozero::pbf_wire_type wire_type_of(graph::ValueType type) {
+  // By pairs of a value and its list: double, float, int32, int64, uint32, uint64, sint32, sint64, fixed32, fixed64,
+  // sfixed32, sfixed64, bool, string, bytes.
+  constexpr std::array<std::uint8_t, 15> kWire = {1, 5, 0, 0, 0, 0, 0, 0, 5, 1, 5, 1, 0, 2, 2};
+  const auto number = static_cast<unsigned>(type);
+  return number < 3 || number > 32 ? protozero::pbf_wire_type::unknown
+                                   : static_cast<protozero::pbf_wire_type>(kWire[(number - 3) / 2]);
+}
 
 // Whether bytes could be an attribute of the current schema, and what it has. Texts hardly ever could.
 struct AttributeShape {

@@ -1,0 +1,72 @@
+// What a check found: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace orrery::graph {
+
+enum class Problem : std::uint8_t {
+  duplicate_id,
+  missing_parent,
+  cycle,
+  self_dependency,
+  duplicate_dependency,
+  unknown_type,
+  missing_attribute,
+  unusable_attribute,
+  group_members,          // a group names a rank twice, or one that is not there, or not the rank that uses it
+  collective_type,        // ranks of a group call different collectives
+  collective_size,        // or the same with different sizes
+  collective_order,       // or the same ones in another order
+  collective_membership,  // or some of them call fewer, or files tell different members
+  unmatched_send,
+  unmatched_receive,
+  message_size,  // a send and its receive have different sizes
+  deadlock,      // ranks wait for each other in a circle
+  missing_rank,  // no file for a rank of the job
+  not_compared,  // what cannot be held against other ranks
+  odd_attribute  // fine here, misread elsewhere
+};
+
+// "duplicate id", as reports say it.
+[[nodiscard]] std::string_view name_of(Problem problem);
+
+struct Example {
+  std::string message;                  // without place
+  std::optional<std::uint64_t> rank;    // of a job
+  std::optional<std::uint64_t> node;    // id
+  std::optional<std::uint64_t> offset;  // byte of the uncompressed file where the node starts
+
+  friend bool operator==(const Example&, const Example&) = default;
+};
+
+struct Finding {
+  Problem problem = Problem::cycle;
+  bool unsound = true;            // whether the trace cannot be trusted for it
+  std::uint64_t count = 0;        // how often
+  std::vector<Example> examples;  // the first few
+
+  friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+// Collects findings: one per problem, in the order of the list above.
+class Findings {
+ public:
+  explicit Findings(std::size_t examples) : most_(examples) {}
+
+  void add(Problem problem, Example example, bool unsound = true);
+  [[nodiscard]] std::vector<Finding> take();
+
+ private:
+  std::size_t most_;
+  std::vector<Finding> found_;
+};
+
+// Whether nothing that was found makes it unsound.
+[[nodiscard]] bool is_sound(const std::vector<Finding>& findings);
+
+}  // namespace orrery::graph

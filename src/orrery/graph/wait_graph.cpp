@@ -1,0 +1,98 @@
+#include "orrery/graph/wait_graph.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/topology.hpp"
+
+namespace orrery::graph {
+
+void WaitGraph::add(std::uint64_t rank, const Graph& graph) {
+  ORRERY_ASSERT(leader_.size() + graph.node_count() < std::numeric_limits<Member>::max());
+  const auto first = static_cast<Member>(leader_.size());
+  Rank added{rank, first, {}};
+  for (NodeIndex node = 0; node < graph.node_count(); ++node) {
+    leader_.push_back(first + node);
+    added.ids.push_back(graph.id(node));
+    for_each_parent(graph, node, [&](NodeIndex parent) {
+      if (parent != node) { wait(first + node, first + parent); }
+    });
+  }
+  positions_[rank] = ranks_.size();
+  ranks_.push_back(std::move(added));
+}
+
+WaitGraph::Member WaitGraph::at(std::uint64_t rank, NodeIndex node) const {
+  return ranks_[positions_.at(rank)].first + node;
+}
+
+WaitGraph::Member WaitGraph::leader(Member member) {
+  while (leader_[member] != member) {
+    leader_[member] = leader_[leader_[member]];
+    member = leader_[member];
+  }
+  return member;
+}
+
+void WaitGraph::join(Member a, Member b) { leader_[leader(b)] = leader(a); }
+
+WaitGraph::Step WaitGraph::step(Member member) const {
+  const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), member,
+                                      [](Member wanted, const Rank& rank) { return wanted < rank.first; });
+  const Rank& rank = *std::prev(after);
+  return {rank.rank, rank.ids[member - rank.first]};
+}
+
+// Removes who waits for nobody, again and again; who is left waits in a circle, or for one.
+std::vector<std::uint32_t> WaitGraph::left_waiting() {
+  const std::size_t count = leader_.size();
+  std::vector<std::uint64_t> begin(count + 2, 0);
+  std::vector<std::uint32_t> waits_for(count, 0);
+  for (const auto& [child, parent] : waits_) {
+    ++begin[leader(parent) + 2];
+    ++waits_for[leader(child)];
+  }
+  for (std::size_t i = 1; i < begin.size(); ++i) { begin[i] += begin[i - 1]; }
+  std::vector<Member> children(waits_.size());
+  for (const auto& [child, parent] : waits_) { children[begin[leader(parent) + 1]++] = leader(child); }
+  std::vector<Member> ready;
+  for (Member member = 0; member < count; ++member) {
+    if (waits_for[member] == 0) { ready.push_back(member); }
+  }
+  while (!ready.empty()) {
+    const Member member = ready.back();
+    ready.pop_back();
+    for (std::uint64_t at = begin[member]; at < begin[member + 1]; ++at) {
+      if (--waits_for[children[at]] == 0) { ready.push_back(children[at]); }
+    }
+  }
+  return waits_for;
+}
+
+std::vector<WaitGraph::Step> WaitGraph::cycle() {
+  const std::vector<std::uint32_t> waits_for = left_waiting();
+  const auto count = static_cast<Member>(leader_.size());
+  std::vector<std::pair<Member, Member>> blocked(count);  // of each who is left, a dependency on somebody who is, too
+  Member at = count;
+  for (const auto& [child, parent] : waits_) {
+    if (waits_for[leader(child)] == 0 || waits_for[leader(parent)] == 0) { continue; }
+    blocked[leader(child)] = {child, parent};
+    at = leader(child);
+  }
+  if (at == count) { return {}; }
+  std::vector<bool> seen(count, false);
+  for (; !seen[at]; at = leader(blocked[at].second)) { seen[at] = true; }
+  std::vector<Step> steps;
+  const Member start = at;
+  do {
+    const auto [child, parent] = blocked[at];
+    steps.push_back(step(child));
+    at = leader(parent);
+    // Where ranks meet, the one that is waited for and the one that waits are two sides of a collective.
+    if (blocked[at].first != parent) { steps.push_back(step(parent)); }
+  } while (at != start);
+  return steps;
+}
+
+}  // namespace orrery::graph

@@ -1,0 +1,217 @@
+#include "orrery/trace/feeder_index.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace orrery::trace {
+
+using Position = FeederIndex::Position;
+
+namespace {
+
+constexpr std::size_t kMost = 0xFFFFFFFD;
+
+template <class T>
+std::size_t bytes_of(const graph::Column<T>& column) {
+  return column.size() * sizeof(T);
+}
+
+// The position of an id in ascending ids, or their number. Parents tend to stand shortly before their children, so that
+// the search begins at a guess and doubles its steps.
+std::size_t position_of(std::uint64_t id, std::span<const std::uint64_t> ids, std::size_t guess) {
+  std::size_t low = 0;
+  std::size_t high = ids.size();
+  if (guess < ids.size()) {
+    std::size_t step = 1;
+    if (ids[guess] < id) {
+      low = guess;
+      for (; guess + step < ids.size() && ids[guess + step] < id; step *= 2) { low = guess + step; }
+      high = std::min(ids.size(), guess + step + 1);
+    } else {
+      high = guess + 1;
+      for (; guess >= step && ids[guess - step] >= id; step *= 2) { high = guess - step + 1; }
+      low = guess >= step ? guess - step : 0;
+    }
+  }
+  const auto found = std::lower_bound(ids.begin() + static_cast<std::ptrdiff_t>(low),
+                                      ids.begin() + static_cast<std::ptrdiff_t>(high), id);
+  return found != ids.end() && *found == id ? static_cast<std::size_t>(found - ids.begin()) : ids.size();
+}
+
+}  // namespace
+
+std::optional<Position> FeederIndex::find(std::uint64_t id) const {
+  const std::size_t position =
+      ids_.empty() ? static_cast<std::size_t>(id - first_) : position_of(id, ids_, ids_.size());
+  return position < size() ? std::optional(static_cast<Position>(position)) : std::nullopt;
+}
+
+FeederIndex::State FeederIndex::state(Position node) const {
+  switch (unmet_[node]) {
+    case 0: return State::ready;
+    case kIssued: return State::issued;
+    case kComplete: return State::complete;
+    default: return State::waiting;
+  }
+}
+
+std::optional<Position> FeederIndex::issue() {
+  const auto node = ready_.pop();
+  if (!node) { return std::nullopt; }
+  unmet_[*node] = kIssued;
+  ++issued_;
+  return node;
+}
+
+void FeederIndex::complete(Position node) {
+  unmet_[node] = kComplete;
+  --issued_;
+  ++completed_;
+  for (const Position child : children(node)) {
+    if (--unmet_[child] == 0) { ready_.insert(child); }
+  }
+}
+
+std::vector<std::uint32_t> FeederIndex::never_met() const {
+  std::vector<std::uint32_t> unmet(unmet_.begin(), unmet_.end());
+  std::vector<Position> ready;
+  for (Position node = 0; node < size(); ++node) {
+    if (unmet[node] == 0) { ready.push_back(node); }
+  }
+  std::size_t done = 0;
+  while (!ready.empty()) {
+    const Position node = ready.back();
+    ready.pop_back();
+    ++done;
+    for (const Position child : children(node)) {
+      if (--unmet[child] == 0) { ready.push_back(child); }
+    }
+  }
+  if (done == size()) { unmet.clear(); }
+  return unmet;
+}
+
+std::size_t FeederIndex::memory() const {
+  return bytes_of(ids_) + bytes_of(places_) + bytes_of(unmet_) + bytes_of(begin_) + bytes_of(children_) +
+         ready_.memory();
+}
+
+void FeederIndexBuilder::reserve(std::size_t nodes) {
+  nodes = std::min(nodes, kMost);
+  places_.reserve(nodes);
+  parent_count_.reserve(nodes);
+}
+
+void FeederIndexBuilder::add(std::uint64_t id, std::uint64_t place) {
+  if (places_.empty()) { first_ = id; }
+  if (counting_ && id != first_ + places_.size()) { widen(); }
+  if (!counting_) { ids_.push_back(id); }
+  places_.push_back(place);
+  parent_count_.push_back(0);
+}
+
+void FeederIndexBuilder::add_parent(std::uint64_t id) {
+  ++parent_count_.back();
+  if (counting_ && (id < first_ || id - first_ >= kAbsent)) { widen(); }
+  if (counting_) {
+    narrow_.push_back(static_cast<Position>(id - first_));
+  } else {
+    wide_.push_back(id);
+  }
+}
+
+// Ids do not count up after all: they and those of parents are kept from now on.
+void FeederIndexBuilder::widen() {
+  counting_ = false;
+  ids_.reserve(std::max(places_.size() + 1, places_.capacity()));
+  for (std::size_t i = 0; i < places_.size(); ++i) { ids_.push_back(first_ + i); }
+  wide_.reserve(narrow_.size() + 1);
+  for (const Position parent : narrow_) { wide_.push_back(first_ + parent); }
+  narrow_ = {};
+}
+
+bool FeederIndexBuilder::too_large() const { return places_.size() > kMost || narrow_.size() + wide_.size() > kMost; }
+
+FeederIndex FeederIndexBuilder::finish() {
+  FeederIndex index;
+  index.first_ = first_;
+  const graph::Column<Position> rank = sort(index);
+  resolve(index);
+  connect(index, rank);
+  index.ready_ = ReadySet(index.size());
+  for (Position node = 0; node < index.size(); ++node) {
+    if (index.unmet_[node] == 0) { index.ready_.insert(node); }
+  }
+  return index;
+}
+
+// Puts nodes in the order of their ids; the position of each, in the order they came. Empty: that is their order.
+graph::Column<Position> FeederIndexBuilder::sort(FeederIndex& index) {
+  graph::Column<Position> rank;
+  if (std::is_sorted(ids_.begin(), ids_.end())) {
+    index.ids_ = std::move(ids_);
+    index.places_ = std::move(places_);
+  } else {
+    graph::Column<Position> order(places_.size());
+    std::iota(order.begin(), order.end(), Position{0});
+    std::stable_sort(order.begin(), order.end(), [&](Position a, Position b) { return ids_[a] < ids_[b]; });
+    rank.resize(order.size());
+    for (Position position = 0; position < order.size(); ++position) {
+      rank[order[position]] = position;
+      index.ids_.push_back(ids_[order[position]]);
+      index.places_.push_back(places_[order[position]]);
+    }
+    ids_ = {};
+    places_ = {};
+  }
+  const auto twice = std::adjacent_find(index.ids_.begin(), index.ids_.end());
+  if (twice != index.ids_.end()) {
+    const auto at = static_cast<std::size_t>(twice - index.ids_.begin());
+    duplicate_ = Duplicate{*twice, index.places_[at], index.places_[at + 1]};
+  }
+  return rank;
+}
+
+// Parents as positions, in narrow_. Those that are not there have one that no node has.
+void FeederIndexBuilder::resolve(const FeederIndex& index) {
+  if (counting_) { return; }
+  narrow_.resize(wide_.size());
+  std::size_t guess = 0;
+  for (std::size_t i = 0; i < wide_.size(); ++i) {
+    const std::size_t found = position_of(wide_[i], index.ids_, guess);
+    const bool absent = found == index.ids_.size();
+    narrow_[i] = absent ? kAbsent : static_cast<Position>(found);
+    if (!absent) { guess = found; }
+  }
+}
+
+// From parents to children, by counting. Nodes are walked from the last, so that children come in ascending order.
+void FeederIndexBuilder::connect(FeederIndex& index, const graph::Column<Position>& rank) {
+  const auto position = [&](std::size_t node) { return rank.empty() ? static_cast<Position>(node) : rank[node]; };
+  index.begin_.assign(index.places_.size() + 1, 0);
+  for (const Position parent : narrow_) {
+    if (parent < index.places_.size()) { ++index.begin_[parent]; }
+  }
+  std::partial_sum(index.begin_.begin(), index.begin_.end(), index.begin_.begin());
+  index.children_.resize(index.begin_.back());
+  index.unmet_.assign(index.places_.size(), 0);
+  std::size_t edge = narrow_.size();
+  for (std::size_t node = parent_count_.size(); node-- > 0;) {
+    for (std::uint32_t i = parent_count_[node]; i > 0; --i) {
+      const Position parent = narrow_[--edge];
+      if (parent >= index.places_.size()) {
+        const std::uint64_t id = counting_ ? first_ + parent : wide_[edge];
+        missing_ = {index.places_[position(node)], index.id(position(node)), id, missing_.count + 1};
+        continue;
+      }
+      index.children_[--index.begin_[parent]] = position(node);
+      ++index.unmet_[position(node)];
+    }
+  }
+  narrow_ = {};
+  wide_ = {};
+  parent_count_ = {};
+}
+
+}  // namespace orrery::trace

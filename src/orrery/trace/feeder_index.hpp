@@ -1,0 +1,125 @@
+// Who waits for how many, and who waits for whom: what a feeder keeps of every node. Private to the room.
+//
+// Positions count nodes by their ids, from the smallest. Bytes of a node: 4 (how many parents are not complete) + 8
+// (where its record is) + 4 (where its children begin) + an eighth (whether it is ready), 8 more for its id where ids
+// do not count up one by one; 4 of a dependency.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "orrery/graph/columns.hpp"
+#include "orrery/trace/ready_set.hpp"
+
+namespace orrery::trace {
+
+class FeederIndex {
+ public:
+  using Position = std::uint32_t;
+  enum class State : std::uint8_t { waiting, ready, issued, complete };
+
+  [[nodiscard]] std::size_t size() const { return unmet_.size(); }
+  [[nodiscard]] std::uint64_t id(Position node) const { return ids_.empty() ? first_ + node : ids_[node]; }
+  [[nodiscard]] std::uint64_t place(Position node) const { return places_[node]; }
+  [[nodiscard]] std::optional<Position> find(std::uint64_t id) const;
+
+  [[nodiscard]] State state(Position node) const;
+  [[nodiscard]] std::uint32_t unmet(Position node) const { return unmet_[node]; }
+  [[nodiscard]] std::size_t ready() const { return ready_.size(); }
+  [[nodiscard]] std::size_t issued() const { return issued_; }
+  [[nodiscard]] std::size_t completed() const { return completed_; }
+
+  // Issues the ready node with the smallest id.
+  std::optional<Position> issue();
+
+  // Completes a node that is issued: children that wait for nothing else are ready.
+  void complete(Position node);
+
+  // Plays the graph to its end. Per node how many parents never complete; empty when every node completes.
+  [[nodiscard]] std::vector<std::uint32_t> never_met() const;
+
+  [[nodiscard]] std::size_t memory() const;  // bytes
+
+ private:
+  friend class FeederIndexBuilder;
+
+  // Instead of a count of parents.
+  static constexpr std::uint32_t kIssued = 0xFFFFFFFE;
+  static constexpr std::uint32_t kComplete = 0xFFFFFFFF;
+
+  [[nodiscard]] std::span<const Position> children(Position node) const {
+    return {children_.data() + begin_[node], children_.data() + begin_[node + 1]};
+  }
+
+  std::uint64_t first_ = 0;           // the smallest id
+  graph::Column<std::uint64_t> ids_;  // ascending; empty: they count up from first_
+  graph::Column<std::uint64_t> places_;
+  graph::Column<std::uint32_t> unmet_;
+  graph::Column<std::uint32_t> begin_;
+  graph::Column<Position> children_;
+  ReadySet ready_;
+  std::size_t issued_ = 0;
+  std::size_t completed_ = 0;
+};
+
+// Takes nodes in any order.
+class FeederIndexBuilder {
+ public:
+  // A dependency on a node that is not there.
+  struct Missing {
+    std::uint64_t place = 0;  // of the first node that has one
+    std::uint64_t node = 0;   // its id
+    std::uint64_t parent = 0;
+    std::uint64_t count = 0;  // dependencies of that sort
+  };
+
+  // A second node with an id.
+  struct Duplicate {
+    std::uint64_t id = 0;
+    std::uint64_t first = 0;  // places
+    std::uint64_t second = 0;
+  };
+
+  // Room for about so many nodes. They cost nothing until they come.
+  void reserve(std::size_t nodes);
+
+  void add(std::uint64_t id, std::uint64_t place);
+  void add_parent(std::uint64_t id);  // of the node that came last
+
+  [[nodiscard]] std::size_t size() const { return places_.size(); }
+
+  // Whether there is more than an index can hold: 2^32 - 2 nodes, and as many dependencies.
+  [[nodiscard]] bool too_large() const;
+
+  // The builder is empty afterwards. Parents that are not there count as complete.
+  [[nodiscard]] FeederIndex finish();
+
+  // Known after finish().
+  [[nodiscard]] const Missing& missing() const { return missing_; }
+  [[nodiscard]] const std::optional<Duplicate>& duplicate() const { return duplicate_; }
+
+ private:
+  using Position = FeederIndex::Position;
+  static constexpr Position kAbsent = 0xFFFFFFFF;
+
+  void widen();
+  [[nodiscard]] graph::Column<Position> sort(FeederIndex& index);
+  void resolve(const FeederIndex& index);
+  void connect(FeederIndex& index, const graph::Column<Position>& rank);
+
+  // While ids count up, only the first is kept, and parents as their distance from it.
+  bool counting_ = true;
+  std::uint64_t first_ = 0;
+  graph::Column<std::uint64_t> ids_;
+  graph::Column<std::uint64_t> places_;
+  graph::Column<std::uint32_t> parent_count_;
+  graph::Column<Position> narrow_;     // positions of parents, node by node
+  graph::Column<std::uint64_t> wide_;  // or their ids
+  Missing missing_;
+  std::optional<Duplicate> duplicate_;
+};
+
+}  // namespace orrery::trace

@@ -1,0 +1,324 @@
+#include "orrery/trace/feeder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "orrery/graph/builder.hpp"
+#include "orrery/trace/ready_set.hpp"
+#include "orrery/trace/test_records.hpp"
+#include "orrery/trace/test_wire.hpp"
+
+namespace orrery::trace {
+namespace {
+
+using graph::NodeRecord;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Ids = std::vector<std::uint64_t>;
+
+struct Link {
+  std::uint64_t id;
+  Ids data;
+  Ids ctrl;
+};
+
+graph::Graph graph_of(const std::vector<Link>& links) {
+  graph::GraphBuilder builder;
+  for (const Link& link : links) {
+    NodeRecord node;
+    node.id = link.id;
+    node.type = graph::NodeType::comp;
+    node.data_deps = link.data;
+    node.ctrl_deps = link.ctrl;
+    builder.add(node);
+  }
+  return builder.finish().value();
+}
+
+Result<Feeder> feeder_of(const std::vector<Link>& links, const FeederOptions& options = {}) {
+  return Feeder::of_graph(graph_of(links), "graph", options);
+}
+
+std::string refusal(const std::vector<Link>& links, const FeederOptions& options = {}) {
+  const auto feeder = feeder_of(links, options);
+  return feeder ? "accepted" : feeder.error().text();
+}
+
+// Issues all that is ready.
+Ids issue_all(Feeder& feeder) {
+  Ids ids;
+  for (auto node = feeder.next(); *node != nullptr; node = feeder.next()) { ids.push_back((*node)->id); }
+  return ids;
+}
+
+// A graph without cycles: nodes in any order, ids that count up or are scattered, dependencies of both sorts, some
+// twice.
+std::vector<Link> random_dag(test::Dice& dice, std::size_t count) {
+  std::vector<Link> links(count);
+  const bool scattered = dice.one_in(2);
+  std::uint64_t id = dice.one_in(2) ? 0 : dice.bits() / 2;
+  for (std::size_t i = 0; i < count; ++i) {
+    links[i].id = id;
+    id += scattered ? 1 + dice.below(dice.one_in(5) ? 100'000 : 3) : 1;
+  }
+  std::vector<std::uint64_t> ids;
+  for (const Link& link : links) { ids.push_back(link.id); }
+  for (std::size_t i = count; i > 1; --i) { std::swap(ids[i - 1], ids[dice.one_in(3) ? dice.below(i) : i - 1]); }
+  for (std::size_t i = 1; i < count; ++i) {
+    auto& link = *std::find_if(links.begin(), links.end(), [&](const Link& l) { return l.id == ids[i]; });
+    for (std::size_t n = dice.below(4); n > 0; --n) { link.data.push_back(ids[dice.below(i)]); }
+    for (std::size_t n = dice.below(3); n > 0; --n) { link.ctrl.push_back(ids[dice.below(i)]); }
+  }
+  if (dice.one_in(2)) { std::rotate(links.begin(), links.begin() + static_cast<long>(dice.below(count)), links.end()); }
+  return links;
+}
+
+// Drains with nodes completed in any order; false where a law breaks.
+bool drains(Feeder& feeder, const std::vector<Link>& links, test::Dice& dice) {
+  std::map<std::uint64_t, Link> by_id;
+  for (const Link& link : links) { by_id[link.id] = link; }
+  std::set<std::uint64_t> completed;
+  std::vector<std::uint64_t> out;
+  std::set<std::uint64_t> seen;
+  while (!feeder.done()) {
+    const auto node = feeder.next().value();
+    if (node != nullptr) {
+      const Link& link = by_id.at(node->id);
+      if (!seen.insert(node->id).second || node->data_deps != link.data || node->ctrl_deps != link.ctrl) {
+        return false;
+      }
+      for (const Ids* parents : {&link.data, &link.ctrl}) {
+        for (const std::uint64_t parent : *parents) {
+          if (!completed.contains(parent)) { return false; }
+        }
+      }
+      out.push_back(node->id);
+    }
+    if (out.empty()) { return false; }
+    if (node != nullptr && !dice.one_in(3)) { continue; }
+    std::swap(out.back(), out[dice.below(out.size())]);
+    if (!feeder.complete(out.back())) { return false; }
+    completed.insert(out.back());
+    out.pop_back();
+  }
+  return seen.size() == links.size() && feeder.next().value() == nullptr && feeder.issued() == 0;
+}
+
+RC_GTEST_PROP(Feeder, every_node_comes_once_and_after_its_parents_in_any_order_of_completion, (std::uint64_t seed)) {
+  test::Dice dice(seed);
+  const auto links = random_dag(dice, 1 + dice.below(60));
+  const std::string bytes = chakra_bytes(graph_of(links));
+  FeederOptions options;
+  options.cached_records = dice.below(5);
+  options.read.version = ChakraVersion::v0_0_4;
+  auto from_graph = feeder_of(links, options);
+  auto from_bytes = Feeder::of_bytes(bytes, "bytes", options);
+  RC_ASSERT(from_graph.has_value() && from_bytes.has_value());
+  RC_ASSERT(from_bytes->streams() && !from_graph->streams());
+  RC_ASSERT(from_graph->nodes() == links.size() && from_bytes->nodes() == links.size());
+  RC_ASSERT(drains(*from_graph, links, dice));
+  RC_ASSERT(drains(*from_bytes, links, dice));
+}
+
+RC_GTEST_PROP(Feeder, ready_nodes_come_by_id_whatever_their_order_in_the_file, (std::uint64_t seed)) {
+  test::Dice dice(seed);
+  auto links = random_dag(dice, 1 + dice.below(40));
+  auto first = feeder_of(links);
+  std::rotate(links.begin(), links.begin() + static_cast<long>(dice.below(links.size())), links.end());
+  auto second = feeder_of(links);
+  while (!first->done()) {
+    const Ids ids = issue_all(*first);
+    RC_ASSERT(std::is_sorted(ids.begin(), ids.end()));
+    RC_ASSERT(ids == issue_all(*second));
+    for (const std::uint64_t id : ids) {
+      RC_ASSERT(first->complete(id).has_value() && second->complete(id).has_value());
+    }
+  }
+  RC_ASSERT(second->done());
+}
+
+TEST(Feeder, the_dependencies_that_hold_back_can_be_chosen) {
+  const std::vector<Link> links = {{1, {}, {}}, {2, {1}, {}}, {3, {}, {1}}};
+  FeederOptions options;
+  EXPECT_THAT(issue_all(*feeder_of(links)), ElementsAre(1));
+  options.follow = graph::Children::Of::data;
+  EXPECT_THAT(issue_all(*feeder_of(links, options)), ElementsAre(1, 3));
+  options.follow = graph::Children::Of::ctrl;
+  EXPECT_THAT(issue_all(*feeder_of(links, options)), ElementsAre(1, 2));
+}
+
+TEST(Feeder, misuse_is_a_failure_and_changes_nothing) {
+  auto feeder = feeder_of({{1, {}, {}}, {2, {1}, {}}, {3, {}, {}}});
+  EXPECT_EQ(feeder->complete(1).error().text(),
+            "graph: node 1: cannot be completed: it is ready but was not given out");
+  EXPECT_EQ(feeder->complete(2).error().text(), "graph: node 2: cannot be completed: it waits for its parents");
+  EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it is not there");
+  EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it is not there");
+  EXPECT_EQ(feeder->node(4).error().text(), "graph: node 4: is not there");
+  EXPECT_EQ(feeder->next().value()->id, 1U);
+  EXPECT_TRUE(feeder->complete(1));
+  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is complete already");
+  EXPECT_EQ(feeder->ready(), 2U);
+  EXPECT_EQ(feeder->completed(), 1U);
+  EXPECT_THAT(issue_all(*feeder), ElementsAre(2, 3));
+  EXPECT_FALSE(feeder->done());
+  EXPECT_EQ(feeder->next().value(), nullptr);
+}
+
+TEST(Feeder, a_cycle_is_refused_and_named) {
+  EXPECT_EQ(refusal({{1, {}, {}}, {2, {1, 4}, {}}, {3, {2}, {}}, {4, {}, {3}}, {5, {4}, {}}}),
+            "graph: node 2: can never run: nodes wait for each other in a cycle: 2 for 4 for 3 for 2");
+  EXPECT_EQ(refusal({{7, {7}, {}}}), "graph: node 7: can never run: it depends on itself");
+  std::vector<Link> ring;
+  for (std::uint64_t id = 0; id < 100'000; ++id) { ring.push_back({id, {(id + 1) % 100'000}, {}}); }
+  EXPECT_EQ(refusal(ring),
+            "graph: node 0: can never run: nodes wait for each other in a cycle: 0 for 1 for 2 for 3 for 4 for 5 for 6 "
+            "for 7 for … (99991 more) for 99999 for 0");
+}
+
+// A cycle of control dependencies is none where only data dependencies count.
+TEST(Feeder, a_cycle_counts_only_among_the_dependencies_followed) {
+  FeederOptions options;
+  options.follow = graph::Children::Of::data;
+  EXPECT_EQ(refusal({{1, {}, {2}}, {2, {1}, {}}}, options), "accepted");
+}
+
+TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
+  const std::vector<Link> links = {{1, {}, {}}, {2, {1, 99}, {}}, {3, {2}, {98, 97}}};
+  EXPECT_EQ(refusal(links),
+            "graph: node 2: can never run: it depends on node 99, which is not there; 2 more dependencies are on nodes "
+            "that are not there");
+  EXPECT_EQ(refusal({{10, {}, {}}, {7, {3}, {}}}),
+            "graph: node 7: can never run: it depends on node 3, which is not there");
+  FeederOptions options;
+  options.ignore_missing = true;
+  auto feeder = feeder_of(links, options);
+  ASSERT_TRUE(feeder) << feeder.error().text();
+  test::Dice dice(1);
+  EXPECT_THAT(issue_all(*feeder), ElementsAre(1));
+  EXPECT_TRUE(feeder->complete(1));
+  EXPECT_THAT(issue_all(*feeder), ElementsAre(2));
+}
+
+TEST(Feeder, an_id_that_two_nodes_have_is_refused_with_both_places) {
+  EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the id of another node");
+  const std::string bytes = chakra_bytes(graph_of({{1, {}, {}}, {2, {}, {}}, {2, {1}, {}}}));
+  const auto read = read_chakra_bytes(bytes, "w.0.et");
+  const auto feeder = Feeder::of_bytes(bytes, "w.0.et");
+  ASSERT_FALSE(feeder);
+  EXPECT_EQ(feeder.error().text(), "w.0.et: byte " + std::to_string(read->graph.offset(2)) +
+                                       ", node 2: has the id of another node, at byte " +
+                                       std::to_string(read->graph.offset(1)));
+}
+
+TEST(Feeder, errors_of_a_file_name_the_place) {
+  const std::string bytes = chakra_bytes(graph_of({{1, {}, {}}, {2, {5}, {}}}));
+  const auto read = read_chakra_bytes(bytes, "w.0.et");
+  EXPECT_EQ(Feeder::of_bytes(bytes, "w.0.et").error().text(),
+            "w.0.et: byte " + std::to_string(read->graph.offset(1)) +
+                ", node 2: can never run: it depends on node 5, which is not there");
+  EXPECT_THAT(Feeder::of_bytes(bytes.substr(0, bytes.size() - 1), "w.0.et").error().text(),
+              HasSubstr("the file ends after"));
+  EXPECT_THAT(Feeder::open("/nowhere/w.0.et").error().text(), HasSubstr("No such file"));
+}
+
+TEST(Feeder, a_graph_without_nodes_is_done) {
+  auto feeder = feeder_of({});
+  ASSERT_TRUE(feeder);
+  EXPECT_TRUE(feeder->done());
+  EXPECT_EQ(feeder->next().value(), nullptr);
+}
+
+// The only way back into a compressed file is from its beginning.
+TEST(Feeder, a_compressed_file_is_fed_from_memory) {
+  const auto records = test::random_records(4, 50);
+  const std::string bytes = chakra_bytes(graph_of({{1, {2}, {}}, {2, {}, {}}}));
+  std::string packed(ZSTD_compressBound(bytes.size()), '\0');
+  packed.resize(ZSTD_compress(packed.data(), packed.size(), bytes.data(), bytes.size(), 3));
+  auto feeder = Feeder::of_bytes(packed, "w.0.et");
+  ASSERT_TRUE(feeder) << feeder.error().text();
+  EXPECT_FALSE(feeder->streams());
+  EXPECT_THAT(issue_all(*feeder), ElementsAre(2));
+}
+
+TEST(Feeder, records_come_back_whole_from_the_cache) {
+  const auto records = test::random_records(5, 40);
+  FeederOptions options;
+  options.ignore_missing = true;
+  options.follow = graph::Children::Of::data;
+  std::vector<NodeRecord> nodes = records.nodes;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].id = i;
+    nodes[i].data_deps.clear();
+  }
+  graph::GraphBuilder builder;
+  for (const NodeRecord& node : nodes) { builder.add(node); }
+  const std::string bytes = chakra_bytes(builder.finish().value());
+  for (const std::size_t places : {0U, 1U, 7U, 100U}) {
+    options.cached_records = places;
+    auto feeder = Feeder::of_bytes(bytes, "bytes", options);
+    ASSERT_TRUE(feeder) << feeder.error().text();
+    for (int again = 0; again < 2; ++again) {
+      for (const NodeRecord& node : nodes) {
+        EXPECT_EQ(*feeder->node(node.id).value(), node);
+        EXPECT_EQ(*feeder->node(node.id).value(), node);
+      }
+    }
+  }
+}
+
+TEST(Feeder, several_feeders_do_not_meet) {
+  const std::vector<Link> links = {{1, {}, {}}, {2, {1}, {}}};
+  auto first = feeder_of(links);
+  auto second = feeder_of(links);
+  EXPECT_EQ(first->next().value()->id, 1U);
+  EXPECT_TRUE(first->complete(1));
+  EXPECT_FALSE(second->complete(1));
+  Feeder moved = std::move(*first);
+  EXPECT_EQ(moved.next().value()->id, 2U);
+  EXPECT_EQ(second->next().value()->id, 1U);
+}
+
+// What the header promises: 16 bytes a node, an eighth and its part of a level above for being ready, 4 a dependency.
+TEST(Feeder, the_index_has_the_bytes_a_node_that_it_promises) {
+  constexpr std::uint64_t kNodes = 64 * 64 * 4;
+  std::vector<Link> links = {{0, {}, {}}};
+  for (std::uint64_t id = 1; id < kNodes; ++id) { links.push_back({id, {id - 1}, {}}); }
+  const std::size_t ready = kNodes / 8 + kNodes / 512 + 8;
+  EXPECT_EQ(feeder_of(links)->index_memory(), 16 * kNodes + 4 + 4 * (kNodes - 1) + ready);
+  links.back().id += 1;
+  EXPECT_EQ(feeder_of(links)->index_memory(), 24 * kNodes + 4 + 4 * (kNodes - 1) + ready);
+}
+
+RC_GTEST_PROP(ReadySet, gives_what_a_sorted_set_gives, (std::uint64_t seed)) {
+  test::Dice dice(seed);
+  const std::size_t end = 1 + dice.below(dice.one_in(4) ? 300'000 : 200);
+  ReadySet set(end);
+  std::set<std::uint32_t> expected;
+  for (int step = 0; step < 300; ++step) {
+    if (dice.one_in(2)) {
+      const auto number = static_cast<std::uint32_t>(dice.below(end));
+      if (expected.insert(number).second) { set.insert(number); }
+    } else {
+      const auto smallest = set.pop();
+      RC_ASSERT(smallest.has_value() == !expected.empty());
+      if (!smallest) { continue; }
+      RC_ASSERT(*smallest == *expected.begin());
+      expected.erase(expected.begin());
+    }
+    RC_ASSERT(set.size() == expected.size());
+  }
+}
+
+}  // namespace
+}  // namespace orrery::trace

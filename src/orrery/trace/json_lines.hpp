@@ -1,0 +1,43 @@
+// Traces as JSON lines: one object per node per line, field names and numbers as in the Chakra schema. What was read
+// from a Chakra file and goes through JSON lines is written back byte for byte, as far as our writer wrote it: every
+// attribute type, numbers of 64 bits, NaN, bytes, fields that the schema does not know.
+//
+//   {"schema":"orrery.trace-nodes/1","version":"0.0.4","attr":[…]}            first line; print leaves it out
+//   {"id":7,"name":"mm","type":"COMP_NODE","ctrl_deps":[…],"data_deps":[…],"start_time_micros":…,"duration_micros":…,
+//    "inputs":{"values":"…","shapes":"…","types":"…"},"outputs":{…},
+//    "attr":[{"name":"comm_size","doc_string":"…","int64_val":4096},{"name":"…","bool_list":[true]}],"unknown":"…"}
+//
+// Each is on one line. What is not there is not written (but id, name and type always are). A type without a name is
+// its number. A bytes_val, and `unknown` (wire bytes), are base64. A text that is not UTF-8 is {"base64":"…"}. Reals
+// that JSON cannot say are "NaN", "Infinity", "-Infinity", and "NaN:…" with the bits of an unusual NaN. Integers are
+// plain numbers, up to 64 bits.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/record.hpp"
+#include "orrery/trace/text_store.hpp"
+
+namespace orrery::trace {
+
+inline constexpr std::string_view kJsonLinesSchema = "orrery.trace-nodes/1";
+
+// Appends a line, with its end.
+void append_json_line(std::string& out, const graph::NodeRecord& node);
+void append_json_line(std::string& out, const graph::Metadata& metadata);
+
+// Whether bytes at the start of a file are JSON lines rather than a Chakra trace.
+[[nodiscard]] bool are_json_lines(std::string_view bytes);
+
+// Reads one line (without its end). Texts are views of `store` or of the line. Fails with what is wrong and its column
+// (place.column, from 1).
+[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::NodeRecord& into, TextStore& store);
+[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::Metadata& into, TextStore& store);
+
+// Whether a line is that about the file.
+[[nodiscard]] bool is_metadata_line(std::string_view line);
+
+}  // namespace orrery::trace
