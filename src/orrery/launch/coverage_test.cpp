@@ -65,7 +65,9 @@ std::vector<Named> changes() {
   const auto& [weights, activations, optimizer] = offload;
   const auto& [placed_tp, placed_cp, placed_dp, placed_pp] = placement;
   std::vector<Named> list;
-  const auto add = [&](const auto& /*field*/, const char* name, Change change) { list.push_back({name, change}); };
+  const auto add = [&](const auto& /*field*/, const char* name, Change change) {
+    list.push_back({name, std::move(change)});
+  };
   add(tp, "tp", [](Plan& p) { p.tp = 4; });
   add(cp, "cp", [](Plan& p) { p.cp = 4; });
   add(pp, "pp", [](Plan& p) { p.pp = 2; });

@@ -1,10 +1,5 @@
 #include "orrery/launch/launch.hpp"
 
-#include <algorithm>
-#include <fstream>
-#include <set>
-#include <sstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -13,166 +8,24 @@
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/sheet.hpp"
 #include "orrery/launch/test_runs.hpp"
+#include "orrery/launch/test_texts.hpp"
+#include "orrery/workload/catalogue.hpp"
 
 namespace orrery::launch {
+
+workload::Model test::catalogue_model(const std::string& name) {
+  const auto model = workload::load_model(ORRERY_SOURCE_DATA_DIR, name);
+  EXPECT_TRUE(model.has_value()) << name;
+  return model ? *model : workload::Model{};
+}
+
 namespace {
 
+using test::toml;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);) { lines.push_back(line); }
-  return lines;
-}
-
-// Names of a file of tests/fixtures/launch.
-std::set<std::string> documented(const std::string& file) {
-  std::ifstream stream(std::string(ORRERY_SOURCE_DATA_DIR) + "/../tests/fixtures/launch/" + file);
-  EXPECT_TRUE(stream.good()) << file;
-  std::set<std::string> names;
-  for (std::string line; std::getline(stream, line);) {
-    if (!line.empty() && line.front() != '#') { names.insert(line); }
-  }
-  return names;
-}
-
-void merge(std::set<std::string>& all, const std::set<std::string>& more) { all.insert(more.begin(), more.end()); }
-
-// Every word that begins with two dashes, comments apart.
-std::set<std::string> arguments_in(const std::string& text) {
-  std::set<std::string> found;
-  for (const auto& line : lines_of(text)) {
-    if (line.starts_with('#')) { continue; }
-    std::istringstream words(line);
-    for (std::string word; words >> word;) {
-      if (word.starts_with("--")) { found.insert(word); }
-    }
-  }
-  return found;
-}
-
-// Left sides of `section.field=value` in the array of overrides.
-std::set<std::string> overrides_in(const std::string& text) {
-  std::set<std::string> found;
-  bool inside = false;
-  for (const auto& line : lines_of(text)) {
-    if (line == "OVERRIDES=(") {
-      inside = true;
-    } else if (line == ")") {
-      inside = false;
-    } else if (inside) {
-      const auto start = line.find_first_not_of(" '\"");
-      found.insert(line.substr(start, line.find('=') - start));
-    }
-  }
-  return found;
-}
-
-void collect_keys(const nlohmann::json& json, const std::string& path, std::set<std::string>& found) {
-  for (const auto& [key, value] : json.items()) {
-    const std::string name = path.empty() ? key : path + "." + key;
-    if (value.is_object()) {
-      collect_keys(value, name, found);
-    } else {
-      found.insert(name);
-    }
-  }
-}
-
-// TOML as far as a job configuration goes: sections, and `key = value` with lists over several lines. Keys are unique.
-std::map<std::string, std::string> toml(const std::string& text) {
-  std::map<std::string, std::string> values;
-  std::string section, open;
-  for (const auto& line : lines_of(text)) {
-    if (!open.empty()) {
-      values[open] += line;
-      if (line == "]") { open.clear(); }
-    } else if (line.starts_with('[')) {
-      EXPECT_EQ(line.back(), ']') << line;
-      section = line.substr(1, line.size() - 2);
-    } else if (!line.empty() && line.front() != '#') {
-      const auto equals = line.find(" = ");
-      EXPECT_NE(equals, std::string::npos) << line;
-      if (equals == std::string::npos) { continue; }
-      const std::string key = section + "." + line.substr(0, equals);
-      EXPECT_FALSE(values.contains(key)) << key;
-      values[key] = line.substr(equals + 3);
-      if (values[key] == "[") { open = key; }
-    }
-  }
-  EXPECT_TRUE(open.empty());
-  return values;
-}
-
-std::set<std::string> keys_of(const std::map<std::string, std::string>& values) {
-  std::set<std::string> keys;
-  for (const auto& [key, value] : values) { keys.insert(key); }
-  return keys;
-}
-
-std::vector<std::string> missing_in(const std::set<std::string>& names, const std::set<std::string>& known) {
-  std::vector<std::string> missing;
-  std::set_difference(names.begin(), names.end(), known.begin(), known.end(), std::back_inserter(missing));
-  return missing;
-}
-
-// Option names of a launch, and those that its tool documents.
-std::vector<std::string> undocumented(Tool tool, const std::string& text) {
-  auto known =
-      documented(tool == Tool::deepspeed ? "deepspeed-options.txt" : std::string(name_of(tool)) + "-options.txt");
-  switch (tool) {
-    case Tool::megatron: {
-      merge(known, documented("torchrun-options.txt"));
-      return missing_in(arguments_in(text), known);
-    }
-    case Tool::nemo: return missing_in(overrides_in(text), known);
-    case Tool::torchtitan: return missing_in(keys_of(toml(text)), known);
-    case Tool::deepspeed: break;
-  }
-  const auto json = nlohmann::json::parse(text);
-  std::set<std::string> names;
-  collect_keys(json, "", names);
-  auto missing = missing_in(names, known);
-  const auto arguments = arguments_in(json["_orrery"]["command"].get<std::string>());
-  const auto more = missing_in(arguments, documented("deepspeed-megatron-options.txt"));
-  missing.insert(missing.end(), more.begin(), more.end());
-  return missing;
-}
-
-std::vector<TrainingRun> published_runs() {
-  return {test::llama_405b(), test::deepseek_v3(), test::mixtral(), test::lora(), test::hybrid_shards()};
-}
-
-TEST(Launch, every_option_is_one_that_the_tool_documents) {
-  for (const Tool tool : kAllTools) {
-    for (const auto& run : published_runs()) {
-      EXPECT_THAT(undocumented(tool, test::launched(tool, run).text), IsEmpty())
-          << name_of(tool) << " " << run.model.name;
-    }
-  }
-}
-
-// Random valid jobs and plans reach the options that published ones leave out.
-TEST(Launch, every_option_of_any_valid_run_is_one_that_the_tool_documents) {
-  parallel::test::Dice dice(7);
-  int launched = 0;
-  for (int i = 0; i < 400; ++i) {
-    const auto c = parallel::test::any_case(dice);
-    if (c.model.encoder_layers > 0) { continue; }
-    ++launched;
-    const TrainingRun run{c.model, c.job, c.plan, c.stack, 8};
-    for (const Tool tool : kAllTools) {
-      const auto launch = test::launched(tool, run);
-      EXPECT_THAT(undocumented(tool, launch.text), IsEmpty()) << name_of(tool) << "\n" << parallel::test::to_text(c);
-      EXPECT_TRUE(launch.text.ends_with('\n'));
-    }
-  }
-  EXPECT_GT(launched, 200);
-}
 
 TEST(Launch, the_published_plan_of_llama_405b_is_said_whole_by_megatron) {
   const auto launch = test::launched(Tool::megatron, test::llama_405b());
@@ -287,7 +140,7 @@ TEST(Launch, adapters_are_missed_loudly_where_there_are_none) {
 
 // DeepSpeed asserts train_batch_size = micro-batch x accumulation x data-parallel ranks.
 TEST(Launch, deepspeeds_batch_sizes_multiply) {
-  for (const auto& run : published_runs()) {
+  for (const auto& run : test::published_runs()) {
     const auto json = nlohmann::json::parse(test::launched(Tool::deepspeed, run).text);
     EXPECT_EQ(json["train_batch_size"].get<std::int64_t>(),
               json["train_micro_batch_size_per_gpu"].get<std::int64_t>() *
@@ -322,7 +175,7 @@ TEST(Launch, deepspeed_has_zero_bubbles_and_no_interleaving) {
 
 // replicate x shard x tp x cp x pp = devices; weights are shared by shard x cp ranks.
 TEST(Launch, torchtitans_degrees_multiply_to_the_devices) {
-  for (const auto& run : published_runs()) {
+  for (const auto& run : test::published_runs()) {
     const auto job = toml(test::launched(Tool::torchtitan, run).text);
     std::int64_t product = 1;
     for (const char* key : {"data_parallel_replicate_degree", "data_parallel_shard_degree", "tensor_parallel_degree",
@@ -351,7 +204,7 @@ TEST(Launch, hybrid_sharding_is_replicas_of_shards) {
 
 TEST(Launch, notes_stand_in_the_text) {
   for (const Tool tool : kAllTools) {
-    for (const auto& run : published_runs()) {
+    for (const auto& run : test::published_runs()) {
       const auto launch = test::launched(tool, run);
       for (const auto& note : launch.notes) {
         const std::string flag = note.substr(0, note.find(": "));

@@ -7,15 +7,11 @@
 
 #include "orrery/launch/launch.hpp"
 #include "orrery/parallel/test_jobs.hpp"
-#include "orrery/workload/catalogue.hpp"
 
 namespace orrery::launch::test {
 
-inline workload::Model catalogue_model(const std::string& name) {
-  const auto model = workload::load_model(ORRERY_SOURCE_DATA_DIR, name);
-  EXPECT_TRUE(model.has_value()) << name;
-  return model ? *model : workload::Model{};
-}
+// A model of the catalogue; launch_test.cpp knows where that is.
+[[nodiscard]] workload::Model catalogue_model(const std::string& name);
 
 inline hardware::Stack megatron_core() {
   hardware::Stack stack;
@@ -110,6 +106,10 @@ inline Launch launched(Tool tool, const TrainingRun& run) {
   const auto launch = emit(tool, run);
   EXPECT_TRUE(launch.has_value());
   return launch ? *launch : Launch{};
+}
+
+inline std::vector<TrainingRun> published_runs() {
+  return {llama_405b(), deepseek_v3(), mixtral(), lora(), hybrid_shards()};
 }
 
 }  // namespace orrery::launch::test
