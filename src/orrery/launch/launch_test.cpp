@@ -132,6 +132,17 @@ TEST(Launch, nemo_says_what_is_off_and_takes_adapters) {
   EXPECT_THAT(lora.notes, IsEmpty());
 }
 
+TEST(Launch, a_gated_mlp_stays_gated_whatever_its_activation) {
+  auto run = test::llama_405b();
+  run.model.activation = workload::Activation::gelu;
+  const auto megatron = test::launched(Tool::megatron, run).text;
+  EXPECT_THAT(megatron, HasSubstr("  --quick-geglu\n"));
+  EXPECT_THAT(megatron, Not(HasSubstr("--swiglu")));
+  const auto nemo = test::launched(Tool::nemo, run).text;
+  EXPECT_THAT(nemo, HasSubstr("  model.gated_linear_unit=true\n  model.activation_func=gelu\n"));
+  EXPECT_THAT(nemo, Not(HasSubstr("gated_linear_unit=false")));
+}
+
 TEST(Launch, adapters_are_missed_loudly_where_there_are_none) {
   for (const Tool tool : {Tool::megatron, Tool::deepspeed, Tool::torchtitan}) {
     EXPECT_THAT(test::launched(tool, test::lora()).notes, testing::Contains(HasSubstr("--lora 16"))) << name_of(tool);

@@ -82,11 +82,13 @@ class ModelSettings {
     using workload::Activation;
     const bool rms = model_.norm == workload::Normalisation::rmsnorm;
     sheet_.value("--normalization", rms ? "RMSNorm" : "LayerNorm");
-    const bool swiglu = model_.gated_mlp && model_.activation == Activation::silu;
-    const bool quick_geglu = model_.gated_mlp && model_.activation == Activation::gelu;
-    sheet_.toggle("--swiglu", swiglu || (model_.gated_mlp && !quick_geglu));
-    if (quick_geglu && !bridge_) { sheet_.toggle("--quick-geglu"); }
-    if (quick_geglu) { model_note("its gated GELU is launched as the quick one, at the same cost"); }
+    const bool geglu = model_.gated_mlp && model_.activation == Activation::gelu;
+    if (geglu) {
+      sheet_.toggle("--quick-geglu");
+    } else {
+      sheet_.toggle("--swiglu", model_.gated_mlp);
+    }
+    if (geglu && !bridge_) { model_note("its gated GELU is launched as the quick one, at the same cost"); }
     if (model_.gated_mlp && model_.activation == Activation::relu) {
       model_note("a gated ReLU has no option; SwiGLU is launched, at the same cost");
     }

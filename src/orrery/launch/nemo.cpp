@@ -126,6 +126,9 @@ std::vector<std::string> overrides_of(const Setting& setting) {
     words.push_back(fmt::format("model.activation_func={}", setting.is_set ? "silu" : "gelu"));
     return words;
   }
+  if (setting.name == "--quick-geglu") {  // which here may be the exact one
+    return {"model.gated_linear_unit=true", "model.activation_func=gelu"};
+  }
   if (setting.name == "--moe-enable-deepep") {
     words.emplace_back("model.moe_flex_dispatcher_backend=deepep");
     return words;
