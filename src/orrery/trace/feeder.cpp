@@ -148,7 +148,7 @@ namespace {
 template <class Read>
 Result<std::unique_ptr<NodeStore>> store_of(std::unique_ptr<Source> source, const std::string& name,
                                             const FeederOptions& options, const Read& read) {
-  if (source->whole()) { return FileNodes::of(std::move(source), name, options.read); }
+  if (source->whole()) { return FileNodes::of(std::move(source), name, options); }
   source.reset();
   ORRERY_TRY(trace, read());
   return std::make_unique<GraphNodes>(std::move(trace.graph));

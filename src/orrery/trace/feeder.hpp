@@ -20,7 +20,7 @@
 //
 // Memory, of a plain file: 16 bytes a node, 8 more where ids do not count up one by one, 4 a dependency; while it is
 // opened 8 more a node and 4 a dependency, where ids do not count up 12. Beside that what does not grow with the file:
-// up to 64 MiB of it mapped in, and the cached records. Records are decoded from the file when they are asked for.
+// what is mapped in of it, and the cached records. Records are decoded from the file when they are asked for.
 // A file that is compressed, or a pipe, cannot be gone back into: it is read to a graph in memory and fed from there.
 //
 // Nothing is shared between feeders. One feeder is for one thread at a time.
@@ -47,6 +47,9 @@ struct FeederOptions {
 
   // Records that are kept decoded, for those who look at a node again.
   std::size_t cached_records = 256;
+
+  // So much of a file may be mapped in at once.
+  std::uint64_t mapped_bytes = std::uint64_t{64} << 20;
 
   ReadOptions read;
 };

@@ -11,9 +11,6 @@ using graph::NodeRecord;
 
 namespace {
 
-// So much of a mapped file may be in memory before it is let go.
-constexpr std::uint64_t kMostResident = std::uint64_t{64} << 20;
-
 // What one look at a place that was not expected maps in: the kernel brings the pages around it along.
 constexpr std::uint64_t kAround = std::uint64_t{64} << 10;
 
@@ -59,9 +56,9 @@ class TextMover {
 }  // namespace
 
 Result<std::unique_ptr<NodeStore>> FileNodes::of(std::unique_ptr<Source> source, const std::string& name,
-                                                 const ReadOptions& options) {
-  ORRERY_TRY(stream, ChakraStream::of_bytes(*source->whole(), name, options));
-  return std::unique_ptr<NodeStore>(new FileNodes(std::move(source), std::move(stream)));
+                                                 const FeederOptions& options) {
+  ORRERY_TRY(stream, ChakraStream::of_bytes(*source->whole(), name, options.read));
+  return std::unique_ptr<NodeStore>(new FileNodes(std::move(source), std::move(stream), options.mapped_bytes));
 }
 
 Result<NodeStore::Item> FileNodes::next() {
@@ -83,7 +80,7 @@ void FileNodes::touched(std::uint64_t begin) {
   const bool near = begin >= last_ && begin - last_ < kAround;
   resident_ += near ? begin - last_ : kAround;
   last_ = begin;
-  if (resident_ < kMostResident) { return; }
+  if (resident_ < most_resident_) { return; }
   resident_ = 0;
   // The record that stands there is still being looked at: its pages come back when they are needed.
   source_->forget(0, source_->whole()->size());

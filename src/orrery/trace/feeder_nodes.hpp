@@ -12,6 +12,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/graph/graph.hpp"
 #include "orrery/trace/chakra.hpp"
+#include "orrery/trace/feeder.hpp"
 #include "orrery/trace/source.hpp"
 
 namespace orrery::trace {
@@ -41,7 +42,7 @@ class FileNodes final : public NodeStore {
  public:
   // `source` has whole().
   [[nodiscard]] static Result<std::unique_ptr<NodeStore>> of(std::unique_ptr<Source> source, const std::string& name,
-                                                             const ReadOptions& options);
+                                                             const FeederOptions& options);
 
   Result<Item> next() override;
   Result<const graph::NodeRecord*> at(std::uint64_t place) override;
@@ -50,13 +51,14 @@ class FileNodes final : public NodeStore {
   [[nodiscard]] std::string where(std::uint64_t place) const override;
 
  private:
-  FileNodes(std::unique_ptr<Source> source, ChakraStream stream)
-      : source_(std::move(source)), stream_(std::move(stream)) {}
+  FileNodes(std::unique_ptr<Source> source, ChakraStream stream, std::uint64_t most_resident)
+      : source_(std::move(source)), stream_(std::move(stream)), most_resident_(most_resident) {}
 
   void touched(std::uint64_t begin);
 
   std::unique_ptr<Source> source_;
   ChakraStream stream_;
+  std::uint64_t most_resident_;
   std::uint64_t last_ = 0;      // where the record of the last call begins
   std::uint64_t resident_ = 0;  // bytes of the file that may have been mapped in since they were last let go
   std::size_t records_ = 0;
