@@ -168,10 +168,10 @@ class ExpressionParser {
 
   Piece compared(Operation operation, Piece left, Piece right, int column) {
     const bool ordered = operation != Operation::equal && operation != Operation::not_equal;
-    if (ordered) { return make(operation, of_kind(left, integers()), of_kind(right, integers()), booleans(), column); }
-    const ValueKind* const kind = left.kind != nullptr ? left.kind : right.kind;
+    const ValueKind* const kind = ordered ? &integers() : left.kind != nullptr ? left.kind : right.kind;
     if (kind == nullptr) { throw unknown(left); }
-    return make(operation, of_kind(left, *kind), of_kind(right, *kind), booleans(), column);
+    left = of_kind(left, *kind);  // the mistake further left is told
+    return make(operation, left, of_kind(right, *kind), booleans(), column);
   }
 
   Piece sum() {
@@ -278,7 +278,7 @@ class ExpressionParser {
   Piece of_kind(Piece piece, const ValueKind& kind) {
     if (piece.kind == nullptr) {
       const auto choice = kind.choice(piece.name);
-      if (!choice) { throw kind.choices.empty() ? unknown(piece) : not_a_choice(piece, kind); }
+      if (!choice) { throw kind.choices.empty() ? not_a_number(piece) : not_a_choice(piece, kind); }
       parts_[static_cast<std::size_t>(piece.part)].value = *choice;
       piece.kind = &kind;
     }
@@ -303,6 +303,17 @@ class ExpressionParser {
     return {piece.column,
             near ? fmt::format("{} is not a name here; did you mean {}?", quoted(piece.name), quoted(*near))
                  : fmt::format("{} is not a name here", quoted(piece.name))};
+  }
+
+  // A name where a number should stand: a choice of some axis, or a slip.
+  Mistake not_a_number(const Piece& piece) const {
+    for (const ValueKind* kind : words_.kinds) {
+      if (!kind->choices.empty() && kind->choice(piece.name)) {
+        return {piece.column, fmt::format("{} is {} where {} should stand", quoted(piece.name), described(*kind),
+                                          described(integers()))};
+      }
+    }
+    return unknown(piece);
   }
 
   static Mistake not_a_choice(const Piece& piece, const ValueKind& kind) {
@@ -364,9 +375,22 @@ Place text_place(const config::Node& node) {
   return place;
 }
 
+// Choices may be spelled like no name is (zero-bubble, 1f1b). A slip in one that stands alone is told as such.
+void check_spelling(std::string_view text, const ValueKind& kind) {
+  const auto belongs = [](char c) { return c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
+  const bool is_one_word = !text.empty() && std::all_of(text.begin(), text.end(), belongs);
+  const bool is_odd = text.find('-') != std::string_view::npos || (!text.empty() && text.front() <= '9');
+  if (kind.choices.empty() || !is_one_word || !is_odd || kind.choice(text)) { return; }
+  const std::vector<std::string> choices(kind.choices.begin(), kind.choices.end());
+  const auto near = nearest(text, choices);
+  throw Mistake{0, fmt::format("is not one of {}{}", join(choices, ", "),
+                               near ? fmt::format("; did you mean {}?", quoted(*near)) : "")};
+}
+
 std::vector<ValueSet> parse_text(const config::Node& node, const ValueKind& kind, const Vocabulary& words) {
   if (node.scalar.size() > kLongestText) { throw Mistake{0, "is too long to be an expression"}; }
   if (node.scalar.find('\n') != std::string::npos) { throw Mistake{0, "stands on one line"}; }
+  check_spelling(node.scalar, kind);
   return ExpressionParser(node.scalar, text_place(node), kind, words).values();
 }
 

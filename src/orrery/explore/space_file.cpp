@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -113,7 +114,8 @@ class Reader {
     const config::Limits limits{
         .min = 1, .max = static_cast<double>(kLargestBatch), .positive = false, .nonempty = false, .unit = {}};
     const config::Reading reading{"max_batch", limits, false, complaints_};
-    file_.max_batch = config::read_integer(node, reading, 1, kLargestBatch);
+    using Range = std::numeric_limits<std::int64_t>;
+    file_.max_batch = config::read_integer(node, reading, Range::min(), Range::max());
     max_batch_place_ = node.place;
   }
 

@@ -101,12 +101,14 @@ void Odometer::add(const Level& level, std::int64_t value, std::int64_t position
     entry.weight = weigh(level, entry);
     if (entry.weight == 0) { return; }
   }
-  const auto same = std::find_if(out.begin(), out.end(), [&](const Entry& e) { return e.effect == entry.effect; });
-  if (level.merges && same != out.end()) {
-    same->weight = plus(same->weight, entry.weight);
-  } else {
-    out.push_back(entry);
+  if (level.merges) {
+    const auto same = std::find_if(out.begin(), out.end(), [&](const Entry& e) { return e.effect == entry.effect; });
+    if (same != out.end()) {
+      same->weight = plus(same->weight, entry.weight);
+      return;
+    }
   }
+  out.push_back(entry);
 }
 
 // How many combinations the axes counted with a level have. They do not depend on each other (space_compile.cpp).
@@ -144,12 +146,16 @@ std::int64_t Odometer::values_of(const Level& counted, std::uint16_t& first) {
 
 void Odometer::note(const Level& level, Trouble trouble) {
   if (!trouble_.message.empty()) { return; }
+  const SlotMask used = level.values.uses();
   std::vector<std::string> before;
   for (const Level& other : space_.levels) {
-    if (other.order && other.axis != level.axis && is_in(level.reads, other.axis)) {
+    if (other.order && other.axis != level.axis && is_in(used, other.axis)) {
       before.push_back(
           fmt::format("{} is {}", axis_name(other.axis), shown(other.axis, chosen_.slots[slot_of(other.axis)])));
     }
+  }
+  if ((used & mask_of(slot_of(Fact::dp))) != 0) {
+    before.push_back(fmt::format("dp is {}", chosen_.slots[slot_of(Fact::dp)]));
   }
   const std::string where = before.empty() ? "" : " where " + join(before, ", ");
   trouble_ = {std::move(trouble.place), fmt::format("{}: {}{}", axis_name(level.axis), trouble.message, where)};
