@@ -17,247 +17,22 @@
 #include "orrery/config/node.hpp"
 #include "orrery/explore/space_walk.hpp"
 #include "orrery/explore/test_spaces.hpp"
+#include "orrery/explore/test_written_axes.hpp"
 #include "orrery/parallel/mesh.hpp"
 
 namespace orrery::explore {
 namespace {
 
 using parallel::Plan;
-using parallel::Recompute;
 using parallel::ScheduleKind;
-using parallel::TpOverlap;
 using parallel::test::any_flag;
 using parallel::test::any_of;
-using Values = std::vector<std::pair<std::int64_t, int>>;  // and positions
-
-struct Setting {
-  workload::Model model;
-  parallel::Job job;
-  hardware::Cluster cluster;
-  std::int64_t max_batch = 0;
-
-  [[nodiscard]] bool second_tier() const { return cluster.second_tier.memory > Bytes(0); }
-};
-
-// A point on the way: the plan so far, what was chosen by name, and positions by name.
-struct State {
-  Plan plan;
-  std::int64_t batch = 0;
-  std::int64_t tp_comm = 0;
-  std::vector<int> positions;  // of the axes of all_axes()
-};
-
-// One way to write an axis: the text, what has to be written before it, and the same in C++.
-struct Written {
-  std::string name, text;
-  std::vector<std::string> after;
-  std::function<Values(const Setting&, const State&)> values;
-};
-
-Values listed(const std::vector<std::int64_t>& list) {
-  Values values;
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    const bool repeats = std::any_of(values.begin(), values.end(), [&](const auto& v) { return v.first == list[i]; });
-    if (!repeats) { values.emplace_back(list[i], static_cast<int>(i)); }
-  }
-  return values;
-}
-
-Values divisors(std::int64_t whole) {
-  std::vector<std::int64_t> list;
-  for (std::int64_t d = 1; d <= whole; ++d) {
-    if (whole % d == 0) { list.push_back(d); }
-  }
-  return listed(list);
-}
-
-template <class Holds>
-Values those(Values values, Holds holds) {
-  std::erase_if(values, [&](const auto& value) { return !holds(value.first); });
-  return values;
-}
-
-// Degrees that do not divide are dropped by the walk anyway; conditions on dp must not divide by them.
-std::int64_t replicas(const Setting& s, const State& at, std::int64_t pp) {
-  return s.cluster.devices / (at.plan.tp * at.plan.cp * pp);
-}
-
-const std::vector<std::int64_t> kBoth{0, 1}, kThree{0, 1, 2};
-
-std::vector<Written> ways(const std::string& name) {
-  const auto list = [&](std::string text, std::vector<std::int64_t> values) {
-    return Written{name, std::move(text), {}, [values](const Setting&, const State&) { return listed(values); }};
-  };
-  if (name == "tp") {
-    return {{name, "divisors(devices)", {}, [](const Setting& s, const State&) { return divisors(s.cluster.devices); }},
-            list("[1, 2, 1]", {1, 2, 1}),
-            {name, "powers(2) where tp <= node_size", {}, [](const Setting& s, const State&) {
-               return those(listed({1, 2, 4, 8, 16}), [&](auto tp) { return tp <= s.cluster.node_size(); });
-             }}};
-  }
-  if (name == "cp") { return {list("[1, 2]", {1, 2}), list("powers(3, 3)", {1, 3})}; }
-  if (name == "pp") {
-    return {{name, "divisors(layers)", {}, [](const Setting& s, const State&) { return divisors(s.model.depth()); }},
-            list("1..3", {1, 2, 3}),
-            {name, "\"[4, 2, 1] where dp <= 4\"", {"tp", "cp"}, [](const Setting& s, const State& at) {
-               return those(listed({4, 2, 1}), [&](auto pp) { return replicas(s, at, pp) <= 4; });
-             }}};
-  }
-  if (name == "ep") {
-    return {{name, "divisors(experts)", {}, [](const Setting& s, const State&) {
-               return divisors(std::max<std::int64_t>(1, s.model.experts.count));
-             }}};
-  }
-  if (name == "etp") {
-    return {{name, "[1, tp]", {"tp"}, [](const Setting&, const State& at) { return listed({1, at.plan.tp}); }}};
-  }
-  if (name == "vpp") {
-    return {{name,
-             "divisors(layers/pp)",
-             {"pp"},
-             [](const Setting& s, const State& at) { return divisors(s.model.depth() / at.plan.pp); }},
-            list("1..2", {1, 2})};
-  }
-  if (name == "schedule") { return {list("[1f1b, interleaved, zero-bubble]", {1, 2, 3})}; }
-  if (name == "recompute") { return {list("[full, attention, none]", {2, 1, 0}), list("[none, full]", {0, 2})}; }
-  if (name == "tp_comm") { return {list("[all_reduce, p2p_scatter, reduce_scatter_all_gather]", kThree)}; }
-  if (name == "sequence_parallel") { return {list("[true, false]", {1, 0})}; }
-  if (name == "zero") {
-    return {list("[0, 1, 3]", {0, 1, 3}),
-            {name, "0..2 where tp < 4 or zero == 0", {"tp"}, [](const Setting&, const State& at) {
-               return those(listed({0, 1, 2}), [&](auto zero) { return at.plan.tp < 4 || zero == 0; });
-             }}};
-  }
-  if (name == "shard") { return {list("[0, 2]", {0, 2})}; }
-  if (name == "micro_batch") {
-    return {{name,
-             "divisors(batch/dp)",
-             {"tp", "cp", "pp"},
-             [](const Setting&, const State& at) { return divisors(at.batch / at.plan.dp); }},
-            {name,
-             "1, 2 where (micro_batch*seq) % (3*tp) == 0",
-             {"tp"},
-             [](const Setting& s, const State& at) {
-               return those(listed({1, 2}), [&](auto size) { return size * s.job.seq % (3 * at.plan.tp) == 0; });
-             }},
-            {name, "[1, 2 where zero == 0]", {"zero"}, [](const Setting&, const State& at) {
-               return at.plan.zero == 0 ? listed({1, 2}) : listed({1});
-             }}};
-  }
-  if (name == "cp_method") { return {list("[ulysses, ring]", {1, 0})}; }
-  if (name == "tp_overlap") {
-    return {list("[none, ring, pipe]", kThree),
-            {name,
-             "none, ring where not (recompute == full)",
-             {"recompute"},
-             [](const Setting&, const State& at) {
-               return at.plan.recompute == Recompute::full ? Values{} : listed({0, 1});
-             }},
-            {name, "[ring, none where tp_comm == p2p_scatter]", {"tp_comm"}, [](const Setting&, const State& at) {
-               return at.tp_comm == 1 ? listed({1, 0}) : listed({1});
-             }}};
-  }
-  if (name.starts_with("tier.")) { return {list("[0, 1]", kBoth), list("[1]", {1})}; }
-  if (name == "fused_activation") { return {list("[true, false]", {1, 0}), list("true", {1})}; }
-  return {list("[true, false]", {1, 0})};
-}
-
-// In an order in which each may depend on those before it.
-const std::vector<std::string>& all_axes() {
-  static const std::vector<std::string> names{"tp",
-                                              "cp",
-                                              "pp",
-                                              "ep",
-                                              "etp",
-                                              "vpp",
-                                              "schedule",
-                                              "recompute",
-                                              "tp_comm",
-                                              "sequence_parallel",
-                                              "zero",
-                                              "optimizer_sharding",
-                                              "shard",
-                                              "dp_overlap",
-                                              "offload_weights",
-                                              "offload_activations",
-                                              "offload_optimizer",
-                                              "micro_batch",
-                                              "cp_method",
-                                              "tp_overlap",
-                                              "ag_redo",
-                                              "fused_activation",
-                                              "tier.tp",
-                                              "tier.cp",
-                                              "tier.dp",
-                                              "tier.pp"};
-  return names;
-}
-
-// ---- what goes without saying, in the words of docs/format/space.md
-// ------------------------------------------------------
-
-bool alone(const Setting& s, const std::string& name, const State& at) {
-  const Plan& plan = at.plan;
-  const bool one_copy = plan.cp * plan.dp == 1 && (!s.model.has_experts() || plan.expert_replicas() == 1);
-  if (name == "ep" || name == "etp") { return !s.model.has_experts(); }
-  if (name == "vpp" || name == "schedule" || name == "tier.pp") { return plan.pp == 1; }
-  if (name == "cp_method" || name == "tier.cp") { return plan.cp == 1; }
-  if (name == "sequence_parallel" || name == "tp_overlap" || name == "tier.tp") { return plan.tp == 1; }
-  if (name == "zero" || name == "optimizer_sharding" || name == "dp_overlap") { return one_copy; }
-  if (name == "shard") { return plan.zero == 0; }
-  if (name == "tier.dp") { return plan.dp == 1; }
-  if (name == "offload_activations" && plan.recompute == Recompute::full) { return true; }
-  if (name.starts_with("offload")) { return !s.second_tier(); }
-  if (name == "ag_redo") { return at.tp_comm != 2 || plan.recompute == Recompute::full; }
-  return false;
-}
-
-std::int64_t nothing(const std::string& name) {
-  return name == "ep" || name == "etp" || name == "vpp" || name == "schedule" ? 1 : 0;
-}
-
-using Meaning = std::function<void(State&, std::int64_t)>;
-
-std::int8_t place(std::int64_t degree, std::int64_t value) { return static_cast<std::int8_t>(degree > 1 ? value : -1); }
-
-const Meaning& meaning(const std::string& name) {
-  static const std::map<std::string, Meaning> table{
-      {"tp", [](State& at, auto value) { at.plan.tp = value; }},
-      {"cp", [](State& at, auto value) { at.plan.cp = value; }},
-      {"pp", [](State& at, auto value) { at.plan.pp = value; }},
-      {"ep", [](State& at, auto value) { at.plan.ep = value; }},
-      {"etp", [](State& at, auto value) { at.plan.etp = value; }},
-      {"vpp", [](State& at, auto value) { at.plan.vpp = value; }},
-      {"schedule", [](State& at, auto value) { at.plan.schedule = static_cast<ScheduleKind>(value); }},
-      {"recompute", [](State& at, auto value) { at.plan.recompute = static_cast<Recompute>(value); }},
-      {"tp_comm",
-       [](State& at, auto value) {
-         at.tp_comm = value;
-         at.plan.sequence_parallel = value == 2 && at.plan.tp > 1;
-       }},
-      {"sequence_parallel", [](State& at, auto value) { at.plan.sequence_parallel = value != 0; }},
-      {"zero", [](State& at, auto value) { at.plan.zero = static_cast<int>(value); }},
-      {"optimizer_sharding", [](State& at, auto value) { at.plan.zero = static_cast<int>(value); }},
-      {"shard", [](State& at, auto value) { at.plan.shard = value; }},
-      {"dp_overlap", [](State& at, auto value) { at.plan.dp_overlap = value != 0; }},
-      {"offload_weights", [](State& at, auto value) { at.plan.offload.weights = value != 0; }},
-      {"offload_activations", [](State& at, auto value) { at.plan.offload.activations = value != 0; }},
-      {"offload_optimizer", [](State& at, auto value) { at.plan.offload.optimizer = value != 0; }},
-      {"micro_batch", [](State& at, auto value) { at.plan.micro_batch = value; }},
-      {"cp_method", [](State& at, auto value) { at.plan.cp_method = static_cast<workload::ContextMethod>(value); }},
-      {"tp_overlap",
-       [](State& at, auto value) {
-         at.plan.tp_overlap = at.plan.sequence_parallel ? static_cast<TpOverlap>(value) : TpOverlap::none;
-       }},
-      {"ag_redo", [](State&, auto) {}},
-      {"fused_activation", [](State&, auto) {}},
-      {"tier.tp", [](State& at, auto value) { at.plan.placement.tp = place(at.plan.tp, value); }},
-      {"tier.cp", [](State& at, auto value) { at.plan.placement.cp = place(at.plan.cp, value); }},
-      {"tier.dp", [](State& at, auto value) { at.plan.placement.dp = place(at.plan.dp, value); }},
-      {"tier.pp", [](State& at, auto value) { at.plan.placement.pp = place(at.plan.pp, value); }}};
-  return table.at(name);
-}
-
+using test::all_axes;
+using test::Setting;
+using test::State;
+using test::Values;
+using test::ways;
+using test::Written;
 // ---- the nest of loops
 // -----------------------------------------------------------------------------------------------
 
@@ -333,11 +108,11 @@ class Loops {
     const std::string& name = all_axes()[axis];
     const Written* written = find(name);
     if (written == nullptr) { return leave_out(name, axis, at); }
-    const Values values = alone(s_, name, at) ? Values{{nothing(name), 0}} : written->values(s_, at);
+    const Values values = test::alone(s_, name, at) ? Values{{test::nothing(name), 0}} : written->values(s_, at);
     for (const auto& [value, position] : values) {
       State next = at;
       if (!fits(name, value, next)) { continue; }
-      meaning(name)(next, value);
+      test::meaning(name)(next, value);
       next.positions[axis] = position;
       over(axis + 1, next);
     }
