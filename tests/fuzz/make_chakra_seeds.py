@@ -76,6 +76,9 @@ def seeds():
     yield "v0_0_1", framed(
         number(1, 3) + text(2, "comp") + number(3, 3) + number(7, 5),
         number(1, 4) + text(2, "coll") + number(3, 6) + number(4, 3) + number(13, 3) + number(14, 1) + number(18, 64))
+    yield "v0_0_1_wide", framed(
+        number(1, 0) + text(2, "load") + number(3, 1) + number(5, 1 << 40) + number(6, 1 << 63) + number(16, 1 << 40)
+        + number(12, 1 << 63))
     yield "v0_0_2", framed(
         number(1, 3) + text(2, "comp") + number(3, 3) + text(5, "[1]") + old_attribute("runtime", 1, number(5, 5))
         + old_attribute("weight", 0, fixed32(4, 0.5)) + old_attribute("ids", 4, number(8, 1) + number(8, 2)))

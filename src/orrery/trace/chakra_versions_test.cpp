@@ -78,6 +78,17 @@ TEST(ChakraVersions, 0_0_1_memory_and_messages_become_attributes) {
   EXPECT_EQ(trace.graph.value(2, "comm_type"), std::nullopt);
 }
 
+// A varint may have more bits than its field; they do not count.
+TEST(ChakraVersions, 0_0_1_numbers_of_32_bits_have_no_more) {
+  const std::string wide = number(1, 0) + bytes(2, "load") + number(3, 1) + number(5, (std::uint64_t{1} << 40) + 2) +
+                           number(16, 0xFFFFFFFF) + number(12, ~std::uint64_t{0});
+  const Trace trace = read(file_of({wide}));
+  EXPECT_EQ(trace.graph.value(0, "tensor_loc")->as_uint(), 2U);
+  EXPECT_EQ(trace.graph.value(0, "comm_src")->type(), graph::ValueType::uint32_val);
+  EXPECT_EQ(trace.graph.value(0, "comm_src")->as_uint(), 0xFFFFFFFFU);
+  EXPECT_EQ(trace.graph.value(0, "num_ops")->as_uint(), ~std::uint64_t{0});
+}
+
 // 0.0.2: types without METADATA; float 0, int 1, string 2, then their lists, with values from field 4 on.
 TEST(ChakraVersions, 0_0_2_brings_attributes) {
   const std::string comp = number(1, 3) + bytes(2, "comp") + number(3, 3) + bytes(5, "[1]") + bytes(9, "[[2]]") +

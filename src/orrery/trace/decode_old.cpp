@@ -49,10 +49,13 @@ Attribute collective(std::int64_t old) {
           {}};
 }
 
+// What the schema says has 32 bits has no more, whatever is written.
+Value natural32(std::uint64_t raw) { return Value::scalar(ValueType::uint32_val, static_cast<std::uint32_t>(raw)); }
+
 // Ranks, tags and priorities are int32 today.
 Value small(std::uint64_t raw) {
   const bool fits = raw <= static_cast<std::uint64_t>(std::numeric_limits<std::int32_t>::max());
-  return Value::scalar(fits ? ValueType::int32_val : ValueType::uint32_val, static_cast<std::uint32_t>(raw));
+  return fits ? Value::scalar(ValueType::int32_val, raw) : natural32(raw);
 }
 
 // Sizes and counts are int64 today.
@@ -71,17 +74,17 @@ void drop_unknown(FieldReader& field, const DecodeContext& context) {
 void first_attribute(std::uint32_t field, std::uint64_t raw, NodeRecord& into) {
   auto& attributes = into.attributes;
   switch (field) {
-    case 5: attributes.push_back({"tensor_loc", Value::scalar(ValueType::uint32_val, raw), {}, {}}); break;
+    case 5: attributes.push_back({"tensor_loc", natural32(raw), {}, {}}); break;
     case 6: attributes.push_back({graph::keys::tensor_size, Value::natural(raw), {}, {}}); break;
-    case 8: attributes.push_back({"input_tensor_loc", Value::scalar(ValueType::uint32_val, raw), {}, {}}); break;
+    case 8: attributes.push_back({"input_tensor_loc", natural32(raw), {}, {}}); break;
     case 9: attributes.push_back({"input_tensor_size", Value::natural(raw), {}, {}}); break;
-    case 10: attributes.push_back({"output_tensor_loc", Value::scalar(ValueType::uint32_val, raw), {}, {}}); break;
+    case 10: attributes.push_back({"output_tensor_loc", natural32(raw), {}, {}}); break;
     case 11: attributes.push_back({"output_tensor_size", Value::natural(raw), {}, {}}); break;
     case 12: attributes.push_back({graph::keys::num_ops, large(raw), {}, {}}); break;
     case 13:
       if (raw != 0) { attributes.push_back(collective(static_cast<std::int64_t>(raw) - 1)); }
       break;
-    case 15: attributes.push_back({"communicator_id", Value::scalar(ValueType::uint32_val, raw), {}, {}}); break;
+    case 15: attributes.push_back({"communicator_id", natural32(raw), {}, {}}); break;
     case 16: attributes.push_back({graph::keys::comm_src, small(raw), {}, {}}); break;
     case 17: attributes.push_back({graph::keys::comm_dst, small(raw), {}, {}}); break;
     case 18: attributes.push_back({graph::keys::comm_size, large(raw), {}, {}}); break;

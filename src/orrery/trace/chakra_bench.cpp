@@ -1,0 +1,125 @@
+// Reading a trace: to a graph with its index (one thread and all), record by record, and beside it what libprotobuf
+// makes of the same bytes (messages in a vector, and an index by id: less than a graph has). Writing, too.
+//
+// The file is made here: a chain of compute nodes with three attributes, as `chakra_inputs.py big` writes it. The
+// argument is the number of nodes; instructions are counted on the small one, seconds and bytes per second are of the
+// large one.
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <oracle/chakra.pb.h>
+
+#include "orrery/trace/chakra.hpp"
+#include "orrery/trace/framing.hpp"
+
+namespace orrery::trace {
+namespace {
+
+using graph::NodeRecord;
+using graph::Value;
+
+std::string chain(std::uint64_t nodes) {
+  graph::GraphBuilder builder;
+  builder.set_metadata({"0.0.4", {}, {}});
+  NodeRecord node;
+  node.type = graph::NodeType::comp;
+  node.duration_us = 10;
+  for (std::uint64_t id = 1; id <= nodes; ++id) {
+    const std::string name = "n" + std::to_string(id);
+    node.id = id;
+    node.name = name;
+    node.data_deps.assign(id > 1 ? 1 : 0, id - 1);
+    node.attributes = {{graph::keys::is_cpu_op, Value::boolean(false), {}, {}},
+                       {graph::keys::num_ops, Value::integer(static_cast<std::int64_t>(1'000'000'000 + id)), {}, {}},
+                       {graph::keys::tensor_size, Value::natural(4096 * id), {}, {}}};
+    builder.add(node);
+  }
+  return chakra_bytes(builder.finish().value());
+}
+
+const std::string& file_of(const benchmark::State& state) {
+  static std::unordered_map<std::int64_t, std::string> files;
+  std::string& file = files[state.range(0)];
+  if (file.empty()) { file = chain(static_cast<std::uint64_t>(state.range(0))); }
+  return file;
+}
+
+void report(benchmark::State& state, const std::string& file) {
+  state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * file.size()));
+  state.SetItemsProcessed(state.iterations() * state.range(0));
+}
+
+void read_whole(benchmark::State& state, int threads) {
+  const std::string& file = file_of(state);
+  ReadOptions options;
+  options.threads = threads;
+  std::size_t memory = 0;
+  for (auto unused : state) { memory = read_chakra_bytes(file, "bench", options)->graph.memory(); }
+  report(state, file);
+  state.counters["memory/file"] = static_cast<double>(memory) / static_cast<double>(file.size());
+}
+
+void read_on_one_thread(benchmark::State& state) { read_whole(state, 1); }
+void read_on_all_threads(benchmark::State& state) { read_whole(state, 0); }
+
+void stream_records(benchmark::State& state) {
+  const std::string& file = file_of(state);
+  for (auto unused : state) {
+    auto stream = ChakraStream::of_bytes(file, "bench");
+    std::uint64_t sum = 0;
+    for (auto node = stream->next(); *node != nullptr; node = stream->next()) { sum += (*node)->id; }
+    benchmark::DoNotOptimize(sum);
+  }
+  report(state, file);
+}
+
+void write_graph(benchmark::State& state) {
+  const std::string& file = file_of(state);
+  const auto trace = read_chakra_bytes(file, "bench");
+  for (auto unused : state) { benchmark::DoNotOptimize(chakra_bytes(trace->graph).size()); }
+  report(state, file);
+}
+
+void libprotobuf_messages_and_index(benchmark::State& state) {
+  const std::string& file = file_of(state);
+  for (auto unused : state) {
+    std::vector<chakra::Node> nodes;
+    std::unordered_map<std::uint64_t, std::size_t> index;
+    std::string_view rest = file;
+    for (bool is_first = true; !rest.empty(); is_first = false) {
+      const auto frame = frame_of(rest);
+      const char* const bytes = rest.data() + frame->length_bytes;
+      const auto size = static_cast<std::size_t>(frame->record_bytes);
+      if (!is_first) {
+        nodes.emplace_back().ParseFromArray(bytes, static_cast<int>(size));
+        index.emplace(nodes.back().id(), nodes.size() - 1);
+      }
+      rest.remove_prefix(frame->length_bytes + size);
+    }
+    benchmark::DoNotOptimize(index.size());
+  }
+  report(state, file);
+}
+
+// Argument: nodes. The large ones are timed by the clock on the wall and not counted.
+void counted(benchmark::internal::Benchmark* bench) { bench->Arg(10'000)->Unit(benchmark::kMillisecond); }
+void large(benchmark::internal::Benchmark* bench) {
+  bench->Arg(1'000'000)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();
+}
+
+BENCHMARK(read_on_one_thread)->Apply(counted);
+BENCHMARK(stream_records)->Apply(counted);
+BENCHMARK(write_graph)->Apply(counted);
+BENCHMARK(libprotobuf_messages_and_index)->Apply(counted);
+BENCHMARK(read_on_one_thread)->Apply(large);
+BENCHMARK(read_on_all_threads)->Apply(large);
+BENCHMARK(stream_records)->Apply(large);
+BENCHMARK(write_graph)->Apply(large);
+BENCHMARK(libprotobuf_messages_and_index)->Apply(large);
+
+}  // namespace
+}  // namespace orrery::trace
