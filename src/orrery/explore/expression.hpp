@@ -110,7 +110,7 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  [[nodiscard]] std::int64_t value_of(std::int32_t part, const Slots& slots, Trouble& trouble) const;
+  [[nodiscard]] std::int64_t value_of(std::int32_t index, const Slots& slots, Trouble& trouble) const;
 
   std::vector<Part> parts_;
   Place place_;  // of the text's first character

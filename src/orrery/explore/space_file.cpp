@@ -87,14 +87,14 @@ class Reader {
     if (member.key == "cluster" && member.value.kind == Kind::mapping) { return read_cluster(member.value); }
     if (is_job_field(member.key)) { return add_field(member.key, member); }
     if (axis_of(member.key) || member.key == "tier") {
-      return complain(member.place(), fmt::format("\"{}\" is an axis; it stands under \"axes\"", member.key));
+      return complain(member.place(), fmt::format(R"("{}" is an axis; it stands under "axes")", member.key));
     }
     complain(member.place(), unknown(member.key, header_keys()));
   }
 
   void add_field(const std::string& key, const config::Member& member) {
     if (file_.scenario.find(key) != nullptr) {
-      return complain(member.place(), fmt::format("\"{}\" is said twice, here and beside \"cluster\"", key));
+      return complain(member.place(), fmt::format(R"("{}" is said twice, here and beside "cluster")", key));
     }
     file_.scenario.members.push_back({key, member.line, member.column, member.value});
   }

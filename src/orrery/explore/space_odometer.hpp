@@ -38,7 +38,7 @@ class Odometer {
   };
 
   const std::vector<Entry>& entries(std::size_t level);
-  void build(std::size_t level);
+  void build(std::size_t index);
   void add_set(const Level& level, const ValueSet& set, std::int64_t& position, std::vector<Entry>& out);
   void add(const Level& level, std::int64_t value, std::int64_t position, std::vector<Entry>& out);
   [[nodiscard]] std::int64_t weigh(const Level& level, Entry& entry);
@@ -46,7 +46,7 @@ class Odometer {
   [[nodiscard]] bool admits(const Level& level, const ValueSet& set, std::int64_t value);
   void note(const Level& level, Trouble trouble);
 
-  void turn(std::size_t level, const Entry& entry);
+  void turn(std::size_t index, const Entry& entry);
   [[nodiscard]] std::int64_t count(std::size_t level);
   [[nodiscard]] bool walk_families(std::size_t level, std::int64_t weight);
   [[nodiscard]] bool show_family(std::int64_t weight);

@@ -77,7 +77,8 @@ inline std::int64_t replicas(const Setting& s, const State& at, std::int64_t pp)
 inline const std::vector<std::int64_t> kBoth{0, 1}, kThree{0, 1, 2};
 
 inline Written listing(const std::string& name, std::string text, std::vector<std::int64_t> values) {
-  return {name, std::move(text), {}, [values](const Setting&, const State&) { return listed(values); }};
+  return {
+      name, std::move(text), {}, [values = std::move(values)](const Setting&, const State&) { return listed(values); }};
 }
 
 inline std::vector<Written> ways_of_degree(const std::string& name) {
