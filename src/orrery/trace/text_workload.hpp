@@ -1,0 +1,108 @@
+// Workloads in the text format of ASTRA-sim 1.0, as execution graphs: a line per layer with the time and the collective
+// of its forward pass, its input gradient and its weight gradient, under a header that names the way the training loop
+// is parallel. docs/format/text-workload.md has the format and what every kind means.
+//
+// The format describes a loop of one thread: compute, start a collective, wait for one. A graph has a node for each
+// computation and each collective, and every node depends on what the loop had waited for when it came to it. All ranks
+// do the same; they differ at most in the groups that they name.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/graph.hpp"
+#include "orrery/graph/record.hpp"
+
+namespace orrery::trace {
+
+// The first word of a file.
+enum class Parallelism : std::uint8_t {
+  data,
+  model,
+  hybrid_data_model,
+  hybrid_model_data,
+  hybrid_transformer,
+  hybrid_transformer_fwd_in_bckwd,
+  hybrid_customized,
+  hybrid_dlrm,
+  hybrid_dlrm_enhanced,
+  micro,
+  distributed_inference,
+};
+
+[[nodiscard]] std::string_view name_of(Parallelism parallelism);  // "HYBRID_DATA_MODEL", as in files
+
+struct TextLayer {
+  struct Phase {
+    std::uint64_t cycles = 0;
+    std::optional<graph::CollectiveType> collective;  // NONE in the file: nothing
+    std::uint64_t bytes = 0;
+  };
+
+  std::string name;
+  int line = 0;
+  Phase forward;
+  Phase input_gradient;
+  Phase weight_gradient;
+  std::uint64_t update_cycles = 0;         // between the end of a collective and the use of its result
+  std::optional<Parallelism> parallelism;  // HYBRID_CUSTOMIZED: of this layer
+};
+
+struct TextWorkload {
+  std::string file;
+  int line = 1;  // of the header
+  Parallelism parallelism = Parallelism::data;
+  std::optional<std::uint64_t> model_group;        // HYBRID_TRANSFORMER…: ranks that share a layer
+  std::optional<std::uint64_t> last_bottom_layer;  // HYBRID_DLRM…
+  std::vector<std::uint64_t> checkpoints;          // HYBRID_TRANSFORMER_FWD_IN_BCKWD: layers whose input is kept
+  std::vector<std::uint64_t> initiators;           // layers before whose gradient the forward pass is done again
+  std::vector<TextLayer> layers;
+};
+
+// All mistakes of the text at once, with line and column.
+[[nodiscard]] Result<TextWorkload> parse_text_workload(std::string_view text, const std::string& name);
+[[nodiscard]] Result<TextWorkload> read_text_workload(const std::string& path);
+
+// Whether a text begins as a workload does: with the name of a kind.
+[[nodiscard]] bool is_text_workload(std::string_view text);
+
+struct TextWorkloadOptions {
+  // Sizes of the network's dimensions, the one whose neighbours have neighbouring numbers first. There are as many
+  // ranks as their product.
+  std::vector<std::uint64_t> dimensions;
+
+  std::uint64_t passes = 1;                  // how often the loop runs
+  std::uint64_t cycle_ns = 1;                // the format counts cycles of a nanosecond
+  std::optional<std::uint64_t> model_group;  // instead of the file's
+
+  // Whether collectives among some of the ranks name a process group (its rank list is in the metadata), beside saying
+  // which dimensions they involve.
+  bool process_groups = false;
+};
+
+struct TextGraph {
+  graph::Graph graph;
+  std::vector<std::uint64_t>
+      dimensions;                  // those of the options, one of them divided where the model's groups end in it
+  std::vector<std::string> notes;  // what of the file the kind has no use for
+};
+
+// What one rank does.
+[[nodiscard]] Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWorkloadOptions& options,
+                                                    std::uint64_t rank = 0);
+
+struct TextImport {
+  std::uint64_t ranks = 0;  // files written: PREFIX.0.et …
+  std::uint64_t nodes_per_rank = 0;
+  std::vector<std::string> notes;
+};
+
+// Reads a workload and writes a Chakra file per rank, PREFIX.<rank>.et.
+[[nodiscard]] Result<TextImport> import_text_workload(const std::string& path, const std::string& prefix,
+                                                      const TextWorkloadOptions& options);
+
+}  // namespace orrery::trace

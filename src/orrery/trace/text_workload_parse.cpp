@@ -1,0 +1,410 @@
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <limits>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/trace/text_workload.hpp"
+#include "orrery/trace/utf8.hpp"
+
+namespace orrery::trace {
+
+using graph::CollectiveType;
+
+namespace {
+
+constexpr std::array kParallelisms = {
+    std::pair{Parallelism::data, "DATA"},
+    std::pair{Parallelism::model, "MODEL"},
+    std::pair{Parallelism::hybrid_data_model, "HYBRID_DATA_MODEL"},
+    std::pair{Parallelism::hybrid_model_data, "HYBRID_MODEL_DATA"},
+    std::pair{Parallelism::hybrid_transformer, "HYBRID_TRANSFORMER"},
+    std::pair{Parallelism::hybrid_transformer_fwd_in_bckwd, "HYBRID_TRANSFORMER_FWD_IN_BCKWD"},
+    std::pair{Parallelism::hybrid_customized, "HYBRID_CUSTOMIZED"},
+    std::pair{Parallelism::hybrid_dlrm, "HYBRID_DLRM"},
+    std::pair{Parallelism::hybrid_dlrm_enhanced, "HYBRID_DLRM_ENHANCED"},
+    std::pair{Parallelism::micro, "MICRO"},
+    std::pair{Parallelism::distributed_inference, "DISTRIBUTED_INFERENCE"},
+};
+
+constexpr std::array kCollectives = {
+    std::pair{CollectiveType::all_reduce, "ALLREDUCE"},
+    std::pair{CollectiveType::all_gather, "ALLGATHER"},
+    std::pair{CollectiveType::reduce_scatter, "REDUCESCATTER"},
+    std::pair{CollectiveType::all_to_all, "ALLTOALL"},
+};
+
+// Of a layer's line, in their order.
+constexpr std::array kColumns = {"the name",
+                                 "the reserved number (-1)",
+                                 "the forward time",
+                                 "the forward collective",
+                                 "the forward collective's bytes",
+                                 "the input gradient's time",
+                                 "the input gradient's collective",
+                                 "the input gradient's collective's bytes",
+                                 "the weight gradient's time",
+                                 "the weight gradient's collective",
+                                 "the weight gradient's collective's bytes",
+                                 "the update time",
+                                 "the layer's own kind"};
+constexpr std::size_t kPlainColumns = kColumns.size() - 1;
+
+constexpr std::string_view kModelGroup = "model_parallel_NPU_group:";
+constexpr std::string_view kCheckpoints = "checkpoints:";
+constexpr std::string_view kInitiators = "checkpoint_initiates:";
+
+struct Word {
+  std::string_view text;
+  int column = 0;
+};
+
+struct Line {
+  int number = 0;
+  std::vector<Word> words;
+};
+
+bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
+
+std::vector<Word> words_of(std::string_view line) {
+  std::vector<Word> words;
+  for (std::size_t i = 0; i < line.size();) {
+    if (is_blank(line[i])) {
+      ++i;
+      continue;
+    }
+    const std::size_t begin = i;
+    while (i < line.size() && !is_blank(line[i])) { ++i; }
+    words.push_back({line.substr(begin, i - begin), static_cast<int>(begin) + 1});
+  }
+  return words;
+}
+
+// Lines with words on them.
+std::vector<Line> lines_of(std::string_view text) {
+  std::vector<Line> lines;
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    if (auto words = words_of(text.substr(0, end)); !words.empty()) { lines.push_back({number, std::move(words)}); }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+template <class Table>
+auto find_in(const Table& table, std::string_view name) -> std::optional<decltype(table[0].first)> {
+  for (const auto& [value, known] : table) {
+    if (name == known) { return value; }
+  }
+  return std::nullopt;
+}
+
+bool is_transformer(Parallelism parallelism) {
+  return parallelism == Parallelism::hybrid_transformer || parallelism == Parallelism::hybrid_transformer_fwd_in_bckwd;
+}
+
+bool is_dlrm(Parallelism parallelism) {
+  return parallelism == Parallelism::hybrid_dlrm || parallelism == Parallelism::hybrid_dlrm_enhanced;
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, const std::string& name) : lines_(lines_of(text)) { made_.file = name; }
+
+  Result<TextWorkload> parse() {
+    if (lines_.empty()) {
+      complain(0, {}, "is empty: a workload begins with a line that names its kind");
+    } else if (header()) {
+      const auto count = layer_count();
+      for (std::size_t i = 2; i < lines_.size(); ++i) { layer(lines_[i]); }
+      if (count) { check_count(*count); }
+      check_recomputation();
+      if (is_dlrm(made_.parallelism)) { check_bottom(); }
+    }
+    if (!failure_.diagnostics.empty()) { return tl::make_unexpected(std::move(failure_)); }
+    return std::move(made_);
+  }
+
+ private:
+  void complain(int line, const Word& word, std::string message) {
+    failure_.diagnostics.push_back({Place{made_.file, line, word.column, {}}, std::move(message)});
+  }
+
+  template <class Table>
+  void complain_unknown(int line, const Word& word, std::string_view what, const Table& table,
+                        std::vector<std::string> more) {
+    for (const auto& [value, known] : table) { more.emplace_back(known); }
+    const auto near = nearest(word.text, more);
+    complain(
+        line, word,
+        fmt::format("{} is no {}; {}", quoted(word.text), what,
+                    near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("known are {}", join(more, ", "))));
+  }
+
+  // A natural number that fits a signed 64-bit one, as simulators keep them.
+  std::optional<std::uint64_t> natural(int line, const Word& word, std::string_view what) {
+    std::uint64_t value = 0;
+    const char* const end = word.text.data() + word.text.size();
+    const auto [stopped, error] = std::from_chars(word.text.data(), end, value);
+    constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    if (error == std::errc::result_out_of_range || (error == std::errc() && stopped == end && value > kMost)) {
+      complain(line, word, fmt::format("{}: {} is too large", what, quoted(word.text)));
+      return std::nullopt;
+    }
+    if (error != std::errc() || stopped != end) {
+      complain(line, word, fmt::format("{}: {} is no whole number from 0 up", what, quoted(word.text)));
+      return std::nullopt;
+    }
+    return value;
+  }
+
+  bool header() {
+    const Line& line = lines_.front();
+    const auto kind = find_in(kParallelisms, line.words[0].text);
+    if (!kind) {
+      complain_unknown(line.number, line.words[0], "kind of parallel training", kParallelisms, {});
+      return false;
+    }
+    made_.parallelism = *kind;
+    made_.line = line.number;
+    std::size_t at = 1;
+    if (is_dlrm(*kind)) { bottom(line, at); }
+    while (at < line.words.size()) { header_entry(line, at); }
+    return true;
+  }
+
+  void bottom(const Line& line, std::size_t& at) {
+    constexpr std::string_view kWhat = "the number of the last bottom layer";
+    if (at == line.words.size()) {
+      complain(line.number, {}, fmt::format("{} is missing after {}", kWhat, name_of(made_.parallelism)));
+      return;
+    }
+    made_.last_bottom_layer = natural(line.number, line.words[at++], kWhat);
+  }
+
+  void header_entry(const Line& line, std::size_t& at) {
+    const Word& key = line.words[at++];
+    std::vector<std::string> known;
+    if (is_transformer(made_.parallelism)) { known.emplace_back(kModelGroup); }
+    if (made_.parallelism == Parallelism::hybrid_transformer_fwd_in_bckwd) {
+      known.insert(known.end(), {std::string(kCheckpoints), std::string(kInitiators)});
+    }
+    if (std::find(known.begin(), known.end(), key.text) == known.end()) {
+      unknown_entry(line, key, known);
+      at = line.words.size();
+      return;
+    }
+    if (at == line.words.size()) {
+      complain(line.number, key, fmt::format("{} has no number after it", key.text));
+    } else if (key.text == kModelGroup) {
+      made_.model_group = natural(line.number, line.words[at], key.text);
+      if (made_.model_group == 0) { complain(line.number, line.words[at], "a group has at least one rank"); }
+      ++at;
+    } else {
+      (key.text == kCheckpoints ? made_.checkpoints : made_.initiators) = layer_list(line, at, key);
+    }
+  }
+
+  void unknown_entry(const Line& line, const Word& key, const std::vector<std::string>& known) {
+    static constexpr std::array kDialect = {"ep:", "pp:", "vpp:", "ga:", "all_gpus:", "pp_comm:", "pp_comm"};
+    if (std::find(kDialect.begin(), kDialect.end(), key.text) != kDialect.end()) {
+      complain(line.number, key, fmt::format("{} is of a later dialect (SimAI), which is not read here", key.text));
+      return;
+    }
+    const auto near = nearest(key.text, known);
+    complain(line.number, key,
+             fmt::format("{} does not belong after {}; {}", quoted(key.text), name_of(made_.parallelism),
+                         known.empty() ? "nothing does"
+                         : near        ? fmt::format("did you mean \"{}\"?", *near)
+                                       : "known are " + join(known, ", ")));
+  }
+
+  // How many, then so many numbers of layers.
+  std::vector<std::uint64_t> layer_list(const Line& line, std::size_t& at, const Word& key) {
+    std::vector<std::uint64_t> layers;
+    const auto count = natural(line.number, line.words[at++], key.text);
+    for (std::uint64_t i = 0; count && i < *count; ++i) {
+      if (at == line.words.size()) {
+        complain(line.number, key, fmt::format("{} announces {} layers and names {}", key.text, *count, i));
+        break;
+      }
+      if (const auto layer = natural(line.number, line.words[at++], key.text)) { layers.push_back(*layer); }
+    }
+    return layers;
+  }
+
+  std::optional<std::uint64_t> layer_count() {
+    if (lines_.size() < 2) {
+      complain(made_.line, {}, "the file ends after its first line; the number of layers comes next");
+      return std::nullopt;
+    }
+    const Line& line = lines_[1];
+    if (line.words.size() > 1) {
+      complain(line.number, line.words[1], "nothing comes after the number of layers on its line");
+      return std::nullopt;
+    }
+    return natural(line.number, line.words[0], "the number of layers");
+  }
+
+  void check_count(std::uint64_t count) {
+    const std::size_t found = lines_.size() - 2;
+    if (count == 0) { complain(lines_[1].number, lines_[1].words[0], "a workload has at least one layer"); }
+    if (found < count) {
+      complain(lines_[1].number, lines_[1].words[0], fmt::format("{} layers are announced, {} follow", count, found));
+    } else if (found > count) {
+      const Line& extra = lines_[2 + static_cast<std::size_t>(count)];
+      complain(extra.number, {},
+               fmt::format("line {} announces {} layers, and this is one more", lines_[1].number, count));
+    }
+  }
+
+  void layer(const Line& line) {
+    const bool customized = made_.parallelism == Parallelism::hybrid_customized;
+    const std::size_t columns = kPlainColumns + (customized ? 1 : 0);
+    if (line.words.size() < columns) {
+      complain(line.number, {},
+               fmt::format("{} is missing: a layer of {} has {} columns, this one {}", kColumns.at(line.words.size()),
+                           name_of(made_.parallelism), columns, line.words.size()));
+      return;
+    }
+    if (line.words.size() > columns) {
+      complain(line.number, line.words[columns],
+               fmt::format("{} is one column too many: a layer of {} has {}", quoted(line.words[columns].text),
+                           name_of(made_.parallelism), columns));
+      return;
+    }
+    TextLayer layer;
+    layer.name = line.words[0].text;
+    layer.line = line.number;
+    if (!is_utf8(layer.name)) { complain(line.number, line.words[0], "the name is not UTF-8"); }
+    reserved(line);
+    layer.forward = phase(line, 2);
+    layer.input_gradient = phase(line, 5);
+    layer.weight_gradient = phase(line, 8);
+    layer.update_cycles = natural(line.number, line.words[11], kColumns[11]).value_or(0);
+    if (customized) { layer.parallelism = own_kind(line); }
+    made_.layers.push_back(std::move(layer));
+  }
+
+  // Any whole number; it has no meaning.
+  void reserved(const Line& line) {
+    const Word& word = line.words[1];
+    std::string_view digits = word.text;
+    if (digits.starts_with('-')) { digits.remove_prefix(1); }
+    if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
+      complain(line.number, word, fmt::format("{}: {} is no whole number", kColumns[1], quoted(word.text)));
+    }
+  }
+
+  TextLayer::Phase phase(const Line& line, std::size_t at) {
+    TextLayer::Phase phase;
+    phase.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
+    phase.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
+    const Word& word = line.words[at + 1];
+    if (word.text == "NONE") { return phase; }
+    phase.collective = find_in(kCollectives, word.text);
+    if (phase.collective) { return phase; }
+    if (word.text == "ALLREDUCEALLTOALL") {
+      complain(line.number, word, "ALLREDUCEALLTOALL cannot be read: the size of its all-to-all is not in the file");
+    } else {
+      complain_unknown(line.number, word, "collective", kCollectives, {"NONE"});
+    }
+    return phase;
+  }
+
+  std::optional<Parallelism> own_kind(const Line& line) {
+    const Word& word = line.words[kPlainColumns];
+    const auto kind = find_in(kParallelisms, word.text);
+    if (!kind) { complain_unknown(line.number, word, "kind of parallel training", kParallelisms, {}); }
+    if (kind == Parallelism::hybrid_customized) {
+      complain(line.number, word, "HYBRID_CUSTOMIZED is of a whole workload; a layer has a kind of its own");
+    }
+    return kind;
+  }
+
+  void check_bottom() {
+    if (!made_.last_bottom_layer || *made_.last_bottom_layer < made_.layers.size()) { return; }
+    complain(made_.line, {},
+             fmt::format("the last bottom layer is said to be number {}, but layers have numbers 0 to "
+                         "{}",
+                         *made_.last_bottom_layer, made_.layers.size() - 1));
+  }
+
+  void check_recomputation() {
+    const std::size_t count = made_.layers.size();
+    for (const auto* list : {&made_.checkpoints, &made_.initiators}) {
+      for (const std::uint64_t layer : *list) {
+        if (layer >= count) {
+          complain(made_.line, {},
+                   fmt::format("{} names layer {}, but layers have numbers 0 to {}",
+                               list == &made_.checkpoints ? kCheckpoints : kInitiators, layer,
+                               static_cast<std::int64_t>(count) - 1));
+        }
+      }
+    }
+    for (const std::uint64_t initiator : made_.initiators) {
+      if (initiator < count) { check_initiator(initiator); }
+    }
+  }
+
+  // The forward pass is done again from the nearest checkpoint below to the layer before the initiator. The simulator
+  // of the format ends it at the first initiator it meets, and goes on from there: it would leave layers out.
+  void check_initiator(std::uint64_t initiator) {
+    std::optional<std::uint64_t> from;
+    for (const std::uint64_t checkpoint : made_.checkpoints) {
+      if (checkpoint <= initiator && (!from || checkpoint > *from)) { from = checkpoint; }
+    }
+    if (!from || *from == initiator) {
+      complain(made_.line, {},
+               fmt::format("layer {} initiates a forward pass in the backward pass, but {}", initiator,
+                           from ? "is a checkpoint itself" : "no layer before it is a checkpoint"));
+      return;
+    }
+    for (const std::uint64_t other : made_.initiators) {
+      if (other > *from && other < initiator) {
+        complain(made_.line, {},
+                 fmt::format("layer {} initiates a forward pass from checkpoint {}, and so does layer "
+                             "{} between them: there must be a checkpoint between",
+                             initiator, *from, other));
+      }
+    }
+  }
+
+  std::vector<Line> lines_;
+  TextWorkload made_;
+  Failure failure_;
+};
+
+}  // namespace
+
+std::string_view name_of(Parallelism parallelism) {
+  for (const auto& [value, name] : kParallelisms) {
+    if (value == parallelism) { return name; }
+  }
+  return "UNKNOWN";
+}
+
+Result<TextWorkload> parse_text_workload(std::string_view text, const std::string& name) {
+  return Parser(text, name).parse();
+}
+
+Result<TextWorkload> read_text_workload(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream text;
+  if (!file || !(text << file.rdbuf() || file.peek() == std::ifstream::traits_type::eof())) {
+    return fail(Place{path, 0, 0, {}}, "cannot be read");
+  }
+  return parse_text_workload(text.str(), path);
+}
+
+bool is_text_workload(std::string_view text) {
+  const auto words = words_of(text.substr(0, text.find('\n')));
+  return !words.empty() && find_in(kParallelisms, words[0].text).has_value();
+}
+
+}  // namespace orrery::trace
