@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/trace/text_words.hpp"
 #include "orrery/trace/text_workload.hpp"
 #include "orrery/trace/utf8.hpp"
 
@@ -58,43 +59,6 @@ constexpr std::size_t kPlainColumns = kColumns.size() - 1;
 constexpr std::string_view kModelGroup = "model_parallel_NPU_group:";
 constexpr std::string_view kCheckpoints = "checkpoints:";
 constexpr std::string_view kInitiators = "checkpoint_initiates:";
-
-struct Word {
-  std::string_view text;
-  int column = 0;
-};
-
-struct Line {
-  int number = 0;
-  std::vector<Word> words;
-};
-
-bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\v' || c == '\f'; }
-
-std::vector<Word> words_of(std::string_view line) {
-  std::vector<Word> words;
-  for (std::size_t i = 0; i < line.size();) {
-    if (is_blank(line[i])) {
-      ++i;
-      continue;
-    }
-    const std::size_t begin = i;
-    while (i < line.size() && !is_blank(line[i])) { ++i; }
-    words.push_back({line.substr(begin, i - begin), static_cast<int>(begin) + 1});
-  }
-  return words;
-}
-
-// Lines with words on them.
-std::vector<Line> lines_of(std::string_view text) {
-  std::vector<Line> lines;
-  for (int number = 1; !text.empty(); ++number) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    if (auto words = words_of(text.substr(0, end)); !words.empty()) { lines.push_back({number, std::move(words)}); }
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return lines;
-}
 
 template <class Table>
 auto find_in(const Table& table, std::string_view name) -> std::optional<decltype(table[0].first)> {
@@ -164,7 +128,7 @@ class Parser {
   }
 
   bool header() {
-    const Line& line = lines_.front();
+    const WordLine& line = lines_.front();
     const auto kind = find_in(kParallelisms, line.words[0].text);
     if (!kind) {
       complain_unknown(line.number, line.words[0], "kind of parallel training", kParallelisms, {});
@@ -178,7 +142,7 @@ class Parser {
     return true;
   }
 
-  void bottom(const Line& line, std::size_t& at) {
+  void bottom(const WordLine& line, std::size_t& at) {
     constexpr std::string_view kWhat = "the number of the last bottom layer";
     if (at == line.words.size()) {
       complain(line.number, {}, fmt::format("{} is missing after {}", kWhat, name_of(made_.parallelism)));
@@ -187,7 +151,7 @@ class Parser {
     made_.last_bottom_layer = natural(line.number, line.words[at++], kWhat);
   }
 
-  void header_entry(const Line& line, std::size_t& at) {
+  void header_entry(const WordLine& line, std::size_t& at) {
     const Word& key = line.words[at++];
     std::vector<std::string> known;
     if (is_transformer(made_.parallelism)) { known.emplace_back(kModelGroup); }
@@ -210,7 +174,7 @@ class Parser {
     }
   }
 
-  void unknown_entry(const Line& line, const Word& key, const std::vector<std::string>& known) {
+  void unknown_entry(const WordLine& line, const Word& key, const std::vector<std::string>& known) {
     static constexpr std::array kDialect = {"ep:", "pp:", "vpp:", "ga:", "all_gpus:", "pp_comm:", "pp_comm"};
     if (std::find(kDialect.begin(), kDialect.end(), key.text) != kDialect.end()) {
       complain(line.number, key, fmt::format("{} is of a later dialect (SimAI), which is not read here", key.text));
@@ -225,7 +189,7 @@ class Parser {
   }
 
   // How many, then so many numbers of layers.
-  std::vector<std::uint64_t> layer_list(const Line& line, std::size_t& at, const Word& key) {
+  std::vector<std::uint64_t> layer_list(const WordLine& line, std::size_t& at, const Word& key) {
     std::vector<std::uint64_t> layers;
     const auto count = natural(line.number, line.words[at++], key.text);
     for (std::uint64_t i = 0; count && i < *count; ++i) {
@@ -243,7 +207,7 @@ class Parser {
       complain(made_.line, {}, "the file ends after its first line; the number of layers comes next");
       return std::nullopt;
     }
-    const Line& line = lines_[1];
+    const WordLine& line = lines_[1];
     if (line.words.size() > 1) {
       complain(line.number, line.words[1], "nothing comes after the number of layers on its line");
       return std::nullopt;
@@ -257,13 +221,13 @@ class Parser {
     if (found < count) {
       complain(lines_[1].number, lines_[1].words[0], fmt::format("{} layers are announced, {} follow", count, found));
     } else if (found > count) {
-      const Line& extra = lines_[2 + static_cast<std::size_t>(count)];
+      const WordLine& extra = lines_[2 + static_cast<std::size_t>(count)];
       complain(extra.number, {},
                fmt::format("line {} announces {} layers, and this is one more", lines_[1].number, count));
     }
   }
 
-  void layer(const Line& line) {
+  void layer(const WordLine& line) {
     const bool customized = made_.parallelism == Parallelism::hybrid_customized;
     const std::size_t columns = kPlainColumns + (customized ? 1 : 0);
     if (line.words.size() < columns) {
@@ -292,7 +256,7 @@ class Parser {
   }
 
   // Any whole number; it has no meaning.
-  void reserved(const Line& line) {
+  void reserved(const WordLine& line) {
     const Word& word = line.words[1];
     std::string_view digits = word.text;
     if (digits.starts_with('-')) { digits.remove_prefix(1); }
@@ -301,7 +265,7 @@ class Parser {
     }
   }
 
-  TextLayer::Phase phase(const Line& line, std::size_t at) {
+  TextLayer::Phase phase(const WordLine& line, std::size_t at) {
     TextLayer::Phase phase;
     phase.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
     phase.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
@@ -317,7 +281,7 @@ class Parser {
     return phase;
   }
 
-  std::optional<Parallelism> own_kind(const Line& line) {
+  std::optional<Parallelism> own_kind(const WordLine& line) {
     const Word& word = line.words[kPlainColumns];
     const auto kind = find_in(kParallelisms, word.text);
     if (!kind) { complain_unknown(line.number, word, "kind of parallel training", kParallelisms, {}); }
@@ -375,7 +339,7 @@ class Parser {
     }
   }
 
-  std::vector<Line> lines_;
+  std::vector<WordLine> lines_;
   TextWorkload made_;
   Failure failure_;
 };

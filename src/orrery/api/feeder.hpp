@@ -1,0 +1,33 @@
+// Feeding execution graphs to a simulator, in the order in which their nodes may run. trace/feeder.hpp says what a
+// feeder promises; this is the way to it from outside, and to the graphs of all ranks of a job.
+//
+//   auto feeders = orrery::api::open_feeders("traces/llama");   // traces/llama.0.et, traces/llama.1.et, …
+//   if (!feeders) { … feeders.error().text() … }
+//   for (orrery::api::Feeder& rank : *feeders) {
+//     while (!rank.done()) {
+//       auto node = rank.next();                        // a node whose parents are complete; nullptr: none right now
+//       …
+//       rank.complete((*node)->id);
+//     }
+//   }
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/trace/feeder.hpp"
+
+namespace orrery::api {
+
+using trace::Feeder;
+using trace::FeederOptions;
+
+// One file: a Chakra trace of any schema version, plain, gzip or zstd.
+[[nodiscard]] Result<Feeder> open_feeder(const std::string& path, const FeederOptions& options = {});
+
+// The files of a job, one feeder per rank: PREFIX.0.et, PREFIX.1.et and so on, each also as .et.gz or .et.zst. What is
+// wrong with any of them is said at once; a rank that is left out, while a later one is there, is an error.
+[[nodiscard]] Result<std::vector<Feeder>> open_feeders(const std::string& prefix, const FeederOptions& options = {});
+
+}  // namespace orrery::api
