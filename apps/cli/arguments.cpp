@@ -44,7 +44,8 @@ class Scan {
   }
 
   void positional(const std::string& argument) {
-    if (++positionals_ <= command_.positionals().size()) { return; }
+    const auto& known = command_.positionals();
+    if (++positionals_ <= known.size() || (!known.empty() && known.back().many)) { return; }
     complain({}, fmt::format("unexpected argument {}; usage: {}", orrery::quoted(argument), command_.usage()));
   }
 

@@ -7,6 +7,7 @@
 
 #include "apps/cli/arguments.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/report/table.hpp"
 
 namespace orrery::cli {
@@ -59,6 +60,53 @@ void Command::positional(Flag flag, const std::function<void(const std::string&)
   positionals_.push_back(std::move(flag));
 }
 
+void Command::positionals(Flag flag, const std::function<void(const std::string&)>& take) {
+  app_->add_option_function<std::vector<std::string>>(
+      flag.name, [take](const std::vector<std::string>& values) { std::for_each(values.begin(), values.end(), take); });
+  flag.many = true;
+  positionals_.push_back(std::move(flag));
+}
+
+void Command::subcommands(std::vector<Command> commands) {
+  Flag which{"command", "COMMAND", "what to do", ""};
+  for (const Command& command : commands) {
+    which.choices.push_back(command.name().substr(name_.size() + 1));
+    for (const Flag& flag : command.flags()) {
+      const bool known =
+          std::any_of(flags_.begin(), flags_.end(), [&](const Flag& other) { return other.name == flag.name; });
+      if (!known) { flags_.push_back(flag); }
+    }
+  }
+  positionals_ = {std::move(which)};
+  subcommands_ = std::move(commands);
+}
+
+std::string Command::subcommand_help() const {
+  std::string text = report::wrapped("", summary_) + "\nusage: orrery " + name_ + " COMMAND ...\n\n";
+  for (const Command& command : subcommands_) {
+    text += report::wrapped(fmt::format("  {:<12}", command.name().substr(name_.size() + 1)), command.summary());
+  }
+  return text + fmt::format("\n\"orrery {} COMMAND --help\" tells of each.\n", name_) +
+         (footer_.empty() ? "" : "\n" + footer_);
+}
+
+Result<int> Command::run_subcommand(const std::vector<std::string>& arguments) {
+  const std::string first = arguments.empty() ? "--help" : arguments.front();
+  if (first == "--help" || first == "-h") {
+    print(subcommand_help());
+    return 0;
+  }
+  for (Command& command : subcommands_) {
+    if (command.name() == name_ + " " + first) { return command.run({arguments.begin() + 1, arguments.end()}); }
+  }
+  const auto& choices = positionals_.front().choices;
+  const auto near = nearest(first, choices);
+  return fail(
+      near ? fmt::format("\"orrery {}\" has no command {}; did you mean {}?", name_, orrery::quoted(first), *near)
+           : fmt::format("\"orrery {}\" has no command {}; there are {}", name_, orrery::quoted(first),
+                         join(choices, ", ")));
+}
+
 std::string Command::usage() const {
   std::string text = "orrery " + name_;
   for (const auto& flag : positionals_) { text += " " + flag.value; }
@@ -79,6 +127,7 @@ std::string Command::help() const {
 }
 
 Result<int> Command::run(const std::vector<std::string>& arguments) {
+  if (!subcommands_.empty()) { return run_subcommand(arguments); }
   const auto is_help = [](const std::string& a) { return a == "--help" || a == "-h"; };
   if (std::any_of(arguments.begin(), arguments.end(), is_help)) {
     print(help());

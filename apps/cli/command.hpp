@@ -42,6 +42,12 @@ class Command {
   void toggle(Flag flag, const std::function<void(bool)>& take);
   void repeated(Flag flag, const std::function<void(const std::string&)>& take);  // each takes one value or more
   void positional(Flag flag, const std::function<void(const std::string&)>& take);
+  // The same for as many as there are; the last of the positionals.
+  void positionals(Flag flag, const std::function<void(const std::string&)>& take);
+
+  // A command that is only a name before other commands: its first argument says which. Their names are
+  // "trace info" and so on; its own flags, which only completion looks at, are all of theirs.
+  void subcommands(std::vector<Command> commands);
 
   // Whole lines of text that end the help: examples, exit codes.
   void footer(std::string text) { footer_ = std::move(text); }
@@ -63,10 +69,14 @@ class Command {
   [[nodiscard]] Result<int> run(const std::vector<std::string>& arguments);
 
  private:
+  [[nodiscard]] Result<int> run_subcommand(const std::vector<std::string>& arguments);
+  [[nodiscard]] std::string subcommand_help() const;
+
   std::string name_, summary_, footer_;
   std::vector<Flag> flags_, positionals_;
   std::function<Result<int>()> action_;
   std::unique_ptr<CLI::App> app_;
+  std::vector<Command> subcommands_;
   bool planned_ = false;
   bool accepts_anything_ = false;
 };

@@ -12,6 +12,7 @@ namespace orrery::cli {
 [[nodiscard]] Command estimate_command();
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command validate_command();
+[[nodiscard]] Command trace_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command completion_command();

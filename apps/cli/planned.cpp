@@ -13,11 +13,10 @@ struct Planned {
   const char* summary;
 };
 
-constexpr std::array<Planned, 6> kPlanned = {{
+constexpr std::array<Planned, 5> kPlanned = {{
     {"simulate", "Run execution graphs on a simulated cluster."},
     {"generate", "Write a plan as Chakra execution graphs."},
     {"collective", "Time one collective operation over a range of sizes."},
-    {"trace", "Inspect, check, convert and compare execution traces."},
     {"explore", "Run a study of many jobs into a database."},
     {"report", "Turn a study's database into a page."},
 }};

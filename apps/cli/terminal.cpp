@@ -119,7 +119,8 @@ tl::expected<void, Failure> write_file(const std::string& path, std::string_view
   return fail(place, fmt::format("{} cannot be written: {}", path, *reason));
 }
 
-Progress::Progress() : start_(Clock::now()), shown_(start_), on_terminal_(isatty(STDERR_FILENO) == 1) {}
+Progress::Progress(std::string unit)
+    : start_(Clock::now()), shown_(start_), unit_(std::move(unit)), on_terminal_(isatty(STDERR_FILENO) == 1) {}
 
 Progress::~Progress() {
   if (line_is_open_) { (void)std::fputs("\r\x1b[K", stderr); }
@@ -131,8 +132,8 @@ void Progress::update(std::int64_t done, std::int64_t points) {
   if (!on_terminal_ || points <= 0 || now - start_ < 2s || now - shown_ < 100ms) { return; }
   shown_ = now;
   line_is_open_ = true;
-  const std::string line =
-      fmt::format("\r{} of {} points, {} %\x1b[K", report::grouped(done), report::grouped(points), 100 * done / points);
+  const std::string line = fmt::format("\r{} of {} {}, {} %\x1b[K", report::grouped(done), report::grouped(points),
+                                       unit_, 100 * done / points);
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);
 }

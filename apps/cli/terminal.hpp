@@ -44,7 +44,7 @@ void print_errors(const Failure& failure);
 // How far long work is: one line on standard error that updates itself, from two seconds on and only on a terminal.
 class Progress {
  public:
-  Progress();
+  explicit Progress(std::string unit = "points");
   ~Progress();
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -54,6 +54,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
   Clock::time_point start_, shown_;
+  std::string unit_;
   bool on_terminal_;
   bool line_is_open_ = false;
 };

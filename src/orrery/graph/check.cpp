@@ -47,11 +47,8 @@ class Checker {
   void check_id(NodeIndex node) {
     const auto first = graph_.find(graph_.id(node));
     if (!first || *first == node) { return; }
-    add(Problem::duplicate_id, node,
-        fmt::format("has the id of the {} at byte {}", ordinal_of(*first), graph_.offset(*first)));
+    add(Problem::duplicate_id, node, fmt::format("has the id of an earlier node, at byte {}", graph_.offset(*first)));
   }
-
-  [[nodiscard]] static std::string ordinal_of(NodeIndex node) { return fmt::format("node number {}", node); }
 
   void check_dependencies(NodeIndex node, std::span<const NodeIndex> parents, const char* kind) {
     for (const NodeIndex parent : parents) {

@@ -207,7 +207,7 @@ struct JobCheck::State {
     mismatch(
         Problem::collective_membership,
         example(fewer ? first : rank, more,
-                fmt::format("is collective {} of {}, a {}; rank {} calls only {} of them", std::min(a.size(), b.size()),
+                fmt::format("is collective {} of {} ({}); rank {} calls only {} of them", std::min(a.size(), b.size()),
                             quoted_group(group), name_of(static_cast<CollectiveType>(more.type)), fewer ? rank : first,
                             std::min(a.size(), b.size()))));
   }

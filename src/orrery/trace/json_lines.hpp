@@ -19,7 +19,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/graph/record.hpp"
-#include "orrery/trace/text_store.hpp"
+#include "orrery/trace/decode.hpp"
 
 namespace orrery::trace {
 
@@ -34,8 +34,8 @@ void append_json_line(std::string& out, const graph::Metadata& metadata);
 
 // Reads one line (without its end). Texts are views of `store` or of the line. Fails with what is wrong and its column
 // (place.column, from 1).
-[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::NodeRecord& into, TextStore& store);
-[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::Metadata& into, TextStore& store);
+[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::NodeRecord& into, Scratch& store);
+[[nodiscard]] Result<void> read_json_line(std::string_view line, graph::Metadata& into, Scratch& store);
 
 // Whether a line is that about the file.
 [[nodiscard]] bool is_metadata_line(std::string_view line);

@@ -3,6 +3,7 @@
 
 #include "orrery/trace/json_lines.hpp"
 #include "orrery/trace/json_text.hpp"
+#include "orrery/trace/value_kind.hpp"
 
 namespace orrery::trace {
 
@@ -16,23 +17,18 @@ using graph::ValueType;
 namespace {
 
 // One number by its bits.
-void append_number(std::string& out, ValueType type, std::uint64_t bits) {
-  switch (type) {
-    case ValueType::double_val:
-    case ValueType::double_list: return append_double(out, std::bit_cast<double>(bits));
-    case ValueType::float_val:
-    case ValueType::float_list: return append_float(out, std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
-    case ValueType::bool_val:
-    case ValueType::bool_list: out += bits == 0 ? "false" : "true"; return;
-    case ValueType::uint32_val:
-    case ValueType::uint32_list:
-    case ValueType::uint64_val:
-    case ValueType::uint64_list:
-    case ValueType::fixed32_val:
-    case ValueType::fixed32_list:
-    case ValueType::fixed64_val:
-    case ValueType::fixed64_list: return append_unsigned(out, bits);
-    default: return append_signed(out, static_cast<std::int64_t>(bits));
+void append_number(std::string& out, ElementKind kind, std::uint64_t bits) {
+  switch (kind) {
+    case ElementKind::real64: return append_double(out, std::bit_cast<double>(bits));
+    case ElementKind::real32: return append_float(out, std::bit_cast<float>(static_cast<std::uint32_t>(bits)));
+    case ElementKind::boolean: out += bits == 0 ? "false" : "true"; return;
+    case ElementKind::natural32:
+    case ElementKind::natural64: return append_unsigned(out, bits);
+    case ElementKind::integer32:
+    case ElementKind::integer64: return append_signed(out, static_cast<std::int64_t>(bits));
+    case ElementKind::none:
+    case ElementKind::string:
+    case ElementKind::bytes: break;
   }
 }
 
@@ -48,7 +44,7 @@ void append_list(std::string& out, const Value& value) {
   } else {
     for (std::size_t i = 0, end = value.size(); i < end; ++i) {
       out += separator;
-      append_number(out, value.type(), value.bits_at(i));
+      append_number(out, element_kind(value.type()), value.bits_at(i));
       separator = ",";
     }
   }
@@ -59,7 +55,7 @@ void append_value(std::string& out, const Value& value) {
   if (graph::is_list(value.type())) { return append_list(out, value); }
   if (value.type() == ValueType::bytes_val) { return append_base64(out, value.payload()); }
   if (value.type() == ValueType::string_val) { return append_text_or_bytes(out, value.payload()); }
-  append_number(out, value.type(), value.bits());
+  append_number(out, element_kind(value.type()), value.bits());
 }
 
 void append_attribute(std::string& out, const Attribute& attribute) {
@@ -108,8 +104,8 @@ void append_io(std::string& out, std::string_view key, const std::optional<IoInf
   if (!io) { return; }
   out += key;
   const char* separator = "";
-  for (const auto& [name, text] : {std::pair("\"values\":", io->values), {"\"shapes\":", io->shapes},
-                                   {"\"types\":", io->types}}) {
+  for (const auto& [name, text] :
+       {std::pair("\"values\":", io->values), {"\"shapes\":", io->shapes}, {"\"types\":", io->types}}) {
     if (text.empty()) { continue; }
     out += separator;
     out += name;

@@ -1,0 +1,45 @@
+#include "apps/cli/interrupt.hpp"
+
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
+
+// What a signal handler may look at: names one after another, each with a zero byte, and an empty one at the end. Empty
+// while there are none. The one place of the program that a handler reaches, hence global.
+std::string names_storage;                           // NOLINT
+std::atomic<const char*> names_to_remove = nullptr;  // NOLINT
+
+extern "C" void remove_and_end(int signal) {
+  const char* name = names_to_remove.load();
+  while (name != nullptr && *name != '\0') {
+    (void)::unlink(name);
+    while (*name != '\0') { ++name; }
+    ++name;
+  }
+  (void)std::signal(signal, SIG_DFL);
+  (void)::raise(signal);
+}
+
+}  // namespace
+
+PartialFiles::PartialFiles(const std::vector<std::string>& names) {
+  names_storage.clear();
+  for (const std::string& name : names) { names_storage += name + '\0'; }
+  names_to_remove = names_storage.c_str();
+  for (const int signal : kSignals) { (void)std::signal(signal, remove_and_end); }
+}
+
+PartialFiles::~PartialFiles() {
+  for (const int signal : kSignals) { (void)std::signal(signal, SIG_DFL); }
+  names_to_remove = nullptr;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,213 @@
+// `orrery trace info`, `check`, `print`, `stats`, `diff`: what only reads.
+#include <optional>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/terminal.hpp"
+#include "apps/cli/trace.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/report/trace.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kInfoFooter = R"(Examples
+  orrery trace info run.0.et
+  orrery trace info --json run.*.et.gz
+
+The schema is seen from the records, not from what the file claims.
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
+constexpr const char* kCheckFooter = R"(Examples
+  orrery trace check run.*.et
+  orrery trace check --groups comm_group.json run.*.et
+  orrery trace check --partial run.0.et run.1.et
+
+Each file: duplicate ids, missing parents, cycles, self- and duplicate dependencies, unknown types, attributes that
+are missing for the type. Files that differ in the number before their suffix only are the ranks of a job: collectives
+whose type, size, order or members differ between ranks, sends and receives without each other, members of groups that
+do not exist, ranks that wait for each other in a circle.
+Exit codes: 0 sound, 1 unsound, 2 bad input (a file that cannot be read), 3 internal error.
+)";
+
+constexpr const char* kPrintFooter = R"(Examples
+  orrery trace print run.0.et | head -3
+  orrery trace print run.0.et.gz | jq -c 'select(.type == "COMM_COLL_NODE") | [.id, .name]'
+
+Fields have the names of the Chakra schema; "orrery trace convert" also writes what the file says of itself.
+Exit codes: 0 done, 2 bad input (what was printed before it is not all of the file), 3 internal error.
+)";
+
+constexpr const char* kStatsFooter = R"(Examples
+  orrery trace stats run.0.et
+  orrery trace stats --json run.*.et
+
+Bytes are comm_size of communication and tensor_size of other nodes; times are recorded durations.
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
+constexpr const char* kDiffFooter = R"(Examples
+  orrery trace diff before.et after.et
+  orrery trace diff --ignore times,attr:rf_id before.et after.et
+
+Ids and the order of nodes do not count. --ignore takes names, times, io, metadata and attr:NAME, commas between.
+Exit codes: 0 the same, 1 they differ, 2 bad input, 3 internal error.
+)";
+
+struct CheckOptions {
+  api::TraceCheckOptions check;
+  std::optional<std::string> examples;
+};
+
+Result<int> run_info(const TraceArguments& arguments) {
+  if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
+  ORRERY_TRY(info, api::trace_info(arguments.files, arguments.options()));
+  print(arguments.json ? report::trace_info_json(info) : report::trace_info_text(info, terminal_style()));
+  return 0;
+}
+
+Result<int> run_check(const TraceArguments& arguments, CheckOptions options) {
+  if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
+  if (options.examples) {
+    ORRERY_TRY(number, whole_number("--examples", *options.examples, 1));
+    options.check.examples = static_cast<std::size_t>(number);
+  }
+  ORRERY_TRY(check, api::trace_check(arguments.files, options.check, arguments.options()));
+  print(arguments.json ? report::trace_check_json(check) : report::trace_check_text(check, terminal_style()));
+  return check.sound() ? 0 : 1;
+}
+
+Result<int> run_print(const TraceArguments& arguments) {
+  if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
+  if (arguments.files.size() > 1) { return fail(flag_place("FILE"), "one file is printed at a time"); }
+  std::uint64_t printed = 0;
+  auto notes = api::trace_print(
+      arguments.files.front(),
+      [&](std::string_view text) {
+        printed += text.size();
+        print(text);
+      },
+      arguments.options());
+  if (!notes) {
+    Failure failure = std::move(notes).error();
+    if (printed > 0) { failure.diagnostics.back().message += "; what was printed is not all of the file"; }
+    return tl::make_unexpected(std::move(failure));
+  }
+  print_notes(*notes);
+  return 0;
+}
+
+Result<int> run_stats(const TraceArguments& arguments, const std::string& most) {
+  if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
+  ORRERY_TRY(number, whole_number("--most", most, 0));
+  ORRERY_TRY(stats, api::trace_stats(arguments.files, static_cast<std::size_t>(number), arguments.options()));
+  print(arguments.json ? report::trace_stats_json(stats) : report::trace_stats_text(stats, terminal_style()));
+  return 0;
+}
+
+Result<graph::DifferenceOptions> difference_options(const std::string& ignored, const std::string& most) {
+  graph::DifferenceOptions options;
+  ORRERY_TRY(number, whole_number("--first", most, 0));
+  options.most = static_cast<std::size_t>(number);
+  for (std::size_t at = 0; at < ignored.size();) {
+    const std::string what = ignored.substr(at, ignored.find(',', at) - at);
+    at += what.size() + 1;
+    if (what == "names") {
+      options.names = false;
+    } else if (what == "times") {
+      options.times = false;
+    } else if (what == "io") {
+      options.io = false;
+    } else if (what == "metadata") {
+      options.metadata = false;
+    } else if (what.starts_with("attr:") && what.size() > 5) {
+      options.attributes.push_back(what.substr(5));
+    } else {
+      return fail(flag_place("--ignore"),
+                  orrery::quoted(what) + " is nothing to ignore; names, times, io, metadata and attr:NAME are");
+    }
+  }
+  return options;
+}
+
+Result<int> run_diff(const TraceArguments& arguments, const std::string& ignored, const std::string& most) {
+  if (arguments.files.size() != 2) { return fail(flag_place("A B"), "two files are compared"); }
+  ORRERY_TRY(options, difference_options(ignored, most));
+  ORRERY_TRY(diff, api::trace_diff(arguments.files[0], arguments.files[1], options, arguments.options()));
+  print(arguments.json ? report::trace_diff_json(diff) : report::trace_diff_text(diff, terminal_style()));
+  return diff.difference.none() ? 0 : 1;
+}
+
+}  // namespace
+
+Command trace_info_command() {
+  Command command("trace info", "What is in a trace: schema, nodes by type, dependencies, collectives.");
+  const auto arguments = std::make_shared<TraceArguments>();
+  declare_files(command, arguments, "FILE...", "traces");
+  declare_json(command, arguments, "orrery.trace-info/1");
+  command.footer(kInfoFooter);
+  command.action([arguments] { return run_info(*arguments); });
+  return command;
+}
+
+Command trace_check_command() {
+  Command command("trace check", "Whether traces can be run, each alone and the ranks of a job together.");
+  const auto arguments = std::make_shared<TraceArguments>();
+  const auto options = std::make_shared<CheckOptions>();
+  declare_files(command, arguments, "FILE...", "traces");
+  const std::string job = "Job";
+  command.option({"--groups", "FILE", "JSON with the ranks of process groups, {\"name\": [0, 1]}", job},
+                 [options](const std::string& file) { options->check.groups = file; });
+  command.toggle(
+      {"--partial", "", "these are some ranks of the job: nothing is missed for those that are not here", job},
+      [options](bool on) { options->check.partial = on; });
+  declare_json(command, arguments, "orrery.trace-check/1");
+  command.option({"--examples", "N", "how many of each problem are told; 3 when absent", std::string(kOutputGroup)},
+                 [options](const std::string& number) { options->examples = number; });
+  command.footer(kCheckFooter);
+  command.action([arguments, options] { return run_check(*arguments, *options); });
+  return command;
+}
+
+Command trace_print_command() {
+  Command command("trace print", "The nodes of a trace, one JSON object per line.");
+  const auto arguments = std::make_shared<TraceArguments>();
+  declare_files(command, arguments, "FILE", "a trace");
+  command.footer(kPrintFooter);
+  command.action([arguments] { return run_print(*arguments); });
+  return command;
+}
+
+Command trace_stats_command() {
+  Command command("trace stats",
+                  "Counts, bytes and time by type, collective and group; the critical path; who waits for how many.");
+  const auto arguments = std::make_shared<TraceArguments>();
+  const auto most = std::make_shared<std::string>("10");
+  declare_files(command, arguments, "FILE...", "traces");
+  declare_json(command, arguments, "orrery.trace-stats/1");
+  command.option({"--most", "N", "how many names and nodes of the critical path are told; 10 when absent",
+                  std::string(kOutputGroup)},
+                 [most](const std::string& number) { *most = number; });
+  command.footer(kStatsFooter);
+  command.action([arguments, most] { return run_stats(*arguments, *most); });
+  return command;
+}
+
+Command trace_diff_command() {
+  Command command("trace diff", "In what two traces differ, whatever numbers their nodes have.");
+  const auto arguments = std::make_shared<TraceArguments>();
+  const auto ignored = std::make_shared<std::string>();
+  const auto most = std::make_shared<std::string>("20");
+  declare_files(command, arguments, "A B", "two traces");
+  command.option({"--ignore", "WHAT,...", "what does not count: names, times, io, metadata, attr:NAME", "Comparing"},
+                 [ignored](const std::string& what) { *ignored = what; });
+  declare_json(command, arguments, "orrery.trace-diff/1");
+  command.option({"--first", "N", "how many differences are told; 20 when absent", std::string(kOutputGroup)},
+                 [most](const std::string& number) { *most = number; });
+  command.footer(kDiffFooter);
+  command.action([arguments, ignored, most] { return run_diff(*arguments, *ignored, *most); });
+  return command;
+}
+
+}  // namespace orrery::cli

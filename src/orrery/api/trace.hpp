@@ -1,0 +1,78 @@
+// Questions about execution traces: one call each. Files are Chakra traces of any schema version or JSON lines, plain,
+// gzip or zstd. Errors are one line each with file, byte (or line) and node; a file that cannot be read is an error and
+// never a part of an answer.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/difference.hpp"
+#include "orrery/graph/fold.hpp"
+#include "orrery/results/trace.hpp"
+
+namespace orrery::api {
+
+struct TraceOptions {
+  // What is not well-formed is left out and noted, instead of an error.
+  bool tolerant = false;
+  int threads = 0;
+  // Called now and then with bytes done and to do.
+  std::function<void(std::uint64_t done, std::uint64_t all)> progress;
+};
+
+[[nodiscard]] Result<results::TraceInfo> trace_info(const std::vector<std::string>& files,
+                                                    const TraceOptions& options = {});
+
+struct TraceCheckOptions {
+  std::size_t examples = 3;  // of each problem
+  bool partial = false;      // not every rank of the job has its file here
+  std::string groups;        // a JSON file {"name": [ranks], …} with the members of process groups; empty: none
+};
+
+// Each file by itself; and files that differ in the number before their suffix only (prefix.0.et, prefix.1.et, …), as
+// the ranks of a job.
+[[nodiscard]] Result<results::TraceCheck> trace_check(const std::vector<std::string>& files,
+                                                      const TraceCheckOptions& check = {},
+                                                      const TraceOptions& options = {});
+
+// JSON lines of the nodes, in pieces of a megabyte or so. What was printed before an error is printed.
+[[nodiscard]] Result<std::vector<std::string>> trace_print(const std::string& file,
+                                                           const std::function<void(std::string_view)>& print,
+                                                           const TraceOptions& options = {});
+
+[[nodiscard]] Result<results::TraceStats> trace_stats(const std::vector<std::string>& files, std::size_t most = 10,
+                                                      const TraceOptions& options = {});
+
+[[nodiscard]] Result<results::TraceDiff> trace_diff(const std::string& a, const std::string& b,
+                                                    const graph::DifferenceOptions& difference = {},
+                                                    const TraceOptions& options = {});
+
+// What was written: the files, and what is to be said about them (notes on what was left out, how times were found).
+struct TraceWritten {
+  std::vector<std::string> files;
+  std::vector<std::string> notes;
+};
+
+// The form goes by the name: .et (Chakra), .jsonl (JSON lines), .dot, .graphml, each with or without .gz. With several
+// files, the rank of each is put before the suffix of `out`: out.0.et, out.1.et.
+[[nodiscard]] Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const std::string& out,
+                                                 const graph::Fold& fold = {}, const TraceOptions& options = {});
+
+// The same files without what identifies a model; see graph/anonymize.hpp. Names that are equal stay equal, also
+// between files. `.et` and `.jsonl`.
+[[nodiscard]] Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, const std::string& out,
+                                                   const TraceOptions& options = {});
+
+// All files on one Chrome trace, a process per rank.
+[[nodiscard]] Result<TraceWritten> trace_timeline(const std::vector<std::string>& files, const std::string& out,
+                                                  const TraceOptions& options = {});
+
+// Where these calls write `out` while it is not complete, for programs that can be interrupted; see trace/output.hpp.
+[[nodiscard]] std::vector<std::string> partial_files(const std::vector<std::string>& files, const std::string& out);
+
+}  // namespace orrery::api

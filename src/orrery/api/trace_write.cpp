@@ -1,0 +1,141 @@
+#include <fmt/format.h>
+
+#include "orrery/api/trace.hpp"
+#include "orrery/api/trace_names.hpp"
+#include "orrery/api/trace_read.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/graph/anonymize.hpp"
+#include "orrery/trace/drawing.hpp"
+#include "orrery/trace/json_lines.hpp"
+#include "orrery/trace/output.hpp"
+#include "orrery/trace/timeline.hpp"
+
+namespace orrery::api {
+
+namespace {
+
+enum class Form : std::uint8_t { chakra, json_lines, dot, graphml };
+
+Result<Form> form_of(const std::string& path) {
+  const TraceName name = trace_name(path);
+  std::string suffix = name.suffix;
+  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "zstd is read, not written; .gz is"); }
+  if (suffix.ends_with(".gz")) { suffix.resize(suffix.size() - 3); }
+  if (suffix == ".et") { return Form::chakra; }
+  if (suffix == ".jsonl" || suffix == ".json") { return Form::json_lines; }
+  if (suffix == ".dot" || suffix == ".gv") { return Form::dot; }
+  if (suffix == ".graphml") { return Form::graphml; }
+  return fail(Place{path, 0, 0, {}},
+              "its suffix names no form to write: .et, .jsonl, .dot or .graphml, each with or "
+              "without .gz");
+}
+
+// The version that a file of the current schema claims, where it was read from an older one.
+std::optional<std::string> new_claim(const results::TraceFile& file) {
+  return file.schema.empty() || file.schema == "0.0.4" ? std::nullopt : std::optional<std::string>("0.0.4");
+}
+
+Result<void> write_json_lines(const graph::Graph& graph, const std::string& path,
+                              const std::optional<std::string>& claim) {
+  ORRERY_TRY(out, trace::Output::open(path));
+  graph::Metadata metadata = graph.metadata();
+  if (claim) { metadata.version = *claim; }
+  std::string line;
+  trace::append_json_line(line, metadata);
+  graph::NodeRecord record;
+  for (graph::NodeIndex node = 0; node < graph.node_count(); ++node) {
+    graph.copy_record(node, record);
+    trace::append_json_line(line, record);
+    if (auto put = out.put(line); !put) { return put; }
+    line.clear();
+  }
+  if (auto put = out.put(line); !put) { return put; }
+  return out.close().map([](std::uint64_t) {});
+}
+
+Result<void> write_graph(const graph::Graph& graph, const std::string& path, Form form, const graph::Fold& fold,
+                         const std::optional<std::string>& claim) {
+  const auto done = [](std::uint64_t) {};
+  switch (form) {
+    case Form::chakra: return trace::write_chakra(graph, path, {claim, 6}).map(done);
+    case Form::json_lines: return write_json_lines(graph, path, claim);
+    case Form::dot: return trace::write_dot(graph::folded(graph, fold), path).map(done);
+    case Form::graphml: return trace::write_graphml(graph::folded(graph, fold), path).map(done);
+  }
+  return {};
+}
+
+void append(std::vector<std::string>& to, std::vector<std::string> more) {
+  for (std::string& one : more) { to.push_back(std::move(one)); }
+}
+
+}  // namespace
+
+Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const std::string& out,
+                                   const graph::Fold& fold, const TraceOptions& options) {
+  ORRERY_TRY(form, form_of(out));
+  if (fold.by != graph::Fold::By::none && form != Form::dot && form != Form::graphml) {
+    return fail(Place{out, 0, 0, {}}, "only drawings are folded: .dot and .graphml");
+  }
+  TraceWritten written;
+  written.files = output_names(files, out);
+  auto read = for_each_graph(files, options, [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) {
+    append(written.notes, placed_notes(facts));
+    return write_graph(graph, written.files[i], form, fold, new_claim(facts));
+  });
+  if (!read) { return tl::make_unexpected(std::move(read).error()); }
+  return written;
+}
+
+Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, const std::string& out,
+                                     const TraceOptions& options) {
+  ORRERY_TRY(form, form_of(out));
+  if (form != Form::chakra && form != Form::json_lines) {
+    return fail(Place{out, 0, 0, {}}, "a trace is written as .et or .jsonl");
+  }
+  TraceWritten written;
+  written.files = output_names(files, out);
+  graph::Anonymizer anonymizer;
+  auto read = for_each_graph(files, options,
+                             [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) -> Result<void> {
+                               append(written.notes, placed_notes(facts));
+                               ORRERY_TRY(plain, anonymizer.anonymized(graph));
+                               return write_graph(plain, written.files[i], form, {}, new_claim(facts));
+                             });
+  if (!read) { return tl::make_unexpected(std::move(read).error()); }
+  return written;
+}
+
+Result<TraceWritten> trace_timeline(const std::vector<std::string>& files, const std::string& out,
+                                    const TraceOptions& options) {
+  TraceWritten written;
+  written.files = {out};
+  ORRERY_TRY(writer, trace::TimelineWriter::open(out));
+  const std::vector<std::uint64_t> ranks = ranks_of(files);
+  auto read = for_each_graph(
+      files, options, [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) -> Result<void> {
+        append(written.notes, placed_notes(facts));
+        const std::uint64_t rank = ranks[i];
+        auto added = writer.add(rank, fmt::format("rank {}: {}", rank, files[i]), graph);
+        if (!added) { return fail(Place{files[i], 0, 0, {}}, added.error().diagnostics.front().message); }
+        if (added->placed > 0) {
+          written.notes.push_back(
+              fmt::format("{}: {} of {} nodes have no start time; they are placed by dependencies and durations",
+                          files[i], added->placed, added->placed + added->recorded));
+        }
+        return {};
+      });
+  if (!read) { return tl::make_unexpected(std::move(read).error()); }
+  if (auto closed = writer.close(); !closed) { return tl::make_unexpected(std::move(closed).error()); }
+  return written;
+}
+
+std::vector<std::string> partial_files(const std::vector<std::string>& files, const std::string& out) {
+  std::vector<std::string> names;
+  for (const std::string& name : output_names(files, out)) {
+    if (std::string partial = trace::partial_path(name); !partial.empty()) { names.push_back(std::move(partial)); }
+  }
+  return names;
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,226 @@
+#include "orrery/graph/difference.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/graph/matching.hpp"
+#include "orrery/graph/statistics.hpp"
+
+namespace orrery::graph {
+
+namespace {
+
+constexpr std::size_t kElements = 8;  // of a list that a message shows
+constexpr std::size_t kIds = 12;      // of dependencies that a message names
+
+std::string element_text(const Value& value, std::size_t i) {
+  if (const auto number = value.as_int(i)) { return std::to_string(*number); }
+  if (const auto number = value.as_uint(i)) { return std::to_string(*number); }
+  if (const auto number = value.as_double(i)) { return fmt::format("{}", *number); }
+  return "?";
+}
+
+std::string value_text(const Value& value) {
+  if (const auto text = value.as_text()) { return quoted(*text); }
+  if (!is_list(value.type())) { return value.type() == ValueType::none ? "nothing" : element_text(value, 0); }
+  std::string text = "[";
+  const auto texts = value.texts();
+  for (std::size_t i = 0; i < std::min(value.size(), kElements); ++i) {
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", is_text(value.type()) ? quoted(texts[i]) : element_text(value, i));
+  }
+  return text + (value.size() > kElements ? fmt::format(", … {} in all]", value.size()) : "]");
+}
+
+std::string change(const Attribute& a, const Attribute& b) {
+  const bool same_type = a.value.type() == b.value.type();
+  if (a.value == b.value) { return fmt::format("{}: its comment or fields that the schema does not know", a.name); }
+  return fmt::format("{}: {}{} -> {}{}", a.name, value_text(a.value),
+                     same_type ? "" : fmt::format(" ({})", name_of(a.value.type())), value_text(b.value),
+                     same_type ? "" : fmt::format(" ({})", name_of(b.value.type())));
+}
+
+// Attributes of one list that the other does not have, in their order; what both have once goes with one of the other.
+template <class List>
+std::pair<std::vector<Attribute>, std::vector<Attribute>> unmatched(const List& a, const List& b,
+                                                                    const DifferenceOptions& options) {
+  std::vector<Attribute> of_a;
+  std::vector<Attribute> of_b;
+  for (const Attribute& attribute : b) {
+    if (counts(attribute.name, options)) { of_b.push_back(attribute); }
+  }
+  for (const Attribute& attribute : a) {
+    if (!counts(attribute.name, options)) { continue; }
+    const auto same = std::find(of_b.begin(), of_b.end(), attribute);
+    if (same == of_b.end()) {
+      of_a.push_back(attribute);
+    } else {
+      of_b.erase(same);
+    }
+  }
+  return {std::move(of_a), std::move(of_b)};
+}
+
+template <class List>
+void compare_attributes(const List& a, const List& b, const DifferenceOptions& options,
+                        std::vector<std::string>& what) {
+  if (std::equal(a.begin(), a.end(), b.begin(), b.end())) { return; }
+  auto [of_a, of_b] = unmatched(a, b, options);
+  for (const Attribute& attribute : of_a) {
+    const auto other = std::find_if(of_b.begin(), of_b.end(), [&](const auto& x) { return x.name == attribute.name; });
+    if (other == of_b.end()) {
+      what.push_back(fmt::format("{}: {} -> not there", attribute.name, value_text(attribute.value)));
+    } else {
+      what.push_back(change(attribute, *other));
+      of_b.erase(other);
+    }
+  }
+  for (const Attribute& attribute : of_b) {
+    what.push_back(fmt::format("{}: not there -> {}", attribute.name, value_text(attribute.value)));
+  }
+}
+
+std::string ids_text(const std::vector<std::uint64_t>& ids) {
+  const std::span<const std::uint64_t> shown(ids.data(), std::min(ids.size(), kIds));
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     ids.size() > kIds ? fmt::format(" and {} more", ids.size() - kIds) : "");
+}
+
+class Comparer {
+ public:
+  Comparer(const Graph& a, const Graph& b, const DifferenceOptions& options)
+      : a_(a), b_(b), options_(options), matching_(match(a, b, options)) {}
+
+  Difference difference() {
+    if (options_.metadata) { compare_metadata(); }
+    for (NodeIndex node = 0; node < a_.node_count(); ++node) {
+      const NodeIndex other = matching_.of_a[node];
+      if (other == kNobody) {
+        ++made_.only_in_a;
+        tell({DifferenceKind::only_in_a, a_.id(node), std::nullopt, std::string(a_.name(node)), {}});
+      } else {
+        ++made_.matched;
+        compare(node, other);
+      }
+    }
+    for (NodeIndex node = 0; node < b_.node_count(); ++node) {
+      if (matching_.of_b[node] != kNobody) { continue; }
+      ++made_.only_in_b;
+      tell({DifferenceKind::only_in_b, std::nullopt, b_.id(node), std::string(b_.name(node)), {}});
+    }
+    return std::move(made_);
+  }
+
+ private:
+  void tell(DifferingNode node) {
+    if (made_.first.size() < options_.most) { made_.first.push_back(std::move(node)); }
+  }
+
+  void compare_metadata() {
+    std::vector<std::string> what;
+    if (a_.metadata().version != b_.metadata().version) {
+      what.push_back(fmt::format("version: {} -> {}", quoted(a_.metadata().version), quoted(b_.metadata().version)));
+    }
+    compare_attributes(a_.metadata().attributes, b_.metadata().attributes, options_, what);
+    if (a_.metadata().unknown != b_.metadata().unknown) { what.emplace_back("fields that the schema does not know"); }
+    made_.metadata = what.size();
+    if (!what.empty()) { tell({DifferenceKind::metadata, std::nullopt, std::nullopt, "", std::move(what)}); }
+  }
+
+  void compare(NodeIndex a, NodeIndex b) {
+    what_.clear();
+    if (options_.names && a_.name(a) != b_.name(b)) {
+      what_.push_back(fmt::format("name: {} -> {}", quoted(a_.name(a)), quoted(b_.name(b))));
+    }
+    if (a_.type(a) != b_.type(b)) {
+      what_.push_back(fmt::format("type: {} -> {}", type_text(a_.type(a)), type_text(b_.type(b))));
+    }
+    if (options_.times) {
+      compare_numbers("start_time_micros", a_.start_us(a), b_.start_us(b));
+      compare_numbers("duration_micros", a_.duration_us(a), b_.duration_us(b));
+    }
+    if (options_.io && a_.inputs(a) != b_.inputs(b)) { what_.emplace_back("inputs differ"); }
+    if (options_.io && a_.outputs(a) != b_.outputs(b)) { what_.emplace_back("outputs differ"); }
+    compare_attributes(a_.attributes(a), b_.attributes(b), options_, what_);
+    if (a_.unknown(a) != b_.unknown(b)) { what_.emplace_back("fields that the schema does not know"); }
+    compare_dependencies("data_deps", a_.data_deps(a), b_.data_deps(b));
+    compare_dependencies("ctrl_deps", a_.ctrl_deps(a), b_.ctrl_deps(b));
+    if (what_.empty()) { return; }
+    ++made_.changed;
+    tell({DifferenceKind::changed, a_.id(a), b_.id(b), std::string(a_.name(a)), what_});
+  }
+
+  void compare_numbers(const char* field, std::uint64_t a, std::uint64_t b) {
+    if (a != b) { what_.push_back(fmt::format("{}: {} -> {}", field, a, b)); }
+  }
+
+  // Parents that are not there are all alike: their numbers mean nothing.
+  void compare_dependencies(const char* field, std::span<const NodeIndex> a, std::span<const NodeIndex> b) {
+    left_.assign(b.begin(), b.end());
+    for (NodeIndex& parent : left_) { parent = b_.present(parent) ? parent : kNobody; }
+    std::sort(left_.begin(), left_.end());
+    std::vector<bool> used(left_.size(), false);
+    std::vector<std::uint64_t> without;
+    for (const NodeIndex parent : a) {
+      const bool there = a_.present(parent);
+      const NodeIndex wanted = there ? matching_.of_a[parent] : kNobody;
+      auto at = std::lower_bound(left_.begin(), left_.end(), wanted) - left_.begin();
+      while (std::cmp_less(at, left_.size()) && left_[static_cast<std::size_t>(at)] == wanted &&
+             used[static_cast<std::size_t>(at)]) {
+        ++at;
+      }
+      const auto position = static_cast<std::size_t>(at);
+      if (position < left_.size() && left_[position] == wanted && !(there && wanted == kNobody)) {
+        used[position] = true;
+      } else {
+        without.push_back(a_.id(parent));
+      }
+    }
+    std::vector<std::uint64_t> with;
+    for (std::size_t i = 0; i < left_.size(); ++i) {
+      if (used[i]) { continue; }
+      with.push_back(left_[i] == kNobody ? missing_id(b) : b_.id(left_[i]));
+    }
+    if (without.empty() && with.empty()) { return; }
+    std::string text = fmt::format("{}:", field);
+    if (!without.empty()) { text += fmt::format(" without {} of A", ids_text(without)); }
+    if (!with.empty()) { text += fmt::format("{} with {} of B", without.empty() ? "" : ";", ids_text(with)); }
+    what_.push_back(std::move(text));
+  }
+
+  [[nodiscard]] std::uint64_t missing_id(std::span<const NodeIndex> parents) const {
+    for (const NodeIndex parent : parents) {
+      if (!b_.present(parent)) { return b_.id(parent); }
+    }
+    return 0;
+  }
+
+  const Graph& a_;
+  const Graph& b_;
+  const DifferenceOptions& options_;
+  Matching matching_;
+  Difference made_;
+  std::vector<std::string> what_;
+  std::vector<NodeIndex> left_;
+};
+
+}  // namespace
+
+std::string_view name_of(DifferenceKind kind) {
+  switch (kind) {
+    case DifferenceKind::metadata: return "metadata";
+    case DifferenceKind::changed: return "changed";
+    case DifferenceKind::only_in_a: return "only in A";
+    case DifferenceKind::only_in_b: return "only in B";
+  }
+  return "differs";
+}
+
+Difference difference(const Graph& a, const Graph& b, const DifferenceOptions& options) {
+  return Comparer(a, b, options).difference();
+}
+
+}  // namespace orrery::graph

@@ -1,0 +1,25 @@
+// Which node of one graph is which of another, whatever their numbers. See difference.hpp. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "orrery/graph/difference.hpp"
+#include "orrery/graph/graph.hpp"
+
+namespace orrery::graph {
+
+inline constexpr NodeIndex kNobody = std::numeric_limits<NodeIndex>::max();
+
+struct Matching {
+  std::vector<NodeIndex> of_a;  // the node of B for each of A, or kNobody
+  std::vector<NodeIndex> of_b;  // the other way round
+};
+
+[[nodiscard]] Matching match(const Graph& a, const Graph& b, const DifferenceOptions& options);
+
+// Whether an attribute of that name counts.
+[[nodiscard]] bool counts(std::string_view attribute, const DifferenceOptions& options);
+
+}  // namespace orrery::graph

@@ -1,0 +1,153 @@
+#include "orrery/trace/output.hpp"
+
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <new>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace orrery::trace {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Where a chain of symbolic links leads, also when nothing is there yet.
+fs::path followed(fs::path path) {
+  constexpr int kMostLinks = 40;
+  std::error_code error;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
+    const fs::path target = fs::read_symlink(path, error);
+    if (error) { break; }
+    path = path.parent_path() / target;  // an absolute target stands for itself
+  }
+  return path;
+}
+
+bool is_in_place(const std::string& path) {
+  std::error_code error;
+  const fs::file_status there = fs::status(path, error);
+  return fs::exists(there) && !fs::is_regular_file(there);
+}
+
+}  // namespace
+
+std::string partial_path(const std::string& path) {
+  return is_in_place(path) ? std::string() : followed(path).string() + ".partial";
+}
+
+struct Output::State {
+  explicit State(std::string name) : path(std::move(name)), partial(partial_path(path)) {
+    file = std::fopen(partial.empty() ? path.c_str() : partial.c_str(), "wb");
+    error = file == nullptr ? errno : 0;
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    if (packs) { deflateEnd(&stream); }
+    if (file == nullptr) { return; }
+    std::fclose(file);
+    if (!partial.empty()) { std::remove(partial.c_str()); }
+  }
+
+  void start_packing(int level) {
+    constexpr int kGzip = 16 + MAX_WBITS;
+    packs = deflateInit2(&stream, level, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK;
+    if (!packs) { throw std::bad_alloc(); }
+  }
+
+  [[nodiscard]] tl::unexpected<Failure> failure() const {
+    return fail(Place{path, 0, 0, {}}, fmt::format("cannot be written: {}", std::generic_category().message(error)));
+  }
+
+  Result<void> put_raw(std::string_view more) {
+    if (error == 0 && std::fwrite(more.data(), 1, more.size(), file) != more.size()) { error = errno; }
+    if (error != 0) { return failure(); }
+    bytes += more.size();
+    return {};
+  }
+
+  Result<void> pack(std::string_view more, int flush) {
+    std::string packed(std::size_t{1} << 16, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(more.data()));  // NOLINT: zlib does not write there
+    stream.avail_in = static_cast<uInt>(more.size());
+    do {
+      stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+      stream.avail_out = static_cast<uInt>(packed.size());
+      deflate(&stream, flush);
+      if (auto put = put_raw(std::string_view(packed).substr(0, packed.size() - stream.avail_out)); !put) {
+        return put;
+      }
+    } while (stream.avail_out == 0);
+    return {};
+  }
+
+  // Deflate takes at most 4 GiB at once; so do we.
+  Result<void> flush() {
+    std::string_view rest = buffer;
+    while (!rest.empty()) {
+      const std::string_view part = rest.substr(0, std::size_t{1} << 30);
+      if (auto put = packs ? pack(part, Z_NO_FLUSH) : put_raw(part); !put) { return put; }
+      rest.remove_prefix(part.size());
+    }
+    buffer.clear();
+    return {};
+  }
+
+  std::string path;
+  std::string partial;
+  std::FILE* file = nullptr;
+  int error = 0;
+  bool packs = false;
+  z_stream stream = {};
+  std::uint64_t bytes = 0;
+  std::string buffer;
+};
+
+Output::Output(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Output::Output(Output&&) noexcept = default;
+Output& Output::operator=(Output&&) noexcept = default;
+Output::~Output() = default;
+
+Result<Output> Output::open(const std::string& path, int compression_level) {
+  if (path.empty()) { return fail("no name is given for the file to write"); }
+  auto state = std::make_unique<State>(path);
+  if (state->error != 0) { return state->failure(); }
+  if (path.ends_with(".gz")) { state->start_packing(compression_level); }
+  return Output(std::move(state));
+}
+
+Result<void> Output::put(std::string_view bytes) {
+  constexpr std::size_t kFlush = std::size_t{1} << 20;
+  state_->buffer += bytes;
+  return state_->buffer.size() < kFlush ? Result<void>() : state_->flush();
+}
+
+Result<std::uint64_t> Output::close() {
+  State& state = *state_;
+  if (auto flushed = state.flush(); !flushed) { return tl::make_unexpected(std::move(flushed).error()); }
+  if (state.packs) {
+    if (auto packed = state.pack({}, Z_FINISH); !packed) { return tl::make_unexpected(std::move(packed).error()); }
+  }
+  if (std::fclose(std::exchange(state.file, nullptr)) != 0) { state.error = errno; }
+  if (state.partial.empty()) { return state.error == 0 ? Result<std::uint64_t>(state.bytes) : state.failure(); }
+  std::error_code error;
+  const fs::path place = followed(state.path);
+  if (state.error == 0 && fs::exists(place, error)) {
+    fs::permissions(state.partial, fs::status(place, error).permissions(), error);
+  }
+  if (state.error == 0) {
+    fs::rename(state.partial, place, error);
+    state.error = error.value();
+  }
+  if (state.error == 0) { return state.bytes; }
+  std::remove(state.partial.c_str());
+  return state.failure();
+}
+
+}  // namespace orrery::trace
