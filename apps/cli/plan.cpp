@@ -20,7 +20,9 @@ struct SearchChoices {
   Objective objective = Objective::step_time;
   std::string space;
   std::int32_t threads = 0;
+  bool variants = false;
   bool exhaustive = false;
+  bool pareto = false;
   bool explain = false;
 };
 
@@ -64,7 +66,11 @@ const config::Record<SearchChoices>& search_record() {
     fields.optional("top", &SearchChoices::top, "how many plans to show", {.min = 1, .max = 1000})
         .optional("objective", &SearchChoices::objective, "what the best plan has least of")
         .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
+        .optional("variants", &SearchChoices::variants,
+                  "the best plans, however alike; without it the best of each combination of degrees")
         .optional("exhaustive", &SearchChoices::exhaustive, "price every point: proves what pruning answers")
+        .optional("pareto", &SearchChoices::pareto,
+                  "also the plans that are faster than all that need less memory; prices every point")
         .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
         .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on");
     return fields;
@@ -84,7 +90,6 @@ std::vector<Diagnostic> not_built(const SearchChoices& choices) {
     const std::string name(config::enum_name(choices.objective));
     found.push_back({flag_place("--objective"), "\"" + name + "\" is not built yet; step_time is"});
   }
-  if (!choices.space.empty()) { found.push_back({flag_place("--space"), "is not built yet"}); }
   return found;
 }
 
@@ -117,6 +122,7 @@ explore::Fixed fixed_by(const TypedRequest& typed) {
   fixed.head_as_layer = request.head_as_layer;
   // What cannot be offloaded is a mistake of the request, and the search says so.
   if (const auto offload = estimate::offload_of(request)) { fixed.offload = *offload; }
+  if (const auto placement = estimate::placement_of(request)) { fixed.placement = *placement; }
   return fixed;
 }
 
@@ -129,11 +135,32 @@ Result<SearchChoices> search_choices(const RecordFlags& flags) {
 struct Question {
   TypedRequest typed;
   SearchChoices choices;
+  std::optional<explore::SpaceFile> space;
 };
 
+// The space file's scenario lies under what is typed; where it says how batches follow from plans, none is needed.
+Result<TypedRequest> typed_over(const Options& options, const std::optional<explore::SpaceFile>& space) {
+  RequestFlags::Base base;
+  if (space) {
+    base.fields = space->scenario;
+    if (space->max_batch) { base.optional = {"global_batch", "batch"}; }
+  }
+  auto typed = options.job.read(kExample, base);
+  const bool has_both = typed && space && space->max_batch && (typed->has("global_batch") || typed->has("batch"));
+  if (has_both) {
+    return fail(flag_place("--global-batch"), "the space file says max_batch: batches follow from plans");
+  }
+  return typed;
+}
+
 Result<Question> question(const Options& options) {
-  auto typed = options.job.read(kExample);
   auto choices = search_choices(options.search);
+  std::optional<explore::SpaceFile> space;
+  if (choices && !choices->space.empty()) {
+    ORRERY_TRY(file, explore::read_space_file(choices->space));
+    space = std::move(file);
+  }
+  auto typed = typed_over(options, space);
   if (!typed || !choices) {
     Failure failure;
     const auto add = [&](const Failure& more) {
@@ -146,13 +173,16 @@ Result<Question> question(const Options& options) {
   if (auto found = not_built(*choices); !found.empty()) {
     return tl::make_unexpected(typed->placed(Failure{std::move(found)}));
   }
-  return Question{std::move(*typed), *choices};
+  return Question{std::move(*typed), *choices, std::move(space)};
 }
 
 api::PlanRequest plan_request(const Question& asked) {
   api::PlanRequest request;
   request.job = asked.typed.request;
   request.fixed = fixed_by(asked.typed);
+  request.space = asked.space;
+  request.variants = asked.choices.variants;
+  request.front = asked.choices.pareto;
   request.top = static_cast<std::size_t>(asked.choices.top);
   request.exhaustive = asked.choices.exhaustive;
   request.explain = asked.choices.explain;

@@ -37,7 +37,8 @@ void resolve_paths(config::Node& fields, const std::string& scenario) {
 }
 
 // One line that names every required field that is missing.
-std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::string& example) {
+std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::string& example,
+                                       const std::vector<std::string>& optional) {
   std::vector<std::string> missing;
   for (const auto& field : estimate::request_record().fields()) {
     if (field.required && fields.find(field.name) == nullptr) { missing.push_back(flag_name(field.name)); }
@@ -45,13 +46,21 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
   const config::Node* task = fields.find("task");
   const bool serves = task != nullptr && task->scalar == config::enum_name(parallel::Task::inference);
   for (const auto& field : estimate::needed_fields(serves ? parallel::Task::inference : parallel::Task::pretrain)) {
-    if (fields.find(field) == nullptr) { missing.push_back(flag_name(field)); }
+    const bool may_be_missing = std::find(optional.begin(), optional.end(), field) != optional.end();
+    if (fields.find(field) == nullptr && !may_be_missing) { missing.push_back(flag_name(field)); }
   }
   if (missing.empty()) { return {}; }
   const std::string command = example.substr(0, example.find(" --"));  // "orrery estimate"
   const std::string shown = serves ? fmt::format("{} {}", command, kInferenceExample) : example;
   const std::string verb = missing.size() == 1 ? "is" : "are";
   return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
+}
+
+// Adds what `fields` does not have.
+void lay_under(config::Node& fields, const config::Node& base) {
+  for (const auto& member : base.members) {
+    if (fields.find(member.key) == nullptr) { config::add(fields, member.key, member.value); }
+  }
 }
 
 }  // namespace
@@ -82,7 +91,7 @@ void RequestFlags::declare(Command& command, const std::string& plan_heading) {
                    [source = source_](const std::string& text) { source->settings.push_back(text); });
 }
 
-Result<config::Node> RequestFlags::scenario_fields() const {
+Result<config::Node> RequestFlags::scenario_fields(const config::Node& base) const {
   config::Node fields = config::mapping_node();
   if (!source_->scenario.empty()) {
     ORRERY_TRY(root, config::read_file(source_->scenario));
@@ -92,6 +101,7 @@ Result<config::Node> RequestFlags::scenario_fields() const {
     fields = std::move(root);
     resolve_paths(fields, source_->scenario);
   }
+  lay_under(fields, base);
   std::vector<Diagnostic> complaints;
   for (const auto& setting : source_->settings) {
     const auto done = config::set_assignment(fields, setting);
@@ -103,12 +113,12 @@ Result<config::Node> RequestFlags::scenario_fields() const {
   return fields;
 }
 
-Result<TypedRequest> RequestFlags::read(const std::string& example) const {
-  ORRERY_TRY(fields, scenario_fields());
+Result<TypedRequest> RequestFlags::read(const std::string& example, const Base& base) const {
+  ORRERY_TRY(fields, scenario_fields(base.fields));
   flags_.lay_over(fields);
   auto request = estimate::request_record().read_over(estimate::Request{}, fields);
   auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
-  for (auto& missing : missing_fields(fields, example)) { complaints.push_back(std::move(missing)); }
+  for (auto& missing : missing_fields(fields, example, base.optional)) { complaints.push_back(std::move(missing)); }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
   return TypedRequest{std::move(*request), std::move(fields)};
 }

@@ -30,16 +30,23 @@ class RequestFlags {
   // `plan_heading`: the help's heading over the fields of the plan.
   void declare(Command& command, const std::string& plan_heading);
 
-  // Scenario file, then --set, then flags. Every mistake is collected, what is missing included; `example` is a command
-  // that has it all.
-  [[nodiscard]] Result<TypedRequest> read(const std::string& example) const;
+  // What lies under all that is typed: fields of a space file, and those of the needed ones that may be missing then.
+  struct Base {
+    config::Node fields = config::mapping_node();
+    std::vector<std::string> optional = {};
+  };
+
+  // Base, then scenario file, then --set, then flags. Every mistake is collected, what is missing included; `example`
+  // is a command that has it all.
+  [[nodiscard]] Result<TypedRequest> read(const std::string& example, const Base& base) const;
+  [[nodiscard]] Result<TypedRequest> read(const std::string& example) const { return read(example, Base{}); }
 
  private:
   struct Source {
     std::string scenario;
     std::vector<std::string> settings;
   };
-  [[nodiscard]] Result<config::Node> scenario_fields() const;
+  [[nodiscard]] Result<config::Node> scenario_fields(const config::Node& base) const;
 
   RecordFlags flags_;
   std::shared_ptr<Source> source_ = std::make_shared<Source>();

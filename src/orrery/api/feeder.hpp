@@ -5,8 +5,7 @@
 //   if (!feeders) { … feeders.error().text() … }
 //   for (orrery::api::Feeder& rank : *feeders) {
 //     while (!rank.done()) {
-//       auto node = rank.next();                        // a node whose parents are complete
-//       if (*node == nullptr) { … }                     // none is ready until one of those given out completes
+//       auto node = rank.next();                        // a node whose parents are complete; nullptr: none right now
 //       …
 //       rank.complete((*node)->id);
 //     }

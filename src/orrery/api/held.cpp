@@ -24,7 +24,7 @@ std::int64_t least_proper_divisor(std::int64_t whole) {
 
 class Held {
  public:
-  Held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed, const std::vector<Plan>& space)
+  Held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed, const explore::Space& space)
       : inputs_(inputs), job_(job), fixed_(fixed), space_(space) {}
 
   std::vector<std::string> list() {
@@ -48,7 +48,14 @@ class Held {
 
   template <class Holds>
   [[nodiscard]] bool any(Holds holds) const {
-    return std::any_of(space_.begin(), space_.end(), holds);
+    bool found = false;
+    explore::SpaceWalk walk(space_), of_members(space_);
+    walk.families([&](const explore::Family& family) {
+      if (family.verdict != explore::Verdict::possible) { return true; }
+      of_members.members(family, [&](const explore::Member& member) { found = found || holds(member.point.plan); });
+      return !found;
+    });
+    return found;
   }
 
   // Whether some plan stays possible, and is another, when `change` changes it.
@@ -98,14 +105,14 @@ class Held {
   const Inputs& inputs_;
   const parallel::Job& job_;
   const explore::Fixed& fixed_;
-  const std::vector<Plan>& space_;
+  const explore::Space& space_;
   std::vector<std::string> texts_;
 };
 
 }  // namespace
 
 std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed,
-                              const std::vector<Plan>& space) {
+                              const explore::Space& space) {
   return Held(inputs, job, fixed, space).list();
 }
 

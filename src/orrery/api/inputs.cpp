@@ -36,7 +36,7 @@ Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, con
 }  // namespace
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
-                           const Request& request) {
+                           const Request& request, Length length) {
   Failure failure{estimate::not_built(request)};
   for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
@@ -49,7 +49,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                                    fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
                                                quoted(hardware::name_of(request.precision)), join(known, ", "))});
   }
-  const bool has_length = request.seq || request.task == parallel::Task::inference;
+  const bool has_length = length == Length::longest || request.seq || request.task == parallel::Task::inference;
   if (model && !has_length && !model->is_vision()) {
     failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
   }

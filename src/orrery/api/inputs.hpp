@@ -1,6 +1,7 @@
 // What a request names, read and checked: the first step of every question about a job.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "orrery/core/error.hpp"
@@ -16,8 +17,11 @@ struct Inputs {
   hardware::Stack stack;
 };
 
+// Where tokens per sequence come from when a training request does not say: nowhere, or the model's longest.
+enum class Length : std::uint8_t { typed, longest };
+
 // Every mistake of the request, and of the files that it names, at once.
 [[nodiscard]] Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
-                                         const estimate::Request& request);
+                                         const estimate::Request& request, Length length = Length::typed);
 
 }  // namespace orrery::api

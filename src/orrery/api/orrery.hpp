@@ -9,7 +9,8 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/fixed.hpp"
+#include "orrery/explore/space_file.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/launch/launch.hpp"
 #include "orrery/results/estimate.hpp"
@@ -32,8 +33,11 @@ struct LaunchAnswer {
 struct PlanRequest {
   estimate::Request job;  // plan fields that are typed fix their axis
   explore::Fixed fixed;
+  std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
   std::size_t top = 5;
+  bool variants = false;  // the best plans, however alike; else the best of every combination of degrees
   bool exhaustive = false;
+  bool front = false;  // also what no plan beats in both time and memory
   bool explain = false;
   int threads = 0;
   std::function<void(std::int64_t done, std::int64_t points)> progress;
@@ -62,6 +66,8 @@ class Orrery {
   [[nodiscard]] Result<std::string> describe(const std::string& name) const;
 
  private:
+  [[nodiscard]] Result<explore::SpaceFile> space_of(const PlanRequest& request) const;
+
   std::string data_directory_;
   hardware::Catalogue catalogue_;
 };

@@ -48,7 +48,7 @@ TEST(Api, all_mistakes_of_a_request_come_at_once) {
   auto asked = request("llama-2-7c", 16, 64, 4096);
   asked.cluster = "dgx-a10";
   asked.stack = "megatron-cor";
-  asked.placement = "tp=0";
+  asked.placement = "tp=inner";
   const auto answer = orrery().estimate(asked);
   ASSERT_FALSE(answer);
   EXPECT_FALSE(answer.error().answer_is_no);
@@ -78,6 +78,7 @@ TEST(Api, a_plan_that_does_not_fit_is_priced_and_says_so) {
 TEST(Api, a_search_finds_what_exhaustive_pricing_finds_and_estimates_it) {
   PlanRequest asked;
   asked.job = request("gpt2-xl", 16, 128, 1024);
+  asked.variants = true;
   asked.top = 7;
   asked.threads = 2;
   const auto pruned = orrery().plan(asked);

@@ -40,14 +40,13 @@ std::size_t fullest_stage(const Program& program) {
 
 MemoryOutcome Estimator::memory(const Plan& plan) {
   const Program& program = lowerer_.lower(job_, plan).program;
-  return {program.memory[fullest_stage(program)].total(), fits(program)};
+  return {program.memory[fullest_stage(program)].total(), room().holds(program)};
 }
 
-bool Estimator::fits(const Program& program) const {
-  const Bytes capacity = this->capacity();
-  return std::all_of(program.memory.begin(), program.memory.end(), [&](const MemoryNeed& need) {
-    return need.total() <= capacity && need.offloaded <= cluster_.second_tier.memory;
-  });
+parallel::Capacity Estimator::room() const { return {capacity(), cluster_.second_tier.memory}; }
+
+bool Estimator::may_fit(const Plan& plan, const parallel::Leanest& leanest) {
+  return lowerer_.may_fit(job_, plan, leanest, room());
 }
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered) {
@@ -59,10 +58,10 @@ Seconds Estimator::time_of(const parallel::Lowered& lowered) {
 
 Seconds Estimator::step_time(const Plan& plan) { return time_of(lowerer_.lower(job_, plan)); }
 
-std::optional<Seconds> Estimator::feasible_step_time(const Plan& plan) {
-  const auto lowered = lowerer_.lower(job_, plan);
-  if (!fits(lowered.program)) { return std::nullopt; }
-  return time_of(lowered);
+std::optional<PlanPrice> Estimator::price(const Plan& plan) {
+  const auto lowered = lowerer_.lower_within(job_, plan, room());
+  if (!lowered) { return std::nullopt; }
+  return PlanPrice{time_of(*lowered), lowered->program.memory[fullest_stage(lowered->program)].total()};
 }
 
 results::Memory Estimator::memory_of(const Program& program) const {

@@ -25,6 +25,11 @@ struct Detail {
   bool classes = false;  // the rank classes
 };
 
+struct PlanPrice {
+  Seconds step_time;
+  Bytes memory;  // of the fullest rank
+};
+
 // Memory of a plan's fullest rank against what there is, in both tiers.
 struct MemoryOutcome {
   Bytes need;
@@ -44,8 +49,10 @@ class Estimator {
   // All need is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).
   [[nodiscard]] MemoryOutcome memory(const parallel::Plan& plan);
   [[nodiscard]] Seconds step_time(const parallel::Plan& plan);
-  // The step time if the plan fits in memory.
-  [[nodiscard]] std::optional<Seconds> feasible_step_time(const parallel::Plan& plan);
+  // Step time and memory if the plan fits.
+  [[nodiscard]] std::optional<PlanPrice> price(const parallel::Plan& plan);
+  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the leanest.
+  [[nodiscard]] bool may_fit(const parallel::Plan& plan, const parallel::Leanest& leanest);
   // A time that step_time(plan) never goes below; see docs/models/search.md.
   [[nodiscard]] Seconds step_time_bound(const parallel::Plan& plan);
   [[nodiscard]] results::Estimate estimate(const parallel::Plan& plan, Detail detail = {});
@@ -53,7 +60,7 @@ class Estimator {
   // Of inference, a step is a batch of requests from prompt to last token.
 
   [[nodiscard]] Bytes capacity() const;
-  [[nodiscard]] bool fits(const parallel::Program& program) const;
+  [[nodiscard]] parallel::Capacity room() const;
 
  private:
   [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered);

@@ -184,7 +184,7 @@ TEST(EstimatorLaw, a_further_dimension_of_one_device_changes_nothing) {
   }
 }
 
-TEST(EstimatorLaw, feasible_step_time_is_the_step_time_of_plans_that_fit) {
+TEST(EstimatorLaw, price_is_step_time_and_memory_of_plans_that_fit) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Dice dice(seed);
     Case c = any_case(dice);
@@ -192,9 +192,12 @@ TEST(EstimatorLaw, feasible_step_time_is_the_step_time_of_plans_that_fit) {
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const MemoryOutcome memory = estimator.memory(c.plan);
     ASSERT_EQ(memory.fits, memory.need <= estimator.capacity());
-    const auto time = estimator.feasible_step_time(c.plan);
-    ASSERT_EQ(time.has_value(), memory.fits);
-    if (time) { ASSERT_EQ(*time, estimator.step_time(c.plan)); }
+    const auto price = estimator.price(c.plan);
+    ASSERT_EQ(price.has_value(), memory.fits);
+    if (price) {
+      ASSERT_EQ(price->step_time, estimator.step_time(c.plan));
+      ASSERT_EQ(price->memory, memory.need);
+    }
     const auto estimate = estimator.estimate(c.plan);
     ASSERT_EQ(estimate.step_time, estimator.step_time(c.plan));
     ASSERT_EQ(estimate.feasible, memory.fits);

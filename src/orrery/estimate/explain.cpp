@@ -27,6 +27,18 @@ std::string offload_names(const parallel::Offload& offload) {
   return fmt::format("{}", fmt::join(names, ","));
 }
 
+std::string placement_text(const parallel::Placement& placement) {
+  std::vector<std::string> pins;
+  const auto add = [&](const char* group, int dimension) {
+    if (dimension >= 0) { pins.push_back(fmt::format("{}={}", group, dimension)); }
+  };
+  add("tp", placement.tp);
+  add("cp", placement.cp);
+  add("dp", placement.dp);
+  add("pp", placement.pp);
+  return fmt::format("{}", fmt::join(pins, " "));
+}
+
 results::PlanSummary summary(const Program& program) {
   const auto& plan = program.plan;
   results::PlanSummary summary;
@@ -48,6 +60,7 @@ results::PlanSummary summary(const Program& program) {
   summary.dp_overlap = plan.reduces_under_backward();
   summary.shard = plan.shard;
   summary.offload = offload_names(plan.offload);
+  summary.placement = placement_text(plan.placement);
   summary.first_stage_layers = plan.first_stage_layers;
   summary.last_stage_layers = plan.last_stage_layers;
   summary.embedding_as_layer = plan.embedding_as_layer;

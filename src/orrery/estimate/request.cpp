@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <system_error>
 
 #include <fmt/format.h>
 
@@ -131,7 +133,6 @@ std::vector<Diagnostic> not_built(const Request& request) {
     }
   };
   note(request.semantics == Semantics::mad_max, "--semantics", "\"mad-max\"");
-  note(!request.placement.empty(), "--placement", "");
   note(!request.strategy.empty(), "--strategy", "");
   note(!request.local_batch.empty(), "--local-batch", "");
   return found;
@@ -168,10 +169,11 @@ std::vector<Diagnostic> problems(const Request& request) {
   };
   wide(request.gradient_precision, "--gradient-precision");
   wide(request.reduce_precision, "--reduce-precision");
-  if (const auto offload = offload_of(request); !offload) {
-    const auto& more = offload.error().diagnostics;
-    found.insert(found.end(), more.begin(), more.end());
-  }
+  const auto collect = [&](const auto& read) {
+    if (!read) { found.insert(found.end(), read.error().diagnostics.begin(), read.error().diagnostics.end()); }
+  };
+  collect(offload_of(request));
+  collect(placement_of(request));
   return found;
 }
 
@@ -223,6 +225,45 @@ Result<parallel::Offload> offload_of(const Request& request) {
     *found->second = true;
   }
   return offload;
+}
+
+namespace {
+
+constexpr int kMostDimension = 99;
+
+// "tp=0": a group and the dimension it is pinned to.
+bool pin(std::string_view text, parallel::Placement& placement) {
+  const std::array<std::pair<std::string_view, std::int8_t*>, 4> groups{
+      {{"tp", &placement.tp}, {"cp", &placement.cp}, {"dp", &placement.dp}, {"pp", &placement.pp}}};
+  const auto equals = std::min(text.find('='), text.size());
+  const auto found =
+      std::find_if(groups.begin(), groups.end(), [&](const auto& one) { return one.first == text.substr(0, equals); });
+  const std::string_view number = text.substr(std::min(equals + 1, text.size()));
+  int dimension = -1;
+  const auto [end, wrong] = std::from_chars(number.data(), number.data() + number.size(), dimension);
+  if (found == groups.end() || wrong != std::errc{} || end != number.data() + number.size()) { return false; }
+  if (dimension < 0 || dimension > kMostDimension || *found->second >= 0) { return false; }
+  *found->second = static_cast<std::int8_t>(dimension);
+  return true;
+}
+
+}  // namespace
+
+Result<parallel::Placement> placement_of(const Request& request) {
+  parallel::Placement placement;
+  std::string_view rest = request.placement;
+  while (!rest.empty()) {
+    const auto end = std::min(rest.find_first_of(" ,"), rest.size());
+    const std::string_view one = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+    if (one.empty() || pin(one, placement)) { continue; }
+    return fail(
+        Place{"", 0, 0, "--placement"},
+        fmt::format("{} is no group (tp, cp, dp or pp), each once, and network dimension, such as \"tp=0 dp=1\"; "
+                    "expert groups lie where tp, cp and dp do",
+                    quoted(one)));
+  }
+  return placement;
 }
 
 }  // namespace orrery::estimate

@@ -72,6 +72,7 @@ struct Request {
 [[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
 
 [[nodiscard]] Result<parallel::Offload> offload_of(const Request& request);
+[[nodiscard]] Result<parallel::Placement> placement_of(const Request& request);
 
 // The plan that a request stands for, open fields settled: dp from the devices; recompute the least and then
 // micro-batch the largest (up to 8, dividing a replica's batch) that fit in memory together, recompute first; when

@@ -179,16 +179,26 @@ TEST(Settle, interleaving_keeps_whole_groups_of_micro_batches) {
   EXPECT_EQ(e.plan().micro_batch, 6);
 }
 
+TEST(Request, placement_names_groups_and_dimensions_each_once) {
+  Request request;
+  EXPECT_FALSE(placement_of(request)->any());
+  request.placement = "tp=0 pp=1,dp=2";
+  EXPECT_EQ(*placement_of(request), (parallel::Placement{0, -1, 2, 1}));
+  for (const char* wrong : {"tp", "tp=", "tp=x", "tp=0x", "ep=0", "tp=-1", "tp=0 tp=1", "=1", "tp=100"}) {
+    request.placement = wrong;
+    EXPECT_FALSE(placement_of(request)) << wrong;
+    EXPECT_FALSE(problems(request).empty()) << wrong;
+  }
+}
+
 TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
   Request request;
   EXPECT_TRUE(not_built(request).empty());
   request.semantics = Semantics::mad_max;
-  request.placement = "tp=0";
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
   EXPECT_THAT(texts_of(not_built(request)),
-              ElementsAre("--semantics: \"mad-max\" is not built yet", "--placement: this is not built yet",
-                          "--strategy: this is not built yet", "--local-batch: this is not built yet"));
+              ElementsAre("--semantics: \"mad-max\" is not built yet", "--strategy: this is not built yet", "--local-batch: this is not built yet"));
 }
 
 TEST(Request, fields_of_another_task_are_mistakes) {

@@ -163,6 +163,7 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   plan.tp_overlap = request.tp_overlap;
   plan.cp_method = request.cp_method;
   if (const auto offload = offload_of(request)) { plan.offload = *offload; }
+  if (const auto placement = placement_of(request)) { plan.placement = *placement; }
   plan.first_stage_layers = request.first_stage_layers;
   plan.last_stage_layers = request.last_stage_layers;
   plan.embedding_as_layer = request.embedding_as_layer;

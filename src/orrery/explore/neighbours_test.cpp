@@ -8,9 +8,11 @@
 #include <gtest/gtest.h>
 
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/neighbours.hpp"
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
+#include "orrery/explore/test_walks.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore {
@@ -31,22 +33,33 @@ std::vector<Plan> mixture_space(std::int64_t seq) {
 class Taste final : public Evaluator {
  public:
   explicit Taste(std::int64_t most = 1024) : most_(most) {}
-  Seconds bound(const Plan& plan) override { return unlimited_step_time(plan); }
-  std::optional<Seconds> step_time(const Plan& plan) override {
-    return plan.micro_batch > most_ ? std::nullopt : std::optional(unlimited_step_time(plan));
+  Seconds bound(const Point& point) override { return unlimited_step_time(point); }
+  bool may_fit(const Point&) override { return true; }
+  std::optional<Price> price(const Point& point) override {
+    if (point.plan.micro_batch > most_) { return std::nullopt; }
+    return Price{unlimited_step_time(point), Bytes(1.0)};
   }
-  Seconds unlimited_step_time(const Plan& plan) override {
-    return Seconds(100.0 / static_cast<double>(plan.vpp) + 1.0 / static_cast<double>(plan.micro_batch));
+  Seconds unlimited_step_time(const Point& point) override {
+    return Seconds(100.0 / static_cast<double>(point.plan.vpp) + 1.0 / static_cast<double>(point.plan.micro_batch));
   }
 
  private:
   std::int64_t most_;
 };
 
+constexpr std::int64_t kBatch = 64;
+
+std::vector<Neighbour> neighbours_in(const std::vector<Plan>& space, const Plan& plan, Evaluator& evaluator,
+                                     std::int64_t batch = kBatch) {
+  const auto list = test::listed(space, batch);
+  test::ListWalk walk(list);
+  return neighbours(walk, {plan, batch}, evaluator);
+}
+
 std::vector<std::string> told(const std::vector<Neighbour>& found) {
   std::vector<std::string> texts;
   for (const auto& [axis, fastest] : found) {
-    const Plan& plan = fastest.plan;
+    const Plan& plan = fastest.point.plan;
     if (axis == "tp") { texts.push_back("tp " + std::to_string(plan.tp)); }
     if (axis == "ep") { texts.push_back("ep " + std::to_string(plan.ep)); }
     if (axis == "vpp") { texts.push_back("vpp " + std::to_string(plan.vpp)); }
@@ -68,9 +81,9 @@ TEST(Neighbours, are_the_nearest_values_of_each_axis_below_and_above) {
   plan.sequence_parallel = true;
   plan.zero = 1;
   Taste taste;
-  const auto found = neighbours(mixture_space(4096), plan, taste);
+  const auto found = neighbours_in(mixture_space(4096), plan, taste);
   EXPECT_THAT(told(found), testing::ElementsAre("tp 1", "tp 4", "ep 2", "ep 8", "vpp 1", "vpp 3", "zero 0", "zero 2"));
-  const Plan& narrow = found.front().found.plan;
+  const Plan& narrow = found.front().found.point.plan;
   EXPECT_EQ(narrow.dp, 32);
   EXPECT_FALSE(narrow.sequence_parallel);  // which follows from tp 1
   EXPECT_EQ(narrow.zero, 1);
@@ -84,26 +97,26 @@ TEST(Neighbours, that_cut_the_batch_anew_choose_their_micro_batch) {
   plan.sequence_parallel = true;
   for (const std::int64_t most : {4, 2}) {
     Taste taste(most);
-    const auto found = neighbours(mixture_space(4096), plan, taste);
+    const auto found = neighbours_in(mixture_space(4096), plan, taste);
     ASSERT_THAT(told(found), testing::IsSupersetOf({"tp 1", "tp 4"}));
-    EXPECT_EQ(found[0].found.plan.micro_batch, 1);
+    EXPECT_EQ(found[0].found.point.plan.micro_batch, 1);
     const auto& wide = found[1].found;
-    EXPECT_EQ(wide.plan.micro_batch, most);
+    EXPECT_EQ(wide.point.plan.micro_batch, most);
     EXPECT_EQ(wide.beyond_memory.has_value(), most == 2);
-    if (wide.beyond_memory) { EXPECT_EQ(wide.beyond_memory->micro_batch, 4); }
+    if (wide.beyond_memory) { EXPECT_EQ(wide.beyond_memory->plan.micro_batch, 4); }
     for (const auto& [axis, one] : found) {
-      if (axis == "recompute" || axis == "zero") { EXPECT_EQ(one.plan.micro_batch, 1) << axis; }
+      if (axis == "recompute" || axis == "zero") { EXPECT_EQ(one.point.plan.micro_batch, 1) << axis; }
     }
   }
 }
 
 // Where nothing fits, the fastest at all.
 TEST(Neighbours, are_there_when_nothing_fits) {
-  std::vector<Plan> plans(3);
-  plans[1].micro_batch = plans[2].micro_batch = 4;
+  std::vector<Point> points(3);
+  points[1].plan.micro_batch = points[2].plan.micro_batch = 4;
   Taste nothing(0);
-  const auto found = fastest(plans, nothing);
-  EXPECT_EQ(found.plan, plans[1]);
+  const auto found = fastest(points, nothing);
+  EXPECT_EQ(found.point.plan, points[1].plan);
   EXPECT_FALSE(found.beyond_memory);
 }
 
@@ -112,23 +125,23 @@ TEST(Neighbours, of_cp_1_have_a_method) {
   Plan plan;
   plan.dp = 64;
   Taste taste;
-  const auto found = neighbours(mixture_space(8192), plan, taste);
+  const auto found = neighbours_in(mixture_space(8192), plan, taste);
   const auto cp = std::find_if(found.begin(), found.end(), [](const auto& one) { return one.axis == "cp"; });
   ASSERT_NE(cp, found.end());
-  EXPECT_EQ(cp->found.plan.cp, 2);
-  EXPECT_EQ(cp->found.plan.dp, 32);
-  EXPECT_EQ(cp->found.plan.cp_method, workload::ContextMethod::ring);
+  EXPECT_EQ(cp->found.point.plan.cp, 2);
+  EXPECT_EQ(cp->found.point.plan.dp, 32);
+  EXPECT_EQ(cp->found.point.plan.cp_method, workload::ContextMethod::ring);
 }
 
 TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
   const auto space = mixture_space(8192);
   Taste taste;
   for (std::size_t i = 0; i < space.size(); i += space.size() / 40) {
-    for (const auto& near : neighbours(space, space[i], taste)) {
-      const Plan& plan = near.found.plan;
+    for (const auto& near : neighbours_in(space, space[i], taste)) {
+      const Plan& plan = near.found.point.plan;
       ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());
       ASSERT_FALSE(plan == space[i]);
-      const auto back = neighbours(space, plan, taste);
+      const auto back = neighbours_in(space, plan, taste);
       const bool mutual = std::any_of(back.begin(), back.end(), [&](const auto& one) { return one.axis == near.axis; });
       ASSERT_TRUE(mutual) << near.axis;
     }
@@ -137,16 +150,26 @@ TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
 
 TEST(Neighbours, of_a_space_of_one_plan_are_none) {
   Taste taste;
-  EXPECT_TRUE(neighbours({Plan{}}, Plan{}, taste).empty());
-  EXPECT_TRUE(neighbours({}, Plan{}, taste).empty());
+  EXPECT_TRUE(neighbours_in({Plan{}}, Plan{}, taste).empty());
+  EXPECT_TRUE(neighbours_in({}, Plan{}, taste).empty());
 }
 
 class Prices final : public Evaluator {
  public:
   explicit Prices(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
-  Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
-  std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
-  Seconds unlimited_step_time(const Plan& plan) override { return estimator_.step_time(plan); }
+  Seconds bound(const Point& point) override { return estimator_.step_time_bound(point.plan); }
+  bool may_fit(const Point&) override { return true; }
+  std::optional<Price> price(const Point& point) override {
+    const auto price = estimator_.price(point.plan);
+    return price ? std::optional(Price{price->step_time, price->memory}) : std::nullopt;
+  }
+  Seconds unlimited_step_time(const Point& point) override { return estimator_.step_time(point.plan); }
+
+  std::optional<Seconds> fitting(const Plan& plan) {
+    const auto found = price({plan, 0});
+    return found ? std::optional(found->step_time) : std::nullopt;
+  }
+  Seconds unlimited(const Plan& plan) { return unlimited_step_time({plan, 0}); }
 
  private:
   estimate::Estimator estimator_;
@@ -172,7 +195,7 @@ std::vector<Plan> of_its_kind(const std::vector<Plan>& space, const Plan& plan, 
 std::optional<Seconds> least_time(const std::vector<Plan>& plans, Prices& prices, bool must_fit) {
   std::optional<Seconds> least;
   for (const Plan& plan : plans) {
-    const auto time = must_fit ? prices.step_time(plan) : std::optional(prices.unlimited_step_time(plan));
+    const auto time = must_fit ? prices.fitting(plan) : std::optional(prices.unlimited(plan));
     if (time && (!least || *time < *least)) { least = time; }
   }
   return least;
@@ -189,14 +212,14 @@ TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
     Prices prices(c);
     for (int i = 0; i < 10 && !space.empty(); ++i) {
       const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
-      for (const auto& [axis, found] : neighbours(space, plan, prices)) {
+      for (const auto& [axis, found] : neighbours_in(space, plan, prices, c.job.global_batch)) {
         if (axis != "pp") { continue; }
-        const auto kind = of_its_kind(space, plan, found.plan);
-        ASSERT_NE(std::find(kind.begin(), kind.end(), found.plan), kind.end()) << "seed " << seed;
+        const auto kind = of_its_kind(space, plan, found.point.plan);
+        ASSERT_NE(std::find(kind.begin(), kind.end(), found.point.plan), kind.end()) << "seed " << seed;
         if (plan.replicas() == 1) { continue; }  // zero follows, too
         const auto least = least_time(kind, prices, true), at_all = least_time(kind, prices, false);
-        ASSERT_EQ(prices.unlimited_step_time(found.plan), least.value_or(*at_all)) << "seed " << seed;
-        ASSERT_EQ(prices.step_time(found.plan).has_value(), least.has_value());
+        ASSERT_EQ(prices.unlimited(found.point.plan), least.value_or(*at_all)) << "seed " << seed;
+        ASSERT_EQ(prices.fitting(found.point.plan).has_value(), least.has_value());
         ASSERT_EQ(found.beyond_memory.has_value(), least && *at_all < *least) << "seed " << seed;
         ++(!least ? unfit : found.beyond_memory ? beyond : fitting);
       }

@@ -1,7 +1,10 @@
 #include "orrery/explore/search.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <array>
+#include <limits>
+#include <optional>
+#include <utility>
 
 #include "orrery/core/parallel_for.hpp"
 
@@ -11,112 +14,319 @@ using parallel::Plan;
 
 namespace {
 
-// Points are taken in order of their bound, a batch at a time. The batch size is fixed, so that what is pruned does not
-// depend on the number of threads.
-constexpr std::size_t kBatch = 1024;
+// Families whose bounds are worked out together, those that are priced first, and those that are priced between two
+// looks at what has been found. All fixed, so that what is pruned does not depend on the number of threads.
+constexpr std::size_t kWave = 4096;
+constexpr std::size_t kFirst = 256, kFirstOfLayout = 8;
+constexpr std::size_t kFewestPriced = 4, kMostPriced = 128;
 
-// Evaluates positions of `order` on several threads, each with an evaluator of its own.
-class Workers {
- public:
-  Workers(const EvaluatorFactory& factory, int threads) : threads_(threads > 0 ? threads : hardware_threads()) {
-    for (int i = 0; i < threads_; ++i) { evaluators_.push_back(factory()); }
-  }
+// What plans are compared by: seconds of a step, or of its share for one sequence.
+double score_of(Seconds step_time, const Point& point, const SearchOptions& options) {
+  return options.per_sample ? step_time.value() / static_cast<double>(point.global_batch) : step_time.value();
+}
 
-  // body(evaluator, i) for i in [first, last), contiguous slices to each worker.
-  template <class Body>
-  void each(std::size_t first, std::size_t last, Body body) {
-    const std::size_t workers = evaluators_.size();
-    const std::size_t count = last - first;
-    parallel_for(workers, threads_, [&](std::size_t w) {
-      const std::size_t begin = first + count * w / workers;
-      const std::size_t end = first + count * (w + 1) / workers;
-      for (std::size_t i = begin; i < end; ++i) { body(*evaluators_[w], i); }
-    });
-  }
-
- private:
-  int threads_;
-  std::vector<std::unique_ptr<Evaluator>> evaluators_;
+struct Scored {
+  double score = 0;
+  Candidate candidate;
 };
 
-// The K fastest so far. Equal times keep the order of the space.
+bool before(const Scored& a, const Scored& b) {
+  return a.score < b.score || (a.score == b.score && a.candidate.order < b.candidate.order);
+}
+
+bool same_layout(const Plan& a, const Plan& b) {
+  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp;
+}
+
+// The K best so far. Equal scores keep the order of the space.
 class Best {
  public:
-  explicit Best(std::size_t top) : top_(top) {}
+  Best(std::size_t top, Among among) : top_(top), among_(among) {}
 
-  void offer(std::size_t point, Seconds time) {
-    const Entry entry{time, point};
-    if (entries_.size() == top_ && !before(entry, entries_.back())) { return; }
-    entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), entry, before), entry);
+  void offer(const Scored& scored) {
+    if (entries_.size() == top_ && !before(scored, entries_.back())) { return; }
+    if (among_ == Among::layouts && !replaces_its_layout(scored)) { return; }
+    entries_.insert(std::upper_bound(entries_.begin(), entries_.end(), scored, before), scored);
     if (entries_.size() > top_) { entries_.pop_back(); }
   }
 
-  // No plan with a bound above this can be among the K fastest. A plan at exactly this time might still come first in
-  // the order of the space, so only greater bounds are pruned.
-  [[nodiscard]] Seconds threshold() const {
-    return entries_.size() < top_ ? infinite<Seconds>() : entries_.back().time;
+  // No plan like this one with a score above it can be among the K best: they are better, or one of its layout is. A
+  // plan at exactly this score might still come first in the order of the space, so only greater bounds are pruned.
+  [[nodiscard]] double limit(const Plan& plan) const {
+    if (among_ == Among::layouts) {
+      const auto same = of_layout(plan);
+      if (same != entries_.end()) { return same->score; }
+    }
+    return entries_.size() < top_ ? std::numeric_limits<double>::infinity() : entries_.back().score;
   }
 
-  [[nodiscard]] std::vector<Candidate> candidates(const std::vector<Plan>& space) const {
+  [[nodiscard]] std::vector<Candidate> candidates() const {
     std::vector<Candidate> list;
-    for (const auto& entry : entries_) { list.push_back({space[entry.point], entry.time}); }
+    for (const auto& entry : entries_) { list.push_back(entry.candidate); }
     return list;
   }
+  [[nodiscard]] const std::vector<Scored>& entries() const { return entries_; }
 
  private:
-  struct Entry {
-    Seconds time;
-    std::size_t point;
-  };
-  static bool before(const Entry& a, const Entry& b) {
-    return a.time < b.time || (a.time == b.time && a.point < b.point);
+  [[nodiscard]] std::vector<Scored>::const_iterator of_layout(const Plan& plan) const {
+    return std::find_if(entries_.begin(), entries_.end(),
+                        [&](const Scored& entry) { return same_layout(entry.candidate.point.plan, plan); });
+  }
+
+  // Takes out the entry of the same layout, unless it is the better one.
+  bool replaces_its_layout(const Scored& scored) {
+    const auto same = of_layout(scored.candidate.point.plan);
+    if (same == entries_.end()) { return true; }
+    if (!before(scored, *same)) { return false; }
+    entries_.erase(same);
+    return true;
   }
 
   std::size_t top_;
-  std::vector<Entry> entries_;
+  Among among_;
+  std::vector<Scored> entries_;
 };
 
-std::vector<std::size_t> by_bound(const std::vector<Seconds>& bounds) {
-  std::vector<std::size_t> order(bounds.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
-  return order;
+// What nothing beats in both score and memory: fastest first, memory falling.
+class Front {
+ public:
+  void offer(const Scored& scored) {
+    const auto at = std::lower_bound(entries_.begin(), entries_.end(), scored.score,
+                                     [](const Scored& entry, double score) { return entry.score < score; });
+    const Bytes memory = memory_of(scored);
+    if (at != entries_.begin() && memory_of(*std::prev(at)) <= memory) { return; }
+    if (at != entries_.end() && at->score == scored.score) {
+      const bool is_beaten = memory_of(*at) < memory || (memory_of(*at) == memory && before(*at, scored));
+      if (is_beaten) { return; }
+    }
+    const auto behind =
+        std::find_if(at, entries_.end(), [&](const Scored& entry) { return memory_of(entry) < memory; });
+    entries_.insert(entries_.erase(at, behind), scored);
+  }
+  [[nodiscard]] std::vector<Candidate> candidates() const {
+    std::vector<Candidate> list;
+    for (const auto& entry : entries_) { list.push_back(entry.candidate); }
+    return list;
+  }
+  [[nodiscard]] const std::vector<Scored>& entries() const { return entries_; }
+
+ private:
+  static Bytes memory_of(const Scored& scored) { return scored.candidate.price.memory; }
+  std::vector<Scored> entries_;
+};
+
+// What was found in some families.
+struct Findings {
+  explicit Findings(const SearchOptions& options) : best(std::max<std::size_t>(1, options.top), options.among) {}
+
+  void add(const Findings& other) {
+    for (const Scored& scored : other.best.entries()) { best.offer(scored); }
+    for (const Scored& scored : other.front.entries()) { front.offer(scored); }
+    counts.evaluated += other.counts.evaluated;
+    counts.priced += other.counts.priced;
+    counts.plans += other.counts.plans;
+    counts.feasible += other.counts.feasible;
+    counts.rejected_memory += other.counts.rejected_memory;
+    counts.rejected_network += other.counts.rejected_network;
+    counts.rejected_invalid += other.counts.rejected_invalid;
+  }
+
+  Best best;
+  Front front;
+  results::SpaceCounts counts;
+};
+
+struct Bounded {
+  Family family;
+  double bound = 0;
+};
+
+bool by_bound(const Bounded& a, const Bounded& b) {
+  return a.bound < b.bound || (a.bound == b.bound && a.family.number < b.family.number);
 }
+
+class Search {
+ public:
+  Search(const WalkFactory& walks, const EvaluatorFactory& evaluators, const SearchOptions& options)
+      : options_(options),
+        threads_(options.threads > 0 ? options.threads : hardware_threads()),
+        found_(options),
+        walk_(walks()) {
+    for (int i = 0; i < threads_; ++i) { workers_.push_back({walks(), evaluators()}); }
+  }
+
+  SearchResult run() {
+    if (prunes()) {
+      find_first();
+      evaluate_rest();
+    } else {
+      evaluate_all();
+    }
+    found_.counts.points = points_;
+    found_.counts.pruned = points_ - found_.counts.evaluated;
+    return {found_.counts, found_.best.candidates(), found_.front.candidates()};
+  }
+
+ private:
+  struct Worker {
+    std::unique_ptr<Walk> walk;
+    std::unique_ptr<Evaluator> evaluator;
+  };
+
+  [[nodiscard]] bool prunes() const { return !options_.exhaustive && !options_.front; }
+
+  // Walks all families and hands them on in waves.
+  template <class Take>
+  void in_waves(Take take) {
+    std::vector<Bounded> wave;
+    wave.reserve(kWave);
+    walk_->families([&](const Family& family) {
+      wave.push_back({family, 0.0});
+      if (wave.size() < kWave) { return; }
+      take(wave);
+      wave.clear();
+    });
+    if (!wave.empty()) { take(wave); }
+  }
+
+  void evaluate_all() {
+    in_waves([&](const std::vector<Bounded>& wave) {
+      for (const Bounded& one : wave) { points_ += one.family.points; }
+      evaluate(wave);
+      report();
+    });
+  }
+
+  // The first walk: counts points, and prices the families with the least bounds.
+  void find_first() {
+    std::vector<Bounded> least;
+    in_waves([&](std::vector<Bounded>& wave) {
+      for (const Bounded& one : wave) { points_ += one.family.points; }
+      set_bounds(wave);
+      least.insert(least.end(), wave.begin(), wave.end());
+      std::sort(least.begin(), least.end(), by_bound);
+      keep_the_first(least);
+    });
+    for (const Bounded& one : least) { first_.push_back(one.family.number); }
+    std::sort(first_.begin(), first_.end());
+    evaluate_in_order(least);
+  }
+
+  // Of families in order: a few of each layout, if layouts are what is looked for.
+  void keep_the_first(std::vector<Bounded>& families) const {
+    std::size_t kept = 0;
+    for (std::size_t i = 0; i < families.size() && kept < kFirst; ++i) {
+      const Plan& plan = families[i].family.first.plan;
+      const auto alike = std::count_if(families.begin(), families.begin() + static_cast<std::ptrdiff_t>(kept),
+                                       [&](const Bounded& one) { return same_layout(one.family.first.plan, plan); });
+      if (options_.among == Among::layouts && alike >= static_cast<std::ptrdiff_t>(kFirstOfLayout)) { continue; }
+      std::swap(families[kept++], families[i]);
+    }
+    families.resize(kept);
+  }
+
+  // The second walk: what the first has not priced and its findings do not rule out.
+  void evaluate_rest() {
+    std::vector<Bounded> open;
+    in_waves([&](std::vector<Bounded>& wave) {
+      set_bounds(wave);
+      for (const Bounded& one : wave) {
+        const bool is_done = std::binary_search(first_.begin(), first_.end(), one.family.number);
+        if (!is_done && is_open(one)) { open.push_back(one); }
+      }
+      std::sort(open.begin(), open.end(), by_bound);
+      evaluate_in_order(open);
+      open.clear();
+      report();
+    });
+  }
+
+  void set_bounds(std::vector<Bounded>& wave) {
+    each(wave.size(), [&](Worker& worker, std::size_t i) {
+      const Family& family = wave[i].family;
+      wave[i].bound = std::numeric_limits<double>::infinity();
+      if (family.verdict != Verdict::possible) { return; }
+      wave[i].bound = score_of(worker.evaluator->bound(family.first), family.first, options_);
+    });
+  }
+
+  [[nodiscard]] bool is_open(const Bounded& one) const { return one.bound <= found_.best.limit(one.family.first.plan); }
+
+  // Few families at first, so that what is found soon rules others out.
+  void evaluate_in_order(const std::vector<Bounded>& families) {
+    std::vector<Bounded> next;
+    std::size_t count = kFewestPriced;
+    for (const Bounded& one : families) {
+      if (is_open(one)) { next.push_back(one); }
+      if (next.size() < count) { continue; }
+      evaluate(next);
+      next.clear();
+      count = std::min(2 * count, kMostPriced);
+      report();
+    }
+    evaluate(next);
+  }
+
+  void evaluate(const std::vector<Bounded>& families) {
+    std::vector<Findings> parts(workers_.size(), Findings(options_));
+    each(families.size(), [&](Worker& worker, std::size_t i) {
+      auto& part = parts[static_cast<std::size_t>(&worker - workers_.data())];
+      const Family& family = families[i].family;
+      evaluate_family(worker, family, found_.best.limit(family.first.plan), part);
+    });
+    for (const Findings& part : parts) { found_.add(part); }
+  }
+
+  void evaluate_family(Worker& worker, const Family& family, double limit, Findings& part) {
+    const bool is_asked = prunes() && family.verdict == Verdict::possible;
+    if (is_asked && !worker.evaluator->may_fit(family.first)) { return; }
+    auto& counts = part.counts;
+    worker.walk->members(family, [&](const Member& member) {
+      counts.evaluated += member.points;
+      if (member.verdict == Verdict::network) { counts.rejected_network += member.points; }
+      if (member.verdict == Verdict::invalid) { counts.rejected_invalid += member.points; }
+      if (member.verdict != Verdict::possible) { return; }
+      ++counts.plans;
+      const auto price = worker.evaluator->price(member.point);
+      if (!price) {
+        counts.rejected_memory += member.points;
+        return;
+      }
+      counts.priced += member.points;
+      counts.feasible += member.points;
+      const Scored scored{score_of(price->step_time, member.point, options_),
+                          {member.point, *price, member.order, member.points}};
+      if (scored.score <= limit) { part.best.offer(scored); }
+      if (options_.front) { part.front.offer(scored); }
+    });
+  }
+
+  // body(worker, i) for i in [0, count): every worker takes every so many-th, as neighbours cost alike.
+  template <class Body>
+  void each(std::size_t count, Body body) {
+    const std::size_t workers = workers_.size();
+    parallel_for(workers, threads_, [&](std::size_t w) {
+      for (std::size_t i = w; i < count; i += workers) { body(workers_[w], i); }
+    });
+  }
+
+  void report() const {
+    if (options_.progress) { options_.progress(found_.counts.evaluated, points_); }
+  }
+
+  const SearchOptions& options_;
+  int threads_;
+  Findings found_;
+  std::unique_ptr<Walk> walk_;
+  std::vector<Worker> workers_;
+  std::int64_t points_ = 0;
+  std::vector<std::int64_t> first_;  // numbers of the families that the first walk is done with, rising
+};
 
 }  // namespace
 
-SearchResult search(const std::vector<Plan>& space, const EvaluatorFactory& evaluators, const SearchOptions& options) {
-  Workers workers(evaluators, options.threads);
-  std::vector<Seconds> bounds(space.size());
-  if (!options.exhaustive) {
-    workers.each(0, space.size(), [&](Evaluator& evaluator, std::size_t i) { bounds[i] = evaluator.bound(space[i]); });
-  }
-  const std::vector<std::size_t> order = by_bound(bounds);
-
-  SearchResult result;
-  result.space.points = static_cast<std::int64_t>(space.size());
-  Best best(std::max<std::size_t>(1, options.top));
-  std::vector<std::optional<Seconds>> times(kBatch);
-  std::size_t next = 0;
-  while (next < order.size() && bounds[order[next]] <= best.threshold()) {
-    const std::size_t last = std::min(next + kBatch, order.size());
-    workers.each(next, last,
-                 [&](Evaluator& evaluator, std::size_t i) { times[i - next] = evaluator.step_time(space[order[i]]); });
-    for (std::size_t i = next; i < last; ++i) {
-      ++result.space.evaluated;
-      if (times[i - next]) {
-        ++result.space.feasible;
-        best.offer(order[i], *times[i - next]);
-      }
-    }
-    next = last;
-    if (options.progress) { options.progress(static_cast<std::int64_t>(next), result.space.points); }
-  }
-  result.space.pruned = result.space.points - result.space.evaluated;
-  result.space.priced = result.space.feasible;
-  result.space.rejected_memory = result.space.evaluated - result.space.feasible;
-  result.best = best.candidates(space);
-  return result;
+SearchResult search(const WalkFactory& walks, const EvaluatorFactory& evaluators, const SearchOptions& options) {
+  return Search(walks, evaluators, options).run();
 }
 
 }  // namespace orrery::explore

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -10,7 +11,9 @@
 
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/search.hpp"
+#include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
+#include "orrery/explore/test_walks.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore {
@@ -19,94 +22,135 @@ namespace {
 using parallel::Plan;
 using parallel::test::Dice;
 
-// Plans whose micro-batch is their number, with times and bounds from tables.
+// Plans whose micro-batch is their number, with times, memory and bounds from tables.
 struct Table {
-  std::vector<Plan> space;
+  std::vector<Plan> plans;
   std::vector<std::optional<Seconds>> times;
-  std::vector<Seconds> bounds;
+  std::vector<Seconds> bounds;  // of a plan's family: no greater than any time of it
+  std::vector<Bytes> memory;
+  test::Listed space;
 };
 
 class TableEvaluator final : public Evaluator {
  public:
   explicit TableEvaluator(const Table& table) : table_(table) {}
-  Seconds bound(const Plan& plan) override { return table_.bounds[index(plan)]; }
-  std::optional<Seconds> step_time(const Plan& plan) override { return table_.times[index(plan)]; }
-  Seconds unlimited_step_time(const Plan& plan) override { return table_.bounds[index(plan)]; }
+  Seconds bound(const Point& point) override { return table_.bounds[index(point)]; }
+  // A family whose first plan has an odd number says what is so; the others say nothing.
+  bool may_fit(const Point& point) override {
+    if (index(point) % 2 == 0) { return true; }
+    for (std::size_t i = 0; i < table_.space.families.size(); ++i) {
+      if (!(table_.space.families[i].first.plan == point.plan)) { continue; }
+      const auto& members = table_.space.members[i];
+      return std::any_of(members.begin(), members.end(), [&](const auto& m) { return price(m.point).has_value(); });
+    }
+    return true;
+  }
+  std::optional<Price> price(const Point& point) override {
+    const auto time = table_.times[index(point)];
+    if (!time) { return std::nullopt; }
+    return Price{*time, table_.memory[index(point)]};
+  }
+  Seconds unlimited_step_time(const Point& point) override { return table_.bounds[index(point)]; }
 
  private:
-  static std::size_t index(const Plan& plan) { return static_cast<std::size_t>(plan.micro_batch); }
+  static std::size_t index(const Point& point) { return static_cast<std::size_t>(point.plan.micro_batch); }
   const Table& table_;
 };
 
-// Few different times, so that ties are everywhere; bounds at, just below and far below them; some plans do not fit.
+// Few different times, so that ties are everywhere; bounds at, just below and far below them; some plans do not fit;
+// few or many layouts; families of one plan or of several of a layout.
 Table any_table(Dice& dice, std::int64_t points) {
   Table table;
   const std::int64_t distinct = parallel::test::any_of(dice, {1, 3, 50, 100'000});
   const std::int64_t unfit = parallel::test::any_of(dice, {0, 10, 60, 100});
+  const std::int64_t layouts = parallel::test::any_of(dice, {1, 4, 300}), alike = dice(1, 6);
+  std::vector<Seconds> own_bounds;
   for (std::int64_t i = 0; i < points; ++i) {
     Plan plan;
     plan.micro_batch = i;
-    table.space.push_back(plan);
+    plan.tp = i % alike == 0 ? dice(0, layouts) : table.plans.back().tp;
+    table.plans.push_back(plan);
     const auto time = static_cast<double>(dice(0, distinct) + 10);
     const bool fits = dice(0, 100) >= unfit;
     table.times.push_back(fits ? std::optional<Seconds>(Seconds(time)) : std::nullopt);
-    table.bounds.emplace_back(time - static_cast<double>(parallel::test::any_of(dice, {0, 0, 1, 9})));
+    table.memory.emplace_back(static_cast<double>(dice(0, 20)));
+    own_bounds.emplace_back(time - static_cast<double>(parallel::test::any_of(dice, {0, 0, 1, 9})));
+  }
+  table.space = test::listed(
+      table.plans, 1, [alike](const Plan& a, const Plan& b) { return a.micro_batch / alike == b.micro_batch / alike; });
+  table.bounds.assign(table.plans.size(), infinite<Seconds>());
+  for (std::size_t i = 0; i < table.plans.size(); ++i) {
+    Seconds& of_family = table.bounds[i / static_cast<std::size_t>(alike) * static_cast<std::size_t>(alike)];
+    of_family = min(of_family, own_bounds[i]);
   }
   return table;
 }
 
-SearchResult searched(const Table& table, std::size_t top, bool exhaustive, int threads) {
-  return search(table.space, [&] { return std::make_unique<TableEvaluator>(table); }, {top, exhaustive, threads, {}});
+SearchResult searched(const Table& table, const SearchOptions& options) {
+  return search(test::walks_of(table.space), [&] { return std::make_unique<TableEvaluator>(table); }, options);
 }
 
-// The K fastest that fit, ties in the order of the space.
-std::vector<std::int64_t> sorted_best(const Table& table, std::size_t top) {
+SearchOptions options_of(std::size_t top, bool exhaustive, int threads, Among among = Among::plans) {
+  SearchOptions options;
+  options.top = top;
+  options.among = among;
+  options.exhaustive = exhaustive;
+  options.threads = threads;
+  return options;
+}
+
+// The K fastest that fit, ties in the order of the space; of each layout only the first of them where asked.
+std::vector<std::int64_t> sorted_best(const Table& table, std::size_t top, Among among) {
   std::vector<std::int64_t> points;
-  for (std::size_t i = 0; i < table.space.size(); ++i) {
+  for (std::size_t i = 0; i < table.plans.size(); ++i) {
     if (table.times[i]) { points.push_back(static_cast<std::int64_t>(i)); }
   }
   std::stable_sort(points.begin(), points.end(), [&](std::int64_t a, std::int64_t b) {
     return *table.times[static_cast<std::size_t>(a)] < *table.times[static_cast<std::size_t>(b)];
   });
-  points.resize(std::min(points.size(), top));
-  return points;
+  std::set<std::int64_t> seen;
+  std::vector<std::int64_t> best;
+  for (const std::int64_t point : points) {
+    const bool is_new = seen.insert(table.plans[static_cast<std::size_t>(point)].tp).second;
+    if ((among == Among::plans || is_new) && best.size() < top) { best.push_back(point); }
+  }
+  return best;
 }
 
-std::vector<std::int64_t> points_of(const SearchResult& result) {
+std::vector<std::int64_t> points_of(const std::vector<Candidate>& candidates) {
   std::vector<std::int64_t> points;
-  for (const auto& candidate : result.best) { points.push_back(candidate.plan.micro_batch); }
+  for (const auto& candidate : candidates) { points.push_back(candidate.point.plan.micro_batch); }
   return points;
 }
 
 void expect_counts_add_up(const SearchResult& result) {
   const auto& s = result.space;
   EXPECT_EQ(s.points, s.evaluated + s.pruned);
-  EXPECT_EQ(s.evaluated, s.feasible + s.rejected_memory);
+  EXPECT_EQ(s.evaluated, s.feasible + s.rejected_memory + s.rejected_network + s.rejected_invalid);
   EXPECT_EQ(s.priced, s.feasible);
 }
 
 bool same(const results::SpaceCounts& a, const results::SpaceCounts& b) {
   return a.points == b.points && a.evaluated == b.evaluated && a.pruned == b.pruned && a.feasible == b.feasible &&
-         a.rejected_memory == b.rejected_memory;
+         a.rejected_memory == b.rejected_memory && a.plans == b.plans;
 }
 
 TEST(Search, pruned_and_exhaustive_give_the_k_fastest_with_ties_in_order) {
-  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+  for (std::uint64_t seed = 0; seed < 240; ++seed) {
     Dice dice(seed);
     const Table table = any_table(dice, dice(0, 8000));
     const auto top = static_cast<std::size_t>(dice(1, 11));
-    const auto pruned = searched(table, top, false, 1), exhaustive = searched(table, top, true, 1);
-    ASSERT_EQ(points_of(pruned), sorted_best(table, top)) << "seed " << seed;
-    ASSERT_EQ(points_of(exhaustive), sorted_best(table, top)) << "seed " << seed;
+    const Among among = seed % 2 == 0 ? Among::plans : Among::layouts;
+    const auto pruned = searched(table, options_of(top, false, 1, among));
+    const auto exhaustive = searched(table, options_of(top, true, 1, among));
+    ASSERT_EQ(points_of(pruned.best), sorted_best(table, top, among)) << "seed " << seed;
+    ASSERT_EQ(points_of(exhaustive.best), sorted_best(table, top, among)) << "seed " << seed;
     for (const auto& candidate : pruned.best) {
-      ASSERT_EQ(candidate.step_time, *table.times[static_cast<std::size_t>(candidate.plan.micro_batch)]);
+      ASSERT_EQ(candidate.price.step_time, *table.times[static_cast<std::size_t>(candidate.point.plan.micro_batch)]);
     }
     expect_counts_add_up(pruned);
     expect_counts_add_up(exhaustive);
     ASSERT_EQ(exhaustive.space.pruned, 0);
-    // Whatever is pruned has a bound above the last answer.
-    const bool full = pruned.best.size() == top;
-    if (!full) { ASSERT_EQ(pruned.space.pruned, 0); }
   }
 }
 
@@ -114,35 +158,60 @@ TEST(Search, answers_and_counts_do_not_depend_on_threads) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
     Dice dice(seed);
     const Table table = any_table(dice, dice(0, 6000));
-    const auto top = static_cast<std::size_t>(dice(1, 11));
-    const auto serial = searched(table, top, false, 1);
+    auto options = options_of(static_cast<std::size_t>(dice(1, 11)), seed % 3 == 0, 1,
+                              seed % 2 == 0 ? Among::plans : Among::layouts);
+    const auto serial = searched(table, options);
     for (const int threads : {2, 7, 0}) {
-      const auto parallel = searched(table, top, false, threads);
-      ASSERT_EQ(points_of(parallel), points_of(serial)) << "seed " << seed;
+      options.threads = threads;
+      const auto parallel = searched(table, options);
+      ASSERT_EQ(points_of(parallel.best), points_of(serial.best)) << "seed " << seed;
       ASSERT_TRUE(same(parallel.space, serial.space)) << "seed " << seed;
     }
   }
 }
 
-TEST(Search, tight_bounds_prune_all_but_one_batch) {
+// What is on the front: every plan that fits, unless another needs no more of either and less of one, or the same of
+// both and comes first.
+TEST(Search, front_is_what_nothing_beats_in_both_time_and_memory) {
+  for (std::uint64_t seed = 0; seed < 60; ++seed) {
+    Dice dice(seed);
+    const Table table = any_table(dice, dice(0, 600));
+    auto options = options_of(1, false, 1 + static_cast<int>(seed % 3));
+    options.front = true;
+    std::vector<std::int64_t> expected;
+    for (std::size_t i = 0; i < table.plans.size(); ++i) {
+      bool beaten = !table.times[i];
+      for (std::size_t j = 0; j < table.plans.size() && !beaten; ++j) {
+        if (!table.times[j] || *table.times[j] > *table.times[i] || table.memory[j] > table.memory[i]) { continue; }
+        beaten = *table.times[j] < *table.times[i] || table.memory[j] < table.memory[i] || j < i;
+      }
+      if (!beaten) { expected.push_back(static_cast<std::int64_t>(i)); }
+    }
+    std::sort(expected.begin(), expected.end(), [&](std::int64_t a, std::int64_t b) {
+      return *table.times[static_cast<std::size_t>(a)] < *table.times[static_cast<std::size_t>(b)];
+    });
+    ASSERT_EQ(points_of(searched(table, options).front), expected) << "seed " << seed;
+  }
+}
+
+TEST(Search, tight_bounds_prune_all_but_the_first_families) {
   Dice dice(1);
   Table table = any_table(dice, 50'000);
-  for (std::size_t i = 0; i < table.space.size(); ++i) {
+  for (std::size_t i = 0; i < table.plans.size(); ++i) {
     table.times[i] = Seconds(static_cast<double>(100'000 - i));
-    table.bounds[i] = *table.times[i];
+    table.bounds[i] = Seconds(static_cast<double>(100'000 - i - 5));
   }
-  const auto result = searched(table, 5, false, 1);
-  EXPECT_EQ(points_of(result), (std::vector<std::int64_t>{49'999, 49'998, 49'997, 49'996, 49'995}));
-  EXPECT_LT(result.space.evaluated, 3000);
+  const auto result = searched(table, options_of(5, false, 1));
+  EXPECT_EQ(points_of(result.best), (std::vector<std::int64_t>{49'999, 49'998, 49'997, 49'996, 49'995}));
+  EXPECT_LT(result.space.evaluated, 300);
 }
 
 TEST(Search, nothing_to_search_or_nothing_that_fits_is_no_answer) {
-  Table table;
-  EXPECT_TRUE(searched(table, 5, false, 2).best.empty());
+  EXPECT_TRUE(searched(Table{}, options_of(5, false, 2)).best.empty());
   Dice dice(1);
-  table = any_table(dice, 3000);
+  Table table = any_table(dice, 3000);
   std::fill(table.times.begin(), table.times.end(), std::nullopt);
-  const auto result = searched(table, 5, false, 2);
+  const auto result = searched(table, options_of(5, true, 2));
   EXPECT_TRUE(result.best.empty());
   EXPECT_EQ(result.space.evaluated, 3000);
   EXPECT_EQ(result.space.rejected_memory, 3000);
@@ -150,32 +219,61 @@ TEST(Search, nothing_to_search_or_nothing_that_fits_is_no_answer) {
 
 TEST(Search, progress_grows_to_what_was_evaluated) {
   Dice dice(5);
-  const Table table = any_table(dice, 5000);
+  const Table table = any_table(dice, 9000);
   std::vector<std::int64_t> seen;
-  const auto result = search(table.space, [&] { return std::make_unique<TableEvaluator>(table); },
-                             {3, true, 2, [&](std::int64_t done, std::int64_t points) {
-                                EXPECT_EQ(points, 5000);
-                                seen.push_back(done);
-                              }});
+  auto options = options_of(3, true, 2);
+  options.progress = [&](std::int64_t done, std::int64_t points) {
+    EXPECT_LE(points, 9000);
+    seen.push_back(done);
+  };
+  const auto result = searched(table, options);
   EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
   EXPECT_EQ(seen.back(), result.space.evaluated);
+}
+
+// Batches that differ: a step twice as long of three times as many sequences is the better one.
+TEST(Search, per_sample_prefers_what_takes_less_for_a_sequence) {
+  Table table;
+  for (std::int64_t i = 0; i < 2; ++i) {
+    Plan plan;
+    plan.micro_batch = i;
+    plan.tp = i + 1;
+    table.plans.push_back(plan);
+    table.times.emplace_back(Seconds(i == 0 ? 1.0 : 2.0));
+    table.bounds.emplace_back(0.5);
+    table.memory.emplace_back(1.0);
+  }
+  table.space = test::listed(table.plans, 1, [](const Plan&, const Plan&) { return false; });
+  table.space.families[1].first.global_batch = table.space.members[1][0].point.global_batch = 3;
+  auto options = options_of(1, false, 1);
+  EXPECT_EQ(points_of(searched(table, options).best), std::vector<std::int64_t>{0});
+  options.per_sample = true;
+  EXPECT_EQ(points_of(searched(table, options).best), std::vector<std::int64_t>{1});
 }
 
 class EstimateEvaluator final : public Evaluator {
  public:
   explicit EstimateEvaluator(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
-  Seconds bound(const Plan& plan) override { return estimator_.step_time_bound(plan); }
-  std::optional<Seconds> step_time(const Plan& plan) override { return estimator_.feasible_step_time(plan); }
-  Seconds unlimited_step_time(const Plan& plan) override { return estimator_.step_time(plan); }
+  Seconds bound(const Point& point) override { return estimator_.step_time_bound(point.plan); }
+  bool may_fit(const Point& point) override { return estimator_.may_fit(point.plan, kLeanest); }
+  std::optional<Price> price(const Point& point) override {
+    const auto price = estimator_.price(point.plan);
+    return price ? std::optional(Price{price->step_time, price->memory}) : std::nullopt;
+  }
+  Seconds unlimited_step_time(const Point& point) override { return estimator_.step_time(point.plan); }
 
  private:
+  static constexpr parallel::Leanest kLeanest{3, {}};  // of the plans below
   estimate::Estimator estimator_;
 };
 
 std::int64_t expect_pruned_answers_as_exhaustive(const test::SearchCase& c, std::size_t top, std::uint64_t seed) {
-  const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+  const auto space = test::listed(enumerate(c.model, c.job, c.cluster, c.fixed, true), c.job.global_batch);
+  const auto among = seed % 2 == 0 ? Among::plans : Among::layouts;
   const auto run = [&](bool exhaustive, int threads) {
-    return search(space, [&] { return std::make_unique<EstimateEvaluator>(c); }, {top, exhaustive, threads, {}});
+    return search(
+        test::walks_of(space), [&] { return std::make_unique<EstimateEvaluator>(c); },
+        options_of(top, exhaustive, threads, among));
   };
   const SearchResult exhaustive = run(true, 2);
   std::int64_t pruned_points = 0;
@@ -185,8 +283,9 @@ std::int64_t expect_pruned_answers_as_exhaustive(const test::SearchCase& c, std:
     pruned_points += pruned.space.pruned;
     EXPECT_EQ(pruned.best.size(), exhaustive.best.size()) << "seed " << seed;
     for (std::size_t i = 0; i < std::min(pruned.best.size(), exhaustive.best.size()); ++i) {
-      EXPECT_EQ(pruned.best[i].plan, exhaustive.best[i].plan) << "seed " << seed << " place " << i;
-      EXPECT_EQ(pruned.best[i].step_time, exhaustive.best[i].step_time) << "seed " << seed << " place " << i;
+      EXPECT_EQ(pruned.best[i].point.plan, exhaustive.best[i].point.plan) << "seed " << seed << " place " << i;
+      EXPECT_EQ(pruned.best[i].price.step_time, exhaustive.best[i].price.step_time)
+          << "seed " << seed << " place " << i;
     }
   }
   return pruned_points;
@@ -231,8 +330,12 @@ TEST(Search, of_inference_prices_every_plan) {
   c.job.prompt = 128;
   c.job.generate = 16;
   c.job.seq = 144;
-  const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
-  const auto found = search(space, [&] { return std::make_unique<EstimateEvaluator>(c); }, {3, false, 2, {}});
+  const auto space = test::listed(enumerate(c.model, c.job, c.cluster, c.fixed, true), c.job.global_batch);
+  const auto found =
+      search(test::walks_of(space), [&] { return std::make_unique<EstimateEvaluator>(c); }, options_of(3, true, 2));
+  const auto pruned =
+      search(test::walks_of(space), [&] { return std::make_unique<EstimateEvaluator>(c); }, options_of(3, false, 2));
+  EXPECT_EQ(pruned.space.priced, found.space.priced);
   EXPECT_EQ(found.space.evaluated, found.space.points);
   EXPECT_EQ(found.best.size(), 3U);
 }
@@ -266,7 +369,7 @@ TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
     for (int i = 0; i < 30 && !space.empty(); ++i) {
       const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
       count(covered, c, plan);
-      const Seconds bound = evaluator.bound(plan), time = estimator.step_time(plan);
+      const Seconds bound = evaluator.bound({plan, c.job.global_batch}), time = estimator.step_time(plan);
       ASSERT_GT(bound, Seconds());
       ASSERT_LE(bound, time) << "seed " << seed << " tp " << plan.tp << " cp " << plan.cp << " pp " << plan.pp << " ep "
                              << plan.ep << " etp " << plan.etp << " schedule " << static_cast<int>(plan.schedule);
@@ -277,6 +380,39 @@ TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
                                   covered.dualpipe, covered.mtp, covered.windows, covered.latent, covered.overlapped}) {
     EXPECT_GT(kind, 100);
   }
+}
+
+// A family that cannot fit has no plan that does, whatever it shards and moves to the second tier.
+TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
+  std::int64_t ruled_out = 0, fitting = 0, offloaded = 0;
+  for (std::uint64_t seed = 0; seed < 120; ++seed) {
+    Dice dice(2000 + seed);
+    auto c = test::any_search(dice);
+    const bool has_tier = dice(0, 2) == 1;
+    c.cluster.second_tier.memory = Bytes(has_tier ? 1e9 * static_cast<double>(dice(1, 10)) : 0.0);
+    c.cluster.second_tier.bandwidth = BytesPerSecond(has_tier ? 1e10 : 0.0);
+    const auto plans = enumerate(c.model, c.job, c.cluster, c.fixed, true);
+    estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    for (int i = 0; i < 20 && !plans.empty(); ++i) {
+      Plan plan = plans[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(plans.size())))];
+      const parallel::Leanest leanest{static_cast<int>(dice(0, 4)), {has_tier, has_tier && dice(0, 2) == 1, has_tier}};
+      const bool may_fit = estimator.may_fit(plan, leanest);
+      for (int member = 0; member < 6; ++member) {
+        plan.zero = static_cast<int>(dice(0, leanest.zero + 1));
+        plan.offload = {leanest.offload.weights && dice(0, 2) == 1, leanest.offload.activations && dice(0, 2) == 1,
+                        leanest.offload.optimizer && dice(0, 2) == 1};
+        if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
+        const bool fits = estimator.memory(plan).fits;
+        ASSERT_TRUE(may_fit || !fits) << "seed " << seed;
+        ruled_out += may_fit ? 0 : 1;
+        fitting += fits ? 1 : 0;
+        offloaded += fits && plan.offload.any() ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(ruled_out, 300);
+  EXPECT_GT(fitting, 300);
+  EXPECT_GT(offloaded, 50);
 }
 
 }  // namespace

@@ -8,8 +8,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/space_walk.hpp"
+#include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/catalogue.hpp"

@@ -28,6 +28,11 @@ std::optional<std::int64_t> typed_number(const Fixed& fixed, Axis axis) {
   if (axis == Axis::zero) { return given(fixed.zero.has_value(), fixed.zero.value_or(0)); }
   if (axis == Axis::optimizer_sharding) { return given(fixed.zero.has_value(), fixed.zero.value_or(0) > 0 ? 1 : 0); }
   if (axis == Axis::shard) { return given(fixed.shard > 0, fixed.shard); }
+  const parallel::Placement& at = fixed.placement;
+  if (axis == Axis::tier_tp) { return given(at.tp >= 0, at.tp); }
+  if (axis == Axis::tier_cp) { return given(at.cp >= 0, at.cp); }
+  if (axis == Axis::tier_dp) { return given(at.dp >= 0, at.dp); }
+  if (axis == Axis::tier_pp) { return given(at.pp >= 0, at.pp); }
   if (axis == Axis::first_stage_layers) { return given(fixed.first_stage_layers > 0, fixed.first_stage_layers); }
   if (axis == Axis::last_stage_layers) { return given(fixed.last_stage_layers > 0, fixed.last_stage_layers); }
   return std::nullopt;
@@ -118,11 +123,13 @@ class Compiler {
     plan.dp_overlap = fixed.dp_overlap.value_or(source_.dp_overlap);
     plan.tp_overlap = fixed.tp_overlap;
     plan.offload = fixed.offload;
+    plan.placement = fixed.placement;
     plan.first_stage_layers = fixed.first_stage_layers;
     plan.last_stage_layers = fixed.last_stage_layers;
     plan.embedding_as_layer = fixed.embedding_as_layer;
     plan.head_as_layer = fixed.head_as_layer;
     space_.dp = fixed.dp;
+    space_.pins = fixed.placement.any();
     space_.follows_schedule = is_open(Axis::schedule);
     space_.follows_sequence = is_open(Axis::sequence_parallel) && is_open(Axis::tp_comm);
     space_.follows_etp = is_open(Axis::etp);

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "orrery/core/error.hpp"
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/space_compiled.hpp"
 
 namespace orrery::explore {

@@ -49,7 +49,7 @@ struct CompiledSpace {
   std::vector<Level> levels;  // those that families share first
   std::size_t outer = 0;      // how many families share
   std::size_t placed = 0;     // levels until groups have their places, at least `outer`
-  bool pins = false;          // some axis pins groups to dimensions
+  bool pins = false;          // groups are pinned to dimensions
   bool follows_schedule = false, follows_sequence = false, follows_etp = false;  // from other axes
   bool validity_varies = false;                                                  // within a family
   bool refused = false;  // by the cluster, whatever the axes say

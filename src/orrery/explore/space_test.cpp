@@ -7,7 +7,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/fixed.hpp"
+#include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 

@@ -1,5 +1,6 @@
 #include "orrery/explore/space_walk.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -33,6 +34,20 @@ std::int64_t Space::points() const {
 }
 
 const parallel::Job& Space::job() const { return compiled_->job; }
+parallel::Leanest Space::leanest() const {
+  parallel::Leanest leanest{compiled_->base.zero, compiled_->base.offload};
+  const std::int64_t most = compiled_->job.is_inference() ? 0 : 3;
+  for (const Level& level : compiled_->levels) {
+    const auto at_most = [&](std::int64_t value) { return static_cast<int>(level.fixed.value_or(value)); };
+    if (level.axis == Axis::zero) { leanest.zero = at_most(most); }
+    if (level.axis == Axis::optimizer_sharding) { leanest.zero = std::max(leanest.zero, at_most(1)); }
+    if (level.axis == Axis::offload_weights) { leanest.offload.weights = at_most(1) != 0; }
+    if (level.axis == Axis::offload_activations) { leanest.offload.activations = at_most(1) != 0; }
+    if (level.axis == Axis::offload_optimizer) { leanest.offload.optimizer = at_most(1) != 0; }
+  }
+  return leanest;
+}
+
 const std::vector<std::string>& Space::axes() const { return compiled_->names; }
 const std::vector<std::string>& Space::without_effect() const { return compiled_->without_effect; }
 
@@ -53,6 +68,31 @@ void SpaceWalk::each_family(OfFamily visit, void* object) { odometers_->of_famil
 
 void SpaceWalk::each_member(const Family& family, OfMember visit, void* object) {
   odometers_->of_members.members(family, visit, object);
+}
+
+namespace {
+
+class SearchWalk final : public Walk {
+ public:
+  explicit SearchWalk(const Space& space) : walk_(space) {}
+  void families(const std::function<void(const Family&)>& visit) override {
+    walk_.families([&](const Family& family) {
+      visit(family);
+      return true;
+    });
+  }
+  void members(const Family& family, const std::function<void(const Member&)>& visit) override {
+    walk_.members(family, visit);
+  }
+
+ private:
+  SpaceWalk walk_;
+};
+
+}  // namespace
+
+WalkFactory walks_of(const Space& space) {
+  return [&space] { return std::make_unique<SearchWalk>(space); };
 }
 
 }  // namespace orrery::explore

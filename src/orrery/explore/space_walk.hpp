@@ -19,10 +19,12 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/point.hpp"
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/search.hpp"
 #include "orrery/explore/space_file.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/parallel/memory.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
 
@@ -43,6 +45,8 @@ class Space {
   [[nodiscard]] std::int64_t points() const;
   // The job, with `seq` as above; its global_batch is a point's own.
   [[nodiscard]] const parallel::Job& job() const;
+  // The most that plans of a family can do to need little memory.
+  [[nodiscard]] parallel::Leanest leanest() const;
   // Axes in the order written, which is that of Order: "tp", "tier.dp".
   [[nodiscard]] const std::vector<std::string>& axes() const;
   // Those of them that no plan of ours feels: counted, not walked.
@@ -96,5 +100,8 @@ class SpaceWalk {
   struct Odometers;
   std::unique_ptr<Odometers> odometers_;
 };
+
+// Walks of a space for the threads of a search. The space must outlive them.
+[[nodiscard]] WalkFactory walks_of(const Space& space);
 
 }  // namespace orrery::explore

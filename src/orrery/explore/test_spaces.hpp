@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "orrery/explore/space.hpp"
+#include "orrery/explore/fixed.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore::test {

@@ -49,12 +49,8 @@ class PlanLowering {
         parts_(work.parts),
         segments_(context_, parts_, work.sizes) {}
 
-  void run() {
-    program_.blocks.assign(work_.blocks.begin(), work_.blocks.end());
-    add_sides(parts_, context_, work_);
-    segments_.start();
-    // A decoder's stages hand on what the encoder made as well.
-    program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
+  // The classes of stages and what each stage needs of memory.
+  void share_out() {
     const auto shares = layers_per_virtual_stage(context_.model, plan_);
     starts_.reserve(shares.size() + 1);
     starts_.push_back(0);
@@ -66,6 +62,26 @@ class PlanLowering {
       program_.memory.push_back(stage_memory(known_[index].sizes, program_.pipeline, stage, program_.job, plan_,
                                              context_.stack, context_.weight_element));
     }
+  }
+
+  // The same, without a look at what the plan shards and moves.
+  [[nodiscard]] bool may_fit(const Leanest& leanest, const Capacity& capacity) {
+    return std::all_of(program_.class_of_stage.begin(), program_.class_of_stage.end(), [&, stage = 0](auto c) mutable {
+      const StageSizes& sizes = known_[static_cast<std::size_t>(c)].sizes;
+      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, leanest,
+                                             context_.stack, context_.weight_element);
+      return least.device <= capacity.device && least.together <= capacity.device + capacity.second_tier;
+    });
+  }
+
+  // Everything else.
+  void run() {
+    program_.blocks.assign(work_.blocks.begin(), work_.blocks.end());
+    add_sides(parts_, context_, work_);
+    segments_.start();
+    // A decoder's stages hand on what the encoder made as well.
+    program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
+    for (std::size_t i = 0; i < known_.size(); ++i) { lower_class(program_.classes[i], known_[i]); }
   }
 
  private:
@@ -93,7 +109,9 @@ class PlanLowering {
       return static_cast<std::size_t>(place);
     }
     known_.push_back({shape_, stage_sizes(shape_, work_.sizes)});
-    lower_class(stage, known_.back());
+    RankClass& rank_class = program_.classes.emplace_back();
+    rank_class.first_stage = stage;
+    rank_class.stages = 1;
     return known_.size() - 1;
   }
 
@@ -124,16 +142,13 @@ class PlanLowering {
   [[nodiscard]] std::int64_t first_layer(std::int64_t q) const { return starts_[static_cast<std::size_t>(q)]; }
   [[nodiscard]] std::int64_t last_virtual_stage() const { return static_cast<std::int64_t>(starts_.size()) - 2; }
 
-  void lower_class(std::int64_t stage, const Known& known) {
-    RankClass& rank_class = program_.classes.emplace_back();
-    rank_class.first_stage = stage;
-    rank_class.stages = 1;
+  void lower_class(RankClass& rank_class, const Known& known) {
     rank_class.chunks.reserve(static_cast<std::size_t>(chunks_of(plan_)));
     std::span<const PartUse> rest = known.shape;
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
       const auto end = std::find_if(rest.begin(), rest.end(), [](const PartUse& use) { return use.part < 0; });
       const auto uses = rest.first(static_cast<std::size_t>(end - rest.begin()));
-      const std::int64_t q = virtual_stage(plan_, stage, c);
+      const std::int64_t q = virtual_stage(plan_, rank_class.first_stage, c);
       rank_class.chunks.push_back({first_layer(q), first_layer(q + 1) - first_layer(q), chunk_of(uses)});
       if (end != rest.end()) { rest = rest.subspan(uses.size() + 1); }
     }
@@ -267,15 +282,42 @@ const Work& Lowerer::work(const Job& job, const Plan& plan) {
 }
 
 Lowered Lowerer::lower(const Job& job, const Plan& plan) {
+  constexpr auto kEnough = infinite<Bytes>();
+  return *lower_within(job, plan, {kEnough, kEnough});
+}
+
+void Lowerer::begin(const Job& job, const Plan& plan) {
   ORRERY_ASSERT(is_valid(model_, job, plan, cluster_.devices));
-  const Work& shared = work(job, plan);
   program_.job = job;
   program_.plan = plan;
-  program_.mesh = make_mesh(cluster_, plan);
   program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
+}
+
+bool Lowerer::may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity) {
+  begin(job, plan);
+  const Work& shared = work(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
-  PlanLowering(program_, context, shared).run();
-  return {program_, shared};
+  PlanLowering lowering(program_, context, shared);
+  lowering.share_out();
+  return lowering.may_fit(leanest, capacity);
+}
+
+std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, const Capacity& capacity) {
+  begin(job, plan);
+  const Work& shared = work(job, plan);
+  const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
+  PlanLowering lowering(program_, context, shared);
+  lowering.share_out();
+  if (!capacity.holds(program_)) { return std::nullopt; }
+  program_.mesh = make_mesh(cluster_, plan);
+  lowering.run();
+  return Lowered{program_, shared};
+}
+
+bool Capacity::holds(const Program& program) const {
+  return std::all_of(program.memory.begin(), program.memory.end(), [this](const MemoryNeed& need) {
+    return need.total() <= device && need.offloaded <= second_tier;
+  });
 }
 
 Program lower(const workload::Model& model, const Job& job, const Plan& plan, const hardware::Cluster& cluster,

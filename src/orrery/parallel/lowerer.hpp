@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <unordered_map>
 
 #include "orrery/parallel/lower_parts.hpp"
@@ -13,6 +14,13 @@ namespace orrery::parallel {
 struct Lowered {
   const Program& program;
   const Work& work;
+};
+
+// Memory that a rank may fill.
+struct Capacity {
+  Bytes device, second_tier;
+
+  [[nodiscard]] bool holds(const Program& program) const;
 };
 
 struct WorkHash {
@@ -28,11 +36,18 @@ class Lowerer {
   // Needs is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program lives until the next
   // call, the work as long as this.
   [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
+  // Nothing where a stage needs more than `capacity`, which is found out first.
+  [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
+
+  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the leanest; see least_memory.
+  [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity);
 
   // What a plan's ranks compute. Kept: the next plan of the same slice gets the same.
   [[nodiscard]] const Work& work(const Job& job, const Plan& plan);
 
  private:
+  void begin(const Job& job, const Plan& plan);
+
   const workload::Model& model_;
   const hardware::Cluster& cluster_;
   const hardware::Stack& stack_;

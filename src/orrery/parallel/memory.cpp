@@ -141,4 +141,24 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   return need;
 }
 
+LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Job& job,
+                         const Plan& plan, const Leanest& leanest, const hardware::Stack& stack, Bytes weight_element) {
+  Plan lean = plan;
+  lean.zero = leanest.zero;
+  lean.shard = 0;
+  lean.offload = {};
+  const auto with_plain_buffers = [&] {
+    MemoryNeed need = stage_memory(sizes, shape, stage, job, lean, stack, weight_element);
+    if (lean.zero < 2 || job.is_inference()) { return need; }
+    Plan whole = lean;
+    whole.zero = 0;
+    need.buffers = working_buffers(sizes, shape, stage, whole, weight_element);
+    return need;
+  };
+  const Bytes together = with_plain_buffers().total();
+  if (!leanest.offload.any()) { return {together, together}; }
+  lean.offload = leanest.offload;
+  return {with_plain_buffers().total(), together};
+}
+
 }  // namespace orrery::parallel

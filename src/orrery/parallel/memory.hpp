@@ -69,4 +69,22 @@ struct StageSizes {
                                       const Job& job, const Plan& plan, const hardware::Stack& stack,
                                       Bytes weight_element);
 
+// The most that plans which are otherwise alike do to need little: how far replicas share what they hold, and what they
+// move to the second tier.
+struct Leanest {
+  int zero = 0;
+  Offload offload = {};
+};
+
+// What no plan goes below that differs from `plan` in zero (up to the leanest's), shard, and offload (of no more than
+// the leanest's):
+//   device    all that may be sharded is, all that may be moved is, and no buffer that sharding asks for is there
+//   together  on the device and in the second tier: as above, and nothing moved
+struct LeastMemory {
+  Bytes device, together;
+};
+[[nodiscard]] LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage,
+                                       const Job& job, const Plan& plan, const Leanest& leanest,
+                                       const hardware::Stack& stack, Bytes weight_element);
+
 }  // namespace orrery::parallel

@@ -229,5 +229,100 @@ TEST(Mesh, an_irregular_group_keeps_all_its_members) {
   EXPECT_EQ(strided_group(test::cluster_of({2, 3, 2}), 1, 4), (network::Group{{{2, 4}}, false}));
 }
 
+// 8 devices a node, 64 nodes: tp inside, replicas and stages across. Both lie on dimension 1, whole.
+TEST(Placement, pinned_groups_lie_on_their_dimension) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 8;
+  plan.dp = 16;
+  plan.pp = 4;
+  plan.placement = {0, Placement::kByRank, 1, 1};
+  ASSERT_TRUE(is_placed(cluster, plan));
+  const Mesh mesh = make_mesh(cluster, plan);
+  EXPECT_EQ(mesh.group(GroupKind::tp), (network::Group{{{0, 8}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::dp), (network::Group{{{1, 16}}, true}));
+  EXPECT_EQ(mesh.transfer_dimension, (std::vector<int>{1, 1, 1, 1}));
+  EXPECT_EQ(mesh.group(GroupKind::world), (network::Group{{{0, 8}, {1, 64}}, true}));
+}
+
+// tp across nodes and stages inside: what rank order never does.
+TEST(Placement, turns_the_order_of_groups_round) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 4;
+  plan.dp = 16;
+  plan.pp = 8;
+  plan.placement = {1, Placement::kByRank, 1, 0};
+  ASSERT_TRUE(is_placed(cluster, plan));
+  const Mesh mesh = make_mesh(cluster, plan);
+  EXPECT_EQ(mesh.group(GroupKind::tp), (network::Group{{{1, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::dp), (network::Group{{{1, 16}}, true}));
+  EXPECT_EQ(mesh.transfer_dimension, std::vector<int>(8, 0));
+}
+
+// What rank order does, said: nothing changes, whether all groups are pinned or the rest follows.
+TEST(Placement, of_rank_order_changes_nothing) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 8;
+  plan.dp = 16;
+  plan.pp = 4;
+  const Mesh usual = make_mesh(cluster, plan);
+  for (const Placement& placement : {Placement{0, -1, 1, 1}, Placement{0, -1, -1, -1}, Placement{-1, -1, 1, -1}}) {
+    plan.placement = placement;
+    ASSERT_TRUE(is_placed(cluster, plan));
+    const Mesh mesh = make_mesh(cluster, plan);
+    EXPECT_EQ(mesh.groups, usual.groups);
+    EXPECT_EQ(mesh.transfer_dimension, usual.transfer_dimension);
+  }
+}
+
+// tp 4 of 8 places of a node: the replicas, all pinned across, have the other places too, and go through their links.
+TEST(Placement, places_that_inner_groups_leave_belong_to_those_of_the_outermost_dimension) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 4;
+  plan.dp = 128;
+  plan.placement = {0, Placement::kByRank, 1, Placement::kByRank};
+  ASSERT_TRUE(is_placed(cluster, plan));
+  EXPECT_EQ(make_mesh(cluster, plan).group(GroupKind::dp), (network::Group{{{1, 128}}, true}));
+  plan.placement.dp = Placement::kByRank;  // follows: the other half of the node first
+  ASSERT_TRUE(is_placed(cluster, plan));
+  EXPECT_EQ(make_mesh(cluster, plan).group(GroupKind::dp), (network::Group{{{0, 2}, {1, 64}}, true}));
+}
+
+TEST(Placement, needs_dimensions_that_the_pinned_groups_divide_together) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 4;
+  plan.dp = 32;
+  plan.pp = 4;
+  plan.placement = {0, -1, 1, 0};  // 4 x 4 on 8 places
+  EXPECT_FALSE(is_placed(cluster, plan));
+  plan.placement = {0, -1, 0, 1};  // 4 x 32
+  EXPECT_FALSE(is_placed(cluster, plan));
+  plan.placement = {2, -1, -1, -1};  // there are two dimensions
+  EXPECT_FALSE(is_placed(cluster, plan));
+  plan.tp = 1;  // a group of one lies nowhere
+  plan.dp = 128;
+  EXPECT_TRUE(is_placed(cluster, plan));
+}
+
+// Experts over tp and replicas that lie on two dimensions are cut where the ranks are.
+TEST(Placement, expert_groups_lie_where_the_ranks_of_a_stage_do) {
+  const auto cluster = test::cluster_of({8, 64});
+  Plan plan;
+  plan.tp = 8;
+  plan.dp = 64;
+  plan.ep = 32;
+  plan.placement = {1, -1, -1, -1};  // tp across nodes, replicas inside first
+  ASSERT_TRUE(is_placed(cluster, plan));
+  const Mesh mesh = make_mesh(cluster, plan);
+  EXPECT_EQ(mesh.group(GroupKind::dp), (network::Group{{{0, 8}, {1, 8}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::ep), (network::Group{{{0, 4}, {1, 8}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::ep_node), (network::Group{{{0, 4}}, true}));
+  EXPECT_EQ(mesh.group(GroupKind::expert_dp), (network::Group{{{0, 2}, {1, 8}}, true}));
+}
+
 }  // namespace
 }  // namespace orrery::parallel

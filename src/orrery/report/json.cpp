@@ -75,6 +75,7 @@ Json plan_summary_json(const results::PlanSummary& plan) {
           {"dp_overlap", plan.dp_overlap},
           {"shard", plan.shard},
           {"offload", plan.offload},
+          {"placement", plan.placement},
           {"first_stage_layers", plan.first_stage_layers},
           {"last_stage_layers", plan.last_stage_layers},
           {"embedding_as_layer", plan.embedding_as_layer},
@@ -176,24 +177,37 @@ std::string estimate_json(const results::Estimate& estimate, std::span<const std
   return document(json);
 }
 
+namespace {
+
+Json ranked_json(const std::vector<results::Estimate>& estimates) {
+  Json list = Json::array();
+  for (const auto& estimate : estimates) {
+    Json one = {{"rank", list.size() + 1}};
+    add_estimate(one, estimate);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
+}  // namespace
+
 std::string plan_json(const results::PlanSearch& search) {
   const auto& space = search.space;
   Json json = {{"schema", "orrery.plan/1"}};
-  json["space"] = {{"points", space.points},
-                   {"evaluated", space.evaluated},
-                   {"pruned", space.pruned},
-                   {"feasible", space.feasible},
-                   {"rejected", {{"memory", space.rejected_memory}, {"network", space.rejected_network}}},
-                   {"priced", space.priced}};
+  json["space"] = {
+      {"points", space.points},
+      {"evaluated", space.evaluated},
+      {"pruned", space.pruned},
+      {"feasible", space.feasible},
+      {"rejected",
+       {{"memory", space.rejected_memory}, {"network", space.rejected_network}, {"invalid", space.rejected_invalid}}},
+      {"priced", space.priced},
+      {"plans", space.plans}};
+  if (!search.without_effect.empty()) { json["space"]["without_effect"] = search.without_effect; }
   json["wall_s"] = search.wall_s;
   json["points_per_s"] = search.wall_s > 0 ? Json(static_cast<double>(space.points) / search.wall_s) : Json(nullptr);
-  Json best = Json::array();
-  for (const auto& estimate : search.best) {
-    Json one = {{"rank", best.size() + 1}};
-    add_estimate(one, estimate);
-    best.push_back(std::move(one));
-  }
-  json["best"] = std::move(best);
+  json["best"] = ranked_json(search.best);
+  if (!search.front.empty()) { json["front"] = ranked_json(search.front); }
   json["held"] = search.held;
   if (!search.explanation.empty()) { json["explanation"] = search.explanation; }
   return document(json);

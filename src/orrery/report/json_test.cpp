@@ -105,6 +105,7 @@ TEST(Json, memory_and_plan_have_their_fields) {
                                                              "dp_overlap",
                                                              "shard",
                                                              "offload",
+                                                             "placement",
                                                              "first_stage_layers",
                                                              "last_stage_layers",
                                                              "embedding_as_layer",
@@ -167,8 +168,8 @@ TEST(Json, a_search_ranks_estimates_without_terms) {
             (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "held", "explanation"}));
   EXPECT_EQ(json["schema"], "orrery.plan/1");
   EXPECT_EQ(keys_of(json["space"]),
-            (std::vector<std::string>{"points", "evaluated", "pruned", "feasible", "rejected", "priced"}));
-  EXPECT_EQ(json["space"]["rejected"], (Json{{"memory", 300}, {"network", 0}}));
+            (std::vector<std::string>{"points", "evaluated", "pruned", "feasible", "rejected", "priced", "plans"}));
+  EXPECT_EQ(json["space"]["rejected"], (Json{{"memory", 300}, {"network", 0}, {"invalid", 0}}));
   EXPECT_EQ(json["points_per_s"], 24690.0);  // 12345 points in half a second
   std::vector<std::string> fields = {"rank"};
   fields.insert(fields.end(), kEstimateFields.begin(), kEstimateFields.end());

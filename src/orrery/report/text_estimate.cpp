@@ -75,6 +75,7 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
     add(fmt::format("dp-overlap {}", on_off(plan.dp_overlap)));
   }
   if (!plan.offload.empty()) { add(fmt::format("offload {}", plan.offload)); }
+  if (!plan.placement.empty()) { add(fmt::format("placement {}", plan.placement)); }
   std::string text = wrapped_list(label("plan"), parts);
   if (!chosen.empty()) { text += wrapped_list(label("chosen"), chosen); }
   return text;

@@ -35,9 +35,9 @@ struct PlanColumn {
 
 constexpr std::string_view kAlways = "\x01";
 
-const std::array<PlanColumn, 15>& plan_columns() {
+const std::array<PlanColumn, 16>& plan_columns() {
   using Plan = results::PlanSummary;
-  static const std::array<PlanColumn, 15> columns{{
+  static const std::array<PlanColumn, 16> columns{{
       {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways},
       {"cp", [](const Plan& plan) { return std::to_string(plan.cp); }, "1"},
       {"cp by", [](const Plan& plan) { return plan.cp > 1 ? plan.cp_method : std::string("ring"); }, "ring"},
@@ -53,6 +53,7 @@ const std::array<PlanColumn, 15>& plan_columns() {
       {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b", true},
       {"tp-overlap", [](const Plan& plan) { return plan.tp_overlap; }, "none"},
       {"offload", [](const Plan& plan) { return plan.offload; }, ""},
+      {"placement", [](const Plan& plan) { return plan.placement; }, ""},
   }};
   return columns;
 }
@@ -71,8 +72,11 @@ std::vector<PlanColumn> shown_columns(const std::vector<results::Estimate>& best
 std::string ranking(const std::vector<results::Estimate>& best) {
   const std::vector<PlanColumn> shown = shown_columns(best);
   const bool serves = best.front().inference.has_value();
+  const bool batches_differ = std::any_of(
+      best.begin(), best.end(), [&](const auto& one) { return one.global_batch != best.front().global_batch; });
   Table table;
   table.column("#").column(serves ? "batch time" : "step time");
+  if (batches_differ) { table.column("batch").column("samples/s"); }
   if (serves) { table.column("first token").column("per token"); }
   table.column("MFU").column("tokens/s");
   for (const auto& column : shown) { table.column(std::string(column.header)); }
@@ -84,6 +88,9 @@ std::string ranking(const std::vector<results::Estimate>& best) {
     if (serves) {
       row.push_back(config::format_seconds(one.inference->time_to_first_token));
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
+    }
+    if (batches_differ) {
+      row.insert(row.end(), {std::to_string(one.global_batch), config::format_count(one.samples_per_s)});
     }
     row.insert(row.end(), {percent(one.mfu), config::format_count(one.tokens_per_s)});
     for (const auto& column : shown) { row.push_back(column.value(one.plan)); }
@@ -111,7 +118,16 @@ std::string space_lines(const results::PlanSearch& search) {
       "memory",
       grouped(space.points), grouped(space.evaluated), grouped(space.pruned), grouped(space.priced),
       grouped(space.feasible), grouped(space.rejected_memory));
-  if (space.rejected_network > 0) { counts += fmt::format(", {} lack a network", grouped(space.rejected_network)); }
+  if (space.rejected_network > 0) {
+    counts += fmt::format(", {} do not fill the network", grouped(space.rejected_network));
+  }
+  if (space.rejected_invalid > 0) {
+    counts += fmt::format(", {} are none that model and schedule allow", grouped(space.rejected_invalid));
+  }
+  if (!search.without_effect.empty()) {
+    counts += fmt::format("; {} different plans, as nothing is felt of {}", grouped(space.plans),
+                          join(search.without_effect, ", "));
+  }
   std::string text = wrapped("", counts + ".");
   if (search.wall_s > 0) {
     const double rate = std::round(static_cast<double>(space.points) / search.wall_s);
@@ -130,6 +146,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
     text += dim("mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides", style) + "\n";
   }
+  if (!search.front.empty()) { text += "\nfaster than all that need less memory\n" + ranking(search.front); }
   text += held_lines(search.held, style) + "\n" + space_lines(search);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }

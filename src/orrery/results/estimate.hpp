@@ -86,6 +86,7 @@ struct PlanSummary {
   std::string recompute, schedule, tp_overlap, cp_method;
   bool dp_overlap = false;
   std::string offload;                                         // "weights,optimizer"; empty: nothing
+  std::string placement;                                       // "tp=0 dp=1"; empty: rank order
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
   bool embedding_as_layer = false, head_as_layer = false;
 };

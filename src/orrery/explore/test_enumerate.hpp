@@ -1,8 +1,39 @@
-#include "orrery/explore/space.hpp"
+// The built-in spaces (data/spaces) as plain loops, for tests: all combinations of the axes below that are valid.
+//
+//   tp           divisors of heads and devices, up to two nodes
+//   cp           1; powers of two that leave every rank at least 4,096 tokens of a sequence
+//   pp           divisors of devices / (tp cp), up to the number of layers
+//   ep           with experts: divisors of the number of experts and of tp cp dp; else 1
+//   etp          with experts: 1, tp; else 1
+//   vpp          1 .. 8 chunks of at least one layer, when pp > 1 and micro-batches group by pp
+//   micro_batch  divisors of a replica's batch, up to 16; of inference, those that make up to 16 or 2 pp micro-batches
+//   cp_method    ring, ulysses (cp > 1; ulysses where the heads divide)
+//   sequence_parallel  off, on (tp > 1); with experts on wherever tp > 1
+//   recompute    none, selective, full
+//   zero         0 .. 3 (where weights have more than one replica)
+//
+// dp takes what is left of the devices. The schedule is 1f1b where vpp is 1 and interleaved above; a schedule that is
+// fixed has the vpp that go with it. Inference has a forward pass only: cp, vpp, recompute and zero are no axes of it.
+//
+// No axes, but passed through: overlap of tensor-parallel communication, hybrid sharding, offload, the end stages'
+// layers. Left out unless asked for: gpipe, which holds the activations of every micro-batch; where they fit, its step
+// is as long as 1f1b's less what transfers cost 1f1b (1-2 % when a transfer takes 1 % of a stage,
+// docs/models/pipeline.md). zero_bubble and dualpipe, which the software stacks of most clusters do not have.
+//
+// In axis order: tp slowest, then cp, pp, ep, etp, vpp, micro_batch, cp_method, sequence_parallel, recompute, zero.
+#pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <numeric>
+#include <optional>
 #include <utility>
+#include <vector>
+
+#include "orrery/explore/fixed.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/parallel/plan.hpp"
+#include "orrery/workload/model.hpp"
 
 namespace orrery::explore {
 
@@ -11,7 +42,7 @@ using parallel::Recompute;
 using parallel::ScheduleKind;
 using workload::ContextMethod;
 
-namespace {
+namespace loops {
 
 constexpr std::int64_t kMostChunks = 8;
 constexpr std::int64_t kLargestMicroBatch = 16;
@@ -22,7 +53,7 @@ constexpr std::int64_t kMostServedMicroBatches = 16;
 // Below, attention is too small a part of a layer to hide its exchange.
 constexpr std::int64_t kFewestTokensOfRank = 4096;
 
-std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
+inline std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
   std::vector<std::int64_t> small, large;
   for (std::int64_t d = 1; d * d <= whole; ++d) {
     if (whole % d != 0) { continue; }
@@ -167,11 +198,11 @@ class Enumeration {
   std::vector<Plan> plans_;
 };
 
-}  // namespace
+}  // namespace loops
 
-std::vector<Plan> enumerate(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
-                            const Fixed& fixed, bool dp_overlap) {
-  return Enumeration(model, job, cluster, fixed, dp_overlap).run();
+inline std::vector<Plan> enumerate(const workload::Model& model, const parallel::Job& job,
+                                   const hardware::Cluster& cluster, const Fixed& fixed, bool dp_overlap) {
+  return loops::Enumeration(model, job, cluster, fixed, dp_overlap).run();
 }
 
 }  // namespace orrery::explore
