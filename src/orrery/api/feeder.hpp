@@ -5,7 +5,8 @@
 //   if (!feeders) { … feeders.error().text() … }
 //   for (orrery::api::Feeder& rank : *feeders) {
 //     while (!rank.done()) {
-//       auto node = rank.next();                        // a node whose parents are complete; nullptr: none right now
+//       auto node = rank.next();                        // a node whose parents are complete
+//       if (*node == nullptr) { … }                     // none is ready until one of those given out completes
 //       …
 //       rank.complete((*node)->id);
 //     }

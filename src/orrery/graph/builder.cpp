@@ -1,5 +1,6 @@
 #include "orrery/graph/builder.hpp"
 
+#include <bit>
 #include <limits>
 #include <utility>
 
@@ -68,7 +69,7 @@ void GraphBuilder::append_attribute(const Attribute& attribute) {
   const bool payload = is_text(value.type()) || is_list(value.type());
   const bool extra = !attribute.doc.empty() || !attribute.unknown.empty();
   const std::uint64_t bits =
-      payload ? reinterpret_cast<std::uint64_t>(texts_.add(value.payload()).encoded()) : value.bits();
+      payload ? std::bit_cast<std::uint64_t>(texts_.add(value.payload()).encoded()) : value.bits();
   if (extra) {
     columns_.attribute_extra.push_back(
         {narrowed(columns_.attributes.size()), texts_.add(attribute.doc), texts_.add(attribute.unknown)});

@@ -1,6 +1,7 @@
 #include "orrery/graph/graph.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "orrery/core/error.hpp"
@@ -43,9 +44,8 @@ Attribute Graph::attribute(std::uint32_t at) const {
   const AttributeCell& cell = columns_.attributes[at];
   Attribute attribute;
   attribute.name = columns_.keys[cell.key].view();
-  attribute.value = has_payload(cell.type)
-                        ? Value::view(cell.type, Text(reinterpret_cast<const char*>(cell.bits)).view())
-                        : Value::scalar(cell.type, cell.bits);
+  attribute.value = has_payload(cell.type) ? Value::view(cell.type, Text(std::bit_cast<const char*>(cell.bits)).view())
+                                           : Value::scalar(cell.type, cell.bits);
   if (cell.has_extra) {
     const auto& extras = columns_.attribute_extra;
     const auto extra = std::lower_bound(extras.begin(), extras.end(), at,

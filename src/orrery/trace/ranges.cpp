@@ -1,6 +1,7 @@
 #include "orrery/trace/ranges.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +17,6 @@
 namespace orrery::trace {
 
 using graph::Attribute;
-using graph::AttributeCell;
 using graph::Columns;
 using graph::IdIndex;
 using graph::IoInfo;
@@ -26,7 +26,6 @@ using graph::NodeRecord;
 using graph::Text;
 using graph::TextBlocks;
 using graph::TextPool;
-using graph::ValueType;
 
 namespace {
 
@@ -119,7 +118,7 @@ class RangeWriter {
     const bool payload = graph::is_text(value.type()) || graph::is_list(value.type());
     const bool extra = !attribute.doc.empty() || !attribute.unknown.empty();
     const std::uint64_t bits =
-        payload ? reinterpret_cast<std::uint64_t>(texts_.add(value.payload()).encoded()) : value.bits();
+        payload ? std::bit_cast<std::uint64_t>(texts_.add(value.payload()).encoded()) : value.bits();
     if (extra) {
       range_.attribute_extra.push_back(
           {narrowed(at_.attributes), texts_.add(attribute.doc), texts_.add(attribute.unknown)});

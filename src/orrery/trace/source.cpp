@@ -86,7 +86,11 @@ class Mapped final : public Memory {
 class Input {
  public:
   Input(Descriptor file, std::string_view first, std::string name)
-      : file_(std::move(file)), name_(std::move(name)), buffer_(kBuffer), rest_(first), total_(first.size()) {}
+      : file_(std::move(file)),
+        name_(std::move(name)),
+        buffer_(file_.number() < 0 ? 0 : kBuffer),
+        rest_(first),
+        total_(first.size()) {}
 
   // What is left of the last read; reads on when nothing is. Empty at the end.
   Result<std::string_view> rest() {
@@ -134,7 +138,7 @@ class Streamed final : public Source {
   [[nodiscard]] std::uint64_t file_bytes() const override { return input_.taken(); }
 
  private:
-  static constexpr std::size_t kStep = std::size_t{1} << 20;
+  static constexpr std::size_t kStep = std::size_t{1} << 16;
 
   void make_room() {
     if (begin_ > 0) {

@@ -1,0 +1,154 @@
+#include "orrery/graph/check.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/graph/test_graphs.hpp"
+#include "orrery/graph/topology.hpp"
+
+namespace orrery::graph {
+namespace {
+
+using test::collective;
+using test::Dice;
+using test::graph_of;
+using test::node;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::vector<Problem> problems(const std::vector<Finding>& findings) {
+  std::vector<Problem> found;
+  for (const Finding& finding : findings) { found.push_back(finding.problem); }
+  return found;
+}
+
+// Breaks one thing, somewhere; what check has to say of it, and of which node.
+struct Damage {
+  Problem problem;
+  std::uint64_t node;
+};
+
+Damage damage(Dice& dice, std::vector<NodeRecord>& nodes, std::size_t which) {
+  NodeRecord& victim = nodes[dice.below(nodes.size())];
+  switch (which) {
+    case 0: {
+      NodeRecord again = victim;
+      again.data_deps.clear();
+      again.ctrl_deps.clear();
+      nodes.push_back(std::move(again));
+      return {Problem::duplicate_id, nodes.back().id};
+    }
+    case 1: victim.data_deps.push_back(777'777); return {Problem::missing_parent, victim.id};
+    case 2: victim.ctrl_deps.push_back(victim.id); return {Problem::self_dependency, victim.id};
+    case 3: {
+      NodeRecord& last = nodes.back();
+      last.data_deps.assign(2, nodes.front().id);
+      return {Problem::duplicate_dependency, last.id};
+    }
+    case 4: victim.type = static_cast<NodeType>(42); return {Problem::unknown_type, victim.id};
+    case 5:
+      victim.type = NodeType::comm_coll;
+      victim.attributes = {test::number(keys::comm_size, 1)};
+      return {Problem::missing_attribute, victim.id};
+    default:
+      victim.type = NodeType::mem_load;
+      victim.attributes = {test::number(keys::tensor_size, -1)};
+      return {Problem::unusable_attribute, victim.id};
+  }
+}
+
+RC_GTEST_PROP(Check, a_sound_graph_is_sound_in_any_order_and_one_thing_broken_is_named, (std::uint64_t seed)) {
+  Dice dice(seed);
+  std::vector<NodeRecord> nodes = test::random_step(dice, 2 + dice.below(40));
+  RC_ASSERT(check(graph_of(nodes)).empty());
+  RC_ASSERT(check(graph_of(test::renumbered(dice, nodes, true))).empty());
+  const auto [problem, id] = damage(dice, nodes, dice.below(7));
+  const auto found = check(graph_of(nodes));
+  RC_ASSERT(problems(found) == std::vector{problem});
+  RC_ASSERT(found[0].unsound && found[0].count == 1);
+  RC_ASSERT(found[0].examples[0].node == id);
+  RC_ASSERT(found[0].examples[0].offset == 100 + id);
+}
+
+// Every node on the cycle depends on the next, wherever the back edge closes it.
+RC_GTEST_PROP(Check, a_cycle_is_named_by_nodes_that_depend_on_each_other, (std::uint64_t seed)) {
+  Dice dice(seed);
+  const std::size_t count = 2 + dice.below(40);
+  std::vector<NodeRecord> nodes = test::random_step(dice, count);
+  const std::size_t later = 1 + dice.below(count - 1);
+  const std::size_t earlier = dice.below(later);
+  nodes[earlier].data_deps.push_back(nodes[later].id);
+  const bool direct = [&]() -> bool {
+    std::vector<bool> reaches(count, false);  // from `earlier`, by children
+    reaches[earlier] = true;
+    for (std::size_t i = earlier + 1; i < count; ++i) {
+      for (const auto* deps : {&nodes[i].data_deps, &nodes[i].ctrl_deps}) {
+        for (const std::uint64_t parent : *deps) {
+          if (parent - 1 < count && reaches[parent - 1]) { reaches[i] = true; }
+        }
+      }
+    }
+    return reaches[later];
+  }();
+  const Graph graph = graph_of(test::renumbered(dice, nodes, true));
+  const std::vector<NodeIndex> cycle = cycle_of(graph, run_order(graph));
+  RC_ASSERT(cycle.empty() != direct);
+  RC_ASSERT(problems(check(graph)) == (direct ? std::vector{Problem::cycle} : std::vector<Problem>{}));
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    bool found = false;
+    const NodeIndex next = cycle[(i + 1) % cycle.size()];
+    for_each_parent(graph, cycle[i], [&](NodeIndex parent) { found = found || parent == next; });
+    RC_ASSERT(found);
+  }
+}
+
+TEST(Check, tells_the_first_of_each_problem_and_counts_the_rest) {
+  std::vector<NodeRecord> nodes;
+  for (std::uint64_t id = 1; id <= 9; ++id) { nodes.push_back(node(id, NodeType::comp, {100 + id})); }
+  const auto found = check(graph_of(nodes), {2, std::nullopt});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::missing_parent));
+  EXPECT_EQ(found[0].count, 9U);
+  ASSERT_EQ(found[0].examples.size(), 2U);
+  EXPECT_EQ(found[0].examples[1].message, "has a data dependency on node 102, which is not in the file");
+}
+
+TEST(Check, a_barrier_has_no_size_and_metadata_nothing) {
+  NodeRecord barrier = node(1, NodeType::comm_coll);
+  barrier.attributes = {test::number(keys::comm_type, 9)};
+  EXPECT_THAT(check(graph_of({barrier, node(2, NodeType::metadata)})), IsEmpty());
+}
+
+TEST(Check, a_rank_uses_groups_it_is_in) {
+  const Graph graph = graph_of({collective(1, CollectiveType::all_reduce, 8, "dp")}, {{"dp", {2, 3, 3}}});
+  EXPECT_THAT(problems(check(graph, {3, 2})), ElementsAre(Problem::group_members));  // 3 twice
+  const auto found = check(graph, {3, 1});
+  ASSERT_EQ(found.size(), 1U);
+  EXPECT_EQ(found[0].count, 2U);
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("whose ranks (2, 3, 3) lack this rank, 1"));
+}
+
+TEST(Check, numbers_that_other_readers_misread_are_told_and_not_unsound) {
+  NodeRecord reduce = collective(1, CollectiveType::all_reduce, 8);
+  reduce.attributes[1].value = Value::natural(8);
+  const auto found = check(graph_of({reduce}));
+  EXPECT_THAT(problems(found), ElementsAre(Problem::odd_attribute));
+  EXPECT_TRUE(is_sound(found));
+}
+
+TEST(Topology, runs_the_first_of_the_file_first) {
+  const Graph graph = graph_of({node(1, NodeType::comp, {4}), node(2), node(3, NodeType::comp, {2}), node(4)});
+  EXPECT_THAT(run_order(graph), ElementsAre(1, 2, 3, 0));
+}
+
+TEST(Topology, a_dependency_on_itself_is_no_cycle_and_missing_parents_do_not_count) {
+  const Graph graph = graph_of({node(1, NodeType::comp, {1, 9}), node(2, NodeType::comp, {1})});
+  EXPECT_THAT(run_order(graph), ElementsAre(0, 1));
+  EXPECT_THAT(cycle_of(graph, run_order(graph)), IsEmpty());
+}
+
+}  // namespace
+}  // namespace orrery::graph

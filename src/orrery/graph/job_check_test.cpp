@@ -1,0 +1,189 @@
+#include "orrery/graph/job_check.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/graph/test_graphs.hpp"
+
+namespace orrery::graph {
+namespace {
+
+using test::collective;
+using test::Dice;
+using test::graph_of;
+using test::message;
+using test::node;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+using Ranks = std::vector<std::vector<NodeRecord>>;
+
+std::vector<Finding> checked(const Ranks& ranks, JobCheckOptions options = {},
+                             const std::vector<ProcessGroup>& groups = {}) {
+  JobCheck job(std::move(options));
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) { job.add(rank, graph_of(ranks[rank], groups)); }
+  return job.findings();
+}
+
+std::vector<Problem> problems(const std::vector<Finding>& findings) {
+  std::vector<Problem> found;
+  for (const Finding& finding : findings) { found.push_back(finding.problem); }
+  return found;
+}
+
+// Ranks that do the same in the same order: collectives of all, of a group, and a ring of messages between.
+Ranks random_job(Dice& dice) {
+  const std::size_t count = 2 + dice.below(4);
+  Ranks ranks(count);
+  std::uint64_t id = 0;
+  for (std::size_t step = 1 + dice.below(8); step > 0; --step) {
+    const std::size_t what = dice.below(3);
+    const auto size = static_cast<std::int64_t>(1 + dice.below(3));
+    const std::int64_t tag = static_cast<std::int64_t>(dice.below(2));
+    for (std::size_t rank = 0; rank < count; ++rank) {
+      const std::vector<std::uint64_t> before = id == 0 ? std::vector<std::uint64_t>{} : std::vector{id};
+      const auto next = static_cast<std::int64_t>((rank + 1) % count);
+      const auto previous = static_cast<std::int64_t>((rank + count - 1) % count);
+      if (what == 0) {
+        ranks[rank].push_back(collective(id + 1, CollectiveType::all_reduce, size, "", before));
+        ranks[rank].push_back(node(id + 2, NodeType::comp, {id + 1}));
+      } else if (what == 1) {
+        ranks[rank].push_back(collective(id + 1, CollectiveType::all_gather, size, "tp", before));
+        ranks[rank].push_back(node(id + 2, NodeType::comp, {id + 1}));
+      } else {
+        ranks[rank].push_back(message(id + 1, true, next, tag, size, before));
+        ranks[rank].push_back(message(id + 2, false, previous, tag, size, {id + 1}));
+      }
+    }
+    id += 2;
+  }
+  return ranks;
+}
+
+RC_GTEST_PROP(JobCheck, ranks_that_do_the_same_fit, (std::uint64_t seed)) {
+  Dice dice(seed);
+  const Ranks ranks = random_job(dice);
+  RC_ASSERT(checked(ranks).empty());
+}
+
+// One communication of one rank is taken away, or changed: that is found, of that rank or of one that waits for it.
+RC_GTEST_PROP(JobCheck, one_communication_that_differs_is_found, (std::uint64_t seed)) {
+  Dice dice(seed);
+  Ranks ranks = random_job(dice);
+  std::vector<NodeRecord>& victim = ranks[dice.below(ranks.size())];
+  const std::size_t at = dice.below(victim.size() / 2) * 2;
+  NodeRecord& call = victim[at];
+  const bool collects = call.type == NodeType::comm_coll;
+  const std::size_t how = dice.below(3);
+  if (how == 0) {
+    call.type = NodeType::comp;  // gone
+  } else if (how == 1) {
+    call.attributes[collects ? 1 : 2] = test::number(keys::comm_size, 99);
+  } else if (collects) {
+    call.attributes[0] = test::number(keys::comm_type, static_cast<int>(CollectiveType::reduce));
+  } else {
+    call.attributes[1] = test::number(keys::comm_tag, 77);
+  }
+  ProcessGroup tp{"tp", {}};  // who drops out of a group without a list is not missed
+  for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) { tp.ranks.push_back(rank); }
+  const auto found = checked(ranks, {}, {tp});
+  RC_ASSERT(!is_sound(found));
+  const Problem first = found.front().problem;
+  if (collects) {
+    RC_ASSERT(first == Problem::collective_membership || first == Problem::collective_size ||
+              first == Problem::collective_type || first == Problem::collective_order);
+  } else {
+    RC_ASSERT(first == Problem::unmatched_send || first == Problem::unmatched_receive ||
+              first == Problem::message_size);
+  }
+}
+
+TEST(JobCheck, the_same_collectives_in_another_order) {
+  const auto a = collective(1, CollectiveType::all_reduce, 8);
+  const auto b = collective(2, CollectiveType::all_reduce, 16);
+  EXPECT_THAT(problems(checked({{a, b}, {b, a}})), ElementsAre(Problem::collective_order));
+}
+
+// The order of a file counts as far as dependencies leave it: here both ranks have to run 8 bytes first.
+TEST(JobCheck, dependencies_go_before_the_order_of_the_file) {
+  const auto first = collective(1, CollectiveType::all_reduce, 8);
+  const auto second = collective(2, CollectiveType::all_reduce, 16, "", {1});
+  EXPECT_THAT(checked({{first, second}, {second, first}}), IsEmpty());
+}
+
+TEST(JobCheck, amounts_of_an_all_to_all_may_differ_and_are_told) {
+  const auto found = checked({{collective(1, CollectiveType::all_to_all, 8)},  //
+                              {collective(1, CollectiveType::all_to_all, 16)}});
+  EXPECT_THAT(problems(found), ElementsAre(Problem::collective_size));
+  EXPECT_TRUE(is_sound(found));
+}
+
+TEST(JobCheck, groups_without_a_list_are_of_those_who_use_them) {
+  const auto call = collective(1, CollectiveType::all_reduce, 8, "tp");
+  EXPECT_THAT(checked({{call}, {call}, {node(1)}}), IsEmpty());
+  JobCheckOptions options;
+  options.groups = {{"tp", {0, 1, 2}}};
+  const auto found = checked({{call}, {call}, {node(1)}}, options);
+  ASSERT_THAT(problems(found), ElementsAre(Problem::collective_membership));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("rank 2 calls only 0 of them"));
+}
+
+TEST(JobCheck, members_that_are_not_there_are_missed_unless_the_job_is_partial) {
+  const auto call = collective(1, CollectiveType::all_reduce, 8, "tp");
+  const std::vector<ProcessGroup> groups = {{"tp", {0, 1, 5}}};
+  EXPECT_THAT(problems(checked({{call}, {call}}, {}, groups)), ElementsAre(Problem::group_members));
+  JobCheckOptions partial;
+  partial.partial = true;
+  EXPECT_THAT(checked({{call}, {call}}, partial, groups), IsEmpty());
+  EXPECT_THAT(checked({{message(1, true, 5, 0, 8)}, {node(1)}}, partial), IsEmpty());
+  EXPECT_THAT(problems(checked({{message(1, true, 5, 0, 8)}, {node(1)}})), ElementsAre(Problem::unmatched_send));
+}
+
+TEST(JobCheck, a_rank_without_a_file) {
+  JobCheck job;
+  job.add(0, graph_of({node(1)}));
+  job.add(2, graph_of({node(1)}));
+  const auto found = job.findings();
+  ASSERT_THAT(problems(found), ElementsAre(Problem::missing_rank));
+  EXPECT_EQ(found[0].examples[0].rank, 1U);
+}
+
+TEST(JobCheck, ranks_that_receive_before_they_send_wait_for_each_other) {
+  const auto found = checked({{message(1, false, 1, 0, 8), message(2, true, 1, 0, 8, {1})},
+                              {message(3, false, 0, 0, 8), message(4, true, 0, 0, 8, {3})}});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::deadlock));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("node 1 of rank 0"));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("node 4 of rank 1"));
+}
+
+// Two groups over the same ranks, called in opposite orders: each alone fits, together nobody goes on.
+TEST(JobCheck, groups_called_in_opposite_orders_wait_for_each_other) {
+  const auto tp = [](std::uint64_t id, std::vector<std::uint64_t> after) {
+    return collective(id, CollectiveType::all_reduce, 8, "tp", std::move(after));
+  };
+  const auto dp = [](std::uint64_t id, std::vector<std::uint64_t> after) {
+    return collective(id, CollectiveType::all_reduce, 8, "dp", std::move(after));
+  };
+  EXPECT_THAT(checked({{tp(1, {}), dp(2, {1})}, {tp(1, {}), dp(2, {1})}}), IsEmpty());
+  EXPECT_THAT(problems(checked({{tp(1, {}), dp(2, {1})}, {dp(1, {}), tp(2, {1})}})), ElementsAre(Problem::deadlock));
+}
+
+TEST(JobCheck, collectives_of_some_dimensions_are_not_compared) {
+  NodeRecord a = collective(1, CollectiveType::all_reduce, 8);
+  NodeRecord b = collective(1, CollectiveType::all_reduce, 16);
+  const std::string some("\1\0", 2);
+  const std::string all("\1\1", 2);
+  for (NodeRecord* record : {&a, &b}) {
+    record->attributes.push_back({keys::involved_dim, Value::view(ValueType::bool_list, some), {}, {}});
+  }
+  const auto found = checked({{a}, {b}});
+  EXPECT_THAT(problems(found), ElementsAre(Problem::not_compared));
+  EXPECT_TRUE(is_sound(found));
+  for (NodeRecord* record : {&a, &b}) { record->attributes.back().value = Value::view(ValueType::bool_list, all); }
+  EXPECT_THAT(problems(checked({{a}, {b}})), ElementsAre(Problem::collective_size));
+}
+
+}  // namespace
+}  // namespace orrery::graph
