@@ -16,7 +16,6 @@ namespace {
 
 using test::bytes;
 using test::file_of;
-using test::framed;
 using test::number;
 using testing::ElementsAre;
 using testing::HasSubstr;

@@ -23,7 +23,7 @@ using graph::ValueType;
 // Sets a field (adds to it, when it is repeated) to bits, as graph::Value has them, or to a text.
 void put(Message& message, const FieldDescriptor* field, std::uint64_t bits, std::string_view text) {
   const auto* reflection = message.GetReflection();
-  const auto with = [&](auto set, auto add, auto value) {
+  const auto with = [&](auto set, auto add, const auto& value) {
     field->is_repeated() ? (reflection->*add)(&message, field, value) : (reflection->*set)(&message, field, value);
   };
   using R = google::protobuf::Reflection;
