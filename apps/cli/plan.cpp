@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/emit.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
@@ -56,6 +57,8 @@ constexpr const char* kFooter = R"(Examples
               --precision fp8 --schedule dualpipe
   orrery plan --model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 \
               --generate 256 --batch 64
+  orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192 \
+              --emit megatron > run.sh
 
 Exit codes: 0 done, 1 no plan fits, 2 bad input, 3 internal error.
 )";
@@ -81,6 +84,7 @@ const config::Record<SearchChoices>& search_record() {
 struct Options {
   RequestFlags job;
   RecordFlags search{search_record().fields()};
+  EmitFlag emit;
   bool json = false;
 };
 
@@ -203,10 +207,17 @@ Result<results::PlanSearch> searched(const Question& asked) {
   return search;
 }
 
+Result<int> print_best(const Question& asked, const results::Estimate& best, launch::Tool tool) {
+  ORRERY_TRY(data, data_directory());
+  return print_launch(api::Orrery(data), asked.typed, api::request_of(asked.typed.request, best), tool);
+}
+
 Result<int> run(const Options& options) {
   ORRERY_TRY(asked, question(options));
+  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json}, {"--explain", asked.choices.explain}}));
   ORRERY_TRY(search, searched(asked));
   const bool nothing_fits = search.best.empty();
+  if (tool && !nothing_fits) { return print_best(asked, search.best.front(), *tool); }
   if (options.json) {  // the counts are an answer even when no plan is
     print(report::plan_json(search));
   } else if (!nothing_fits) {
@@ -227,6 +238,7 @@ Command plan_command() {
   command.toggle(
       {"--json", "", "one JSON document (orrery.plan/1), nothing else, on standard output", std::string(kOutputGroup)},
       [options](bool on) { options->json = on; });
+  options->emit.declare(command, "the best plan");
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

@@ -1,6 +1,8 @@
 // The question of `--emit`: a plan as the configuration of a training program.
 #include "orrery/launch/launch.hpp"
 
+#include <utility>
+
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/estimate/estimator.hpp"
@@ -41,7 +43,19 @@ estimate::Request request_of(estimate::Request job, const results::PlanSummary& 
   job.last_stage_layers = plan.last_stage_layers;
   job.embedding_as_layer = plan.embedding_as_layer;
   job.head_as_layer = plan.head_as_layer;
+  job.placement = plan.placement;
   return job;
+}
+
+estimate::Request request_of(estimate::Request job, const results::Estimate& found) {
+  job.devices = found.devices;
+  if (job.task == parallel::Task::inference) {
+    job.batch = found.global_batch;
+  } else {
+    job.global_batch = found.global_batch;
+    job.seq = found.seq;
+  }
+  return request_of(std::move(job), found.plan);
 }
 
 Result<LaunchAnswer> Orrery::launch(const estimate::Request& request, launch::Tool tool) const {

@@ -51,6 +51,33 @@ TEST(ApiLaunch, a_plan_that_a_search_found_stands_again_as_a_request) {
   }
 }
 
+// Every group at a dimension of its own, what lies in host memory, and a batch that follows from the plan: all of it is
+// in the request.
+TEST(ApiLaunch, a_plan_of_a_space_file_stands_again_as_a_request) {
+  const Orrery orrery(ORRERY_SOURCE_DATA_DIR);
+  PlanRequest search;
+  const auto space = explore::read_space_file(std::string(ORRERY_SOURCE_DATA_DIR) + "/../examples/spaces/p-b.yaml");
+  ASSERT_TRUE(space.has_value()) << space.error().text();
+  search.space = *space;
+  search.job.model = "gpt3-175b";
+  search.job.cluster = "h100-80g-nvl8-ib";
+  search.job.devices = 4096;
+  search.top = 20;
+  const auto found = orrery.plan(search);
+  ASSERT_TRUE(found.has_value()) << found.error().text();
+  ASSERT_EQ(found->best.size(), 20U);
+  for (const auto& best : found->best) {
+    EXPECT_THAT(best.plan.placement, HasSubstr("="));
+    const auto again = orrery.estimate(request_of(search.job, best));
+    ASSERT_TRUE(again.has_value()) << again.error().text();
+    EXPECT_EQ(again->estimate.step_time, best.step_time);
+    EXPECT_EQ(again->estimate.memory.total(), best.memory.total());
+    EXPECT_EQ(again->estimate.plan.placement, best.plan.placement);
+    EXPECT_EQ(again->estimate.global_batch, best.global_batch);
+    EXPECT_THAT(again->chosen, IsEmpty());
+  }
+}
+
 TEST(ApiLaunch, inference_has_nothing_to_launch) {
   const Orrery orrery(ORRERY_SOURCE_DATA_DIR);
   auto request = small_job();

@@ -45,6 +45,8 @@ struct PlanRequest {
 
 // The job of `job` under a plan that a search found, nothing left open: `launch` and `estimate` of it are of that plan.
 [[nodiscard]] estimate::Request request_of(estimate::Request job, const results::PlanSummary& plan);
+// The same with the batch, the length and the devices that it was found at, which a space file may leave to the search.
+[[nodiscard]] estimate::Request request_of(estimate::Request job, const results::Estimate& found);
 
 class Orrery {
  public:
