@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the trace files that golden tests read, sound and broken ones; standard library only.
+"""Writes the trace files that golden tests and the guide read, sound and broken ones; standard library only.
 
 Each case of tests/golden that is named here gets its files. Run it after a change here and commit what it wrote: the
 files are small, and the tests must not depend on a writer that they test.
@@ -102,6 +102,34 @@ def layers():
         first=about(groups=[("dp", [0, 1])]) + attribute(2, "input_file", STRING, "/home/somebody/secret-model.json"))
 
 
+def training_step(rank, broken=False):
+    """Four layers forward and back on one of two ranks: gradients are reduced as they come, a message goes around."""
+    nodes, number = [], 0
+
+    def add(name, kind=COMP, data=(), duration=0, attributes=(), start=0):
+        nonlocal number
+        number += 1
+        nodes.append(node(number, kind, data, name=name, start=start, duration=duration, attributes=attributes))
+        return number
+
+    work = [("is_cpu_op", BOOL, 0), ("num_ops", INT64, 1 << 33), ("tensor_size", INT64, 1 << 24)]
+    last, clock, reduced = 0, 1000, []
+    for layer in range(4):
+        last = add(f"layer.{layer}.forward", data=[last] if last else [], duration=120, attributes=work, start=clock)
+        clock += 120
+    for layer in reversed(range(4)):
+        last = add(f"layer.{layer}.backward", data=[last], duration=240, attributes=work, start=clock)
+        clock += 240
+        size = 1 << 21 if broken and layer == 2 else 1 << 22
+        reduced.append(add(f"layer.{layer}.reduce", COLL, [last], 180, [("comm_type", INT64, ALL_REDUCE), ("comm_size", INT64, size),
+                                                                      ("pg_name", STRING, "dp")]))
+    peer = [("comm_tag", INT32, 7), ("comm_size", INT64, 4096)]
+    sent = add("loss.send", SEND, [last], attributes=[("comm_dst", INT32, 1 - rank), *peer])
+    got = add("loss.receive", RECV, [last], attributes=[("comm_src", INT32, 1 - rank), *peer])
+    add("optimizer", data=[*reduced, sent, got, *([99] if broken else [])], duration=90, attributes=work)
+    return trace(*nodes, first=about(groups=[("dp", [0, 1])]))
+
+
 def every_value():
     """One attribute of each kind that is hard to say in JSON."""
     return trace(
@@ -171,15 +199,28 @@ CASES = {
 }
 
 
+EXAMPLES = {
+    "step.0.et": training_step(0),
+    "step.1.et": training_step(1),
+    "broken.0.et": training_step(0),
+    "broken.1.et": training_step(1, broken=True),
+}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--golden", type=pathlib.Path, default=ROOT / "tests/golden", help="the folder of cases")
-    golden = parser.parse_args().golden
+    parser.add_argument("--examples", type=pathlib.Path, default=ROOT / "examples/traces", help="those of the guide")
+    arguments = parser.parse_args()
+    golden = arguments.golden
     for case, files in CASES.items():
         (golden / case).mkdir(exist_ok=True)
         for name, content in files.items():
             (golden / case / name).write_bytes(content)
-    print(f"{sum(map(len, CASES.values()))} files of {len(CASES)} cases")
+    arguments.examples.mkdir(exist_ok=True)
+    for name, content in EXAMPLES.items():
+        (arguments.examples / name).write_bytes(content)
+    print(f"{len(EXAMPLES)} examples, {sum(map(len, CASES.values()))} files of {len(CASES)} cases")
 
 
 if __name__ == "__main__":

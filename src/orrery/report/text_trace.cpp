@@ -111,8 +111,8 @@ std::string trace_check_text(const results::TraceCheck& check, TextStyle style) 
     text += findings_text(file.findings, style) + notes_text(file.file, style);
   }
   if (quiet > 0) {
-    text += fmt::format("{} {}sound, {}\n", count_of(quiet, "file"), quiet < check.files.size() ? "more " : "",
-                        count_of(nodes, "node"));
+    const char* const kind = quiet == check.files.size() ? "file" : "more file";
+    text += fmt::format("{} sound, {}\n", count_of(quiet, kind), count_of(nodes, "node"));
   }
   for (const auto& job : check.jobs) {
     text += fmt::format("job {}: {}, {}\n", bold(printable(job.name), style), verdict(job.sound(), style),
@@ -190,7 +190,7 @@ std::string trace_stats_text(const results::TraceStats& stats, TextStyle style) 
                         count_of(file.nodes, "node"), grouped(static_cast<long long>(statistics.data_deps)),
                         grouped(static_cast<long long>(statistics.ctrl_deps)));
     text += fmt::format(
-        "recorded: {} of nodes have a duration, {} a start time{}\n", grouped(static_cast<long long>(statistics.timed)),
+        "recorded: {} nodes have a duration, {} a start time{}\n", grouped(static_cast<long long>(statistics.timed)),
         grouped(static_cast<long long>(statistics.started)),
         statistics.span_ns ? fmt::format("; from first start to last end {}", time_text(*statistics.span_ns)) : "");
     text += statistics_text(statistics) + path_text(statistics) + degrees_text(statistics.degrees);
