@@ -5,7 +5,9 @@
 #include "apps/cli/interrupt.hpp"
 #include "apps/cli/terminal.hpp"
 #include "apps/cli/trace.hpp"
+#include "apps/cli/trace_text.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/trace/output.hpp"
 
 namespace orrery::cli {
 
@@ -17,9 +19,11 @@ constexpr const char* kConvertFooter = R"(Examples
   orrery trace convert run.*.et --out plain.jsonl
   orrery trace convert run.0.et --fold name --out run.dot
   orrery trace convert run.0.et --fold depth=50 --out run.graphml
+  orrery trace convert resnet.txt --dimensions 8,4 --out resnet
 
 The suffix of --out is the form: .et (Chakra, the current schema), .jsonl (JSON lines, nothing lost either way), .dot
 and .graphml (drawings), each with or without .gz. With several files the rank goes before the suffix: plain.0.jsonl.
+A text workload becomes the traces of all its ranks: resnet.0.et to resnet.31.et.
 Exit codes: 0 done, 2 bad input (nothing is left half-written), 3 internal error.
 )";
 
@@ -81,6 +85,23 @@ Result<int> run(const TraceArguments& read, const WriteArguments& arguments, boo
   return 0;
 }
 
+// A text workload has its own flags, and a file per rank.
+Result<int> run_text(const TraceArguments& read, const WriteArguments& write, const TextArguments& text) {
+  if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
+  if (!write.fold.empty()) { return fail(flag_place("--fold"), "is for drawings: fold what the workload becomes"); }
+  if (read.tolerant) { return fail(flag_place("--tolerant"), "is for traces: a text workload is read whole or not"); }
+  ORRERY_TRY(options, text.options());
+  ORRERY_TRY(files, api::text_workload_files(write.out, options));
+  std::vector<std::string> partials;
+  for (const std::string& file : files) {
+    if (std::string name = trace::partial_path(file); !name.empty()) { partials.push_back(std::move(name)); }
+  }
+  const PartialFiles partial(partials);
+  ORRERY_TRY(written, api::trace_import_text(read.files.front(), write.out, options));
+  print_notes(written.notes);
+  return 0;
+}
+
 }  // namespace
 
 Command trace_convert_command() {
@@ -88,14 +109,18 @@ Command trace_convert_command() {
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
+  const auto text = std::make_shared<TextArguments>();
   declare_out(command, write, "what to write, in the form that its suffix says");
   command.option({"--fold", "HOW",
                   "drawings: one box for nodes with the same name but for numbers (name), or for the "
                   "nodes of a type within N levels (depth=N)",
                   "Drawings"},
                  [write](const std::string& how) { write->fold = how; });
+  declare_text(command, text);
   command.footer(kConvertFooter);
-  command.action([read, write]() -> Result<int> {
+  command.action([read, write, text]() -> Result<int> {
+    ORRERY_TRY(is_text, text->apply_to(read->files));
+    if (is_text) { return run_text(*read, *write, *text); }
     ORRERY_TRY(fold, fold_of(write->fold));
     return run(*read, *write, false,
                [&] { return api::trace_convert(read->files, write->out, fold, read->options()); });

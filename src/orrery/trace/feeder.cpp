@@ -71,7 +71,7 @@ struct Feeder::State {
   }
 
   // Whether the graph can come to its end.
-  Result<void> check(const FeederIndexBuilder& builder) {
+  Result<void> check(const FeederIndexBuilder& builder) const {
     if (const auto& twice = builder.duplicate()) {
       return failure(fmt::format("{}node {}: has the id of another node{}", nodes->where(twice->second), twice->id,
                                  streams ? fmt::format(", at byte {}", twice->first) : ""));
@@ -89,7 +89,7 @@ struct Feeder::State {
   }
 
   // Names a cycle. Every node that never runs has a parent that never does: going from parent to parent comes round.
-  Result<void> cycle(const std::vector<std::uint32_t>& never) {
+  Result<void> cycle(const std::vector<std::uint32_t>& never) const {
     const auto stuck = [&](Position node) { return never[node] != 0; };
     std::vector<Position> walk;
     std::unordered_map<Position, std::size_t> seen;

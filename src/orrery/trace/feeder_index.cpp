@@ -155,7 +155,8 @@ graph::Column<Position> FeederIndexBuilder::sort(FeederIndex& index) {
   } else {
     graph::Column<Position> order(places_.size());
     std::iota(order.begin(), order.end(), Position{0});
-    std::stable_sort(order.begin(), order.end(), [&](Position a, Position b) { return ids_[a] < ids_[b]; });
+    std::sort(order.begin(), order.end(),
+              [&](Position a, Position b) { return ids_[a] != ids_[b] ? ids_[a] < ids_[b] : a < b; });
     rank.resize(order.size());
     for (Position position = 0; position < order.size(); ++position) {
       rank[order[position]] = position;

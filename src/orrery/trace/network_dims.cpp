@@ -8,8 +8,8 @@ namespace orrery::trace {
 
 namespace {
 
-// More ranks than anybody has, and few enough to count in.
-constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 32;
+// More ranks than anybody has a file for.
+constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 20;
 
 bool is_transformer(Parallelism kind) {
   return kind == Parallelism::hybrid_transformer || kind == Parallelism::hybrid_transformer_fwd_in_bckwd;
@@ -37,17 +37,24 @@ std::uint64_t product(std::span<const std::uint64_t> sizes) {
   return made;
 }
 
-Result<NetworkDims> NetworkDims::of(const TextWorkload& workload, const TextWorkloadOptions& options) {
-  NetworkDims dims;
-  dims.sizes_ = options.dimensions;
+Result<std::uint64_t> ranks_of(const TextWorkloadOptions& options) {
+  const Place place{{}, 0, 0, "--dimensions"};
+  if (options.dimensions.empty()) { return fail(place, "a network has at least one dimension"); }
   std::uint64_t ranks = 1;
-  for (const std::uint64_t size : dims.sizes_) {
-    if (size == 0 || size > kMostRanks / ranks) {
-      return fail(fmt::format("dimensions: {} is no size of a dimension", fmt::join(dims.sizes_, " x ")));
+  for (const std::uint64_t size : options.dimensions) {
+    if (size == 0) { return fail(place, "a dimension has at least one rank"); }
+    if (size > kMostRanks / ranks) {
+      return fail(place, fmt::format("{} are more than {} ranks", fmt::join(options.dimensions, " x "), kMostRanks));
     }
     ranks *= size;
   }
-  if (dims.sizes_.empty()) { return fail("dimensions: a network has at least one"); }
+  return ranks;
+}
+
+Result<NetworkDims> NetworkDims::of(const TextWorkload& workload, const TextWorkloadOptions& options) {
+  NetworkDims dims;
+  dims.sizes_ = options.dimensions;
+  if (auto counted = ranks_of(options); !counted) { return tl::make_unexpected(std::move(counted).error()); }
   if (const int line = line_with(workload, is_two_sided); line > 0 && dims.sizes_.size() < 2) {
     return fail(
         Place{workload.file, line, 0, {}},

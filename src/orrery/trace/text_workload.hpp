@@ -95,14 +95,12 @@ struct TextGraph {
 [[nodiscard]] Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWorkloadOptions& options,
                                                     std::uint64_t rank = 0);
 
-struct TextImport {
-  std::uint64_t ranks = 0;  // files written: PREFIX.0.et …
-  std::uint64_t nodes_per_rank = 0;
-  std::vector<std::string> notes;
-};
+// How many ranks there are. Fails when the dimensions are none, or have more ranks than can have a file each (2^20).
+[[nodiscard]] Result<std::uint64_t> ranks_of(const TextWorkloadOptions& options);
 
-// Reads a workload and writes a Chakra file per rank, PREFIX.<rank>.et.
-[[nodiscard]] Result<TextImport> import_text_workload(const std::string& path, const std::string& prefix,
-                                                      const TextWorkloadOptions& options);
+// Reads a workload and writes a Chakra file per rank, those of `files`. What there is to say about it, as in TextGraph.
+[[nodiscard]] Result<std::vector<std::string>> import_text_workload(const std::string& path,
+                                                                    const std::vector<std::string>& files,
+                                                                    const TextWorkloadOptions& options);
 
 }  // namespace orrery::trace

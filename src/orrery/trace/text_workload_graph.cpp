@@ -12,7 +12,6 @@
 
 namespace orrery::trace {
 
-using graph::Attribute;
 using graph::CollectiveType;
 using graph::NodeRecord;
 using graph::NodeType;
@@ -305,24 +304,23 @@ Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWo
   return TextGraph{std::move(graph), dims.sizes(), left_out(workload, dims)};
 }
 
-Result<TextImport> import_text_workload(const std::string& path, const std::string& prefix,
-                                        const TextWorkloadOptions& options) {
+// Ranks differ in their groups only: without them, all have the graph of the first.
+Result<std::vector<std::string>> import_text_workload(const std::string& path, const std::vector<std::string>& files,
+                                                      const TextWorkloadOptions& options) {
   ORRERY_TRY(workload, read_text_workload(path));
-  TextImport made;
-  TextGraph current;
-  do {
-    if (made.ranks == 0 || options.process_groups) {
-      ORRERY_TRY(graph, text_workload_graph(workload, options, made.ranks));
-      current = std::move(graph);
+  ORRERY_TRY(ranks, ranks_of(options));
+  ORRERY_ASSERT(files.size() == ranks);
+  ORRERY_TRY(made, text_workload_graph(workload, options, 0));
+  for (std::uint64_t rank = 0; rank < ranks; ++rank) {
+    if (rank > 0 && options.process_groups) {
+      ORRERY_TRY(next, text_workload_graph(workload, options, rank));
+      made.graph = std::move(next.graph);
     }
-    if (auto written = write_chakra(current.graph, fmt::format("{}.{}.et", prefix, made.ranks)); !written) {
+    if (auto written = write_chakra(made.graph, files[static_cast<std::size_t>(rank)]); !written) {
       return tl::make_unexpected(std::move(written).error());
     }
-    ++made.ranks;
-  } while (made.ranks < product(current.dimensions));
-  made.nodes_per_rank = current.graph.node_count();
-  made.notes = std::move(current.notes);
-  return made;
+  }
+  return std::move(made.notes);
 }
 
 }  // namespace orrery::trace

@@ -113,8 +113,9 @@ class Parser {
   // A natural number that fits a signed 64-bit one, as simulators keep them.
   std::optional<std::uint64_t> natural(int line, const Word& word, std::string_view what) {
     std::uint64_t value = 0;
-    const char* const end = word.text.data() + word.text.size();
-    const auto [stopped, error] = std::from_chars(word.text.data(), end, value);
+    const std::string digits(word.text);
+    const char* const end = digits.c_str() + digits.size();
+    const auto [stopped, error] = std::from_chars(digits.c_str(), end, value);
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (error == std::errc::result_out_of_range || (error == std::errc() && stopped == end && value > kMost)) {
       complain(line, word, fmt::format("{}: {} is too large", what, quoted(word.text)));

@@ -287,12 +287,13 @@ TEST(TextWorkload, a_file_per_rank_is_written) {
   const auto folder = std::filesystem::temp_directory_path() / ("orrery-text-test-" + std::to_string(::getpid()));
   std::filesystem::create_directories(folder);
   std::ofstream(folder / "w.txt") << "DATA\n1\nonly -1 2000 NONE 0 0 NONE 0 1000 ALLREDUCE 64 0\n";
-  const auto made = import_text_workload((folder / "w.txt").string(), (folder / "w").string(), over({2, 3}));
-  ASSERT_TRUE(made) << made.error().text();
-  EXPECT_EQ(made->ranks, 6U);
-  EXPECT_EQ(made->nodes_per_rank, 3U);
-  for (int rank = 0; rank < 6; ++rank) {
-    const auto read = read_chakra((folder / ("w." + std::to_string(rank) + ".et")).string());
+  std::vector<std::string> files;
+  for (int rank = 0; rank < 6; ++rank) { files.push_back((folder / fmt::format("w.{}.et", rank)).string()); }
+  const auto notes = import_text_workload((folder / "w.txt").string(), files, over({2, 3}));
+  ASSERT_TRUE(notes) << notes.error().text();
+  EXPECT_THAT(*notes, IsEmpty());
+  for (const std::string& file : files) {
+    const auto read = read_chakra(file);
     ASSERT_TRUE(read) << read.error().text();
     EXPECT_THAT(read->report.notes, IsEmpty());
     EXPECT_THAT(written(read->graph), ElementsAre("0 only.forward 2000 <-", "1 only.weight_gradient 1000 <- 0",
@@ -373,9 +374,9 @@ TEST(TextWorkload, a_network_that_the_kind_cannot_be_laid_over_is_refused) {
   EXPECT_THAT(refusal("hybrid_transformer", over({3, 3})),
               HasSubstr("model groups of 2 ranks cannot be laid over dimensions of 3 x 3"));
   EXPECT_THAT(refusal("hybrid_transformer", over({1})), HasSubstr("cannot be laid over"));
-  EXPECT_EQ(refusal("data", over({})), "dimensions: a network has at least one");
-  EXPECT_EQ(refusal("data", over({4, 0})), "dimensions: 4 x 0 is no size of a dimension");
-  EXPECT_EQ(refusal("data", over({1 << 20, 1 << 20})), "dimensions: 1048576 x 1048576 is no size of a dimension");
+  EXPECT_EQ(refusal("data", over({})), "--dimensions: a network has at least one dimension");
+  EXPECT_EQ(refusal("data", over({4, 0})), "--dimensions: a dimension has at least one rank");
+  EXPECT_EQ(refusal("data", over({1 << 20, 1 << 20})), "--dimensions: 1048576 x 1048576 are more than 1048576 ranks");
   auto older = fixture("hybrid_transformer");
   older.model_group.reset();
   EXPECT_THAT(text_workload_graph(older, over({2, 2})).error().text(), HasSubstr("is not said"));
