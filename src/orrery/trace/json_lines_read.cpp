@@ -30,6 +30,18 @@ std::uint64_t signed_bits(JsonCursor& json) {
   return static_cast<std::uint64_t>(json.integer(std::numeric_limits<Int>::min(), std::numeric_limits<Int>::max()));
 }
 
+// An empty record that keeps the memory of its lists.
+void forget(NodeRecord& node) {
+  NodeRecord empty;
+  empty.ctrl_deps = std::move(node.ctrl_deps);
+  empty.data_deps = std::move(node.data_deps);
+  empty.attributes = std::move(node.attributes);
+  empty.ctrl_deps.clear();
+  empty.data_deps.clear();
+  empty.attributes.clear();
+  node = std::move(empty);
+}
+
 class LineReader {
  public:
   LineReader(std::string_view line, Scratch& store) : store_(store), json_(line, store) {
@@ -37,7 +49,7 @@ class LineReader {
   }
 
   void read(NodeRecord& into) {
-    into = {};
+    forget(into);
     bool has_id = false;
     json_.object([&](std::string_view key) {
       if (key == "id") {
@@ -163,13 +175,12 @@ class LineReader {
   }
 
   ValueType value_type(std::string_view key) {
-    // Nodes in a row tend to have attributes of few types: the one of last time is tried first.
-    if (graph::name_of(lately_) == key) { return lately_; }
+    for (int number = static_cast<int>(ValueType::double_val); number <= kLastType; ++number) {
+      if (graph::name_of(static_cast<ValueType>(number)) == key) { return static_cast<ValueType>(number); }
+    }
     std::vector<std::string> known = {"name", "doc_string", "unknown"};
     for (int number = static_cast<int>(ValueType::double_val); number <= kLastType; ++number) {
-      const auto type = static_cast<ValueType>(number);
-      if (graph::name_of(type) == key) { return lately_ = type; }
-      known.emplace_back(graph::name_of(type));
+      known.emplace_back(graph::name_of(static_cast<ValueType>(number)));
     }
     unknown_key(key, std::move(known));
   }
@@ -209,7 +220,6 @@ class LineReader {
 
   Scratch& store_;
   JsonCursor json_;
-  ValueType lately_ = ValueType::int64_val;
 };
 
 template <class Record>
