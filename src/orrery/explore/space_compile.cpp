@@ -234,10 +234,18 @@ class Compiler {
     return {};
   }
 
+  // Whether a group that layers work in (tp, cp, those of experts) may lie elsewhere because another group is pinned: a
+  // bound reads where they lie. A tp group that is pinned itself lies where it is pinned, whatever the others do.
+  [[nodiscard]] bool slices_follow_tiers() const {
+    const bool has_contexts = is_written(Axis::cp) || typed(source_.fixed, Axis::cp).value_or(1) > 1;
+    return is_open(Axis::tier_tp) || has_contexts || space_.model.has_experts();
+  }
+
   // Axes in which members of a family differ, less those that the others need.
   [[nodiscard]] SlotMask inner_axes() const {
     SlotMask inner = 0;
     for (const Level& level : open_) { inner |= rule_of(level.axis).inner ? mask_of(slot_of(level.axis)) : 0; }
+    if (slices_follow_tiers()) { inner &= ~kTiers; }
     for (SlotMask before = 0; before != inner;) {
       before = inner;
       for (const Level& level : open_) {

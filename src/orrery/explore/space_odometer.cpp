@@ -220,25 +220,30 @@ bool Odometer::walk_families(std::size_t level, std::int64_t weight) {
   return true;
 }
 
-// Stands at the first point whose groups fill their dimensions.
-bool Odometer::find_first(std::size_t level) {
+// Stands at the first point whose groups fill their dimensions, and which is a plan that the model allows where
+// `possible` says so.
+bool Odometer::find_first(std::size_t level, bool possible) {
   if (level == space_.placed && !groups_fill()) { return false; }
-  if (level == space_.levels.size()) { return true; }
+  if (level == space_.levels.size()) { return !possible || is_valid(); }
   for (const Entry& entry : entries(level)) {
     turn(level, entry);
-    if (find_first(level + 1)) { return true; }
+    if (find_first(level + 1, possible)) { return true; }
   }
   return false;
+}
+
+// Of all of a family; where it is possible, stands at a plan that is.
+Verdict Odometer::verdict() {
+  if (!find_first(space_.outer, false)) { return Verdict::network; }
+  const bool possible = is_valid() || (space_.validity_varies && find_first(space_.outer, true));
+  return possible ? Verdict::possible : Verdict::invalid;
 }
 
 bool Odometer::show_family(std::int64_t weight) {
   const std::int64_t all = times(weight, count(space_.outer));
   if (all == 0) { return true; }
   family_.points = all;
-  family_.verdict = find_first(space_.outer) ? Verdict::possible : Verdict::network;
-  if (family_.verdict == Verdict::possible && !space_.validity_varies && !is_valid()) {
-    family_.verdict = Verdict::invalid;
-  }
+  family_.verdict = verdict();
   family_.first = chosen_.member.point;
   family_.at = {};
   for (std::size_t i = 0; i < space_.outer; ++i) {

@@ -50,7 +50,8 @@ class Odometer {
   [[nodiscard]] std::int64_t count(std::size_t level);
   [[nodiscard]] bool walk_families(std::size_t level, std::int64_t weight);
   [[nodiscard]] bool show_family(std::int64_t weight);
-  [[nodiscard]] bool find_first(std::size_t level);
+  [[nodiscard]] bool find_first(std::size_t level, bool possible);
+  [[nodiscard]] Verdict verdict();
   void count_possible(std::int64_t weight);
   [[nodiscard]] std::int64_t replay(const Order& at);
   void walk_members(std::size_t level, std::int64_t weight);

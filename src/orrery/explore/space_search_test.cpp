@@ -1,0 +1,145 @@
+// Random space files searched as `orrery plan --space` searches them: bounds of families against the price of every
+// plan in them, and pruned answers against those of pricing all.
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/explore/search.hpp"
+#include "orrery/explore/space_walk.hpp"
+#include "orrery/explore/test_written_spaces.hpp"
+
+namespace orrery::explore {
+namespace {
+
+using parallel::test::Dice;
+using test::Setting;
+
+struct Searched {
+  Setting setting;
+  hardware::Stack stack;
+  std::string text;
+  Space space;
+};
+
+Searched any_searched(std::uint64_t seed) {
+  Dice dice(seed);
+  Searched s;
+  s.setting = test::any_setting(dice);
+  // Memory between enough and too little.
+  s.setting.cluster.accelerator.memory = Bytes(1e6 * static_cast<double>(dice(20, 400)));
+  s.setting.cluster.second_tier.memory = Bytes(1e6 * static_cast<double>(dice(0, 100)));
+  s.stack = parallel::test::any_stack(dice);
+  auto axes = test::any_axes(dice);
+  if (axes.empty()) { axes.push_back(test::ways("tp").front()); }
+  s.text = test::text_of(s.setting, axes, dice(0, 2) == 1);
+  s.space = test::made(s.setting, s.text);
+  return s;
+}
+
+class SpaceEvaluator final : public Evaluator {
+ public:
+  explicit SpaceEvaluator(const Searched& s)
+      : estimator_(s.setting.model, s.setting.cluster, s.stack, s.space.job()), leanest_(s.space.leanest()) {}
+  Seconds bound(const Point& point) override { return of(point).step_time_bound(point.plan); }
+  bool may_fit(const Point& point) override { return of(point).may_fit(point.plan, leanest_); }
+  std::optional<Price> price(const Point& point) override {
+    const auto price = of(point).price(point.plan);
+    return price ? std::optional(Price{price->step_time, price->memory}) : std::nullopt;
+  }
+  Seconds unlimited_step_time(const Point& point) override { return of(point).step_time(point.plan); }
+
+ private:
+  estimate::Estimator& of(const Point& point) {
+    estimator_.set_global_batch(point.global_batch);
+    return estimator_;
+  }
+  estimate::Estimator estimator_;
+  parallel::Leanest leanest_;
+};
+
+struct Checked {
+  std::int64_t plans = 0, fitting = 0, ruled_out = 0, pinned = 0;
+};
+
+// What a search concludes from a family's first plan holds for all of its plans.
+void check_family(const Searched& s, const Family& family, SpaceWalk& walk, SpaceEvaluator& evaluator,
+                  Checked& checked) {
+  const Seconds bound = evaluator.bound(family.first);
+  const bool may_fit = evaluator.may_fit(family.first);
+  walk.members(family, [&](const Member& member) {
+    if (member.verdict != Verdict::possible) { return; }
+    const auto price = evaluator.price(member.point);
+    EXPECT_LE(bound, evaluator.unlimited_step_time(member.point)) << s.text;
+    EXPECT_TRUE(may_fit || !price) << s.text;
+    ++checked.plans;
+    checked.fitting += price ? 1 : 0;
+    checked.ruled_out += may_fit ? 0 : 1;
+    checked.pinned += member.point.plan.placement.any() ? 1 : 0;
+  });
+}
+
+TEST(SpaceSearch, bounds_of_a_family_hold_for_every_plan_of_it) {
+  constexpr std::int64_t kMostFamilies = 60;  // of a space
+  Checked checked;
+  for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+    SCOPED_TRACE(seed);
+    const Searched s = any_searched(seed);
+    SpaceEvaluator evaluator(s);
+    SpaceWalk walk(s.space), of_members(s.space);
+    std::int64_t families = 0;
+    walk.families([&](const Family& family) {
+      if (family.verdict == Verdict::possible) { check_family(s, family, of_members, evaluator, checked); }
+      return ++families < kMostFamilies && !HasFailure();
+    });
+  }
+  EXPECT_GT(checked.plans, 20'000);
+  EXPECT_GT(checked.fitting, 1'000);
+  EXPECT_GT(checked.ruled_out, 1'000);
+  EXPECT_GT(checked.pinned, 1'000);
+}
+
+SearchResult searched(const Searched& s, bool exhaustive, int threads, std::size_t top) {
+  SearchOptions options;
+  options.top = top;
+  options.among = top % 2 == 0 ? Among::plans : Among::layouts;
+  options.exhaustive = exhaustive;
+  options.per_sample = s.setting.max_batch > 0;
+  options.threads = threads;
+  return search(walks_of(s.space), [&] { return std::make_unique<SpaceEvaluator>(s); }, options);
+}
+
+void expect_same_best(const SearchResult& pruned, const SearchResult& all) {
+  ASSERT_EQ(pruned.best.size(), all.best.size());
+  for (std::size_t i = 0; i < all.best.size(); ++i) {
+    EXPECT_EQ(pruned.best[i].point.plan, all.best[i].point.plan) << "place " << i;
+    EXPECT_EQ(pruned.best[i].price.step_time, all.best[i].price.step_time) << "place " << i;
+    EXPECT_EQ(pruned.best[i].order, all.best[i].order) << "place " << i;
+  }
+}
+
+TEST(SpaceSearch, pruned_answers_are_those_of_pricing_everything) {
+  constexpr std::int64_t kMostPoints = 20'000;
+  std::int64_t pruned_points = 0, answers = 0;
+  for (std::uint64_t seed = 0; seed < 160 && !HasFailure(); ++seed) {
+    const Searched s = any_searched(10'000 + seed);
+    if (s.space.points() > kMostPoints) { continue; }
+    SCOPED_TRACE(s.text);
+    const std::size_t top = 1 + seed % 10;
+    const auto all = searched(s, true, 2, top);
+    const auto pruned = searched(s, false, 1 + static_cast<int>(seed % 3), top);
+    expect_same_best(pruned, all);
+    EXPECT_EQ(pruned.space.points, all.space.points);
+    pruned_points += pruned.space.pruned;
+    answers += all.best.empty() ? 0 : 1;
+  }
+  EXPECT_GT(pruned_points, 10'000);
+  EXPECT_GT(answers, 50);
+}
+
+}  // namespace
+}  // namespace orrery::explore
