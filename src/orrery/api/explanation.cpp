@@ -50,6 +50,18 @@ std::vector<Share> finer_shares(const Estimate& estimate) {
   return parts;
 }
 
+// Steps of `other` in which it gets through as many sequences as `best` does in one: spaces may let the batch follow
+// from the plan.
+double steps_of(const Estimate& other, const Estimate& best) {
+  if (other.global_batch == best.global_batch) { return 1.0; }
+  return static_cast<double>(best.global_batch) / static_cast<double>(other.global_batch);
+}
+
+// How much longer `other` takes for the same sequences, as a share.
+double loss(const Estimate& other, const Estimate& best) {
+  return steps_of(other, best) * (other.step_time / best.step_time) - 1.0;
+}
+
 std::string percent(double fraction) { return fmt::format("{:.1f} %", 100.0 * fraction); }
 
 std::string where_the_time_goes(const Estimate& best) {
@@ -69,8 +81,8 @@ struct Choice {
   std::string (*value)(const PlanSummary&);
 };
 
-const std::array<Choice, 14>& choices() {
-  static const std::array<Choice, 14> all{{
+const std::array<Choice, 18>& choices() {
+  static const std::array<Choice, 18> all{{
       {"tp", [](const PlanSummary& plan) { return std::to_string(plan.tp); }},
       {"cp", [](const PlanSummary& plan) { return std::to_string(plan.cp); }},
       {"pp", [](const PlanSummary& plan) { return std::to_string(plan.pp); }},
@@ -85,6 +97,11 @@ const std::array<Choice, 14>& choices() {
       {"sequence-parallel", [](const PlanSummary& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }},
       {"schedule", [](const PlanSummary& plan) { return plan.schedule; }},
       {"tp-overlap", [](const PlanSummary& plan) { return plan.tp_overlap; }},
+      {"dp-overlap", [](const PlanSummary& plan) { return std::string(plan.dp_overlap ? "on" : "off"); }},
+      {"shard", [](const PlanSummary& plan) { return std::to_string(plan.shard); }},
+      {"offload", [](const PlanSummary& plan) { return plan.offload.empty() ? std::string("none") : plan.offload; }},
+      {"placement",
+       [](const PlanSummary& plan) { return plan.placement.empty() ? std::string("by rank") : plan.placement; }},
   }};
   return all;
 }
@@ -120,6 +137,7 @@ std::string value_and_followers(const PlanSummary& other, std::string_view axis,
     return name == axis || name == "dp" || name == "schedule" ||
            (name == "vpp" && (other.pp == 1 || axis == "schedule")) || (name == "sequence-parallel" && other.tp == 1) ||
            (name == "cp-method" && other.cp == 1) ||
+           (name == "dp-overlap" && (other.dp * other.cp == 1 || best.dp * best.cp == 1)) ||
            (name == "etp" && (other.tp == 1 || (other.etp == other.tp && best.etp == best.tp && best.tp > 1)));
   };
   std::vector<std::string> texts;
@@ -144,7 +162,7 @@ std::string time_difference(const Estimate& other, const Estimate& best, std::si
       known->first += change;
     }
   };
-  for (const auto& part : theirs) { add(part.name, part.time); }
+  for (const auto& part : theirs) { add(part.name, steps_of(other, best) * part.time); }
   for (const auto& part : ours) { add(part.name, -1.0 * part.time); }
   std::stable_sort(changes.begin(), changes.end(),
                    [](const auto& a, const auto& b) { return std::abs(a.first.value()) > std::abs(b.first.value()); });
@@ -158,8 +176,8 @@ std::string time_difference(const Estimate& other, const Estimate& best, std::si
 }
 
 std::string runner_up(const Estimate& other, const Estimate& best) {
-  return fmt::format("runner-up ({}) loses {}: {}", plan_difference(other.plan, best.plan),
-                     percent(other.step_time / best.step_time - 1.0), time_difference(other, best, 3));
+  return fmt::format("runner-up ({}) loses {}: {}", plan_difference(other.plan, best.plan), percent(loss(other, best)),
+                     time_difference(other, best, 3));
 }
 
 // Alternatives that would be faster, were there memory for them.
@@ -167,7 +185,7 @@ std::string what_binds(const Estimate& best, const std::vector<Alternative>& alt
   std::vector<std::string> wanted;
   for (const auto& one : alternatives) {
     const Estimate& other = one.beyond_memory ? *one.beyond_memory : one.estimate;
-    const double change = other.step_time / best.step_time - 1.0;
+    const double change = loss(other, best);
     if (!one.searched || other.feasible || change >= -kShows) { continue; }
     wanted.push_back(fmt::format("{} {}", one.axis, value_and_followers(other.plan, one.axis, best.plan)));
   }
@@ -210,7 +228,7 @@ std::string communication(const Estimate& best) {
 // 92.1 GiB".
 std::string one_step_away(const Alternative& one, const Estimate& best) {
   const Estimate& other = one.estimate;
-  const double change = other.step_time / best.step_time - 1.0;
+  const double change = loss(other, best);
   const std::string value = value_and_followers(other.plan, one.axis, best.plan);
   const std::string why = std::abs(change) < kShows ? std::string() : " (" + time_difference(other, best, 2) + ")";
   const std::string effect = std::abs(change) < kShows

@@ -64,6 +64,35 @@ TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
             "parallelism) loses 10.0 %: recompute +1.25 s, pipeline bubble -250 ms");
 }
 
+// 16 sequences in 10 s against 8 in 6 s, which are 16 in 12 s: 1 s of bubble is 2 s.
+TEST(Explanation, compares_for_as_many_sequences_where_batches_differ) {
+  auto best = made(), other = made();
+  best.global_batch = 16;
+  other.global_batch = 8;
+  other.plan.dp = 2;
+  other.step_time = 6_s;
+  other.breakdown.compute = 3_s;
+  other.breakdown.exposed_comm = 1_s;
+  other.comm_by_group = {{"tp", 1_s, 0.75_s}, {"pp", 1_s, 0.25_s}};
+  other.breakdown.bubble = 1.75_s;
+  other.breakdown.host = 0.25_s;
+  EXPECT_EQ(explanation({best, other}, {})[3], "runner-up (dp 2 instead of 1) loses 20.0 %: pipeline bubble +2.00 s");
+}
+
+TEST(Explanation, names_what_replicas_the_second_tier_and_the_network_have_to_do_with_it) {
+  auto best = made(), other = made();
+  best.plan.dp = other.plan.dp = 2;
+  best.plan.dp_overlap = true;
+  other.plan.shard = 4;
+  other.plan.offload = "weights";
+  other.plan.placement = "tp=0 dp=1";
+  EXPECT_EQ(explanation({best, other}, {})[3],
+            "runner-up (dp-overlap off instead of on, shard 4 instead of 0, offload weights instead of none, placement "
+            "tp=0 dp=1 instead of by rank) loses 0.0 %: nothing that shows");
+  EXPECT_THAT(explanation({best}, {{"placement", other, {}, true}})[3],
+              testing::StartsWith("placement by rank: tp=0 dp=1 (with dp-overlap off"));
+}
+
 TEST(Explanation, no_communication_and_an_equal_runner_up_have_words_too) {
   auto alone = made();
   alone.comm_by_group.clear();
