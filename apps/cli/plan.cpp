@@ -1,44 +1,15 @@
 // `orrery plan`: the best plans for a job.
-#include <array>
 #include <chrono>
 #include <memory>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/emit.hpp"
+#include "apps/cli/plan_choices.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
-#include "orrery/config/record.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/text.hpp"
-
-namespace orrery::cli {
-
-enum class Objective : std::uint8_t { step_time, cost, energy, devices };
-
-struct SearchChoices {
-  std::int64_t top = 5;
-  Objective objective = Objective::step_time;
-  std::string space;
-  std::int32_t threads = 0;
-  bool variants = false;
-  bool exhaustive = false;
-  bool pareto = false;
-  bool explain = false;
-};
-
-}  // namespace orrery::cli
-
-namespace orrery::config {
-
-template <>
-struct EnumNames<cli::Objective> {
-  using O = cli::Objective;
-  static constexpr std::array<std::pair<O, std::string_view>, 4> value{
-      {{O::step_time, "step_time"}, {O::cost, "cost"}, {O::energy, "energy"}, {O::devices, "devices"}}};
-};
-
-}  // namespace orrery::config
 
 namespace orrery::cli {
 
@@ -57,29 +28,13 @@ constexpr const char* kFooter = R"(Examples
               --precision fp8 --schedule dualpipe
   orrery plan --model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 \
               --generate 256 --batch 64
+  orrery plan --model llama-2-70b --cluster dgx-a100 --device-counts 64:1024:x2 --global-batch 1024 \
+              --seq 4096 --objective cost --within 30s
   orrery plan --model llama-3.1-8b --cluster dgx-h100 --devices 64 --global-batch 512 --seq 8192 \
               --emit megatron > run.sh
 
 Exit codes: 0 done, 1 no plan fits, 2 bad input, 3 internal error.
 )";
-
-const config::Record<SearchChoices>& search_record() {
-  static const auto record = [] {
-    config::Record<SearchChoices> fields("search", "How plans are searched.");
-    fields.optional("top", &SearchChoices::top, "how many plans to show", {.min = 1, .max = 1000})
-        .optional("objective", &SearchChoices::objective, "what the best plan has least of")
-        .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
-        .optional("variants", &SearchChoices::variants,
-                  "the best plans, however alike; without it the best of each combination of degrees")
-        .optional("exhaustive", &SearchChoices::exhaustive, "price every point: proves what pruning answers")
-        .optional("pareto", &SearchChoices::pareto,
-                  "also the plans that are faster than all that need less memory; prices every point")
-        .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
-        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on");
-    return fields;
-  }();
-  return record;
-}
 
 struct Options {
   RequestFlags job;
@@ -87,15 +42,6 @@ struct Options {
   EmitFlag emit;
   bool json = false;
 };
-
-std::vector<Diagnostic> not_built(const SearchChoices& choices) {
-  std::vector<Diagnostic> found;
-  if (choices.objective != Objective::step_time) {
-    const std::string name(config::enum_name(choices.objective));
-    found.push_back({flag_place("--objective"), "\"" + name + "\" is not built yet; step_time is"});
-  }
-  return found;
-}
 
 // What the user typed is no axis of the search any more.
 explore::Fixed fixed_by(const TypedRequest& typed) {
@@ -130,15 +76,10 @@ explore::Fixed fixed_by(const TypedRequest& typed) {
   return fixed;
 }
 
-Result<SearchChoices> search_choices(const RecordFlags& flags) {
-  config::Node fields = config::mapping_node();
-  flags.lay_over(fields);
-  return search_record().read_over(SearchChoices{}, fields);
-}
-
 struct Question {
   TypedRequest typed;
   SearchChoices choices;
+  std::vector<std::int64_t> device_counts;
   std::optional<explore::SpaceFile> space;
 };
 
@@ -157,6 +98,14 @@ Result<TypedRequest> typed_over(const Options& options, const std::optional<expl
   return typed;
 }
 
+Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const Options& options) {
+  ORRERY_TRY(counts, device_counts(choices.device_counts));
+  if (!counts.empty() && options.job.is_flag("devices")) {
+    return fail(flag_place("--device-counts"), "stands instead of --devices: one of the two");
+  }
+  return counts;
+}
+
 Result<Question> question(const Options& options) {
   auto choices = search_choices(options.search);
   std::optional<explore::SpaceFile> space;
@@ -165,19 +114,18 @@ Result<Question> question(const Options& options) {
     space = std::move(file);
   }
   auto typed = typed_over(options, space);
-  if (!typed || !choices) {
+  auto counts = choices ? counts_of(*choices, options) : Result<std::vector<std::int64_t>>{};
+  if (!typed || !choices || !counts) {
     Failure failure;
     const auto add = [&](const Failure& more) {
       failure.diagnostics.insert(failure.diagnostics.end(), more.diagnostics.begin(), more.diagnostics.end());
     };
     if (!typed) { add(typed.error()); }
     if (!choices) { add(choices.error()); }
+    if (!counts) { add(counts.error()); }
     return tl::make_unexpected(std::move(failure));
   }
-  if (auto found = not_built(*choices); !found.empty()) {
-    return tl::make_unexpected(typed->placed(Failure{std::move(found)}));
-  }
-  return Question{std::move(*typed), *choices, std::move(space)};
+  return Question{std::move(*typed), *choices, std::move(*counts), std::move(space)};
 }
 
 api::PlanRequest plan_request(const Question& asked) {
@@ -185,6 +133,9 @@ api::PlanRequest plan_request(const Question& asked) {
   request.job = asked.typed.request;
   request.fixed = fixed_by(asked.typed);
   request.space = asked.space;
+  request.device_counts = asked.device_counts;
+  request.objective = asked.choices.objective;
+  request.within = asked.choices.within;
   request.variants = asked.choices.variants;
   request.front = asked.choices.pareto;
   request.top = static_cast<std::size_t>(asked.choices.top);

@@ -86,6 +86,10 @@ void RecordFlags::declare(Command& command, const std::function<std::string(cons
   }
 }
 
+bool RecordFlags::has(const std::string& field) const {
+  return std::any_of(typed_->begin(), typed_->end(), [&](const auto& typed) { return typed.first == field; });
+}
+
 void RecordFlags::lay_over(config::Node& fields) const {
   for (const auto& [name, text] : *typed_) {
     config::Node value = config::plain_node(text, flag_place(flag_name(name)));

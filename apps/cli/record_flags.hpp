@@ -26,6 +26,7 @@ class RecordFlags {
 
   // What was typed, laid over `fields` (a mapping): a flag replaces a file's value.
   void lay_over(config::Node& fields) const;
+  [[nodiscard]] bool has(const std::string& field) const;
 
  private:
   std::vector<config::FieldInfo> fields_;

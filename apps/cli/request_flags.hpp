@@ -39,6 +39,8 @@ class RequestFlags {
   // Base, then scenario file, then --set, then flags. Every mistake is collected, what is missing included; `example`
   // is a command that has it all.
   [[nodiscard]] Result<TypedRequest> read(const std::string& example, const Base& base) const;
+  // Whether a field was typed as a flag, and does not come from a file.
+  [[nodiscard]] bool is_flag(const std::string& field) const { return flags_.has(field); }
   [[nodiscard]] Result<TypedRequest> read(const std::string& example) const { return read(example, Base{}); }
 
  private:

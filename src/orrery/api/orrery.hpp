@@ -34,6 +34,9 @@ struct PlanRequest {
   estimate::Request job;  // plan fields that are typed fix their axis
   explore::Fixed fixed;
   std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
+  std::vector<std::int64_t> device_counts;  // searched one after the other, instead of job.devices
+  results::Objective objective = results::Objective::step_time;
+  std::optional<Seconds> within;  // the longest step that counts; not where batches follow from plans
   std::size_t top = 5;
   bool variants = false;  // the best plans, however alike; else the best of every combination of degrees
   bool exhaustive = false;
@@ -56,7 +59,8 @@ class Orrery {
   // Fails for what no training program here launches: see launch/launch.hpp.
   [[nodiscard]] Result<LaunchAnswer> launch(const estimate::Request& request, launch::Tool tool) const;
   // A search in which nothing fits answers with an empty `best` and why; fixed values that no plan can have are a
-  // mistake, and it fails.
+  // mistake, and it fails. Several numbers of devices are searched each by itself, exactly, and their answers merged; a
+  // number for which no plan is valid has a row that says so, unless that is so for all.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;
   // `files` empty: the tables that ship with Orrery.
   [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,
@@ -68,8 +72,6 @@ class Orrery {
   [[nodiscard]] Result<std::string> describe(const std::string& name) const;
 
  private:
-  [[nodiscard]] Result<explore::SpaceFile> space_of(const PlanRequest& request) const;
-
   std::string data_directory_;
   hardware::Catalogue catalogue_;
 };

@@ -1,163 +1,218 @@
-// The question of `orrery plan`: a space of plans, searched, its best estimated and explained.
+// The question of `orrery plan`: a space of plans searched for every number of devices that is asked for, the answers
+// merged by what the best has least of.
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include "orrery/api/explanation.hpp"
-#include "orrery/api/fixed_problems.hpp"
-#include "orrery/api/held.hpp"
-#include "orrery/api/inputs.hpp"
 #include "orrery/api/orrery.hpp"
-#include "orrery/api/plan_evaluator.hpp"
-#include "orrery/core/text.hpp"
-#include "orrery/explore/neighbours.hpp"
-#include "orrery/explore/search.hpp"
-#include "orrery/explore/space_walk.hpp"
+#include "orrery/api/planning.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/hardware/expenses.hpp"
 
 namespace orrery::api {
 
-using estimate::Estimator;
-using explore::Point;
-using explore::Space;
-using parallel::Plan;
-using parallel::ScheduleKind;
+using results::Estimate;
+using results::Objective;
+using results::PlanSearch;
 
 namespace {
 
-std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs,
-                             const std::vector<std::string>& held) {
-  std::string why;
-  if (space.points == 0) {
-    why = "no plan is valid: the degrees must multiply to the devices and divide heads and batch";
-  } else if (space.points == space.rejected_network + space.rejected_invalid) {
-    why = fmt::format("none of {} points is a plan that the model and the network allow", space.points);
-  } else {
-    why = fmt::format("none of {} plans fits in the memory of {}",
-                      space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
-  }
-  if (!held.empty()) { why += "; held, not searched: " + join(held, "; "); }
-  return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
+// One number of devices: what is asked, what it is over and what was found. Stays where it is: they refer to each
+// other.
+struct Part {
+  PlanRequest request;
+  Problem problem;
+  std::unique_ptr<Planning> planning;
+  PlanSearch answer;
+};
+using Parts = std::vector<std::unique_ptr<Part>>;
+
+std::vector<std::int64_t> counts_of(const PlanRequest& request) {
+  std::vector<std::int64_t> counts = request.device_counts;
+  if (counts.empty()) { counts.push_back(request.job.devices); }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  return counts;
 }
 
-// One search, and what is said about its answer.
-class Planning {
- public:
-  Planning(const PlanRequest& request, const Inputs& inputs, const Space& space)
-      : request_(request),
-        inputs_(inputs),
-        space_(space),
-        estimator_(inputs.model, inputs.cluster, inputs.stack, space.job()) {}
-
-  results::PlanSearch run() {
-    explore::SearchOptions options;
-    options.top = request_.top;
-    options.among = request_.variants ? explore::Among::plans : explore::Among::layouts;
-    options.exhaustive = request_.exhaustive;
-    options.front = request_.front;
-    options.per_sample = request_.space && request_.space->max_batch.has_value();
-    options.threads = request_.threads;
-    options.progress = request_.progress;
-    const auto found = explore::search(
-        explore::walks_of(space_), [&] { return std::make_unique<PlanEvaluator>(inputs_, space_); }, options);
-    results::PlanSearch answer;
-    answer.space = found.space;
-    answer.without_effect = space_.without_effect();
-    if (!request_.space) { answer.held = held(inputs_, space_.job(), request_.fixed, space_); }
-    if (found.best.empty()) {
-      answer.nothing_fits = why_nothing_fits(found.space, inputs_, answer.held);
-      return answer;
-    }
-    for (const auto& candidate : found.best) { answer.best.push_back(estimate(candidate.point)); }
-    for (const auto& candidate : found.front) { answer.front.push_back(estimate(candidate.point)); }
-    if (request_.explain) { answer.explanation = explanation(answer.best, alternatives_to(found.best.front().point)); }
-    return answer;
+// A figure that the objective needs and the cluster does not have.
+std::vector<Diagnostic> unknown_figures(const PlanRequest& request, const hardware::Cluster& cluster) {
+  const Place place{"", 0, 0, "--objective"};
+  if (request.objective == Objective::cost && !hardware::cost_rate(cluster)) {
+    return {{place, "cost needs a price: " + hardware::missing_price(cluster)}};
   }
+  if (request.objective == Objective::energy && !hardware::power(cluster)) {
+    return {{place, "energy needs a power: " + hardware::missing_power(cluster)}};
+  }
+  return {};
+}
+
+// What the best has least of. Where batches follow from plans, time and what follows from it are shares of a sequence.
+class Order {
+ public:
+  explicit Order(const PlanRequest& request)
+      : objective_(request.objective), per_sample_(request.space && request.space->max_batch) {}
+
+  [[nodiscard]] bool operator()(const Estimate& a, const Estimate& b) const { return key(a) < key(b); }
+  [[nodiscard]] double time(const Estimate& one) const { return share(one.step_time.value(), one); }
 
  private:
-  results::Estimate estimate(const Point& point) {
-    estimator_.set_global_batch(point.global_batch);
-    return estimator_.estimate(point.plan);
+  [[nodiscard]] double share(double whole, const Estimate& one) const {
+    return per_sample_ ? whole / static_cast<double>(one.global_batch) : whole;
   }
-
-  // Plans one step away from the winner, and the schedules that a space holds only when it is asked to.
-  std::vector<Alternative> alternatives_to(const Point& best) {
-    PlanEvaluator evaluator(inputs_, space_);
-    const auto walk = explore::walks_of(space_)();
-    std::vector<Alternative> alternatives;
-    for (const auto& [axis, found] : explore::neighbours(*walk, best, evaluator)) {
-      alternatives.push_back({axis, estimate(found.point), {}, true});
-      if (found.beyond_memory) { alternatives.back().beyond_memory = estimate(*found.beyond_memory); }
+  [[nodiscard]] std::pair<double, double> key(const Estimate& one) const {
+    switch (objective_) {
+      case Objective::step_time: return {time(one), 0.0};
+      case Objective::cost: return {share(one.cost->amount, one), time(one)};
+      case Objective::energy: return {share(one.energy->amount, one), time(one)};
+      case Objective::devices: return {static_cast<double>(one.devices), time(one)};
     }
-    const bool may_change = !request_.space && !request_.fixed.schedule && !space_.job().is_inference();
-    if (!may_change || best.plan.pp == 1) { return alternatives; }
-    for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
-      const auto point = under_schedule(schedule, best, *walk, evaluator);
-      if (point) { alternatives.push_back({"schedule", estimate(*point), {}, false}); }
-    }
-    return alternatives;
+    throw_internal_error("known objective", __FILE__, __LINE__);
   }
 
-  // The winner under a schedule that the space holds only when it is asked to; the micro-batch follows. Nothing where
-  // no micro-batch of the space suits.
-  std::optional<Point> under_schedule(ScheduleKind schedule, const Point& best, explore::Walk& walk,
-                                      PlanEvaluator& evaluator) const {
-    const auto as_best = [&](Plan plan) {
-      plan.micro_batch = best.plan.micro_batch;
-      plan.vpp = best.plan.vpp;
-      plan.schedule = best.plan.schedule;
-      plan.zero = best.plan.zero;
-      return plan == best.plan;
-    };
-    std::vector<Point> points;
-    for (Point point : explore::points_of(walk, as_best)) {
-      const bool keeps_zero = point.plan.zero == best.plan.zero;
-      point.plan.vpp = 1;
-      point.plan.schedule = schedule;
-      const auto same = [&](const Point& other) { return other.plan == point.plan; };
-      const bool is_new = std::none_of(points.begin(), points.end(), same);
-      if (keeps_zero && is_new && is_valid(point)) { points.push_back(point); }
-    }
-    if (points.empty()) { return std::nullopt; }
-    return explore::fastest(points, evaluator).point;
-  }
-
-  [[nodiscard]] bool is_valid(const Point& point) const {
-    return parallel::is_valid(inputs_.model, space_.job(), point.plan, inputs_.cluster.devices);
-  }
-
-  const PlanRequest& request_;
-  const Inputs& inputs_;
-  const Space& space_;
-  Estimator estimator_;
+  Objective objective_;
+  bool per_sample_;
 };
+
+// Times rise from one answer of a part to the next, so that what is within the limit comes first.
+void drop_beyond(std::optional<Seconds> within, std::vector<Estimate>& list) {
+  if (within) {
+    std::erase_if(list, [&](const Estimate& one) { return one.step_time > *within; });
+  }
+}
+
+// What no other beats or equals in time, memory and devices at once; `list` has each part's own front.
+std::vector<Estimate> undominated(const std::vector<Estimate>& list, const Order& order) {
+  std::vector<Estimate> front;
+  const auto beats = [&](const Estimate& a, const Estimate& b) {
+    return a.devices < b.devices && order.time(a) <= order.time(b) && a.memory.total() <= b.memory.total();
+  };
+  for (const Estimate& one : list) {
+    const bool is_beaten =
+        std::any_of(list.begin(), list.end(), [&](const Estimate& other) { return beats(other, one); });
+    if (!is_beaten) { front.push_back(one); }
+  }
+  std::stable_sort(front.begin(), front.end(),
+                   [&](const Estimate& a, const Estimate& b) { return order.time(a) < order.time(b); });
+  return front;
+}
+
+void add_counts(results::SpaceCounts& sum, const results::SpaceCounts& more) {
+  sum.points += more.points;
+  sum.evaluated += more.evaluated;
+  sum.pruned += more.pruned;
+  sum.priced += more.priced;
+  sum.feasible += more.feasible;
+  sum.plans += more.plans;
+  sum.rejected_memory += more.rejected_memory;
+  sum.rejected_network += more.rejected_network;
+  sum.rejected_invalid += more.rejected_invalid;
+}
+
+results::DeviceRow row_of(const Part& part, std::optional<Seconds> within) {
+  results::DeviceRow row;
+  row.devices = part.problem.inputs.cluster.devices;
+  row.feasible = !part.answer.best.empty();
+  if (!row.feasible) { return row; }
+  const Estimate& fastest = part.answer.best.front();
+  row.within = !within || fastest.step_time <= *within;
+  row.step_time = fastest.step_time;
+  row.samples_per_s = fastest.samples_per_s;
+  row.cost = fastest.cost;
+  row.energy = fastest.energy;
+  return row;
+}
+
+std::string why_nothing(const Parts& parts, std::optional<Seconds> within) {
+  const Part* fastest = nullptr;
+  for (const auto& part : parts) {
+    if (part->answer.best.empty()) { continue; }
+    const auto time = [](const Part& one) { return one.answer.best.front().step_time; };
+    if (fastest == nullptr || time(*part) < time(*fastest)) { fastest = part.get(); }
+  }
+  if (fastest != nullptr && within) {
+    const Estimate& best = fastest->answer.best.front();
+    return fmt::format("no step takes {} or less; the fastest plan that fits takes {} on {} devices",
+                       config::format_seconds(*within), config::format_seconds(best.step_time, 4), best.devices);
+  }
+  std::string why = parts.back()->answer.nothing_fits;
+  if (parts.size() > 1) { why += fmt::format("; nor does any on the other {} numbers of devices", parts.size() - 1); }
+  return why;
+}
+
+PlanSearch merged(const PlanRequest& request, const Parts& parts) {
+  const Order order(request);
+  PlanSearch answer;
+  answer.objective = request.objective;
+  answer.without_effect = parts.front()->answer.without_effect;
+  for (const auto& part : parts) {
+    add_counts(answer.space, part->answer.space);
+    if (!request.device_counts.empty()) { answer.by_devices.push_back(row_of(*part, request.within)); }
+    for (const auto& one : part->answer.best) { answer.best.push_back(one); }
+    for (const auto& one : part->answer.front) { answer.front.push_back(one); }
+    for (const auto& choice : part->answer.held) {
+      const bool is_new = std::find(answer.held.begin(), answer.held.end(), choice) == answer.held.end();
+      if (is_new) { answer.held.push_back(choice); }
+    }
+  }
+  drop_beyond(request.within, answer.best);
+  drop_beyond(request.within, answer.front);
+  std::stable_sort(answer.best.begin(), answer.best.end(), order);
+  if (answer.best.size() > request.top) { answer.best.resize(request.top); }
+  answer.front = undominated(answer.front, order);
+  if (answer.best.empty()) { answer.nothing_fits = why_nothing(parts, request.within); }
+  return answer;
+}
+
+// A number of devices that the cluster cannot have was typed in another flag.
+Failure of_counts(Failure failure, const PlanRequest& request) {
+  for (auto& diagnostic : failure.diagnostics) {
+    const bool is_count = diagnostic.place.path == "--devices" && !request.device_counts.empty();
+    if (is_count) { diagnostic.place.path = "--device-counts"; }
+  }
+  return failure;
+}
+
+// Of the devices that the best plan has.
+std::vector<std::string> explained(const Parts& parts, const Estimate& best) {
+  const auto part = std::find_if(parts.begin(), parts.end(),
+                                 [&](const auto& one) { return one->problem.inputs.cluster.devices == best.devices; });
+  return (*part)->planning->explained((*part)->answer.best);
+}
 
 }  // namespace
 
-Result<explore::SpaceFile> Orrery::space_of(const PlanRequest& request) const {
-  if (request.space) { return *request.space; }
-  const bool serves = request.job.task == parallel::Task::inference;
-  return explore::read_space_file(data_directory_ + (serves ? "/spaces/inference.yaml" : "/spaces/training.yaml"));
-}
-
-Result<results::PlanSearch> Orrery::plan(const PlanRequest& request) const {
-  const auto length = request.space ? Length::longest : Length::typed;
-  ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request.job, length));
-  ORRERY_TRY(file, space_of(request));
-  parallel::Job job = estimate::job_of(request.job, inputs.model);
-  if (!file.max_batch) {
-    if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {
-      return tl::make_unexpected(Failure{std::move(wrong)});
-    }
+Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
+  if (request.within && request.space && request.space->max_batch) {
+    return fail({"", 0, 0, "--within"}, "is a limit on steps of one batch; the space file says max_batch");
   }
-  ORRERY_TRY(space,
-             Space::make(file, inputs.model, job, inputs.cluster, request.fixed, inputs.stack.overlap_gradient_reduce));
-  if (space.points() == 0) {
-    if (auto wrong = problems_of(request.fixed, inputs, job); !wrong.empty()) {
-      return tl::make_unexpected(Failure{std::move(wrong)});
+  Parts parts;
+  std::vector<Diagnostic> wrong;  // with fixed values, for every number of devices so far
+  bool some_can = false;
+  for (const std::int64_t devices : counts_of(request)) {
+    auto part = std::make_unique<Part>();
+    part->request = request;
+    part->request.job.devices = devices;
+    auto problem = read_problem(data_directory_, catalogue_, part->request);
+    if (!problem) { return tl::make_unexpected(of_counts(problem.error(), request)); }
+    part->problem = std::move(*problem);
+    if (auto unknown = unknown_figures(request, part->problem.inputs.cluster); !unknown.empty()) {
+      return tl::make_unexpected(Failure{std::move(unknown)});
     }
+    ORRERY_TRY(space, space_of(part->request, part->problem));
+    auto mistakes = space.points() == 0 ? fixed_problems(part->request, part->problem) : std::vector<Diagnostic>{};
+    some_can |= mistakes.empty();
+    if (wrong.empty()) { wrong = std::move(mistakes); }
+    part->planning = std::make_unique<Planning>(part->request, part->problem, std::move(space));
+    parts.push_back(std::move(part));
   }
-  return Planning(request, inputs, space).run();
+  if (!some_can) { return tl::make_unexpected(Failure{std::move(wrong)}); }
+  for (const auto& part : parts) { part->answer = part->planning->run(); }
+  PlanSearch answer = merged(request, parts);
+  if (request.explain && !answer.best.empty()) { answer.explanation = explained(parts, answer.best.front()); }
+  return answer;
 }
 
 }  // namespace orrery::api

@@ -1,11 +1,13 @@
 #include "orrery/estimate/estimator.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/explain.hpp"
 #include "orrery/estimate/inference.hpp"
 #include "orrery/estimate/step.hpp"
+#include "orrery/hardware/expenses.hpp"
 
 namespace orrery::estimate {
 
@@ -81,6 +83,15 @@ results::Memory Estimator::memory_of(const Program& program) const {
   return memory;
 }
 
+namespace {
+
+std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seconds time) {
+  if (!rate) { return std::nullopt; }
+  return results::Expense{rate->value * time.value(), std::move(rate->basis)};
+}
+
+}  // namespace
+
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   const auto& [program, work] = lowerer_.lower(job_, plan);
   const auto& known = prices_.of(work, plan).blocks;
@@ -96,6 +107,8 @@ results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
     if (detail.terms) { result.terms = terms(context, program, step); }
     if (detail.classes) { result.classes = classes(program, step); }
   }
+  result.cost = expense(hardware::cost_rate(cluster_), result.step_time);
+  result.energy = expense(hardware::power(cluster_), result.step_time);
   result.memory = memory_of(program);
   result.feasible = result.memory.fits();
   if (!result.feasible) { result.infeasible_reason = "memory"; }

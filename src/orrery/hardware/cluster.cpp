@@ -21,6 +21,11 @@ std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int
 // Members of a ring that are not all of it have no way round.
 constexpr double kLineOfRing = 0.5;
 
+void take_share_of_node(Cluster& cluster, double share) {
+  cluster.node_power_watts *= share;
+  cluster.node_price_usd *= share;
+}
+
 }  // namespace
 
 BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
@@ -63,6 +68,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     const bool last = i + 1 == dimensions.size();
     const std::int64_t full = dimensions[i].size;
     if (last || rest <= full) {
+      if (i == 0 && rest < full) { take_share_of_node(cluster, static_cast<double>(rest) / static_cast<double>(full)); }
       if (rest < full) { dimensions[i].bandwidth = dimensions[i].bandwidth_among(rest); }
       dimensions[i].size = rest;
       rest = 1;

@@ -118,7 +118,7 @@ struct Ground {
 // dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),
 // and the last one grows without limit, unless it is the only one and has a size. Fails naming the nearest counts that
 // would do.
-// The bandwidth of a mesh or ring shrinks with its links.
+// The bandwidth of a mesh or ring shrinks with its links, price and power of a node with its devices.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -120,6 +121,13 @@ Json classes_json(const std::vector<results::RankClassTime>& classes) {
   return list;
 }
 
+Json amount_json(const std::optional<results::Expense>& expense) {
+  return expense ? Json(expense->amount) : Json(nullptr);
+}
+Json basis_json(const std::optional<results::Expense>& expense) {
+  return expense ? Json(expense->basis) : Json(nullptr);
+}
+
 // The fields that an estimate and one line of a search share, appended to `json`.
 void add_estimate(Json& json, const results::Estimate& estimate) {
   json["semantics"] = "physical";
@@ -149,6 +157,10 @@ void add_estimate(Json& json, const results::Estimate& estimate) {
   json["hardware_flops_per_step"] = estimate.hardware_flops.value();
   json["peak_flops_per_s"] = estimate.peak.value();
   json["causal_half"] = estimate.causal_half;
+  json["cost_usd_per_step"] = amount_json(estimate.cost);
+  json["cost_basis"] = basis_json(estimate.cost);
+  json["energy_J_per_step"] = amount_json(estimate.energy);
+  json["energy_basis"] = basis_json(estimate.energy);
   json["not_modelled"] = estimate.not_modelled;
 }
 
@@ -179,6 +191,21 @@ std::string estimate_json(const results::Estimate& estimate, std::span<const std
 
 namespace {
 
+Json by_devices_json(const std::vector<results::DeviceRow>& rows) {
+  Json list = Json::array();
+  for (const auto& row : rows) {
+    const auto known = [&](double value) { return row.feasible ? Json(value) : Json(nullptr); };
+    list.push_back({{"devices", row.devices},
+                    {"feasible", row.feasible},
+                    {"within", row.feasible && row.within},
+                    {"step_time_s", known(row.step_time.value())},
+                    {"samples_per_s", known(row.samples_per_s)},
+                    {"cost_usd_per_step", amount_json(row.cost)},
+                    {"energy_J_per_step", amount_json(row.energy)}});
+  }
+  return list;
+}
+
 Json ranked_json(const std::vector<results::Estimate>& estimates) {
   Json list = Json::array();
   for (const auto& estimate : estimates) {
@@ -207,8 +234,10 @@ std::string plan_json(const results::PlanSearch& search) {
   json["wall_s"] = search.wall_s;
   json["points_per_s"] = search.wall_s > 0 ? Json(static_cast<double>(space.points) / search.wall_s) : Json(nullptr);
   json["best"] = ranked_json(search.best);
+  if (!search.by_devices.empty()) { json["by_devices"] = by_devices_json(search.by_devices); }
   if (!search.front.empty()) { json["front"] = ranked_json(search.front); }
   json["held"] = search.held;
+  json["objective"] = config::enum_name(search.objective);
   if (!search.explanation.empty()) { json["explanation"] = search.explanation; }
   return document(json);
 }

@@ -45,6 +45,10 @@ const std::vector<std::string> kEstimateFields = {"semantics",
                                                   "hardware_flops_per_step",
                                                   "peak_flops_per_s",
                                                   "causal_half",
+                                                  "cost_usd_per_step",
+                                                  "cost_basis",
+                                                  "energy_J_per_step",
+                                                  "energy_basis",
                                                   "not_modelled"};
 
 TEST(Json, an_estimate_has_the_fields_of_the_contract_in_its_order) {
@@ -164,8 +168,8 @@ TEST(Json, what_is_not_finite_is_null_and_what_is_not_text_is_replaced) {
 
 TEST(Json, a_search_ranks_estimates_without_terms) {
   const Json json = Json::parse(plan_json(samples::search()));
-  EXPECT_EQ(keys_of(json),
-            (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "held", "explanation"}));
+  EXPECT_EQ(keys_of(json), (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "held",
+                                                     "objective", "explanation"}));
   EXPECT_EQ(json["schema"], "orrery.plan/1");
   EXPECT_EQ(keys_of(json["space"]),
             (std::vector<std::string>{"points", "evaluated", "pruned", "feasible", "rejected", "priced", "plans"}));
@@ -183,6 +187,32 @@ TEST(Json, a_search_too_fast_to_time_has_no_rate) {
   results::PlanSearch search = samples::search();
   search.wall_s = 0;
   EXPECT_TRUE(Json::parse(plan_json(search))["points_per_s"].is_null());
+}
+
+TEST(Json, expenses_that_nobody_knows_are_null) {
+  results::Estimate estimate = samples::estimate();
+  EXPECT_EQ(Json::parse(estimate_json(estimate, {}))["cost_usd_per_step"], 1.5);
+  EXPECT_EQ(Json::parse(estimate_json(estimate, {}))["energy_basis"], "nameplate power, 10000 W a node of 8");
+  estimate.cost = estimate.energy = std::nullopt;
+  for (const char* field : {"cost_usd_per_step", "cost_basis", "energy_J_per_step", "energy_basis"}) {
+    EXPECT_TRUE(Json::parse(estimate_json(estimate, {}))[field].is_null()) << field;
+  }
+}
+
+TEST(Json, numbers_of_devices_have_rows) {
+  const Json json = Json::parse(plan_json(samples::search_of_counts()));
+  EXPECT_EQ(json["objective"], "cost");
+  ASSERT_EQ(json["by_devices"].size(), 3U);
+  EXPECT_EQ(json["by_devices"][0], (Json{{"devices", 64},
+                                         {"feasible", false},
+                                         {"within", false},
+                                         {"step_time_s", nullptr},
+                                         {"samples_per_s", nullptr},
+                                         {"cost_usd_per_step", nullptr},
+                                         {"energy_J_per_step", nullptr}}));
+  EXPECT_EQ(json["by_devices"][1]["within"], false);
+  EXPECT_EQ(json["by_devices"][2]["step_time_s"], 2.0);
+  EXPECT_EQ(json["by_devices"][2]["cost_usd_per_step"], 1.5);
 }
 
 TEST(Json, a_family_without_scores_has_no_errors) {

@@ -41,6 +41,8 @@ inline results::Estimate estimate() {
   sample.memory.activations = Bytes(4294967296.0);
   sample.memory.capacity = Bytes(16.0 * 1073741824.0);
   sample.memory.stage = 3;
+  sample.cost = {1.5, "rented at 2.5 USD a device and hour"};
+  sample.energy = {3.25e6, "nameplate power, 10000 W a node of 8"};
   sample.task = "pretrain";
   sample.validity = "generation";
   sample.validity_note = "fast-link";
@@ -108,6 +110,19 @@ inline results::PlanSearch search() {
   sample.held = {"schedule zero-bubble, dualpipe, gpipe (--schedule)", "offload of weights (--offload)",
                  "tp-overlap (--tp-overlap)"};
   sample.explanation = {"memory does not bind"};
+  return sample;
+}
+
+// Of several numbers of devices: nothing fits, too slow, and best.
+inline results::PlanSearch search_of_counts() {
+  results::PlanSearch sample = search();
+  sample.objective = results::Objective::cost;
+  results::DeviceRow best{.devices = 1024, .feasible = true, .step_time = Seconds(2.0), .samples_per_s = 768.0};
+  best.cost = estimate().cost;
+  best.energy = estimate().energy;
+  results::DeviceRow slow{.devices = 512, .feasible = true, .within = false, .step_time = Seconds(3.0)};
+  sample.by_devices = {{}, slow, best};
+  sample.by_devices[0].devices = 64;
   return sample;
 }
 

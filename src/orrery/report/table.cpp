@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/config/units_text.hpp"
+
 namespace orrery::report {
 
 namespace {
@@ -104,6 +106,16 @@ std::string grouped(long long number) {
 
 std::string percent(double fraction) {
   return std::isfinite(fraction) ? fmt::format("{:.1f} %", 100.0 * fraction) : std::string("-");
+}
+
+std::string dollars(double amount) {
+  const std::string number = amount < 1e5 ? fmt::format("{:.{}f}", amount, amount < 1 ? 4 : 2) : "";
+  return (number.empty() ? config::format_count(amount) : number) + " USD";
+}
+
+std::string joules(double amount) {
+  const std::string number = config::format_count(amount);  // "3.25 M", "512"
+  return number + (number.find(' ') == std::string::npos ? " J" : "J");
 }
 
 Table& Table::column(std::string header, Align align) {

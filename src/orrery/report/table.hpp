@@ -35,6 +35,10 @@ inline constexpr std::size_t kPageWidth = 100;  // reports keep their lines with
 // "41.2 %" of a fraction; "-" when it is not finite.
 [[nodiscard]] std::string percent(double fraction);
 
+// "0.0312 USD", "12345.67 USD", "1.23 M USD"; "3.25 MJ".
+[[nodiscard]] std::string dollars(double amount);
+[[nodiscard]] std::string joules(double amount);
+
 class Table {
  public:
   enum class Align { left, right };

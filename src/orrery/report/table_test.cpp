@@ -77,5 +77,13 @@ TEST(Table, a_share_that_is_no_number_is_a_dash) {
   EXPECT_EQ(percent(std::numeric_limits<double>::infinity()), "-");
 }
 
+TEST(Table, money_has_cents_and_energy_a_prefix) {
+  EXPECT_EQ(dollars(0.03125), "0.0312 USD");
+  EXPECT_EQ(dollars(12345.678), "12345.68 USD");
+  EXPECT_EQ(dollars(1.25e6), "1.25 M USD");
+  EXPECT_EQ(joules(512), "512 J");
+  EXPECT_EQ(joules(3.25e6), "3.25 MJ");
+}
+
 }  // namespace
 }  // namespace orrery::report

@@ -110,6 +110,20 @@ std::string validity_line(const results::Estimate& estimate) {
   return wrapped(label("validity"), fmt::format("what {} reaches of its peak {}", estimate.validity_note, rests));
 }
 
+// What a step, or a batch of requests, costs and draws, where that is known.
+std::string expense_lines(const results::Estimate& estimate) {
+  const std::string_view of = estimate.inference ? "a batch" : "a step";
+  std::string text;
+  if (estimate.cost) {
+    text += wrapped(label("cost"), fmt::format("{} {}, {}", dollars(estimate.cost->amount), of, estimate.cost->basis));
+  }
+  if (estimate.energy) {
+    text +=
+        wrapped(label("energy"), fmt::format("{} {}, {}", joules(estimate.energy->amount), of, estimate.energy->basis));
+  }
+  return text;
+}
+
 std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   const double devices = static_cast<double>(std::max<std::int64_t>(1, estimate.devices));
   const double seconds = estimate.step_time.value();
@@ -236,6 +250,7 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
   text += "\n" + plan_lines(estimate, chosen);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
+  text += expense_lines(estimate);
   text += validity_line(estimate);
   text += "\n" + breakdown_table(estimate);
   text += "\n" + comm_table(estimate);

@@ -74,8 +74,12 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   const bool serves = best.front().inference.has_value();
   const bool batches_differ = std::any_of(
       best.begin(), best.end(), [&](const auto& one) { return one.global_batch != best.front().global_batch; });
+  const bool devices_differ =
+      std::any_of(best.begin(), best.end(), [&](const auto& one) { return one.devices != best.front().devices; });
   Table table;
-  table.column("#").column(serves ? "batch time" : "step time");
+  table.column("#");
+  if (devices_differ) { table.column("devices"); }
+  table.column(serves ? "batch time" : "step time");
   if (batches_differ) { table.column("batch").column("samples/s"); }
   if (serves) { table.column("first token").column("per token"); }
   table.column("MFU").column("tokens/s");
@@ -84,7 +88,9 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   table.column("GiB used").column("bubble").column("comm");
   for (std::size_t i = 0; i < best.size(); ++i) {
     const auto& one = best[i];
-    std::vector<std::string> row = {std::to_string(i + 1), config::format_seconds(one.step_time, 4)};
+    std::vector<std::string> row = {std::to_string(i + 1)};
+    if (devices_differ) { row.push_back(grouped(one.devices)); }
+    row.push_back(config::format_seconds(one.step_time, 4));
     if (serves) {
       row.push_back(config::format_seconds(one.inference->time_to_first_token));
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
@@ -101,6 +107,41 @@ std::string ranking(const std::vector<results::Estimate>& best) {
     table.row(std::move(row));
   }
   return table.text();
+}
+
+// The fastest plan of every number of devices.
+std::string by_devices_table(const results::PlanSearch& search) {
+  const auto& rows = search.by_devices;
+  const auto any = [&](auto known) { return std::any_of(rows.begin(), rows.end(), known); };
+  const bool costs = any([](const results::DeviceRow& row) { return row.cost.has_value(); });
+  const bool draws = any([](const results::DeviceRow& row) { return row.energy.has_value(); });
+  Table table;
+  table.column("devices").column("step time").column("samples/s");
+  if (costs) { table.column("cost a step"); }
+  if (draws) { table.column("energy a step"); }
+  table.column("", Table::Align::left);
+  for (const auto& row : rows) {
+    std::vector<std::string> cells = {grouped(row.devices)};
+    if (!row.feasible) {
+      cells.resize(costs && draws ? 5 : costs || draws ? 4 : 3, "-");
+      cells.emplace_back("nothing fits");
+    } else {
+      cells.insert(cells.end(), {config::format_seconds(row.step_time, 4), config::format_count(row.samples_per_s)});
+      if (costs) { cells.push_back(row.cost ? dollars(row.cost->amount) : "-"); }
+      if (draws) { cells.push_back(row.energy ? joules(row.energy->amount) : "-"); }
+      cells.emplace_back(row.within ? "" : "beyond the limit");
+    }
+    table.row(std::move(cells));
+  }
+  std::string text = "\nthe fastest of each number of devices\n" + table.text();
+  const auto basis = [&](auto known, std::string_view name) {
+    const auto with = std::find_if(rows.begin(), rows.end(), known);
+    if (with == rows.end()) { return std::string(); }
+    return wrapped(fmt::format("{}: ", name), name == "cost" ? with->cost->basis : with->energy->basis);
+  };
+  text += basis([](const results::DeviceRow& row) { return row.cost.has_value(); }, "cost");
+  text += basis([](const results::DeviceRow& row) { return row.energy.has_value(); }, "energy");
+  return text;
 }
 
 // What the answer does not speak for.
@@ -146,7 +187,11 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
     text += dim("mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides", style) + "\n";
   }
-  if (!search.front.empty()) { text += "\nfaster than all that need less memory\n" + ranking(search.front); }
+  if (!search.by_devices.empty()) { text += by_devices_table(search); }
+  if (!search.front.empty()) {
+    const std::string_view less = search.by_devices.empty() ? "less memory" : "less memory and no more devices";
+    text += fmt::format("\nfaster than all that need {}\n", less) + ranking(search.front);
+  }
   text += held_lines(search.held, style) + "\n" + space_lines(search);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }

@@ -32,6 +32,8 @@ throughput  1.57 M tokens/s, 768 sequences/s
 MFU         48.8 %: 195 TFLOP/s of 400 TFLOP/s per device, 400 PFLOP of model work a step, attention
             counted as its causal half
 HFU         61.0 %: with what is recomputed
+cost        1.50 USD a step, rented at 2.5 USD a device and hour
+energy      3.25 MJ a step, nameplate power, 10000 W a node of 8
 validity    what fast-link reaches of its peak is taken from measurements of its generation
 
 where the step goes     time   share
@@ -115,6 +117,21 @@ of weights (--offload); tp-overlap (--tp-overlap)
 
 - memory does not bind
 )");
+}
+
+TEST(Text, several_numbers_of_devices_have_a_table) {
+  const std::string text = plan_text(samples::search_of_counts());
+  EXPECT_NE(text.find(R"(
+the fastest of each number of devices
+devices  step time  samples/s  cost a step  energy a step
+     64          -          -            -              -  nothing fits
+    512    3.000 s          0            -              -  beyond the limit
+  1,024    2.000 s        768     1.50 USD        3.25 MJ
+cost: rented at 2.5 USD a device and hour
+energy: nameplate power, 10000 W a node of 8
+)"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Text, plans_of_the_largest_jobs_still_fit_the_page) {

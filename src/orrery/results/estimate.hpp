@@ -77,6 +77,12 @@ struct RankClassTime {
   Bytes memory;
 };
 
+// Money or energy of a step, and what the figure rests on.
+struct Expense {
+  double amount = 0;  // USD or J
+  std::string basis;
+};
+
 struct PlanSummary {
   std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, etp = 1, dp = 1, vpp = 1, micro_batch = 1;
   std::int64_t micro_batches = 1;
@@ -111,6 +117,7 @@ struct Estimate {
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
   Memory memory;
+  std::optional<Expense> cost, energy;  // absent where the cluster's description does not know
   PlanSummary plan;
   std::optional<Inference> inference;
   std::vector<Term> terms;             // when asked for

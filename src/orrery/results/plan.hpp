@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "orrery/results/estimate.hpp"
+#include "orrery/results/objective.hpp"
 
 namespace orrery::results {
 
@@ -17,11 +19,23 @@ struct SpaceCounts {
   std::int64_t rejected_memory = 0, rejected_network = 0, rejected_invalid = 0;
 };
 
+// What a search over one number of devices found.
+struct DeviceRow {
+  std::int64_t devices = 0;
+  bool feasible = false;  // some plan fits in memory
+  bool within = true;     // and its step is within the limit, if there is one
+  Seconds step_time;      // of the fastest that fits; the rest is of its step
+  double samples_per_s = 0;
+  std::optional<Expense> cost{}, energy{};
+};
+
 struct PlanSearch {
   SpaceCounts space;
-  double wall_s = 0;                        // filled by the caller, who owns a clock
+  double wall_s = 0;  // filled by the caller, who owns a clock
+  Objective objective = Objective::step_time;
   std::vector<Estimate> best;               // best first; ties in axis order
-  std::vector<Estimate> front;              // when asked for: what nothing beats in both time and memory; fastest first
+  std::vector<Estimate> front;              // when asked for: what nothing beats in time, memory and devices at once
+  std::vector<DeviceRow> by_devices;        // when several numbers of devices were asked for: each, rising
   std::vector<std::string> without_effect;  // axes of the space that no plan feels: counted, not priced
   std::vector<std::string> held;            // choices of the job that the search held, and the flags that change them
   std::string nothing_fits;                 // why `best` is empty, when it is

@@ -1,0 +1,96 @@
+#include "apps/cli/plan_choices.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "apps/cli/command.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+const config::Record<SearchChoices>& search_record() {
+  static const auto record = [] {
+    config::Record<SearchChoices> fields("search", "How plans are searched.");
+    fields.optional("top", &SearchChoices::top, "how many plans to show", {.min = 1, .max = 1000})
+        .optional("objective", &SearchChoices::objective, "what the best plan has least of")
+        .optional("device_counts", &SearchChoices::device_counts,
+                  "numbers of devices to search, each by itself, instead of --devices: 128,256,512 or 64:1024:x2")
+        .optional("within", &SearchChoices::within, "the longest step that counts, such as 10s", {.positive = true})
+        .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
+        .optional("variants", &SearchChoices::variants,
+                  "the best plans, however alike; without it the best of each combination of degrees")
+        .optional("exhaustive", &SearchChoices::exhaustive, "price every point: proves what pruning answers")
+        .optional("pareto", &SearchChoices::pareto,
+                  "also the plans that are faster than all that need less memory and no more devices; prices every "
+                  "point")
+        .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
+        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on");
+    return fields;
+  }();
+  return record;
+}
+
+Result<SearchChoices> search_choices(const RecordFlags& flags) {
+  config::Node fields = config::mapping_node();
+  flags.lay_over(fields);
+  return search_record().read_over(SearchChoices{}, fields);
+}
+
+namespace {
+
+constexpr std::int64_t kMostDevices = 100'000'000;
+constexpr std::size_t kMostCounts = 1000;
+
+std::optional<std::int64_t> count_of(std::string_view text) {
+  std::int64_t count = 0;
+  const auto end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, count);
+  const bool is_number = error == std::errc{} && stopped == end;
+  return is_number && count >= 1 && count <= kMostDevices ? std::optional(count) : std::nullopt;
+}
+
+// "64", or "64:1024:x2".
+bool append_counts(std::string_view item, std::vector<std::int64_t>& counts) {
+  const std::size_t first_end = item.find(':');
+  const auto first = count_of(item.substr(0, first_end));
+  if (!first) { return false; }
+  if (first_end == std::string_view::npos) {
+    counts.push_back(*first);
+    return true;
+  }
+  const std::size_t last_end = item.find(":x", first_end + 1);
+  if (last_end == std::string_view::npos) { return false; }
+  const auto last = count_of(item.substr(first_end + 1, last_end - first_end - 1));
+  const auto factor = count_of(item.substr(last_end + 2));
+  if (!last || !factor || *factor < 2 || *last < *first) { return false; }
+  for (std::int64_t count = *first; count <= *last; count *= *factor) { counts.push_back(count); }
+  return true;
+}
+
+}  // namespace
+
+Result<std::vector<std::int64_t>> device_counts(const std::string& text) {
+  std::vector<std::int64_t> counts;
+  std::string_view rest = text;
+  while (!text.empty()) {
+    const std::size_t end = rest.find(',');
+    const std::string_view item = rest.substr(0, end);
+    if (!append_counts(item, counts)) {
+      return fail(flag_place("--device-counts"),
+                  fmt::format("{} is neither a number of devices nor a range such as 64:1024:x2", quoted(item)));
+    }
+    if (end == std::string_view::npos) { break; }
+    rest.remove_prefix(end + 1);
+  }
+  std::sort(counts.begin(), counts.end());
+  counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
+  if (counts.size() > kMostCounts) {
+    return fail(flag_place("--device-counts"), fmt::format("{} numbers; at most {}", counts.size(), kMostCounts));
+  }
+  return counts;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,36 @@
+// What `orrery plan` is told beside the job: how to search, and what to say of the answer.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "apps/cli/record_flags.hpp"
+#include "orrery/config/record.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/results/objective.hpp"
+
+namespace orrery::cli {
+
+struct SearchChoices {
+  std::int64_t top = 5;
+  results::Objective objective = results::Objective::step_time;
+  std::string device_counts;
+  std::optional<Seconds> within;
+  std::string space;
+  std::int32_t threads = 0;
+  bool variants = false;
+  bool exhaustive = false;
+  bool pareto = false;
+  bool explain = false;
+};
+
+[[nodiscard]] const config::Record<SearchChoices>& search_record();
+[[nodiscard]] Result<SearchChoices> search_choices(const RecordFlags& flags);
+
+// "128,256,512" and "64:1024:x2" (64, 128, 256, 512, 1024), or several of them with commas between. Rising; nothing for
+// an empty text.
+[[nodiscard]] Result<std::vector<std::int64_t>> device_counts(const std::string& text);
+
+}  // namespace orrery::cli

@@ -1,0 +1,154 @@
+#include "orrery/api/planning.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/api/fixed_problems.hpp"
+#include "orrery/api/held.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/explore/neighbours.hpp"
+
+namespace orrery::api {
+
+using explore::Point;
+using explore::Space;
+using parallel::Plan;
+using parallel::ScheduleKind;
+
+namespace {
+
+std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs,
+                             const std::vector<std::string>& held) {
+  std::string why;
+  if (space.points == 0) {
+    why = "no plan is valid: the degrees must multiply to the devices and divide heads and batch";
+  } else if (space.points == space.rejected_network + space.rejected_invalid) {
+    why = fmt::format("none of {} points is a plan that the model and the network allow", space.points);
+  } else {
+    why = fmt::format("none of {} plans fits in the memory of {}",
+                      space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
+  }
+  if (!held.empty()) { why += "; held, not searched: " + join(held, "; "); }
+  return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
+}
+
+Result<explore::SpaceFile> space_file_of(const std::string& data_directory, const PlanRequest& request) {
+  if (request.space) { return *request.space; }
+  const bool serves = request.job.task == parallel::Task::inference;
+  return explore::read_space_file(data_directory + (serves ? "/spaces/inference.yaml" : "/spaces/training.yaml"));
+}
+
+}  // namespace
+
+Result<Problem> read_problem(const std::string& data_directory, const hardware::Catalogue& catalogue,
+                             const PlanRequest& request) {
+  const auto length = request.space ? Length::longest : Length::typed;
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
+  ORRERY_TRY(file, space_file_of(data_directory, request));
+  parallel::Job job = estimate::job_of(request.job, inputs.model);
+  if (!file.max_batch) {
+    if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {
+      return tl::make_unexpected(Failure{std::move(wrong)});
+    }
+  }
+  return Problem{std::move(inputs), std::move(file), job};
+}
+
+Result<Space> space_of(const PlanRequest& request, const Problem& problem) {
+  const Inputs& inputs = problem.inputs;
+  return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, request.fixed,
+                     inputs.stack.overlap_gradient_reduce);
+}
+
+std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem) {
+  return problems_of(request.fixed, problem.inputs, problem.job);
+}
+
+explore::SearchOptions search_options(const PlanRequest& request) {
+  explore::SearchOptions options;
+  options.top = request.top;
+  options.among = request.variants ? explore::Among::plans : explore::Among::layouts;
+  options.exhaustive = request.exhaustive;
+  options.front = request.front;
+  options.per_sample = request.space && request.space->max_batch.has_value();
+  options.threads = request.threads;
+  options.progress = request.progress;
+  return options;
+}
+
+Planning::Planning(const PlanRequest& request, const Problem& problem, Space space)
+    : request_(request),
+      inputs_(problem.inputs),
+      space_(std::move(space)),
+      estimator_(inputs_.model, inputs_.cluster, inputs_.stack, space_.job()) {}
+
+results::PlanSearch Planning::run() {
+  found_ = explore::search(
+      explore::walks_of(space_), [&] { return std::make_unique<PlanEvaluator>(inputs_, space_); },
+      search_options(request_));
+  results::PlanSearch answer;
+  answer.space = found_.space;
+  answer.without_effect = space_.without_effect();
+  if (!request_.space) { answer.held = held(inputs_, space_.job(), request_.fixed, space_); }
+  if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.held); }
+  for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
+  for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }
+  return answer;
+}
+
+std::vector<std::string> Planning::explained(const std::vector<results::Estimate>& best) {
+  return explanation(best, alternatives_to(winner().point));
+}
+
+results::Estimate Planning::estimate(const Point& point) {
+  estimator_.set_global_batch(point.global_batch);
+  return estimator_.estimate(point.plan);
+}
+
+// Plans one step away from the winner, and the schedules that a space holds only when it is asked to.
+std::vector<Alternative> Planning::alternatives_to(const Point& best) {
+  PlanEvaluator evaluator(inputs_, space_);
+  const auto walk = explore::walks_of(space_)();
+  std::vector<Alternative> alternatives;
+  for (const auto& [axis, found] : explore::neighbours(*walk, best, evaluator)) {
+    alternatives.push_back({axis, estimate(found.point), {}, true});
+    if (found.beyond_memory) { alternatives.back().beyond_memory = estimate(*found.beyond_memory); }
+  }
+  const bool may_change = !request_.space && !request_.fixed.schedule && !space_.job().is_inference();
+  if (!may_change || best.plan.pp == 1) { return alternatives; }
+  for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
+    const auto point = under_schedule(schedule, best, *walk, evaluator);
+    if (point) { alternatives.push_back({"schedule", estimate(*point), {}, false}); }
+  }
+  return alternatives;
+}
+
+// The winner under a schedule that the space holds only when it is asked to; the micro-batch follows. Nothing where
+// no micro-batch of the space suits.
+std::optional<Point> Planning::under_schedule(ScheduleKind schedule, const Point& best, explore::Walk& walk,
+                                              PlanEvaluator& evaluator) const {
+  const auto as_best = [&](Plan plan) {
+    plan.micro_batch = best.plan.micro_batch;
+    plan.vpp = best.plan.vpp;
+    plan.schedule = best.plan.schedule;
+    plan.zero = best.plan.zero;
+    return plan == best.plan;
+  };
+  std::vector<Point> points;
+  for (Point point : explore::points_of(walk, as_best)) {
+    const bool keeps_zero = point.plan.zero == best.plan.zero;
+    point.plan.vpp = 1;
+    point.plan.schedule = schedule;
+    const auto same = [&](const Point& other) { return other.plan == point.plan; };
+    const bool is_new = std::none_of(points.begin(), points.end(), same);
+    if (keeps_zero && is_new && parallel::is_valid(inputs_.model, space_.job(), point.plan, inputs_.cluster.devices)) {
+      points.push_back(point);
+    }
+  }
+  if (points.empty()) { return std::nullopt; }
+  return explore::fastest(points, evaluator).point;
+}
+
+}  // namespace orrery::api

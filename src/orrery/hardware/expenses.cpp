@@ -1,0 +1,63 @@
+#include "orrery/hardware/expenses.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::hardware {
+
+namespace {
+
+double nodes(const Cluster& cluster) {
+  return static_cast<double>(cluster.devices) / static_cast<double>(cluster.node_size());
+}
+
+std::string written_off(double price, std::string_view of) {
+  return fmt::format("{} USD {}, written off over {} years", price, of, kWriteOffYears);
+}
+
+}  // namespace
+
+std::optional<Rate> cost_rate(const Cluster& cluster) {
+  constexpr double kHour = 3600.0;
+  const double written_off_time = kWriteOffYears * kYear.value();
+  const auto devices = static_cast<double>(cluster.devices);
+  if (cluster.usd_per_device_hour > 0) {
+    return Rate{devices * cluster.usd_per_device_hour / kHour,
+                fmt::format("rented at {} USD a device and hour", cluster.usd_per_device_hour)};
+  }
+  if (cluster.node_price_usd > 0) {
+    const std::string node = fmt::format("a node of {}", cluster.node_size());
+    return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, written_off(cluster.node_price_usd, node)};
+  }
+  if (cluster.accelerator.price_usd > 0) {
+    return Rate{devices * cluster.accelerator.price_usd / written_off_time,
+                written_off(cluster.accelerator.price_usd, "an accelerator, nothing else counted")};
+  }
+  return std::nullopt;
+}
+
+std::optional<Rate> power(const Cluster& cluster) {
+  if (cluster.node_power_watts > 0) {
+    return Rate{nodes(cluster) * cluster.node_power_watts,
+                fmt::format("nameplate power, {} W a node of {}", cluster.node_power_watts, cluster.node_size())};
+  }
+  if (cluster.accelerator.tdp_watts > 0) {
+    return Rate{
+        static_cast<double>(cluster.devices) * cluster.accelerator.tdp_watts,
+        fmt::format("nameplate power, {} W an accelerator, nothing else counted", cluster.accelerator.tdp_watts)};
+  }
+  return std::nullopt;
+}
+
+std::string missing_price(const Cluster& cluster) {
+  return fmt::format("usd_per_device_hour or node_price_usd of cluster {}, or price_usd of accelerator {}",
+                     quoted(cluster.name), quoted(cluster.accelerator.name));
+}
+
+std::string missing_power(const Cluster& cluster) {
+  return fmt::format("node_power_watts of cluster {}, or tdp_watts of accelerator {}", quoted(cluster.name),
+                     quoted(cluster.accelerator.name));
+}
+
+}  // namespace orrery::hardware
