@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -159,7 +160,7 @@ Real JsonCursor::any_real() {
     Bits bits = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), bits, 16);
     const auto number = std::bit_cast<Real>(bits);
-    if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && number != number) {
+    if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && std::isnan(number)) {
       return number;
     }
     fail(fmt::format("{} is no number; texts that are: NaN, Infinity, -Infinity, NaN:bits", quoted(word)));
