@@ -1,7 +1,7 @@
 #include "orrery/explore/search.hpp"
 
 #include <algorithm>
-#include <array>
+#include <atomic>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t kWave = 4096;
 constexpr std::size_t kFirst = 256, kFirstOfLayout = 8;
 constexpr std::size_t kFewestPriced = 4, kMostPriced = 128;
+constexpr std::size_t kMostAtOnce = 64;  // families that one thread takes before it looks for more
 
 // What plans are compared by: seconds of a step, or of its share for one sequence.
 double score_of(Seconds step_time, const Point& point, const SearchOptions& options) {
@@ -301,12 +302,16 @@ class Search {
     });
   }
 
-  // body(worker, i) for i in [0, count): every worker takes every so many-th, as neighbours cost alike.
+  // body(worker, i) for i in [0, count). Workers take runs of neighbours, which share what an evaluator remembers, as
+  // they come free: who does what changes no finding.
   template <class Body>
   void each(std::size_t count, Body body) {
-    const std::size_t workers = workers_.size();
-    parallel_for(workers, threads_, [&](std::size_t w) {
-      for (std::size_t i = w; i < count; i += workers) { body(workers_[w], i); }
+    const std::size_t run = std::clamp<std::size_t>(count / (8 * workers_.size()), 1, kMostAtOnce);
+    std::atomic<std::size_t> next{0};
+    parallel_for(workers_.size(), threads_, [&](std::size_t w) {
+      for (std::size_t begin = next.fetch_add(run); begin < count; begin = next.fetch_add(run)) {
+        for (std::size_t i = begin; i < std::min(begin + run, count); ++i) { body(workers_[w], i); }
+      }
     });
   }
 

@@ -5,6 +5,8 @@
 // argument is the number of nodes; instructions are counted on the small one, seconds and bytes per second are of the
 // large one.
 #include <cstdint>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -68,6 +70,40 @@ void read_whole(benchmark::State& state, int threads) {
 void read_on_one_thread(benchmark::State& state) { read_whole(state, 1); }
 void read_on_all_threads(benchmark::State& state) { read_whole(state, 0); }
 
+// The same bytes on disk.
+class FileOnDisk {
+ public:
+  explicit FileOnDisk(const std::string& bytes) : path_(std::filesystem::temp_directory_path() / "chakra_bench.et") {
+    std::ofstream(path_, std::ios::binary) << bytes;
+  }
+  FileOnDisk(const FileOnDisk&) = delete;
+  FileOnDisk& operator=(const FileOnDisk&) = delete;
+  ~FileOnDisk() { std::filesystem::remove(path_); }
+  [[nodiscard]] std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// What there is to reach: a file's bytes in memory, and nothing made of them.
+void plain_file_read(benchmark::State& state) {
+  const std::string& bytes = file_of(state);
+  const FileOnDisk file(bytes);
+  std::string buffer(bytes.size(), ' ');
+  for (auto unused : state) {
+    std::ifstream(file.path(), std::ios::binary).read(buffer.data(), static_cast<std::streamsize>(buffer.size()));
+    benchmark::DoNotOptimize(buffer.back());
+  }
+  report(state, bytes);
+}
+
+void read_file_on_all_threads(benchmark::State& state) {
+  const std::string& bytes = file_of(state);
+  const FileOnDisk file(bytes);
+  for (auto unused : state) { benchmark::DoNotOptimize(read_chakra(file.path())->graph.node_count()); }
+  report(state, bytes);
+}
+
 void stream_records(benchmark::State& state) {
   const std::string& file = file_of(state);
   for (auto unused : state) {
@@ -117,6 +153,8 @@ BENCHMARK(read_on_one_thread)->Apply(counted);
 BENCHMARK(stream_records)->Apply(counted);
 BENCHMARK(write_graph)->Apply(counted);
 BENCHMARK(libprotobuf_messages_and_index)->Apply(counted);
+BENCHMARK(plain_file_read)->Apply(large);
+BENCHMARK(read_file_on_all_threads)->Apply(large);
 BENCHMARK(read_on_one_thread)->Apply(large);
 BENCHMARK(read_on_all_threads)->Apply(large);
 BENCHMARK(stream_records)->Apply(large);
