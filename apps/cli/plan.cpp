@@ -99,6 +99,7 @@ Result<TypedRequest> typed_over(const Options& options, const std::optional<expl
 }
 
 Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const Options& options) {
+  if (auto wrong = problems(choices); !wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(counts, device_counts(choices.device_counts));
   if (!counts.empty() && options.job.is_flag("devices")) {
     return fail(flag_place("--device-counts"), "stands instead of --devices: one of the two");
@@ -163,9 +164,21 @@ Result<int> print_best(const Question& asked, const results::Estimate& best, lau
   return print_launch(api::Orrery(data), asked.typed, api::request_of(asked.typed.request, best), tool);
 }
 
+Result<int> print_sample(const Question& asked, bool json) {
+  ORRERY_TRY(data, data_directory());
+  const auto seed = static_cast<std::uint64_t>(asked.choices.seed.value_or(0));
+  const auto sample = api::Orrery(data).sample(plan_request(asked), *asked.choices.sample, seed);
+  if (!sample) { return tl::make_unexpected(asked.typed.placed(sample.error())); }
+  print(json ? report::sample_json(*sample) : report::sample_text(*sample));
+  return 0;
+}
+
 Result<int> run(const Options& options) {
   ORRERY_TRY(asked, question(options));
-  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json}, {"--explain", asked.choices.explain}}));
+  ORRERY_TRY(tool, options.emit.tool({{"--json", options.json},
+                                      {"--explain", asked.choices.explain},
+                                      {"--sample", asked.choices.sample.has_value()}}));
+  if (asked.choices.sample) { return print_sample(asked, options.json); }
   ORRERY_TRY(search, searched(asked));
   const bool nothing_fits = search.best.empty();
   if (tool && !nothing_fits) { return print_best(asked, search.best.front(), *tool); }

@@ -11,6 +11,12 @@
 
 namespace orrery::cli {
 
+namespace {
+
+constexpr std::int64_t kMostSampled = 1'000'000;
+
+}  // namespace
+
 const config::Record<SearchChoices>& search_record() {
   static const auto record = [] {
     config::Record<SearchChoices> fields("search", "How plans are searched.");
@@ -27,7 +33,12 @@ const config::Record<SearchChoices>& search_record() {
                   "also the plans that are faster than all that need less memory and no more devices; prices every "
                   "point")
         .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
-        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on");
+        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on")
+        .optional("sample", &SearchChoices::sample,
+                  "no search: so many points of the space drawn evenly, what each comes to, and the flags of \"orrery "
+                  "estimate\" that mean it",
+                  {.min = 1, .max = kMostSampled})
+        .optional("seed", &SearchChoices::seed, "of --sample; open: 0", {.min = 0});
     return fields;
   }();
   return record;
@@ -37,6 +48,22 @@ Result<SearchChoices> search_choices(const RecordFlags& flags) {
   config::Node fields = config::mapping_node();
   flags.lay_over(fields);
   return search_record().read_over(SearchChoices{}, fields);
+}
+
+std::vector<Diagnostic> problems(const SearchChoices& choices) {
+  std::vector<Diagnostic> found;
+  const auto sampled_without = [&](bool given, const char* flag) {
+    if (choices.sample && given) {
+      found.push_back({flag_place("--sample"), fmt::format("searches nothing: without {}", flag)});
+    }
+  };
+  sampled_without(choices.explain, "--explain");
+  sampled_without(choices.pareto, "--pareto");
+  sampled_without(choices.exhaustive, "--exhaustive");
+  sampled_without(choices.within.has_value(), "--within");
+  sampled_without(!choices.device_counts.empty(), "--device-counts");
+  if (choices.seed && !choices.sample) { found.push_back({flag_place("--seed"), "is of --sample"}); }
+  return found;
 }
 
 namespace {

@@ -24,7 +24,11 @@ struct SearchChoices {
   bool exhaustive = false;
   bool pareto = false;
   bool explain = false;
+  std::optional<std::int64_t> sample, seed;
 };
+
+// What the choices contradict.
+[[nodiscard]] std::vector<Diagnostic> problems(const SearchChoices& choices);
 
 [[nodiscard]] const config::Record<SearchChoices>& search_record();
 [[nodiscard]] Result<SearchChoices> search_choices(const RecordFlags& flags);

@@ -15,6 +15,7 @@
 #include "orrery/launch/launch.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
+#include "orrery/results/sample.hpp"
 #include "orrery/results/validation.hpp"
 
 namespace orrery::api {
@@ -51,6 +52,9 @@ struct PlanRequest {
 // The same with the batch, the length and the devices that it was found at, which a space file may leave to the search.
 [[nodiscard]] estimate::Request request_of(estimate::Request job, const results::Estimate& found);
 
+// Flags of `orrery estimate` that mean a request: what is as when nothing is said is not among them.
+[[nodiscard]] std::vector<std::string> flags_of(const estimate::Request& request);
+
 class Orrery {
  public:
   explicit Orrery(std::string data_directory);
@@ -62,6 +66,10 @@ class Orrery {
   // mistake, and it fails. Several numbers of devices are searched each by itself, exactly, and their answers merged; a
   // number for which no plan is valid has a row that says so, unless that is so for all.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;
+  // `count` points of the space, drawn evenly, and what each comes to. Of the request the job, the space and what is
+  // fixed count.
+  [[nodiscard]] Result<results::Sample> sample(const PlanRequest& request, std::int64_t count,
+                                               std::uint64_t seed) const;
   // `files` empty: the tables that ship with Orrery.
   [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,
                                                      const std::vector<std::string>& families) const;

@@ -242,6 +242,23 @@ std::string plan_json(const results::PlanSearch& search) {
   return document(json);
 }
 
+std::string sample_json(const results::Sample& sample) {
+  Json json = {{"schema", "orrery.sample/1"}, {"points", sample.points}, {"seed", sample.seed}};
+  json["sample"] = Json::array();
+  for (const auto& point : sample.drawn) {
+    Json one = {{"number", point.number}, {"verdict", point.verdict}};
+    if (point.is_possible()) {
+      one["step_time_s"] = point.step_time.value();
+      one["memory_B"] = point.memory.value();
+      one["global_batch"] = point.global_batch;
+      one["plan"] = plan_summary_json(point.plan);
+      one["flags"] = point.flags;
+    }
+    json["sample"].push_back(std::move(one));
+  }
+  return document(json);
+}
+
 std::string validation_json(const results::Validation& validation) {
   Json json = {{"schema", "orrery.validate/1"}, {"families", Json::array()}};
   for (const auto& score : validation.families) {

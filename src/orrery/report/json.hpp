@@ -11,6 +11,7 @@
 #include "orrery/report/listing.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
+#include "orrery/results/sample.hpp"
 #include "orrery/results/validation.hpp"
 
 namespace orrery::report {
@@ -21,6 +22,9 @@ namespace orrery::report {
 
 // orrery.plan/1. The best plans carry the fields of an estimate, without terms, classes and a schema of their own.
 [[nodiscard]] std::string plan_json(const results::PlanSearch& search);
+
+// orrery.sample/1. Points that no plan stands for have a verdict alone.
+[[nodiscard]] std::string sample_json(const results::Sample& sample);
 
 // orrery.validate/1. Errors are fractions; null where no row of a family could be scored.
 [[nodiscard]] std::string validation_json(const results::Validation& validation);

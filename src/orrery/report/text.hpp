@@ -10,6 +10,7 @@
 #include "orrery/report/listing.hpp"
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/plan.hpp"
+#include "orrery/results/sample.hpp"
 #include "orrery/results/validation.hpp"
 
 namespace orrery::report {
@@ -24,6 +25,9 @@ struct TextStyle {
 
 // Ranked plans, what was searched, and why the winner wins.
 [[nodiscard]] std::string plan_text(const results::PlanSearch& search, TextStyle style = {});
+
+// Points of a space, what each comes to, and the command that says so, on a line of its own.
+[[nodiscard]] std::string sample_text(const results::Sample& sample);
 
 // Families, all rows together, and the rows with the largest errors.
 [[nodiscard]] std::string validation_text(const results::Validation& validation, TextStyle style = {});

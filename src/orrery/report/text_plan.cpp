@@ -179,6 +179,34 @@ std::string space_lines(const results::PlanSearch& search) {
 
 }  // namespace
 
+namespace {
+
+// As a shell reads it.
+std::string in_quotes(const std::string& word) {
+  return word.find_first_of(" '\"$&();*?|<>") == std::string::npos ? word : "'" + word + "'";
+}
+
+}  // namespace
+
+std::string sample_text(const results::Sample& sample) {
+  std::string text =
+      fmt::format("{} of {} points, drawn with seed {}\n", grouped(static_cast<long long>(sample.drawn.size())),
+                  grouped(sample.points), sample.seed);
+  for (const auto& point : sample.drawn) {
+    text += fmt::format("\npoint {}: {}", grouped(point.number), point.verdict);
+    if (point.is_possible()) {
+      text += fmt::format(", {} a step of {} sequences, {} a device\n", config::format_seconds(point.step_time, 4),
+                          grouped(point.global_batch), config::format_bytes(point.memory));
+      text += "  orrery estimate";  // on one line, to be copied
+      for (const auto& flag : point.flags) { text += " " + in_quotes(printable(flag)); }
+      text += "\n";
+    } else {
+      text += "\n";
+    }
+  }
+  return text;
+}
+
 std::string plan_text(const results::PlanSearch& search, TextStyle style) {
   std::string text;
   if (search.best.empty()) {

@@ -1,0 +1,39 @@
+// Numbers drawn from a seed, the same on every machine: no part of the standard library that may differ.
+//
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a counter that rises by
+// an odd constant, its bits mixed. Good enough to draw points of a space; not for cryptography.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery {
+
+class RandomStream {
+ public:
+  explicit RandomStream(std::uint64_t seed) : state_(seed) {}
+
+  std::uint64_t bits() {
+    state_ += 0x9E3779B97F4A7C15U;
+    std::uint64_t mixed = state_;
+    mixed = (mixed ^ (mixed >> 30U)) * 0xBF58476D1CE4E5B9U;
+    mixed = (mixed ^ (mixed >> 27U)) * 0x94D049BB133111EBU;
+    return mixed ^ (mixed >> 31U);
+  }
+
+  // Each of 0 .. count - 1 as likely as any other. `count` at least 1.
+  std::int64_t below(std::int64_t count) {
+    ORRERY_ASSERT(count >= 1);
+    const auto whole = static_cast<std::uint64_t>(count);
+    const std::uint64_t uneven = (0 - whole) % whole;  // 2^64 modulo count: as many draws are drawn again
+    std::uint64_t drawn = bits();
+    while (drawn < uneven) { drawn = bits(); }
+    return static_cast<std::int64_t>(drawn % whole);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+}  // namespace orrery
