@@ -40,7 +40,14 @@ std::size_t fullest_stage(const Program& program) {
 
 }  // namespace
 
+void Estimator::make_room() {
+  if (std::max(lowerer_.kept(), prices_.kept()) < kMostKept) { return; }
+  prices_.forget();
+  lowerer_.forget();
+}
+
 MemoryOutcome Estimator::memory(const Plan& plan) {
+  make_room();
   const Program& program = lowerer_.lower(job_, plan).program;
   return {program.memory[fullest_stage(program)].total(), room().holds(program)};
 }
@@ -48,6 +55,7 @@ MemoryOutcome Estimator::memory(const Plan& plan) {
 parallel::Capacity Estimator::room() const { return {capacity(), cluster_.second_tier.memory}; }
 
 bool Estimator::may_fit(const Plan& plan, const parallel::Leanest& leanest) {
+  make_room();
   return lowerer_.may_fit(job_, plan, leanest, room());
 }
 
@@ -58,9 +66,13 @@ Seconds Estimator::time_of(const parallel::Lowered& lowered) {
   return solver_.solve(program, known).time;
 }
 
-Seconds Estimator::step_time(const Plan& plan) { return time_of(lowerer_.lower(job_, plan)); }
+Seconds Estimator::step_time(const Plan& plan) {
+  make_room();
+  return time_of(lowerer_.lower(job_, plan));
+}
 
 std::optional<PlanPrice> Estimator::price(const Plan& plan) {
+  make_room();
   const auto lowered = lowerer_.lower_within(job_, plan, room());
   if (!lowered) { return std::nullopt; }
   return PlanPrice{time_of(*lowered), lowered->program.memory[fullest_stage(lowered->program)].total()};
@@ -93,6 +105,7 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 }  // namespace
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
+  make_room();
   const auto& [program, work] = lowerer_.lower(job_, plan);
   const auto& known = prices_.of(work, plan).blocks;
   const Context context{model_, cluster_, stack_, fabric_};

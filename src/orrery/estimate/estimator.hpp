@@ -63,6 +63,9 @@ class Estimator {
   [[nodiscard]] parallel::Capacity room() const;
 
  private:
+  // Shared parts are kept for so many slices at most, whatever is asked: some 20 kilobytes each.
+  static constexpr std::size_t kMostKept = 8192;
+  void make_room();
   [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered);
   [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
 

@@ -227,5 +227,29 @@ TEST(EstimatorLaw, what_was_asked_before_does_not_matter) {
   EXPECT_GT(asked, 100);
 }
 
+// More micro-batches, each a slice of its own, than are kept at a time.
+TEST(EstimatorLaw, however_many_slices_were_asked_about_does_not_matter) {
+  Dice dice(1);
+  Case c = any_case(dice);
+  c.model = parallel::test::llama(1, 128, 2, 2, 256, 256);
+  c.job = {1, 64, hardware::Precision::bf16, parallel::Task::pretrain};
+  c.cluster = parallel::test::cluster_of({1});
+  c.plan = {};
+  Estimator used(c.model, c.cluster, c.stack, c.job);
+  const auto ask = [&](Estimator& estimator, std::int64_t micro_batch) {
+    c.plan.micro_batch = micro_batch;
+    estimator.set_global_batch(micro_batch);
+    return std::pair(estimator.step_time_bound(c.plan), estimator.step_time(c.plan));
+  };
+  const auto first = ask(used, 1);
+  for (std::int64_t size = 2; size < 20'000; ++size) {
+    const auto now = ask(used, size);
+    if (size % 2'000 != 0) { continue; }
+    Estimator fresh(c.model, c.cluster, c.stack, c.job);
+    ASSERT_EQ(now, ask(fresh, size));
+  }
+  EXPECT_EQ(ask(used, 1), first);
+}
+
 }  // namespace
 }  // namespace orrery::estimate

@@ -40,8 +40,11 @@ class WorkPrices {
  public:
   WorkPrices(const workload::Model& model, const network::Fabric& fabric) : model_(model), fabric_(fabric) {}
 
-  // Of a plan's work on its groups. `work` must outlive this; the price lives as long as this.
+  // Of a plan's work on its groups. Both live until prices are forgotten, which has to come before the work is.
   [[nodiscard]] const WorkPrice& of(const parallel::Work& work, const parallel::Plan& plan);
+
+  [[nodiscard]] std::size_t kept() const { return prices_.size(); }
+  void forget() { prices_.clear(); }
 
  private:
   struct Key {

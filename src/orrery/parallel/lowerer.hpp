@@ -28,13 +28,13 @@ struct WorkHash {
 };
 
 // Not safe to share between threads. Model, cluster and stack must outlive it. All jobs that it is asked about may
-// differ in their batch, in nothing else.
+// differ in their batch, in nothing else. Keeps the work of every slice until it is told to forget.
 class Lowerer {
  public:
   Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack);
 
   // Needs is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program lives until the next
-  // call, the work as long as this.
+  // call, the work until it is forgotten.
   [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
   // Nothing where a stage needs more than `capacity`, which is found out first.
   [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
@@ -44,6 +44,9 @@ class Lowerer {
 
   // What a plan's ranks compute. Kept: the next plan of the same slice gets the same.
   [[nodiscard]] const Work& work(const Job& job, const Plan& plan);
+
+  [[nodiscard]] std::size_t kept() const { return works_.size(); }
+  void forget() { works_.clear(); }  // what was handed out is gone
 
  private:
   void begin(const Job& job, const Plan& plan);
