@@ -142,6 +142,7 @@ api::PlanRequest plan_request(const Question& asked) {
   request.top = static_cast<std::size_t>(asked.choices.top);
   request.exhaustive = asked.choices.exhaustive;
   request.explain = asked.choices.explain;
+  request.what_if = asked.choices.what_if;
   request.threads = asked.choices.threads;
   return request;
 }
@@ -151,9 +152,16 @@ Result<results::PlanSearch> searched(const Question& asked) {
   ORRERY_TRY(data, data_directory());
   Progress progress;
   request.progress = [&progress](std::int64_t done, std::int64_t points) { progress.update(done, points); };
-  const auto start = std::chrono::steady_clock::now();
+  using Clock = std::chrono::steady_clock;
+  std::optional<Clock::time_point> end;  // of the search itself
+  Progress questions("changes looked at");
+  request.what_if_progress = [&](std::int64_t done, std::int64_t all) {
+    if (!end) { end = Clock::now(); }
+    questions.update(done, all);
+  };
+  const auto start = Clock::now();
   auto search = api::Orrery(data).plan(request);
-  const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - start;
+  const std::chrono::duration<double> wall = end.value_or(Clock::now()) - start;
   if (!search) { return tl::make_unexpected(asked.typed.placed(search.error())); }
   search->wall_s = wall.count();
   return search;
@@ -177,6 +185,7 @@ Result<int> run(const Options& options) {
   ORRERY_TRY(asked, question(options));
   ORRERY_TRY(tool, options.emit.tool({{"--json", options.json},
                                       {"--explain", asked.choices.explain},
+                                      {"--what-if", asked.choices.what_if},
                                       {"--sample", asked.choices.sample.has_value()}}));
   if (asked.choices.sample) { return print_sample(asked, options.json); }
   ORRERY_TRY(search, searched(asked));

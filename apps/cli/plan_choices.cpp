@@ -34,6 +34,10 @@ const config::Record<SearchChoices>& search_record() {
                   "point")
         .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
         .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on")
+        .optional(
+            "what_if", &SearchChoices::what_if,
+            "what would change the answer: how far memory, bandwidths, peak and batch have to move, up to fourfold, "
+            "until other degrees win; about a hundred searches")
         .optional("sample", &SearchChoices::sample,
                   "no search: so many points of the space drawn evenly, what each comes to, and the flags of \"orrery "
                   "estimate\" that mean it",
@@ -58,6 +62,7 @@ std::vector<Diagnostic> problems(const SearchChoices& choices) {
     }
   };
   sampled_without(choices.explain, "--explain");
+  sampled_without(choices.what_if, "--what-if");
   sampled_without(choices.pareto, "--pareto");
   sampled_without(choices.exhaustive, "--exhaustive");
   sampled_without(choices.within.has_value(), "--within");

@@ -24,6 +24,7 @@ struct SearchChoices {
   bool exhaustive = false;
   bool pareto = false;
   bool explain = false;
+  bool what_if = false;
   std::optional<std::int64_t> sample, seed;
 };
 

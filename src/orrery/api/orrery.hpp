@@ -43,8 +43,11 @@ struct PlanRequest {
   bool exhaustive = false;
   bool front = false;  // also what no plan beats in both time and memory
   bool explain = false;
+  bool what_if =
+      false;  // also what would change the answer (what_if.hpp): a hundred searches; of one number of devices
   int threads = 0;
   std::function<void(std::int64_t done, std::int64_t points)> progress;
+  std::function<void(std::int64_t done, std::int64_t questions)> what_if_progress;
 };
 
 // The job of `job` under a plan that a search found, nothing left open: `launch` and `estimate` of it are of that plan.

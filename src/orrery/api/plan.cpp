@@ -8,6 +8,7 @@
 
 #include "orrery/api/orrery.hpp"
 #include "orrery/api/planning.hpp"
+#include "orrery/api/what_if.hpp"
 #include "orrery/config/units_text.hpp"
 #include "orrery/hardware/expenses.hpp"
 
@@ -188,6 +189,9 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   if (request.within && request.space && request.space->max_batch) {
     return fail({"", 0, 0, "--within"}, "is a limit on steps of one batch; the space file says max_batch");
   }
+  if (request.what_if && request.device_counts.size() > 1) {
+    return fail({"", 0, 0, "--what-if"}, "is about one number of devices; --device-counts has several");
+  }
   Parts parts;
   std::vector<Diagnostic> wrong;  // with fixed values, for every number of devices so far
   bool some_can = false;
@@ -212,6 +216,10 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   for (const auto& part : parts) { part->answer = part->planning->run(); }
   PlanSearch answer = merged(request, parts);
   if (request.explain && !answer.best.empty()) { answer.explanation = explained(parts, answer.best.front()); }
+  if (request.what_if && !answer.best.empty()) {
+    const Part& part = *parts.front();
+    answer.what_if = what_if(part.request, part.problem, part.planning->winner().point.plan, request.what_if_progress);
+  }
   return answer;
 }
 

@@ -206,6 +206,22 @@ Json by_devices_json(const std::vector<results::DeviceRow>& rows) {
   return list;
 }
 
+Json what_if_json(const std::vector<results::Flip>& flips) {
+  Json list = Json::array();
+  for (const auto& flip : flips) {
+    Json one = {{"knob", flip.knob},
+                {"direction", flip.up ? "up" : "down"},
+                {"factor", flip.factor ? Json(*flip.factor) : Json(nullptr)},
+                {"value", flip.factor ? Json(flip.value) : Json(nullptr)},
+                {"same_until", flip.same_until},
+                {"searches", flip.searches}};
+    one["winner"] = flip.winner ? plan_summary_json(flip.winner->plan) : Json(nullptr);
+    one["step_time_s"] = flip.winner ? Json(flip.winner->step_time.value()) : Json(nullptr);
+    list.push_back(std::move(one));
+  }
+  return list;
+}
+
 Json ranked_json(const std::vector<results::Estimate>& estimates) {
   Json list = Json::array();
   for (const auto& estimate : estimates) {
@@ -238,6 +254,7 @@ std::string plan_json(const results::PlanSearch& search) {
   if (!search.front.empty()) { json["front"] = ranked_json(search.front); }
   json["held"] = search.held;
   json["objective"] = config::enum_name(search.objective);
+  if (!search.what_if.empty()) { json["what_if"] = what_if_json(search.what_if); }
   if (!search.explanation.empty()) { json["explanation"] = search.explanation; }
   return document(json);
 }

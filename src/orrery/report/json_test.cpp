@@ -199,6 +199,22 @@ TEST(Json, expenses_that_nobody_knows_are_null) {
   }
 }
 
+TEST(Json, what_would_change_the_answer_has_factors_and_winners) {
+  const Json json = Json::parse(plan_json(samples::search_with_changes()));
+  ASSERT_EQ(json["what_if"].size(), 4U);
+  const Json& flip = json["what_if"][0];
+  EXPECT_EQ(keys_of(flip), (std::vector<std::string>{"knob", "direction", "factor", "value", "same_until", "searches",
+                                                     "winner", "step_time_s"}));
+  EXPECT_EQ(flip["knob"], "device_memory");
+  EXPECT_EQ(flip["factor"], 1.25);
+  EXPECT_EQ(flip["value"], 20.0 * 1073741824.0);
+  EXPECT_EQ(flip["winner"]["tp"], 8);
+  EXPECT_EQ(flip["step_time_s"], 2.0);
+  EXPECT_EQ(json["what_if"][1]["direction"], "down");
+  EXPECT_TRUE(json["what_if"][1]["winner"].is_null());
+  EXPECT_TRUE(json["what_if"][2]["factor"].is_null());
+}
+
 TEST(Json, numbers_of_devices_have_rows) {
   const Json json = Json::parse(plan_json(samples::search_of_counts()));
   EXPECT_EQ(json["objective"], "cost");

@@ -126,6 +126,38 @@ inline results::PlanSearch search_of_counts() {
   return sample;
 }
 
+// Of every kind of answer to what would change it.
+inline results::PlanSearch search_with_changes() {
+  results::PlanSearch sample = search();
+  results::Flip flip;
+  flip.knob = "device_memory";
+  flip.name = "device memory";
+  flip.searches = 9;
+  flip.farthest = 1.5;
+  flip.factor = 1.25;
+  flip.same_until = 1.24;
+  flip.value = 20.0 * 1073741824.0;
+  flip.value_text = "20.0 GiB";
+  flip.winner = estimate();
+  results::Flip nothing = flip;
+  nothing.up = false;
+  nothing.factor = 0.5;
+  nothing.value_text = "8.00 GiB";
+  nothing.winner.reset();
+  results::Flip same = flip;
+  same.knob = "global_batch";
+  same.name = "batch";
+  same.farthest = 4;
+  same.factor.reset();
+  same.value_text = "6144 sequences";
+  same.winner.reset();
+  results::Flip none = same;
+  none.up = false;
+  none.farthest = 1;
+  sample.what_if = {flip, nothing, same, none};
+  return sample;
+}
+
 inline results::Validation validation() {
   results::Validation sample;
   sample.families = {{.kind = "training",

@@ -14,6 +14,7 @@
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
 #include "orrery/report/text.hpp"
+#include "orrery/report/what_if.hpp"
 
 namespace orrery::report {
 
@@ -91,12 +92,12 @@ std::string ranking(const std::vector<results::Estimate>& best) {
     std::vector<std::string> row = {std::to_string(i + 1)};
     if (devices_differ) { row.push_back(grouped(one.devices)); }
     row.push_back(config::format_seconds(one.step_time, 4));
+    if (batches_differ) {
+      row.insert(row.end(), {std::to_string(one.global_batch), config::format_count(one.samples_per_s)});
+    }
     if (serves) {
       row.push_back(config::format_seconds(one.inference->time_to_first_token));
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
-    }
-    if (batches_differ) {
-      row.insert(row.end(), {std::to_string(one.global_batch), config::format_count(one.samples_per_s)});
     }
     row.insert(row.end(), {percent(one.mfu), config::format_count(one.tokens_per_s)});
     for (const auto& column : shown) { row.push_back(column.value(one.plan)); }
@@ -221,6 +222,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text += fmt::format("\nfaster than all that need {}\n", less) + ranking(search.front);
   }
   text += held_lines(search.held, style) + "\n" + space_lines(search);
+  text += what_if_lines(search.what_if);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }
   return text;

@@ -119,6 +119,16 @@ of weights (--offload); tp-overlap (--tp-overlap)
 )");
 }
 
+TEST(Text, batches_of_requests_that_differ_stand_in_their_columns) {
+  results::PlanSearch sample;
+  sample.best = {samples::served(), samples::served()};
+  sample.best[1].global_batch = 40;
+  const std::string text = plan_text(sample);
+  const auto at = [&](const char* word) { return text.find(word) - text.rfind('\n', text.find(word)); };
+  ASSERT_NE(text.find(" 40 "), std::string::npos);
+  EXPECT_EQ(at("batch samples/s") + 2, at(" 40 ")) << text;
+}
+
 TEST(Text, several_numbers_of_devices_have_a_table) {
   const std::string text = plan_text(samples::search_of_counts());
   EXPECT_NE(text.find(R"(
@@ -129,6 +139,18 @@ devices  step time  samples/s  cost a step  energy a step
   1,024    2.000 s        768     1.50 USD        3.25 MJ
 cost: rented at 2.5 USD a device and hour
 energy: nameplate power, 10000 W a node of 8
+)"),
+            std::string::npos)
+      << text;
+}
+
+TEST(Text, what_would_change_the_answer_is_a_sentence_for_each_figure) {
+  const std::string text = plan_text(samples::search_with_changes());
+  EXPECT_NE(text.find(R"(
+what would change the answer: the nearest values at which other degrees win
+- device memory: at 1.25 x (20.0 GiB) tp 8, pp 8, dp 16 wins, 2.000 s a step; at 0.5 x (8.00 GiB)
+  nothing fits
+- batch: the same to 4 x (6144 sequences); none smaller was looked at
 )"),
             std::string::npos)
       << text;

@@ -8,6 +8,7 @@
 
 #include "orrery/results/estimate.hpp"
 #include "orrery/results/objective.hpp"
+#include "orrery/results/what_if.hpp"
 
 namespace orrery::results {
 
@@ -39,6 +40,7 @@ struct PlanSearch {
   std::vector<std::string> without_effect;  // axes of the space that no plan feels: counted, not priced
   std::vector<std::string> held;            // choices of the job that the search held, and the flags that change them
   std::string nothing_fits;                 // why `best` is empty, when it is
+  std::vector<Flip> what_if;                // when asked for: what would change the answer
   std::vector<std::string> explanation;     // when asked for: why the winner wins, what binds, what the next loses on
 };
 

@@ -1,0 +1,203 @@
+#include "orrery/api/what_if.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::api {
+
+using parallel::Plan;
+using results::Flip;
+
+namespace {
+
+constexpr std::array kLooks = {1.25, 1.5, 2.0, 3.0, 4.0};
+constexpr double kNear = 1.02;
+
+// A figure that may be another: what it is called, what it is, how it is changed.
+struct Knob {
+  std::string id, name;
+  double value = 0;
+  std::function<std::string(double)> text;
+  std::function<void(Problem&, double)> set;
+  // The possible factor that is nearest to one; nothing: all are possible.
+  std::function<double(double)> possible = {};
+};
+
+bool same_layout(const Plan& a, const Plan& b) {
+  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp;
+}
+
+void add_accelerator_knobs(const Problem& problem, std::vector<Knob>& knobs) {
+  const auto& chip = problem.inputs.cluster.accelerator;
+  knobs.push_back({"device_memory", "device memory", chip.memory.value(),
+                   [](double value) { return config::format_bytes(Bytes(value)); },
+                   [](Problem& changed, double value) { changed.inputs.cluster.accelerator.memory = Bytes(value); }});
+  const auto peak = chip.peak(problem.job.precision);
+  knobs.push_back({"matrix_peak", "peak of matrix products", peak.value(),
+                   [](double value) { return config::format_rate(FlopsPerSecond(value)); },
+                   [peak](Problem& changed, double value) {
+                     for (auto& [precision, rate] : changed.inputs.cluster.accelerator.matrix_peak) {
+                       rate = rate * (value / peak.value());
+                     }
+                   }});
+  knobs.push_back({"memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
+                   [](double value) { return config::format_rate(BytesPerSecond(value)); },
+                   [](Problem& changed, double value) {
+                     changed.inputs.cluster.accelerator.memory_bandwidth = BytesPerSecond(value);
+                   }});
+}
+
+void add_network_knobs(const Problem& problem, std::vector<Knob>& knobs) {
+  const auto& dimensions = problem.inputs.cluster.dimensions;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    if (dimensions[i].size <= 1) { continue; }
+    knobs.push_back({"bandwidth." + dimensions[i].name, "bandwidth of " + dimensions[i].name,
+                     dimensions[i].bandwidth.value(),
+                     [](double value) { return config::format_rate(BytesPerSecond(value)); },
+                     [i](Problem& changed, double value) {
+                       changed.inputs.cluster.dimensions[i].bandwidth = BytesPerSecond(value);
+                     }});
+  }
+}
+
+// The batch that is nearest to `factor` times `batch`: a multiple of what every number of replicas divides, or a whole
+// part.
+double possible_batch(std::int64_t batch, std::int64_t multiple, double factor) {
+  const auto whole = static_cast<double>(batch), step = static_cast<double>(multiple);
+  double nearest = std::max(1.0, std::round(factor * whole / step)) * step;
+  const auto distance = [&](double other) { return std::abs(std::log(other / whole / factor)); };
+  for (const std::int64_t part : {2, 3, 4}) {
+    const double other = whole / static_cast<double>(part);
+    if (batch % part == 0 && distance(other) < distance(nearest)) { nearest = other; }
+  }
+  return nearest / whole;
+}
+
+void add_batch_knob(const Problem& problem, std::vector<Knob>& knobs) {
+  const std::int64_t batch = problem.job.global_batch;
+  if (batch < 1) { return; }  // it follows from the plan
+  const std::int64_t multiple = std::gcd(batch, problem.inputs.cluster.devices);
+  knobs.push_back({"global_batch", "batch", static_cast<double>(batch),
+                   [](double value) { return fmt::format("{} sequences", std::llround(value)); },
+                   [](Problem& changed, double value) { changed.job.global_batch = std::llround(value); },
+                   [batch, multiple](double factor) { return possible_batch(batch, multiple, factor); }});
+}
+
+class WhatIf {
+ public:
+  WhatIf(const PlanRequest& request, const Problem& problem, const Plan& winner)
+      : request_(request), problem_(problem), winner_(winner) {
+    request_.progress = nullptr;
+    request_.front = request_.exhaustive = request_.explain = false;
+    request_.top = 1;
+  }
+
+  Flip flip(const Knob& knob, bool up) {
+    Flip flip{knob.id, knob.name, up, 0, 1.0, {}, knob.value, {}, {}, 1.0};
+    for (const double look : kLooks) {
+      const double factor = possible(knob, up ? look : 1.0 / look);
+      if (up ? factor <= flip.farthest : factor >= flip.farthest) { continue; }
+      const Outcome outcome = outcome_at(knob, factor, flip);
+      if (outcome == Outcome::no_job) { continue; }
+      flip.farthest = factor;
+      if (outcome == Outcome::same) {
+        flip.same_until = factor;
+        continue;
+      }
+      flip.factor = factor;
+      narrow(knob, flip);
+      flip.winner = winner_at(knob, *flip.factor);
+      break;
+    }
+    flip.value = knob.value * flip.factor.value_or(flip.farthest);
+    flip.value_text = knob.text(flip.value);
+    return flip;
+  }
+
+ private:
+  enum class Outcome : std::uint8_t { same, other, no_job };
+
+  static double possible(const Knob& knob, double factor) { return knob.possible ? knob.possible(factor) : factor; }
+
+  // Halves what is between a factor with the same winner and one with another.
+  void narrow(const Knob& knob, Flip& flip) {
+    double &same = flip.same_until, &other = *flip.factor;
+    while (std::max(other / same, same / other) > kNear) {
+      const double middle = possible(knob, std::sqrt(same * other));
+      if (middle == same || middle == other) { break; }
+      const Outcome outcome = outcome_at(knob, middle, flip);
+      if (outcome == Outcome::no_job) { break; }
+      (outcome == Outcome::other ? other : same) = middle;
+    }
+  }
+
+  Problem changed(const Knob& knob, double factor) const {
+    Problem problem = problem_;
+    knob.set(problem, knob.value * factor);
+    return problem;
+  }
+
+  Outcome outcome_at(const Knob& knob, double factor, Flip& flip) const {
+    ++flip.searches;
+    const Problem problem = changed(knob, factor);
+    const auto space = space_of(request_, problem);
+    if (!space || space->points() == 0) { return Outcome::no_job; }
+    const auto found = searched(problem, *space);
+    const bool is_same = !found.empty() && same_layout(found.front().point.plan, winner_);
+    return is_same ? Outcome::same : Outcome::other;
+  }
+
+  [[nodiscard]] std::vector<explore::Candidate> searched(const Problem& problem, const explore::Space& space) const {
+    const auto evaluators = [&] { return std::make_unique<PlanEvaluator>(problem.inputs, space); };
+    return explore::search(explore::walks_of(space), evaluators, search_options(request_)).best;
+  }
+
+  std::optional<results::Estimate> winner_at(const Knob& knob, double factor) const {
+    const Problem problem = changed(knob, factor);
+    const auto space = space_of(request_, problem);
+    if (!space) { return std::nullopt; }
+    const auto found = searched(problem, *space);
+    if (found.empty()) { return std::nullopt; }
+    const auto& inputs = problem.inputs;
+    estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, problem.job);
+    estimator.set_global_batch(found.front().point.global_batch);
+    return estimator.estimate(found.front().point.plan);
+  }
+
+  PlanRequest request_;
+  const Problem& problem_;
+  Plan winner_;
+};
+
+}  // namespace
+
+std::vector<Flip> what_if(const PlanRequest& request, const Problem& problem, const Plan& winner,
+                          const std::function<void(std::int64_t, std::int64_t)>& progress) {
+  std::vector<Knob> knobs;
+  add_accelerator_knobs(problem, knobs);
+  add_network_knobs(problem, knobs);
+  add_batch_knob(problem, knobs);
+  WhatIf asker(request, problem, winner);
+  std::vector<Flip> flips;
+  const auto all = static_cast<std::int64_t>(2 * knobs.size());
+  if (progress) { progress(0, all); }
+  for (const Knob& knob : knobs) {
+    for (const bool up : {true, false}) {
+      flips.push_back(asker.flip(knob, up));
+      if (progress) { progress(static_cast<std::int64_t>(flips.size()), all); }
+    }
+  }
+  return flips;
+}
+
+}  // namespace orrery::api

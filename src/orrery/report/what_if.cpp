@@ -1,0 +1,59 @@
+#include "orrery/report/what_if.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+std::string degrees_of(const results::PlanSummary& plan) {
+  std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
+  const auto add = [&](std::int64_t value, const char* name) {
+    if (value > 1) { parts.push_back(fmt::format("{} {}", name, value)); }
+  };
+  add(plan.cp, "cp");
+  add(plan.ep, "ep");
+  add(plan.etp, "etp");
+  parts.push_back(fmt::format("pp {}", plan.pp));
+  parts.push_back(fmt::format("dp {}", plan.dp));
+  return join(parts, ", ");
+}
+
+// "from 1.31 x (98.5 GiB) tp 4, pp 2, dp 8 wins, 3.200 s a step".
+std::string change(const results::Flip& flip) {
+  if (!flip.factor) {
+    if (flip.farthest == 1.0) { return flip.up ? "none larger was looked at" : "none smaller was looked at"; }
+    return fmt::format("the same to {:.3g} x ({})", flip.farthest, flip.value_text);
+  }
+  const std::string at = fmt::format("at {:.3g} x ({})", *flip.factor, flip.value_text);
+  if (!flip.winner) { return at + " nothing fits"; }
+  return fmt::format("{} {} wins, {} {}", at, degrees_of(flip.winner->plan),
+                     config::format_seconds(flip.winner->step_time, 4), flip.winner->inference ? "a batch" : "a step");
+}
+
+}  // namespace
+
+std::string what_if_lines(const std::vector<results::Flip>& flips) {
+  if (flips.empty()) { return ""; }
+  std::string text = "\nwhat would change the answer: the nearest values at which other degrees win\n";
+  std::vector<std::string> names;
+  for (const auto& flip : flips) {
+    if (std::find(names.begin(), names.end(), flip.name) == names.end()) { names.push_back(flip.name); }
+  }
+  for (const auto& name : names) {
+    std::vector<std::string> changes;
+    for (const auto& flip : flips) {
+      if (flip.name == name) { changes.push_back(change(flip)); }
+    }
+    text += wrapped("- ", fmt::format("{}: {}", name, join(changes, "; ")));
+  }
+  return text;
+}
+
+}  // namespace orrery::report
