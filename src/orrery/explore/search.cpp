@@ -238,6 +238,7 @@ class Search {
       std::sort(open.begin(), open.end(), by_bound);
       evaluate_in_order(open);
       open.clear();
+      for (const Bounded& one : wave) { settled_ += one.family.points; }
       report();
     });
   }
@@ -316,7 +317,7 @@ class Search {
   }
 
   void report() const {
-    if (options_.progress) { options_.progress(found_.counts.evaluated, points_); }
+    if (options_.progress) { options_.progress(std::max(found_.counts.evaluated, settled_), points_); }
   }
 
   const SearchOptions& options_;
@@ -325,6 +326,7 @@ class Search {
   std::unique_ptr<Walk> walk_;
   std::vector<Worker> workers_;
   std::int64_t points_ = 0;
+  std::int64_t settled_ = 0;         // points that the second walk is done with, priced or ruled out
   std::vector<std::int64_t> first_;  // numbers of the families that the first walk is done with, rising
 };
 

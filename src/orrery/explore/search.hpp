@@ -39,7 +39,8 @@ struct SearchOptions {
   bool front = false;       // find what beats everything in time or memory, too: prices every plan
   bool per_sample = false;  // batches differ from point to point: the least time per sequence wins, not per step
   int threads = 0;          // 0: one per hardware thread
-  std::function<void(std::int64_t done, std::int64_t points)> progress = {};  // now and then, from one thread
+  std::function<void(std::int64_t done, std::int64_t points)> progress =
+      {};  // of points settled; now and then, from one thread
 };
 
 struct Candidate {

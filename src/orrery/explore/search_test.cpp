@@ -217,18 +217,20 @@ TEST(Search, nothing_to_search_or_nothing_that_fits_is_no_answer) {
   EXPECT_EQ(result.space.rejected_memory, 3000);
 }
 
-TEST(Search, progress_grows_to_what_was_evaluated) {
+TEST(Search, progress_grows_to_all_points) {
   Dice dice(5);
   const Table table = any_table(dice, 9000);
-  std::vector<std::int64_t> seen;
-  auto options = options_of(3, true, 2);
-  options.progress = [&](std::int64_t done, std::int64_t points) {
-    EXPECT_LE(points, 9000);
-    seen.push_back(done);
-  };
-  const auto result = searched(table, options);
-  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
-  EXPECT_EQ(seen.back(), result.space.evaluated);
+  for (const bool exhaustive : {true, false}) {
+    std::vector<std::int64_t> seen;
+    auto options = options_of(3, exhaustive, 2);
+    options.progress = [&](std::int64_t done, std::int64_t points) {
+      EXPECT_LE(done, points);
+      seen.push_back(done);
+    };
+    const auto result = searched(table, options);
+    EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+    EXPECT_EQ(seen.back(), result.space.points);
+  }
 }
 
 // Batches that differ: a step twice as long of three times as many sequences is the better one.
