@@ -1,0 +1,191 @@
+// The event kernel: an integer clock, and events in the order in which they happen.
+//
+//   struct Event { … };                         // plain, small: it is copied
+//   Kernel<Event> kernel(lanes);
+//   kernel.at(3, {…});                          // at a time
+//   kernel.after(lane, 5, {…});                 // a time from now, in a lane
+//   kernel.run([&](const Event& event) { … });  // may call at() and after()
+//
+// Events of one time happen in the order in which they were registered, with one exception. A lane is somebody whose
+// events of one time belong together: they happen back to back, at the place where the first of them was registered.
+// Once they are done, later ones for the same time have a place of their own at the end. Both rules use the order of
+// registration and nothing else, so that the same calls give the same run.
+//
+// An event costs a link of 32 bytes and itself; storage is used again, so that a run whose number of pending events has
+// reached its highest allocates nothing. Time does not depend on the number of pending events; the exception is a lane
+// with more than a handful of pending times, which costs a table look-up instead.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/engine/crowd.hpp"
+#include "orrery/engine/wheel.hpp"
+
+namespace orrery::engine {
+
+template <class Event>
+class Kernel {
+ public:
+  explicit Kernel(std::size_t lanes) : lanes_(lanes) {}
+
+  [[nodiscard]] Time now() const { return wheel_.now(); }
+  [[nodiscard]] std::uint64_t events() const { return events_; }  // that have happened
+  [[nodiscard]] std::size_t capacity() const { return links_.size(); }
+
+  void at(Time time, const Event& event) {
+    ORRERY_ASSERT(time >= now());
+    const Link entry = take(event);
+    links_[entry].time = time;
+    links_[entry].lane = kNoLane;
+    wheel_.push(links_, entry);
+  }
+
+  void after(std::uint32_t lane, Time delay, const Event& event) {
+    const Time time = now() + delay;
+    ORRERY_ASSERT(time >= delay);
+    const Link entry = take(event);
+    const Link head = find(lane, time);
+    if (head == kNoLink) {
+      open(lane, time, entry);
+    } else {
+      join(head, entry);
+    }
+  }
+
+  // Until nothing is left to happen.
+  template <class Handler>
+  void run(Handler&& handle) {
+    while (wheel_.advance(links_)) {
+      for (Link entry = wheel_.pop(links_); entry != kNoLink; entry = wheel_.pop(links_)) {
+        if (links_[entry].lane == kNoLane) {
+          happen(handle, entry);
+          release(entry);
+        } else {
+          drain(handle, entry);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kNoLane = std::numeric_limits<std::uint32_t>::max();
+  static constexpr std::uint32_t kCrowd = 16;  // pending times of a lane, from which on they are found by a table
+
+  // The first event of a lane's time stands for all of them in the wheel. The others hang on it in a circle: `more` is
+  // the last of them, whose `next` is the first.
+  struct Entry {
+    Time time;
+    Link next;
+    Link more;
+    std::uint32_t lane;
+    Link older, newer;  // pending times of the lane
+    Event event;
+  };
+
+  struct Lane {
+    Link newest = kNoLink;
+    std::uint32_t times = 0;
+  };
+
+  Link take(const Event& event) {
+    Link entry = free_;
+    if (entry == kNoLink) {
+      entry = static_cast<Link>(links_.size());
+      ORRERY_ASSERT(entry != kNoLink);
+      links_.emplace_back();
+    } else {
+      free_ = links_[entry].next;
+    }
+    links_[entry].event = event;
+    return entry;
+  }
+
+  void release(Link entry) {
+    links_[entry].next = free_;
+    free_ = entry;
+  }
+
+  template <class Handler>
+  void happen(Handler& handle, Link entry) {
+    ++events_;
+    const Event event = links_[entry].event;  // a copy: storage may move
+    handle(event);
+  }
+
+  [[nodiscard]] Link find(std::uint32_t lane, Time time) const {
+    if (lanes_[lane].times > kCrowd) { return crowd_.find(lane, time); }
+    Link head = lanes_[lane].newest;
+    while (head != kNoLink && links_[head].time != time) { head = links_[head].older; }
+    return head;
+  }
+
+  void open(std::uint32_t number, Time time, Link entry) {
+    Lane& lane = lanes_[number];
+    Entry& head = links_[entry];
+    head.time = time;
+    head.lane = number;
+    head.more = kNoLink;
+    head.older = lane.newest;
+    head.newer = kNoLink;
+    if (lane.newest != kNoLink) { links_[lane.newest].newer = entry; }
+    lane.newest = entry;
+    ++lane.times;
+    if (lane.times == kCrowd + 1) {
+      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { crowd_.insert(number, links_[i].time, i); }
+    } else if (lane.times > kCrowd) {
+      crowd_.insert(number, time, entry);
+    }
+    wheel_.push(links_, entry);
+  }
+
+  void join(Link head, Link entry) {
+    const Link last = links_[head].more;
+    links_[entry].next = last == kNoLink ? entry : links_[last].next;
+    if (last != kNoLink) { links_[last].next = entry; }
+    links_[head].more = entry;
+  }
+
+  template <class Handler>
+  void drain(Handler& handle, Link head) {
+    happen(handle, head);
+    while (links_[head].more != kNoLink) {
+      const Link last = links_[head].more;
+      const Link first = links_[last].next;
+      if (first == last) {
+        links_[head].more = kNoLink;
+      } else {
+        links_[last].next = links_[first].next;
+      }
+      happen(handle, first);
+      release(first);
+    }
+    close(head);
+    release(head);
+  }
+
+  void close(Link head) {
+    const Entry& entry = links_[head];
+    Lane& lane = lanes_[entry.lane];
+    if (lane.times > kCrowd + 1) {
+      crowd_.erase(entry.lane, entry.time);
+    } else if (lane.times == kCrowd + 1) {
+      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { crowd_.erase(entry.lane, links_[i].time); }
+    }
+    --lane.times;
+    if (entry.older != kNoLink) { links_[entry.older].newer = entry.newer; }
+    (entry.newer != kNoLink ? links_[entry.newer].older : lane.newest) = entry.older;
+  }
+
+  Wheel wheel_;
+  std::vector<Entry> links_;
+  Link free_ = kNoLink;
+  std::vector<Lane> lanes_;
+  Crowd crowd_;
+  std::uint64_t events_ = 0;
+};
+
+}  // namespace orrery::engine

@@ -1,0 +1,172 @@
+#include "orrery/engine/kernel.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace orrery::engine {
+namespace {
+
+struct Mark {
+  std::uint32_t number = 0;
+};
+
+using Trail = std::vector<std::pair<Time, std::uint32_t>>;
+
+TEST(Kernel, events_of_one_time_happen_as_registered_and_times_ascend) {
+  Kernel<Mark> kernel(0);
+  for (const Time time : {70000, 3, 256, 3, 255, 70000}) {
+    kernel.at(time, {static_cast<std::uint32_t>(kernel.capacity())});
+  }
+  Trail trail;
+  kernel.run([&](const Mark& mark) { trail.emplace_back(kernel.now(), mark.number); });
+  EXPECT_EQ(trail, (Trail{{3, 1}, {3, 3}, {255, 4}, {256, 2}, {70000, 0}, {70000, 5}}));
+  EXPECT_EQ(kernel.events(), 6U);
+}
+
+TEST(Kernel, a_time_grows_while_it_happens) {
+  Kernel<Mark> kernel(0);
+  kernel.at(5, {0});
+  Trail trail;
+  kernel.run([&](const Mark& mark) {
+    trail.emplace_back(kernel.now(), mark.number);
+    if (mark.number < 3) { kernel.at(5, {mark.number + 1}); }
+  });
+  EXPECT_EQ(trail, (Trail{{5, 0}, {5, 1}, {5, 2}, {5, 3}}));
+}
+
+// Lane 0 registers first, so all of lane 0's time 4 comes before the rest, although 2 was registered before 3.
+TEST(Kernel, events_of_a_lane_stay_together_at_the_place_of_the_first) {
+  Kernel<Mark> kernel(2);
+  kernel.after(0, 4, {1});
+  kernel.at(4, {2});
+  kernel.after(1, 4, {3});
+  kernel.after(0, 4, {4});
+  Trail trail;
+  kernel.run([&](const Mark& mark) { trail.emplace_back(kernel.now(), mark.number); });
+  EXPECT_EQ(trail, (Trail{{4, 1}, {4, 4}, {4, 2}, {4, 3}}));
+}
+
+TEST(Kernel, a_lane_that_is_done_with_a_time_starts_again_at_its_end) {
+  Kernel<Mark> kernel(1);
+  kernel.after(0, 1, {1});
+  kernel.at(1, {2});
+  kernel.at(1, {3});
+  Trail trail;
+  kernel.run([&](const Mark& mark) {
+    trail.emplace_back(kernel.now(), mark.number);
+    if (mark.number == 1) { kernel.after(0, 0, {10}); }  // joins what runs
+    if (mark.number == 2) { kernel.after(0, 0, {11}); }  // too late: behind 3
+  });
+  EXPECT_EQ(trail, (Trail{{1, 1}, {1, 10}, {1, 2}, {1, 3}, {1, 11}}));
+}
+
+// The rules written down in the plainest way, to hold the kernel against.
+class Plain {
+ public:
+  void at(Time time, std::function<void()> call) { buckets_[time].push_back(std::move(call)); }
+  void after(std::uint32_t lane, Time delay, std::function<void()> call) {
+    const auto key = std::make_pair(lane, now_ + delay);
+    const bool is_new = !lists_.contains(key);
+    lists_[key].push_back(std::move(call));
+    if (is_new) {
+      at(now_ + delay, [this, key] {
+        for (auto i = lists_[key].begin(); i != lists_[key].end(); ++i) { (*i)(); }
+        lists_.erase(key);
+      });
+    }
+  }
+  void run() {
+    while (!buckets_.empty()) {
+      now_ = buckets_.begin()->first;
+      auto& bucket = buckets_.begin()->second;
+      for (auto i = bucket.begin(); i != bucket.end(); ++i) { (*i)(); }
+      buckets_.erase(buckets_.begin());
+    }
+  }
+  [[nodiscard]] Time now() const { return now_; }
+
+ private:
+  Time now_ = 0;
+  std::map<Time, std::list<std::function<void()>>> buckets_;
+  std::map<std::pair<std::uint32_t, Time>, std::list<std::function<void()>>> lists_;
+};
+
+// What event `number` does: up to three more, by numbers that look random and are a function of it.
+struct Following {
+  bool in_lane;
+  std::uint32_t lane;
+  Time delay;
+};
+std::vector<Following> following(std::uint32_t number, Time span) {
+  std::uint64_t state = number * 0x9E3779B97F4A7C15U + 12345;
+  const auto draw = [&](std::uint64_t below) {
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    return (state >> 33) % below;
+  };
+  std::vector<Following> result(number < 20000 ? draw(4) : 0);
+  for (Following& event : result) {
+    event = {draw(3) != 0, static_cast<std::uint32_t>(draw(3)), draw(5) == 0 ? draw(span * span) : draw(span)};
+  }
+  return result;
+}
+
+TEST(Kernel, agrees_with_the_rules_written_down_plainly) {
+  for (const Time span : {2, 40, 3000}) {
+    Trail fast, plain;
+    std::uint32_t made = 200;
+
+    Kernel<Mark> kernel(3);
+    const auto handle = [&](const Mark& mark) {
+      fast.emplace_back(kernel.now(), mark.number);
+      for (const Following& next : following(mark.number, span)) {
+        next.in_lane ? kernel.after(next.lane, next.delay, {made}) : kernel.at(kernel.now() + next.delay, {made});
+        ++made;
+      }
+    };
+    for (std::uint32_t i = 0; i < 200; ++i) { kernel.after(i % 3, i * span % 97, {i}); }
+    kernel.run(handle);
+
+    Plain rules;
+    made = 200;
+    std::function<void(std::uint32_t)> call = [&](std::uint32_t number) {
+      plain.emplace_back(rules.now(), number);
+      for (const Following& next : following(number, span)) {
+        auto later = [&call, n = made] { call(n); };
+        next.in_lane ? rules.after(next.lane, next.delay, later) : rules.at(rules.now() + next.delay, later);
+        ++made;
+      }
+    };
+    for (std::uint32_t i = 0; i < 200; ++i) {
+      rules.after(i % 3, i * span % 97, [&call, i] { call(i); });
+    }
+    rules.run();
+
+    EXPECT_GT(fast.size(), 10000U);
+    EXPECT_EQ(fast, plain) << span;
+  }
+}
+
+TEST(Kernel, storage_is_used_again) {
+  Kernel<Mark> kernel(1);
+  kernel.at(0, {1000});
+  kernel.run([&](const Mark& mark) {
+    if (mark.number > 0) { kernel.after(0, 300, {mark.number - 1}); }
+  });
+  EXPECT_EQ(kernel.now(), 300U * 1000U);
+  EXPECT_LE(kernel.capacity(), 2U);
+}
+
+TEST(Kernel, the_past_is_refused) {
+  Kernel<Mark> kernel(0);
+  kernel.at(10, {0});
+  kernel.run([&](const Mark&) { EXPECT_THROW(kernel.at(9, {0}), InternalError); });
+}
+
+}  // namespace
+}  // namespace orrery::engine

@@ -1,0 +1,47 @@
+// The collective algorithms of ASTRA-sim by name. builtin.cpp lists them; how each moves bytes is in window.hpp (ring,
+// direct, halving and doubling), tree.cpp (double binary tree) and custom.cpp (given as graphs).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace orrery::simulate {
+
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
+inline constexpr std::size_t kCollectives = 4;
+
+[[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE"
+
+enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree };
+
+struct Algorithm {
+  Method method = Method::ring;
+  bool flat = false;                    // one*: over all ranks as if they were one dimension
+  std::optional<std::uint32_t> window;  // direct: messages under way at once; absent: to all peers
+
+  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+};
+
+// What a file says for a collective: an algorithm per dimension, or the prefix of graphs.
+using Choice = std::variant<std::vector<Algorithm>, std::string>;
+
+// A name of the list below, "direct" and "oneDirect" with a number behind or without.
+[[nodiscard]] std::optional<Algorithm> algorithm(std::string_view name);
+
+[[nodiscard]] std::string name_of(const Algorithm& algorithm);
+
+struct Builtin {
+  std::string_view name;
+  Method method;
+  bool flat;
+  bool takes_window;
+};
+[[nodiscard]] std::span<const Builtin> builtin_algorithms();
+
+}  // namespace orrery::simulate

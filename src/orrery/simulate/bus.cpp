@@ -1,0 +1,156 @@
+#include "orrery/simulate/bus.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr double kInnerNsPerByte = 0.0038;
+constexpr std::uint64_t kWorkNs = 50;             // per request,
+constexpr std::uint64_t kBytesPerWorkStep = 100;  // and local-reduction-delay for so many bytes
+
+}  // namespace
+
+Bus::Bus(const SharedBus& bus, std::uint64_t reduction_delay_ns, std::uint32_t rank, BusDriver& driver)
+    : bus_(bus), reduction_delay_ns_(reduction_delay_ns), rank_(rank), driver_(&driver) {}
+
+void Bus::trip(const BusRequest& asked, bool to_memory) { request(to_memory ? kRank : kMemory, asked); }
+
+void Bus::request(std::uint8_t port, const BusRequest& asked) {
+  if (port == kRank) { return inner_trip(kInnerFar, asked, false, BusRequest::Then::send); }
+  ports_[port].sends.push_back(asked);
+  kick(port);
+}
+
+void Bus::inner_trip(std::uint8_t from, BusRequest inner, bool back, BusRequest::Then then) {
+  inner.outer_work = inner.work;
+  inner.outer_back = inner.back;
+  inner.inner = true;
+  inner.then = then;
+  inner.work = false;
+  inner.back = back;
+  request(from, inner);
+}
+
+void Bus::kick(std::uint8_t number) {
+  Port& port = ports_[number];
+  if (port.state != State::free || port.sends.empty()) { return; }
+  const Port& other = ports_[partner(number)];
+  if (port.streak > kMostInARow && !other.sends.empty() && other.streak <= kMostInARow) {
+    if (other.state == State::free) { kick(partner(number)); }
+    return;
+  }
+  transmit(number);
+}
+
+void Bus::transmit(std::uint8_t number) {
+  Port& port = ports_[number];
+  Port& other = ports_[partner(number)];
+  const BusRequest sending = port.sends.front();
+  std::uint64_t offset = bus_.overhead_ns;
+  if (port.previous == State::sending && bus_.overhead_ns + (now_ - port.last) <= bus_.gap_ns) {
+    offset = bus_.gap_ns - (now_ - port.last);
+  }
+  const double per_byte = number >= kInnerNear ? kInnerNsPerByte : static_cast<double>(bus_.ns_per_byte);
+  const double transfer = per_byte * static_cast<double>(sending.bytes - 1);
+  other.receives.push_back(sending);
+  other.previous = other.state;
+  other.state = State::receiving;
+  other.streak = 0;
+  const auto arrival = static_cast<double>(offset) + transfer + static_cast<double>(bus_.latency_ns) +
+                       static_cast<double>(bus_.overhead_ns);
+  driver_->later(rank_, static_cast<std::uint64_t>(arrival), BusDriver::Step::received, partner(number));
+  port.sends.pop_front();
+  port.state = State::sending;
+  driver_->later(rank_, static_cast<std::uint64_t>(static_cast<double>(offset) + transfer), BusDriver::Step::sent,
+                 number);
+}
+
+void Bus::happen(BusDriver::Step step, std::uint8_t port, std::uint64_t now) {
+  now_ = now;
+  switch (step) {
+    case BusDriver::Step::sent: return sent(port);
+    case BusDriver::Step::received: return received(port);
+    case BusDriver::Step::worked: return worked(port);
+  }
+}
+
+void Bus::sent(std::uint8_t number) {
+  Port& port = ports_[number];
+  port.last = now_;
+  port.previous = port.state;
+  port.state = State::free;
+  ++port.streak;
+  kick(number);
+}
+
+void Bus::received(std::uint8_t number) {
+  Port& port = ports_[number];
+  port.last = now_;
+  port.previous = port.state;
+  if (port.receives.size() < 2) { port.state = State::free; }
+  BusRequest request = port.receives.front();
+  port.receives.pop_front();
+  if (!request.work) {
+    leave(number, request);
+  } else {
+    request.work = false;
+    if (number == kRank) {
+      inner_trip(kInnerNear, request, true, BusRequest::Then::work_on);
+    } else {
+      port.work.push_back(request);
+      begin_work(number);
+    }
+  }
+  kick(number);
+}
+
+void Bus::leave(std::uint8_t number, BusRequest request) {
+  const bool back = request.back;
+  request.back = false;
+  if (number == kRank) {
+    return inner_trip(kInnerNear, request, back, back ? BusRequest::Then::send : BusRequest::Then::delivered);
+  }
+  if (back) {
+    ports_[number].sends.push_back(request);
+    kick(number);
+  } else {
+    arrive(request);
+  }
+}
+
+void Bus::arrive(const BusRequest& request) {
+  if (!request.inner) { return driver_->delivered(request); }
+  BusRequest outer = request;
+  outer.inner = false;
+  outer.work = request.outer_work;
+  outer.back = request.outer_back;
+  switch (request.then) {
+    case BusRequest::Then::delivered: driver_->delivered(outer); break;
+    case BusRequest::Then::send: ports_[kRank].sends.push_back(outer); break;
+    case BusRequest::Then::work_on:
+      ports_[kRank].work.push_back(outer);
+      begin_work(kRank);
+      break;
+  }
+  kick(kRank);
+}
+
+void Bus::begin_work(std::uint8_t number) {
+  Port& port = ports_[number];
+  if (port.working || port.work.empty()) { return; }
+  port.working = true;
+  const std::uint64_t steps = port.work.front().bytes / kBytesPerWorkStep;
+  driver_->later(rank_, steps * reduction_delay_ns_ + kWorkNs, BusDriver::Step::worked, number);
+}
+
+void Bus::worked(std::uint8_t number) {
+  Port& port = ports_[number];
+  const BusRequest request = port.work.front();
+  port.work.pop_front();
+  port.working = false;
+  leave(number, request);
+  begin_work(number);
+  kick(number);
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,113 @@
+#include "orrery/simulate/custom_program.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/graph_fields.hpp"
+#include "orrery/simulate/hash_order.hpp"
+
+namespace orrery::simulate {
+
+using graph::Graph;
+using graph::NodeIndex;
+using graph::NodeType;
+
+namespace {
+
+constexpr std::uint64_t kMostTags = 500'000'000;
+
+CustomStep step_of(GraphFields& fields, NodeIndex node) {
+  const Graph& graph = fields.graph();
+  CustomStep step;
+  step.id = graph.id(node);
+  const NodeType type = graph.type(node);
+  if (type == NodeType::comp) {
+    step.amount = std::max<std::uint64_t>(1, graph.duration_us(node) * 1000);
+    return step;
+  }
+  if (type != NodeType::comm_send && type != NodeType::comm_recv) {
+    fields.wrong(node,
+                 fmt::format("is a {}; a collective's graph has sends, receives and computing", graph::name_of(type)));
+    return step;
+  }
+  const bool sends = type == NodeType::comm_send;
+  step.act = sends ? CustomStep::Act::send : CustomStep::Act::receive;
+  step.amount = fields.need(node, fields.comm_size, "comm_size");
+  if (step.amount == 0) { fields.wrong(node, "is a message of 0 B, which ASTRA-sim's networks do not carry"); }
+  step.peer = static_cast<std::uint32_t>(sends ? fields.need(node, fields.comm_dst, "comm_dst")
+                                               : fields.need(node, fields.comm_src, "comm_src"));
+  step.tag = static_cast<std::uint64_t>(fields.integer(node, fields.comm_tag)) % kMostTags;
+  return step;
+}
+
+// The original's tables: one of all nodes, and for each node one of its children; see hash_order.hpp.
+class Tables {
+ public:
+  explicit Tables(std::size_t nodes) : known_(nodes, false), children_(nodes), is_child_(nodes, false) {}
+
+  void add(const Graph& graph, NodeIndex node) {
+    meet(graph, node);
+    HashOrder parents;
+    std::vector<NodeIndex> seen;
+    const auto once = [&](NodeIndex parent) {
+      if (std::find(seen.begin(), seen.end(), parent) != seen.end()) { return; }
+      seen.push_back(parent);
+      parents.insert(graph.id(parent), parent);
+    };
+    for (const NodeIndex parent : graph.data_deps(node)) { once(parent); }
+    for (const NodeIndex parent : graph.ctrl_deps(node)) { once(parent); }
+    for (const NodeIndex parent : parents.values()) {
+      meet(graph, parent);
+      children_[parent].insert(graph.id(node), node);
+    }
+    is_child_[node] = !seen.empty();
+    counts_.push_back(static_cast<std::uint32_t>(seen.size()));
+  }
+
+  [[nodiscard]] std::uint32_t parents(NodeIndex node) const { return counts_[node]; }
+  [[nodiscard]] std::vector<std::uint32_t> children(NodeIndex node) const { return children_[node].values(); }
+  [[nodiscard]] std::vector<std::uint32_t> start() const {
+    std::vector<std::uint32_t> start;
+    for (const std::uint32_t node : all_.values()) {
+      if (!is_child_[node]) { start.push_back(node); }
+    }
+    return start;
+  }
+
+ private:
+  void meet(const Graph& graph, NodeIndex node) {
+    if (known_[node]) { return; }
+    known_[node] = true;
+    all_.insert(graph.id(node), node);
+  }
+
+  HashOrder all_;
+  std::vector<bool> known_;
+  std::vector<HashOrder> children_;
+  std::vector<bool> is_child_;
+  std::vector<std::uint32_t> counts_;
+};
+
+}  // namespace
+
+Result<CustomProgram> custom_program(const Graph& graph, const std::string& file) {
+  GraphFields fields(graph, file);
+  if (auto runnable = fields.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
+  CustomProgram program;
+  const auto count = static_cast<NodeIndex>(graph.node_count());
+  Tables tables(count);
+  for (NodeIndex node = 0; node < count; ++node) {
+    program.steps.push_back(step_of(fields, node));
+    tables.add(graph, node);
+  }
+  if (fields.failed()) { return tl::make_unexpected(fields.failure()); }
+  for (NodeIndex node = 0; node < count; ++node) {
+    program.steps[node].parents = tables.parents(node);
+    program.steps[node].children = tables.children(node);
+  }
+  program.start = tables.start();
+  return program;
+}
+
+}  // namespace orrery::simulate

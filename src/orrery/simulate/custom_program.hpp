@@ -1,0 +1,32 @@
+// A collective algorithm that is given as graphs, one per position in the group: sends, receives and computing.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/graph.hpp"
+
+namespace orrery::simulate {
+
+struct CustomStep {
+  enum class Act : std::uint8_t { send, receive, compute };
+  std::uint64_t id = 0;
+  std::uint64_t amount = 0;  // bytes; nanoseconds
+  std::uint64_t tag = 0;
+  std::uint32_t peer = 0;  // position in the group
+  std::uint32_t parents = 0;
+  Act act = Act::compute;
+  std::vector<std::uint32_t> children;  // in the order in which the original frees them
+};
+
+struct CustomProgram {
+  std::vector<CustomStep> steps;
+  std::vector<std::uint32_t> start;  // free at first, in the original's order
+};
+
+// Takes from the graph what a custom collective runs; refuses nodes of other types.
+[[nodiscard]] Result<CustomProgram> custom_program(const graph::Graph& graph, const std::string& file);
+
+}  // namespace orrery::simulate

@@ -1,0 +1,94 @@
+#include "orrery/simulate/graph_fields.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/graph/check.hpp"
+
+namespace orrery::simulate {
+
+using graph::Graph;
+using graph::NodeIndex;
+
+namespace {
+
+constexpr std::size_t kMostComplaints = 5;  // about one file
+
+bool stops(graph::Problem problem) {
+  return problem == graph::Problem::duplicate_id || problem == graph::Problem::missing_parent ||
+         problem == graph::Problem::cycle || problem == graph::Problem::self_dependency;
+}
+
+}  // namespace
+
+GraphFields::GraphFields(const Graph& graph, const std::string& file)
+    : is_cpu_op(graph.find_key(graph::keys::is_cpu_op)),
+      num_ops(graph.find_key(graph::keys::num_ops)),
+      tensor_size(graph.find_key(graph::keys::tensor_size)),
+      comm_type(graph.find_key(graph::keys::comm_type)),
+      comm_size(graph.find_key(graph::keys::comm_size)),
+      comm_src(graph.find_key(graph::keys::comm_src)),
+      comm_dst(graph.find_key(graph::keys::comm_dst)),
+      comm_tag(graph.find_key(graph::keys::comm_tag)),
+      comm_priority(graph.find_key(graph::keys::comm_priority)),
+      pg_name(graph.find_key(graph::keys::pg_name)),
+      involved_dim(graph.find_key(graph::keys::involved_dim)),
+      graph_(graph),
+      file_(file) {}
+
+Result<void> GraphFields::runnable() const {
+  Place file;
+  file.file = file_;
+  if (graph_.node_count() == 0) { return fail(file, "has no nodes"); }
+  Failure failure;
+  for (const graph::Finding& finding : graph::check(graph_, {.examples = 1, .rank = std::nullopt})) {
+    if (!stops(finding.problem) || finding.examples.empty()) { continue; }
+    const graph::Example& example = finding.examples.front();
+    Place at = file;
+    if (example.node) { at.path = fmt::format("node {}", *example.node); }
+    failure.diagnostics.push_back({at, example.message});
+  }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
+  return {};
+}
+
+Place GraphFields::place(NodeIndex node) const {
+  Place place;
+  place.file = file_;
+  place.path = fmt::format("node {}", graph_.id(node));
+  return place;
+}
+
+void GraphFields::wrong(NodeIndex node, std::string message) {
+  if (failure_.diagnostics.size() < kMostComplaints) {
+    failure_.diagnostics.push_back({place(node), std::move(message)});
+  }
+}
+
+bool GraphFields::truth(NodeIndex node, Key key) {
+  const auto found = value(node, key);
+  return found && found->as_int().value_or(0) != 0;
+}
+
+std::int64_t GraphFields::integer(NodeIndex node, Key key) {
+  const auto found = value(node, key);
+  return found ? found->as_int().value_or(0) : 0;
+}
+
+std::uint64_t GraphFields::need(NodeIndex node, Key key, std::string_view name) {
+  const auto found = value(node, key);
+  const auto type = graph::name_of(graph_.type(node));
+  if (!found) {
+    wrong(node, fmt::format("is a {} without {}", type, name));
+    return 0;
+  }
+  const auto number = found->as_uint();
+  if (!number || graph::is_list(found->type())) {
+    const auto signed_number = found->as_int();
+    wrong(node, fmt::format("is a {} whose {} is {}; it should be a whole number, not negative", type, name,
+                            signed_number ? std::to_string(*signed_number) : std::string(name_of(found->type()))));
+    return 0;
+  }
+  return *number;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,48 @@
+// Attributes of the nodes of a graph, looked up by key once, and complaints about them. Private to the room.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/graph.hpp"
+
+namespace orrery::simulate {
+
+class GraphFields {
+ public:
+  using Key = std::optional<graph::KeyIndex>;
+
+  GraphFields(const graph::Graph& graph, const std::string& file);
+
+  // Refuses what cannot run whatever its nodes do: no nodes, ids twice, parents that are not there, circles.
+  [[nodiscard]] Result<void> runnable() const;
+
+  [[nodiscard]] const graph::Graph& graph() const { return graph_; }
+  [[nodiscard]] std::optional<graph::Value> value(graph::NodeIndex node, Key key) const {
+    return key ? graph_.value(node, key) : std::nullopt;
+  }
+  [[nodiscard]] bool truth(graph::NodeIndex node, Key key);
+  [[nodiscard]] std::int64_t integer(graph::NodeIndex node, Key key);  // 0 where there is none
+
+  // A number that has to be there and is not negative.
+  [[nodiscard]] std::uint64_t need(graph::NodeIndex node, Key key, std::string_view name);
+
+  void wrong(graph::NodeIndex node, std::string message);
+  [[nodiscard]] bool failed() const { return !failure_.diagnostics.empty(); }
+  [[nodiscard]] const Failure& failure() const { return failure_; }
+
+  Key is_cpu_op, num_ops, tensor_size, comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_priority, pg_name,
+      involved_dim;
+
+ private:
+  [[nodiscard]] Place place(graph::NodeIndex node) const;
+
+  const graph::Graph& graph_;
+  std::string file_;
+  Failure failure_;
+};
+
+}  // namespace orrery::simulate

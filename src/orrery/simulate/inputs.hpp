@@ -1,0 +1,68 @@
+// ASTRA-sim's configuration files as values, in its units. What each key means is in docs/models/astra-sim.md.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/memory/expansion.hpp"
+#include "orrery/simulate/algorithm.hpp"
+
+namespace orrery::simulate {
+
+// Spelled as in its files.
+enum class Topology : std::uint8_t { Ring, FullyConnected, Switch };
+
+struct NetworkDimension {
+  Topology topology = Topology::Ring;
+  std::uint32_t ranks = 2;
+  double bandwidth_gib = 1;  // GiB/s, which the files call GB/s
+  double latency_ns = 0;
+
+  // Bytes per nanosecond.
+  [[nodiscard]] double bytes_per_ns() const { return bandwidth_gib * static_cast<double>(1U << 30U) / 1e9; }
+};
+
+// The first dimension varies fastest: rank = sum of coordinate x product of the sizes before.
+struct Network {
+  std::vector<NetworkDimension> dimensions;
+
+  [[nodiscard]] std::uint32_t ranks() const;
+};
+
+enum class Scheduling : std::uint8_t { LIFO, FIFO, EXPLICIT };
+enum class Optimization : std::uint8_t { baseline, localBWAware };
+
+// The LogGP model of the way between an accelerator and its memory, instead of the fixed endpoint delay.
+struct SharedBus {
+  std::uint64_t latency_ns = 0, overhead_ns = 0, gap_ns = 0;  // L, o, g
+  float ns_per_byte = 0;                                      // G
+};
+
+struct System {
+  Scheduling scheduling = Scheduling::LIFO;
+  Optimization optimization = Optimization::baseline;
+  std::uint32_t splits = 1;              // preferred-dataset-splits
+  std::uint32_t active_chunks = 1;       // active-chunks-per-dimension
+  std::uint64_t endpoint_delay_ns = 10;  // scaled
+  std::uint64_t reduction_delay_ns = 1;  // local-reduction-delay, of the shared bus only
+  double local_memory_gb = 0;            // local-mem-bw, 1e9 bytes per second; 0: reductions are free
+  double peak_tflops = 0;                // peak-perf
+  bool roofline = false;
+  bool replay_only = false;
+  std::optional<SharedBus> bus;  // model-shared-bus
+  std::uint32_t queues_per_dimension = 1;
+  bool rendezvous = false;
+  std::array<Choice, kCollectives> algorithms;          // by Collective
+  std::map<std::uint64_t, std::string> custom_of_node;  // per-node-custom-implementation: node id -> prefix
+};
+
+struct Group {
+  std::uint64_t id = 0;              // as in the file
+  std::vector<std::uint32_t> ranks;  // in the file's order
+};
+
+}  // namespace orrery::simulate

@@ -1,0 +1,152 @@
+#include "orrery/simulate/job.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "orrery/core/parallel_for.hpp"
+#include "orrery/trace/node_stream.hpp"
+
+namespace orrery::simulate {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::size_t kMostFailures = 5;
+
+// PREFIX.7.et, or the same compressed.
+std::optional<std::string> graph_file(const std::string& prefix, std::size_t number) {
+  for (const char* suffix : {".et", ".et.gz", ".et.zst"}) {
+    std::string file = fmt::format("{}.{}{}", prefix, number, suffix);
+    if (fs::exists(file)) { return file; }
+  }
+  return std::nullopt;
+}
+
+Result<graph::Graph> read_graph(const std::string& prefix, std::size_t number, const std::string& for_whom) {
+  const auto file = graph_file(prefix, number);
+  if (!file) {
+    Place place;
+    place.file = fmt::format("{}.{}.et", prefix, number);
+    return fail(place, fmt::format("there is no such file, but {}", for_whom));
+  }
+  trace::ReadOptions options;
+  options.threads = 1;
+  ORRERY_TRY(loaded, trace::load(*file, options));
+  return std::move(loaded.graph);
+}
+
+Result<void> first_failures(const std::vector<std::optional<Failure>>& failures) {
+  Failure all;
+  std::size_t more = 0;
+  for (const auto& failure : failures) {
+    if (!failure) { continue; }
+    if (all.diagnostics.size() >= kMostFailures) {
+      ++more;
+      continue;
+    }
+    all.diagnostics.insert(all.diagnostics.end(), failure->diagnostics.begin(), failure->diagnostics.end());
+  }
+  if (all.diagnostics.empty()) { return {}; }
+  if (more > 0) { all.diagnostics.push_back({{}, fmt::format("{} more files are no better", more)}); }
+  return tl::make_unexpected(std::move(all));
+}
+
+Result<void> read_programs(Job& job, const JobFiles& files) {
+  const std::uint32_t ranks = job.network.ranks();
+  const Setting setting{job.system, job.groups, job.memory.arrangement, ranks,
+                        static_cast<std::uint32_t>(job.network.dimensions.size())};
+  job.programs.resize(ranks);
+  job.files.resize(ranks);
+  std::vector<std::optional<Failure>> failures(ranks);
+  const std::string for_whom = fmt::format("the network has {} ranks", ranks);
+  parallel_for(ranks, files.threads, [&](std::size_t rank) {
+    job.files[rank] = graph_file(files.workload, rank).value_or("");
+    auto graph = read_graph(files.workload, rank, for_whom);
+    if (!graph) {
+      failures[rank] = graph.error();
+      return;
+    }
+    auto program = compile(*graph, static_cast<std::uint32_t>(rank), job.files[rank], setting);
+    if (program) {
+      job.programs[rank] = std::move(*program);
+    } else {
+      failures[rank] = program.error();
+    }
+  });
+  if (graph_file(files.workload, ranks)) {
+    job.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
+                                       files.workload, ranks, ranks));
+  }
+  return first_failures(failures);
+}
+
+Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positions) {
+  std::vector<CustomProgram>& programs = job.customs[prefix];
+  while (programs.size() < positions) {
+    const std::size_t position = programs.size();
+    ORRERY_TRY(graph, read_graph(prefix, position, fmt::format("{} ranks run it as a collective", positions)));
+    const std::string file = graph_file(prefix, position).value_or("");
+    ORRERY_TRY(program, custom_program(graph, file));
+    for (const CustomStep& step : program.steps) {
+      if (step.act == CustomStep::Act::compute || (step.peer < positions && step.peer != position)) { continue; }
+      Place place{file, 0, 0, fmt::format("node {}", step.id)};
+      return fail(place, fmt::format("has position {} at its other end; there are {} besides its own", step.peer,
+                                     positions - 1));
+    }
+    programs.push_back(std::move(program));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> complete(Job& job) {
+  if (job.backend == Backend::congestion_aware && job.network.dimensions.size() > 1) {
+    return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; ASTRA-sim has it for one",
+                            job.network.dimensions.size()));
+  }
+  const std::uint32_t ranks = job.network.ranks();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (const Work& work : job.programs[rank].nodes) {
+      if (work.act != Act::collective) { continue; }
+      const auto own = job.system.custom_of_node.find(work.id);
+      const Choice& choice = job.system.algorithms[static_cast<std::size_t>(work.collective)];
+      const std::string* prefix = std::get_if<std::string>(&choice);
+      if (own != job.system.custom_of_node.end()) { prefix = &own->second; }
+      if (prefix == nullptr) { continue; }
+      const std::size_t members = work.group == kWholeMachine ? ranks : job.groups[work.group - 1].ranks.size();
+      if (auto read = read_custom(job, *prefix, members); !read) { return tl::make_unexpected(read.error()); }
+    }
+  }
+  return {};
+}
+
+Result<Job> read_job(const JobFiles& files) {
+  Job job;
+  job.backend = files.backend;
+  Failure wrong;
+  const auto keep = [&](auto& into, auto&& result) {
+    if (result) {
+      into = std::move(*result);
+    } else {
+      for (auto& diagnostic : result.error().diagnostics) { wrong.diagnostics.push_back(diagnostic); }
+    }
+  };
+  keep(job.network, read_network(files.network, job.warnings));
+  keep(job.system, read_system(files.system, files.flags, job.warnings));
+  keep(job.memory, read_memory(files.memory, job.warnings));
+  if (!files.groups.empty()) {
+    const std::uint32_t ranks = job.network.dimensions.empty() ? 0xFFFFFFFF : job.network.ranks();
+    keep(job.groups, read_groups(files.groups, ranks));
+  }
+  if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
+  if (auto read = read_programs(job, files); !read) { return tl::make_unexpected(read.error()); }
+  if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
+  return job;
+}
+
+}  // namespace orrery::simulate

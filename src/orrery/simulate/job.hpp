@@ -1,0 +1,46 @@
+// A job as it is simulated: all inputs, read and checked.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/simulate/custom_program.hpp"
+#include "orrery/simulate/inputs.hpp"
+#include "orrery/simulate/program.hpp"
+#include "orrery/simulate/read_inputs.hpp"
+
+namespace orrery::simulate {
+
+enum class Backend : std::uint8_t { congestion_unaware, congestion_aware };
+
+struct Job {
+  Backend backend = Backend::congestion_unaware;
+  Network network;
+  System system;
+  memory::Expansion memory;
+  std::vector<Group> groups;
+  std::vector<Program> programs;                              // by rank
+  std::vector<std::string> files;                             // of the graphs, by rank
+  std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
+  Warnings warnings;
+};
+
+// Where the inputs are, as on ASTRA-sim's command line.
+struct JobFiles {
+  std::string workload;  // PREFIX of PREFIX.<rank>.et
+  std::string system, network, memory;
+  std::string groups;  // empty: none
+  SystemFlags flags;
+  Backend backend = Backend::congestion_unaware;
+  int threads = 0;  // that read graphs; the result does not depend on it
+};
+
+[[nodiscard]] Result<Job> read_job(const JobFiles& files);
+
+// Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
+[[nodiscard]] Result<void> complete(Job& job);
+
+}  // namespace orrery::simulate

@@ -1,0 +1,317 @@
+// A collective on one rank: cut into chunks, each of which goes through queues and phases.
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/machine.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr std::size_t kTurns = 3;
+constexpr std::uint16_t kAllDimensions = 0xFFFF;
+constexpr std::uint16_t kFourDimensions = 0x000F;  // what an absent involved_dim means to the original
+constexpr std::size_t kMostReproduced = 5;         // dimensions up to which it does so in a way that can be repeated
+
+}  // namespace
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+
+const Plan& Machine::plan(std::uint32_t rank, const Work& work, std::uint64_t chunk) {
+  const GroupState& group = groups_[work.group];
+  PlanRequest request{work.collective, chunk, group.small ? group.ranks : nullptr, work.dimensions};
+  if (group.small || (group.ranks != nullptr)) {
+    request.dimensions = kAllDimensions;
+  } else if (request.dimensions == kNoDimensionList) {
+    request.dimensions = job_.network.dimensions.size() <= kMostReproduced ? kFourDimensions : kAllDimensions;
+  }
+  // Graphs of a node's own; a group keeps what its first use of the collective had.
+  const auto own = job_.system.custom_of_node.find(work.id);
+  std::string custom = own == job_.system.custom_of_node.end() ? "" : own->second;
+  if (work.group != kWholeMachine && !job_.system.custom_of_node.empty()) {
+    custom = sticky_.try_emplace({rank, work.group, static_cast<std::uint8_t>(work.collective)}, custom).first->second;
+  }
+  const std::uint32_t members = group.small ? work.group : kWholeMachine;
+  auto& kept = plans_[{members, static_cast<std::uint8_t>(work.collective), chunk, request.dimensions, custom}];
+  if (!kept) {
+    if (!custom.empty()) {
+      kept = std::make_unique<Plan>(Plan{{}, custom});
+    } else {
+      auto made = make_plan(job_.network, job_.system, request);
+      if (!made) { throw Stop{rank, work.id, made.error().diagnostics.front().message}; }
+      kept = std::make_unique<Plan>(std::move(*made));
+    }
+  }
+  return *kept;
+}
+
+void Machine::start_collective(std::uint32_t number, std::uint32_t node) {
+  Rank& rank = ranks_[number];
+  const Work& work = job_.programs[number].nodes[node];
+  const Split cut = split(work.collective, work.amount, job_.system.splits, count_);
+  const Plan& phases = plan(number, work, cut.chunk);
+  const std::uint32_t which = running_.take();
+  Running& running = running_[which];
+  running.rank = number;
+  running.node = node;
+  running.plan = &phases;
+  running.count = cut.count;
+  running.made = running.done = 0;
+  ++rank.collectives;
+  running.priority = job_.system.scheduling == Scheduling::LIFO   ? rank.collectives
+                     : job_.system.scheduling == Scheduling::FIFO ? -rank.collectives
+                                                                  : work.priority;
+  if (!phases.custom.empty()) { return create_chunk(which, work.group); }
+  if (phases.phases.empty()) { return; }  // nothing to do is never done
+  running.turns.clear();
+  running.trees.clear();
+  for (const Phase& phase : phases.phases) {
+    running.turns.push_back(rank.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)]);
+    running.trees.push_back(rank.trees[phase.dimension * kCollectives + static_cast<std::size_t>(work.collective)]);
+  }
+  for (const Phase& phase : phases.phases) {
+    const auto chunks = static_cast<std::uint32_t>(cut.count);
+    rank.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)] += chunks;
+    if (phase.method == Method::double_binary_tree) {
+      rank.trees[phase.dimension * kCollectives + static_cast<std::size_t>(work.collective)] += chunks;
+    }
+  }
+  for (std::uint64_t i = 0; i < cut.count; ++i) { create_chunk(which, work.group); }
+}
+
+void Machine::create_chunk(std::uint32_t which, std::uint32_t group) {
+  Running& running = running_[which];
+  const std::uint32_t id = new_chunk(running.rank, group, chunk_number(running.rank, group));
+  Chunk& chunk = chunks_[id];
+  chunk.collective = which;
+  chunk.ordinal = static_cast<std::uint32_t>(running.made++);
+  chunk.phase = 0;
+  chunk.queue = queue_of(chunk, chunk.clockwise);
+  put(id);
+  admit(chunk.queue);
+}
+
+// ---- chunks by number ----------------------------------------------------------------------------------------------
+
+Stream& Machine::stream(std::uint32_t rank, std::uint32_t group) {
+  return groups_[group].streams[groups_[group].place(rank)];
+}
+
+// Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
+// therefore disagree on the chunks of the machine that follow, which is the original's defect.
+std::uint32_t Machine::chunk_number(std::uint32_t rank, std::uint32_t group) {
+  const std::uint64_t made = ranks_[rank].chunks_made++;
+  return group == kWholeMachine ? static_cast<std::uint32_t>(made) : stream(rank, group).next++;
+}
+
+std::uint32_t Machine::find_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) {
+  Stream& stream = this->stream(rank, group);
+  if (stream.live == 0) {
+    stream.chunks.clear();
+    stream.base = number;
+  }
+  if (number < stream.base) {
+    stream.chunks.insert(stream.chunks.begin(), stream.base - number, kNone);
+    stream.base = number;
+  }
+  const std::uint32_t at = number - stream.base;
+  if (at >= stream.chunks.size()) { stream.chunks.resize(at + 1, kNone); }
+  if (stream.chunks[at] != kNone) { return stream.chunks[at]; }
+  const std::uint32_t id = chunks_.take();
+  Chunk& chunk = chunks_[id];
+  chunk.rank = rank;
+  chunk.group = group;
+  chunk.id = number;
+  chunk.collective = kNone;
+  chunk.before = chunk.after = chunk.queue = chunk.custom = kNone;
+  chunk.started = false;
+  chunk.channels.clear();
+  stream.chunks[at] = id;
+  ++stream.live;
+  return id;
+}
+
+std::uint32_t Machine::new_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) {
+  return find_chunk(rank, group, number);
+}
+
+const Chunk* Machine::chunk_of(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const {
+  const Stream& stream = groups_[group].streams[groups_[group].place(rank)];
+  if (number < stream.base || number - stream.base >= stream.chunks.size()) { return nullptr; }
+  const std::uint32_t id = stream.chunks[number - stream.base];
+  return id >= kOver ? nullptr : &chunks_[id];
+}
+
+void Machine::forget_chunk(std::uint32_t id) {
+  const Chunk& chunk = chunks_[id];
+  Stream& stream = this->stream(chunk.rank, chunk.group);
+  stream.chunks[chunk.id - stream.base] = kOver;
+  --stream.live;
+  chunks_.give_back(id);
+  // What is done at the front goes once it is half of all, so that a stream that never runs dry stays short.
+  std::size_t done = 0;
+  if (chunk.id == stream.base + stream.chunks.size() / 2) {
+    while (done < stream.chunks.size() && stream.chunks[done] == kOver) { ++done; }
+    stream.chunks.erase(stream.chunks.begin(), stream.chunks.begin() + static_cast<std::ptrdiff_t>(done));
+    stream.base += static_cast<std::uint32_t>(done);
+  }
+}
+
+// ---- queues --------------------------------------------------------------------------------------------------------
+
+std::uint32_t Machine::queue_of(const Chunk& chunk, bool& clockwise) const {
+  const std::uint32_t queues = job_.system.queues_per_dimension;
+  const auto dimensions = static_cast<std::uint32_t>(job_.network.dimensions.size());
+  const Running& running = running_[chunk.collective];
+  const std::uint32_t base = chunk.rank * dimensions * queues;
+  if (running.plan->phases.empty()) { return base; }
+  const Phase& phase = running.plan->phases[chunk.phase];
+  const std::uint32_t turn = running.turns[chunk.phase] + chunk.ordinal * phase.turn_uses + phase.turn_number;
+  const std::uint32_t half = queues / 2;
+  std::uint32_t queue = 0;
+  switch (phase.turn) {
+    case Turn::any:
+      queue = turn % queues;
+      clockwise = queues == 1 || queue < half;
+      break;
+    case Turn::first:
+      queue = turn % std::max(half, 1U);
+      clockwise = true;
+      break;
+    case Turn::second:
+      queue = half + turn % (queues - half);
+      clockwise = false;
+      break;
+  }
+  return base + phase.dimension * queues + queue;
+}
+
+// Behind those that run and those that are as urgent.
+void Machine::put(std::uint32_t id) {
+  Chunk& chunk = chunks_[id];
+  Queue& queue = queues_[chunk.queue];
+  std::uint32_t before = queue.last;
+  while (before != kNone && !chunks_[before].started && priority_of(chunks_[before]) < priority_of(chunk)) {
+    before = chunks_[before].before;
+  }
+  const std::uint32_t after = before == kNone ? queue.first : chunks_[before].after;
+  chunk.before = before;
+  chunk.after = after;
+  (before == kNone ? queue.first : chunks_[before].after) = id;
+  (after == kNone ? queue.last : chunks_[after].before) = id;
+  if (queue.waiting == after) { queue.waiting = id; }
+}
+
+void Machine::take_out(std::uint32_t id) {
+  const Chunk& chunk = chunks_[id];
+  Queue& queue = queues_[chunk.queue];
+  if (queue.waiting == id) { queue.waiting = chunk.after; }
+  (chunk.before == kNone ? queue.first : chunks_[chunk.before].after) = chunk.after;
+  (chunk.after == kNone ? queue.last : chunks_[chunk.after].before) = chunk.before;
+}
+
+void Machine::admit(std::uint32_t number) {
+  Queue& queue = queues_[number];
+  while (queue.running < width_ && queue.waiting != kNone) {
+    const std::uint32_t id = queue.waiting;
+    chunks_[id].started = true;
+    queue.waiting = chunks_[id].after;
+    start_phase(id);
+    ++queue.running;
+  }
+  overlapped_chunks_ = overlapped_chunks_ || queue.running > 1;
+}
+
+// ---- phases --------------------------------------------------------------------------------------------------------
+
+void Machine::start_phase(std::uint32_t id) {
+  Chunk& chunk = chunks_[id];
+  const Plan& plan = *running_[chunk.collective].plan;
+  if (!plan.custom.empty()) { return start_custom(id); }
+  const Phase& phase = plan.phases[chunk.phase];
+  chunk.here = phase.ring.position(chunk.rank);
+  chunk.opened = chunk.sent = chunk.tokens = chunk.got = 0;
+  if (phase.method == Method::double_binary_tree) {
+    start_tree(id);
+  } else {
+    start_window(id);
+  }
+}
+
+// All in the same instant, in the order of the original: the node may be over, and start others that join queues, while
+// the chunk still has its place.
+void Machine::phase_over(std::uint32_t id) {
+  Chunk& chunk = chunks_[id];
+  const std::uint32_t which = chunk.collective;
+  const std::uint32_t old = chunk.queue;
+  const bool last = chunk.phase + 1 >= running_[which].plan->phases.size();
+  if (last) {
+    Running& running = running_[which];
+    if (++running.done == running.count) {
+      const std::uint32_t rank = running.rank, node = running.node;
+      complete(rank, node);
+      running_[which].plan = nullptr;
+    }
+  }
+  take_out(id);
+  if (!last) {
+    chunk.started = false;
+    ++chunk.phase;
+    chunk.queue = queue_of(chunk, chunk.clockwise);
+    put(id);
+  }
+  --queues_[old].running;
+  admit(old);
+  if (last) {
+    if (running_[which].plan == nullptr) { running_.give_back(which); }
+    forget_chunk(id);
+  } else {
+    admit(chunk.queue);
+  }
+}
+
+// Through the endpoint and, if asked for, the reduction behind it; then the algorithm goes on with `step`.
+void Machine::delay(std::uint32_t id, std::uint32_t step, bool reduce, const Trip& trip) {
+  const Chunk& chunk = chunks_[id];
+  const Phase& phase = phase_of(chunk);
+  if (!phase.uses_bus) {
+    const Event passed{Happening::endpoint, static_cast<std::uint8_t>(reduce ? 1 : 0), chunk.rank, id, step};
+    return kernel_.after(chunk.rank, phase.endpoint_ns, passed);
+  }
+  BusRequest request;
+  request.chunk = id;
+  request.step = step;
+  request.reduce = reduce;
+  request.bytes = phase.method == Method::halving_doubling ? exchange(phase, step).bytes : phase.message;
+  request.work = trip.work;
+  request.back = trip.back;
+  buses_[chunk.rank].trip(request, trip.to_memory);
+}
+
+void Machine::endpoint_passed(std::uint32_t id, std::uint32_t step, bool reduce) {
+  if (!reduce) { return proceed(id, step); }
+  const Chunk& chunk = chunks_[id];
+  const Phase& phase = phase_of(chunk);
+  const std::uint64_t time = phase.method == Method::halving_doubling
+                                 ? reduction_ns(job_.system, exchange(phase, step).bytes)
+                                 : phase.reduction_ns;
+  kernel_.after(chunk.rank, time, {Happening::reduced, 0, chunk.rank, id, step});
+}
+
+void Machine::proceed(std::uint32_t id, std::uint32_t step) {
+  if (phase_of(chunks_[id]).method == Method::double_binary_tree) {
+    tree_step(id, step);
+  } else {
+    token(id);
+  }
+}
+
+void Machine::receive(std::uint32_t id, std::uint32_t from) {
+  Chunk& chunk = chunks_[id];
+  if (phase_of(chunk).method == Method::double_binary_tree) { return tree_receive(id, from); }
+  ++chunk.got;
+  open_slot(id);
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,194 @@
+#include "orrery/simulate/phase.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include <fmt/format.h>
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr std::uint64_t kGroupEndpointNs = 10;  // groups smaller than the machine pay this, whatever the system says
+
+struct Live {
+  Ring ring;
+  std::uint32_t dimension = 0;
+  Algorithm algorithm;
+};
+
+// The dimensions of the whole machine that the list of algorithms reaches and that have more than one rank.
+std::vector<Live> live_dimensions(const Network& network, const std::vector<Algorithm>& algorithms,
+                                  std::uint16_t involved) {
+  std::vector<Live> live;
+  std::uint32_t stride = 1;
+  for (std::uint32_t i = 0; i < network.dimensions.size() && i < algorithms.size(); ++i) {
+    const bool flat = algorithms[i].flat;
+    const std::uint32_t size = flat ? network.ranks() : network.dimensions[i].ranks;
+    const bool is_involved = i < 16 && ((involved >> i) & 1U) != 0;
+    if (size > 1 && is_involved) { live.push_back({{size, flat ? 1 : stride, nullptr}, i, algorithms[i]}); }
+    if (flat) { break; }
+    stride *= size;
+  }
+  return live;
+}
+
+std::uint64_t output(Collective collective, Method method, std::uint64_t size, std::uint32_t ranks) {
+  if (method == Method::double_binary_tree) { return size; }
+  if (collective == Collective::reduce_scatter) { return size / ranks; }
+  if (collective == Collective::all_gather) { return size * ranks; }
+  return size;
+}
+
+Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& system) {
+  const std::uint32_t n = phase.ring.size;
+  const bool twice = phase.collective == Collective::all_reduce;
+  const bool group = phase.ring.members != nullptr;
+  const bool exact = std::has_single_bit(n);
+  switch (phase.method) {
+    case Method::ring:
+      phase.sends = twice ? 2 * (n - 1) : phase.collective == Collective::all_to_all ? n * (n - 1) / 2 : n - 1;
+      phase.period = n;
+      break;
+    case Method::direct:
+      phase.window = std::min(algorithm.window.value_or(n - 1), n - 1);
+      phase.sends = (twice ? 2 : 1) * (n - 1);
+      phase.period = phase.window * (group ? n : 2);
+      break;
+    case Method::halving_doubling:
+      if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
+      if (phase.collective == Collective::all_to_all) { return fail("halvingDoubling cannot do an ALL_TO_ALL"); }
+      phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
+      phase.sends = (twice ? 2 : 1) * phase.period;
+      break;
+    case Method::double_binary_tree:
+      if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
+      if (group) { return fail("doubleBinaryTree cannot serve a group smaller than the machine"); }
+      break;
+  }
+  phase.message = phase.method == Method::double_binary_tree || phase.collective == Collective::all_gather
+                      ? phase.size
+                      : phase.size / n;
+  phase.reduction_ns = reduction_ns(system, phase.message);
+  phase.endpoint_ns = group ? kGroupEndpointNs : system.endpoint_delay_ns;
+  phase.uses_bus = system.bus.has_value() && !group;
+  return {};
+}
+
+class Planner {
+ public:
+  Planner(const System& system, std::uint64_t chunk) : system_(system), size_(chunk) {}
+
+  void add(const Live& live, Collective collective, Turn turn) {
+    Phase phase;
+    phase.collective = collective;
+    phase.method = live.algorithm.method;
+    phase.ring = live.ring;
+    phase.dimension = live.dimension;
+    phase.turn = turn;
+    phase.size = size_;
+    if (auto shaped = shape(phase, live.algorithm, system_); !shaped) { failure_ = shaped.error(); }
+    size_ = output(collective, phase.method, size_, live.ring.size);
+    plan_.phases.push_back(phase);
+  }
+
+  Result<Plan> plan() {
+    for (Phase& phase : plan_.phases) { take_turns(phase); }
+    if (!failure_.diagnostics.empty()) { return tl::make_unexpected(failure_); }
+    return plan_;
+  }
+
+ private:
+  void take_turns(Phase& phase) const {
+    phase.turn_uses = phase.tree_uses = 0;
+    for (const Phase& other : plan_.phases) {
+      if (other.dimension != phase.dimension) { continue; }
+      const bool before = &other < &phase;
+      if (other.turn == phase.turn) {
+        ++phase.turn_uses;
+        phase.turn_number += before ? 1 : 0;
+      }
+      if (other.method == Method::double_binary_tree) {
+        ++phase.tree_uses;
+        phase.tree_number += before ? 1 : 0;
+      }
+    }
+  }
+
+  const System& system_;
+  std::uint64_t size_;
+  Plan plan_;
+  Failure failure_;
+};
+
+}  // namespace
+
+std::uint32_t Ring::position(std::uint32_t rank) const {
+  if (members == nullptr) { return rank / stride % size; }
+  return static_cast<std::uint32_t>(std::find(members->begin(), members->end(), rank) - members->begin());
+}
+
+std::uint64_t reduction_ns(const System& system, std::uint64_t bytes) {
+  if (!(system.local_memory_gb > 0)) { return 0; }
+  const double pass = static_cast<double>(bytes) / (system.local_memory_gb * 1e9) * 1e9;
+  return 3 * static_cast<std::uint64_t>(pass);
+}
+
+Exchange exchange(const Phase& phase, std::uint32_t slot) {
+  const std::uint32_t rounds = phase.period;
+  if (phase.collective == Collective::all_gather) {
+    const std::uint32_t i = std::min(slot, rounds - 1);
+    return {phase.size << i, phase.ring.size >> (i + 1)};
+  }
+  if (slot < rounds || phase.collective == Collective::reduce_scatter) {
+    const std::uint32_t i = std::min(slot, rounds);
+    return {phase.size >> (i + 1), std::uint32_t{1} << std::min(i, rounds - 1)};
+  }
+  // Back up again, from a size that was halved (and cut) once more than there are rounds.
+  const std::uint32_t i = std::min(slot - rounds, rounds - 1);
+  return {(phase.size >> (rounds + 1)) << (i + 1), phase.ring.size >> (i + 1)};
+}
+
+Split split(Collective collective, std::uint64_t bytes, std::uint32_t splits, std::uint32_t ranks) {
+  Split split;
+  split.chunk = bytes / splits;
+  if (collective != Collective::all_gather && split.chunk < ranks) {
+    split.chunk = ranks;
+    bytes = std::uint64_t{splits} * ranks;
+  }
+  split.count = bytes / split.chunk + (bytes % split.chunk != 0 ? 1 : 0);
+  return split;
+}
+
+Result<Plan> make_plan(const Network& network, const System& system, const PlanRequest& request) {
+  const Choice& choice = system.algorithms[static_cast<std::size_t>(request.collective)];
+  if (const auto* prefix = std::get_if<std::string>(&choice)) { return Plan{{}, *prefix}; }
+  const auto& algorithms = std::get<std::vector<Algorithm>>(choice);
+  if (algorithms.size() > network.dimensions.size()) {
+    return fail(fmt::format("{} algorithms are given for {}; the network has {} dimensions", algorithms.size(),
+                            name_of(request.collective), network.dimensions.size()));
+  }
+  Planner planner(system, request.chunk);
+  if (request.members != nullptr) {
+    const Algorithm algorithm = algorithms.size() == 1 ? algorithms.front() : Algorithm{};
+    const auto size = static_cast<std::uint32_t>(request.members->size());
+    if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, Turn::any); }
+    return planner.plan();
+  }
+  const std::vector<Live> live = live_dimensions(network, algorithms, request.dimensions);
+  const bool hierarchical =
+      request.collective == Collective::all_reduce && system.optimization == Optimization::localBWAware;
+  if (!hierarchical) {
+    for (std::size_t i = 0; i < live.size(); ++i) {
+      const bool descending = request.collective == Collective::all_gather;
+      planner.add(descending ? live[live.size() - 1 - i] : live[i], request.collective, Turn::any);
+    }
+    return planner.plan();
+  }
+  for (std::size_t i = 0; i + 1 < live.size(); ++i) { planner.add(live[i], Collective::reduce_scatter, Turn::first); }
+  if (!live.empty()) { planner.add(live.back(), Collective::all_reduce, Turn::first); }
+  for (std::size_t i = live.size(); i-- > 1;) { planner.add(live[i - 1], Collective::all_gather, Turn::second); }
+  return planner.plan();
+}
+
+}  // namespace orrery::simulate

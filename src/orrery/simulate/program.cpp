@@ -1,0 +1,221 @@
+#include "orrery/simulate/program.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/graph/check.hpp"
+#include "orrery/simulate/graph_fields.hpp"
+
+namespace orrery::simulate {
+
+using graph::CollectiveType;
+using graph::Graph;
+using graph::NodeIndex;
+using graph::NodeType;
+
+namespace {
+
+constexpr std::uint64_t kMostTags = 500'000'000;  // tags of messages are taken modulo this
+
+class Compiler {
+ public:
+  Compiler(const Graph& graph, std::uint32_t rank, const std::string& file, const Setting& setting)
+      : fields_(graph, file), rank_(rank), setting_(setting) {}
+
+  Result<Program> run() {
+    if (auto runnable = fields_.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
+    const Graph& graph = fields_.graph();
+    std::vector<NodeIndex> by_id(graph.node_count());
+    for (NodeIndex i = 0; i < by_id.size(); ++i) { by_id[i] = i; }
+    std::sort(by_id.begin(), by_id.end(), [&](NodeIndex a, NodeIndex b) { return graph.id(a) < graph.id(b); });
+    Program program;
+    program.nodes.reserve(by_id.size());
+    for (const NodeIndex node : by_id) { program.nodes.push_back(work(node)); }
+    if (fields_.failed()) { return tl::make_unexpected(fields_.failure()); }
+    link(program, by_id);
+    return program;
+  }
+
+ private:
+  Work work(NodeIndex node) {
+    Work work;
+    work.id = fields_.graph().id(node);
+    const bool on_host = fields_.truth(node, fields_.is_cpu_op);
+    const NodeType type = fields_.graph().type(node);
+    work.slot = on_host                       ? Slot::cpu
+                : type == NodeType::comp      ? Slot::gpu
+                : type == NodeType::comm_recv ? Slot::none
+                                              : Slot::comm;
+    if (setting_.system.replay_only && type != NodeType::invalid && type != NodeType::metadata) {
+      replay(work, node);
+      work.counts_as_compute = !on_host;
+      return work;
+    }
+    switch (type) {
+      case NodeType::comp: compute(work, node, on_host); break;
+      case NodeType::comm_coll: collective(work, node); break;
+      case NodeType::comm_send: message(work, node, Act::send, fields_.comm_dst, "comm_dst"); break;
+      case NodeType::comm_recv: message(work, node, Act::receive, fields_.comm_src, "comm_src"); break;
+      case NodeType::mem_load:
+      case NodeType::mem_store: memory(work, node); break;
+      case NodeType::invalid: work.act = Act::nothing; break;
+      case NodeType::metadata: work.act = Act::mark; break;
+    }
+    if (!graph::is_known(type)) {
+      fields_.wrong(node, fmt::format("has the type {}; there are 0 to 7", static_cast<int>(type)));
+    }
+    return work;
+  }
+
+  void replay(Work& work, NodeIndex node) {
+    const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
+    work.act = Act::hold;
+    work.amount = recorded == 0 ? 1 : recorded;
+  }
+
+  void compute(Work& work, NodeIndex node, bool on_host) {
+    if (on_host || !setting_.system.roofline) {
+      replay(work, node);
+      work.counts_as_compute = !on_host;
+      return;
+    }
+    const std::uint64_t operations = fields_.need(node, fields_.num_ops, "num_ops");
+    const std::uint64_t bytes = fields_.need(node, fields_.tensor_size, "tensor_size");
+    if (bytes == 0) {
+      work.act = Act::nothing;
+      return;
+    }
+    // Doubles in this order, so that the last bit is the original's.
+    const double intensity = static_cast<double>(operations) / static_cast<double>(bytes);
+    const double reachable =
+        std::min(setting_.system.local_memory_gb * 1e9 * intensity, setting_.system.peak_tflops * 1e12);
+    const double seconds = operations == 0 ? 0.0 : static_cast<double>(operations) / reachable;
+    work.amount = static_cast<std::uint64_t>(seconds * 1e9);
+    work.counts_as_compute = true;
+  }
+
+  void collective(Work& work, NodeIndex node) {
+    const auto type = static_cast<CollectiveType>(fields_.need(node, fields_.comm_type, "comm_type"));
+    if (type == CollectiveType::broadcast) { return replay(work, node); }
+    work.act = Act::collective;
+    work.amount = fields_.need(node, fields_.comm_size, "comm_size");
+    work.priority = static_cast<std::int32_t>(fields_.integer(node, fields_.comm_priority));
+    work.group = group(node);
+    involve(work, node);
+    if (type == CollectiveType::all_reduce) {
+      work.collective = Collective::all_reduce;
+    } else if (type == CollectiveType::all_gather) {
+      work.collective = Collective::all_gather;
+    } else if (type == CollectiveType::reduce_scatter) {
+      work.collective = Collective::reduce_scatter;
+    } else if (type == CollectiveType::all_to_all) {
+      work.collective = Collective::all_to_all;
+    } else {
+      return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
+    }
+    if (work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
+      fields_.wrong(node, fmt::format("is an ALL_GATHER of {} B, which cannot be split in {} chunks", work.amount,
+                                      setting_.system.splits));
+    }
+  }
+
+  void involve(Work& work, NodeIndex node) {
+    const auto value = fields_.value(node, fields_.involved_dim);
+    if (!value) { return; }
+    work.dimensions = 0;
+    for (std::size_t i = 0; i < value->size() && i < 15; ++i) {
+      const auto is_in = value->as_bool(i);
+      if (!is_in) { return fields_.wrong(node, "has an involved_dim that is no list of yes and no"); }
+      if (*is_in) { work.dimensions = static_cast<std::uint16_t>(work.dimensions | (1U << i)); }
+    }
+  }
+
+  // 1 + the position of the node's group; 0: all ranks.
+  std::uint32_t group(NodeIndex node) {
+    const auto name = graph::group_name(fields_.value(node, fields_.pg_name));
+    if (!name || name->empty()) { return kWholeMachine; }
+    std::uint64_t id = 0;
+    const auto [end, error] = std::from_chars(name->data(), name->data() + name->size(), id);
+    if (error != std::errc() || end != name->data() + name->size()) {
+      fields_.wrong(node, fmt::format("has the pg_name {}; groups are numbers", quoted(*name)));
+      return kWholeMachine;
+    }
+    for (std::uint32_t i = 0; i < setting_.groups.size(); ++i) {
+      const Group& group = setting_.groups[i];
+      if (group.id != id) { continue; }
+      if (std::find(group.ranks.begin(), group.ranks.end(), rank_) == group.ranks.end()) {
+        fields_.wrong(node, fmt::format("is a collective of group {}, which rank {} is not in", id, rank_));
+      }
+      return i + 1;
+    }
+    if (id != 0) { fields_.wrong(node, fmt::format("has the pg_name {}, which is no group that was given", id)); }
+    return kWholeMachine;
+  }
+
+  void message(Work& work, NodeIndex node, Act act, std::optional<graph::KeyIndex> key, const char* name) {
+    work.act = act;
+    work.amount = fields_.need(node, fields_.comm_size, "comm_size");
+    const std::uint64_t peer = fields_.need(node, key, name);
+    work.tag = static_cast<std::uint64_t>(fields_.integer(node, fields_.comm_tag)) % kMostTags;
+    if (peer >= setting_.ranks) {
+      fields_.wrong(node, fmt::format("has the {} {}; there are {} ranks", name, peer, setting_.ranks));
+    } else if (peer == rank_) {
+      fields_.wrong(node, fmt::format("has the {} {}, which is its own rank", name, peer));
+    } else if (work.amount == 0) {
+      fields_.wrong(node, "is a message of 0 B, which ASTRA-sim's networks do not carry");
+    }
+    work.peer = static_cast<std::uint32_t>(peer);
+  }
+
+  void memory(Work& work, NodeIndex node) {
+    work.act = Act::memory;
+    work.amount = fields_.need(node, fields_.tensor_size, "tensor_size");
+    if (setting_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
+      fields_.wrong(node, fmt::format("is a {}, but the memory-type is NO_MEMORY_EXPANSION",
+                                      graph::name_of(fields_.graph().type(node))));
+    }
+  }
+
+  // Data and control dependencies as one set.
+  void link(Program& program, const std::vector<NodeIndex>& by_id) {
+    const Graph& graph = fields_.graph();
+    const auto count = static_cast<std::uint32_t>(by_id.size());
+    std::vector<std::uint32_t> place(count);
+    for (std::uint32_t i = 0; i < count; ++i) { place[by_id[i]] = i; }
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> edges;
+    edges.reserve(graph.data_dep_count() + graph.ctrl_dep_count());
+    program.child_begin.assign(count + 1, 0);
+    std::vector<std::uint32_t> parents;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      parents.clear();
+      for (const NodeIndex parent : graph.data_deps(by_id[i])) { parents.push_back(place[parent]); }
+      for (const NodeIndex parent : graph.ctrl_deps(by_id[i])) { parents.push_back(place[parent]); }
+      std::sort(parents.begin(), parents.end());
+      parents.erase(std::unique(parents.begin(), parents.end()), parents.end());
+      program.nodes[i].parents = static_cast<std::uint32_t>(parents.size());
+      for (const std::uint32_t parent : parents) {
+        edges.emplace_back(parent, i);
+        ++program.child_begin[parent + 1];
+      }
+    }
+    for (std::uint32_t i = 0; i < count; ++i) { program.child_begin[i + 1] += program.child_begin[i]; }
+    program.children.resize(edges.size());
+    std::vector<std::uint32_t> at(program.child_begin.begin(), program.child_begin.end() - 1);
+    for (const auto& [parent, child] : edges) { program.children[at[parent]++] = child; }
+  }
+
+  GraphFields fields_;
+  std::uint32_t rank_;
+  const Setting& setting_;
+};
+
+}  // namespace
+
+Result<Program> compile(const Graph& graph, std::uint32_t rank, const std::string& file, const Setting& setting) {
+  return Compiler(graph, rank, file, setting).run();
+}
+
+}  // namespace orrery::simulate

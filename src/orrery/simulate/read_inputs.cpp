@@ -1,0 +1,156 @@
+#include "orrery/simulate/read_inputs.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/simulate/foreign_file.hpp"
+
+namespace orrery::simulate {
+
+using config::Kind;
+using config::Node;
+
+namespace {
+
+constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 24;
+
+constexpr std::array<std::string_view, 3> kTopologies = {"Ring", "FullyConnected", "Switch"};
+constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
+                                                           "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
+
+void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& topology, const Node& count,
+                    const Node& bandwidth, const Node& latency) {
+  if (const auto which = file.choice(topology, "topology", kTopologies)) {
+    dimension.topology = static_cast<Topology>(*which);
+  }
+  if (const auto ranks = file.real(count, "npus_count")) {
+    if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
+      file.complain(count.place, fmt::format("npus_count is {}; it should be a whole number above 1", count.scalar));
+    } else {
+      dimension.ranks = static_cast<std::uint32_t>(*ranks);
+    }
+  }
+  if (const auto value = file.real(bandwidth, "bandwidth")) {
+    if (!(*value > 0)) { file.complain(bandwidth.place, fmt::format("bandwidth is {}; it should be above 0", *value)); }
+    dimension.bandwidth_gib = *value;
+  }
+  if (const auto value = file.real(latency, "latency")) {
+    if (!(*value >= 0)) { file.complain(latency.place, fmt::format("latency is {}; it should be at least 0", *value)); }
+    dimension.latency_ns = *value;
+  }
+}
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wrong) {
+  Group group;
+  const auto complain = [&](const Place& place, std::string message) {
+    wrong.diagnostics.push_back({place, std::move(message)});
+  };
+  if (const auto id = whole_number(member.key)) {
+    group.id = *id;
+  } else {
+    complain(member.place(), fmt::format("group {} should be a whole number", quoted(member.key)));
+  }
+  if (member.value.kind != Kind::sequence || member.value.items.empty()) {
+    complain(member.value.place, fmt::format("group {} should be a list of ranks", member.key));
+  }
+  for (const Node& item : member.value.items) {
+    const auto rank = item.kind == Kind::integer ? whole_number(item.scalar) : std::nullopt;
+    if (!rank || *rank >= ranks) {
+      complain(item.place, fmt::format("group {} names {}, which is no rank; there are {}", member.key,
+                                       quoted(item.scalar), ranks));
+    } else if (std::find(group.ranks.begin(), group.ranks.end(), *rank) != group.ranks.end()) {
+      complain(item.place, fmt::format("group {} names rank {} twice", member.key, *rank));
+    } else {
+      group.ranks.push_back(static_cast<std::uint32_t>(*rank));
+    }
+  }
+  return group;
+}
+
+}  // namespace
+
+std::uint32_t Network::ranks() const {
+  std::uint32_t product = 1;
+  for (const NetworkDimension& dimension : dimensions) { product *= dimension.ranks; }
+  return product;
+}
+
+Result<Network> read_network(const std::string& path, Warnings& warnings) {
+  ORRERY_TRY(file, ForeignFile::open(path));
+  const auto topology = file.list("topology", true);
+  const auto count = file.list("npus_count", true);
+  const auto bandwidth = file.list("bandwidth", true);
+  const auto latency = file.list("latency", true);
+  Network network;
+  const std::size_t dimensions = topology.size();
+  for (const auto& [name, items] :
+       {std::pair{"npus_count", &count}, {"bandwidth", &bandwidth}, {"latency", &latency}}) {
+    if (items->size() != dimensions && !items->empty() && dimensions > 0) {
+      file.complain(file.find(name)->place, fmt::format("{} has {} entries and topology {}; both are one per dimension",
+                                                        name, items->size(), dimensions));
+    }
+  }
+  if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
+  network.dimensions.resize(dimensions);
+  std::uint64_t ranks = 1;
+  for (std::size_t i = 0; i < dimensions; ++i) {
+    read_dimension(file, network.dimensions[i], *topology[i], *count[i], *bandwidth[i], *latency[i]);
+    ranks *= network.dimensions[i].ranks;
+    if (ranks > kMaxRanks) {
+      file.complain(count[i]->place, fmt::format("npus_count makes more than {} ranks", kMaxRanks));
+      break;
+    }
+  }
+  Warnings again;  // of the keys, which were told above
+  if (auto whole = file.finish(again); !whole) { return tl::make_unexpected(whole.error()); }
+  return network;
+}
+
+Result<memory::Expansion> read_memory(const std::string& path, Warnings& warnings) {
+  ORRERY_TRY(file, ForeignFile::open(path));
+  memory::Expansion expansion;
+  if (file.root().find("memory-type") == nullptr) { file.missing("memory-type"); }
+  if (const auto which = file.choice("memory-type", kArrangements)) {
+    expansion.arrangement = static_cast<memory::Arrangement>(*which);
+  }
+  const bool some = expansion.arrangement != memory::Arrangement::NO_MEMORY_EXPANSION;
+  const auto latency = file.whole("remote-mem-latency");
+  const auto bandwidth = file.whole("remote-mem-bw", some ? 1 : 0);
+  const auto nodes = file.whole("num-nodes", 1);
+  const auto per_node = file.whole("num-npus-per-node", 1, kMaxRanks);
+  if (some && file.root().find("remote-mem-latency") == nullptr) { file.missing("remote-mem-latency"); }
+  if (some && file.root().find("remote-mem-bw") == nullptr) { file.missing("remote-mem-bw"); }
+  if (expansion.arrangement == memory::Arrangement::PER_NODE_MEMORY_EXPANSION) {
+    if (file.root().find("num-nodes") == nullptr) { file.missing("num-nodes"); }
+    if (file.root().find("num-npus-per-node") == nullptr) { file.missing("num-npus-per-node"); }
+  }
+  (void)nodes;  // how many there are follows from the ranks
+  if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
+  expansion.latency_ns = latency.value_or(0);
+  expansion.bytes_per_ns = bandwidth.value_or(0);
+  expansion.ranks_per_node = static_cast<std::uint32_t>(per_node.value_or(1));
+  return expansion;
+}
+
+Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ranks) {
+  ORRERY_TRY(root, config::read_file(path));
+  if (root.kind != Kind::mapping) { return fail(root.place, "should be groups by number: {\"1\": [0, 1]}"); }
+  std::vector<Group> groups;
+  Failure wrong;
+  for (const config::Member& member : root.members) { groups.push_back(read_group(member, ranks, wrong)); }
+  if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
+  return groups;
+}
+
+}  // namespace orrery::simulate

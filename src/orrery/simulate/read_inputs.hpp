@@ -1,0 +1,28 @@
+// ASTRA-sim's configuration files to values. Mistakes of a file are told together; what is ignored becomes a warning.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/simulate/inputs.hpp"
+
+namespace orrery::simulate {
+
+using Warnings = std::vector<std::string>;
+
+// What the command line adds to the system file.
+struct SystemFlags {
+  double injection_scale = 1;
+  std::uint32_t queues_per_dimension = 1;
+  bool rendezvous = false;
+};
+
+[[nodiscard]] Result<Network> read_network(const std::string& path, Warnings& warnings);
+[[nodiscard]] Result<System> read_system(const std::string& path, const SystemFlags& flags, Warnings& warnings);
+[[nodiscard]] Result<memory::Expansion> read_memory(const std::string& path, Warnings& warnings);
+
+// Ranks are below `ranks`, each once; ids are numbers.
+[[nodiscard]] Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ranks);
+
+}  // namespace orrery::simulate

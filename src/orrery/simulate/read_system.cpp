@@ -1,0 +1,143 @@
+// The system file: how ranks issue work, split collectives and reach their memory.
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/simulate/foreign_file.hpp"
+#include "orrery/simulate/read_inputs.hpp"
+
+namespace orrery::simulate {
+
+using config::Kind;
+using config::Node;
+
+namespace {
+
+constexpr std::array<std::string_view, 3> kPolicies = {"LIFO", "FIFO", "EXPLICIT"};
+constexpr std::array<std::string_view, 2> kOptimizations = {"baseline", "localBWAware"};
+constexpr std::array<std::string_view, kCollectives> kImplementation = {
+    "all-reduce-implementation", "all-gather-implementation", "reduce-scatter-implementation",
+    "all-to-all-implementation"};
+
+void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key) {
+  std::vector<std::string> names;
+  for (const Builtin& builtin : builtin_algorithms()) { names.emplace_back(builtin.name); }
+  const auto near = item.is_scalar() ? nearest(item.scalar, names) : std::nullopt;
+  file.complain(item.place,
+                near ? fmt::format("{} is {}; did you mean {}?", key, quoted(item.scalar), *near)
+                     : fmt::format("{} is {}; algorithms are {}", key, quoted(item.scalar), join(names, ", ")));
+}
+
+Choice read_choice(ForeignFile& file, std::string_view key) {
+  const std::string custom_key = std::string(key) + "-custom";
+  std::vector<Algorithm> algorithms;
+  for (const Node* item : file.list(key, false)) {
+    const auto known = item->is_scalar() ? algorithm(item->scalar) : std::nullopt;
+    if (known) {
+      algorithms.push_back(*known);
+    } else {
+      unknown_algorithm(file, *item, key);
+    }
+  }
+  const auto custom = file.list(custom_key, false);
+  if (custom.empty()) { return algorithms; }
+  if (custom.size() != 1 || !custom.front()->is_scalar()) {
+    file.complain(custom.front()->place, fmt::format("{} should be a list of one prefix of graphs", custom_key));
+    return algorithms;
+  }
+  return custom.front()->scalar;
+}
+
+std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
+  std::map<std::uint64_t, std::string> custom;
+  const Node* name = file.find("per-node-custom-implementation");
+  if (name == nullptr) { return custom; }
+  auto map = ForeignFile::open(name->scalar);
+  if (!map) {
+    for (const Diagnostic& diagnostic : map.error().diagnostics) {
+      file.complain(diagnostic.place, diagnostic.message);
+    }
+    return custom;
+  }
+  for (const config::Member& member : map->root().members) {
+    std::uint64_t id = 0;
+    const char* end = member.key.data() + member.key.size();
+    const auto [stopped, error] = std::from_chars(member.key.data(), end, id);
+    if (error != std::errc() || stopped != end || !member.value.is_scalar()) {
+      file.complain(member.place(), "should be the id of a node and a prefix of graphs");
+      continue;
+    }
+    custom.emplace(id, member.value.scalar);
+  }
+  return custom;
+}
+
+void read_ignored(ForeignFile& file) {
+  constexpr std::string_view kNever = "has no effect, in ASTRA-sim either";
+  for (const std::string_view key : {"boost-mode", "intra-dimension-scheduling", "inter-dimension-scheduling"}) {
+    file.ignored(key, kNever);
+  }
+  file.ignored("trace-enabled", "has no effect here: it switches a log of ASTRA-sim's on");
+  file.ignored("track-local-mem", "has no effect here yet: the use of local memory is not tracked");
+  file.ignored("local-mem-trace-filename", "has no effect here yet: the use of local memory is not tracked");
+}
+
+std::optional<SharedBus> read_bus(ForeignFile& file) {
+  SharedBus bus;
+  bus.latency_ns = file.whole("L").value_or(0);
+  bus.overhead_ns = file.whole("o").value_or(0);
+  bus.gap_ns = file.whole("g").value_or(0);
+  bus.ns_per_byte = static_cast<float>(file.real("G").value_or(0));
+  return file.flag("model-shared-bus") ? std::optional(bus) : std::nullopt;
+}
+
+void read_rates(ForeignFile& file, System& system) {
+  const auto not_negative = [&](const char* key) {
+    const double value = file.real(key).value_or(0);
+    if (value < 0) {
+      file.complain(file.find(key)->place, fmt::format("{} is {}; it should be at least 0", key, value));
+    }
+    return value;
+  };
+  system.local_memory_gb = not_negative("local-mem-bw");
+  system.peak_tflops = not_negative("peak-perf");
+  system.roofline = file.flag("roofline-enabled");
+  system.replay_only = file.flag("replay-only");
+  if (system.roofline && !system.replay_only) {
+    if (!(system.peak_tflops > 0)) { file.complain(file.root().place, "peak-perf is needed with roofline-enabled"); }
+    if (!(system.local_memory_gb > 0)) {
+      file.complain(file.root().place, "local-mem-bw is needed with roofline-enabled");
+    }
+  }
+}
+
+}  // namespace
+
+Result<System> read_system(const std::string& path, const SystemFlags& flags, Warnings& warnings) {
+  constexpr std::uint64_t kMostChunks = 1'000'000;
+  ORRERY_TRY(file, ForeignFile::open(path));
+  System system;
+  system.queues_per_dimension = flags.queues_per_dimension;
+  system.rendezvous = flags.rendezvous;
+  system.scheduling = static_cast<Scheduling>(file.choice("scheduling-policy", kPolicies).value_or(0));
+  system.optimization = static_cast<Optimization>(file.choice("collective-optimization", kOptimizations).value_or(0));
+  if (file.root().find("preferred-dataset-splits") == nullptr) { file.missing("preferred-dataset-splits"); }
+  system.splits = static_cast<std::uint32_t>(file.whole("preferred-dataset-splits", 1, kMostChunks).value_or(1));
+  system.active_chunks =
+      static_cast<std::uint32_t>(file.whole("active-chunks-per-dimension", 1, kMostChunks).value_or(1));
+  if (const auto delay = file.whole("endpoint-delay")) {
+    system.endpoint_delay_ns = static_cast<std::uint64_t>(static_cast<double>(*delay) * flags.injection_scale);
+  }
+  system.reduction_delay_ns = file.whole("local-reduction-delay").value_or(1);
+  read_rates(file, system);
+  system.bus = read_bus(file);
+  for (std::size_t i = 0; i < kCollectives; ++i) { system.algorithms[i] = read_choice(file, kImplementation[i]); }
+  system.custom_of_node = read_custom_of_node(file);
+  read_ignored(file);
+  if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
+  return system;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,64 @@
+#include "orrery/simulate/simulate.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/stalled.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+// Defects of the original that showed in this run and change its numbers.
+void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
+  if (machine.skipped_dimensions()) {
+    warnings.emplace_back(
+        "messages between ranks that differ in several dimensions pay for the lowest of them only, as in ASTRA-sim");
+  }
+  if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
+    warnings.emplace_back(
+        "chunks that are active at once each have all of a link's bandwidth, as in ASTRA-sim: times may be below what "
+        "the links allow");
+  }
+}
+
+results::SimulatedRank result_of(const Rank& rank) {
+  results::SimulatedRank result;
+  result.finish_ns = rank.finish_ns;
+  result.exposed_comm_ns = rank.exposed_ns;
+  result.compute_ns = rank.compute_ns;
+  result.memory_ns = rank.memory_ns;
+  result.idle_ns = rank.finish_ns - rank.busy_ns;
+  return result;
+}
+
+}  // namespace
+
+Result<results::Simulation> simulate(const Job& job) {
+  Machine machine(job);
+  try {
+    machine.run();
+  } catch (const Stop& stop) {
+    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0, fmt::format("node {}", stop.node)},
+                stop.why);
+  }
+  const auto& ranks = machine.ranks();
+  if (!std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.finished; })) {
+    return tl::make_unexpected(stalled(job, machine));
+  }
+  results::Simulation simulation;
+  simulation.semantics = "astra-sim";
+  simulation.backend = job.backend == Backend::congestion_aware ? "congestion-aware" : "congestion-unaware";
+  for (const Rank& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
+  simulation.warnings = job.warnings;
+  tell_defects(job, machine, simulation.warnings);
+  for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
+  simulation.events = machine.events();
+  simulation.messages = machine.messages();
+  simulation.simulated_ranks = ranks.size();
+  return simulation;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,119 @@
+// The state of ranks, collectives and chunks in a simulated machine: plain values; machine.hpp has the verbs. Private
+// to the room.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "orrery/simulate/channels.hpp"
+#include "orrery/simulate/happening.hpp"
+#include "orrery/simulate/hash_order.hpp"
+#include "orrery/simulate/phase.hpp"
+#include "orrery/simulate/program.hpp"
+
+namespace orrery::simulate {
+
+// One chunk of a collective on one rank. It is there from the first message for it, even if the rank has not come to
+// its collective yet (collective == kNone).
+struct Chunk {
+  std::uint32_t rank = 0, group = 0, id = 0;
+  std::uint32_t collective = kNone;
+  std::uint32_t ordinal = 0;                    // among the chunks of its collective
+  std::uint32_t before = kNone, after = kNone;  // in its queue
+  std::uint32_t queue = kNone;
+  std::uint32_t phase = 0;
+  bool started = false;
+
+  // Of the phase that runs.
+  bool clockwise = true;
+  std::uint32_t here = 0;          // position in the ring
+  std::uint32_t to = 0, from = 0;  // ring: neighbours
+  std::uint64_t flight_ns = 0;     // ring: of a message to `to`, where nothing queues
+  std::uint32_t opened = 0, sent = 0, tokens = 0, got = 0;
+  std::uint32_t custom = kNone;  // custom run
+  bool upper_tree = true;        // double binary tree: which
+
+  Channels channels;
+};
+
+// One collective node on one rank while it runs.
+struct Running {
+  std::uint32_t rank = 0, node = 0;
+  const Plan* plan = nullptr;
+  std::uint64_t count = 0, done = 0;  // chunks
+  std::uint64_t made = 0;
+  std::int64_t priority = 0;
+  std::vector<std::uint32_t> turns, trees;  // by phase: where the rank's turns stood
+};
+
+// Chunks of one rank and dimension that wait for their turn, those that run in front.
+struct Queue {
+  std::uint32_t first = kNone, last = kNone;
+  std::uint32_t waiting = kNone;  // the first that has not started
+  std::uint32_t running = 0;
+};
+
+// The chunks of a rank within the machine or a group, by number.
+struct Stream {
+  std::uint32_t base = 0;             // number of chunks[0]
+  std::uint32_t next = 0;             // of a group: the number of its next chunk
+  std::uint32_t live = 0;             // entries that are chunks
+  std::vector<std::uint32_t> chunks;  // kNone: none; kOver: done
+};
+inline constexpr std::uint32_t kOver = kNone - 1;
+
+struct Rank {
+  std::vector<std::uint32_t> parents;                        // by node: that are not over
+  std::array<std::vector<std::uint32_t>, kSlots + 1> ready;  // by slot: heaps, the smallest first
+  std::vector<std::uint32_t> late;                           // become ready after the issue pass that runs
+  std::array<std::uint32_t, kSlots> holds{kNone, kNone, kNone};
+  std::uint32_t running = 0;  // nodes
+  std::uint32_t over = 0;     // nodes
+  std::uint32_t waiting_receives = 0;
+
+  std::uint64_t chunks_made = 0;  // of the machine and of groups
+  std::vector<std::uint32_t> turns, trees;
+  std::int64_t collectives = 0;
+
+  bool finished = false;
+  std::uint64_t finish_ns = 0, exposed_ns = 0;
+  std::uint64_t compute_ns = 0, memory_ns = 0, busy_ns = 0, busy_since = 0;
+};
+
+struct GroupState {
+  const std::vector<std::uint32_t>* ranks = nullptr;            // nullptr: all
+  bool small = false;                                           // smaller than the machine
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // rank, position; ascending
+  std::vector<Stream> streams;                                  // by position
+
+  [[nodiscard]] std::uint32_t place(std::uint32_t rank) const;
+};
+
+// Messages of nodes and custom collectives with the same address.
+struct Box {
+  std::uint32_t arrived = 0;
+  std::deque<Party> waiting;
+};
+struct NoticeBox {
+  std::uint32_t arrived = 0;
+  std::deque<std::uint32_t> waiting;  // letters
+};
+
+struct LinkState {
+  std::uint32_t first = kNone, last = kNone;  // letters that wait
+  bool busy = false;
+};
+
+// A custom collective on one rank.
+struct CustomRun {
+  std::uint32_t chunk = kNone;
+  const CustomProgram* program = nullptr;
+  std::vector<std::uint32_t> parents;
+  HashOrder free;
+  std::uint32_t running = 0;
+};
+
+}  // namespace orrery::simulate
