@@ -13,6 +13,7 @@ namespace orrery::cli {
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command validate_command();
 [[nodiscard]] Command trace_command();
+[[nodiscard]] Command simulate_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command completion_command();

@@ -13,8 +13,7 @@ struct Planned {
   const char* summary;
 };
 
-constexpr std::array<Planned, 5> kPlanned = {{
-    {"simulate", "Run execution graphs on a simulated cluster."},
+constexpr std::array<Planned, 4> kPlanned = {{
     {"generate", "Write a plan as Chakra execution graphs."},
     {"collective", "Time one collective operation over a range of sizes."},
     {"explore", "Run a study of many jobs into a database."},

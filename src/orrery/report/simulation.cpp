@@ -1,0 +1,95 @@
+#include "orrery/report/simulation.hpp"
+
+#include <map>
+#include <tuple>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "orrery/report/style.hpp"
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys stay in the order of the contract
+
+auto key_of(const results::SimulatedRank& rank) {
+  return std::tuple(rank.finish_ns, rank.exposed_comm_ns, rank.compute_ns, rank.memory_ns, rank.idle_ns);
+}
+
+std::string ranges_text(const RankClass& ranks) {
+  constexpr std::size_t kMost = 6;
+  std::string text;
+  for (std::size_t i = 0; i < ranks.ranks.size(); ++i) {
+    if (i == kMost) { return text + fmt::format(", … ({} more)", ranks.ranks.size() - kMost); }
+    const auto& [first, last] = ranks.ranks[i];
+    text += (i > 0 ? ", " : "") + (first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<RankClass> rank_classes(const std::vector<results::SimulatedRank>& ranks) {
+  std::vector<RankClass> classes;
+  std::map<decltype(key_of(ranks.front())), std::size_t> known;
+  for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) {
+    const auto [found, is_new] = known.try_emplace(key_of(ranks[rank]), classes.size());
+    if (is_new) { classes.push_back({{}, ranks[rank]}); }
+    auto& ranges = classes[found->second].ranks;
+    if (!ranges.empty() && ranges.back().second + 1 == rank) {
+      ranges.back().second = rank;
+    } else {
+      ranges.emplace_back(rank, rank);
+    }
+  }
+  return classes;
+}
+
+std::string simulation_text(const results::Simulation& simulation, TextStyle style) {
+  const std::string makespan = fmt::format("{} ns", simulation.makespan_ns());
+  std::string text = fmt::format("{}: {} ranks, {} semantics, {}\n\n", bold(makespan, style), simulation.ranks.size(),
+                                 simulation.semantics, simulation.backend);
+  Table table;
+  table.column("ranks", Table::Align::left);
+  for (const char* header : {"finish ns", "exposed ns", "compute ns", "memory ns", "idle ns"}) { table.column(header); }
+  for (const RankClass& ranks : rank_classes(simulation.ranks)) {
+    const auto& result = ranks.result;
+    table.row({ranges_text(ranks), std::to_string(result.finish_ns), std::to_string(result.exposed_comm_ns),
+               std::to_string(result.compute_ns), std::to_string(result.memory_ns), std::to_string(result.idle_ns)});
+  }
+  text += table.text();
+  text += fmt::format("\n{} nodes, {} messages, {} events\n", simulation.nodes, simulation.messages, simulation.events);
+  for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
+  return text;
+}
+
+std::string simulation_json(const results::Simulation& simulation) {
+  Json classes = Json::array();
+  for (const RankClass& ranks : rank_classes(simulation.ranks)) {
+    Json ranges = Json::array();
+    for (const auto& [first, last] : ranks.ranks) { ranges.push_back({first, last}); }
+    classes.push_back({{"ranks", ranges},
+                       {"finish_ns", ranks.result.finish_ns},
+                       {"exposed_comm_ns", ranks.result.exposed_comm_ns},
+                       {"compute_ns", ranks.result.compute_ns},
+                       {"memory_ns", ranks.result.memory_ns},
+                       {"idle_ns", ranks.result.idle_ns}});
+  }
+  const Json stats = {{"nodes", simulation.nodes},       {"events", simulation.events},
+                      {"messages", simulation.messages}, {"simulated_ranks", simulation.simulated_ranks},
+                      {"wall_s", simulation.wall_s},     {"peak_rss_B", simulation.peak_rss_B}};
+  const Json json = {{"schema", "orrery.simulate/1"},
+                     {"semantics", simulation.semantics},
+                     {"backend", simulation.backend},
+                     {"ranks", simulation.ranks.size()},
+                     {"makespan_ns", simulation.makespan_ns()},
+                     {"classes", classes},
+                     {"stats", stats},
+                     {"warnings", simulation.warnings}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace orrery::report
