@@ -13,7 +13,10 @@ constexpr std::uint64_t kBytesPerWorkStep = 100;  // and local-reduction-delay f
 Bus::Bus(const SharedBus& bus, std::uint64_t reduction_delay_ns, std::uint32_t rank, BusDriver& driver)
     : bus_(bus), reduction_delay_ns_(reduction_delay_ns), rank_(rank), driver_(&driver) {}
 
-void Bus::trip(const BusRequest& asked, bool to_memory) { request(to_memory ? kRank : kMemory, asked); }
+void Bus::trip(const BusRequest& asked, bool to_memory, std::uint64_t now) {
+  now_ = now;
+  request(to_memory ? kRank : kMemory, asked);
+}
 
 void Bus::request(std::uint8_t port, const BusRequest& asked) {
   if (port == kRank) { return inner_trip(kInnerFar, asked, false, BusRequest::Then::send); }

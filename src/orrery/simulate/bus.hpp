@@ -36,7 +36,7 @@ class Bus {
  public:
   Bus(const SharedBus& bus, std::uint64_t reduction_delay_ns, std::uint32_t rank, BusDriver& driver);
 
-  void trip(const BusRequest& request, bool to_memory);
+  void trip(const BusRequest& request, bool to_memory, std::uint64_t now);
   void happen(BusDriver::Step step, std::uint8_t port, std::uint64_t now);
 
  private:

@@ -286,7 +286,7 @@ void Machine::delay(std::uint32_t id, std::uint32_t step, bool reduce, const Tri
   request.bytes = phase.method == Method::halving_doubling ? exchange(phase, step).bytes : phase.message;
   request.work = trip.work;
   request.back = trip.back;
-  buses_[chunk.rank].trip(request, trip.to_memory);
+  buses_[chunk.rank].trip(request, trip.to_memory, kernel_.now());
 }
 
 void Machine::endpoint_passed(std::uint32_t id, std::uint32_t step, bool reduce) {

@@ -61,7 +61,7 @@ void Machine::tree_receive(std::uint32_t id, std::uint32_t from) {
   const Phase& phase = phase_of(chunk);
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   if (place.is_root) { return delay(id, kRootReduced, true, {false, true, true}); }
-  if (place.is_leaf()) { return delay(id, kLeafOver, false, {false, true, true}); }
+  if (place.is_leaf()) { return delay(id, kLeafOver, false, {}); }
   if (from == phase.ring.at(place.parent, chunk.rank, chunk.here)) {
     return delay(id, kParentReduced, true, {false, true, true});
   }

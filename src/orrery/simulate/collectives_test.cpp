@@ -1,0 +1,185 @@
+// Collectives under ASTRA-sim's rules, by hand. 50 GiB/s are 53.687 B/ns; H(m) = 500 + m / 53.687 per hop, R(m) = 3 x
+// (m / 1600), each cut to whole nanoseconds, ED = 10. docs/models/astra-sim.md has the traces of those that are not
+// derived here.
+#include <algorithm>
+
+#include <gtest/gtest.h>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+constexpr auto kRing = Topology::Ring;
+constexpr auto kFull = Topology::FullyConnected;
+constexpr auto kSwitch = Topology::Switch;
+
+// 2(n-1) messages of c/n one after the other: ED + 2(n-1)(H + ED) + (n-1) R, with c/n = 262144 B: H = 5382, R = 489.
+TEST(Ring, an_all_reduce_passes_every_piece_round_twice_and_reduces_once) {
+  EXPECT_EQ(finish(Rig({{kRing, 4}}, {"ring"}), all_reduce(1, kMiB)), all(4, 10 + 6 * (5382 + 10) + 3 * 489));
+}
+
+// n(n-1)/2 messages: a piece for the furthest neighbour is passed on n-1 times, and so on. H(262144) = 5382.
+TEST(Ring, an_all_to_all_passes_pieces_on) {
+  EXPECT_EQ(finish(Rig({{kRing, 4}}, {"ring"}), collective(1, CollectiveType::all_to_all, kMiB)),
+            all(4, 10 + 6 * (5382 + 10)));
+}
+
+// An all-gather's size is a rank's share: n-1 messages of it, nothing reduced. H(1 MiB) = 20031.
+TEST(Ring, an_all_gather_passes_whole_shares) {
+  EXPECT_EQ(finish(Rig({{kRing, 4}}, {"ring"}), collective(1, CollectiveType::all_gather, kMiB)),
+            all(4, 10 + 3 * (20031 + 10)));
+}
+
+// 4 chunks one after another; what does not divide makes a fifth of full size.
+TEST(Ring, a_remainder_makes_one_more_whole_chunk) {
+  const auto rig = Rig({{kRing, 8}}, {"ring"}).chunks(4);
+  EXPECT_EQ(finish(rig, all_reduce(1, 1'000'000)), all(8, 62788));
+  EXPECT_EQ(finish(rig, all_reduce(1, 1'000'003)), all(8, 62788 / 4 * 5));
+}
+
+TEST(Ring, queues_of_a_dimension_take_both_directions) {
+  auto rig = Rig({{kRing, 5}}, {"ring"}).chunks(4, 4, 4).aware();
+  rig.system.optimization = Optimization::baseline;
+  EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(5, 16136));
+}
+
+// Arrivals at 5392, 5392 and 5892, reductions of 489 before tokens: the second half waits for the last arrival, and
+// then goes out at once. 6391 + 5382 + 10 … + 500 for the far one.
+TEST(Direct, the_second_half_starts_when_all_have_come_in) {
+  EXPECT_EQ(finish(Rig({{kRing, 4}}, {"direct"}), all_reduce(1, kMiB)), all(4, 12283));
+}
+
+// With slow memory the reductions (3930) end after the last arrival, and the second half goes out piece by piece.
+TEST(Direct, the_second_half_starts_piece_by_piece_where_memory_is_slow) {
+  auto rig = Rig({{kRing, 4}}, {"direct"});
+  rig.system.local_memory_gb = 200;
+  EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(4, 15224));
+}
+
+TEST(Direct, a_window_limits_what_is_under_way) {
+  EXPECT_EQ(finish(Rig({{kFull, 8}}, {"direct2"}), all_reduce(1, 256 << 10)), all(8, 9090));
+  EXPECT_EQ(finish(Rig({{kRing, 7}}, {"direct3"}).chunks(3, 2).aware(), all_reduce(1, kMiB)), all(7, 48623));
+  EXPECT_EQ(
+      finish(Rig({{kRing, 6}}, {"direct"}).chunks(2, 2).aware(), collective(1, CollectiveType::all_to_all, 300'000)),
+      all(6, 6135));
+}
+
+// Four chunks, each with two rounds of seven messages that queue on the up-link: 4 x 11850.
+TEST(Direct, messages_queue_on_the_links_of_a_switch) {
+  EXPECT_EQ(finish(Rig({{kSwitch, 8}}, {"direct"}).chunks(4).aware(), all_reduce(1, kMiB)), all(8, 4 * 11850));
+}
+
+TEST(HalvingDoubling, partners_at_powers_of_two_reduce_halves) {
+  auto rig = Rig({{kRing, 8}}, {"halvingDoubling"}).aware();
+  rig.system.local_memory_gb = 50;
+  EXPECT_EQ(finish(rig, all_reduce(1, 1'000'000)), all(8, 85444));
+}
+
+// Chunk 0 takes the upper tree, chunk 1 the lower one; ranks leave when they have sent.
+TEST(DoubleBinaryTree, chunks_take_turns_at_two_trees) {
+  EXPECT_EQ(finish(Rig({{kFull, 8}}, {"doubleBinaryTree"}).chunks(2), all_reduce(1, kMiB)),
+            (Times{90068, 122855, 112580, 122855, 101324, 122855, 112580, 122855}));
+  EXPECT_EQ(finish(Rig({{kSwitch, 8}}, {"doubleBinaryTree"}).chunks(4, 2).aware(), all_reduce(1, kMiB)),
+            (Times{147824, 153726, 152706, 158608, 152706, 158608, 157588, 163490}));
+  Times rows;
+  for (int i = 0; i < 4; ++i) { rows.insert(rows.end(), {218702, 233396, 226376, 233396}); }
+  EXPECT_EQ(finish(Rig({{kFull, 4}, {kRing, 4}}, {"doubleBinaryTree", "ring"}).chunks(3), all_reduce(1, kMiB)), rows);
+}
+
+TEST(Dimensions, localBWAware_scatters_inside_and_baseline_reduces_everywhere) {
+  auto rig = Rig({{kRing, 4}, {kRing, 2}}, {"ring", "ring"}).chunks(5, 3, 3);
+  rig.dimensions[1].bandwidth_gib = 25;
+  rig.dimensions[1].latency_ns = 1000;
+  EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(8, 37034));
+  rig.system.optimization = Optimization::baseline;
+  EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(8, 29288));
+}
+
+TEST(Dimensions, skewed_ranks_of_a_torus_order_their_queues_differently_and_still_finish) {
+  const auto rig = Rig({{kRing, 4}, {kRing, 4}}, {"ring", "ring"}).chunks(2);
+  const auto result = run(
+      rig, [](std::uint32_t rank) { return std::vector{compute(1, rank == 5 ? 30 : 1), all_reduce(2, kMiB, {1})}; });
+  EXPECT_EQ(finish_of(result), (Times{61627, 61165, 60898, 58686, 63969, 66910, 63969, 61028, 63847, 60906, 63118,
+                                      60906, 64957, 62016, 64228, 62016}));
+}
+
+TEST(Dimensions, a_list_that_is_shorter_leaves_dimensions_out) {
+  EXPECT_EQ(finish(Rig({{kRing, 4}, {kRing, 2}}, {"ring"}), all_reduce(1, kMiB)),
+            all(8, 10 + 6 * (5382 + 10) + 3 * 489));
+}
+
+// Six dimensions of two: ring all-reduces shrink as they go out. The original reads memory that is not its own here; we
+// take all six.
+TEST(Dimensions, there_may_be_six) {
+  const std::vector<std::pair<Topology, std::uint32_t>> shape(6, {kRing, 2});
+  const auto times = finish(Rig(shape, std::vector<std::string>(6, "ring")), all_reduce(1, kMiB));
+  // Phase i < 5 scatters 2^(20-i) B (one message of half of it), phase 5 reduces 2^15, and back.
+  std::uint64_t expected = 0;
+  const auto flight = [](std::uint64_t bytes) {
+    return 500 + static_cast<std::uint64_t>(static_cast<double>(bytes) / 53.6870912);
+  };
+  const auto reduce = [](std::uint64_t bytes) {
+    return 3 * static_cast<std::uint64_t>(static_cast<double>(bytes) / 1600);
+  };
+  for (int i = 0; i < 5; ++i) {
+    const std::uint64_t half = std::uint64_t{1} << (19 - i);
+    expected += 10 + flight(half) + 10 + reduce(half);  // scatter
+    expected += 10 + flight(half) + 10;                 // gather
+  }
+  expected += 10 + 2 * (flight(1 << 14) + 10) + reduce(1 << 14);
+  EXPECT_EQ(times, all(64, expected));
+}
+
+TEST(Groups, members_are_a_flat_ring_in_the_listed_order_and_pay_ten_nanoseconds) {
+  auto full = Rig({{kFull, 8}}, {"direct2"}).chunks(2);
+  full.system.endpoint_delay_ns = 100;
+  full.groups = {{1, {5, 1, 3}}};
+  const auto odd = [](const std::vector<std::uint32_t>& members, const NodeRecord& work) {
+    return [members, work](std::uint32_t rank) {
+      const bool in = std::find(members.begin(), members.end(), rank) != members.end();
+      return std::vector{in ? work : compute(1, 1)};
+    };
+  };
+  auto times = finish_of(run(full, odd({5, 1, 3}, all_reduce(1, 300'000, {}, "1"))));
+  EXPECT_EQ(times, (Times{1000, 6156, 1000, 6156, 1000, 6156, 1000, 1000}));
+
+  auto ring = Rig({{kRing, 8}}, {"ring"}).aware();
+  ring.system.endpoint_delay_ns = 100;
+  ring.groups = {{7, {6, 0, 2, 4}}};
+  times = finish_of(run(ring, odd({6, 0, 2, 4}, collective(1, CollectiveType::reduce_scatter, kMiB, {}, "7"))));
+  EXPECT_EQ(times, (Times{33799, 1000, 33799, 1000, 33799, 1000, 33799, 1000}));
+}
+
+TEST(Groups, ranks_that_ran_different_numbers_of_group_chunks_never_meet_again) {
+  auto rig = Rig({{kFull, 4}}, {"ring"});
+  rig.groups = {{1, {0, 1}}};
+  const auto result = run(rig, [](std::uint32_t rank) {
+    std::vector<NodeRecord> nodes;
+    if (rank < 2) { nodes.push_back(all_reduce(1, 4096, {}, "1")); }
+    nodes.push_back(all_reduce(2, 4096, rank < 2 ? std::vector<std::uint64_t>{1} : std::vector<std::uint64_t>{}));
+    return nodes;
+  });
+  ASSERT_FALSE(result);
+}
+
+TEST(Rendezvous, every_message_waits_for_a_notice) {
+  auto rig = Rig({{kSwitch, 4}}, {"direct"}).chunks(2).aware();
+  rig.system.rendezvous = true;
+  EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(4, 48818));
+}
+
+TEST(SharedBus, delays_are_trips_over_a_bus_of_two_stages) {
+  const auto rig = [](Topology topology, const std::string& name) {
+    auto made = Rig({{topology, 4}}, {name}).chunks(2, 2);
+    made.system.bus = SharedBus{5, 3, 4, 0.02F};
+    made.system.reduction_delay_ns = 2;
+    return made;
+  };
+  EXPECT_EQ(finish(rig(kRing, "ring"), all_reduce(1, 65536)), all(4, 7599));
+  EXPECT_EQ(finish(rig(kFull, "direct"), all_reduce(1, 65536)), all(4, 3506));
+  EXPECT_EQ(finish(rig(kFull, "doubleBinaryTree"), all_reduce(1, 65536)), all(4, 14654));
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test

@@ -1,0 +1,168 @@
+// Nodes, messages and memory under ASTRA-sim's rules, by hand; 1 MiB takes 500 + 19531 = 20031 ns over a link of 50
+// GiB/s and 500 ns.
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+constexpr auto kRing = Topology::Ring;
+constexpr auto kFull = Topology::FullyConnected;
+constexpr auto kSwitch = Topology::Switch;
+
+Rig pair() { return Rig({{kRing, 2}}, {"ring"}); }
+
+TEST(Nodes, one_accelerator_runs_one_node_and_the_host_another) {
+  EXPECT_EQ(finish(pair(), {compute(1, 5), compute(2, 7)}), all(2, 12000));
+  EXPECT_EQ(finish(pair(), {compute(1, 5), on_host(compute(2, 7))}), all(2, 7000));
+  EXPECT_EQ(finish(pair(), compute(1, 0)), all(2, 1));  // no duration: one nanosecond
+}
+
+TEST(Nodes, those_that_are_ready_start_by_ascending_id_and_may_pass_one_that_waits_for_its_slot) {
+  // 1 takes the accelerator, 2 waits for it, 3 passes on the host; 2 follows 1, then 4.
+  const auto result = run(pair(), [](std::uint32_t) {
+    return std::vector{compute(4, 1, {3}), on_host(compute(3, 1)), compute(2, 10), compute(1, 2)};
+  });
+  EXPECT_EQ(finish_of(result), all(2, 13000));
+}
+
+// 1e12 operations on 1e9 bytes: bound by 100 TFLOP/s, 10 ms; 1e9 on 1e9: bound by 1000 GB/s, 1 ms. One after another.
+TEST(Nodes, the_roofline_takes_the_slower_of_computing_and_memory) {
+  auto rig = pair();
+  rig.system.roofline = true;
+  rig.system.peak_tflops = 100;
+  rig.system.local_memory_gb = 1000;
+  const auto work = [](std::uint64_t id, std::int64_t operations) {
+    NodeRecord made = compute(id, 5);
+    made.attributes = {number(keys::num_ops, operations), number(keys::tensor_size, 1'000'000'000)};
+    return made;
+  };
+  EXPECT_EQ(finish(rig, {work(1, 1'000'000'000'000), work(2, 1'000'000'000)}), all(2, 11'000'000));
+}
+
+TEST(Nodes, exposed_time_is_what_the_accelerator_did_not_compute) {
+  const auto result = run(pair(), [](std::uint32_t) { return std::vector{compute(1, 5), on_host(compute(2, 7))}; });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->ranks[0].exposed_comm_ns, 2000U);
+  EXPECT_EQ(result->ranks[0].compute_ns, 5000U);
+}
+
+// Replayed nodes all count as computing, also those that overlap: 7 us - (7 + 5) us wraps, as it does in the original.
+TEST(Nodes, replaying_everything_can_make_exposed_time_wrap) {
+  auto rig = pair();
+  rig.system.replay_only = true;
+  NodeRecord reduce = all_reduce(2, kMiB);
+  reduce.duration_us = 7;
+  const auto result = run(rig, [&](std::uint32_t) { return std::vector{compute(1, 5), reduce}; });
+  ASSERT_TRUE(result);
+  EXPECT_EQ(result->ranks[0].finish_ns, 7000U);
+  EXPECT_EQ(result->ranks[0].exposed_comm_ns, 0U - std::uint64_t{5000});
+}
+
+TEST(Nodes, metadata_is_over_at_once) {
+  const auto result =
+      run(pair(), [](std::uint32_t) { return std::vector{node(1, NodeType::metadata), compute(2, 3, {1})}; });
+  EXPECT_EQ(finish_of(result), all(2, 3000));
+}
+
+TEST(Messages, a_send_is_over_when_it_has_arrived_and_a_receive_too) {
+  const auto result = run(Rig({{kRing, 8}}, {"ring"}), [](std::uint32_t rank) {
+    if (rank == 0) { return std::vector{send(1, 1, kMiB)}; }
+    if (rank == 1) { return std::vector{receive(1, 0, kMiB)}; }
+    return std::vector{compute(1, 1)};
+  });
+  EXPECT_EQ(finish_of(result), (Times{20031, 20031, 1000, 1000, 1000, 1000, 1000, 1000}));
+}
+
+// Three hops: latency per hop and the bytes once; with congestion, stored and forwarded at every rank. A switch: two
+// links either way.
+TEST(Messages, hops_cost_latency_or_everything) {
+  const auto time = [](const Rig& rig, std::uint32_t to) {
+    const auto result = run(rig, [to](std::uint32_t rank) {
+      if (rank == 0) { return std::vector{send(1, to, kMiB)}; }
+      return std::vector{rank == to ? receive(1, 0, kMiB) : compute(1, 1)};
+    });
+    return finish_of(result)[to];
+  };
+  const Rig ring({{kRing, 8}}, {"ring"});
+  EXPECT_EQ(time(ring, 3), 21031U);
+  EXPECT_EQ(time(Rig(ring).aware(), 3), 3 * 20031U);
+  EXPECT_EQ(time(Rig(ring).aware(), 5), 3 * 20031U);  // backwards
+  const Rig hub({{kSwitch, 8}}, {"ring"});
+  EXPECT_EQ(time(hub, 3), 20531U);
+  EXPECT_EQ(time(Rig(hub).aware(), 3), 2 * 20031U);
+  const Rig direct({{kFull, 8}}, {"ring"});
+  EXPECT_EQ(time(direct, 5), time(Rig(direct).aware(), 5));
+}
+
+// Two senders to one receiver share the link down from the hub: the second waits for 19531 ns.
+TEST(Messages, the_second_message_waits_for_the_link) {
+  const auto result = run(Rig({{kSwitch, 4}}, {"ring"}).aware(), [](std::uint32_t rank) {
+    if (rank == 0) { return std::vector{receive(1, 1, kMiB), receive(2, 2, kMiB)}; }
+    return std::vector{rank == 3 ? compute(1, 1) : send(1, 0, kMiB)};
+  });
+  EXPECT_EQ(finish_of(result), (Times{40062 + 19531, 40062, 40062 + 19531, 1000}));
+}
+
+// 0 -> 5 of a 4x4 differs in both dimensions and pays for the first only; the result says so.
+TEST(Messages, only_the_lowest_dimension_is_paid_and_that_is_told) {
+  auto rig = Rig({{kRing, 4}, {kRing, 4}}, {"ring", "ring"});
+  rig.dimensions[1].latency_ns = 1000;
+  const auto to = [&](std::uint32_t target) {
+    return run(rig, [target](std::uint32_t rank) {
+      if (rank == 0) { return std::vector{send(1, target, kMiB)}; }
+      return std::vector{rank == target ? receive(1, 0, kMiB) : compute(1, 1)};
+    });
+  };
+  EXPECT_EQ(to(4)->ranks[4].finish_ns, 20531U);
+  EXPECT_TRUE(to(4)->warnings.empty());
+  EXPECT_EQ(to(5)->ranks[5].finish_ns, 20031U);
+  EXPECT_EQ(to(5)->warnings.size(), 1U);
+}
+
+// The send holds the slot for communication until it has arrived, and the all-reduce behind it waits.
+TEST(Messages, a_send_holds_the_slot_that_a_collective_needs) {
+  const auto result = run(Rig({{kRing, 3}}, {"ring"}).aware(), [](std::uint32_t rank) {
+    if (rank == 0) {
+      return std::vector{compute(1, 5), compute(2, 1), all_reduce(3, 4096, {1}), send(4, 1, kMiB), send(5, 2, 1000)};
+    }
+    if (rank == 1) { return std::vector{all_reduce(3, 4096), receive(6, 0, kMiB)}; }
+    return std::vector{all_reduce(3, 4096), receive(6, 0, 1000, {3})};
+  });
+  EXPECT_EQ(finish_of(result), (Times{22189, 22181, 22189}));
+}
+
+// 1 MiB takes 100 + 20971 ns, 2 MiB 100 + 41943; 10 us of computing between.
+TEST(Memory, each_rank_has_its_own_or_all_wait_for_one) {
+  auto rig = pair();
+  rig.memory = {memory::Arrangement::PER_NPU_MEMORY_EXPANSION, 100, 50, 1};
+  const std::vector nodes{memory_access(1, NodeType::mem_load, kMiB), compute(2, 10, {1}),
+                          memory_access(3, NodeType::mem_store, 2 * kMiB, {2})};
+  EXPECT_EQ(finish(rig, nodes), all(2, 21071 + 10000 + 42043));
+  // A pool: rank 1 loads after rank 0 (42142). Rank 0 wants to store at 31071 and waits until then; rank 1 at 52142,
+  // and waits for rank 0's store, which is over at 84185.
+  rig.memory.arrangement = memory::Arrangement::MEMORY_POOL;
+  EXPECT_EQ(finish(rig, nodes), (Times{84185, 126228}));
+}
+
+TEST(Simulate, several_at_once_do_not_disturb_each_other) {
+  const auto job = job_of(Rig({{kRing, 4}, {kRing, 4}}, {"ring", "ring"}).chunks(8, 2), [](std::uint32_t rank) {
+    return std::vector{compute(1, rank * 7 % 5 + 1), all_reduce(2, kMiB, {1})};
+  });
+  ASSERT_TRUE(job);
+  const auto expected = finish_of(simulate(*job));
+  std::vector<Times> found(4);
+  std::vector<std::thread> threads;
+  threads.reserve(found.size());
+  for (Times& times : found) {
+    threads.emplace_back([&] { times = finish_of(simulate(*job)); });
+  }
+  for (std::thread& thread : threads) { thread.join(); }
+  for (const Times& times : found) { EXPECT_EQ(times, expected); }
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test

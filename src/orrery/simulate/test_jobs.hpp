@@ -1,0 +1,169 @@
+// Small jobs for the tests of the room, without files: a network, a system, and nodes by rank.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "orrery/graph/builder.hpp"
+#include "orrery/simulate/simulate.hpp"
+
+namespace orrery::simulate::test {
+
+using graph::Attribute;
+using graph::CollectiveType;
+using graph::NodeRecord;
+using graph::NodeType;
+using graph::Value;
+namespace keys = graph::keys;
+
+// ---- nodes ---------------------------------------------------------------------------------------------------------
+
+inline Attribute number(std::string_view name, std::int64_t value) { return {name, Value::integer(value), {}, {}}; }
+
+inline NodeRecord node(std::uint64_t id, NodeType type, std::vector<std::uint64_t> parents = {}) {
+  NodeRecord made;
+  made.id = id;
+  made.name = "n";
+  made.type = type;
+  made.data_deps = std::move(parents);
+  return made;
+}
+
+inline NodeRecord compute(std::uint64_t id, std::uint64_t microseconds, std::vector<std::uint64_t> parents = {}) {
+  NodeRecord made = node(id, NodeType::comp, std::move(parents));
+  made.duration_us = microseconds;
+  return made;
+}
+
+inline NodeRecord on_host(NodeRecord made) {
+  made.attributes.push_back({keys::is_cpu_op, Value::boolean(true), {}, {}});
+  return made;
+}
+
+// `group` must outlive the node, as a literal does.
+inline NodeRecord collective(std::uint64_t id, CollectiveType type, std::int64_t bytes,
+                             std::vector<std::uint64_t> parents = {}, std::string_view group = {}) {
+  NodeRecord made = node(id, NodeType::comm_coll, std::move(parents));
+  made.attributes = {number(keys::comm_type, static_cast<std::int64_t>(type)), number(keys::comm_size, bytes)};
+  if (!group.empty()) { made.attributes.push_back({keys::pg_name, Value::text(group), {}, {}}); }
+  return made;
+}
+
+inline NodeRecord all_reduce(std::uint64_t id, std::int64_t bytes, std::vector<std::uint64_t> parents = {},
+                             std::string_view group = {}) {
+  return collective(id, CollectiveType::all_reduce, bytes, std::move(parents), group);
+}
+
+inline NodeRecord send(std::uint64_t id, std::int64_t to, std::int64_t bytes, std::vector<std::uint64_t> parents = {}) {
+  NodeRecord made = node(id, NodeType::comm_send, std::move(parents));
+  made.attributes = {number(keys::comm_dst, to), number(keys::comm_size, bytes), number(keys::comm_tag, 0)};
+  return made;
+}
+
+inline NodeRecord receive(std::uint64_t id, std::int64_t from, std::int64_t bytes,
+                          std::vector<std::uint64_t> parents = {}) {
+  NodeRecord made = node(id, NodeType::comm_recv, std::move(parents));
+  made.attributes = {number(keys::comm_src, from), number(keys::comm_size, bytes), number(keys::comm_tag, 0)};
+  return made;
+}
+
+inline NodeRecord memory_access(std::uint64_t id, NodeType type, std::int64_t bytes,
+                                std::vector<std::uint64_t> parents = {}) {
+  NodeRecord made = node(id, type, std::move(parents));
+  made.attributes = {number(keys::tensor_size, bytes)};
+  return made;
+}
+
+inline graph::Graph graph_of(const std::vector<NodeRecord>& nodes) {
+  graph::GraphBuilder builder;
+  for (const NodeRecord& record : nodes) { builder.add(record); }
+  auto made = builder.finish();
+  if (!made) { throw std::runtime_error(made.error().text()); }
+  return std::move(*made);
+}
+
+// ---- jobs ----------------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kMiB = 1 << 20;
+
+// What the tests are about unless they say otherwise: 50 GiB/s and 500 ns a dimension, an endpoint delay of 10 ns, a
+// local memory of 1600 GB/s, one chunk, one queue.
+struct Rig {
+  std::vector<NetworkDimension> dimensions;
+  System system;
+  Backend backend = Backend::congestion_unaware;
+  memory::Expansion memory;
+  std::vector<Group> groups;
+
+  Rig(std::vector<std::pair<Topology, std::uint32_t>> shape, const std::vector<std::string>& algorithms) {
+    for (const auto& [topology, ranks] : shape) { dimensions.push_back({topology, ranks, 50, 500}); }
+    system.optimization = Optimization::localBWAware;
+    system.local_memory_gb = 1600;
+    use(algorithms);
+  }
+  Rig& use(const std::vector<std::string>& names) {
+    std::vector<Algorithm> algorithms;
+    for (const std::string& name : names) { algorithms.push_back(algorithm(name).value()); }
+    for (Choice& choice : system.algorithms) { choice = algorithms; }
+    return *this;
+  }
+  Rig& chunks(std::uint32_t splits, std::uint32_t active = 1, std::uint32_t queues = 1) {
+    system.splits = splits;
+    system.active_chunks = active;
+    system.queues_per_dimension = queues;
+    return *this;
+  }
+  Rig& aware() {
+    backend = Backend::congestion_aware;
+    return *this;
+  }
+};
+
+using Nodes = std::function<std::vector<NodeRecord>(std::uint32_t rank)>;
+
+inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
+  Job job;
+  job.backend = rig.backend;
+  job.network.dimensions = rig.dimensions;
+  job.system = rig.system;
+  job.memory = rig.memory;
+  job.groups = rig.groups;
+  const std::uint32_t ranks = job.network.ranks();
+  const Setting setting{job.system, job.groups, job.memory.arrangement, ranks,
+                        static_cast<std::uint32_t>(job.network.dimensions.size())};
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    job.files.push_back("w." + std::to_string(rank) + ".et");
+    ORRERY_TRY(program, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));
+    job.programs.push_back(std::move(program));
+  }
+  if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
+  return job;
+}
+
+inline Result<results::Simulation> run(const Rig& rig, const Nodes& nodes) {
+  ORRERY_TRY(job, job_of(rig, nodes));
+  return simulate(job);
+}
+
+using Times = std::vector<std::uint64_t>;
+
+inline Times finish_of(const Result<results::Simulation>& simulation) {
+  if (!simulation) { throw std::runtime_error(simulation.error().text()); }
+  Times times;
+  for (const auto& rank : simulation->ranks) { times.push_back(rank.finish_ns); }
+  return times;
+}
+
+// Every rank does the same.
+inline Times finish(const Rig& rig, const std::vector<NodeRecord>& nodes) {
+  return finish_of(run(rig, [&](std::uint32_t) { return nodes; }));
+}
+inline Times finish(const Rig& rig, const NodeRecord& only) { return finish(rig, std::vector{only}); }
+
+inline Times all(std::size_t ranks, std::uint64_t time) { return Times(ranks, time); }
+
+}  // namespace orrery::simulate::test
