@@ -56,11 +56,16 @@ class Kernel {
     }
   }
 
-  // Until nothing is left to happen.
+  // Until nothing is left to happen. `ahead` is called with the event that is likely to be next.
   template <class Handler>
   void run(Handler&& handle) {
+    run(handle, [](const Event&) {});
+  }
+  template <class Handler, class Ahead>
+  void run(Handler&& handle, Ahead&& ahead) {
     while (wheel_.advance(links_)) {
       for (Link entry = wheel_.pop(links_); entry != kNoLink; entry = wheel_.pop(links_)) {
+        if (const Link next = links_[entry].next; next != kNoLink) { ahead(links_[next].event); }
         if (links_[entry].lane == kNoLane) {
           happen(handle, entry);
           release(entry);

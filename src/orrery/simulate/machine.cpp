@@ -14,6 +14,11 @@ std::size_t link_count(const Network& network) {
                                                         : std::size_t{dimension.ranks} * 2;
 }
 
+void fetch(const Chunk* chunk) {
+  __builtin_prefetch(chunk);
+  __builtin_prefetch(reinterpret_cast<const char*>(chunk) + 64);  // NOLINT(*-reinterpret-cast)
+}
+
 }  // namespace
 
 std::uint32_t GroupState::place(std::uint32_t rank) const {
@@ -68,7 +73,30 @@ void Machine::run() {
     issue(rank);
     end_check(rank);
   }
-  kernel_.run([this](const Event& event) { happen(event); });
+  kernel_.run([this](const Event& event) { happen(event); }, [this](const Event& event) { look_ahead(event); });
+}
+
+// Fetches what the event after this one will touch; most of a large machine is far from the processor.
+void Machine::look_ahead(const Event& event) const {
+  switch (event.what) {
+    case Happening::endpoint:
+    case Happening::reduced:
+    case Happening::received: fetch(&chunks_[event.ref]); break;
+    case Happening::arrival: {
+      const std::uint32_t chunk = letters_[event.ref].party.ref;
+      if (letters_[event.ref].party.kind == Party::Kind::nobody && chunk < chunks_.made()) { fetch(&chunks_[chunk]); }
+      break;
+    }
+    case Happening::hop:
+    case Happening::link_free:
+    case Happening::received_by:
+    case Happening::begin:
+    case Happening::node_over:
+    case Happening::memory_over:
+    case Happening::server_free:
+    case Happening::custom_over:
+    case Happening::bus_step: break;
+  }
 }
 
 void Machine::happen(const Event& event) {

@@ -96,9 +96,9 @@ class Machine final : private BusDriver {
   void admit(std::uint32_t queue);
   void start_phase(std::uint32_t chunk);
   void phase_over(std::uint32_t chunk);
-  [[nodiscard]] const Phase& phase_of(const Chunk& chunk) const {
-    return running_[chunk.collective].plan->phases[chunk.phase];
-  }
+  [[nodiscard]] static const Phase& phase_of(const Chunk& chunk) { return *chunk.now; }
+  void look_ahead(const Event& event) const;
+  [[nodiscard]] std::uint32_t known_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const;
   [[nodiscard]] std::int64_t priority_of(const Chunk& chunk) const { return running_[chunk.collective].priority; }
 
   // Algorithms.
@@ -119,7 +119,8 @@ class Machine final : private BusDriver {
   void custom_step_over(std::uint32_t run, std::uint32_t step);
 
   // Messages.
-  void send_native(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight_ns);
+  void send_native(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight_ns,
+                   std::uint32_t to_chunk = kNone);
   void expect_native(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
   void send(const Letter& letter);
   void expect(const Party& party, const Address& address);

@@ -136,11 +136,16 @@ std::uint32_t Machine::new_chunk(std::uint32_t rank, std::uint32_t group, std::u
   return find_chunk(rank, group, number);
 }
 
-const Chunk* Machine::chunk_of(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const {
+std::uint32_t Machine::known_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const {
   const Stream& stream = groups_[group].streams[groups_[group].place(rank)];
-  if (number < stream.base || number - stream.base >= stream.chunks.size()) { return nullptr; }
+  if (number < stream.base || number - stream.base >= stream.chunks.size()) { return kNone; }
   const std::uint32_t id = stream.chunks[number - stream.base];
-  return id >= kOver ? nullptr : &chunks_[id];
+  return id == kOver ? kNone : id;
+}
+
+const Chunk* Machine::chunk_of(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const {
+  const std::uint32_t id = known_chunk(rank, group, number);
+  return id == kNone ? nullptr : &chunks_[id];
 }
 
 void Machine::forget_chunk(std::uint32_t id) {
@@ -148,6 +153,7 @@ void Machine::forget_chunk(std::uint32_t id) {
   Stream& stream = this->stream(chunk.rank, chunk.group);
   stream.chunks[chunk.id - stream.base] = kOver;
   --stream.live;
+  chunks_[id].rank = kNone;  // whoever remembers it sees that it is another
   chunks_.give_back(id);
   // What is done at the front goes once it is half of all, so that a stream that never runs dry stays short.
   std::size_t done = 0;
@@ -230,6 +236,8 @@ void Machine::start_phase(std::uint32_t id) {
   const Plan& plan = *running_[chunk.collective].plan;
   if (!plan.custom.empty()) { return start_custom(id); }
   const Phase& phase = plan.phases[chunk.phase];
+  chunk.now = &phase;
+  chunk.to_chunk = kNone;
   chunk.here = phase.ring.position(chunk.rank);
   chunk.opened = chunk.sent = chunk.tokens = chunk.got = 0;
   if (phase.method == Method::double_binary_tree) {

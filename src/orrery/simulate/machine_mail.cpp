@@ -12,13 +12,16 @@ std::uint64_t native_tag(const Chunk& chunk) { return kNativeTag | (std::uint64_
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
 
-void Machine::send_native(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight) {
+// `to_chunk`: which chunk this is at the receiver's, if that is known; it saves the search on arrival.
+void Machine::send_native(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight,
+                          std::uint32_t to_chunk) {
   if (bytes == 0) {
     const Running& running = running_[chunk.collective];
     throw Stop{chunk.rank, job_.programs[chunk.rank].nodes[running.node].id,
                "is a collective too small for its algorithm: a message would have 0 B"};
   }
-  const Letter letter{bytes, native_tag(chunk), chunk.rank, to, {}, 0, chunk.rank, kNone};
+  const Letter letter{bytes, native_tag(chunk), chunk.rank, to, {Party::Kind::nobody, 0, to_chunk, 0},
+                      0,     chunk.rank,        kNone};
   if (job_.system.rendezvous) { return send(letter); }
   const std::uint32_t id = letters_.take();
   letters_[id] = letter;
@@ -35,8 +38,12 @@ void Machine::expect_native(std::uint32_t id, std::uint32_t from, std::uint64_t 
 
 void Machine::arrive_native(const Letter& letter) {
   const auto group = static_cast<std::uint32_t>((letter.tag & ~kNativeTag) >> 32);
-  const std::uint32_t id = find_chunk(letter.target, group, static_cast<std::uint32_t>(letter.tag));
-  if (id == kOver) { return; }  // its chunk is done, so nobody will ever ask for it
+  const auto number = static_cast<std::uint32_t>(letter.tag);
+  std::uint32_t id = letter.party.ref;
+  if (id == kNone || chunks_[id].rank != letter.target || chunks_[id].id != number || chunks_[id].group != group) {
+    id = find_chunk(letter.target, group, number);
+    if (id == kOver) { return; }  // its chunk is done, so nobody will ever ask for it
+  }
   if (chunks_[id].channels.balance(letter.source, letter.bytes)-- > 0) { receive(id, letter.source); }
 }
 

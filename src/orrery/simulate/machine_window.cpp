@@ -25,8 +25,9 @@ void Machine::open_slot(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
   const Phase& phase = phase_of(chunk);
   const std::uint32_t slot = chunk.opened++;
-  const std::uint32_t place = slot % phase.period;
-  const bool even_round = slot / phase.period % 2 == 0;
+  const bool first_round = slot < phase.period;  // spares two divisions
+  const std::uint32_t place = first_round ? slot : slot % phase.period;
+  const bool even_round = first_round || slot / phase.period % 2 == 0;
   const bool is_reduction =
       phase.collective == Collective::reduce_scatter || (phase.collective == Collective::all_reduce && even_round);
   const bool reduce = place >= phase.window && is_reduction;
@@ -59,7 +60,8 @@ bool Machine::emit(std::uint32_t id) {
   ++chunk.sent;
   --chunk.tokens;
   if (phase.method == Method::ring) {
-    send_native(chunk, chunk.to, phase.message, chunk.flight_ns);
+    if (chunk.to_chunk == kNone) { chunk.to_chunk = known_chunk(chunk.to, chunk.group, chunk.id); }
+    send_native(chunk, chunk.to, phase.message, chunk.flight_ns, chunk.to_chunk);
     expect_native(id, chunk.from, phase.message);
     return true;
   }

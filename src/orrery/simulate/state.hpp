@@ -18,25 +18,26 @@ namespace orrery::simulate {
 
 // One chunk of a collective on one rank. It is there from the first message for it, even if the rank has not come to
 // its collective yet (collective == kNone).
-struct Chunk {
+struct alignas(64) Chunk {
+  // Of the phase that runs; what every message touches is on two cache lines.
+  const Phase* now = nullptr;
+  std::uint64_t flight_ns = 0;  // ring: of a message to `to`, where nothing queues
   std::uint32_t rank = 0, group = 0, id = 0;
+  std::uint32_t to = 0, from = 0;  // ring: neighbours
+  std::uint32_t to_chunk = kNone;  // ring: where the chunk of `to` was last; see Machine::send_native
+  std::uint32_t opened = 0, sent = 0, tokens = 0, got = 0;
+  std::uint32_t here = 0;  // position in the ring
+  bool clockwise = true;
+  bool upper_tree = true;  // double binary tree: which
+  bool started = false;
+  Channels channels;
+
   std::uint32_t collective = kNone;
   std::uint32_t ordinal = 0;                    // among the chunks of its collective
   std::uint32_t before = kNone, after = kNone;  // in its queue
   std::uint32_t queue = kNone;
   std::uint32_t phase = 0;
-  bool started = false;
-
-  // Of the phase that runs.
-  bool clockwise = true;
-  std::uint32_t here = 0;          // position in the ring
-  std::uint32_t to = 0, from = 0;  // ring: neighbours
-  std::uint64_t flight_ns = 0;     // ring: of a message to `to`, where nothing queues
-  std::uint32_t opened = 0, sent = 0, tokens = 0, got = 0;
   std::uint32_t custom = kNone;  // custom run
-  bool upper_tree = true;        // double binary tree: which
-
-  Channels channels;
 };
 
 // One collective node on one rank while it runs.
