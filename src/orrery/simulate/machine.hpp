@@ -84,13 +84,17 @@ class Machine final : private BusDriver {
   // Collectives, chunks, queues.
   void start_collective(std::uint32_t rank, std::uint32_t node);
   [[nodiscard]] const Plan& plan(std::uint32_t rank, const Work& work, std::uint64_t chunk);
-  void create_chunk(std::uint32_t collective, std::uint32_t group);
-  [[nodiscard]] std::uint32_t chunk_number(std::uint32_t rank, std::uint32_t group);
-  [[nodiscard]] std::uint32_t new_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number);
+  void take_turns(Running& running, Collective collective);
+  void take_numbers(Running& running);
+  void create_chunks(std::uint32_t collective);
+  [[nodiscard]] std::uint32_t born(std::uint32_t collective, std::uint32_t ordinal, std::uint32_t queue);
+  [[nodiscard]] std::uint32_t born_of(std::uint32_t heap);
   [[nodiscard]] std::uint32_t find_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number);
   void forget_chunk(std::uint32_t chunk);
   [[nodiscard]] Stream& stream(std::uint32_t rank, std::uint32_t group);
-  [[nodiscard]] std::uint32_t queue_of(const Chunk& chunk, bool& clockwise) const;
+  [[nodiscard]] std::uint32_t queues_per_rank() const;
+  [[nodiscard]] std::uint32_t queue_of(const Running& running, std::uint32_t phase, std::uint32_t ordinal,
+                                       bool& clockwise) const;
   void put(std::uint32_t chunk);
   void take_out(std::uint32_t chunk);
   void admit(std::uint32_t queue);

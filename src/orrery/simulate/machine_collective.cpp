@@ -1,5 +1,6 @@
 // A collective on one rank: cut into chunks, each of which goes through queues and phases.
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -13,6 +14,16 @@ constexpr std::size_t kTurns = 3;
 constexpr std::uint16_t kAllDimensions = 0xFFFF;
 constexpr std::uint16_t kFourDimensions = 0x000F;  // what an absent involved_dim means to the original
 constexpr std::size_t kMostReproduced = 5;         // dimensions up to which it does so in a way that can be repeated
+
+// How many queues of a dimension are taken in turn.
+std::uint32_t turns_of(Turn turn, std::uint32_t queues) {
+  switch (turn) {
+    case Turn::any: return queues;
+    case Turn::first: return std::max(queues / 2, 1U);
+    case Turn::second: return queues - queues / 2;
+  }
+  return 1;
+}
 
 }  // namespace
 
@@ -57,52 +68,128 @@ void Machine::start_collective(std::uint32_t number, std::uint32_t node) {
   running.node = node;
   running.plan = &phases;
   running.count = cut.count;
-  running.made = running.done = 0;
+  running.done = 0;
+  running.group = work.group;
   ++rank.collectives;
   running.priority = job_.system.scheduling == Scheduling::LIFO   ? rank.collectives
                      : job_.system.scheduling == Scheduling::FIFO ? -rank.collectives
                                                                   : work.priority;
-  if (!phases.custom.empty()) { return create_chunk(which, work.group); }
-  if (phases.phases.empty()) { return; }  // nothing to do is never done
-  running.turns.clear();
-  running.trees.clear();
-  for (const Phase& phase : phases.phases) {
-    running.turns.push_back(rank.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)]);
-    running.trees.push_back(rank.trees[phase.dimension * kCollectives + static_cast<std::size_t>(work.collective)]);
+  if (phases.custom.empty() && phases.phases.empty()) { return; }  // nothing to do is never done
+  take_turns(running, work.collective);
+  take_numbers(running);
+  running.stride = 1;
+  if (!phases.phases.empty()) {
+    const std::uint32_t turns = turns_of(phases.phases.front().turn, job_.system.queues_per_dimension);
+    running.stride = turns / std::gcd(turns, phases.phases.front().turn_uses);
   }
-  for (const Phase& phase : phases.phases) {
-    const auto chunks = static_cast<std::uint32_t>(cut.count);
-    rank.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)] += chunks;
-    if (phase.method == Method::double_binary_tree) {
-      rank.trees[phase.dimension * kCollectives + static_cast<std::size_t>(work.collective)] += chunks;
-    }
-  }
-  for (std::uint64_t i = 0; i < cut.count; ++i) { create_chunk(which, work.group); }
+  create_chunks(which);
 }
 
-void Machine::create_chunk(std::uint32_t which, std::uint32_t group) {
-  Running& running = running_[which];
-  const std::uint32_t id = new_chunk(running.rank, group, chunk_number(running.rank, group));
+// All chunks take their turns at queues and trees when the collective starts.
+void Machine::take_turns(Running& running, Collective collective) {
+  Rank& rank = ranks_[running.rank];
+  const auto turn_of = [&](const Phase& phase) -> std::uint32_t& {
+    return rank.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)];
+  };
+  const auto tree_of = [&](const Phase& phase) -> std::uint32_t& {
+    return rank.trees[phase.dimension * kCollectives + static_cast<std::size_t>(collective)];
+  };
+  const auto chunks = static_cast<std::uint32_t>(running.count);
+  running.turns.clear();
+  running.trees.clear();
+  for (const Phase& phase : running.plan->phases) {
+    running.turns.push_back(turn_of(phase));
+    running.trees.push_back(tree_of(phase));
+  }
+  for (const Phase& phase : running.plan->phases) {
+    turn_of(phase) += chunks;
+    if (phase.method == Method::double_binary_tree) { tree_of(phase) += chunks; }
+  }
+}
+
+// Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
+// therefore disagree on the chunks of the machine that follow, which is the original's defect.
+void Machine::take_numbers(Running& running) {
+  const bool custom = !running.plan->custom.empty();
+  const auto chunks = custom ? 1 : static_cast<std::uint32_t>(running.count);
+  Rank& rank = ranks_[running.rank];
+  if (running.group == kWholeMachine) {
+    running.first_number = static_cast<std::uint32_t>(rank.chunks_made);
+  } else {
+    Stream& stream = this->stream(running.rank, running.group);
+    running.first_number = stream.next;
+    stream.next += chunks;
+  }
+  rank.chunks_made += chunks;
+}
+
+// Chunks that can start do; the others are one entry of their queue that stands for all of them, so that a machine
+// holds what is under way and not what is to come.
+void Machine::create_chunks(std::uint32_t which) {
+  const Running& running = running_[which];
+  if (!running.plan->custom.empty()) {
+    const std::uint32_t queue = running.rank * queues_per_rank();
+    put(born(which, 0, queue));
+    return admit(queue);
+  }
+  std::vector<std::uint32_t> heaps(running.stride, kNone);
+  for (std::uint32_t i = 0; i < running.count; ++i) {
+    bool clockwise = true;
+    const std::uint32_t number = queue_of(running, 0, i, clockwise);
+    std::uint32_t& heap = heaps[i % running.stride];
+    if (heap != kNone) {
+      ++chunks_[heap].unborn;
+    } else if (queues_[number].running < width_ && queues_[number].waiting == kNone) {
+      put(born(which, i, number));
+      admit(number);
+    } else {
+      heap = chunks_.take();
+      Chunk& rest = chunks_[heap];
+      rest.collective = which;
+      rest.rank = kNone;
+      rest.ordinal = i;
+      rest.unborn = 1;
+      rest.queue = number;
+      rest.started = false;
+      put(heap);
+    }
+  }
+}
+
+std::uint32_t Machine::born(std::uint32_t which, std::uint32_t ordinal, std::uint32_t queue) {
+  const Running& running = running_[which];
+  const std::uint32_t id = find_chunk(running.rank, running.group, running.first_number + ordinal);
   Chunk& chunk = chunks_[id];
   chunk.collective = which;
-  chunk.ordinal = static_cast<std::uint32_t>(running.made++);
+  chunk.ordinal = ordinal;
   chunk.phase = 0;
-  chunk.queue = queue_of(chunk, chunk.clockwise);
-  put(id);
-  admit(chunk.queue);
+  chunk.queue = queue;
+  return id;
+}
+
+// The next chunk of those that an entry stands for takes its place in front of it.
+std::uint32_t Machine::born_of(std::uint32_t heap) {
+  Chunk& rest = chunks_[heap];
+  const std::uint32_t id = born(rest.collective, rest.ordinal, rest.queue);
+  Chunk& chunk = chunks_[id];
+  Queue& queue = queues_[rest.queue];
+  chunk.before = rest.before;
+  chunk.after = heap;
+  (chunk.before == kNone ? queue.first : chunks_[chunk.before].after) = id;
+  rest.before = id;
+  queue.waiting = id;
+  rest.ordinal += running_[rest.collective].stride;
+  if (--rest.unborn == 0) {
+    take_out(heap);
+    chunks_.give_back(heap);
+  }
+  return id;
 }
 
 // ---- chunks by number ----------------------------------------------------------------------------------------------
 
 Stream& Machine::stream(std::uint32_t rank, std::uint32_t group) {
   return groups_[group].streams[groups_[group].place(rank)];
-}
-
-// Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
-// therefore disagree on the chunks of the machine that follow, which is the original's defect.
-std::uint32_t Machine::chunk_number(std::uint32_t rank, std::uint32_t group) {
-  const std::uint64_t made = ranks_[rank].chunks_made++;
-  return group == kWholeMachine ? static_cast<std::uint32_t>(made) : stream(rank, group).next++;
 }
 
 std::uint32_t Machine::find_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) {
@@ -125,15 +212,12 @@ std::uint32_t Machine::find_chunk(std::uint32_t rank, std::uint32_t group, std::
   chunk.id = number;
   chunk.collective = kNone;
   chunk.before = chunk.after = chunk.queue = chunk.custom = kNone;
+  chunk.unborn = 0;
   chunk.started = false;
   chunk.channels.clear();
   stream.chunks[at] = id;
   ++stream.live;
   return id;
-}
-
-std::uint32_t Machine::new_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) {
-  return find_chunk(rank, group, number);
 }
 
 std::uint32_t Machine::known_chunk(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const {
@@ -166,14 +250,16 @@ void Machine::forget_chunk(std::uint32_t id) {
 
 // ---- queues --------------------------------------------------------------------------------------------------------
 
-std::uint32_t Machine::queue_of(const Chunk& chunk, bool& clockwise) const {
+std::uint32_t Machine::queues_per_rank() const {
+  return static_cast<std::uint32_t>(job_.network.dimensions.size()) * job_.system.queues_per_dimension;
+}
+
+std::uint32_t Machine::queue_of(const Running& running, std::uint32_t which, std::uint32_t ordinal,
+                                bool& clockwise) const {
   const std::uint32_t queues = job_.system.queues_per_dimension;
-  const auto dimensions = static_cast<std::uint32_t>(job_.network.dimensions.size());
-  const Running& running = running_[chunk.collective];
-  const std::uint32_t base = chunk.rank * dimensions * queues;
-  if (running.plan->phases.empty()) { return base; }
-  const Phase& phase = running.plan->phases[chunk.phase];
-  const std::uint32_t turn = running.turns[chunk.phase] + chunk.ordinal * phase.turn_uses + phase.turn_number;
+  const std::uint32_t base = running.rank * queues_per_rank();
+  const Phase& phase = running.plan->phases[which];
+  const std::uint32_t turn = running.turns[which] + ordinal * phase.turn_uses + phase.turn_number;
   const std::uint32_t half = queues / 2;
   std::uint32_t queue = 0;
   switch (phase.turn) {
@@ -220,7 +306,7 @@ void Machine::take_out(std::uint32_t id) {
 void Machine::admit(std::uint32_t number) {
   Queue& queue = queues_[number];
   while (queue.running < width_ && queue.waiting != kNone) {
-    const std::uint32_t id = queue.waiting;
+    const std::uint32_t id = chunks_[queue.waiting].unborn != 0 ? born_of(queue.waiting) : queue.waiting;
     chunks_[id].started = true;
     queue.waiting = chunks_[id].after;
     start_phase(id);
@@ -236,6 +322,7 @@ void Machine::start_phase(std::uint32_t id) {
   const Plan& plan = *running_[chunk.collective].plan;
   if (!plan.custom.empty()) { return start_custom(id); }
   const Phase& phase = plan.phases[chunk.phase];
+  (void)queue_of(running_[chunk.collective], chunk.phase, chunk.ordinal, chunk.clockwise);
   chunk.now = &phase;
   chunk.to_chunk = kNone;
   chunk.here = phase.ring.position(chunk.rank);
@@ -266,7 +353,8 @@ void Machine::phase_over(std::uint32_t id) {
   if (!last) {
     chunk.started = false;
     ++chunk.phase;
-    chunk.queue = queue_of(chunk, chunk.clockwise);
+    bool clockwise = true;
+    chunk.queue = queue_of(running_[which], chunk.phase, chunk.ordinal, clockwise);
     put(id);
   }
   --queues_[old].running;

@@ -3,6 +3,7 @@
 #include "orrery/simulate/stalled.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <variant>
@@ -226,7 +227,7 @@ class Inquiry {
   }
 
   [[nodiscard]] bool belongs(const Chunk& chunk, const Waiting& who) const {
-    if (chunk.rank != who.rank || chunk.collective == kNone) { return false; }
+    if (chunk.rank != who.rank || chunk.collective == kNone || chunk.unborn != 0) { return false; }
     const Running& running = machine_.collectives()[chunk.collective];
     return running.node == who.node && running.rank == who.rank && running.plan != nullptr &&
            machine_.chunk_of(chunk.rank, chunk.group, chunk.id) == &chunk;
@@ -268,6 +269,22 @@ class Inquiry {
     return Waiting{peer, node, number_of(other)};
   }
 
+  // The chunk that runs where chunk `number` of a collective is to start one day, if it is one of that collective.
+  [[nodiscard]] std::optional<Waiting> queued_at(std::uint32_t rank, std::uint32_t node, std::uint32_t number) const {
+    for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
+      const Chunk& rest = machine_.chunks()[i];
+      if (rest.unborn == 0 || rest.collective == kNone) { continue; }
+      const Running& running = machine_.collectives()[rest.collective];
+      if (running.rank != rank || running.node != node || running.plan == nullptr) { continue; }
+      const std::uint32_t ordinal = number - running.first_number;
+      if (ordinal < rest.ordinal || (ordinal - rest.ordinal) % running.stride != 0) { continue; }
+      if ((ordinal - rest.ordinal) / running.stride >= rest.unborn) { continue; }
+      const std::uint32_t ahead = machine_.queue(rest.queue).first;
+      return Waiting{rank, machine_.collectives()[machine_.chunks()[ahead].collective].node, ahead};
+    }
+    return std::nullopt;
+  }
+
   [[nodiscard]] std::uint32_t number_of(const Chunk* chunk) const {
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
       if (&machine_.chunks()[i] == chunk) { return i; }
@@ -287,6 +304,7 @@ class Inquiry {
                                     which, peer)};
     }
     if (runs(peer, later)) {
+      if (const auto ahead = queued_at(peer, later, machine_.chunks()[who.chunk].id)) { return *ahead; }
       return Cause{who,
                    fmt::format("waits in an {} of {} for rank {}, whose chunks have other numbers: the two ranks ran "
                                "different numbers of chunks before, those of groups included, which ASTRA-sim "

@@ -34,6 +34,7 @@ struct alignas(64) Chunk {
 
   std::uint32_t collective = kNone;
   std::uint32_t ordinal = 0;                    // among the chunks of its collective
+  std::uint32_t unborn = 0;                     // not 0: this stands for so many chunks, from `ordinal` on
   std::uint32_t before = kNone, after = kNone;  // in its queue
   std::uint32_t queue = kNone;
   std::uint32_t phase = 0;
@@ -45,7 +46,9 @@ struct Running {
   std::uint32_t rank = 0, node = 0;
   const Plan* plan = nullptr;
   std::uint64_t count = 0, done = 0;  // chunks
-  std::uint64_t made = 0;
+  std::uint32_t group = 0;
+  std::uint32_t first_number = 0;  // of its chunks
+  std::uint32_t stride = 1;        // every so many chunks start in the same queue
   std::int64_t priority = 0;
   std::vector<std::uint32_t> turns, trees;  // by phase: where the rank's turns stood
 };
