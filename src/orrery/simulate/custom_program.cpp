@@ -92,7 +92,7 @@ class Tables {
 }  // namespace
 
 Result<CustomProgram> custom_program(const Graph& graph, const std::string& file) {
-  GraphFields fields(graph, file);
+  GraphFields fields(graph, file, "custom collective");
   if (auto runnable = fields.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
   CustomProgram program;
   const auto count = static_cast<NodeIndex>(graph.node_count());

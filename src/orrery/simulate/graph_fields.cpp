@@ -11,7 +11,7 @@ using graph::NodeIndex;
 
 namespace {
 
-constexpr std::size_t kMostComplaints = 5;  // about one file
+constexpr std::size_t kMostComplaints = 5;  // about one file; who mends them sees the others next time
 
 bool stops(graph::Problem problem) {
   return problem == graph::Problem::duplicate_id || problem == graph::Problem::missing_parent ||
@@ -20,7 +20,7 @@ bool stops(graph::Problem problem) {
 
 }  // namespace
 
-GraphFields::GraphFields(const Graph& graph, const std::string& file)
+GraphFields::GraphFields(const Graph& graph, const std::string& file, const std::string& whose)
     : is_cpu_op(graph.find_key(graph::keys::is_cpu_op)),
       num_ops(graph.find_key(graph::keys::num_ops)),
       tensor_size(graph.find_key(graph::keys::tensor_size)),
@@ -33,7 +33,8 @@ GraphFields::GraphFields(const Graph& graph, const std::string& file)
       pg_name(graph.find_key(graph::keys::pg_name)),
       involved_dim(graph.find_key(graph::keys::involved_dim)),
       graph_(graph),
-      file_(file) {}
+      file_(file),
+      whose_(whose) {}
 
 Result<void> GraphFields::runnable() const {
   Place file;
@@ -43,24 +44,17 @@ Result<void> GraphFields::runnable() const {
   for (const graph::Finding& finding : graph::check(graph_, {.examples = 1, .rank = std::nullopt})) {
     if (!stops(finding.problem) || finding.examples.empty()) { continue; }
     const graph::Example& example = finding.examples.front();
-    Place at = file;
-    if (example.node) { at.path = fmt::format("node {}", *example.node); }
-    failure.diagnostics.push_back({at, example.message});
+    failure.diagnostics.push_back({example.node ? place(*example.node) : file, example.message});
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   return {};
 }
 
-Place GraphFields::place(NodeIndex node) const {
-  Place place;
-  place.file = file_;
-  place.path = fmt::format("node {}", graph_.id(node));
-  return place;
-}
+Place GraphFields::place(std::uint64_t id) const { return {file_, 0, 0, fmt::format("{}, node {}", whose_, id)}; }
 
 void GraphFields::wrong(NodeIndex node, std::string message) {
   if (failure_.diagnostics.size() < kMostComplaints) {
-    failure_.diagnostics.push_back({place(node), std::move(message)});
+    failure_.diagnostics.push_back({place(graph_.id(node)), std::move(message)});
   }
 }
 

@@ -15,7 +15,8 @@ class GraphFields {
  public:
   using Key = std::optional<graph::KeyIndex>;
 
-  GraphFields(const graph::Graph& graph, const std::string& file);
+  // `whose`: "rank 3", for complaints.
+  GraphFields(const graph::Graph& graph, const std::string& file, const std::string& whose);
 
   // Refuses what cannot run whatever its nodes do: no nodes, ids twice, parents that are not there, circles.
   [[nodiscard]] Result<void> runnable() const;
@@ -38,10 +39,10 @@ class GraphFields {
       involved_dim;
 
  private:
-  [[nodiscard]] Place place(graph::NodeIndex node) const;
+  [[nodiscard]] Place place(std::uint64_t id) const;
 
   const graph::Graph& graph_;
-  std::string file_;
+  std::string file_, whose_;
   Failure failure_;
 };
 

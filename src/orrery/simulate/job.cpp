@@ -15,8 +15,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::size_t kMostFailures = 5;
-
 // PREFIX.7.et, or the same compressed.
 std::optional<std::string> graph_file(const std::string& prefix, std::size_t number) {
   for (const char* suffix : {".et", ".et.gz", ".et.zst"}) {
@@ -39,20 +37,17 @@ Result<graph::Graph> read_graph(const std::string& prefix, std::size_t number, c
   return std::move(loaded.graph);
 }
 
-Result<void> first_failures(const std::vector<std::optional<Failure>>& failures) {
-  Failure all;
-  std::size_t more = 0;
+// Of many ranks with mistakes, which are most often the same, the first is told.
+Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) {
+  std::size_t count = 0;
+  std::optional<Failure> first;
   for (const auto& failure : failures) {
     if (!failure) { continue; }
-    if (all.diagnostics.size() >= kMostFailures) {
-      ++more;
-      continue;
-    }
-    all.diagnostics.insert(all.diagnostics.end(), failure->diagnostics.begin(), failure->diagnostics.end());
+    if (count++ == 0) { first = failure; }
   }
-  if (all.diagnostics.empty()) { return {}; }
-  if (more > 0) { all.diagnostics.push_back({{}, fmt::format("{} more files are no better", more)}); }
-  return tl::make_unexpected(std::move(all));
+  if (!first) { return {}; }
+  if (count > 1) { first->diagnostics.back().message += fmt::format(" ({} ranks have mistakes)", count); }
+  return tl::make_unexpected(std::move(*first));
 }
 
 Result<void> read_programs(Job& job, const JobFiles& files) {
@@ -81,7 +76,7 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
     job.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
                                        files.workload, ranks, ranks));
   }
-  return first_failures(failures);
+  return first_failure(failures);
 }
 
 Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positions) {
@@ -98,6 +93,29 @@ Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positi
                                      positions - 1));
     }
     programs.push_back(std::move(program));
+  }
+  return {};
+}
+
+// A list of algorithms has an entry per dimension. With fewer the original leaves the other dimensions out.
+Result<void> check_lists(Job& job, const std::string& system_file) {
+  const std::size_t dimensions = job.network.dimensions.size();
+  for (std::size_t i = 0; i < kCollectives; ++i) {
+    const auto* list = std::get_if<std::vector<Algorithm>>(&job.system.algorithms[i]);
+    if (list == nullptr || list->empty()) { continue; }
+    if (list->size() > dimensions) {
+      Place place;
+      place.file = system_file;
+      return fail(place, fmt::format("has {} algorithms for {}; the network has {} {}", list->size(),
+                                     name_of(static_cast<Collective>(i)), dimensions,
+                                     dimensions == 1 ? "dimension" : "dimensions"));
+    }
+    if (list->size() < dimensions && !list->back().flat) {
+      job.warnings.push_back(
+          fmt::format("{}: {} has an algorithm for {} of {} dimensions; nothing moves in the others, "
+                      "as in ASTRA-sim",
+                      system_file, name_of(static_cast<Collective>(i)), list->size(), dimensions));
+    }
   }
   return {};
 }
@@ -144,6 +162,7 @@ Result<Job> read_job(const JobFiles& files) {
     keep(job.groups, read_groups(files.groups, ranks));
   }
   if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
+  if (auto checked = check_lists(job, files.system); !checked) { return tl::make_unexpected(checked.error()); }
   if (auto read = read_programs(job, files); !read) { return tl::make_unexpected(read.error()); }
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
   return job;

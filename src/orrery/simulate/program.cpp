@@ -23,7 +23,7 @@ constexpr std::uint64_t kMostTags = 500'000'000;  // tags of messages are taken 
 class Compiler {
  public:
   Compiler(const Graph& graph, std::uint32_t rank, const std::string& file, const Setting& setting)
-      : fields_(graph, file), rank_(rank), setting_(setting) {}
+      : fields_(graph, file, fmt::format("rank {}", rank)), rank_(rank), setting_(setting) {}
 
   Result<Program> run() {
     if (auto runnable = fields_.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
@@ -116,8 +116,13 @@ class Compiler {
     } else {
       return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
     }
+    const auto* list =
+        std::get_if<std::vector<Algorithm>>(&setting_.system.algorithms[static_cast<std::size_t>(work.collective)]);
+    if (list != nullptr && list->empty() && !setting_.system.custom_of_node.contains(work.id)) {
+      fields_.wrong(node, fmt::format("is an {}, for which the system file has no algorithm", graph::name_of(type)));
+    }
     if (work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
-      fields_.wrong(node, fmt::format("is an ALL_GATHER of {} B, which cannot be split in {} chunks", work.amount,
+      fields_.wrong(node, fmt::format("is an ALL_GATHER of {} B, which cannot be cut in {} chunks", work.amount,
                                       setting_.system.splits));
     }
   }

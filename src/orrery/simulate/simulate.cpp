@@ -11,11 +11,22 @@ namespace orrery::simulate {
 
 namespace {
 
+bool leaves_all_dimensions_open(const Program& program) {
+  return std::any_of(program.nodes.begin(), program.nodes.end(), [](const Work& work) {
+    return work.act == Act::collective && work.group == kWholeMachine && work.dimensions == kNoDimensionList;
+  });
+}
+
 // Defects of the original that showed in this run and change its numbers.
 void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
   if (machine.skipped_dimensions()) {
     warnings.emplace_back(
         "messages between ranks that differ in several dimensions pay for the lowest of them only, as in ASTRA-sim");
+  }
+  constexpr std::size_t kCutShort = 5;  // dimensions, of which the original takes four
+  if (job.network.dimensions.size() == kCutShort &&
+      std::any_of(job.programs.begin(), job.programs.end(), leaves_all_dimensions_open)) {
+    warnings.emplace_back("collectives without involved_dim leave the fifth dimension out, as in ASTRA-sim");
   }
   if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
     warnings.emplace_back(
@@ -41,7 +52,8 @@ Result<results::Simulation> simulate(const Job& job) {
   try {
     machine.run();
   } catch (const Stop& stop) {
-    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0, fmt::format("node {}", stop.node)},
+    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
+                      fmt::format("rank {}, node {}", stop.rank, stop.node)},
                 stop.why);
   }
   const auto& ranks = machine.ranks();

@@ -48,10 +48,9 @@ class Inquiry {
     const auto rank = static_cast<std::uint32_t>(first - ranks.begin());
     const Cause cause = follow(rank);
     Place place{job_.files[cause.who.rank], 0, 0, {}};
-    if (cause.who.node != kNone) { place.path = fmt::format("node {}", work(cause.who).id); }
-    return Failure{{{place, fmt::format("rank {} {} ({} of {} ranks cannot finish)", cause.who.rank, cause.why, left,
-                                        ranks.size())}},
-                   false};
+    place.path = fmt::format("rank {}", cause.who.rank);
+    if (cause.who.node != kNone) { place.path += fmt::format(", node {}", work(cause.who).id); }
+    return Failure{{{place, fmt::format("{} ({} of {} ranks cannot finish)", cause.why, left, ranks.size())}}, false};
   }
 
  private:
@@ -104,7 +103,7 @@ class Inquiry {
       if (!heap.empty()) { ready = std::min(ready, heap.front()); }
     }
     return Cause{{rank, ready, kNone},
-                 "is never looked at again: the node became ready when an INVALID_NODE or one of 0 B was over, which "
+                 "is never looked at again: it became ready when an INVALID_NODE or one of 0 B was over, which "
                  "ASTRA-sim notices only when another node of the rank ends"};
   }
 
@@ -299,6 +298,13 @@ class Inquiry {
         peer, [&](const Work& other) { return other.act == Act::collective && other.group == ours.group; });
     const std::string which = ours.group == kWholeMachine ? std::string("all ranks")
                                                           : fmt::format("group {}", job_.groups[ours.group - 1].id);
+    const auto joined =
+        std::count_if(job_.programs[peer].nodes.begin(), job_.programs[peer].nodes.end(),
+                      [&](const Work& other) { return other.act == Act::collective && other.group == ours.group; });
+    if (later == kNone && joined > 0) {
+      return Cause{who, fmt::format("waits in an {} of {} for rank {}, which is through with all its own ({})",
+                                    name_of(ours.collective), which, peer, joined)};
+    }
     if (later == kNone) {
       return Cause{who, fmt::format("waits in an {} of {} for rank {}, which never joins", name_of(ours.collective),
                                     which, peer)};
