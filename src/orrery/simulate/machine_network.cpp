@@ -31,7 +31,7 @@ std::uint64_t Machine::flight_ns(std::uint32_t source, std::uint32_t target, std
     if (from == to) { continue; }
     skipped_dimensions_ = skipped_dimensions_ || source != target;
     const double latency = static_cast<double>(hops(dimension, from, to)) * dimension.latency_ns;
-    return static_cast<std::uint64_t>(latency + static_cast<double>(bytes) / bytes_per_ns_[i]);
+    return whole_ns(latency + static_cast<double>(bytes) / bytes_per_ns_[i]);
   }
   return 0;
 }
@@ -80,8 +80,8 @@ void Machine::begin_link(std::uint32_t number, std::uint32_t id) {
   const double transfer = static_cast<double>(letters_[id].bytes) / bytes_per_ns_.front();
   links_[number].busy = true;
   const double latency = job_.network.dimensions.front().latency_ns;
-  kernel_.at(kernel_.now() + static_cast<std::uint64_t>(latency + transfer), {Happening::hop, 0, 0, id, 0});
-  kernel_.at(kernel_.now() + static_cast<std::uint64_t>(transfer), {Happening::link_free, 0, 0, number, 0});
+  kernel_.at(kernel_.now() + whole_ns(latency + transfer), {Happening::hop, 0, 0, id, 0});
+  kernel_.at(kernel_.now() + whole_ns(transfer), {Happening::link_free, 0, 0, number, 0});
 }
 
 void Machine::free_link(std::uint32_t number) {

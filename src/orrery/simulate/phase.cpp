@@ -128,10 +128,16 @@ std::uint32_t Ring::position(std::uint32_t rank) const {
   return static_cast<std::uint32_t>(std::find(members->begin(), members->end(), rank) - members->begin());
 }
 
+std::uint64_t whole_ns(double nanoseconds) {
+  constexpr double kMost = 1e18;  // a few of these fit into the clock
+  if (!(nanoseconds < kMost)) { throw TooLong{}; }
+  return static_cast<std::uint64_t>(nanoseconds);
+}
+
 std::uint64_t reduction_ns(const System& system, std::uint64_t bytes) {
   if (!(system.local_memory_gb > 0)) { return 0; }
   const double pass = static_cast<double>(bytes) / (system.local_memory_gb * 1e9) * 1e9;
-  return 3 * static_cast<std::uint64_t>(pass);
+  return 3 * whole_ns(pass);
 }
 
 Exchange exchange(const Phase& phase, std::uint32_t slot) {

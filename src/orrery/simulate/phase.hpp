@@ -53,6 +53,12 @@ struct Plan {
   std::string custom;  // graphs instead of phases: their prefix
 };
 
+// A time that the clock cannot hold.
+struct TooLong {};
+
+// Cut to whole nanoseconds; throws TooLong.
+[[nodiscard]] std::uint64_t whole_ns(double nanoseconds);
+
 // 3 x the time to move the bytes through local memory (read, read, write), each cut to whole nanoseconds.
 [[nodiscard]] std::uint64_t reduction_ns(const System& system, std::uint64_t bytes);
 

@@ -71,6 +71,10 @@ class Compiler {
   }
 
   void replay(Work& work, NodeIndex node) {
+    constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // microseconds; the clock holds a few of these
+    if (fields_.graph().duration_us(node) > kMost) {
+      return fields_.wrong(node, "takes longer than the clock can tell");
+    }
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     work.act = Act::hold;
     work.amount = recorded == 0 ? 1 : recorded;
@@ -93,6 +97,8 @@ class Compiler {
     const double reachable =
         std::min(setting_.system.local_memory_gb * 1e9 * intensity, setting_.system.peak_tflops * 1e12);
     const double seconds = operations == 0 ? 0.0 : static_cast<double>(operations) / reachable;
+    constexpr double kMost = 1e18;  // the clock holds a few of these
+    if (!(seconds * 1e9 < kMost)) { return fields_.wrong(node, "takes longer than the clock can tell"); }
     work.amount = static_cast<std::uint64_t>(seconds * 1e9);
     work.counts_as_compute = true;
   }

@@ -51,6 +51,8 @@ Result<results::Simulation> simulate(const Job& job) {
   Machine machine(job);
   try {
     machine.run();
+  } catch (const TooLong&) {
+    return fail(fmt::format("after {} ns something would take longer than the clock can tell", machine.now()));
   } catch (const Stop& stop) {
     return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
                       fmt::format("rank {}, node {}", stop.rank, stop.node)},

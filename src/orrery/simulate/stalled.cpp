@@ -236,15 +236,14 @@ class Inquiry {
     const Work& what = work(who);
     const Choice& choice = job_.system.algorithms[static_cast<std::size_t>(what.collective)];
     if (const auto* list = std::get_if<std::vector<Algorithm>>(&choice); list != nullptr && list->empty()) {
-      return fmt::format("runs an {} for which the system file has no algorithm", name_of(what.collective));
+      return fmt::format("runs {} for which the system file has no algorithm", name_of(what.collective));
     }
     if (std::holds_alternative<std::string>(choice)) {
       return "runs a custom collective in several chunks, of which ASTRA-sim makes one: preferred-dataset-splits must "
              "be "
              "1, and divide the size";
     }
-    return fmt::format("runs an {} of one rank or no dimension, which never ends in ASTRA-sim",
-                       name_of(what.collective));
+    return fmt::format("runs {} of one rank or no dimension, which never ends in ASTRA-sim", name_of(what.collective));
   }
 
   [[nodiscard]] Next behind_chunk(const Waiting& who) {
@@ -261,9 +260,9 @@ class Inquiry {
     const std::uint32_t node = machine_.collectives()[other->collective].node;
     const Work &ours = work(who), &theirs = job_.programs[peer].nodes[node];
     if (ours.collective != theirs.collective || ours.amount != theirs.amount) {
-      return Cause{who, fmt::format("runs an {} of {} B, but rank {} an {} of {} B in its place (node {})",
-                                    name_of(ours.collective), ours.amount, peer, name_of(theirs.collective),
-                                    theirs.amount, theirs.id)};
+      return Cause{
+          who, fmt::format("runs {} of {} B, but rank {} {} of {} B in its place (node {})", name_of(ours.collective),
+                           ours.amount, peer, name_of(theirs.collective), theirs.amount, theirs.id)};
     }
     return Waiting{peer, node, number_of(other)};
   }
@@ -302,20 +301,19 @@ class Inquiry {
         std::count_if(job_.programs[peer].nodes.begin(), job_.programs[peer].nodes.end(),
                       [&](const Work& other) { return other.act == Act::collective && other.group == ours.group; });
     if (later == kNone && joined > 0) {
-      return Cause{who, fmt::format("waits in an {} of {} for rank {}, which is through with all its own ({})",
+      return Cause{who, fmt::format("waits in {} of {} for rank {}, which is through with all its own ({})",
                                     name_of(ours.collective), which, peer, joined)};
     }
     if (later == kNone) {
-      return Cause{who, fmt::format("waits in an {} of {} for rank {}, which never joins", name_of(ours.collective),
-                                    which, peer)};
+      return Cause{
+          who, fmt::format("waits in {} of {} for rank {}, which never joins", name_of(ours.collective), which, peer)};
     }
     if (runs(peer, later)) {
       if (const auto ahead = queued_at(peer, later, machine_.chunks()[who.chunk].id)) { return *ahead; }
-      return Cause{who,
-                   fmt::format("waits in an {} of {} for rank {}, whose chunks have other numbers: the two ranks ran "
-                               "different numbers of chunks before, those of groups included, which ASTRA-sim "
-                               "confuses",
-                               name_of(ours.collective), which, peer)};
+      return Cause{who, fmt::format("waits in {} of {} for rank {}, whose chunks have other numbers: the two ranks ran "
+                                    "different numbers of chunks before, those of groups included, which ASTRA-sim "
+                                    "confuses",
+                                    name_of(ours.collective), which, peer)};
     }
     return keeper(peer, later);
   }

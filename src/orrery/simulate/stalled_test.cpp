@@ -33,17 +33,16 @@ TEST(Stalled, a_send_of_another_size_is_told) {
 TEST(Stalled, a_rank_that_never_joins_is_named) {
   EXPECT_EQ(
       refusal(ring(4), [](std::uint32_t rank) { return std::vector{rank == 1 ? compute(1, 1) : all_reduce(1, kMiB)}; }),
-      "w.2.et rank 2, node 1: waits in an ALL_REDUCE of all ranks for rank 1, which never joins (3 of 4 ranks cannot "
+      "w.2.et rank 2, node 1: waits in ALL_REDUCE of all ranks for rank 1, which never joins (3 of 4 ranks cannot "
       "finish)");
 }
 
 TEST(Stalled, another_size_or_collective_in_the_same_place_is_told) {
   const auto sizes =
       refusal(ring(2), [](std::uint32_t rank) { return std::vector{all_reduce(1 + rank, rank == 0 ? 4096 : 8192)}; });
-  EXPECT_EQ(
-      sizes,
-      "w.0.et rank 0, node 1: runs an ALL_REDUCE of 4096 B, but rank 1 an ALL_REDUCE of 8192 B in its place (node 2) "
-      "(2 of 2 ranks cannot finish)");
+  EXPECT_EQ(sizes,
+            "w.0.et rank 0, node 1: runs ALL_REDUCE of 4096 B, but rank 1 ALL_REDUCE of 8192 B in its place (node 2) "
+            "(2 of 2 ranks cannot finish)");
 }
 
 // Rank 0 receives before it sends, and so does rank 1.
@@ -83,10 +82,9 @@ TEST(Stalled, a_group_of_one_never_ends) {
   rig.groups = {{1, {0}}};
   const auto text = refusal(
       rig, [](std::uint32_t rank) { return std::vector{rank == 0 ? all_reduce(1, 4096, {}, "1") : compute(1, 1)}; });
-  EXPECT_EQ(
-      text,
-      "w.0.et rank 0, node 1: runs an ALL_REDUCE of one rank or no dimension, which never ends in ASTRA-sim (1 of 4 "
-      "ranks cannot finish)");
+  EXPECT_EQ(text,
+            "w.0.et rank 0, node 1: runs ALL_REDUCE of one rank or no dimension, which never ends in ASTRA-sim (1 of 4 "
+            "ranks cannot finish)");
 }
 
 TEST(Stalled, what_follows_an_invalid_node_is_never_looked_at) {

@@ -1,0 +1,113 @@
+// Jobs that nobody thought of: networks, systems and graphs by dice. What holds for all of them.
+#include <array>
+#include <iostream>
+
+#include <gtest/gtest.h>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+class Dice {
+ public:
+  explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
+  std::uint32_t below(std::uint32_t end) {
+    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
+    return static_cast<std::uint32_t>((state_ >> 33) % end);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+Rig rig_of(Dice& dice) {
+  const std::vector<std::string> names = {"ring",    "direct",          "direct1",         "direct2",
+                                          "direct3", "halvingDoubling", "doubleBinaryTree"};
+  std::vector<std::pair<Topology, std::uint32_t>> shape;
+  std::vector<std::string> algorithms;
+  const std::uint32_t dimensions = 1 + dice.below(3);
+  for (std::uint32_t i = 0; i < dimensions; ++i) {
+    shape.emplace_back(static_cast<Topology>(dice.below(3)), 2U << dice.below(dimensions == 1 ? 3 : 2));
+    algorithms.push_back(names[dice.below(static_cast<std::uint32_t>(names.size()))]);
+  }
+  Rig rig(shape, algorithms);
+  rig.chunks(1 + dice.below(8), 1 + dice.below(4), 1 + dice.below(3));
+  rig.system.optimization = static_cast<Optimization>(dice.below(2));
+  rig.system.endpoint_delay_ns = dice.below(20);
+  rig.system.local_memory_gb = dice.below(2) * 100;
+  rig.system.rendezvous = dice.below(4) == 0;
+  if (dimensions == 1 && dice.below(2) == 0) { rig.aware(); }
+  if (dice.below(4) == 0) { rig.system.bus = SharedBus{dice.below(10), dice.below(5), dice.below(5), 0.01F}; }
+  rig.memory = {static_cast<memory::Arrangement>(1 + dice.below(3)), 100, 50, 2};
+  rig.groups = {{1, {0, 1}}};
+  return rig;
+}
+
+// The same nodes on every rank, but for how long they compute; a group's collective where the rank is in it.
+std::vector<NodeRecord> nodes_of(Dice shared, Dice own, std::uint32_t rank) {
+  std::vector<NodeRecord> nodes;
+  for (std::uint64_t id = 1; id < 12; ++id) {
+    std::vector<std::uint64_t> parents;
+    if (id > 1 && shared.below(3) != 0) { parents.push_back(1 + shared.below(static_cast<std::uint32_t>(id - 1))); }
+    const std::uint32_t kind = shared.below(8);
+    const std::int64_t bytes = 1 + shared.below(1U << (4 + shared.below(18)));
+    const auto type = static_cast<CollectiveType>(std::array{0, 2, 6, 7}[shared.below(4)]);
+    const bool tree_only = type != CollectiveType::all_reduce;
+    if (kind < 3) {
+      nodes.push_back(compute(id, own.below(30), parents));
+    } else if (kind == 3) {
+      nodes.push_back(on_host(compute(id, own.below(30), parents)));
+    } else if (kind == 4) {
+      nodes.push_back(memory_access(id, NodeType::mem_load, bytes, parents));
+    } else if (kind == 5 && rank < 2) {
+      nodes.push_back(rank == 0 ? send(id, 1, bytes, parents) : receive(id, 0, bytes, parents));
+    } else if (kind == 5) {
+      nodes.push_back(compute(id, 1, parents));
+    } else {
+      nodes.push_back(
+          collective(id, tree_only && shared.below(3) != 0 ? CollectiveType::all_reduce : type, bytes + 64, parents));
+    }
+  }
+  return nodes;
+}
+
+std::string outcome(const Result<results::Simulation>& result) {
+  if (!result) { return result.error().text(); }
+  std::string text;
+  for (const auto& rank : result->ranks) {
+    text += std::to_string(rank.finish_ns) + " " + std::to_string(rank.exposed_comm_ns) + "\n";
+  }
+  return text;
+}
+
+// A rank runs one collective at a time, so that there is never a choice for a policy to make; the names of nodes do not
+// matter as long as their order stays. Whatever happens, it is a result or a refusal.
+TEST(Random, the_outcome_depends_neither_on_the_policy_nor_on_ids_but_for_their_order) {
+  int finished = 0;
+  constexpr std::uint64_t kJobs = 400;
+  for (std::uint64_t seed = 1; seed <= kJobs; ++seed) {
+    Dice dice(seed);
+    Rig rig = rig_of(dice);
+    const auto nodes = [&](std::uint32_t rank) { return nodes_of(Dice(seed), Dice(seed * 1000 + rank), rank); };
+    const auto lifo = run(rig, nodes);
+    finished += lifo ? 1 : 0;
+    rig.system.scheduling = Scheduling::FIFO;
+    ASSERT_EQ(outcome(lifo), outcome(run(rig, nodes))) << seed;
+    if (!lifo) { continue; }
+    const auto renamed = run(rig, [&](std::uint32_t rank) {
+      auto others = nodes(rank);
+      for (NodeRecord& record : others) {
+        record.id = record.id * 7 + 100;
+        for (std::uint64_t& parent : record.data_deps) { parent = parent * 7 + 100; }
+      }
+      return others;
+    });
+    ASSERT_EQ(outcome(lifo), outcome(renamed)) << seed;
+  }
+  EXPECT_GT(finished, static_cast<int>(kJobs) / 4);
+  std::cout << "  " << finished << " of " << kJobs << " jobs finish\n";
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
