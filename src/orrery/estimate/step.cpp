@@ -63,8 +63,6 @@ PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
   return {together, apart - together};
 }
 
-namespace {}  // namespace
-
 // One program on its way through a solver.
 class StepSolution {
  public:

@@ -125,7 +125,7 @@ TEST(Step, a_micro_batch_alone_pays_every_transfer_both_ways) {
 // of 3 s never catch up: the first starts at 2 s and four of them end at 14 s.
 TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
-  made.program.blocks.push_back(gather(1.5));
+  made.program.blocks.emplace_back(gather(1.5));
   made.chunk().last_backward = {{1, 4, -1, 3}};
   EXPECT_NEAR(made.time(), 3 * 12.0 + 1.5 + kFinish, kTicks);
   made.program.blocks[3] = gather(3.0);
@@ -136,7 +136,7 @@ TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
 // 1.5 s each, the fourth arrives at 6 s and its layer ends at 7 s instead of 4 s. The same in every forward.
 TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
-  made.program.blocks.push_back(gather(0.75));
+  made.program.blocks.emplace_back(gather(0.75));
   made.chunk().forward = made.chunk().first_forward = {{0, 4, 3, -1}};
   EXPECT_NEAR(made.time(), 3 * (12.0 + 0.75) + kFinish, kTicks);
   made.program.blocks[3] = gather(1.5);
@@ -146,7 +146,7 @@ TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
 // The same weights gathered once, all asked for when the step starts: one stall instead of three.
 TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
-  made.program.blocks.push_back(gather(1.5));
+  made.program.blocks.emplace_back(gather(1.5));
   made.chunk().first_forward = {{0, 4, 3, -1}};
   EXPECT_NEAR(made.time(), 3 * 12.0 + 3.0 + kFinish, kTicks);
 }
@@ -155,7 +155,7 @@ TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
 // after the activations; the fourth layer then ends at 7 s instead of 8 s. Nothing is late.
 TEST(Step, a_later_stage_has_time_to_gather) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 2, 4);
-  made.program.blocks.push_back(gather(1.5));
+  made.program.blocks.emplace_back(gather(1.5));
   auto late = made.program.classes[0];
   late.first_stage = 1;
   made.program.chunks.push_back(made.chunk());
@@ -176,8 +176,8 @@ TEST(Step, a_later_stage_has_time_to_gather) {
 //   11-13
 TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 1, 4);
-  made.program.blocks.push_back(gather(1.0));
-  made.program.blocks.push_back(gather(2.0));
+  made.program.blocks.emplace_back(gather(1.0));
+  made.program.blocks.emplace_back(gather(2.0));
   made.chunk().backward = made.chunk().last_backward = {{1, 4, 3, 4}};
   made.chunk().waits_for_reduce = true;
   EXPECT_NEAR(made.time(), 4.0 + 13.0 + kFinish, kTicks);
@@ -187,7 +187,7 @@ TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
 // done.
 TEST(Step, the_slowest_optimizer_ends_the_step) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
-  made.program.blocks.push_back(work(1.0, Purpose::optimizer));
+  made.program.blocks.emplace_back(work(1.0, Purpose::optimizer));
   made.program.classes.push_back(made.program.classes[0]);
   made.program.classes[1].finish = {{3, 1, -1, -1}};
   made.program.class_of_stage = {0, 1};

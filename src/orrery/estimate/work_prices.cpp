@@ -2,7 +2,6 @@
 
 namespace orrery::estimate {
 
-using parallel::GroupKind;
 using parallel::Part;
 
 std::size_t WorkPrices::Hash::operator()(const Key& key) const {
