@@ -1,8 +1,13 @@
 // What a search costs: one plan lowered and priced, its lower bound, and a whole search, on one thread.
+#include <cstdint>
+#include <string>
+
 #include <benchmark/benchmark.h>
 
 #include "orrery/api/orrery.hpp"
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/request.hpp"
+#include "orrery/explore/space_file.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -89,6 +94,67 @@ void search_llama_405b_on_16384(benchmark::State& state) {
   state.counters["points/s"] = benchmark::Counter(static_cast<double>(points), benchmark::Counter::kIsRate);
 }
 BENCHMARK(search_llama_405b_on_16384)->ArgName("exhaustive")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
+// The published problems (examples/spaces), as the command searches them. Those by the clock are too long to count
+// instructions of, or run on several threads.
+api::PlanRequest published(const std::string& name) {
+  api::PlanRequest request;
+  request.space = *explore::read_space_file(std::string(ORRERY_DATA_DIR) + "/../examples/spaces/" + name + ".yaml");
+  request.job = *estimate::request_record().read_over(estimate::Request{}, request.space->scenario);
+  request.top = 10;
+  request.threads = 1;
+  return request;
+}
+
+void run_search(benchmark::State& state, const api::PlanRequest& request) {
+  const api::Orrery orrery(ORRERY_DATA_DIR);
+  std::int64_t points = 0, priced = 0, plans = 0;
+  for (auto _ : state) {
+    const auto found = *orrery.plan(request);
+    points += found.space.points;
+    priced += found.space.priced;
+    plans += found.space.plans;
+  }
+  const auto rate = [](std::int64_t count) {
+    return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
+  };
+  state.counters["points/s"] = rate(points);
+  state.counters["priced/s"] = rate(priced);  // points whose plan fits; a plan that several points mean is priced once
+  state.counters["plans/s"] = rate(plans);    // different plans asked about
+}
+
+void search_p_a(benchmark::State& state) {
+  auto request = published("p-a");
+  request.exhaustive = state.range(0) != 0;
+  run_search(state, request);
+}
+BENCHMARK(search_p_a)->ArgName("exhaustive")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
+
+void search_p_b(benchmark::State& state) { run_search(state, published("p-b")); }
+BENCHMARK(search_p_b)->Unit(benchmark::kMillisecond);
+
+void search_p_c(benchmark::State& state) { run_search(state, published("p-c")); }
+BENCHMARK(search_p_c)->Unit(benchmark::kMillisecond);
+
+void exhaustive_search(benchmark::State& state, const char* name) {
+  auto request = published(name);
+  request.exhaustive = true;
+  request.threads = static_cast<int>(state.range(0));
+  run_search(state, request);
+}
+BENCHMARK_CAPTURE(exhaustive_search, p_b, "p-b")
+    ->ArgName("threads")
+    ->Arg(1)
+    ->Arg(2)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
+BENCHMARK_CAPTURE(exhaustive_search, p_c, "p-c")
+    ->ArgName("threads")
+    ->Arg(1)
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->MeasureProcessCPUTime();
 
 }  // namespace
 }  // namespace orrery
