@@ -78,8 +78,8 @@ constexpr std::size_t kMostCounts = 1000;
 
 std::optional<std::int64_t> count_of(std::string_view text) {
   std::int64_t count = 0;
-  const auto end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, count);
+  const char* const end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(end - text.size(), end, count);
   const bool is_number = error == std::errc{} && stopped == end;
   return is_number && count >= 1 && count <= kMostDevices ? std::optional(count) : std::nullopt;
 }

@@ -95,8 +95,8 @@ void add_batch_knob(const Problem& problem, std::vector<Knob>& knobs) {
 
 class WhatIf {
  public:
-  WhatIf(const PlanRequest& request, const Problem& problem, const Plan& winner)
-      : request_(request), problem_(problem), winner_(winner) {
+  WhatIf(PlanRequest request, const Problem& problem, const Plan& winner)
+      : request_(std::move(request)), problem_(problem), winner_(winner) {
     request_.progress = nullptr;
     request_.front = request_.exhaustive = request_.explain = false;
     request_.top = 1;
