@@ -51,7 +51,6 @@ Result<void> refuse_what_is_planned(const Options& options) {
                 orrery::quoted(options.semantics) + " is no semantics of simulate; astra-sim and physical are");
   }
   if (options.backend == "flow") { return not_built("--backend", "\"flow\""); }
-  if (!options.timeline.empty()) { return not_built("--timeline", "drawing a simulation"); }
   if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
     return fail(flag_place("--fold"), orrery::quoted(options.fold) + " is neither auto nor off");
   }
@@ -112,6 +111,7 @@ Result<void> take(Options& options) {
 
 Result<int> run(Options options) {
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
+  options.files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
   ORRERY_TRY(simulation, api::simulate(options.files));
   simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -119,6 +119,11 @@ Result<int> run(Options options) {
   constexpr std::uint64_t kKibibyte = 1024;
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
+  }
+  if (!options.timeline.empty()) {
+    const auto written =
+        write_file(options.timeline, report::simulation_timeline(simulation), flag_place("--timeline"));
+    if (!written) { return tl::make_unexpected(written.error()); }
   }
   for (const std::string& flag : options.without_effect) {
     simulation.warnings.push_back(flag + " has no effect, in ASTRA-sim either");
@@ -169,7 +174,7 @@ void declare_rest(Command& command, const Shared& options) {
        &Options::fold);
   text({"--workload", "PREFIX", "graphs for physical semantics; not built yet", how}, &Options::workload);
   text({"--cluster", "NAME", "cluster for physical semantics; not built yet", how}, &Options::cluster);
-  text({"--timeline", "FILE", "a Chrome trace of the run; not built yet", std::string(kOutputGroup)},
+  text({"--timeline", "FILE", "write the run as a Chrome trace, for Perfetto", std::string(kOutputGroup)},
        &Options::timeline);
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},

@@ -21,4 +21,8 @@ struct RankClass {
 [[nodiscard]] std::string simulation_text(const results::Simulation& simulation, TextStyle style = {});
 [[nodiscard]] std::string simulation_json(const results::Simulation& simulation);
 
+// The spans as a Chrome trace, which Perfetto shows: a process per rank; rows for the host, the accelerator,
+// communication, and as many for receives as overlap.
+[[nodiscard]] std::string simulation_timeline(const results::Simulation& simulation);
+
 }  // namespace orrery::report

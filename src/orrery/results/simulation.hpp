@@ -17,12 +17,23 @@ struct SimulatedRank {
   friend bool operator==(const SimulatedRank&, const SimulatedRank&) = default;
 };
 
+// A node, from its start to its end.
+struct SimulatedSpan {
+  enum class Row : std::uint8_t { host, accelerator, communication, receive };
+  std::uint32_t rank = 0;
+  Row row = Row::host;
+  std::uint64_t node = 0;  // id
+  std::uint64_t start_ns = 0, end_ns = 0;
+  std::string name;
+};
+
 struct Simulation {
   std::string semantics;  // "astra-sim"
   std::string backend;    // "congestion-unaware", "congestion-aware"
   std::vector<SimulatedRank> ranks;
   std::vector<std::string> warnings;
-  std::uint64_t nodes = 0;  // of all graphs
+  std::vector<SimulatedSpan> spans;  // in the order of their ends, where they were asked for
+  std::uint64_t nodes = 0;           // of all graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // that arrived
   std::uint64_t simulated_ranks = 0;

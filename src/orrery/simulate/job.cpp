@@ -52,8 +52,9 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
 
 Result<void> read_programs(Job& job, const JobFiles& files) {
   const std::uint32_t ranks = job.network.ranks();
-  const Setting setting{job.system, job.groups, job.memory.arrangement, ranks,
-                        static_cast<std::uint32_t>(job.network.dimensions.size())};
+  const Setting setting{
+      job.system, job.groups, job.memory.arrangement, ranks, static_cast<std::uint32_t>(job.network.dimensions.size()),
+      job.spans};
   job.programs.resize(ranks);
   job.files.resize(ranks);
   std::vector<std::optional<Failure>> failures(ranks);
@@ -146,6 +147,7 @@ Result<void> complete(Job& job) {
 Result<Job> read_job(const JobFiles& files) {
   Job job;
   job.backend = files.backend;
+  job.spans = files.spans;
   Failure wrong;
   const auto keep = [&](auto& into, auto&& result) {
     if (result) {

@@ -36,6 +36,7 @@ Machine::Machine(const Job& job) : job_(job), count_(job.network.ranks()), kerne
     rank.turns.assign(dimensions * kTurns, 0);
     rank.trees.assign(dimensions * kCollectives, 0);
     const Program& program = job.programs[i];
+    if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
     rank.parents.reserve(program.nodes.size());
     for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
   }

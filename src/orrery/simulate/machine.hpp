@@ -55,6 +55,7 @@ class Machine final : private BusDriver {
   [[nodiscard]] const Pool<Chunk>& chunks() const { return chunks_; }
   [[nodiscard]] const Queue& queue(std::uint32_t number) const { return queues_[number]; }
   [[nodiscard]] const std::unordered_map<Address, Box, AddressHash>& boxes() const { return boxes_; }
+  [[nodiscard]] const std::vector<NodeSpan>& spans() const { return spans_; }
   [[nodiscard]] std::uint64_t events() const { return kernel_.events(); }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t now() const { return kernel_.now(); }
@@ -77,6 +78,7 @@ class Machine final : private BusDriver {
   void complete(std::uint32_t rank, std::uint32_t node);
   void free_children(std::uint32_t rank, std::uint32_t node, bool into_this_pass);
   void make_ready(std::uint32_t rank, std::uint32_t node);
+  void leave_slot(std::uint32_t rank, std::uint32_t node);
   void end_check(std::uint32_t rank);
   void start_memory(std::uint32_t rank, std::uint32_t node);
   void serve(const memory::Request& request, std::uint32_t server);
@@ -170,6 +172,7 @@ class Machine final : private BusDriver {
   std::vector<double> bytes_per_ns_;  // by dimension
   std::vector<Bus> buses_;
   std::uint64_t messages_ = 0;
+  std::vector<NodeSpan> spans_;
   bool skipped_dimensions_ = false;  // a message crossed several dimensions and paid for one
   bool overlapped_chunks_ = false;   // a rank ran several chunks in a dimension
 };

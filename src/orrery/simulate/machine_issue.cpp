@@ -36,6 +36,7 @@ void Machine::issue(std::uint32_t number) {
     const auto slot = static_cast<std::size_t>(job_.programs[number].nodes[node].slot);
     if (slot < kSlots) { rank.holds[slot] = node; }
     if (rank.running++ == 0) { rank.busy_since = kernel_.now(); }
+    if (job_.spans) { rank.starts[node] = kernel_.now(); }
     start(number, node);
   }
   // What became ready by nodes that were over at once was not seen by this pass. It waits for the next.
@@ -88,22 +89,24 @@ void Machine::free_children(std::uint32_t number, std::uint32_t node, bool into_
   }
 }
 
-void Machine::over_at_once(std::uint32_t number, std::uint32_t node) {
-  Rank& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
-  if (work.slot != Slot::none) { rank.holds[static_cast<std::size_t>(work.slot)] = kNone; }
-  if (--rank.running == 0) { rank.busy_ns += kernel_.now() - rank.busy_since; }
-  ++rank.over;
-  free_children(number, node, work.act == Act::mark);
-}
-
-void Machine::complete(std::uint32_t number, std::uint32_t node) {
+void Machine::leave_slot(std::uint32_t number, std::uint32_t node) {
   Rank& rank = ranks_[number];
   const Work& work = job_.programs[number].nodes[node];
   if (work.slot != Slot::none) { rank.holds[static_cast<std::size_t>(work.slot)] = kNone; }
   if (work.act == Act::memory) { rank.memory_ns += kernel_.now(); }
   if (--rank.running == 0) { rank.busy_ns += kernel_.now() - rank.busy_since; }
   ++rank.over;
+  if (job_.spans) { spans_.push_back({number, node, rank.starts[node], kernel_.now()}); }
+}
+
+void Machine::over_at_once(std::uint32_t number, std::uint32_t node) {
+  const Work& work = job_.programs[number].nodes[node];
+  leave_slot(number, node);
+  free_children(number, node, work.act == Act::mark);
+}
+
+void Machine::complete(std::uint32_t number, std::uint32_t node) {
+  leave_slot(number, node);
   free_children(number, node, true);
   issue(number);
   end_check(number);

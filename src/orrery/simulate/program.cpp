@@ -36,6 +36,9 @@ class Compiler {
     for (const NodeIndex node : by_id) { program.nodes.push_back(work(node)); }
     if (fields_.failed()) { return tl::make_unexpected(fields_.failure()); }
     link(program, by_id);
+    if (setting_.names) {
+      for (const NodeIndex node : by_id) { program.names.emplace_back(graph.name(node)); }
+    }
     return program;
   }
 

@@ -52,6 +52,7 @@ struct Program {
   std::vector<Work> nodes;                 // ascending ids
   std::vector<std::uint32_t> child_begin;  // one per node and one more
   std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
+  std::vector<std::string> names;          // by node, where they were asked for
 
   [[nodiscard]] std::span<const std::uint32_t> children_of(std::uint32_t node) const {
     return {children.data() + child_begin[node], children.data() + child_begin[node + 1]};
@@ -65,6 +66,7 @@ struct Setting {
   memory::Arrangement memory;
   std::uint32_t ranks = 0;
   std::uint32_t dimensions = 0;  // of the network
+  bool names = false;            // keep the names of nodes
 };
 
 // Refuses what cannot run, naming file and node: ids twice, parents that are not there, circles, unknown types,

@@ -35,6 +35,23 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
   }
 }
 
+std::vector<results::SimulatedSpan> spans_of(const Job& job, const Machine& machine) {
+  using Row = results::SimulatedSpan::Row;
+  std::vector<results::SimulatedSpan> spans;
+  spans.reserve(machine.spans().size());
+  for (const NodeSpan& span : machine.spans()) {
+    const Program& program = job.programs[span.rank];
+    const Work& work = program.nodes[span.node];
+    const Row row = work.slot == Slot::cpu    ? Row::host
+                    : work.slot == Slot::gpu  ? Row::accelerator
+                    : work.slot == Slot::comm ? Row::communication
+                                              : Row::receive;
+    spans.push_back({span.rank, row, work.id, span.start_ns, span.end_ns,
+                     program.names.empty() ? std::string() : program.names[span.node]});
+  }
+  return spans;
+}
+
 results::SimulatedRank result_of(const Rank& rank) {
   results::SimulatedRank result;
   result.finish_ns = rank.finish_ns;
@@ -69,6 +86,7 @@ Result<results::Simulation> simulate(const Job& job) {
   simulation.warnings = job.warnings;
   tell_defects(job, machine, simulation.warnings);
   for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
+  simulation.spans = spans_of(job, machine);
   simulation.events = machine.events();
   simulation.messages = machine.messages();
   simulation.simulated_ranks = ranks.size();

@@ -74,9 +74,9 @@ struct Rank {
   std::array<std::vector<std::uint32_t>, kSlots + 1> ready;  // by slot: heaps, the smallest first
   std::vector<std::uint32_t> late;                           // become ready after the issue pass that runs
   std::array<std::uint32_t, kSlots> holds{kNone, kNone, kNone};
-  std::uint32_t running = 0;  // nodes
-  std::uint32_t over = 0;     // nodes
-  std::uint32_t waiting_receives = 0;
+  std::uint32_t running = 0;          // nodes
+  std::uint32_t over = 0;             // nodes
+  std::vector<std::uint64_t> starts;  // by node, where spans are kept
 
   std::uint64_t chunks_made = 0;  // of the machine and of groups
   std::vector<std::uint32_t> turns, trees;
@@ -85,6 +85,11 @@ struct Rank {
   bool finished = false;
   std::uint64_t finish_ns = 0, exposed_ns = 0;
   std::uint64_t compute_ns = 0, memory_ns = 0, busy_ns = 0, busy_since = 0;
+};
+
+struct NodeSpan {
+  std::uint32_t rank = 0, node = 0;
+  std::uint64_t start_ns = 0, end_ns = 0;
 };
 
 struct GroupState {
