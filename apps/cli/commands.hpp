@@ -14,6 +14,7 @@ namespace orrery::cli {
 [[nodiscard]] Command validate_command();
 [[nodiscard]] Command trace_command();
 [[nodiscard]] Command simulate_command();
+[[nodiscard]] Command collective_command();
 [[nodiscard]] Command list_command();
 [[nodiscard]] Command describe_command();
 [[nodiscard]] Command completion_command();

@@ -13,9 +13,8 @@ struct Planned {
   const char* summary;
 };
 
-constexpr std::array<Planned, 4> kPlanned = {{
+constexpr std::array<Planned, 3> kPlanned = {{
     {"generate", "Write a plan as Chakra execution graphs."},
-    {"collective", "Time one collective operation over a range of sizes."},
     {"explore", "Run a study of many jobs into a database."},
     {"report", "Turn a study's database into a page."},
 }};

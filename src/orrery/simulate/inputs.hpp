@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "orrery/memory/expansion.hpp"
@@ -15,6 +16,7 @@ namespace orrery::simulate {
 
 // Spelled as in its files.
 enum class Topology : std::uint8_t { Ring, FullyConnected, Switch };
+[[nodiscard]] std::string_view name_of(Topology topology);
 
 struct NetworkDimension {
   Topology topology = Topology::Ring;

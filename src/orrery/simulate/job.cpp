@@ -144,7 +144,7 @@ Result<void> complete(Job& job) {
   return {};
 }
 
-Result<Job> read_job(const JobFiles& files) {
+Result<Job> read_machine(const JobFiles& files) {
   Job job;
   job.backend = files.backend;
   job.spans = files.spans;
@@ -158,13 +158,18 @@ Result<Job> read_job(const JobFiles& files) {
   };
   keep(job.network, read_network(files.network, job.warnings));
   keep(job.system, read_system(files.system, files.flags, job.warnings));
-  keep(job.memory, read_memory(files.memory, job.warnings));
+  if (!files.memory.empty()) { keep(job.memory, read_memory(files.memory, job.warnings)); }
   if (!files.groups.empty()) {
     const std::uint32_t ranks = job.network.dimensions.empty() ? 0xFFFFFFFF : job.network.ranks();
     keep(job.groups, read_groups(files.groups, ranks));
   }
   if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
   if (auto checked = check_lists(job, files.system); !checked) { return tl::make_unexpected(checked.error()); }
+  return job;
+}
+
+Result<Job> read_job(const JobFiles& files) {
+  ORRERY_TRY(job, read_machine(files));
   if (auto read = read_programs(job, files); !read) { return tl::make_unexpected(read.error()); }
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
   return job;

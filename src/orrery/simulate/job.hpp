@@ -42,6 +42,10 @@ struct JobFiles {
 
 [[nodiscard]] Result<Job> read_job(const JobFiles& files);
 
+// The same without graphs: network, system, memory (none where no file is named) and groups. The programs are the
+// caller's, who then calls complete().
+[[nodiscard]] Result<Job> read_machine(const JobFiles& files);
+
 // Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
 [[nodiscard]] Result<void> complete(Job& job);
 

@@ -80,6 +80,8 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wro
 
 }  // namespace
 
+std::string_view name_of(Topology topology) { return kTopologies[static_cast<std::size_t>(topology)]; }
+
 std::uint32_t Network::ranks() const {
   std::uint32_t product = 1;
   for (const NetworkDimension& dimension : dimensions) { product *= dimension.ranks; }

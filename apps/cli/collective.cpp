@@ -1,0 +1,175 @@
+// `orrery collective`: one collective operation over a range of sizes.
+#include <memory>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "apps/cli/commands.hpp"
+#include "apps/cli/machine_flags.hpp"
+#include "apps/cli/sizes.hpp"
+#include "apps/cli/terminal.hpp"
+#include "apps/cli/trace.hpp"
+#include "orrery/api/collective.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/network/names.hpp"
+#include "orrery/report/collective.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr const char* kExample = "orrery collective --op all_reduce --size 1MiB:1GiB:x2 --cluster dgx-h100";
+
+constexpr const char* kFooter = R"(Examples
+  orrery collective --op all_reduce --size 1MiB:1GiB:x2 --cluster dgx-h100
+  orrery collective --op all_gather --size 8KiB,64KiB,1MiB --cluster dgx-h100 --devices 64 --explain
+  orrery collective --op all_to_all --size 1MiB --cluster gb200-nvl72 --algorithm direct --json
+  orrery collective --op all_reduce --size 1MiB:64MiB:x4 \
+      --system-configuration system.json --network-configuration network.yml --backend congestion-aware
+
+Sizes and bandwidths are those of nccl-tests: the size is of the whole buffer (of an all_gather, reduce_scatter or
+all_to_all the shards of all ranks together), algbw = size / time, and busbw = algbw x 2 (n-1)/n of an all_reduce, x
+(n-1)/n of the other three, x 1 of a broadcast, which is to be held against the bandwidth of a link.
+On a cluster the time is in closed form (docs/models/collectives.md), of the cheapest algorithm that libraries
+offer unless one is asked for.
+With ASTRA-sim's files every message of every rank is simulated, with the algorithms of the system file.
+Exit codes: 0 done, 2 bad input, 3 internal error.
+)";
+
+struct Options {
+  SharedMachineFlags machine = std::make_shared<MachineFlags>();
+  std::string op, size, cluster, devices = "0", algorithm;
+  bool explain = false, json = false;
+};
+
+using Shared = std::shared_ptr<Options>;
+
+template <class Enum>
+std::vector<std::string> names_of() {
+  std::vector<std::string> names;
+  for (const auto& [value, name] : config::EnumNames<Enum>::value) { names.emplace_back(name); }
+  return names;
+}
+
+template <class Enum>
+Result<Enum> named(const std::string& flag, const std::string& text, const std::string& kind) {
+  for (const auto& [value, name] : config::EnumNames<Enum>::value) {
+    if (text == name) { return value; }
+  }
+  const auto names = names_of<Enum>();
+  const auto near = nearest(text, names);
+  return fail(flag_place(flag),
+              fmt::format("{} is no {}; {}", orrery::quoted(text), kind,
+                          near ? fmt::format("did you mean {}?", *near) : join(names, ", ") + " are"));
+}
+
+// What libraries offer beside the operations that have a price.
+Result<network::Collective> operation(const std::string& text) {
+  for (const char* other : {"reduce", "gather", "scatter", "barrier", "sendrecv"}) {
+    if (text == other) { return fail(flag_place("--op"), orrery::quoted(text) + " is not built yet"); }
+  }
+  return named<network::Collective>("--op", text, "collective operation");
+}
+
+Result<api::CollectiveRequest> request_of(const Options& options) {
+  std::vector<std::string> missing;
+  if (options.op.empty()) { missing.emplace_back("--op"); }
+  if (options.size.empty()) { missing.emplace_back("--size"); }
+  if (options.cluster.empty() && !options.machine->any()) {
+    missing.emplace_back("--cluster (or --system-configuration and --network-configuration)");
+  }
+  if (!missing.empty()) {
+    return fail(fmt::format("{} {} missing; for example: {}", join(missing, ", "), missing.size() == 1 ? "is" : "are",
+                            kExample));
+  }
+  api::CollectiveRequest request;
+  ORRERY_TRY(op, operation(options.op));
+  ORRERY_TRY(bytes, sizes("--size", options.size));
+  request.op = op;
+  request.sizes = std::move(bytes);
+  return request;
+}
+
+Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
+  if (options.machine->any()) { return fail(flag_place("--cluster"), "stands instead of ASTRA-sim's files; not both"); }
+  if (!options.machine->backend.empty()) {
+    return fail(flag_place("--backend"), "is of a simulation; on a cluster the time is in closed form");
+  }
+  if (options.machine->semantics == "astra-sim") {
+    return fail(flag_place("--semantics"), "\"astra-sim\" is of ASTRA-sim's files; a cluster's is physical");
+  }
+  ORRERY_TRY(devices, whole_number("--devices", options.devices, 0));
+  if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
+    return fail(flag_place("--devices"), fmt::format("at most {}", hardware::kMaxDevices));
+  }
+  auto algorithm = network::Algorithm::automatic;
+  if (!options.algorithm.empty()) {
+    ORRERY_TRY(asked, named<network::Algorithm>("--algorithm", options.algorithm, "algorithm"));
+    algorithm = asked;
+  }
+  ORRERY_TRY(data, data_directory());
+  return api::price_collective(data, options.cluster, static_cast<std::int64_t>(devices), request, algorithm);
+}
+
+Result<results::CollectiveTable> on_machine(const Options& options, const api::CollectiveRequest& request) {
+  if (!options.algorithm.empty()) {
+    return fail(flag_place("--algorithm"), "is of a cluster; here the system file names the algorithms");
+  }
+  if (options.devices != "0") {
+    return fail(flag_place("--devices"), "is of a cluster; here the network file counts them");
+  }
+  if (options.explain) { return fail(flag_place("--explain"), "is of a cluster; a simulated time has no terms"); }
+  MachineFlags& machine = *options.machine;
+  if (auto taken = machine.take({{"--system-configuration", &simulate::JobFiles::system},
+                                 {"--network-configuration", &simulate::JobFiles::network}});
+      !taken) {
+    return tl::make_unexpected(taken.error());
+  }
+  ORRERY_TRY(table, api::simulate_collective(machine.files, request));
+  return table;
+}
+
+Result<int> run(const Options& options) {
+  ORRERY_TRY(request, request_of(options));
+  ORRERY_TRY(table, options.cluster.empty() ? on_machine(options, request) : on_cluster(options, request));
+  print(options.json ? report::collective_json(table) : report::collective_text(table, options.explain));
+  return 0;
+}
+
+void declare(Command& command, const Shared& options) {
+  const auto text = [&](Flag flag, std::string Options::* field) {
+    command.option(std::move(flag), [options, field](const std::string& value) { (*options).*field = value; });
+  };
+  const std::string what = "The operation", cluster = "Among the devices of a cluster";
+  const std::string files = "Among the ranks of ASTRA-sim's files";
+  text({"--op", "NAME", join(names_of<network::Collective>(), ", "), what, names_of<network::Collective>()},
+       &Options::op);
+  text({"--size", "SIZES", "with units, divided by commas, or ranges: 8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB", what},
+       &Options::size);
+  text({"--cluster", "NAME", "catalogue name or YAML file", cluster, {}, "clusters"}, &Options::cluster);
+  text({"--devices", "N", "devices; as many as the cluster's file says when absent", cluster}, &Options::devices);
+  text({"--algorithm", "NAME", "auto (when absent: the cheapest that libraries offer), ring, tree, direct, in_switch",
+        cluster, names_of<network::Algorithm>()},
+       &Options::algorithm);
+  declare_machine(command, options->machine, files);
+  declare_how(command, options->machine, files);
+  command.toggle(
+      {"--explain", "", "where the time goes: base, latency, bandwidth, reduction", std::string(kOutputGroup)},
+      [options](bool on) { options->explain = on; });
+  command.toggle({"--json", "", "one JSON document (orrery.collective/1), nothing else, on standard output",
+                  std::string(kOutputGroup)},
+                 [options](bool on) { options->json = on; });
+}
+
+}  // namespace
+
+Command collective_command() {
+  Command command("collective", "Time one collective operation over a range of sizes.");
+  const auto options = std::make_shared<Options>();
+  declare(command, options);
+  command.footer(kFooter);
+  command.action([options] { return run(*options); });
+  return command;
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,123 @@
+#include "apps/cli/machine_flags.hpp"
+
+#include <stdexcept>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "apps/cli/trace.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+const std::vector<std::string>& backends() {
+  static const std::vector<std::string> names = {"congestion-unaware", "congestion-aware", "flow"};
+  return names;
+}
+
+const std::vector<std::string>& all_semantics() {
+  static const std::vector<std::string> names = {"astra-sim", "physical"};
+  return names;
+}
+
+}  // namespace
+
+Result<void> MachineFlags::take_semantics() {
+  if (semantics.empty() || semantics == "astra-sim") { return {}; }
+  if (semantics == "physical") { return fail(flag_place("--semantics"), "\"physical\" is not built yet"); }
+  const auto near = nearest(semantics, all_semantics());
+  return fail(flag_place("--semantics"),
+              fmt::format("{} is no semantics of a simulation; {}", orrery::quoted(semantics),
+                          near ? "did you mean " + *near + "?" : join(all_semantics(), " and ") + " are"));
+}
+
+Result<void> MachineFlags::take_backend() {
+  if (backend == "flow") { return fail(flag_place("--backend"), "\"flow\" is not built yet"); }
+  if (backend == "congestion-aware") {
+    files.backend = simulate::Backend::congestion_aware;
+  } else if (!backend.empty() && backend != "congestion-unaware") {
+    const auto near = nearest(backend, backends());
+    return fail(flag_place("--backend"),
+                fmt::format("{} is no backend; {}", orrery::quoted(backend),
+                            near ? "did you mean " + *near + "?" : join(backends(), ", ") + " are"));
+  }
+  return {};
+}
+
+Result<void> MachineFlags::take_flags() {
+  constexpr std::uint64_t kMostQueues = 1024;
+  constexpr double kMostScale = 1e9;
+  ORRERY_TRY(count, whole_number("--num-queues-per-dim", queues, 1));
+  if (count > kMostQueues) { return fail(flag_place("--num-queues-per-dim"), "at most 1024 are simulated"); }
+  files.flags.queues_per_dimension = static_cast<std::uint32_t>(count);
+  try {
+    std::size_t read = 0;
+    const double value = std::stod(scale, &read);
+    if (read != scale.size() || !(value >= 0) || value > kMostScale) { throw std::invalid_argument(scale); }
+    files.flags.injection_scale = value;
+  } catch (const std::exception&) {
+    return fail(flag_place("--injection-scale"), orrery::quoted(scale) + " is no number of at least 0");
+  }
+  files.flags.rendezvous = rendezvous == "true" || rendezvous == "1";
+  if (!files.flags.rendezvous && rendezvous != "false" && rendezvous != "0") {
+    return fail(flag_place("--rendezvous-protocol"), orrery::quoted(rendezvous) + " is neither true nor false");
+  }
+  // As in the original, where a name that holds this word stands for no file.
+  if (files.groups.find("empty") != std::string::npos) { files.groups.clear(); }
+  return {};
+}
+
+Result<void> MachineFlags::take(const std::vector<Needed>& needed) {
+  if (auto taken = take_semantics(); !taken) { return taken; }
+  if (auto taken = take_backend(); !taken) { return taken; }
+  Failure missing;
+  for (const Needed& need : needed) {
+    if ((files.*need.field).empty()) { missing.diagnostics.push_back({flag_place(need.flag), "is missing"}); }
+  }
+  if (!missing.diagnostics.empty()) { return tl::make_unexpected(std::move(missing)); }
+  return take_flags();
+}
+
+std::vector<std::string> MachineFlags::warnings() const {
+  std::vector<std::string> lines;
+  for (const std::string& flag : without_effect) { lines.push_back(flag + " has no effect, in ASTRA-sim either"); }
+  return lines;
+}
+
+void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
+                          std::string simulate::JobFiles::* field) {
+  command.option(std::move(flag), [flags, field](const std::string& text) { flags->files.*field = text; });
+}
+
+void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
+  declare_machine_file(command, flags, {"--system-configuration", "FILE", "system JSON", heading},
+                       &simulate::JobFiles::system);
+  declare_machine_file(command, flags, {"--network-configuration", "FILE", "network YAML", heading},
+                       &simulate::JobFiles::network);
+  command.option({"--num-queues-per-dim", "N", "queues of chunks per dimension; 1 when absent", heading},
+                 [flags](const std::string& text) { flags->queues = text; });
+  command.option({"--injection-scale", "X", "scales endpoint-delay; 1 when absent", heading},
+                 [flags](const std::string& text) { flags->scale = text; });
+  command.option({"--rendezvous-protocol", "true|false", "senders wait for receivers", heading, {"true", "false"}},
+                 [flags](const std::string& text) { flags->rendezvous = text; });
+}
+
+void declare_without_effect(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
+  for (const char* name : {"--compute-scale", "--comm-scale", "--logging-configuration", "--logging-folder"}) {
+    command.option({name, "X", "taken, and without effect", heading},
+                   [flags, name](const std::string&) { flags->without_effect.emplace_back(name); });
+  }
+}
+
+void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
+  command.option({"--backend", "NAME", "congestion-unaware (when absent), congestion-aware; flow is not built yet",
+                  heading, backends()},
+                 [flags](const std::string& text) { flags->backend = text; });
+  command.option(
+      {"--semantics", "NAME", "astra-sim (when absent); physical is not built yet", heading, all_semantics()},
+      [flags](const std::string& text) { flags->semantics = text; });
+}
+
+}  // namespace orrery::cli

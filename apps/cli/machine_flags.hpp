@@ -1,0 +1,51 @@
+// Flags that name a simulated machine by ASTRA-sim's files, shared by the commands that simulate.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "apps/cli/command.hpp"
+#include "orrery/core/error.hpp"
+#include "orrery/simulate/job.hpp"
+
+namespace orrery::cli {
+
+struct MachineFlags {
+  simulate::JobFiles files;
+  std::string semantics, backend;
+  std::vector<std::string> without_effect;  // flags that were given and change nothing
+
+  // As typed.
+  std::string queues = "1", scale = "1", rendezvous = "false";
+
+  // Some flag of the machine was given.
+  [[nodiscard]] bool any() const { return !files.system.empty() || !files.network.empty(); }
+
+  // Reads what was typed into `files`; `needed` are required.
+  struct Needed {
+    const char* flag;
+    std::string simulate::JobFiles::* field;
+  };
+  [[nodiscard]] Result<void> take(const std::vector<Needed>& needed);
+  [[nodiscard]] std::vector<std::string> warnings() const;
+
+ private:
+  [[nodiscard]] Result<void> take_semantics();
+  [[nodiscard]] Result<void> take_backend();
+  [[nodiscard]] Result<void> take_flags();
+};
+
+using SharedMachineFlags = std::shared_ptr<MachineFlags>;
+
+// "--system-configuration FILE" and its like, under a heading of the help.
+void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
+                          std::string simulate::JobFiles::* field);
+// System and network, queues, injection scale, rendezvous.
+void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading);
+// Those that are taken and change nothing.
+void declare_without_effect(Command& command, const SharedMachineFlags& flags, const std::string& heading);
+// --backend and --semantics.
+void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading);
+
+}  // namespace orrery::cli

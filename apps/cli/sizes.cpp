@@ -1,0 +1,99 @@
+#include "apps/cli/sizes.hpp"
+
+#include <charconv>
+#include <cmath>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "apps/cli/command.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::cli {
+
+namespace {
+
+constexpr double kMost = 1e15;  // whole numbers are exact, and more than any memory
+constexpr std::size_t kMostSizes = 10'000;
+constexpr std::uint64_t kMostFactor = 1'000'000;
+
+// Reads one --size; complaints name the item.
+class Reader {
+ public:
+  explicit Reader(std::string flag) : flag_(std::move(flag)) {}
+
+  Result<void> read(std::string_view item) {
+    const std::size_t colon = item.find(':');
+    if (colon == std::string_view::npos) {
+      ORRERY_TRY(size, one(item));
+      return add(size);
+    }
+    const std::size_t last_end = item.find(':', colon + 1);
+    if (last_end == std::string_view::npos) {
+      return fail(flag_place(flag_), fmt::format("{} is no range such as 1KiB:1GiB:x2", quoted(item)));
+    }
+    ORRERY_TRY(first, one(item.substr(0, colon)));
+    ORRERY_TRY(last, one(item.substr(colon + 1, last_end - colon - 1)));
+    if (last < first) { return fail(flag_place(flag_), fmt::format("{} ends before it begins", quoted(item))); }
+    return range(first, last, item.substr(last_end + 1), item);
+  }
+
+  [[nodiscard]] std::vector<std::uint64_t> sizes() && { return std::move(sizes_); }
+
+ private:
+  [[nodiscard]] Result<std::uint64_t> one(std::string_view text) const {
+    const auto value = config::parse_quantity(text, config::Dimension::bytes, "B");
+    if (!value) { return fail(flag_place(flag_), value.error()); }
+    if (*value < 1 || *value != std::floor(*value) || *value > kMost) {
+      return fail(flag_place(flag_),
+                  fmt::format("{} should be a whole number of bytes, from 1 B to 1 PB", quoted(text)));
+    }
+    return static_cast<std::uint64_t>(*value);
+  }
+
+  Result<void> range(std::uint64_t first, std::uint64_t last, std::string_view step, std::string_view item) {
+    if (step.starts_with('+')) {
+      ORRERY_TRY(more, one(step.substr(1)));
+      for (std::uint64_t size = first; size <= last; size += more) {
+        if (auto added = add(size); !added) { return added; }
+      }
+      return {};
+    }
+    std::uint64_t factor = 0;
+    const std::string_view digits = step.starts_with('x') ? step.substr(1) : std::string_view();
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
+    if (error != std::errc() || end != digits.data() + digits.size() || factor < 2 || factor > kMostFactor) {
+      return fail(flag_place(flag_),
+                  fmt::format("{} in {} is no step; x2 doubles, +1MiB adds", quoted(step), quoted(item)));
+    }
+    for (std::uint64_t size = first; size <= last; size *= factor) {
+      if (auto added = add(size); !added) { return added; }
+    }
+    return {};
+  }
+
+  Result<void> add(std::uint64_t size) {
+    if (sizes_.size() == kMostSizes) { return fail(flag_place(flag_), fmt::format("more than {} sizes", kMostSizes)); }
+    sizes_.push_back(size);
+    return {};
+  }
+
+  std::string flag_;
+  std::vector<std::uint64_t> sizes_;
+};
+
+}  // namespace
+
+Result<std::vector<std::uint64_t>> sizes(const std::string& flag, const std::string& text) {
+  Reader reader(flag);
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t end = rest.find(',');
+    if (auto read = reader.read(rest.substr(0, end)); !read) { return tl::make_unexpected(read.error()); }
+    if (end == std::string_view::npos) { return std::move(reader).sizes(); }
+    rest.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace orrery::cli

@@ -1,0 +1,195 @@
+#include "orrery/api/collective.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "orrery/core/parallel_for.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/network/names.hpp"
+#include "orrery/network/nccl_tests.hpp"
+#include "orrery/simulate/one_collective.hpp"
+#include "orrery/simulate/simulate.hpp"
+
+namespace orrery::api {
+
+using network::Algorithm;
+using network::Collective;
+using results::CollectiveRow;
+using results::CollectiveTable;
+
+namespace {
+
+template <class Enum>
+std::string name_of(Enum value) {
+  for (const auto& [each, name] : config::EnumNames<Enum>::value) {
+    if (each == value) { return std::string(name); }
+  }
+  return {};
+}
+
+CollectiveTable table_of(Collective op, std::uint64_t ranks) {
+  CollectiveTable table;
+  table.op = name_of(op);
+  table.reduction = op == Collective::all_reduce || op == Collective::reduce_scatter ? "sum" : "none";
+  table.root = op == Collective::broadcast ? 0 : -1;
+  table.ranks = ranks;
+  return table;
+}
+
+CollectiveRow row_of(Collective op, std::uint64_t size_B, std::uint64_t ranks, Seconds time) {
+  CollectiveRow row;
+  const auto members = static_cast<std::int64_t>(ranks);
+  row.size_B = size_B;
+  row.count = network::element_count(op, size_B, members);
+  row.time = time;
+  row.algbw = Bytes(static_cast<double>(size_B)) / time;
+  row.busbw = row.algbw * network::bus_bandwidth_factor(op, members);
+  return row;
+}
+
+// ---- in closed form ------------------------------------------------------------------------------------------------
+
+network::Group everyone(const hardware::Cluster& cluster) {
+  network::Group group;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t size = cluster.dimensions[d].size;
+    if (size > 1) { group.extents.push_back({static_cast<int>(d), size}); }
+  }
+  return group;
+}
+
+std::string network_text(const hardware::Cluster& cluster) {
+  std::vector<std::string> parts;
+  for (const auto& dimension : cluster.dimensions) {
+    if (dimension.size > 1) { parts.push_back(fmt::format("{} {}", dimension.size, dimension.name)); }
+  }
+  return join(parts, " x ");
+}
+
+bool is_possible(const network::Price& price) { return std::isfinite(price.time.value()); }
+
+// An algorithm that the operation does not have on this group: which it has.
+tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network::Group& group, Collective op,
+                                   Algorithm asked) {
+  std::vector<std::string> known;
+  for (const auto& [algorithm, name] : config::EnumNames<Algorithm>::value) {
+    if (is_possible(fabric.price(op, Bytes(1), group, algorithm))) { known.emplace_back(name); }
+  }
+  return fail(Place{"", 0, 0, "--algorithm"},
+              fmt::format("{} is no way to do an {} among {} devices of {}; {} {}", quoted(name_of(asked)), name_of(op),
+                          group.size(), fabric.cluster().name, join(known, ", "), known.size() == 1 ? "is" : "are"));
+}
+
+// ---- simulated -----------------------------------------------------------------------------------------------------
+
+std::string network_text(const simulate::Network& network) {
+  std::vector<std::string> parts;
+  for (const auto& dimension : network.dimensions) {
+    parts.push_back(fmt::format("{} {}", simulate::name_of(dimension.topology), dimension.ranks));
+  }
+  return join(parts, " x ");
+}
+
+std::optional<simulate::Collective> simulated(Collective op) {
+  switch (op) {
+    case Collective::all_reduce: return simulate::Collective::all_reduce;
+    case Collective::all_gather: return simulate::Collective::all_gather;
+    case Collective::reduce_scatter: return simulate::Collective::reduce_scatter;
+    case Collective::all_to_all: return simulate::Collective::all_to_all;
+    case Collective::broadcast: break;
+  }
+  return std::nullopt;
+}
+
+// Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
+// it first does not matter.
+Failure about(const simulate::JobFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
+  for (Diagnostic& diagnostic : failure.diagnostics) {
+    if (!diagnostic.place.file.empty()) { continue; }
+    diagnostic.place = Place{files.system, 0, 0, ""};
+    diagnostic.message = fmt::format("{} of {} B: {}", op, size_B, diagnostic.message);
+  }
+  return failure;
+}
+
+void keep_warnings(CollectiveTable& table, const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) {
+    if (std::find(table.warnings.begin(), table.warnings.end(), warning) == table.warnings.end()) {
+      table.warnings.push_back(warning);
+    }
+  }
+}
+
+}  // namespace
+
+Result<CollectiveTable> price_collective(const std::string& data_directory, const std::string& cluster_name,
+                                         std::int64_t devices, const CollectiveRequest& request, Algorithm algorithm) {
+  const hardware::Catalogue catalogue(data_directory);
+  ORRERY_TRY(cluster, catalogue.cluster(cluster_name, devices));
+  const network::Group group = everyone(cluster);
+  if (group.size() < 2) {
+    return fail(Place{"", 0, 0, "--devices"},
+                fmt::format("{} has one device, which has nobody to exchange data with", cluster.name));
+  }
+  const network::Fabric fabric(cluster);
+  CollectiveTable table = table_of(request.op, static_cast<std::uint64_t>(group.size()));
+  table.semantics = "physical";
+  table.method = "closed-form";
+  table.where = cluster.name;
+  table.network = network_text(cluster);
+  for (const std::uint64_t size : request.sizes) {
+    const network::Price price = fabric.price(request.op, Bytes(static_cast<double>(size)), group, algorithm);
+    if (!is_possible(price)) { return impossible(fabric, group, request.op, algorithm); }
+    CollectiveRow row = row_of(request.op, size, table.ranks, price.time);
+    row.algorithm = name_of(price.algorithm);
+    row.terms = results::CollectiveTerms{
+        price.base, price.latency, price.bandwidth, price.reduction, std::string(price.protocol), price.chunks};
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Result<CollectiveTable> simulate_collective(const simulate::JobFiles& files, const CollectiveRequest& request) {
+  const auto op = simulated(request.op);
+  if (!op) {
+    return fail(
+        Place{"", 0, 0, "--op"},
+        fmt::format("ASTRA-sim has no {} that moves bytes: it replays a recorded duration", name_of(request.op)));
+  }
+  ORRERY_TRY(machine, simulate::read_machine(files));
+  const std::uint64_t ranks = machine.network.ranks();
+  CollectiveTable table = table_of(request.op, ranks);
+  table.method = "simulated";
+  table.where = files.network;
+  table.network = network_text(machine.network);
+  const bool of_shards = request.op == Collective::all_gather;
+  for (const std::uint64_t size : request.sizes) {
+    if (!of_shards || size >= ranks) { continue; }
+    return fail(Place{"", 0, 0, "--size"},
+                fmt::format("an all_gather of {} B among {} ranks is less than a byte of each", size, ranks));
+  }
+  std::vector<Result<results::Simulation>> runs(request.sizes.size());
+  parallel_for(request.sizes.size(), files.threads, [&](std::size_t i) {
+    const std::uint64_t size = request.sizes[i];
+    const auto job = simulate::one_collective(machine, *op, of_shards ? size / ranks : size);
+    runs[i] = job ? simulate::simulate(*job) : tl::make_unexpected(job.error());
+    if (!runs[i]) { runs[i] = tl::make_unexpected(about(files, table.op, size, runs[i].error())); }
+  });
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::uint64_t size = request.sizes[i];
+    if (!runs[i]) { return tl::make_unexpected(runs[i].error()); }
+    constexpr double kNanosecondsOfOne = 1e9;
+    const Seconds time(static_cast<double>(runs[i]->makespan_ns()) / kNanosecondsOfOne);
+    table.semantics = runs[i]->semantics;
+    table.rows.push_back(row_of(request.op, size, ranks, time));
+    table.rows.back().algorithm = simulate::algorithm_text(machine.system, *op);
+    keep_warnings(table, runs[i]->warnings);
+  }
+  return table;
+}
+
+}  // namespace orrery::api

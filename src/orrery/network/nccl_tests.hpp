@@ -1,0 +1,20 @@
+// Sizes and bandwidths as NVIDIA's nccl-tests report them, so that tables can be held side by side.
+// Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (bandwidths), src/all_gather.cu and its neighbours (counts).
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/network/collective.hpp"
+
+namespace orrery::network {
+
+// busbw = algbw x factor: what the busiest link of a ring carries, whatever n is, so that it can be held against the
+// link's own bandwidth. n: members, at least 2.
+//   all_reduce 2 (n - 1) / n;  all_gather, reduce_scatter, all_to_all (n - 1) / n;  broadcast 1
+[[nodiscard]] double bus_bandwidth_factor(Collective collective, std::int64_t members);
+
+// Elements in the column `count`: of the whole buffer, or of one member's shard where the buffer is n of them.
+[[nodiscard]] std::uint64_t element_count(Collective collective, std::uint64_t size_B, std::int64_t members,
+                                          std::uint64_t element_B = 4);
+
+}  // namespace orrery::network

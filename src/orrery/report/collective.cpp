@@ -1,0 +1,86 @@
+#include "orrery/report/collective.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "orrery/report/table.hpp"
+
+namespace orrery::report {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using results::CollectiveRow;
+using results::CollectiveTable;
+
+constexpr double kMicro = 1e6;
+constexpr double kGiga = 1e-9;
+
+std::string microseconds(Seconds time) { return fmt::format("{:.2f}", time.value() * kMicro); }
+
+std::string heading(const CollectiveTable& table, bool terms) {
+  const bool priced = table.method == "closed-form";
+  std::string text = fmt::format("# {} among {} {} of {} ({}); {}, {} semantics\n#\n", table.op, table.ranks,
+                                 priced ? "devices" : "ranks", printable(table.where), printable(table.network),
+                                 priced ? "closed form" : "simulated", table.semantics);
+  std::string names = fmt::format("# {:>12} {:>14} {:>7} {:>6} {:>5} {:>12} {:>8} {:>8}  {}", "size", "count", "type",
+                                  "redop", "root", "time", "algbw", "busbw", "algorithm");
+  std::string units = fmt::format("# {:>12} {:>14} {:>7} {:>6} {:>5} {:>12} {:>8} {:>8}", "(B)", "(elements)", "", "",
+                                  "", "(us)", "(GB/s)", "(GB/s)");
+  if (terms) {
+    names += fmt::format("  {:>10} {:>12} {:>12} {:>12} {:>6}  {}", "base", "latency", "bandwidth", "reduction",
+                         "chunks", "protocol");
+    units += fmt::format("  {:>9}  {:>10} {:>12} {:>12} {:>12}", "", "(us)", "(us)", "(us)", "(us)");
+  }
+  return text + names + "\n" + units + "\n";
+}
+
+std::string line(const CollectiveTable& table, const CollectiveRow& row, bool terms) {
+  std::string text = fmt::format("  {:>12} {:>14} {:>7} {:>6} {:>5} {:>12} {:>8.2f} {:>8.2f}  ", row.size_B, row.count,
+                                 "float", table.reduction, table.root, microseconds(row.time),
+                                 row.algbw.value() * kGiga, row.busbw.value() * kGiga);
+  if (!terms || !row.terms) { return text + printable(row.algorithm) + "\n"; }
+  return text + fmt::format("{:<9}  {:>10} {:>12} {:>12} {:>12} {:>6}  {}\n", row.algorithm,
+                            microseconds(row.terms->base), microseconds(row.terms->latency),
+                            microseconds(row.terms->bandwidth), microseconds(row.terms->reduction), row.terms->chunks,
+                            printable(row.terms->protocol));
+}
+
+Json json_of(const CollectiveRow& row) {
+  Json json = {{"size_B", row.size_B},           {"time_s", row.time.value()}, {"algbw_Bps", row.algbw.value()},
+               {"busbw_Bps", row.busbw.value()}, {"algorithm", row.algorithm}, {"count", row.count}};
+  if (!row.terms) { return json; }
+  json["protocol"] = row.terms->protocol;
+  json["chunks"] = row.terms->chunks;
+  json["terms_s"] = {{"base", row.terms->base.value()},
+                     {"latency", row.terms->latency.value()},
+                     {"bandwidth", row.terms->bandwidth.value()},
+                     {"reduction", row.terms->reduction.value()}};
+  return json;
+}
+
+}  // namespace
+
+std::string collective_text(const CollectiveTable& table, bool terms) {
+  std::string text = heading(table, terms);
+  for (const CollectiveRow& row : table.rows) { text += line(table, row, terms); }
+  for (const std::string& warning : table.warnings) { text += fmt::format("# warning: {}\n", printable(warning)); }
+  return text;
+}
+
+std::string collective_json(const CollectiveTable& table) {
+  Json rows = Json::array();
+  for (const CollectiveRow& row : table.rows) { rows.push_back(json_of(row)); }
+  const Json json = {{"schema", "orrery.collective/1"},
+                     {"semantics", table.semantics},
+                     {"method", table.method},
+                     {"op", table.op},
+                     {"where", table.where},
+                     {"network", table.network},
+                     {"ranks", table.ranks},
+                     {"rows", rows},
+                     {"warnings", table.warnings}};
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace orrery::report

@@ -1,0 +1,46 @@
+// What one collective operation takes over a range of sizes: plain values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "orrery/core/units.hpp"
+
+namespace orrery::results {
+
+// Where the time of a call goes, in closed form.
+struct CollectiveTerms {
+  Seconds base;       // launch and synchronisation, once
+  Seconds latency;    // per-step latencies
+  Seconds bandwidth;  // bytes over links
+  Seconds reduction;  // arithmetic that the links do not hide
+  std::string protocol;
+  std::int64_t chunks = 1;
+};
+
+struct CollectiveRow {
+  std::uint64_t size_B = 0;  // as in nccl-tests: of the whole buffer
+  std::uint64_t count = 0;   // elements of four bytes, as nccl-tests prints them
+  Seconds time;
+  BytesPerSecond algbw;                  // size / time
+  BytesPerSecond busbw;                  // algbw x the operation's factor
+  std::string algorithm;                 // of a simulated one: one per network dimension
+  std::optional<CollectiveTerms> terms;  // of a priced one
+};
+
+struct CollectiveTable {
+  std::string op;         // "all_reduce"
+  std::string semantics;  // "physical", "astra-sim"
+  std::string method;     // "closed-form", "simulated"
+  std::string where;      // the cluster, or the network file
+  std::string network;    // "8 nvlink x 2 infiniband", "Ring 8"
+  std::string reduction;  // "sum" where the operation reduces, else "none"
+  int root = -1;          // of a rooted operation
+  std::uint64_t ranks = 0;
+  std::vector<CollectiveRow> rows;
+  std::vector<std::string> warnings;
+};
+
+}  // namespace orrery::results
