@@ -1,0 +1,69 @@
+// What a simulation counts beside its times: per link, per collective, per operator. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace orrery::results {
+
+// What a rank did until its finish, as sets of moments: each is the length of a union of intervals, so that overlapping
+// nodes are not counted twice. Laws, to the picosecond:
+//   compute + exposed_comm + exposed_memory + exposed_host + idle = finish
+//   exposed_comm <= comm, exposed_memory <= memory, exposed_host <= host, waiting <= idle
+struct RankTimes {
+  std::uint64_t finish_ps = 0;
+  std::uint64_t compute_ps = 0;         // an accelerator node runs
+  std::uint64_t comm_ps = 0;            // a send or a collective runs, or a receive whose message has set out
+  std::uint64_t memory_ps = 0;          // a node that reaches for memory elsewhere runs
+  std::uint64_t host_ps = 0;            // a host node runs
+  std::uint64_t exposed_comm_ps = 0;    // comm, and no compute
+  std::uint64_t exposed_memory_ps = 0;  // memory, and neither compute nor comm
+  std::uint64_t exposed_host_ps = 0;    // host, and none of those
+  std::uint64_t idle_ps = 0;            // none of the four
+  std::uint64_t waiting_ps = 0;         // idle, with a receive that nobody has sent to yet
+
+  friend bool operator==(const RankTimes&, const RankTimes&) = default;
+};
+
+// A link that carried something. Ranks are those at its ends; of a switch one end is the switch itself.
+struct SimulatedLink {
+  std::uint32_t dimension = 0;
+  std::uint32_t from = 0, to = 0;  // kSwitch: the switch of that dimension that the other end is at
+  std::uint64_t bytes = 0;
+  std::uint64_t busy_ps = 0;
+  std::uint64_t messages = 0;
+  std::uint64_t queued_ps = 0;  // that messages waited for it, summed
+
+  static constexpr std::uint32_t kSwitch = 0xFFFFFFFF;
+};
+
+// One collective of a group: from the first rank's start to the last one's end.
+struct SimulatedCollective {
+  std::string op;         // "ALL_REDUCE"
+  std::string algorithm;  // one per dimension that takes part, inner first: "ring,direct"
+  std::uint64_t bytes = 0;
+  std::uint32_t ranks = 0;
+  std::uint64_t group = 0;  // its id in the file
+  bool whole_machine = false;
+  std::uint64_t first_start_ns = 0, last_start_ns = 0, end_ns = 0;
+};
+
+// A node of a rank. Only where they were asked for.
+struct SimulatedOperator {
+  std::uint32_t rank = 0;
+  std::uint64_t node = 0;  // id
+  std::string kind;        // "compute", "host", "ALL_REDUCE", "send", "receive", "memory"
+  std::uint64_t bytes = 0;
+  std::uint64_t start_ns = 0, end_ns = 0;
+  std::string name;
+};
+
+struct SimulationTables {
+  std::vector<RankTimes> ranks;
+  std::vector<SimulatedLink> links;              // by dimension, then from, then to
+  std::vector<SimulatedCollective> collectives;  // in the order of their ends
+  std::vector<SimulatedOperator> operators;      // in the order of their ends
+};
+
+}  // namespace orrery::results
