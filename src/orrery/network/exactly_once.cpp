@@ -1,0 +1,274 @@
+#include "orrery/network/exactly_once.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+namespace orrery::network {
+
+namespace {
+
+// Contributions as bits, `words_` of them for each party and block.
+class Ledger {
+ public:
+  explicit Ledger(const Promise& promise)
+      : promise_(promise),
+        words_((promise.members + 63) / 64),
+        held_(std::size_t{promise.parties} * promise.blocks * words_, 0),
+        whole_(std::size_t{promise.blocks} * words_, 0),
+        stored_in_(std::size_t{promise.parties} * promise.blocks, kNever),
+        reduced_in_(stored_in_.size(), kNever) {
+    for (std::uint32_t member = 0; member < promise.members; ++member) {
+      for (std::uint32_t block = 0; block < promise.blocks; ++block) {
+        if (!promise.contributes(member, block)) { continue; }
+        held(member, block)[member / 64] |= bit(member);
+        whole(block)[member / 64] |= bit(member);
+      }
+    }
+  }
+
+  // Everything of one step.
+  std::optional<std::string> play(std::span<const BlockMessage> step) {
+    std::vector<std::uint64_t> sent;  // as it was before the step
+    for (const BlockMessage& message : step) {
+      for (const std::uint32_t block : message.blocks) {
+        const std::uint64_t* has = held(message.source, block);
+        if (!any(has)) { return told(message, block, "which it does not have"); }
+        sent.insert(sent.end(), has, has + words_);
+      }
+    }
+    const std::uint64_t* content = sent.data();
+    for (const BlockMessage& message : step) {
+      for (const std::uint32_t block : message.blocks) {
+        if (auto wrong = arrive(message, block, content)) { return wrong; }
+        content += words_;
+      }
+    }
+    return std::nullopt;
+  }
+
+  [[nodiscard]] std::optional<std::string> unkept() {
+    for (std::uint32_t member = 0; member < promise_.members; ++member) {
+      for (std::uint32_t block = 0; block < promise_.blocks; ++block) {
+        if (!promise_.ends_with(member, block) || is_whole(block, held(member, block))) { continue; }
+        return fmt::format("member {} ends without {} of block {}", member,
+                           any(held(member, block)) ? "all contributions" : "anything", block);
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  static std::uint64_t bit(std::uint32_t member) { return std::uint64_t{1} << (member % 64); }
+
+  [[nodiscard]] std::size_t index(std::uint32_t party, std::uint32_t block) const {
+    return std::size_t{party} * promise_.blocks + block;
+  }
+  std::uint64_t* held(std::uint32_t party, std::uint32_t block) { return held_.data() + index(party, block) * words_; }
+  std::uint64_t* whole(std::uint32_t block) { return whole_.data() + std::size_t{block} * words_; }
+  [[nodiscard]] bool any(const std::uint64_t* set) const {
+    return std::any_of(set, set + words_, [](std::uint64_t word) { return word != 0; });
+  }
+  bool is_whole(std::uint32_t block, const std::uint64_t* set) { return std::equal(set, set + words_, whole(block)); }
+
+  static std::string told(const BlockMessage& message, std::uint32_t block, const std::string& what) {
+    return fmt::format("step {}: {} sends {} block {}, {}", message.step, message.source, message.destination, block,
+                       what);
+  }
+
+  std::optional<std::string> arrive(const BlockMessage& message, std::uint32_t block, const std::uint64_t* content) {
+    std::uint64_t* has = held(message.destination, block);
+    const std::size_t at = index(message.destination, block);
+    const bool stored_now = stored_in_[at] == message.step, reduced_now = reduced_in_[at] == message.step;
+    if (stored_now || (reduced_now && !message.reduces)) {
+      return told(message, block, "which another message of the step stores or reduces there");
+    }
+    if (message.reduces) {
+      for (std::size_t w = 0; w < words_; ++w) {
+        if ((has[w] & content[w]) != 0) { return told(message, block, "of which a part is in the sum already"); }
+        has[w] |= content[w];
+      }
+      reduced_in_[at] = message.step;
+      return std::nullopt;
+    }
+    if (!is_whole(block, content)) { return told(message, block, "a partial sum, to be stored as the whole"); }
+    const bool excused = promise_.may_have_it && promise_.may_have_it(message.destination);
+    if (is_whole(block, has) && !excused) { return told(message, block, "which it has already"); }
+    std::copy(content, content + words_, has);
+    stored_in_[at] = message.step;
+    return std::nullopt;
+  }
+
+  const Promise& promise_;
+  std::size_t words_;
+  std::vector<std::uint64_t> held_, whole_;
+  std::vector<std::uint64_t> stored_in_, reduced_in_;  // by party and block: the last step that did
+};
+
+// Contributions of a barrier are the news of who has come to it; they may be told twice.
+std::optional<std::string> barrier_fault(const Promise& promise, std::span<const BlockMessage> messages) {
+  std::vector<std::vector<bool>> heard(promise.parties, std::vector<bool>(promise.members, false));
+  for (std::uint32_t member = 0; member < promise.members; ++member) { heard[member][member] = true; }
+  for (std::size_t begin = 0, end = 0; begin < messages.size(); begin = end) {
+    const auto before = heard;
+    for (end = begin; end < messages.size() && messages[end].step == messages[begin].step; ++end) {
+      const BlockMessage& message = messages[end];
+      for (std::uint32_t member = 0; member < promise.members; ++member) {
+        if (before[message.source][member]) { heard[message.destination][member] = true; }
+      }
+    }
+  }
+  for (std::uint32_t member = 0; member < promise.members; ++member) {
+    const auto missing = std::find(heard[member].begin(), heard[member].end(), false);
+    if (missing == heard[member].end()) { continue; }
+    return fmt::format("member {} passes the barrier without having heard of {}", member,
+                       missing - heard[member].begin());
+  }
+  return std::nullopt;
+}
+
+// Block (x0, x1, …) of an all_gather or reduce_scatter is of the member with those coordinates; the first extent varies
+// slowest among blocks and fastest among members.
+std::uint32_t owner(std::int64_t block, const InlineList<Extent, kMaxExtents>& extents) {
+  std::int64_t position = 0, stride = 1;
+  for (const Extent& extent : extents) { stride *= extent.members; }
+  for (std::size_t e = extents.size(); e-- > 0;) {
+    stride /= extents[e].members;
+    position += block % extents[e].members * stride;
+    block /= extents[e].members;
+  }
+  return static_cast<std::uint32_t>(position);
+}
+
+}  // namespace
+
+std::optional<std::string> fault(const Promise& promise, std::span<const BlockMessage> messages) {
+  for (std::size_t i = 1; i < messages.size(); ++i) {
+    if (messages[i].step < messages[i - 1].step) { return fmt::format("step {} comes late", messages[i].step); }
+  }
+  for (const BlockMessage& message : messages) {
+    if (message.source >= promise.parties || message.destination >= promise.parties ||
+        message.source == message.destination) {
+      return fmt::format("step {}: {} sends to {}", message.step, message.source, message.destination);
+    }
+    if (message.blocks.empty() && !promise.is_barrier) {
+      return fmt::format("step {}: {} sends {} nothing", message.step, message.source, message.destination);
+    }
+  }
+  if (promise.is_barrier) { return barrier_fault(promise, messages); }
+  Ledger ledger(promise);
+  for (std::size_t begin = 0, end = 0; begin < messages.size(); begin = end) {
+    end = begin;
+    while (end < messages.size() && messages[end].step == messages[begin].step) { ++end; }
+    if (auto wrong = ledger.play(messages.subspan(begin, end - begin))) { return wrong; }
+  }
+  return ledger.unkept();
+}
+
+// ---- steps of members ----------------------------------------------------------------------------------------------
+
+Promise promise_of(const Steps& steps) {
+  const std::uint32_t n = steps.members, root = steps.root;
+  Promise promise;
+  promise.members = n;
+  promise.parties = parties(steps);
+  promise.blocks = block_count(steps) * (steps.operation == Operation::all_to_all ? n : 1);
+  const auto all = [](std::uint32_t, std::uint32_t) { return true; };
+  const auto own = [](std::uint32_t member, std::uint32_t block) { return member == block; };
+  const auto of_root = [root](std::uint32_t member, std::uint32_t) { return member == root; };
+  switch (steps.operation) {
+    case Operation::all_reduce: promise.contributes = all, promise.ends_with = all; break;
+    case Operation::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
+    case Operation::all_gather: promise.contributes = own, promise.ends_with = all; break;
+    case Operation::all_to_all:
+      promise.contributes = [n](std::uint32_t member, std::uint32_t block) { return block / n == member; };
+      promise.ends_with = [n](std::uint32_t member, std::uint32_t block) { return block % n == member; };
+      break;
+    case Operation::broadcast: promise.contributes = of_root, promise.ends_with = all; break;
+    case Operation::reduce: promise.contributes = all, promise.ends_with = of_root; break;
+    case Operation::gather: promise.contributes = own, promise.ends_with = of_root; break;
+    case Operation::scatter: promise.contributes = of_root, promise.ends_with = own; break;
+    case Operation::barrier: promise.is_barrier = true; break;
+  }
+  return promise;
+}
+
+std::vector<BlockMessage> messages_of(const Steps& steps) {
+  std::vector<BlockMessage> messages;
+  const std::uint32_t blocks = block_count(steps);
+  const bool rows = steps.operation == Operation::all_to_all;
+  for (std::uint32_t step = 0; step < step_count(steps); ++step) {
+    for (std::uint32_t member = 0; member < parties(steps); ++member) {
+      for (std::uint32_t i = 0; i < send_count(steps, member, step); ++i) {
+        const Move move = send(steps, member, step, i);
+        BlockMessage message{step, member, move.peer, {}, move.reduces};
+        std::uint64_t block = move.first;
+        for (std::uint32_t k = 0; k < move.count; ++k, block += move.stride) {
+          const auto column = static_cast<std::uint32_t>(block % blocks);
+          message.blocks.push_back(rows ? move.row * blocks + column : column);
+        }
+        messages.push_back(std::move(message));
+      }
+    }
+  }
+  return messages;
+}
+
+// ---- written out ---------------------------------------------------------------------------------------------------
+
+Promise promise_of(const Schedule& schedule, const Group& group, const Expansion& expansion) {
+  const auto extents = effective_extents(group);
+  const std::int64_t per_chunk = expansion.blocks_per_chunk, n = expansion.members;
+  const auto all = [](std::uint32_t, std::uint32_t) { return true; };
+  const auto own = [extents, per_chunk](std::uint32_t member, std::uint32_t block) {
+    return owner(block % per_chunk, extents) == member;
+  };
+  Promise promise;
+  promise.members = promise.parties = static_cast<std::uint32_t>(n);
+  promise.blocks = static_cast<std::uint32_t>(expansion.blocks);
+  switch (schedule.collective) {
+    case Collective::all_reduce: promise.contributes = all, promise.ends_with = all; break;
+    case Collective::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
+    case Collective::all_gather: promise.contributes = own, promise.ends_with = all; break;
+    case Collective::all_to_all:
+      promise.contributes = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk / n == member; };
+      promise.ends_with = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk % n == member; };
+      break;
+    case Collective::broadcast:
+      promise.contributes = [](std::uint32_t member, std::uint32_t) { return member == 0; };
+      promise.ends_with = all;
+      // Scattered inwards from the root, then gathered: those at its coordinate of the outermost extent scattered.
+      promise.may_have_it = [extents, n](std::uint32_t member) {
+        return extents.empty() || member / (n / extents[extents.size() - 1].members) == 0;
+      };
+      break;
+  }
+  return promise;
+}
+
+// Through a switch, the transfer from a member to itself is its own part of the pass: nothing changes hands.
+std::vector<BlockMessage> messages_of(const Expansion& expansion) {
+  std::vector<BlockMessage> messages;
+  std::uint64_t group = 0;
+  const Transfer* last = nullptr;
+  for (const Transfer& transfer : expansion.transfers) {
+    const auto key = [](const Transfer& t) { return std::tuple(t.round, t.chunk, t.phase, t.step); };
+    if (last != nullptr && key(*last) != key(transfer)) { ++group; }
+    last = &transfer;
+    if (transfer.source == transfer.destination) { continue; }
+    BlockMessage message{group,
+                         static_cast<std::uint32_t>(transfer.source),
+                         static_cast<std::uint32_t>(transfer.destination),
+                         {},
+                         transfer.reduces};
+    for (std::int64_t b = 0; b < transfer.blocks; ++b) {
+      message.blocks.push_back(static_cast<std::uint32_t>(transfer.first_block + b));
+    }
+    messages.push_back(std::move(message));
+  }
+  return messages;
+}
+
+}  // namespace orrery::network
