@@ -1,7 +1,11 @@
 // `orrery simulate`: execution graphs on a simulated machine.
+#include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "apps/cli/commands.hpp"
@@ -10,6 +14,8 @@
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/simulation.hpp"
+#include "orrery/report/simulation_tables.hpp"
+#include "orrery/report/table.hpp"
 
 namespace orrery::cli {
 
@@ -29,7 +35,8 @@ Exit codes: 0 done, 2 bad input (a graph that cannot finish, too), 3 internal er
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string workload, cluster, timeline, fold;
+  std::string workload, cluster, timeline, fold, folder;
+  std::vector<std::string> tables;
   bool json = false;
 };
 
@@ -57,9 +64,61 @@ Result<void> take(const Options& options) {
                                 {"--remote-memory-configuration", &JobFiles::memory}});
 }
 
+std::vector<std::string> all_tables() {
+  return {std::begin(report::kSimulationTables), std::end(report::kSimulationTables)};
+}
+
+// Names that were typed, "all" as all of them; a text is one table.
+Result<std::vector<std::string>> tables_of(const Options& options) {
+  std::vector<std::string> tables;
+  const auto known = all_tables();
+  for (const std::string& name : options.tables) {
+    if (name == "all") {
+      tables = known;
+    } else if (std::find(known.begin(), known.end(), name) == known.end()) {
+      const auto near = nearest(name, known);
+      return fail(flag_place("--table"),
+                  fmt::format("{} is no table; {}", orrery::quoted(name),
+                              near ? fmt::format("did you mean {}?", *near) : join(known, ", ") + " and all are"));
+    } else if (name == "links" && options.machine->semantics != "physical" &&
+               options.machine->backend != "congestion-aware") {
+      return fail(flag_place("--table"), "congestion-unaware has no links; dimensions has what was sent in each");
+    } else if (std::find(tables.begin(), tables.end(), name) == tables.end()) {
+      tables.push_back(name);
+    }
+  }
+  if (tables.size() > 1 && !options.json) {
+    return fail(flag_place("--table"), "prints one table; several go with --json, or into files with --tables FOLDER");
+  }
+  return tables;
+}
+
+Result<void> write_tables(const std::string& folder, const results::Simulation& simulation) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error) { return fail(flag_place("--tables"), fmt::format("{}: {}", folder, error.message())); }
+  for (const std::string& name : all_tables()) {
+    const auto file = (std::filesystem::path(folder) / (name + ".csv")).string();
+    const auto written = write_file(file, report::csv(report::sheet_of(simulation, name)), flag_place("--tables"));
+    if (!written) { return tl::make_unexpected(written.error()); }
+  }
+  return {};
+}
+
+Result<void> write_files(const Options& options, const results::Simulation& simulation) {
+  if (!options.timeline.empty()) {
+    const auto written =
+        write_file(options.timeline, report::simulation_timeline(simulation), flag_place("--timeline"));
+    if (!written) { return tl::make_unexpected(written.error()); }
+  }
+  return options.folder.empty() ? Result<void>{} : write_tables(options.folder, simulation);
+}
+
 Result<int> run(const Options& options) {
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
+  ORRERY_TRY(tables, tables_of(options));
   simulate::JobFiles& files = options.machine->files;
+  files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
   ORRERY_TRY(simulation, api::simulate(files));
@@ -69,13 +128,18 @@ Result<int> run(const Options& options) {
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
   }
-  if (!options.timeline.empty()) {
-    const auto written =
-        write_file(options.timeline, report::simulation_timeline(simulation), flag_place("--timeline"));
-    if (!written) { return tl::make_unexpected(written.error()); }
-  }
+  if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
-  print(options.json ? report::simulation_json(simulation) : report::simulation_text(simulation, terminal_style()));
+  if (options.json) {
+    print(report::simulation_json(simulation, tables));
+  } else if (!tables.empty()) {
+    print(report::csv(report::sheet_of(simulation, tables.front())));
+    for (const std::string& warning : simulation.warnings) {
+      print_aside("warning: " + report::printable(warning) + "\n");
+    }
+  } else {
+    print(report::simulation_text(simulation, terminal_style()));
+  }
   return 0;
 }
 
@@ -105,6 +169,15 @@ void declare_rest(Command& command, const Shared& options) {
        &Options::fold);
   text({"--workload", "PREFIX", "graphs for physical semantics; not built yet", how}, &Options::workload);
   text({"--cluster", "NAME", "cluster for physical semantics; not built yet", how}, &Options::cluster);
+  std::vector<std::string> names = all_tables();
+  names.emplace_back("all");
+  command.repeated(
+      {"--table", "NAME",
+       "print a table as CSV instead: " + join(names, ", ") + "; with --json as many as asked for, under \"tables\"",
+       std::string(kOutputGroup), names},
+      [options](const std::string& name) { options->tables.push_back(name); });
+  text({"--tables", "FOLDER", "write all tables there as CSV: ranks.csv and so on", std::string(kOutputGroup)},
+       &Options::folder);
   text({"--timeline", "FILE", "write the run as a Chrome trace, for Perfetto", std::string(kOutputGroup)},
        &Options::timeline);
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",

@@ -2,10 +2,13 @@
 
 #include <map>
 #include <tuple>
+#include <type_traits>
+#include <variant>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
 
@@ -28,6 +31,28 @@ std::string ranges_text(const RankClass& ranks) {
     text += (i > 0 ? ", " : "") + (first == last ? std::to_string(first) : fmt::format("{}-{}", first, last));
   }
   return text;
+}
+
+Json json_of(const Cell& cell) {
+  return std::visit(
+      [](const auto& value) -> Json {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
+          return nullptr;
+        } else {
+          return value;
+        }
+      },
+      cell);
+}
+
+Json json_of(const Sheet& sheet) {
+  Json rows = Json::array();
+  for (const auto& row : sheet.rows) {
+    Json json = Json::object();
+    for (std::size_t i = 0; i < row.size(); ++i) { json[sheet.columns[i]] = json_of(row[i]); }
+    rows.push_back(std::move(json));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -66,7 +91,7 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
   return text;
 }
 
-std::string simulation_json(const results::Simulation& simulation) {
+std::string simulation_json(const results::Simulation& simulation, const std::vector<std::string>& tables) {
   Json classes = Json::array();
   for (const RankClass& ranks : rank_classes(simulation.ranks)) {
     Json ranges = Json::array();
@@ -81,14 +106,15 @@ std::string simulation_json(const results::Simulation& simulation) {
   const Json stats = {{"nodes", simulation.nodes},       {"events", simulation.events},
                       {"messages", simulation.messages}, {"simulated_ranks", simulation.simulated_ranks},
                       {"wall_s", simulation.wall_s},     {"peak_rss_B", simulation.peak_rss_B}};
-  const Json json = {{"schema", "orrery.simulate/1"},
-                     {"semantics", simulation.semantics},
-                     {"backend", simulation.backend},
-                     {"ranks", simulation.ranks.size()},
-                     {"makespan_ns", simulation.makespan_ns()},
-                     {"classes", classes},
-                     {"stats", stats},
-                     {"warnings", simulation.warnings}};
+  Json json = {{"schema", "orrery.simulate/1"},
+               {"semantics", simulation.semantics},
+               {"backend", simulation.backend},
+               {"ranks", simulation.ranks.size()},
+               {"makespan_ns", simulation.makespan_ns()},
+               {"classes", classes},
+               {"stats", stats},
+               {"warnings", simulation.warnings}};
+  for (const std::string& name : tables) { json["tables"][name] = json_of(sheet_of(simulation, name)); }
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -19,7 +19,9 @@ struct RankClass {
 [[nodiscard]] std::vector<RankClass> rank_classes(const std::vector<results::SimulatedRank>& ranks);
 
 [[nodiscard]] std::string simulation_text(const results::Simulation& simulation, TextStyle style = {});
-[[nodiscard]] std::string simulation_json(const results::Simulation& simulation);
+// `tables`: names of simulation_tables.hpp, which follow under "tables" as lists of rows.
+[[nodiscard]] std::string simulation_json(const results::Simulation& simulation,
+                                          const std::vector<std::string>& tables = {});
 
 // The spans as a Chrome trace, which Perfetto shows: a process per rank; rows for the host, the accelerator,
 // communication, and as many for receives as overlap.

@@ -2,8 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "orrery/results/simulation_tables.hpp"
 
 namespace orrery::results {
 
@@ -12,7 +15,8 @@ struct SimulatedRank {
   std::uint64_t exposed_comm_ns = 0;  // finish less computing; may wrap around in astra-sim semantics, see its page
   std::uint64_t compute_ns = 0;       // of the accelerator, whatever ran beside it
   std::uint64_t memory_ns = 0;        // of nodes that reach for memory elsewhere, waiting included
-  std::uint64_t idle_ns = 0;          // until the finish, with no node running
+  // Until the finish, with nothing running but receives that nobody has sent to yet.
+  std::uint64_t idle_ns = 0;
 
   friend bool operator==(const SimulatedRank&, const SimulatedRank&) = default;
 };
@@ -32,8 +36,9 @@ struct Simulation {
   std::string backend;    // "congestion-unaware", "congestion-aware"
   std::vector<SimulatedRank> ranks;
   std::vector<std::string> warnings;
-  std::vector<SimulatedSpan> spans;  // in the order of their ends, where they were asked for
-  std::uint64_t nodes = 0;           // of all graphs
+  std::vector<SimulatedSpan> spans;        // in the order of their ends, where they were asked for
+  std::optional<SimulationTables> tables;  // where they were asked for
+  std::uint64_t nodes = 0;                 // of all graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // that arrived
   std::uint64_t simulated_ranks = 0;

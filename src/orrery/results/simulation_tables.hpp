@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,18 @@ struct SimulatedLink {
   static constexpr std::uint32_t kSwitch = 0xFFFFFFFF;
 };
 
+// A dimension of the network and its links together.
+struct SimulatedDimension {
+  std::uint32_t dimension = 0;
+  std::string topology;
+  std::uint32_t ranks = 0;
+  std::optional<std::uint64_t> messages, bytes;     // that set out in it, each once; where that is counted
+  std::uint64_t links = 0;                          // that carried something; none without congestion
+  std::uint64_t link_messages = 0, link_bytes = 0;  // each once for every link that it crossed
+  std::uint64_t busy_ps = 0, busiest_ps = 0;        // of all its links; of the busiest one
+  std::uint64_t queued_ps = 0;
+};
+
 // One collective of a group: from the first rank's start to the last one's end.
 struct SimulatedCollective {
   std::string op;         // "ALL_REDUCE"
@@ -61,6 +74,7 @@ struct SimulatedOperator {
 
 struct SimulationTables {
   std::vector<RankTimes> ranks;
+  std::vector<SimulatedDimension> dimensions;    // inner first
   std::vector<SimulatedLink> links;              // by dimension, then from, then to
   std::vector<SimulatedCollective> collectives;  // in the order of their ends
   std::vector<SimulatedOperator> operators;      // in the order of their ends

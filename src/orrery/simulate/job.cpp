@@ -147,7 +147,8 @@ Result<void> complete(Job& job) {
 Result<Job> read_machine(const JobFiles& files) {
   Job job;
   job.backend = files.backend;
-  job.spans = files.spans;
+  job.spans = files.spans || files.tables;
+  job.tables = files.tables;
   Failure wrong;
   const auto keep = [&](auto& into, auto&& result) {
     if (result) {

@@ -26,7 +26,8 @@ struct Job {
   std::vector<std::string> files;                             // of the graphs, by rank
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
-  bool spans = false;  // keep when every node started and ended
+  bool spans = false;   // keep when every node started and ended
+  bool tables = false;  // count what results::SimulationTables holds; with spans
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -36,8 +37,8 @@ struct JobFiles {
   std::string groups;  // empty: none
   SystemFlags flags;
   Backend backend = Backend::congestion_unaware;
-  bool spans = false;  // see Job
-  int threads = 0;     // that read graphs; the result does not depend on it
+  bool spans = false, tables = false;  // see Job
+  int threads = 0;                     // that read graphs; the result does not depend on it
 };
 
 [[nodiscard]] Result<Job> read_job(const JobFiles& files);

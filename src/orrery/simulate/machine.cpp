@@ -37,6 +37,7 @@ Machine::Machine(const Job& job) : job_(job), count_(job.network.ranks()), kerne
     rank.trees.assign(dimensions * kCollectives, 0);
     const Program& program = job.programs[i];
     if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
+    if (job.tables) { rank.set_out.assign(program.nodes.size(), 0); }
     rank.parents.reserve(program.nodes.size());
     for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
   }
@@ -56,6 +57,10 @@ Machine::Machine(const Job& job) : job_(job), count_(job.network.ranks()), kerne
     bytes_per_ns_.push_back(dimension.bytes_per_ns());
   }
   if (job.backend == Backend::congestion_aware) { links_.resize(link_count(job.network)); }
+  if (job.tables) {
+    link_counts_.resize(links_.size());
+    dimension_counts_.resize(dimensions);
+  }
   servers_.resize(job.memory.servers(count_));
   if (job.system.bus) {
     BusDriver& driver = *this;

@@ -56,6 +56,8 @@ class Machine final : private BusDriver {
   [[nodiscard]] const Queue& queue(std::uint32_t number) const { return queues_[number]; }
   [[nodiscard]] const std::unordered_map<Address, Box, AddressHash>& boxes() const { return boxes_; }
   [[nodiscard]] const std::vector<NodeSpan>& spans() const { return spans_; }
+  [[nodiscard]] const std::vector<LinkCount>& link_counts() const { return link_counts_; }
+  [[nodiscard]] const std::vector<DimensionCount>& dimension_counts() const { return dimension_counts_; }
   [[nodiscard]] std::uint64_t events() const { return kernel_.events(); }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t now() const { return kernel_.now(); }
@@ -80,6 +82,7 @@ class Machine final : private BusDriver {
   void make_ready(std::uint32_t rank, std::uint32_t node);
   void leave_slot(std::uint32_t rank, std::uint32_t node);
   void end_check(std::uint32_t rank);
+  void become_active(std::uint32_t rank);
   void start_memory(std::uint32_t rank, std::uint32_t node);
   void serve(const memory::Request& request, std::uint32_t server);
 
@@ -136,6 +139,8 @@ class Machine final : private BusDriver {
   void arrive_native(const Letter& letter);
   void arrive_notice(const Letter& letter);
   void tell(const Party& party);
+  void set_out(const Letter& letter);
+  void begin_to_expect(const Party& party, const Address& address);
 
   // The network.
   [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
@@ -145,6 +150,8 @@ class Machine final : private BusDriver {
   void begin_link(std::uint32_t link, std::uint32_t letter);
   void hop(std::uint32_t letter);
   void free_link(std::uint32_t link);
+  void count(const Letter& letter);
+  void count_waiting(std::uint32_t link, bool joins);
   [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> next_link(
       const Letter& letter) const;  // link, device behind it
 
@@ -167,7 +174,10 @@ class Machine final : private BusDriver {
   Pool<CustomRun> customs_;
   std::unordered_map<Address, Box, AddressHash> boxes_;
   std::unordered_map<Address, NoticeBox, AddressHash> notices_;
+  std::unordered_map<Address, Meeting, AddressHash> meetings_;
   std::vector<LinkState> links_;
+  std::vector<LinkCount> link_counts_;            // of links_; empty where nobody asks
+  std::vector<DimensionCount> dimension_counts_;  // the same
   std::vector<memory::Server> servers_;
   std::vector<double> bytes_per_ns_;  // by dimension
   std::vector<Bus> buses_;

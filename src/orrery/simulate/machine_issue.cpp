@@ -35,13 +35,19 @@ void Machine::issue(std::uint32_t number) {
   for (std::uint32_t node = next_to_issue(rank); node != kNone; node = next_to_issue(rank)) {
     const auto slot = static_cast<std::size_t>(job_.programs[number].nodes[node].slot);
     if (slot < kSlots) { rank.holds[slot] = node; }
-    if (rank.running++ == 0) { rank.busy_since = kernel_.now(); }
+    ++rank.running;
+    if (job_.programs[number].nodes[node].act != Act::receive) { become_active(number); }
     if (job_.spans) { rank.starts[node] = kernel_.now(); }
     start(number, node);
   }
   // What became ready by nodes that were over at once was not seen by this pass. It waits for the next.
   for (const std::uint32_t node : rank.late) { make_ready(number, node); }
   rank.late.clear();
+}
+
+void Machine::become_active(std::uint32_t number) {
+  Rank& rank = ranks_[number];
+  if (rank.active++ == 0) { rank.busy_since = kernel_.now(); }
 }
 
 void Machine::start(std::uint32_t number, std::uint32_t node) {
@@ -94,9 +100,12 @@ void Machine::leave_slot(std::uint32_t number, std::uint32_t node) {
   const Work& work = job_.programs[number].nodes[node];
   if (work.slot != Slot::none) { rank.holds[static_cast<std::size_t>(work.slot)] = kNone; }
   if (work.act == Act::memory) { rank.memory_ns += kernel_.now(); }
-  if (--rank.running == 0) { rank.busy_ns += kernel_.now() - rank.busy_since; }
+  --rank.running;
+  if (--rank.active == 0) { rank.busy_ns += kernel_.now() - rank.busy_since; }
   ++rank.over;
-  if (job_.spans) { spans_.push_back({number, node, rank.starts[node], kernel_.now()}); }
+  if (job_.spans) {
+    spans_.push_back({number, node, rank.starts[node], kernel_.now(), job_.tables ? rank.set_out[node] : 0});
+  }
 }
 
 void Machine::over_at_once(std::uint32_t number, std::uint32_t node) {

@@ -63,6 +63,7 @@ void Machine::send(const Letter& letter) {
 }
 
 void Machine::expect(const Party& party, const Address& address) {
+  begin_to_expect(party, address);
   if (job_.system.rendezvous) { return announce(party, address); }
   post(party, address);
 }
@@ -107,6 +108,30 @@ void Machine::arrive(std::uint32_t id) {
   if (box.waiting.empty()) { boxes_.erase(address); }
   tell(letter.party);
   tell(receiver);
+}
+
+// A message of a node or a custom collective starts on its way: who waits for it does not idle any more.
+void Machine::set_out(const Letter& letter) {
+  if (job_.tables && letter.party.kind == Party::Kind::node) {
+    ranks_[letter.source].set_out[letter.party.ref] = kernel_.now();
+  }
+  const Address address{letter.tag, letter.bytes, letter.source, letter.target};
+  Meeting& meeting = meetings_[address];
+  if (meeting.expecting.empty()) {
+    ++meeting.set_out;
+    return;
+  }
+  const Party receiver = meeting.expecting.front();
+  meeting.expecting.pop_front();
+  if (meeting.expecting.empty()) { meetings_.erase(address); }
+  if (receiver.kind == Party::Kind::node) { become_active(receiver.rank); }
+}
+
+void Machine::begin_to_expect(const Party& party, const Address& address) {
+  Meeting& meeting = meetings_[address];
+  if (meeting.set_out == 0) { return meeting.expecting.push_back(party); }
+  if (--meeting.set_out == 0) { meetings_.erase(address); }
+  if (party.kind == Party::Kind::node) { become_active(party.rank); }
 }
 
 void Machine::arrive_notice(const Letter& letter) {

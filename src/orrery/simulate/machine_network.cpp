@@ -38,12 +38,36 @@ std::uint64_t Machine::flight_ns(std::uint32_t source, std::uint32_t target, std
 
 void Machine::depart(std::uint32_t id) {
   const Letter& letter = letters_[id];
+  if ((letter.tag & (kNativeTag | kNoticeTag)) == 0) { set_out(letter); }
   depart(id, flight_ns(letter.source, letter.target, letter.bytes));
 }
 
 void Machine::depart(std::uint32_t id, std::uint64_t flight) {
+  if (!dimension_counts_.empty()) { count(letters_[id]); }
   if (job_.backend == Backend::congestion_aware) { return forward(id); }
   kernel_.at(kernel_.now() + flight, {Happening::arrival, 0, 0, id, 0});
+}
+
+// In the dimension that it pays for.
+void Machine::count(const Letter& letter) {
+  std::uint32_t source = letter.source, target = letter.target;
+  for (std::size_t i = 0; i < dimension_counts_.size(); ++i) {
+    const std::uint32_t ranks = job_.network.dimensions[i].ranks;
+    if (source % ranks != target % ranks) {
+      ++dimension_counts_[i].messages;
+      dimension_counts_[i].bytes += letter.bytes;
+      return;
+    }
+    source /= ranks;
+    target /= ranks;
+  }
+}
+
+void Machine::count_waiting(std::uint32_t number, bool joins) {
+  LinkCount& count = link_counts_[number];
+  count.queued_ns += count.waiting * (kernel_.now() - count.since_ns);
+  count.since_ns = kernel_.now();
+  joins ? ++count.waiting : --count.waiting;
 }
 
 // ---- links ---------------------------------------------------------------------------------------------------------
@@ -71,6 +95,7 @@ void Machine::forward(std::uint32_t id) {
   const std::uint32_t number = next_link(letters_[id]).first;
   LinkState& link = links_[number];
   if (!link.busy) { return begin_link(number, id); }
+  if (!link_counts_.empty()) { count_waiting(number, true); }
   letters_[id].next = kNone;
   (link.last == kNone ? link.first : letters_[link.last].next) = id;
   link.last = id;
@@ -79,6 +104,12 @@ void Machine::forward(std::uint32_t id) {
 void Machine::begin_link(std::uint32_t number, std::uint32_t id) {
   const double transfer = static_cast<double>(letters_[id].bytes) / bytes_per_ns_.front();
   links_[number].busy = true;
+  if (!link_counts_.empty()) {
+    LinkCount& count = link_counts_[number];
+    ++count.messages;
+    count.bytes += letters_[id].bytes;
+    count.busy_ns += whole_ns(transfer);
+  }
   const double latency = job_.network.dimensions.front().latency_ns;
   kernel_.at(kernel_.now() + whole_ns(latency + transfer), {Happening::hop, 0, 0, id, 0});
   kernel_.at(kernel_.now() + whole_ns(transfer), {Happening::link_free, 0, 0, number, 0});
@@ -91,6 +122,7 @@ void Machine::free_link(std::uint32_t number) {
   if (id == kNone) { return; }
   link.first = letters_[id].next;
   if (link.first == kNone) { link.last = kNone; }
+  if (!link_counts_.empty()) { count_waiting(number, false); }
   begin_link(number, id);
 }
 

@@ -109,5 +109,43 @@ TEST(Random, the_outcome_depends_neither_on_the_policy_nor_on_ids_but_for_their_
   std::cout << "  " << finished << " of " << kJobs << " jobs finish\n";
 }
 
+// Tables are made after the run from what started when; what the machine counted as it went says the same, and a moment
+// belongs to one thing.
+TEST(Random, tables_change_nothing_and_their_times_add_up) {
+  int finished = 0;
+  constexpr std::uint64_t kJobs = 300;
+  for (std::uint64_t seed = 1; seed <= kJobs; ++seed) {
+    Dice dice(seed);
+    const Rig rig = rig_of(dice);
+    auto job = job_of(rig, [&](std::uint32_t rank) { return nodes_of(Dice(seed), Dice(seed * 1000 + rank), rank); });
+    if (!job) { continue; }
+    const auto plain = simulate(*job);
+    job->spans = job->tables = true;
+    const auto counted = simulate(*job);
+    ASSERT_EQ(outcome(plain), outcome(counted)) << seed;
+    if (!counted) { continue; }
+    ++finished;
+    for (std::size_t rank = 0; rank < counted->ranks.size(); ++rank) {
+      const results::RankTimes& times = counted->tables->ranks[rank];
+      const results::SimulatedRank& result = counted->ranks[rank];
+      ASSERT_EQ(times.idle_ps, result.idle_ns * 1000) << seed << " rank " << rank;
+      ASSERT_EQ(times.finish_ps, result.finish_ns * 1000);
+      ASSERT_EQ(times.compute_ps, result.compute_ns * 1000);
+      ASSERT_EQ(
+          times.compute_ps + times.exposed_comm_ps + times.exposed_memory_ps + times.exposed_host_ps + times.idle_ps,
+          times.finish_ps);
+      ASSERT_LE(times.exposed_comm_ps, times.comm_ps);
+      ASSERT_LE(times.exposed_memory_ps, times.memory_ps);
+      ASSERT_LE(times.exposed_host_ps, times.host_ps);
+      ASSERT_LE(times.waiting_ps, times.idle_ps);
+    }
+    std::uint64_t messages = 0;
+    for (const auto& dimension : counted->tables->dimensions) { messages += dimension.messages.value(); }
+    ASSERT_EQ(messages, counted->messages) << seed;
+    ASSERT_EQ(counted->tables->operators.size(), counted->nodes);
+  }
+  EXPECT_GT(finished, static_cast<int>(kJobs) / 4);
+}
+
 }  // namespace
 }  // namespace orrery::simulate::test

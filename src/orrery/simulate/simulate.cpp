@@ -6,6 +6,7 @@
 
 #include "orrery/simulate/machine.hpp"
 #include "orrery/simulate/stalled.hpp"
+#include "orrery/simulate/tables.hpp"
 
 namespace orrery::simulate {
 
@@ -87,6 +88,7 @@ Result<results::Simulation> simulate(const Job& job) {
   tell_defects(job, machine, simulation.warnings);
   for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
   simulation.spans = spans_of(job, machine);
+  if (job.tables) { simulation.tables = tables_of(job, machine); }
   simulation.events = machine.events();
   simulation.messages = machine.messages();
   simulation.simulated_ranks = ranks.size();

@@ -74,9 +74,11 @@ struct Rank {
   std::array<std::vector<std::uint32_t>, kSlots + 1> ready;  // by slot: heaps, the smallest first
   std::vector<std::uint32_t> late;                           // become ready after the issue pass that runs
   std::array<std::uint32_t, kSlots> holds{kNone, kNone, kNone};
-  std::uint32_t running = 0;          // nodes
-  std::uint32_t over = 0;             // nodes
-  std::vector<std::uint64_t> starts;  // by node, where spans are kept
+  std::uint32_t running = 0;           // nodes
+  std::uint32_t active = 0;            // of those, all but receives whose message has not set out
+  std::uint32_t over = 0;              // nodes
+  std::vector<std::uint64_t> starts;   // by node, where spans are kept
+  std::vector<std::uint64_t> set_out;  // by node, of the messages of sends, where tables are kept
 
   std::uint64_t chunks_made = 0;  // of the machine and of groups
   std::vector<std::uint32_t> turns, trees;
@@ -90,6 +92,7 @@ struct Rank {
 struct NodeSpan {
   std::uint32_t rank = 0, node = 0;
   std::uint64_t start_ns = 0, end_ns = 0;
+  std::uint64_t set_out_ns = 0;  // of a send: when its message did, where tables are kept
 };
 
 struct GroupState {
@@ -106,6 +109,11 @@ struct Box {
   std::uint32_t arrived = 0;
   std::deque<Party> waiting;
 };
+// The k-th of them to set out is the one that the k-th who expects one gets.
+struct Meeting {
+  std::uint32_t set_out = 0;    // before anybody expected them
+  std::deque<Party> expecting;  // before anything set out
+};
 struct NoticeBox {
   std::uint32_t arrived = 0;
   std::deque<std::uint32_t> waiting;  // letters
@@ -114,6 +122,16 @@ struct NoticeBox {
 struct LinkState {
   std::uint32_t first = kNone, last = kNone;  // letters that wait
   bool busy = false;
+};
+
+// What tables are made of; only kept where they were asked for.
+struct LinkCount {
+  std::uint64_t bytes = 0, messages = 0, busy_ns = 0;
+  std::uint64_t queued_ns = 0, since_ns = 0;  // summed over those that wait, until then
+  std::uint64_t waiting = 0;
+};
+struct DimensionCount {
+  std::uint64_t bytes = 0, messages = 0;
 };
 
 // A custom collective on one rank.

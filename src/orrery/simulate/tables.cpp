@@ -1,0 +1,290 @@
+#include "orrery/simulate/tables.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include "orrery/simulate/one_collective.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
+
+// 213 days where it is longer than that.
+std::uint64_t picoseconds(std::uint64_t nanoseconds) {
+  constexpr std::uint64_t kMost = ~std::uint64_t{0} / kPicoseconds;
+  return std::min(nanoseconds, kMost) * kPicoseconds;
+}
+
+// ---- ranks ---------------------------------------------------------------------------------------------------------
+
+// What a rank can be busy with; the first of those that go on is what a moment counts as.
+enum Business : std::size_t { kCompute, kComm, kMemory, kHost, kWaiting, kBusinesses };
+
+Business business_of(const Work& work) {
+  if (work.slot == Slot::cpu) { return kHost; }
+  if (work.slot == Slot::gpu) { return kCompute; }
+  return work.act == Act::memory ? kMemory : kComm;
+}
+
+struct Change {
+  std::uint64_t at = 0;
+  Business business = kCompute;
+  std::int32_t by = 1;
+};
+
+// Walks through the moments at which something starts or ends.
+results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_ns) {
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+  std::array<std::int64_t, kBusinesses> going{};
+  std::array<std::uint64_t, kBusinesses> all{}, exposed{};
+  std::uint64_t idle = 0, last = 0;
+  const auto pass = [&](std::uint64_t now) {
+    bool is_first = true;
+    for (std::size_t b = 0; b < kBusinesses; ++b) {
+      if (going[b] == 0) { continue; }
+      all[b] += now - last;
+      if (is_first) { exposed[b] += now - last; }
+      is_first = is_first && b == kWaiting;  // which is idleness with a name
+    }
+    if (is_first) { idle += now - last; }
+    last = now;
+  };
+  for (const Change& change : changes) {
+    if (change.at > finish_ns) { break; }
+    pass(change.at);
+    going[change.business] += change.by;
+  }
+  if (last < finish_ns) { pass(finish_ns); }
+  results::RankTimes times;
+  times.finish_ps = picoseconds(finish_ns);
+  times.compute_ps = picoseconds(all[kCompute]);
+  times.comm_ps = picoseconds(all[kComm]);
+  times.memory_ps = picoseconds(all[kMemory]);
+  times.host_ps = picoseconds(all[kHost]);
+  times.exposed_comm_ps = picoseconds(exposed[kComm]);
+  times.exposed_memory_ps = picoseconds(exposed[kMemory]);
+  times.exposed_host_ps = picoseconds(exposed[kHost]);
+  times.idle_ps = picoseconds(idle);
+  times.waiting_ps = picoseconds(exposed[kWaiting]);
+  return times;
+}
+
+// When the messages of sends set out, by their address; the k-th receive of an address gets the k-th.
+class Departures {
+ public:
+  Departures(const Job& job, const std::vector<NodeSpan>& spans) : job_(job) {
+    for (const NodeSpan& span : spans) {
+      const Work& work = job.programs[span.rank].nodes[span.node];
+      if (work.act == Act::send) { at_[address(span, work)].sends.push_back(span.set_out_ns); }
+      if (work.act == Act::receive) { at_[address(span, work)].receives.push_back({span.start_ns, span.node}); }
+    }
+    for (auto& [where, both] : at_) {
+      std::sort(both.sends.begin(), both.sends.end());
+      std::sort(both.receives.begin(), both.receives.end());
+    }
+  }
+
+  [[nodiscard]] std::uint64_t of(const NodeSpan& receive) const {
+    const Both& both = at_.at(address(receive, job_.programs[receive.rank].nodes[receive.node]));
+    const auto found =
+        std::lower_bound(both.receives.begin(), both.receives.end(), std::pair{receive.start_ns, receive.node});
+    const auto number = static_cast<std::size_t>(found - both.receives.begin());
+    return number < both.sends.size() ? both.sends[number] : receive.start_ns;
+  }
+
+ private:
+  struct Both {
+    std::vector<std::uint64_t> sends;
+    std::vector<std::pair<std::uint64_t, std::uint32_t>> receives;
+  };
+  static Address address(const NodeSpan& span, const Work& work) {
+    const bool sends = work.act == Act::send;
+    return {work.tag, work.amount, sends ? span.rank : work.peer, sends ? work.peer : span.rank};
+  }
+
+  const Job& job_;
+  std::unordered_map<Address, Both, AddressHash> at_;
+};
+
+std::vector<results::RankTimes> ranks_of(const Job& job, const Machine& machine) {
+  const Departures departures(job, machine.spans());
+  std::vector<std::vector<Change>> changes(machine.ranks().size());
+  for (const NodeSpan& span : machine.spans()) {
+    const Work& work = job.programs[span.rank].nodes[span.node];
+    auto& list = changes[span.rank];
+    std::uint64_t start = span.start_ns;
+    if (work.act == Act::receive) {
+      start = std::clamp(departures.of(span), span.start_ns, span.end_ns);
+      list.push_back({span.start_ns, kWaiting, 1});
+      list.push_back({start, kWaiting, -1});
+    }
+    const Business business = work.act == Act::receive ? kComm : business_of(work);
+    list.push_back({start, business, 1});
+    list.push_back({span.end_ns, business, -1});
+  }
+  std::vector<results::RankTimes> ranks;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    ranks.push_back(times_of(changes[i], machine.ranks()[i].finish_ns));
+  }
+  return ranks;
+}
+
+// ---- links and dimensions ------------------------------------------------------------------------------------------
+
+// Who is at the ends of link `number` of the first dimension; see Machine::next_link.
+std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimension, std::uint32_t number) {
+  const std::uint32_t n = dimension.ranks;
+  constexpr std::uint32_t kHub = results::SimulatedLink::kSwitch;
+  switch (dimension.topology) {
+    case Topology::FullyConnected: return {number / n, number % n};
+    case Topology::Switch: return number < n ? std::pair{number, kHub} : std::pair{kHub, number - n};
+    case Topology::Ring: return {number / 2, (number / 2 + (number % 2 == 0 ? 1 : n - 1)) % n};
+  }
+  return {0, 0};
+}
+
+std::vector<results::SimulatedLink> links_of(const Job& job, const Machine& machine) {
+  std::vector<results::SimulatedLink> links;
+  const auto& counts = machine.link_counts();
+  for (std::uint32_t i = 0; i < counts.size(); ++i) {
+    if (counts[i].messages == 0) { continue; }
+    results::SimulatedLink link;
+    std::tie(link.from, link.to) = ends_of(job.network.dimensions.front(), i);
+    link.bytes = counts[i].bytes;
+    link.messages = counts[i].messages;
+    link.busy_ps = picoseconds(counts[i].busy_ns);
+    link.queued_ps = picoseconds(counts[i].queued_ns);
+    links.push_back(link);
+  }
+  std::sort(links.begin(), links.end(),
+            [](const auto& a, const auto& b) { return std::tie(a.from, a.to) < std::tie(b.from, b.to); });
+  return links;
+}
+
+std::vector<results::SimulatedDimension> dimensions_of(const Job& job, const Machine& machine,
+                                                       const std::vector<results::SimulatedLink>& links) {
+  std::vector<results::SimulatedDimension> dimensions = dimensions_of(job.network, links);
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    dimensions[i].messages = machine.dimension_counts()[i].messages;
+    dimensions[i].bytes = machine.dimension_counts()[i].bytes;
+  }
+  return dimensions;
+}
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+
+// As make_plan chooses.
+std::string algorithm_of(const Job& job, const Work& work) {
+  const auto own = job.system.custom_of_node.find(work.id);
+  if (own != job.system.custom_of_node.end()) { return "custom " + own->second; }
+  const Choice& choice = job.system.algorithms[static_cast<std::size_t>(work.collective)];
+  const auto* list = std::get_if<std::vector<Algorithm>>(&choice);
+  const bool small = work.group != kWholeMachine && job.groups[work.group - 1].ranks.size() < job.network.ranks();
+  if (list != nullptr && small && list->size() != 1) { return name_of(Algorithm{}); }
+  return algorithm_text(job.system, work.collective);
+}
+
+// The k-th collective that a rank starts in a group is the k-th of the others.
+std::vector<results::SimulatedCollective> collectives_of(const Job& job, const Machine& machine) {
+  std::vector<NodeSpan> spans;
+  for (const NodeSpan& span : machine.spans()) {
+    if (job.programs[span.rank].nodes[span.node].act == Act::collective) { spans.push_back(span); }
+  }
+  std::sort(spans.begin(), spans.end(), [](const NodeSpan& a, const NodeSpan& b) {
+    return std::tie(a.rank, a.start_ns, a.node) < std::tie(b.rank, b.start_ns, b.node);
+  });
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> started;               // rank, group
+  std::map<std::pair<std::uint32_t, std::uint32_t>, results::SimulatedCollective> found;  // group, k
+  for (const NodeSpan& span : spans) {
+    const Work& work = job.programs[span.rank].nodes[span.node];
+    const std::uint32_t number = started[{span.rank, work.group}]++;
+    auto [place, is_new] = found.try_emplace({work.group, number});
+    results::SimulatedCollective& collective = place->second;
+    if (is_new) {
+      collective.op = name_of(work.collective);
+      collective.algorithm = algorithm_of(job, work);
+      collective.bytes = work.amount;
+      collective.whole_machine = work.group == kWholeMachine;
+      collective.group = collective.whole_machine ? 0 : job.groups[work.group - 1].id;
+      collective.first_start_ns = span.start_ns;
+    }
+    ++collective.ranks;
+    collective.first_start_ns = std::min(collective.first_start_ns, span.start_ns);
+    collective.last_start_ns = std::max(collective.last_start_ns, span.start_ns);
+    collective.end_ns = std::max(collective.end_ns, span.end_ns);
+  }
+  std::vector<results::SimulatedCollective> collectives;
+  for (auto& [key, collective] : found) { collectives.push_back(std::move(collective)); }
+  std::stable_sort(collectives.begin(), collectives.end(),
+                   [](const auto& a, const auto& b) { return a.end_ns < b.end_ns; });
+  return collectives;
+}
+
+// ---- operators -----------------------------------------------------------------------------------------------------
+
+std::string kind_of(const Work& work) {
+  switch (work.act) {
+    case Act::collective: return std::string(name_of(work.collective));
+    case Act::send: return "send";
+    case Act::receive: return "receive";
+    case Act::memory: return "memory";
+    case Act::mark: return "metadata";
+    case Act::nothing: return "nothing";
+    case Act::hold: break;
+  }
+  return work.slot == Slot::cpu ? "host" : work.slot == Slot::gpu ? "compute" : "replayed";
+}
+
+std::vector<results::SimulatedOperator> operators_of(const Job& job, const Machine& machine) {
+  std::vector<results::SimulatedOperator> operators;
+  operators.reserve(machine.spans().size());
+  for (const NodeSpan& span : machine.spans()) {
+    const Program& program = job.programs[span.rank];
+    const Work& work = program.nodes[span.node];
+    const std::uint64_t bytes = work.act == Act::hold ? 0 : work.amount;
+    operators.push_back({span.rank, work.id, kind_of(work), bytes, span.start_ns, span.end_ns,
+                         program.names.empty() ? std::string() : program.names[span.node]});
+  }
+  return operators;
+}
+
+}  // namespace
+
+std::vector<results::SimulatedDimension> dimensions_of(const Network& network,
+                                                       const std::vector<results::SimulatedLink>& links) {
+  std::vector<results::SimulatedDimension> dimensions;
+  for (const NetworkDimension& dimension : network.dimensions) {
+    results::SimulatedDimension made;
+    made.dimension = static_cast<std::uint32_t>(dimensions.size());
+    made.topology = name_of(dimension.topology);
+    made.ranks = dimension.ranks;
+    dimensions.push_back(std::move(made));
+  }
+  for (const results::SimulatedLink& link : links) {
+    results::SimulatedDimension& dimension = dimensions.at(link.dimension);
+    ++dimension.links;
+    dimension.link_messages += link.messages;
+    dimension.link_bytes += link.bytes;
+    dimension.busy_ps += link.busy_ps;
+    dimension.busiest_ps = std::max(dimension.busiest_ps, link.busy_ps);
+    dimension.queued_ps += link.queued_ps;
+  }
+  return dimensions;
+}
+
+results::SimulationTables tables_of(const Job& job, const Machine& machine) {
+  results::SimulationTables tables;
+  tables.ranks = ranks_of(job, machine);
+  tables.links = links_of(job, machine);
+  tables.dimensions = dimensions_of(job, machine, tables.links);
+  tables.collectives = collectives_of(job, machine);
+  tables.operators = operators_of(job, machine);
+  return tables;
+}
+
+}  // namespace orrery::simulate
