@@ -26,7 +26,10 @@ const std::vector<std::string>& all_semantics() {
 
 Result<void> MachineFlags::take_semantics() {
   if (semantics.empty() || semantics == "astra-sim") { return {}; }
-  if (semantics == "physical") { return fail(flag_place("--semantics"), "\"physical\" is not built yet"); }
+  if (semantics == "physical") {
+    files.semantics = simulate::Semantics::physical;
+    return {};
+  }
   const auto near = nearest(semantics, all_semantics());
   return fail(flag_place("--semantics"),
               fmt::format("{} is no semantics of a simulation; {}", orrery::quoted(semantics),
@@ -35,7 +38,12 @@ Result<void> MachineFlags::take_semantics() {
 
 Result<void> MachineFlags::take_backend() {
   if (backend == "flow") { return fail(flag_place("--backend"), "\"flow\" is not built yet"); }
-  if (backend == "congestion-aware") {
+  const bool physical = files.semantics == simulate::Semantics::physical;
+  if (physical && backend == "congestion-unaware") {
+    return fail(flag_place("--backend"),
+                "physical semantics counts what links carry; congestion-unaware does not go with it");
+  }
+  if (backend == "congestion-aware" || (physical && backend.empty())) {
     files.backend = simulate::Backend::congestion_aware;
   } else if (!backend.empty() && backend != "congestion-unaware") {
     const auto near = nearest(backend, backends());
@@ -112,11 +120,11 @@ void declare_without_effect(Command& command, const SharedMachineFlags& flags, c
 }
 
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
-  command.option({"--backend", "NAME", "congestion-unaware (when absent), congestion-aware; flow is not built yet",
+  command.option({"--backend", "NAME", "congestion-unaware (when absent), congestion-aware (physical: always); flow is not built yet",
                   heading, backends()},
                  [flags](const std::string& text) { flags->backend = text; });
   command.option(
-      {"--semantics", "NAME", "astra-sim (when absent); physical is not built yet", heading, all_semantics()},
+      {"--semantics", "NAME", "astra-sim (when absent), physical", heading, all_semantics()},
       [flags](const std::string& text) { flags->semantics = text; });
 }
 

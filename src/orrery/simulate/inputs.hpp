@@ -14,6 +14,9 @@
 
 namespace orrery::simulate {
 
+// Whose rules a run follows.
+enum class Semantics : std::uint8_t { astra_sim, physical };
+
 // Spelled as in its files.
 enum class Topology : std::uint8_t { Ring, FullyConnected, Switch };
 [[nodiscard]] std::string_view name_of(Topology topology);

@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <optional>
+#include <set>
+#include <span>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "orrery/core/parallel_for.hpp"
+#include "orrery/simulate/custom_check.hpp"
 #include "orrery/trace/node_stream.hpp"
 
 namespace orrery::simulate {
@@ -52,9 +56,13 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
 
 Result<void> read_programs(Job& job, const JobFiles& files) {
   const std::uint32_t ranks = job.network.ranks();
-  const Setting setting{
-      job.system, job.groups, job.memory.arrangement, ranks, static_cast<std::uint32_t>(job.network.dimensions.size()),
-      job.spans};
+  const Setting setting{job.system,
+                        job.groups,
+                        job.memory.arrangement,
+                        ranks,
+                        static_cast<std::uint32_t>(job.network.dimensions.size()),
+                        job.spans,
+                        job.semantics};
   job.programs.resize(ranks);
   job.files.resize(ranks);
   std::vector<std::optional<Failure>> failures(ranks);
@@ -111,7 +119,7 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
                                      name_of(static_cast<Collective>(i)), dimensions,
                                      dimensions == 1 ? "dimension" : "dimensions"));
     }
-    if (list->size() < dimensions && !list->back().flat) {
+    if (job.semantics == Semantics::astra_sim && list->size() < dimensions && !list->back().flat) {
       job.warnings.push_back(
           fmt::format("{}: {} has an algorithm for {} of {} dimensions; nothing moves in the others, "
                       "as in ASTRA-sim",
@@ -121,14 +129,55 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
   return {};
 }
 
+// What a peer's number in the graphs means: positions count a group's ranks in ascending order, and peers are numbers in
+// its list.
+std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std::size_t members) {
+  std::vector<std::uint32_t> positions(members);
+  for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
+  if (group == kWholeMachine || members == job.network.ranks()) { return positions; }
+  const std::vector<std::uint32_t>& ranks = job.groups[group - 1].ranks;
+  for (std::uint32_t i = 0; i < members; ++i) {
+    positions[i] = static_cast<std::uint32_t>(
+        std::count_if(ranks.begin(), ranks.end(), [&](std::uint32_t rank) { return rank < ranks[i]; }));
+  }
+  return positions;
+}
+
+// The graphs of a custom collective, of so many positions, for a node that uses them.
+Result<void> check_use(Job& job, const std::string& prefix, const Work& work, std::size_t members) {
+  const std::vector<CustomProgram>& programs = job.customs.at(prefix);
+  for (std::size_t position = 0; position < members; ++position) {
+    for (const CustomStep& step : programs[position].steps) {
+      if (step.act == CustomStep::Act::compute || step.peer < members) { continue; }
+      const Place place{graph_file(prefix, position).value_or(""), 0, 0, fmt::format("node {}", step.id)};
+      return fail(place, fmt::format("has position {} at its other end; {} ranks run it", step.peer, members));
+    }
+  }
+  const auto positions = positions_of(job, work.group, members);
+  const std::span all(programs);
+  ORRERY_TRY(doubts, check_custom({all.first(members), positions, work.collective, work.amount, prefix,
+                                   job.system.rendezvous}));
+  for (std::string& doubt : doubts) {
+    if (std::find(job.warnings.begin(), job.warnings.end(), doubt) == job.warnings.end()) {
+      job.warnings.push_back(std::move(doubt));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> complete(Job& job) {
-  if (job.backend == Backend::congestion_aware && job.network.dimensions.size() > 1) {
+  if (job.semantics == Semantics::physical && job.backend == Backend::congestion_unaware) {
+    return fail("physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+  }
+  if (job.semantics == Semantics::astra_sim && job.backend == Backend::congestion_aware &&
+      job.network.dimensions.size() > 1) {
     return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; ASTRA-sim has it for one",
                             job.network.dimensions.size()));
   }
   const std::uint32_t ranks = job.network.ranks();
+  std::set<std::tuple<std::string, std::uint32_t, Collective, std::uint64_t>> checked;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     for (const Work& work : job.programs[rank].nodes) {
       if (work.act != Act::collective) { continue; }
@@ -139,6 +188,8 @@ Result<void> complete(Job& job) {
       if (prefix == nullptr) { continue; }
       const std::size_t members = work.group == kWholeMachine ? ranks : job.groups[work.group - 1].ranks.size();
       if (auto read = read_custom(job, *prefix, members); !read) { return tl::make_unexpected(read.error()); }
+      if (!checked.insert({*prefix, work.group, work.collective, work.amount}).second) { continue; }
+      if (auto used = check_use(job, *prefix, work, members); !used) { return tl::make_unexpected(used.error()); }
     }
   }
   return {};
@@ -146,6 +197,7 @@ Result<void> complete(Job& job) {
 
 Result<Job> read_machine(const JobFiles& files) {
   Job job;
+  job.semantics = files.semantics;
   job.backend = files.backend;
   job.spans = files.spans || files.tables;
   job.tables = files.tables;

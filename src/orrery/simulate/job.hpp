@@ -17,6 +17,7 @@ namespace orrery::simulate {
 enum class Backend : std::uint8_t { congestion_unaware, congestion_aware };
 
 struct Job {
+  Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   Network network;
   System system;
@@ -36,6 +37,7 @@ struct JobFiles {
   std::string system, network, memory;
   std::string groups;  // empty: none
   SystemFlags flags;
+  Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false;  // see Job
   int threads = 0;                     // that read graphs; the result does not depend on it

@@ -28,15 +28,9 @@
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/pool.hpp"
 #include "orrery/simulate/state.hpp"
+#include "orrery/simulate/stop.hpp"
 
 namespace orrery::simulate {
-
-// Something that cannot be simulated showed while the machine ran.
-struct Stop {
-  std::uint32_t rank = 0;
-  std::uint64_t node = 0;
-  std::string why;
-};
 
 class Machine final : private BusDriver {
  public:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -73,7 +74,10 @@ class Compiler {
     return work;
   }
 
+  [[nodiscard]] bool physical() const { return setting_.semantics == Semantics::physical; }
+
   void replay(Work& work, NodeIndex node) {
+    if (physical()) { return replay_physically(work, node); }
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // microseconds; the clock holds a few of these
     if (fields_.graph().duration_us(node) > kMost) {
       return fields_.wrong(node, "takes longer than the clock can tell");
@@ -81,6 +85,17 @@ class Compiler {
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     work.act = Act::hold;
     work.amount = recorded == 0 ? 1 : recorded;
+  }
+
+  // As recorded, nothing added.
+  void replay_physically(Work& work, NodeIndex node) {
+    constexpr std::uint64_t kPicoseconds = 1'000'000;   // of a microsecond
+    constexpr std::uint64_t kMost = 1'000'000'000'000;  // microseconds
+    if (fields_.graph().duration_us(node) > kMost) {
+      return fields_.wrong(node, "takes longer than the clock can tell");
+    }
+    work.act = Act::hold;
+    work.amount = fields_.graph().duration_us(node) * kPicoseconds;
   }
 
   void compute(Work& work, NodeIndex node, bool on_host) {
@@ -91,6 +106,7 @@ class Compiler {
     }
     const std::uint64_t operations = fields_.need(node, fields_.num_ops, "num_ops");
     const std::uint64_t bytes = fields_.need(node, fields_.tensor_size, "tensor_size");
+    if (physical()) { return compute_physically(work, node, operations, bytes); }
     if (bytes == 0) {
       work.act = Act::nothing;
       return;
@@ -103,6 +119,17 @@ class Compiler {
     constexpr double kMost = 1e18;  // the clock holds a few of these
     if (!(seconds * 1e9 < kMost)) { return fields_.wrong(node, "takes longer than the clock can tell"); }
     work.amount = static_cast<std::uint64_t>(seconds * 1e9);
+    work.counts_as_compute = true;
+  }
+
+  // The longer of computing and moving the bytes.
+  void compute_physically(Work& work, NodeIndex node, std::uint64_t operations, std::uint64_t bytes) {
+    const double arithmetic = static_cast<double>(operations) / setting_.system.peak_tflops;     // 1e-12 s
+    const double movement = static_cast<double>(bytes) / setting_.system.local_memory_gb * 1e3;  // 1e-12 s
+    const double picoseconds = std::ceil(std::max(arithmetic, movement));
+    constexpr double kMost = 1e18;
+    if (!(picoseconds < kMost)) { return fields_.wrong(node, "takes longer than the clock can tell"); }
+    work.amount = static_cast<std::uint64_t>(picoseconds);
     work.counts_as_compute = true;
   }
 
@@ -130,7 +157,7 @@ class Compiler {
     if (list != nullptr && list->empty() && !setting_.system.custom_of_node.contains(work.id)) {
       fields_.wrong(node, fmt::format("is an {}, for which the system file has no algorithm", graph::name_of(type)));
     }
-    if (work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
+    if (!physical() && work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
       fields_.wrong(node, fmt::format("is an ALL_GATHER of {} B, which cannot be cut in {} chunks", work.amount,
                                       setting_.system.splits));
     }

@@ -34,7 +34,7 @@ inline constexpr std::uint16_t kNoDimensionList = 0xFFFF;
 
 struct Work {
   std::uint64_t id = 0;
-  std::uint64_t amount = 0;  // hold: nanoseconds; communication and memory: bytes
+  std::uint64_t amount = 0;  // hold: nanoseconds, picoseconds in physical semantics; communication and memory: bytes
   std::uint64_t tag = 0;     // send, receive
   std::uint32_t peer = 0;    // send, receive
   std::uint32_t group = 0;
@@ -67,6 +67,7 @@ struct Setting {
   std::uint32_t ranks = 0;
   std::uint32_t dimensions = 0;  // of the network
   bool names = false;            // keep the names of nodes
+  Semantics semantics = Semantics::astra_sim;
 };
 
 // Refuses what cannot run, naming file and node: ids twice, parents that are not there, circles, unknown types,

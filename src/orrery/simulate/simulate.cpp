@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/physical.hpp"
 #include "orrery/simulate/stalled.hpp"
 #include "orrery/simulate/tables.hpp"
 
@@ -66,6 +67,7 @@ results::SimulatedRank result_of(const Rank& rank) {
 }  // namespace
 
 Result<results::Simulation> simulate(const Job& job) {
+  if (job.semantics == Semantics::physical) { return simulate_physical(job); }
   Machine machine(job);
   try {
     machine.run();

@@ -1,0 +1,42 @@
+#include "orrery/engine/rounds.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace orrery::engine {
+namespace {
+
+TEST(Rounds, what_an_instant_makes_happen_in_itself_waits_for_the_next_round) {
+  Rounds<int> rounds;
+  rounds.at(5, 1);
+  rounds.at(5, 2);
+  rounds.at(9, 3);
+  std::string trail;
+  rounds.run(
+      [&](int event) {
+        trail += std::to_string(rounds.now()) + ":" + std::to_string(event) + " ";
+        if (event == 1) { rounds.at(5, 10); }
+        if (event == 10) { rounds.at(8, 11); }
+      },
+      [&] { trail += "| "; }, [](int, int) {});
+  EXPECT_EQ(trail, "| 5:1 5:2 | 5:10 | 8:11 | 9:3 | ");
+  EXPECT_EQ(rounds.events(), 5U);
+}
+
+TEST(Rounds, settling_can_add_rounds_to_the_instant) {
+  Rounds<int> rounds;
+  int settled = 0;
+  std::vector<Time> times;
+  rounds.run([&](int) { times.push_back(rounds.now()); },
+             [&] {
+               if (++settled <= 3) { rounds.at(rounds.now() + (settled == 3 ? 1 : 0), 0); }
+             },
+             [](int, int) {});
+  EXPECT_EQ(times, (std::vector<Time>{0, 0, 1}));
+  EXPECT_LE(rounds.blocks(), 2U);
+}
+
+}  // namespace
+}  // namespace orrery::engine

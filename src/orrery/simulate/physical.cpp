@@ -1,0 +1,173 @@
+#include "orrery/simulate/physical.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/physical_machine.hpp"
+#include "orrery/simulate/physical_stalled.hpp"
+#include "orrery/simulate/tables.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+std::uint64_t up_to_ns(std::uint64_t picoseconds) {
+  return picoseconds / kPicosecondsPerNs + (picoseconds % kPicosecondsPerNs != 0 ? 1 : 0);
+}
+
+// Lengths of unions, made of the lengths of what exactly went on at a time.
+results::RankTimes times_of(const PhysicalRank& rank) {
+  results::RankTimes times;
+  times.finish_ps = rank.finish;
+  constexpr auto bit = [](Activity activity) { return std::size_t{1} << static_cast<std::size_t>(activity); };
+  for (std::size_t set = 0; set < rank.time.size(); ++set) {
+    const std::uint64_t length = rank.time[set];
+    const bool compute = (set & bit(Activity::compute)) != 0, comm = (set & bit(Activity::comm)) != 0;
+    const bool memory = (set & bit(Activity::memory)) != 0, host = (set & bit(Activity::host)) != 0;
+    if (compute) { times.compute_ps += length; }
+    if (comm) { times.comm_ps += length; }
+    if (memory) { times.memory_ps += length; }
+    if (host) { times.host_ps += length; }
+    if (compute) { continue; }
+    if (comm) {
+      times.exposed_comm_ps += length;
+    } else if (memory) {
+      times.exposed_memory_ps += length;
+    } else if (host) {
+      times.exposed_host_ps += length;
+    } else {
+      times.idle_ps += length;
+      if ((set & bit(Activity::waiting)) != 0) { times.waiting_ps += length; }
+    }
+  }
+  return times;
+}
+
+results::SimulatedRank result_of(const results::RankTimes& times) {
+  results::SimulatedRank result;
+  result.finish_ns = up_to_ns(times.finish_ps);
+  result.exposed_comm_ns = up_to_ns(times.exposed_comm_ps);
+  result.compute_ns = up_to_ns(times.compute_ps);
+  result.memory_ns = up_to_ns(times.memory_ps);
+  result.idle_ns = up_to_ns(times.idle_ps);
+  return result;
+}
+
+// In the order of ends, then of starts and nodes; not in the order in which they were handled.
+std::vector<PhysicalMachine::NodeSpan> in_order(const PhysicalMachine& machine) {
+  std::vector<PhysicalMachine::NodeSpan> spans = machine.spans();
+  std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.end, a.start, a.rank, a.node) < std::tie(b.end, b.start, b.rank, b.node);
+  });
+  return spans;
+}
+
+results::SimulatedSpan::Row row_of(const Work& work) {
+  using Row = results::SimulatedSpan::Row;
+  if (work.act == Act::receive) { return Row::receive; }
+  if (work.act != Act::hold) { return Row::communication; }
+  return work.slot == Slot::cpu ? Row::host : work.slot == Slot::gpu ? Row::accelerator : Row::communication;
+}
+
+std::string kind_of(const Work& work) {
+  switch (work.act) {
+    case Act::hold: return work.slot == Slot::cpu ? "host" : work.slot == Slot::gpu ? "compute" : "communication";
+    case Act::collective: return std::string(name_of(work.collective));
+    case Act::send: return "send";
+    case Act::receive: return "receive";
+    case Act::memory: return "memory";
+    case Act::nothing:
+    case Act::mark: break;
+  }
+  return "mark";
+}
+
+std::vector<results::SimulatedCollective> collectives_of(const Job& job, const PhysicalMachine& machine) {
+  std::vector<results::SimulatedCollective> rows;
+  std::vector<const PhysicalCollective*> all;
+  for (const PhysicalCollective& collective : machine.collectives()) { all.push_back(&collective); }
+  std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
+    return std::tie(a->end, a->first_start, a->work.group) < std::tie(b->end, b->first_start, b->work.group);
+  });
+  for (const PhysicalCollective* one : all) {
+    results::SimulatedCollective row;
+    row.op = name_of(one->work.collective);
+    row.algorithm = !one->custom.empty() ? "custom " + one->custom : one->plan != nullptr ? one->plan->algorithm : "";
+    row.bytes = one->work.amount;
+    row.ranks = one->ranks;
+    row.whole_machine = one->work.group == kWholeMachine;
+    if (!row.whole_machine) { row.group = job.groups[one->work.group - 1].id; }
+    row.first_start_ns = up_to_ns(one->first_start);
+    row.last_start_ns = up_to_ns(one->last_start);
+    row.end_ns = up_to_ns(one->end);
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void add_spans(const Job& job, const PhysicalMachine& machine, results::Simulation& simulation) {
+  for (const auto& span : in_order(machine)) {
+    const Program& program = job.programs[span.rank];
+    const Work& work = program.nodes[span.node];
+    const std::string name = program.names.empty() ? std::string() : program.names[span.node];
+    simulation.spans.push_back({span.rank, row_of(work), work.id, up_to_ns(span.start), up_to_ns(span.end), name});
+    if (!simulation.tables) { continue; }
+    const bool moves = work.act != Act::hold && work.act != Act::nothing && work.act != Act::mark;
+    simulation.tables->operators.push_back(
+        {span.rank, work.id, kind_of(work), moves ? work.amount : 0, up_to_ns(span.start), up_to_ns(span.end), name});
+  }
+}
+
+results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
+  results::Simulation simulation;
+  simulation.semantics = "physical";
+  simulation.backend = "congestion-aware";
+  simulation.warnings = job.warnings;
+  std::vector<results::RankTimes> times;
+  for (const PhysicalRank& rank : machine.ranks()) {
+    times.push_back(times_of(rank));
+    simulation.ranks.push_back(result_of(times.back()));
+  }
+  for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
+  if (job.tables) {
+    simulation.tables.emplace();
+    simulation.tables->ranks = std::move(times);
+    simulation.tables->links = machine.link_counts();
+    simulation.tables->dimensions = dimensions_of(job.network, simulation.tables->links);
+    simulation.tables->collectives = collectives_of(job, machine);
+  }
+  add_spans(job, machine, simulation);
+  simulation.events = machine.events();
+  simulation.messages = machine.messages();
+  simulation.simulated_ranks = machine.ranks().size();
+  return simulation;
+}
+
+}  // namespace
+
+Result<results::Simulation> simulate_physical(const Job& job) {
+  std::uint64_t now = 0;
+  try {
+    PhysicalMachine machine(job);
+    try {
+      machine.run();
+    } catch (const TooLong&) {
+      now = machine.now();
+      throw;
+    }
+    for (std::uint32_t rank = 0; rank < machine.ranks().size(); ++rank) {
+      if (!machine.finished(rank)) { return tl::make_unexpected(physically_stalled(job, machine)); }
+    }
+    return result_of(job, machine);
+  } catch (const TooLong&) {
+    return fail(fmt::format("after {} ns something would take longer than the clock can tell", up_to_ns(now)));
+  } catch (const Stop& stop) {
+    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
+                      fmt::format("rank {}, node {}", stop.rank, stop.node)},
+                stop.why);
+  }
+}
+
+}  // namespace orrery::simulate

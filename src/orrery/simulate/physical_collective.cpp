@@ -1,0 +1,333 @@
+// Collectives: a chunk at each rank goes on as soon as what it needs is there. There is no queue of chunks in which one
+// could keep another from going on; where they want the same link, the link decides.
+#include <algorithm>
+#include <limits>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/physical_machine.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+network::Operation operation_of(Collective collective) {
+  switch (collective) {
+    case Collective::all_reduce: return network::Operation::all_reduce;
+    case Collective::all_gather: return network::Operation::all_gather;
+    case Collective::reduce_scatter: return network::Operation::reduce_scatter;
+    case Collective::all_to_all: return network::Operation::all_to_all;
+  }
+  return network::Operation::all_reduce;
+}
+
+// Chunks go round rings both ways in turn.
+network::Steps of_chunk(const PhysicalPhase& phase, std::uint32_t chunk) {
+  network::Steps steps = phase.steps;
+  steps.backward = chunk % 2 == 1;
+  return steps;
+}
+
+std::uint32_t member_of(const PhysicalPhase& phase, std::uint32_t seat, std::uint32_t ranks) {
+  return seat >= ranks ? phase.steps.members : phase.coordinate(seat);
+}
+
+bool takes_part(const PhysicalPhase& phase, std::uint32_t seat, std::uint32_t ranks) {
+  const std::uint32_t position = seat < ranks ? seat : phase.first_of_line(seat - phase.first_switch);
+  return phase.takes_part(position);
+}
+
+std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uint32_t seat, std::uint32_t ranks,
+                       std::uint32_t step) {
+  if (!takes_part(phase, seat, ranks)) { return 0; }
+  return network::receive_count(of_chunk(phase, chunk), member_of(phase, seat, ranks), step - phase.first_step);
+}
+
+}  // namespace
+
+// ---- which collective is which -------------------------------------------------------------------------------------
+
+// Ranks meet in the k-th collective of a kind, size, group and choice of dimensions by the order of ids in their
+// graphs, whatever the order in which they come to them.
+void PhysicalMachine::know_collectives() {
+  using Key = std::tuple<std::uint32_t, Collective, std::uint64_t, std::uint16_t, std::uint16_t, std::uint32_t>;
+  std::map<Key, std::uint32_t> known;
+  std::map<Key, std::uint32_t> counts;
+  for (std::uint32_t rank = 0; rank < count_; ++rank) {
+    counts.clear();
+    const auto& nodes = job_.programs[rank].nodes;
+    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
+      const Work& work = nodes[node];
+      if (work.act != Act::collective) { continue; }
+      Key key{work.group, work.collective, work.amount, work.dimensions, work.custom, 0};
+      std::get<5>(key) = counts[key]++;
+      const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(collectives_.size()));
+      if (is_new) {
+        PhysicalCollective& made = collectives_.emplace_back();
+        made.work = work;
+        made.ranks =
+            work.group == kWholeMachine ? count_ : static_cast<std::uint32_t>(job_.groups[work.group - 1].ranks.size());
+        const auto own = job_.system.custom_of_node.find(work.id);
+        const auto* general =
+            std::get_if<std::string>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
+        made.custom = own != job_.system.custom_of_node.end() ? own->second : general != nullptr ? *general : "";
+      }
+      ++collectives_[found->second].has;
+      collective_of_[rank].emplace_back(node, found->second);
+    }
+  }
+}
+
+std::uint32_t PhysicalMachine::collective_of(std::uint32_t rank, std::uint32_t node) const {
+  const auto& list = collective_of_[rank];
+  return std::lower_bound(list.begin(), list.end(), std::pair{node, 0U})->second;
+}
+
+std::optional<std::uint32_t> PhysicalMachine::node_of(std::uint32_t rank, std::uint32_t collective) const {
+  for (const auto& [node, number] : collective_of_[rank]) {
+    if (number == collective) { return node; }
+  }
+  return std::nullopt;
+}
+
+// ---- how it is run -------------------------------------------------------------------------------------------------
+
+// The dimensions that take part, each with its algorithm: the system's for the dimension; a list that is too short goes
+// on with its last one; a flat one takes all ranks as one dimension.
+std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t rank) const {
+  const auto* list =
+      std::get_if<std::vector<Algorithm>>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
+  if (list == nullptr || list->empty()) { throw Stop{rank, work.id, "has no algorithm"}; }
+  const PhysicalGroup& group = groups_[work.group];
+  std::vector<Extent> extents;
+  const bool whole = work.group == kWholeMachine;
+  if (list->front().flat) {
+    const auto size = whole ? count_ : static_cast<std::uint32_t>(group.ranks->size());
+    if (size > 1) { extents.push_back({0, size, 1, list->front()}); }
+    return extents;
+  }
+  for (Extent extent : group.extents) {
+    const bool is_involved = !whole || extent.dimension > 15 || ((work.dimensions >> extent.dimension) & 1U) != 0;
+    if (!is_involved) { continue; }
+    extent.algorithm = (*list)[std::min<std::size_t>(extent.dimension, list->size() - 1)];
+    extent.algorithm.flat = false;
+    extents.push_back(extent);
+  }
+  return extents;
+}
+
+const PhysicalPlan& PhysicalMachine::plan(const PhysicalCollective& collective, std::uint64_t chunk, std::uint32_t rank,
+                                          std::uint32_t node) {
+  const Work& work = collective.work;
+  auto& kept = plans_[{work.group, static_cast<std::uint8_t>(work.collective), chunk, work.dimensions, 0}];
+  if (!kept) {
+    auto made = physical_plan({operation_of(work.collective), chunk, collective.ranks, extents(work, rank), 0});
+    if (!made) { throw Stop{rank, job_.programs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
+    kept = std::make_unique<PhysicalPlan>(std::move(*made));
+  }
+  return *kept;
+}
+
+// The first rank comes: cuts the collective into chunks, the last one shorter where it does not divide.
+void PhysicalMachine::prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node) {
+  const std::uint64_t bytes = collective.work.amount, splits = job_.system.splits;
+  const std::uint64_t chunk = bytes == 0 ? 0 : (bytes - 1) / splits + 1;
+  collective.chunks = bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / chunk + 1);
+  collective.plan = &plan(collective, chunk, rank, node);
+  collective.last_plan = &plan(collective, bytes - (collective.chunks - 1) * chunk, rank, node);
+  const std::uint32_t seats = collective.plan->seats;
+  if (std::uint64_t{seats} * collective.chunks >= kNone) {
+    throw Stop{rank, job_.programs[rank].nodes[node].id, "has more chunks on all its ranks than can be simulated"};
+  }
+  collective.joined.resize(seats);
+  collective.seats.resize(std::size_t{seats} * collective.chunks);
+  for (const PhysicalPhase& phase : collective.plan->phases) {
+    if (network::parties(phase.steps) == phase.steps.members) { continue; }
+    for (std::uint32_t line = 0; line < collective.ranks / phase.steps.members; ++line) {
+      const std::uint32_t number = phase.first_switch + line;
+      collective.joined[number].priority = std::numeric_limits<std::int32_t>::max();
+      for (std::uint32_t i = 0; i < collective.chunks; ++i) {
+        Seat& seat = collective.seats[std::size_t{i} * seats + number];
+        seat.in = seat.out = phase.first_step;
+      }
+    }
+  }
+}
+
+void PhysicalMachine::join(std::uint32_t rank, std::uint32_t node) {
+  const std::uint32_t number = collective_of(rank, node);
+  PhysicalCollective& collective = collectives_[number];
+  const std::int32_t priority = next_priority(rank, job_.programs[rank].nodes[node]);
+  collective.last_start = rounds_.now();
+  if (collective.begun++ == 0) { collective.first_start = rounds_.now(); }
+  if (!collective.custom.empty()) { return start_custom(rank, node, priority); }
+  if (collective.plan == nullptr) { prepare(collective, rank, node); }
+  const std::uint32_t position = groups_[collective.work.group].position(rank);
+  collective.joined[position] = {node, priority, collective.chunks};
+  const std::uint32_t seats = collective.plan->seats;
+  for (std::uint32_t chunk = 0; chunk < collective.chunks; ++chunk) {
+    const std::uint32_t seat = chunk * seats + position;
+    std::uint32_t held = std::exchange(collective.seats[seat].held, kNone);
+    std::uint32_t in_order = kNone;  // those that came first are at the end
+    while (held != kNone) {
+      const std::uint32_t next = links_[held].next;
+      links_[held].next = in_order;
+      in_order = held;
+      held = next;
+    }
+    while (in_order != kNone) {
+      const std::uint32_t next = links_[in_order].next;
+      accept(in_order);
+      in_order = next;
+    }
+    // The last rank's last chunk ends a collective, which gives its seats back.
+    if (!collective.seats.empty()) { advance(number, seat); }
+  }
+}
+
+// ---- steps ---------------------------------------------------------------------------------------------------------
+
+// The packet is at its target. One that comes before the target's rank waits for it.
+void PhysicalMachine::deliver(std::uint32_t id) {
+  ++messages_;
+  Packet& packet = links_[id];
+  if (!packet.of_collective) { return packet.is_notice ? notice_arrived(id) : letter_arrived(id); }
+  PhysicalCollective& collective = collectives_[packet.owner];
+  const std::uint32_t seat = packet.to % collective.plan->seats;
+  if (seat >= collective.ranks) {
+    Joined& joined = collective.joined[seat];
+    joined.priority = std::min(joined.priority, packet.order.priority);
+    return count(id);
+  }
+  if (collective.joined[seat].node == kNone) {
+    Seat& waiting = collective.seats[packet.to];
+    packet.next = waiting.held;
+    waiting.held = id;
+    return;
+  }
+  accept(id);
+}
+
+void PhysicalMachine::accept(std::uint32_t id) {
+  if (links_[id].reduces && links_.reductions_take_time()) { return links_.reduce(id, rounds_.now()); }
+  count(id);
+}
+
+// The packet can be used. One of a later step waits for its step.
+void PhysicalMachine::count(std::uint32_t id) {
+  Packet& packet = links_[id];
+  Seat& seat = collectives_[packet.owner].seats[packet.to];
+  if (packet.order.step != seat.in) {
+    packet.next = seat.held;
+    seat.held = id;
+    return;
+  }
+  ++seat.got;
+  const std::uint32_t owner = packet.owner, to = packet.to;
+  links_.give_back(id);
+  advance(owner, to);
+}
+
+void PhysicalMachine::take_held(Seat& seat) {
+  std::uint32_t* from = &seat.held;
+  while (*from != kNone) {
+    const std::uint32_t id = *from;
+    if (links_[id].order.step != seat.in) {
+      from = &links_[id].next;
+      continue;
+    }
+    *from = links_[id].next;
+    links_.give_back(id);
+    ++seat.got;
+  }
+}
+
+void PhysicalMachine::advance(std::uint32_t number, std::uint32_t which) {
+  PhysicalCollective& collective = collectives_[number];
+  Seat& seat = collective.seats[which];
+  if (seat.done) { return; }
+  const std::uint32_t seats = collective.plan->seats, chunk = which / seats, at = which % seats;
+  const PhysicalPlan& plan = collective.plan_of(chunk);
+  const PhysicalPhase* phase = nullptr;
+  std::uint32_t end = plan.step_count;
+  if (at >= collective.ranks) {  // a switch takes part in its phase only
+    phase = &plan.phase_of(seat.in < end ? seat.in : end - 1);
+    end = phase->first_step + phase->step_count;
+  }
+  while (true) {
+    while (seat.out < end && seat.out <= seat.in) { send_step(number, which, seat.out++); }
+    if (seat.in == end) { break; }
+    phase = &plan.phase_of(seat.in);
+    if (seat.got < receives(*phase, chunk, at, collective.ranks, seat.in)) { return; }
+    ++seat.in;
+    seat.got = 0;
+    take_held(seat);
+  }
+  seat_done(number, which);
+}
+
+void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t step) {
+  PhysicalCollective& collective = collectives_[number];
+  const std::uint32_t seats = collective.plan->seats, chunk = which / seats, at = which % seats;
+  const PhysicalPhase& phase = collective.plan_of(chunk).phase_of(step);
+  if (!takes_part(phase, at, collective.ranks)) { return; }
+  const network::Steps steps = of_chunk(phase, chunk);
+  const std::uint32_t member = member_of(phase, at, collective.ranks), local = step - phase.first_step;
+  const PhysicalGroup& group = groups_[collective.work.group];
+  const bool is_switch = at >= collective.ranks;
+  const std::uint32_t first = is_switch ? phase.first_of_line(at - phase.first_switch) : at - member * phase.stride;
+  const std::uint32_t sends = network::send_count(steps, member, local);
+  Seat& seat = collective.seats[which];
+  seat.not_left += sends;
+  for (std::uint32_t i = 0; i < sends; ++i) {
+    const network::Move move = network::send(steps, member, local, i);
+    const bool to_switch = move.peer == steps.members;
+    const std::uint32_t peer = to_switch ? phase.first_switch + phase.line(at) : first + move.peer * phase.stride;
+    const std::uint32_t id = links_.take();
+    Packet& packet = links_[id];
+    packet.bytes = phase.block * move.count;
+    const Joined& joined = collective.joined[at];
+    packet.order = {joined.priority, joined.node, chunk, step, i};
+    packet.on_its_way = false;
+    packet.target = to_switch ? 0 : group.rank(peer);
+    packet.at = group.rank(is_switch ? first : at);
+    packet.owner = number;
+    packet.from = which;
+    packet.to = chunk * seats + peer;
+    packet.dimension = is_switch || to_switch ? static_cast<std::uint8_t>(phase.dimension) : std::uint8_t{0};
+    packet.in_switch = is_switch;
+    packet.to_switch = to_switch;
+    packet.of_collective = true;
+    packet.reduces = move.reduces && !to_switch;
+    packet.is_notice = false;
+    links_.ask(id, rounds_.now());
+  }
+}
+
+// ---- ends ----------------------------------------------------------------------------------------------------------
+
+// All is received and sent. The chunk is over at its rank when what it has sent has left, too.
+void PhysicalMachine::seat_done(std::uint32_t number, std::uint32_t which) {
+  Seat& seat = collectives_[number].seats[which];
+  seat.done = true;
+  if (seat.not_left > 0) { return; }
+  if (seat.left_at > rounds_.now()) { return rounds_.at(seat.left_at, {PhysicalEvent::left, number, which}); }
+  chunk_over(number, which);
+}
+
+void PhysicalMachine::chunk_over(std::uint32_t number, std::uint32_t which) {
+  PhysicalCollective& collective = collectives_[number];
+  const std::uint32_t at = which % collective.plan->seats;
+  if (at < collective.ranks && --collective.joined[at].chunks_left == 0) { rank_over(number, at); }
+}
+
+void PhysicalMachine::rank_over(std::uint32_t number, std::uint32_t position) {
+  PhysicalCollective& collective = collectives_[number];
+  end_later(groups_[collective.work.group].rank(position), collective.joined[position].node);
+  collective.end = rounds_.now();
+  if (++collective.over < collective.ranks) { return; }
+  std::vector<Seat>().swap(collective.seats);
+  std::vector<Joined>().swap(collective.joined);
+}
+
+}  // namespace orrery::simulate

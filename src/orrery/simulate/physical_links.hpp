@@ -1,0 +1,153 @@
+// The links of a physical machine: routes, who goes next, and when heads and tails get where. The rules and their
+// proofs are in docs/models/physical.md. Private to the room.
+//
+// A message on its way asks for one link after the other. A link carries one message at a time, for bytes / bandwidth;
+// its head is at the next device a latency later. Who asks first goes first; of those that ask in the same round of the
+// same instant, who comes first by Order. Messages that are equal in all of that share the link evenly: they start and
+// end together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "orrery/results/simulation_tables.hpp"
+#include "orrery/simulate/inputs.hpp"
+#include "orrery/simulate/pool.hpp"
+#include "orrery/simulate/rate.hpp"
+
+namespace orrery::simulate {
+
+// What decides between messages. Nothing in it is the number of a rank, or who was registered first: a symmetry of a
+// job leaves all of it as it is.
+struct Order {
+  std::int32_t priority = 0;  // smaller ones go first, whenever they asked
+  std::uint32_t node = 0;     // which of its rank's nodes sends it, by ascending id
+  std::uint32_t chunk = 0;    // of a collective
+  std::uint32_t step = 0;     // of a collective; of a custom one, which of its steps
+  std::uint32_t place = 0;    // among the messages of a step
+
+  friend bool operator==(const Order&, const Order&) = default;
+};
+
+struct alignas(64) Packet {
+  std::uint64_t bytes = 0;
+  std::uint64_t asked = 0;  // when it asked for the link that it waits for
+  Order order;
+  std::uint32_t target = 0;
+  std::uint32_t at = 0;            // the rank where it is, or at whose switch
+  std::uint32_t next = kNone;      // in a queue
+  std::uint32_t owner = 0;         // collective; letter
+  std::uint32_t from = 0, to = 0;  // a collective's seats
+  std::uint8_t dimension = 0;      // from this one on it has to move
+  bool on_its_way : 1 = false;     // has come through a link already: goes before who sets out
+  bool in_switch : 1 = false;      // at the switch of `dimension` that `at` is connected to
+  bool to_switch : 1 = false;      // goes no further than the switch
+  bool of_collective : 1 = false;
+  bool reduces : 1 = false;
+  bool is_notice : 1 = false;  // of rendezvous
+};
+
+static_assert(sizeof(Packet) == 64);
+
+// Grants are told to a user: what each message does next, when.
+class LinkUser {
+ public:
+  LinkUser() = default;
+  LinkUser(const LinkUser&) = delete;
+  LinkUser& operator=(const LinkUser&) = delete;
+  virtual void asks_at(std::uint64_t time, std::uint32_t packet) = 0;     // for its next link
+  virtual void arrives_at(std::uint64_t time, std::uint32_t packet) = 0;  // whole, where it goes to
+  virtual void reduced_at(std::uint64_t time, std::uint32_t packet) = 0;  // by its target's memory
+  virtual void leaves_at(std::uint64_t time, const Packet& packet) = 0;   // whole, its sender
+  virtual void wakes_at(std::uint64_t time, std::uint32_t link) = 0;      // call wake() then
+
+ protected:
+  ~LinkUser() = default;
+};
+
+class Links {
+ public:
+  // `memory_gb`: at which a rank's memory reduces, 0 for no time; see reduce().
+  Links(const Network& network, double memory_gb, LinkUser& user);
+
+  [[nodiscard]] Packet& operator[](std::uint32_t packet) { return packets_[packet]; }
+  [[nodiscard]] const Packet& operator[](std::uint32_t packet) const { return packets_[packet]; }
+  [[nodiscard]] std::uint32_t take() { return packets_.take(); }
+  void give_back(std::uint32_t packet) { packets_.give_back(packet); }
+
+  // Within a round: the packet asks for its next link; for its rank's memory, to be reduced there; a link is free.
+  void ask(std::uint32_t packet, std::uint64_t now);
+  void reduce(std::uint32_t packet, std::uint64_t now);
+  void wake(std::uint32_t link, std::uint64_t now);
+
+  // At the end of a round: every link that is free grants one request, if it has any.
+  void grant(std::uint64_t now);
+
+  // What wake() will touch.
+  void fetch(std::uint32_t link, int distance) const {
+    if (distance > 1) { return __builtin_prefetch(&links_[link]); }
+    if (links_[link].first != kNone) { __builtin_prefetch(&packets_[links_[link].first]); }
+  }
+
+  [[nodiscard]] std::vector<results::SimulatedLink> counts() const;
+  [[nodiscard]] bool reductions_take_time() const { return reducers_ != kNone; }
+
+ private:
+  struct Link {
+    std::uint64_t free_at = 0;
+    std::uint32_t first = kNone, last = kNone;
+    std::uint32_t older = kNone;  // the last that has not come in the instant `older_than`
+    std::uint64_t older_than = 0;
+    std::uint32_t dimension = 0;
+    bool is_dirty = false, will_wake = false;
+    std::uint64_t bytes = 0, busy = 0, messages = 0, queued = 0;
+  };
+  struct Dimension {
+    Topology topology = Topology::Ring;
+    std::uint32_t ranks = 1, stride = 1;
+    std::uint32_t first_link = 0;
+    std::uint64_t latency = 0;
+    Rate rate;
+    // FullyConnected: links by rank, made when first used.
+    std::vector<std::unique_ptr<std::uint32_t[]>> rows;  // NOLINT(*-avoid-c-arrays)
+
+    [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const { return rank / stride % ranks; }
+  };
+  struct Hop {
+    std::uint32_t link = 0;
+    std::uint32_t at = 0;  // behind it
+    std::uint8_t dimension = 0;
+    bool in_switch = false;
+  };
+
+  [[nodiscard]] Hop hop(const Packet& packet);
+  [[nodiscard]] Hop hop(Dimension& dimension, std::uint8_t number, const Packet& packet);
+  [[nodiscard]] std::uint32_t own_link(Dimension& dimension, std::uint8_t number, std::uint32_t rank, std::uint32_t to);
+  [[nodiscard]] static bool arrived(const Packet& packet) {
+    return packet.to_switch ? packet.in_switch : packet.at == packet.target && !packet.in_switch;
+  }
+  void put(std::uint32_t link, std::uint32_t packet, std::uint64_t now);
+  void touch(std::uint32_t link, std::uint64_t now);
+  void grant(std::uint32_t link, std::uint64_t now);
+  void send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latency);
+  void reduced(std::uint64_t now, std::uint64_t takes);
+  [[nodiscard]] bool before(const Packet& a, const Packet& b) const;
+
+  LinkUser& user_;
+  std::uint32_t ranks_;
+  std::vector<Dimension> dimensions_;
+  std::vector<Link> links_;
+  Rate memory_rate_;
+  std::uint32_t reducers_ = kNone;  // where the ranks' memories are in links_
+  Pool<Packet> packets_;
+  std::vector<std::uint32_t> dirty_;
+  struct Going {
+    std::uint32_t packet = 0;
+    Hop next;
+    bool arrived = false;
+  };
+  std::vector<Going> batch_;  // of the grant that is under way
+};
+
+}  // namespace orrery::simulate

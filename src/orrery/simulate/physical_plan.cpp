@@ -1,0 +1,162 @@
+#include "orrery/simulate/physical_plan.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace orrery::simulate {
+
+using network::Operation;
+using network::Steps;
+using network::Technique;
+
+namespace {
+
+Technique technique_of(Method method) {
+  switch (method) {
+    case Method::ring: return Technique::ring;
+    case Method::direct: return Technique::direct;
+    case Method::halving_doubling: return Technique::halving_doubling;
+    case Method::double_binary_tree: return Technique::double_tree;
+  }
+  return Technique::ring;
+}
+
+std::uint64_t cut(std::uint64_t bytes, std::uint64_t parts) { return bytes / parts + (bytes % parts != 0 ? 1 : 0); }
+
+class Planner {
+ public:
+  explicit Planner(const PhysicalRequest& request) : request_(request), size_(request.bytes) {
+    plan_.seats = request.ranks;
+  }
+
+  Result<PhysicalPlan> run() {
+    const auto& extents = request_.extents;
+    const std::size_t count = extents.size();
+    switch (request_.operation) {
+      case Operation::all_reduce: all_reduce(0); break;
+      case Operation::all_gather:
+      case Operation::broadcast:
+      case Operation::scatter:
+        for (std::size_t i = count; i-- > 0;) { add(extents[i], request_.operation); }
+        break;
+      case Operation::reduce_scatter:
+      case Operation::all_to_all:
+      case Operation::reduce:
+      case Operation::gather:
+      case Operation::barrier:
+        for (const Extent& extent : extents) { add(extent, request_.operation); }
+        break;
+    }
+    if (!refused_.empty()) { return fail(refused_); }
+    for (const Extent& extent : extents) {
+      plan_.algorithm += (plan_.algorithm.empty() ? "" : ",") + name_of(extent.algorithm);
+    }
+    return std::move(plan_);
+  }
+
+ private:
+  // Scattered on the way out, reduced in the outermost dimension, gathered on the way back. A dimension whose algorithm
+  // cannot scatter reduces all that is left.
+  void all_reduce(std::size_t i) {
+    if (i >= request_.extents.size()) { return; }
+    const Extent& extent = request_.extents[i];
+    const bool scatters = network::refusal(steps(extent, Operation::reduce_scatter)).empty();
+    if (i + 1 == request_.extents.size() || !scatters) {
+      add(extent, Operation::all_reduce);
+      return all_reduce(i + 1);
+    }
+    const std::uint64_t whole = size_;
+    add(extent, Operation::reduce_scatter);
+    const std::uint64_t part = size_;
+    all_reduce(i + 1);
+    size_ = part;
+    add(extent, Operation::all_gather);
+    size_ = whole;
+  }
+
+  [[nodiscard]] Steps steps(const Extent& extent, Operation operation) const {
+    Steps steps;
+    steps.operation = operation;
+    steps.technique = technique_of(extent.algorithm.method);
+    steps.members = extent.members;
+    steps.window = extent.algorithm.window.value_or(0);
+    steps.root = request_.root / extent.stride % extent.members;
+    return steps;
+  }
+
+  void add(const Extent& extent, Operation operation) {
+    PhysicalPhase phase;
+    phase.steps = steps(extent, operation);
+    if (std::string why = network::refusal(phase.steps); !why.empty()) {
+      if (refused_.empty()) { refused_ = std::move(why); }
+      return;
+    }
+    phase.dimension = extent.dimension;
+    phase.stride = extent.stride;
+    phase.rooted = operation == Operation::broadcast || operation == Operation::reduce ||
+                   operation == Operation::gather || operation == Operation::scatter;
+    phase.root_rest = request_.root % extent.stride;
+    phase.first_step = plan_.step_count;
+    phase.step_count = network::step_count(phase.steps);
+    const bool has_all = operation != Operation::all_gather && operation != Operation::gather;
+    const std::uint32_t blocks = has_all ? network::block_count(phase.steps) : 1;
+    phase.block = operation == Operation::barrier ? 0 : cut(size_, blocks);
+    if (network::parties(phase.steps) > extent.members) {
+      phase.first_switch = plan_.seats;
+      plan_.seats += request_.ranks / extent.members;
+    }
+    plan_.step_count += phase.step_count;
+    plan_.phases.push_back(phase);
+    if (operation == Operation::reduce_scatter || operation == Operation::scatter) { size_ = phase.block; }
+    if (operation == Operation::all_gather || operation == Operation::gather) { size_ *= extent.members; }
+  }
+
+  const PhysicalRequest& request_;
+  std::uint64_t size_;
+  PhysicalPlan plan_;
+  std::string refused_;
+};
+
+}  // namespace
+
+std::vector<Extent> extents_of(const Network& network, const std::vector<std::uint32_t>* ranks) {
+  std::vector<Extent> extents;
+  const std::uint32_t size = ranks == nullptr ? network.ranks() : static_cast<std::uint32_t>(ranks->size());
+  std::vector<std::vector<std::uint32_t>> seen;  // by dimension: coordinates, in the order of the list
+  std::uint32_t stride = 1, in_list = 1;
+  for (std::uint32_t i = 0; i < network.dimensions.size(); ++i) {
+    const std::uint32_t n = network.dimensions[i].ranks;
+    std::vector<std::uint32_t>& coordinates = seen.emplace_back();
+    if (ranks == nullptr) {
+      coordinates.resize(n);
+      std::iota(coordinates.begin(), coordinates.end(), 0U);
+    } else {
+      std::vector<bool> is_in(n, false);
+      for (const std::uint32_t rank : *ranks) { is_in[rank / stride % n] = true; }
+      for (std::uint32_t c = 0; c < n; ++c) {
+        if (is_in[c]) { coordinates.push_back(c); }
+      }
+    }
+    const auto members = static_cast<std::uint32_t>(coordinates.size());
+    if (members > 1) { extents.push_back({i, members, in_list, {}}); }
+    in_list *= members;
+    stride *= n;
+  }
+  if (ranks == nullptr) { return extents; }
+  bool is_grid = in_list == size;
+  for (std::uint32_t position = 0; is_grid && position < size; ++position) {
+    std::uint32_t left = position, rank = 0, scale = 1;
+    for (std::size_t i = 0; i < seen.size(); ++i) {
+      rank += seen[i][left % seen[i].size()] * scale;
+      left /= static_cast<std::uint32_t>(seen[i].size());
+      scale *= network.dimensions[i].ranks;
+    }
+    is_grid = (*ranks)[position] == rank;
+  }
+  if (is_grid) { return extents; }
+  return {{extents.empty() ? 0 : extents.front().dimension, size, 1, {}}};
+}
+
+Result<PhysicalPlan> physical_plan(const PhysicalRequest& request) { return Planner(request).run(); }
+
+}  // namespace orrery::simulate
