@@ -1,0 +1,152 @@
+// Algorithms given as graphs: what can be one, and what cannot.
+#include "orrery/simulate/custom_check.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "orrery/network/moves.hpp"
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+using Graphs = std::vector<std::vector<NodeRecord>>;  // by position
+
+NodeRecord tagged(NodeRecord record, std::int64_t tag) {
+  record.attributes.back() = number(keys::comm_tag, tag);
+  return record;
+}
+
+std::vector<CustomProgram> programs_of(const Graphs& graphs) {
+  std::vector<CustomProgram> programs;
+  for (const auto& nodes : graphs) { programs.push_back(custom_program(graph_of(nodes), "g").value()); }
+  return programs;
+}
+
+Result<std::vector<std::string>> check(const Graphs& graphs, Collective collective, std::uint64_t bytes,
+                                       bool rendezvous = false) {
+  const auto programs = programs_of(graphs);
+  std::vector<std::uint32_t> members;
+  for (std::uint32_t i = 0; i < programs.size(); ++i) { members.push_back(i); }
+  return check_custom({programs, members, collective, bytes, "g", rendezvous});
+}
+
+std::string text(const Result<std::vector<std::string>>& result) {
+  if (!result) { return result.error().text(); }
+  std::string all;
+  for (const std::string& line : *result) { all += line + "\n"; }
+  return all;
+}
+
+// The steps of a schedule as graphs: what a member sends in a step comes after all that it received before.
+Graphs graphs_of(const network::Steps& steps, std::int64_t block) {
+  Graphs graphs(steps.members);
+  for (std::uint32_t member = 0; member < steps.members; ++member) {
+    std::vector<std::uint64_t> received;
+    std::uint64_t id = 0;
+    for (std::uint32_t step = 0; step < network::step_count(steps); ++step) {
+      const std::vector<std::uint64_t> before = received;
+      for (std::uint32_t i = 0; i < network::send_count(steps, member, step); ++i) {
+        const auto move = network::send(steps, member, step, i);
+        graphs[member].push_back(tagged(send(++id, move.peer, block * move.count, before), step));
+      }
+      for (std::uint32_t i = 0; i < network::receive_count(steps, member, step); ++i) {
+        const auto move = network::receive(steps, member, step, i);
+        graphs[member].push_back(tagged(receive(++id, move.peer, block * move.count), step));
+        received.push_back(id);
+      }
+    }
+  }
+  return graphs;
+}
+
+TEST(CustomCheck, schedules_written_as_graphs_are_sound) {
+  using network::Operation;
+  using network::Technique;
+  for (const auto technique :
+       {Technique::ring, Technique::direct, Technique::halving_doubling, Technique::double_tree}) {
+    for (const std::uint32_t n : {2U, 3U, 4U, 7U, 8U}) {
+      for (const auto& [operation, collective] :
+           std::vector<std::pair<Operation, Collective>>{{Operation::all_reduce, Collective::all_reduce},
+                                                         {Operation::all_gather, Collective::all_gather},
+                                                         {Operation::reduce_scatter, Collective::reduce_scatter},
+                                                         {Operation::all_to_all, Collective::all_to_all}}) {
+        const network::Steps steps{operation, technique, n};
+        if (!network::refusal(steps).empty()) { continue; }
+        const std::uint64_t block = 64;
+        const std::uint64_t size = operation == Operation::all_gather ? block : block * network::block_count(steps);
+        EXPECT_EQ(text(check(graphs_of(steps, block), collective, size)), "")
+            << static_cast<int>(technique) << " " << static_cast<int>(operation) << " " << n;
+      }
+    }
+  }
+}
+
+// Dropping any message of a ring is noticed: its receive waits for ever.
+TEST(CustomCheck, a_missing_send_is_a_receive_that_never_ends) {
+  const Graphs sound = graphs_of({network::Operation::all_reduce, network::Technique::ring, 4}, 64);
+  for (std::size_t position = 0; position < sound.size(); ++position) {
+    for (std::size_t node = 0; node < sound[position].size(); ++node) {
+      if (sound[position][node].type != NodeType::comm_send) { continue; }
+      Graphs changed = sound;
+      changed[position].erase(changed[position].begin() + static_cast<std::ptrdiff_t>(node));
+      const auto result = check(changed, Collective::all_reduce, 256);
+      ASSERT_FALSE(result);
+      EXPECT_NE(result.error().text().find("waits for 64 B"), std::string::npos) << result.error().text();
+    }
+  }
+}
+
+TEST(CustomCheck, a_missing_receive_is_a_message_that_nobody_reads) {
+  Graphs graphs = {{send(1, 1, 64), receive(2, 1, 64), send(3, 1, 8)}, {send(1, 0, 64), receive(2, 0, 64)}};
+  const auto result = check(graphs, Collective::all_reduce, 64);
+  ASSERT_TRUE(result);
+  EXPECT_EQ(text(result), "custom collective g: nobody receives what node 3 of position 0 sends\n");
+}
+
+TEST(CustomCheck, positions_that_wait_for_each_other_are_named) {
+  const Graphs graphs = {{receive(1, 1, 64), send(2, 1, 64, {1})}, {receive(1, 0, 64), send(2, 0, 64, {1})}};
+  const auto result = check(graphs, Collective::all_reduce, 64);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().text(),
+            "g.0.et node 1: waits for itself: position 0 in node 1, which waits for position 1 in node 1, which waits "
+            "for position 0");
+}
+
+// Both send first: sound when sends need nobody, a circle when they wait for their receivers.
+TEST(CustomCheck, rendezvous_makes_two_that_send_first_wait_for_each_other) {
+  const Graphs graphs = {{send(1, 1, 64), receive(2, 1, 64, {1})}, {send(1, 0, 64), receive(2, 0, 64, {1})}};
+  EXPECT_TRUE(check(graphs, Collective::all_reduce, 64));
+  const auto result = check(graphs, Collective::all_reduce, 64, true);
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text().find("waits for itself"), std::string::npos) << result.error().text();
+}
+
+// A line 0 -> 1 -> 2: 0 never hears of anybody.
+TEST(CustomCheck, members_that_do_not_hear_of_each_other_are_told) {
+  const Graphs graphs = {{send(1, 1, 64)}, {receive(1, 0, 64), send(2, 2, 64, {1})}, {receive(1, 1, 64)}};
+  const std::string said = text(check(graphs, Collective::all_reduce, 1));
+  EXPECT_NE(said.find("position 0 ends without having heard of position 1"), std::string::npos) << said;
+  EXPECT_NE(said.find("position 1 ends without having heard of position 2"), std::string::npos) << said;
+}
+
+// Position 1 sends on before it has received: the messages are there, what 0 says does not get to 2.
+TEST(CustomCheck, a_message_that_leaves_too_early_carries_no_news) {
+  const Graphs graphs = {{send(1, 1, 64), receive(2, 2, 64)},
+                         {receive(1, 0, 64), send(2, 2, 64)},
+                         {receive(1, 1, 64), send(2, 0, 64, {1})}};
+  const std::string said = text(check(graphs, Collective::all_gather, 1));
+  EXPECT_NE(said.find("position 2 ends without having heard of position 0"), std::string::npos) << said;
+}
+
+TEST(CustomCheck, too_few_bytes_for_the_operation_are_told) {
+  const Graphs graphs = {{send(1, 1, 64), receive(2, 1, 64)}, {send(1, 0, 64), receive(2, 0, 64)}};
+  EXPECT_EQ(text(check(graphs, Collective::all_reduce, 64)), "");
+  const std::string said = text(check(graphs, Collective::all_reduce, 65));
+  EXPECT_NE(said.find("position 0 sends 64 B, where an ALL_REDUCE of 65 B needs 65 B"), std::string::npos) << said;
+  EXPECT_EQ(text(check(graphs, Collective::all_to_all, 128)), "");
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
