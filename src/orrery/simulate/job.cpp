@@ -11,6 +11,7 @@
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/simulate/custom_check.hpp"
+#include "orrery/simulate/listed_groups.hpp"
 #include "orrery/trace/node_stream.hpp"
 
 namespace orrery::simulate {
@@ -66,6 +67,7 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
   job.programs.resize(ranks);
   job.files.resize(ranks);
   std::vector<std::optional<Failure>> failures(ranks);
+  std::vector<std::vector<Group>> own(ranks);  // that graphs list; a file of groups stands instead of them
   const std::string for_whom = fmt::format("the network has {} ranks", ranks);
   parallel_for(ranks, files.threads, [&](std::size_t rank) {
     job.files[rank] = graph_file(files.workload, rank).value_or("");
@@ -74,7 +76,20 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
       failures[rank] = graph.error();
       return;
     }
-    auto program = compile(*graph, static_cast<std::uint32_t>(rank), job.files[rank], setting);
+    const auto number = static_cast<std::uint32_t>(rank);
+    if (files.groups.empty()) {
+      auto listed = listed_groups(*graph, number, job.files[rank], ranks);
+      if (!listed) {
+        failures[rank] = listed.error();
+        return;
+      }
+      own[rank] = std::move(*listed);
+    }
+    const Setting with_own{setting.system,     files.groups.empty() ? own[rank] : setting.groups,
+                           setting.memory,     setting.ranks,
+                           setting.dimensions, setting.names,
+                           setting.semantics};
+    auto program = compile(*graph, number, job.files[rank], with_own);
     if (program) {
       job.programs[rank] = std::move(*program);
     } else {
@@ -85,7 +100,8 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
     job.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
                                        files.workload, ranks, ranks));
   }
-  return first_failure(failures);
+  if (auto failed = first_failure(failures); !failed) { return failed; }
+  return join_groups(job.groups, job.programs, own, job.files);
 }
 
 Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positions) {
@@ -129,8 +145,8 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
   return {};
 }
 
-// What a peer's number in the graphs means: positions count a group's ranks in ascending order, and peers are numbers in
-// its list.
+// What a peer's number in the graphs means: positions count a group's ranks in ascending order, and peers are numbers
+// in its list.
 std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std::size_t members) {
   std::vector<std::uint32_t> positions(members);
   for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
@@ -155,8 +171,8 @@ Result<void> check_use(Job& job, const std::string& prefix, const Work& work, st
   }
   const auto positions = positions_of(job, work.group, members);
   const std::span all(programs);
-  ORRERY_TRY(doubts, check_custom({all.first(members), positions, work.collective, work.amount, prefix,
-                                   job.system.rendezvous}));
+  ORRERY_TRY(doubts, check_custom(
+                         {all.first(members), positions, work.collective, work.amount, prefix, job.system.rendezvous}));
   for (std::string& doubt : doubts) {
     if (std::find(job.warnings.begin(), job.warnings.end(), doubt) == job.warnings.end()) {
       job.warnings.push_back(std::move(doubt));

@@ -184,13 +184,16 @@ class Compiler {
       fields_.wrong(node, fmt::format("has the pg_name {}; groups are numbers", quoted(*name)));
       return kWholeMachine;
     }
+    std::uint32_t named = kWholeMachine;
     for (std::uint32_t i = 0; i < setting_.groups.size(); ++i) {
       const Group& group = setting_.groups[i];
       if (group.id != id) { continue; }
-      if (std::find(group.ranks.begin(), group.ranks.end(), rank_) == group.ranks.end()) {
-        fields_.wrong(node, fmt::format("is a collective of group {}, which rank {} is not in", id, rank_));
-      }
-      return i + 1;
+      named = i + 1;
+      if (std::find(group.ranks.begin(), group.ranks.end(), rank_) != group.ranks.end()) { return named; }
+    }
+    if (named != kWholeMachine) {
+      fields_.wrong(node, fmt::format("is a collective of group {}, which rank {} is not in", id, rank_));
+      return named;
     }
     if (id != 0) { fields_.wrong(node, fmt::format("has the pg_name {}, which is no group that was given", id)); }
     return kWholeMachine;

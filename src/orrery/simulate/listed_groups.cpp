@@ -1,0 +1,152 @@
+#include "orrery/simulate/listed_groups.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/text.hpp"
+
+namespace orrery::simulate {
+
+using config::Kind;
+using config::Node;
+
+namespace {
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+class Tables {
+ public:
+  Tables(const graph::Graph& graph, std::uint32_t rank, const std::string& file, std::uint32_t ranks)
+      : graph_(graph), rank_(rank), file_(file), ranks_(ranks) {}
+
+  Result<std::vector<Group>> run() {
+    for (const graph::ProcessGroup& listed : graph::process_groups(graph_.metadata())) {
+      where_ = Place{file_, 0, 0, fmt::format("rank {}, {}{}", rank_, graph::keys::process_group_prefix, listed.name)};
+      add(listed.name, listed.ranks);
+    }
+    for (graph::NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      if (graph_.type(node) != graph::NodeType::metadata) { continue; }
+      const auto inputs = graph_.inputs(node);
+      if (!inputs || inputs->values.find("pg_name") == std::string_view::npos) { continue; }
+      where_ = Place{file_, 0, 0, fmt::format("rank {}, node {}", rank_, graph_.id(node))};
+      read(std::string(inputs->values));
+    }
+    if (!failure_.diagnostics.empty()) { return tl::make_unexpected(std::move(failure_)); }
+    return std::move(groups_);
+  }
+
+ private:
+  void wrong(std::string message) { failure_.diagnostics.push_back({where_, std::move(message)}); }
+
+  // YAML, of which JSON and what Python prints of strings and lists are parts. A list of one text is what is in it.
+  void read(std::string text) {
+    constexpr int kDeepest = 3;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const auto root = config::parse_yaml(text, file_);
+      if (!root) { break; }
+      const Node* inner = &*root;
+      while (inner->kind == Kind::sequence && inner->items.size() == 1 && inner->items.front().kind != Kind::mapping) {
+        inner = &inner->items.front();
+      }
+      if (inner->kind == Kind::sequence) { return read_table(*inner); }
+      if (!inner->is_scalar()) { break; }
+      text = std::string(inner->scalar);
+    }
+    wrong(fmt::format("lists process groups in a form that cannot be read: {}", quoted(text)));
+  }
+
+  void read_table(const Node& table) {
+    for (const Node& entry : table.items) {
+      const Node* name = entry.find("pg_name");
+      const Node* members = entry.find("ranks");
+      if (name == nullptr || !name->is_scalar() || members == nullptr || members->kind != Kind::sequence) {
+        wrong("lists a process group without a pg_name and a list of ranks");
+        return;
+      }
+      std::vector<std::uint64_t> ranks;
+      for (const Node& item : members->items) {
+        const auto rank = item.is_scalar() ? whole_number(item.scalar) : std::nullopt;
+        if (!rank) {
+          return wrong(
+              fmt::format("lists {} as a rank of process group {}", quoted(item.scalar), quoted(name->scalar)));
+        }
+        ranks.push_back(*rank);
+      }
+      add(name->scalar, ranks);
+    }
+  }
+
+  void add(std::string_view name, const std::vector<std::uint64_t>& ranks) {
+    const auto id = whole_number(name);
+    if (!id || ranks.empty()) { return; }
+    Group group{*id, {}};
+    for (const std::uint64_t rank : ranks) {
+      if (rank >= ranks_) { return; }  // of a job that was larger: a mistake where somebody uses it
+      const auto member = static_cast<std::uint32_t>(rank);
+      if (std::find(group.ranks.begin(), group.ranks.end(), member) != group.ranks.end()) {
+        return wrong(fmt::format("lists rank {} twice in process group {}", rank, *id));
+      }
+      group.ranks.push_back(member);
+    }
+    const auto known = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.id == *id; });
+    if (known == groups_.end()) {
+      groups_.push_back(std::move(group));
+    } else if (known->ranks != group.ranks) {
+      wrong(fmt::format("lists process group {} twice, with different ranks", *id));
+    }
+  }
+
+  const graph::Graph& graph_;
+  std::uint32_t rank_;
+  std::string file_;
+  std::uint32_t ranks_;
+  Place where_;
+  std::vector<Group> groups_;
+  Failure failure_;
+};
+
+}  // namespace
+
+Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_t rank, const std::string& file,
+                                         std::uint32_t ranks) {
+  return Tables(graph, rank, file, ranks).run();
+}
+
+Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& programs,
+                         const std::vector<std::vector<Group>>& own, const std::vector<std::string>& files) {
+  const auto given = static_cast<std::uint32_t>(groups.size());
+  std::map<std::pair<std::uint64_t, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> member_of;           // id, rank
+  for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
+    std::vector<std::uint32_t> meaning;
+    for (const Group& group : own[rank]) {
+      const auto [found, is_new] =
+          known.try_emplace({group.id, group.ranks}, static_cast<std::uint32_t>(groups.size() + 1));
+      if (is_new) { groups.push_back(group); }
+      meaning.push_back(found->second);
+      for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
+        const auto [other, first] = member_of.try_emplace({group.id, member}, found->second);
+        if (first) { continue; }
+        return fail(
+            Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
+            fmt::format("lists process group {} with other ranks than an earlier file does, and rank {} in both",
+                        group.id, member));
+      }
+    }
+    for (Work& work : programs[rank].nodes) {
+      if (work.group > given) { work.group = meaning[work.group - given - 1]; }
+    }
+  }
+  return {};
+}
+
+}  // namespace orrery::simulate

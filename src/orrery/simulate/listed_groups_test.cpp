@@ -1,0 +1,100 @@
+// Groups that graphs list themselves.
+#include "orrery/simulate/listed_groups.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+constexpr std::uint32_t kRanks = 8;
+
+// A METADATA node with a table; `values` must outlive it.
+NodeRecord table(std::uint64_t id, std::string_view values) {
+  NodeRecord made = node(id, NodeType::metadata);
+  made.inputs = graph::IoInfo{values, "[[]]", "['String']"};
+  return made;
+}
+
+Result<std::vector<Group>> listed(std::string_view values) {
+  return listed_groups(graph_of({table(1, values)}), 0, "w.0.et", kRanks);
+}
+
+TEST(ListedGroups, tables_are_read_as_pytorch_and_its_printers_write_them) {
+  for (const char* values : {
+           R"([{"pg_name": "1", "pg_desc": "tp", "ranks": [3, 1], "group_size": 2}])",
+           R"(["[{\"pg_name\": \"1\", \"ranks\": [3, 1]}]"])",
+           R"(['[{"pg_name": "1", "ranks": [3, 1]}]'])",
+           R"("[{\"pg_name\": \"1\", \"ranks\": [3, 1]}]")",
+       }) {
+    const auto groups = listed(values);
+    ASSERT_TRUE(groups) << values << ": " << groups.error().text();
+    ASSERT_EQ(groups->size(), 1U) << values;
+    EXPECT_EQ(groups->front().id, 1U);
+    EXPECT_EQ(groups->front().ranks, (std::vector<std::uint32_t>{3, 1}));
+  }
+}
+
+TEST(ListedGroups, groups_of_all_ranks_of_other_names_and_of_larger_jobs_are_left_out) {
+  const auto groups =
+      listed(R"([{"pg_name": "0", "ranks": []}, {"pg_name": "dp", "ranks": [0]}, {"pg_name": "2", "ranks": [0, 8]}])");
+  ASSERT_TRUE(groups);
+  EXPECT_TRUE(groups->empty());
+}
+
+TEST(ListedGroups, what_cannot_be_read_names_file_and_node) {
+  const auto text = [](const auto& result) { return result ? std::string("none") : result.error().text(); };
+  EXPECT_NE(text(listed(R"([{"pg_name": "1"}])")).find("w.0.et rank 0, node 1: lists a process group without"),
+            std::string::npos);
+  EXPECT_NE(text(listed(R"([{"pg_name": "1", "ranks": ["x"]}])")).find("as a rank"), std::string::npos);
+  EXPECT_NE(text(listed(R"([{"pg_name": "1", "ranks": [0, 0]}])")).find("twice"), std::string::npos);
+  EXPECT_NE(text(listed(R"([{"pg_name": "1", "ranks": [0)")).find("cannot be read"), std::string::npos);
+  EXPECT_NE(text(listed(R"([{"pg_name": "1", "ranks": [0]}, {"pg_name": "1", "ranks": [1]}])")).find("twice"),
+            std::string::npos);
+}
+
+// Metadata of any other kind, as exporters write it.
+TEST(ListedGroups, nodes_that_list_no_groups_are_left_alone) {
+  EXPECT_TRUE(listed("whatever [")->empty());
+  EXPECT_TRUE(listed_groups(graph_of({compute(1, 1)}), 0, "f", kRanks)->empty());
+}
+
+Program using_group(std::uint32_t group) {
+  Program program;
+  program.nodes.resize(1);
+  program.nodes[0].group = group;
+  return program;
+}
+
+TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_job) {
+  std::vector<Group> groups = {{7, {0, 1, 2, 3}}};
+  std::vector<Program> programs = {using_group(2), using_group(3), using_group(1)};
+  const std::vector<std::vector<Group>> own = {{{1, {0, 1}}}, {{2, {1, 2}}, {1, {0, 1}}}, {}};
+  ASSERT_TRUE(join_groups(groups, programs, own, {"a", "b", "c"}));
+  ASSERT_EQ(groups.size(), 3U);
+  EXPECT_EQ(programs[0].nodes[0].group, 2U);  // {0, 1}
+  EXPECT_EQ(programs[1].nodes[0].group, 2U);
+  EXPECT_EQ(programs[2].nodes[0].group, 1U);  // the job's
+}
+
+TEST(ListedGroups, one_number_may_mean_different_groups_of_different_ranks) {
+  std::vector<Group> groups;
+  std::vector<Program> programs = {using_group(1), using_group(1)};
+  ASSERT_TRUE(join_groups(groups, programs, {{{1, {0, 2}}}, {{1, {1, 3}}}}, {"a", "b"}));
+  EXPECT_NE(programs[0].nodes[0].group, programs[1].nodes[0].group);
+}
+
+TEST(ListedGroups, a_rank_in_two_groups_of_one_number_is_refused) {
+  std::vector<Group> groups;
+  std::vector<Program> programs = {using_group(1), using_group(1)};
+  const auto joined = join_groups(groups, programs, {{{1, {0, 1}}}, {{1, {1, 2}}}}, {"a", "b"});
+  ASSERT_FALSE(joined);
+  EXPECT_NE(joined.error().text().find("b rank 1: lists process group 1 with other ranks"), std::string::npos)
+      << joined.error().text();
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
