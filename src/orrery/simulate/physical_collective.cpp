@@ -294,7 +294,7 @@ void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::
     packet.owner = number;
     packet.from = which;
     packet.to = chunk * seats + peer;
-    packet.dimension = is_switch || to_switch ? static_cast<std::uint8_t>(phase.dimension) : std::uint8_t{0};
+    packet.dimension = static_cast<std::uint8_t>(phase.dimension);
     packet.in_switch = is_switch;
     packet.to_switch = to_switch;
     packet.of_collective = true;

@@ -8,7 +8,7 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::uint32_t kReducer = 0xFFFFFFFF;  // as a link's dimension
+constexpr std::uint8_t kReducer = 0xFF;  // as a link's dimension
 
 std::uint64_t up_to_picoseconds(double ns) {
   constexpr double kMost = 1e18;
@@ -26,6 +26,7 @@ auto keys(const Packet& packet) {
 }  // namespace
 
 Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(user), ranks_(network.ranks()) {
+  if (network.dimensions.size() >= kReducer) { throw TooLong{}; }
   std::uint32_t stride = 1, count = 0;
   for (const NetworkDimension& given : network.dimensions) {
     Dimension& dimension = dimensions_.emplace_back();
@@ -41,9 +42,7 @@ Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(u
       count += 2 * ranks_;
     }
     links_.resize(count);
-    for (std::uint32_t i = dimension.first_link; i < count; ++i) {
-      links_[i].dimension = static_cast<std::uint32_t>(dimensions_.size()) - 1;
-    }
+    know_ends(dimension, static_cast<std::uint8_t>(dimensions_.size() - 1));
     stride *= given.ranks;
   }
   if (memory_gb > 0) {  // read, read, write
@@ -57,62 +56,73 @@ Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(u
 
 // ---- routes --------------------------------------------------------------------------------------------------------
 
+// Of rings and switches, whose links are there from the start: two for each rank.
+void Links::know_ends(const Dimension& dimension, std::uint8_t number) {
+  if (dimension.topology == Topology::FullyConnected) { return; }
+  const std::uint32_t n = dimension.ranks;
+  for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
+    const std::uint32_t here = dimension.coordinate(rank), line = rank - here * dimension.stride;
+    const bool ring = dimension.topology == Topology::Ring;
+    Link& forth = links_[dimension.first_link + 2 * rank];
+    Link& back = links_[dimension.first_link + 2 * rank + 1];
+    forth.dimension = back.dimension = number;
+    forth.into_switch = !ring;
+    forth.to = ring ? line + (here + 1 == n ? 0 : here + 1) * dimension.stride : rank;
+    back.to = ring ? line + (here == 0 ? n - 1 : here - 1) * dimension.stride : rank;
+  }
+}
+
 std::uint32_t Links::own_link(Dimension& dimension, std::uint8_t number, std::uint32_t rank, std::uint32_t to) {
   auto& row = dimension.rows[rank];
   if (!row) {
     row = std::make_unique<std::uint32_t[]>(dimension.ranks);  // NOLINT(*-avoid-c-arrays)
     std::fill_n(row.get(), dimension.ranks, kNone);
   }
-  if (row[to] == kNone) {
-    row[to] = static_cast<std::uint32_t>(links_.size());
-    links_.emplace_back().dimension = number;
+  const std::uint32_t column = dimension.coordinate(to);
+  if (row[column] == kNone) {
+    row[column] = static_cast<std::uint32_t>(links_.size());
+    Link& link = links_.emplace_back();
+    link.dimension = number;
+    link.to = to;
   }
-  return row[to];
+  return row[column];
 }
 
-// Ranks differ in the dimension, or the packet is at its switch.
-Links::Hop Links::hop(Dimension& dimension, std::uint8_t number, const Packet& packet) {
-  const std::uint32_t n = dimension.ranks, from = dimension.coordinate(packet.at),
-                      to = dimension.coordinate(packet.target);
-  const std::uint32_t line = packet.at - from * dimension.stride;
+std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const Packet& packet) {
+  const std::uint32_t n = dimension.ranks;
+  if (dimension.topology == Topology::Switch && !packet.in_switch) { return dimension.first_link + 2 * packet.at; }
+  const std::uint32_t from = dimension.coordinate(packet.at), to = dimension.coordinate(packet.target);
+  const std::uint32_t behind = packet.at - from * dimension.stride + to * dimension.stride;
   switch (dimension.topology) {
-    case Topology::FullyConnected:
-      return {own_link(dimension, number, packet.at, to), line + to * dimension.stride, number, false};
-    case Topology::Switch: {
-      if (!packet.in_switch) { return {dimension.first_link + 2 * packet.at, packet.at, number, true}; }
-      const std::uint32_t below = line + to * dimension.stride;
-      return {dimension.first_link + 2 * below + 1, below, number, false};
-    }
-    case Topology::Ring: {
-      const std::uint32_t ahead = to >= from ? to - from : to + n - from;
-      const bool back = n - ahead < ahead;  // half-way round: forward
-      const std::uint32_t next = back ? (from == 0 ? n - 1 : from - 1) : (from + 1 == n ? 0 : from + 1);
-      return {dimension.first_link + 2 * packet.at + (back ? 1 : 0), line + next * dimension.stride, number, false};
-    }
+    case Topology::FullyConnected: return own_link(dimension, number, packet.at, behind);
+    case Topology::Switch: return dimension.first_link + 2 * behind + 1;
+    case Topology::Ring: break;
   }
-  return {};
+  const std::uint32_t ahead = to >= from ? to - from : to + n - from;
+  const bool back = n - ahead < ahead;  // half-way round: forward
+  return dimension.first_link + 2 * packet.at + (back ? 1 : 0);
 }
 
-Links::Hop Links::hop(const Packet& packet) {
+std::uint32_t Links::next_link(const Packet& packet) {
   for (std::uint8_t i = packet.dimension; i < dimensions_.size(); ++i) {
     Dimension& dimension = dimensions_[i];
     const bool moves =
         packet.in_switch || packet.to_switch || dimension.coordinate(packet.at) != dimension.coordinate(packet.target);
-    if (moves) { return hop(dimension, i, packet); }
+    if (moves) { return next_link(dimension, i, packet); }
   }
   ORRERY_ASSERT(false);
-  return {};
+  return 0;
 }
 
 // ---- queues --------------------------------------------------------------------------------------------------------
 
 bool Links::before(const Packet& a, const Packet& b) const { return keys(a) < keys(b); }
 
-void Links::ask(std::uint32_t packet, std::uint64_t now) { put(hop(packets_[packet]).link, packet, now); }
+void Links::ask(std::uint32_t packet, std::uint64_t now) { put(next_link(packets_[packet]), packet, now); }
 
 void Links::reduce(std::uint32_t packet, std::uint64_t now) { put(reducers_ + packets_[packet].at, packet, now); }
 
-// Nearly all requests come behind those of earlier instants, so that a look at those of this one is enough.
+// Nearly all requests come behind those of earlier instants.
 void Links::put(std::uint32_t number, std::uint32_t id, std::uint64_t now) {
   Link& link = links_[number];
   Packet& packet = packets_[id];
@@ -122,22 +132,38 @@ void Links::put(std::uint32_t number, std::uint32_t id, std::uint64_t now) {
     link.older_than = now;
     link.older = link.last;
   }
+  const std::int32_t priority = packet.order.priority;
   if (link.first == kNone) {
-    link.first = link.last = id;
-  } else if (!before(packet, packets_[link.last])) {
+    link.first = id;
+  } else if (priority > link.last_priority || (priority == link.last_priority && now > link.last_asked)) {
     packets_[link.last].next = id;
-    link.last = id;
-  } else if (before(packet, packets_[link.first])) {
+  } else {
+    insert(link, id);
+    if (link.last != id) { return touch(number, now); }
+  }
+  link.last = id;
+  link.last_priority = priority;
+  link.last_asked = now;
+  touch(number, now);
+}
+
+// Somewhere among those that wait, behind its equals: a look at those of this instant is enough most of the time.
+void Links::insert(Link& link, std::uint32_t id) {
+  Packet& packet = packets_[id];
+  if (before(packet, packets_[link.first])) {
     packet.next = link.first;
     link.first = id;
-  } else {
-    const bool behind = link.older != kNone && !before(packet, packets_[link.older]);
-    std::uint32_t ahead = behind ? link.older : link.first;
-    while (!before(packet, packets_[packets_[ahead].next])) { ahead = packets_[ahead].next; }
-    packet.next = packets_[ahead].next;
-    packets_[ahead].next = id;
+    return;
   }
-  touch(number, now);
+  const bool is_behind = link.older != kNone && !before(packet, packets_[link.older]);
+  std::uint32_t ahead = is_behind ? link.older : link.first;
+  while (packets_[ahead].next != kNone && !before(packet, packets_[packets_[ahead].next])) {
+    ahead = packets_[ahead].next;
+  }
+  packet.next = packets_[ahead].next;
+  packets_[ahead].next = id;
+  link.has_equals = link.has_equals || keys(packets_[ahead]) == keys(packet);
+  if (packet.next == kNone) { link.last = id; }
 }
 
 // A link with requests is looked at when the round ends if it is free, else once it is.
@@ -173,18 +199,30 @@ void Links::grant(std::uint64_t now) {
   dirty_.clear();
 }
 
-void Links::grant(std::uint32_t number, std::uint64_t now) {
-  const std::uint32_t dimension = links_[number].dimension;
-  const bool reduces = dimension == kReducer;
+// The first, and those that are equal to it.
+void Links::take_batch(Link& link) {
   batch_.clear();
-  Link& link = links_[number];
   const Packet& head = packets_[link.first];
   do {
-    batch_.push_back({link.first, {}, false});
+    batch_.push_back({link.first, kNone});
     link.first = packets_[link.first].next;
-  } while (link.first != kNone && keys(packets_[link.first]) == keys(head));
-  if (link.first == kNone) { link.last = kNone; }
+  } while (link.has_equals && link.first != kNone && keys(packets_[link.first]) == keys(head));
+  if (link.first == kNone) {
+    link.last = kNone;
+    link.has_equals = false;
+  } else {
+    __builtin_prefetch(&packets_[link.first]);
+  }
   link.older = kNone;
+}
+
+void Links::grant(std::uint32_t number, std::uint64_t now) {
+  Link& link = links_[number];
+  take_batch(link);
+  const bool reduces = link.dimension == kReducer, into_switch = link.into_switch;
+  const std::uint32_t to = link.to;
+  const std::uint8_t dimension = link.dimension;
+  const Packet& head = packets_[batch_.front().packet];
   const std::uint64_t one = (reduces ? memory_rate_ : dimensions_[dimension].rate).picoseconds(head.bytes);
   const std::uint64_t takes = one * batch_.size();
   if (takes / batch_.size() != one || takes > kMostTime - now) { throw TooLong{}; }
@@ -200,14 +238,12 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
   if (reduces) { return reduced(now, takes); }
   for (Going& going : batch_) {
     Packet& packet = packets_[going.packet];
-    const Hop taken = hop(packet);
-    packet.at = taken.at;
-    packet.in_switch = taken.in_switch;
-    packet.dimension = taken.dimension;
-    going.arrived = arrived(packet);
+    packet.at = to;
+    packet.in_switch = into_switch;
+    packet.dimension = dimension;
     if (!packet.on_its_way) { user_.leaves_at(now + takes, packet); }
     packet.on_its_way = true;
-    if (!going.arrived) { going.next = hop(packet); }
+    if (!arrived(packet)) { going.next = next_link(packet); }
   }
   send_on(now, takes, dimensions_[dimension].latency);
 }
@@ -220,22 +256,20 @@ void Links::reduced(std::uint64_t now, std::uint64_t takes) {
 // for the next link together, and would take it as long as all of them take.
 void Links::send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latency) {
   if (batch_.size() > 1) {
-    std::sort(batch_.begin(), batch_.end(), [](const Going& a, const Going& b) {
-      return std::tuple(a.arrived, a.next.link) < std::tuple(b.arrived, b.next.link);
-    });
+    std::sort(batch_.begin(), batch_.end(), [](const Going& a, const Going& b) { return a.next < b.next; });
   }
   for (std::size_t i = 0; i < batch_.size();) {
-    std::size_t end = i + 1;
-    while (end < batch_.size() && !batch_[i].arrived && batch_[end].next.link == batch_[i].next.link) { ++end; }
-    if (batch_[i].arrived) {
-      user_.arrives_at(now + latency + takes, batch_[i].packet);
-    } else {
-      const std::uint64_t there =
-          dimensions_[batch_[i].next.dimension].rate.picoseconds(packets_[batch_[i].packet].bytes) * (end - i);
-      const std::uint64_t ask = now + latency + (takes > there ? takes - there : 0);
-      for (std::size_t k = i; k < end; ++k) { user_.asks_at(ask, batch_[k].packet); }
+    const std::uint32_t next = batch_[i].next;
+    if (next == kNone) {
+      user_.arrives_at(now + latency + takes, batch_[i++].packet);
+      continue;
     }
-    i = end;
+    std::size_t end = i + 1;
+    while (end < batch_.size() && batch_[end].next == next) { ++end; }
+    Rate& rate = dimensions_[links_[next].dimension].rate;
+    const std::uint64_t there = rate.picoseconds(packets_[batch_[i].packet].bytes) * (end - i);
+    const std::uint64_t ask = now + latency + (takes > there ? takes - there : 0);
+    for (; i < end; ++i) { user_.asks_at(ask, batch_[i].packet); }
   }
 }
 

@@ -97,10 +97,15 @@ class Links {
   struct Link {
     std::uint64_t free_at = 0;
     std::uint32_t first = kNone, last = kNone;
+    std::uint32_t to = 0;  // rank behind it; of a link into a switch, before it
+    std::uint8_t dimension = 0;
+    bool into_switch = false;
+    bool is_dirty = false, will_wake = false;
+    bool has_equals = false;         // some that wait may be equal
+    std::int32_t last_priority = 0;  // of the last that waits, which is far from the processor
+    std::uint64_t last_asked = 0;
     std::uint32_t older = kNone;  // the last that has not come in the instant `older_than`
     std::uint64_t older_than = 0;
-    std::uint32_t dimension = 0;
-    bool is_dirty = false, will_wake = false;
     std::uint64_t bytes = 0, busy = 0, messages = 0, queued = 0;
   };
   struct Dimension {
@@ -114,21 +119,18 @@ class Links {
 
     [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const { return rank / stride % ranks; }
   };
-  struct Hop {
-    std::uint32_t link = 0;
-    std::uint32_t at = 0;  // behind it
-    std::uint8_t dimension = 0;
-    bool in_switch = false;
-  };
-
-  [[nodiscard]] Hop hop(const Packet& packet);
-  [[nodiscard]] Hop hop(Dimension& dimension, std::uint8_t number, const Packet& packet);
+  // The link that a packet takes next; what is in `in_switch` or differs in the dimension.
+  [[nodiscard]] std::uint32_t next_link(const Packet& packet);
+  [[nodiscard]] std::uint32_t next_link(Dimension& dimension, std::uint8_t number, const Packet& packet);
   [[nodiscard]] std::uint32_t own_link(Dimension& dimension, std::uint8_t number, std::uint32_t rank, std::uint32_t to);
+  void know_ends(const Dimension& dimension, std::uint8_t number);
   [[nodiscard]] static bool arrived(const Packet& packet) {
     return packet.to_switch ? packet.in_switch : packet.at == packet.target && !packet.in_switch;
   }
   void put(std::uint32_t link, std::uint32_t packet, std::uint64_t now);
   void touch(std::uint32_t link, std::uint64_t now);
+  void insert(Link& link, std::uint32_t packet);
+  void take_batch(Link& link);
   void grant(std::uint32_t link, std::uint64_t now);
   void send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latency);
   void reduced(std::uint64_t now, std::uint64_t takes);
@@ -144,8 +146,7 @@ class Links {
   std::vector<std::uint32_t> dirty_;
   struct Going {
     std::uint32_t packet = 0;
-    Hop next;
-    bool arrived = false;
+    std::uint32_t next = kNone;  // link; kNone: it has arrived
   };
   std::vector<Going> batch_;  // of the grant that is under way
 };

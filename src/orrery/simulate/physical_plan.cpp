@@ -154,7 +154,8 @@ std::vector<Extent> extents_of(const Network& network, const std::vector<std::ui
     is_grid = (*ranks)[position] == rank;
   }
   if (is_grid) { return extents; }
-  return {{extents.empty() ? 0 : extents.front().dimension, size, 1, {}}};
+  if (extents.empty()) { return {}; }
+  return {{extents.front().dimension, size, 1, {}}};
 }
 
 Result<PhysicalPlan> physical_plan(const PhysicalRequest& request) { return Planner(request).run(); }

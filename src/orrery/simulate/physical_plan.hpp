@@ -14,7 +14,7 @@ namespace orrery::simulate {
 
 struct PhysicalPhase {
   network::Steps steps;          // with forward rings
-  std::uint32_t dimension = 0;   // of the network; of a flat one, the first
+  std::uint32_t dimension = 0;   // of the network; members do not differ in dimensions before it
   std::uint32_t stride = 1;      // in positions, between neighbours
   std::uint32_t first_step = 0;  // of the collective
   std::uint32_t step_count = 0;

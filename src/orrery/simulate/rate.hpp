@@ -1,6 +1,7 @@
 // A bandwidth, and what bytes take at it in whole picoseconds, rounded up. Private to the room.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "orrery/simulate/phase.hpp"
@@ -20,11 +21,9 @@ class Rate {
 
   // Throws TooLong where the clock cannot hold it.
   [[nodiscard]] std::uint64_t picoseconds(std::uint64_t bytes) {
-    if (bytes != last_bytes_) {
-      last_bytes_ = bytes;
-      last_ = divided(bytes);
-    }
-    return last_;
+    Known& known = known_[(bytes * 0x9E3779B97F4A7C15U) >> 61U];
+    if (bytes != known.bytes) { known = {bytes, divided(bytes)}; }
+    return known.time;
   }
 
   [[nodiscard]] std::uint64_t bytes_per_second() const { return bytes_per_second_; }
@@ -42,7 +41,10 @@ class Rate {
 
   std::uint64_t bytes_per_second_ = 1;
   std::uint64_t parts_ = 1;
-  std::uint64_t last_bytes_ = 0, last_ = 0;  // most messages of a run are as long as the one before
+  struct Known {
+    std::uint64_t bytes = 0, time = 0;
+  };
+  std::array<Known, 8> known_;  // messages of a run have few lengths
 };
 
 // A bandwidth in 1e9 bytes per second, to the byte.
