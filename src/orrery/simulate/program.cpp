@@ -149,6 +149,8 @@ class Compiler {
       work.collective = Collective::reduce_scatter;
     } else if (type == CollectiveType::all_to_all) {
       work.collective = Collective::all_to_all;
+    } else if (!graph::is_known(type)) {
+      return fields_.wrong(node, fmt::format("has the comm_type {}, which is none", static_cast<std::uint64_t>(type)));
     } else {
       return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
     }

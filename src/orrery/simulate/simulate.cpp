@@ -19,6 +19,23 @@ bool leaves_all_dimensions_open(const Program& program) {
   });
 }
 
+// A tree reduces and hands back, whatever it was asked for.
+bool gives_a_tree_what_it_cannot_do(const Job& job) {
+  const auto is_wrong = [&](const Work& work) {
+    if (work.act != Act::collective || work.collective == Collective::all_reduce || work.group != kWholeMachine) {
+      return false;
+    }
+    const auto* list =
+        std::get_if<std::vector<Algorithm>>(&job.system.algorithms[static_cast<std::size_t>(work.collective)]);
+    return list != nullptr && std::any_of(list->begin(), list->end(), [](const Algorithm& algorithm) {
+             return algorithm.method == Method::double_binary_tree;
+           });
+  };
+  return std::any_of(job.programs.begin(), job.programs.end(), [&](const Program& program) {
+    return std::any_of(program.nodes.begin(), program.nodes.end(), is_wrong);
+  });
+}
+
 // Defects of the original that showed in this run and change its numbers.
 void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
   if (machine.skipped_dimensions()) {
@@ -29,6 +46,9 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
   if (job.network.dimensions.size() == kCutShort &&
       std::any_of(job.programs.begin(), job.programs.end(), leaves_all_dimensions_open)) {
     warnings.emplace_back("collectives without involved_dim leave the fifth dimension out, as in ASTRA-sim");
+  }
+  if (gives_a_tree_what_it_cannot_do(job)) {
+    warnings.emplace_back("doubleBinaryTree does an all-reduce, whatever it is given for, as in ASTRA-sim");
   }
   if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
     warnings.emplace_back(
@@ -72,7 +92,10 @@ Result<results::Simulation> simulate(const Job& job) {
   try {
     machine.run();
   } catch (const TooLong&) {
-    return fail(fmt::format("after {} ns something would take longer than the clock can tell", machine.now()));
+    return fail(
+        fmt::format("after {} ns something would take longer than the clock can tell, which is 30 years: a "
+                    "latency, a size or a bandwidth of the inputs is out of bounds",
+                    machine.now()));
   } catch (const Stop& stop) {
     return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
                       fmt::format("rank {}, node {}", stop.rank, stop.node)},
