@@ -28,13 +28,13 @@ TEST(Rounds, what_an_instant_makes_happen_in_itself_waits_for_the_next_round) {
 TEST(Rounds, settling_can_add_rounds_to_the_instant) {
   Rounds<int> rounds;
   int settled = 0;
-  std::vector<Time> times;
+  std::vector<std::uint64_t> times;
   rounds.run([&](int) { times.push_back(rounds.now()); },
              [&] {
                if (++settled <= 3) { rounds.at(rounds.now() + (settled == 3 ? 1 : 0), 0); }
              },
              [](int, int) {});
-  EXPECT_EQ(times, (std::vector<Time>{0, 0, 1}));
+  EXPECT_EQ(times, (std::vector<std::uint64_t>{0, 0, 1}));
   EXPECT_LE(rounds.blocks(), 2U);
 }
 
