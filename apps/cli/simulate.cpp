@@ -128,6 +128,9 @@ Result<int> run(const Options& options) {
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
   }
+  if (options.fold == "auto") {
+    simulation.warnings.emplace_back("--fold auto: every rank was simulated; folding of alike ranks is not built yet");
+  }
   if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
   if (options.json) {
@@ -165,7 +168,11 @@ void declare_rest(Command& command, const Shared& options) {
   };
   const std::string how = "Simulation";
   declare_how(command, options->machine, how);
-  text({"--fold", "auto|off", "whether alike ranks may be simulated once; all are, for now", how, {"auto", "off"}},
+  text({"--fold",
+        "auto|off",
+        "whether alike ranks may be simulated once; off when absent, and auto is not built yet",
+        how,
+        {"auto", "off"}},
        &Options::fold);
   text({"--workload", "PREFIX", "graphs for physical semantics; not built yet", how}, &Options::workload);
   text({"--cluster", "NAME", "cluster for physical semantics; not built yet", how}, &Options::cluster);
