@@ -95,6 +95,7 @@ constexpr std::int64_t kMiB = 1 << 20;
 struct Rig {
   std::vector<NetworkDimension> dimensions;
   System system;
+  Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   memory::Expansion memory;
   std::vector<Group> groups;
@@ -121,20 +122,26 @@ struct Rig {
     backend = Backend::congestion_aware;
     return *this;
   }
+  Rig& physical() {
+    semantics = Semantics::physical;
+    return aware();
+  }
 };
 
 using Nodes = std::function<std::vector<NodeRecord>(std::uint32_t rank)>;
 
 inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
   Job job;
+  job.semantics = rig.semantics;
   job.backend = rig.backend;
+  job.tables = job.spans = rig.semantics == Semantics::physical;
   job.network.dimensions = rig.dimensions;
   job.system = rig.system;
   job.memory = rig.memory;
   job.groups = rig.groups;
   const std::uint32_t ranks = job.network.ranks();
   const Setting setting{job.system, job.groups, job.memory.arrangement, ranks,
-                        static_cast<std::uint32_t>(job.network.dimensions.size())};
+                        static_cast<std::uint32_t>(job.network.dimensions.size()), false, job.semantics};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     job.files.push_back("w." + std::to_string(rank) + ".et");
     ORRERY_TRY(program, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));

@@ -1,0 +1,317 @@
+// Physical semantics by hand: the cases of docs/models/physical.md, with its figures, and the closed form of every
+// schedule on the network that it is made for.
+//
+// Unless a test says otherwise: 50 GB/s, which is 20 ps a byte, and 500 ns a link. 1 MiB takes 20,971,520 ps.
+#include <gtest/gtest.h>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+constexpr std::uint64_t kMiBTime = 20'971'520;
+constexpr std::uint64_t kHop = 500'000;
+constexpr std::uint64_t kEndpoint = 10'000;
+
+using Shape = std::vector<std::pair<Topology, std::uint32_t>>;
+
+Rig rig(const Shape& shape, const std::vector<std::string>& algorithms = {"ring"}) {
+  Rig made(shape, algorithms);
+  made.system.local_memory_gb = 0;  // reductions take no time
+  return made.physical();
+}
+
+results::Simulation simulated(const Rig& rig, const Nodes& nodes) {
+  auto result = run(rig, nodes);
+  if (!result) { throw std::runtime_error(result.error().text()); }
+  return *result;
+}
+
+Times picoseconds(const results::Simulation& simulation) {
+  Times times;
+  for (const auto& rank : simulation.tables->ranks) { times.push_back(rank.finish_ps); }
+  return times;
+}
+
+// Rank `rank` does what stands at its place, others nothing.
+Nodes at(std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> places) {
+  return [places](std::uint32_t rank) {
+    for (const auto& [where, nodes] : places) {
+      if (where == rank) { return nodes; }
+    }
+    return std::vector{node(1, NodeType::metadata)};  // over at once
+  };
+}
+
+Times of_collective(const Rig& rig, CollectiveType type, std::int64_t bytes) {
+  return picoseconds(simulated(rig, [&](std::uint32_t) { return std::vector{collective(1, type, bytes)}; }));
+}
+
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+TEST(Physical, a_lone_message_takes_the_latencies_of_its_way_and_its_bytes_once) {
+  // Three links of a ring of 8: 3 x 500 ns + 20,971.52 ns, cut through and not stored in between.
+  const auto result = simulated(rig({{Topology::Ring, 8}}), at({{0, {send(1, 3, kMiB)}}, {3, {receive(1, 0, kMiB)}}}));
+  EXPECT_EQ(picoseconds(result)[3], 3 * kHop + kMiBTime);
+  EXPECT_EQ(picoseconds(result)[0], 3 * kHop + kMiBTime);
+  EXPECT_EQ(result.ranks[3].finish_ns, 22472U);  // rounded up
+}
+
+TEST(Physical, rings_go_the_shorter_way_and_forward_when_there_is_none) {
+  const auto links = [](std::uint32_t to) {
+    const auto result =
+        simulated(rig({{Topology::Ring, 6}}), at({{0, {send(1, to, kMiB)}}, {to, {receive(1, 0, kMiB)}}}));
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> used;
+    for (const auto& link : result.tables->links) { used.emplace_back(link.from, link.to); }
+    return used;
+  };
+  using Used = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+  EXPECT_EQ(links(3), (Used{{0, 1}, {1, 2}, {2, 3}}));
+  EXPECT_EQ(links(4), (Used{{0, 5}, {5, 4}}));
+}
+
+TEST(Physical, two_messages_on_one_link_go_one_after_the_other) {
+  // Ring of 8. Rank 1 has the link 1 -> 2 from 0 to 20,971.52 ns; the head of rank 0's message is there at 500 ns and
+  // waits. It leaves at 41,943.04 ns.
+  const auto result = simulated(
+      rig({{Topology::Ring, 8}}),
+      at({{0, {send(1, 2, kMiB)}}, {1, {send(1, 2, kMiB)}}, {2, {receive(1, 0, kMiB), receive(2, 1, kMiB)}}}));
+  const Times times = picoseconds(result);
+  EXPECT_EQ(times[1], kMiBTime + kHop);
+  EXPECT_EQ(times[0], 2 * kMiBTime + kHop);
+  for (const auto& link : result.tables->links) {
+    EXPECT_EQ(link.busy_ps, link.from == 1 ? 2 * kMiBTime : kMiBTime);
+    EXPECT_EQ(link.queued_ps, link.from == 1 ? kMiBTime - kHop : 0);
+  }
+}
+
+TEST(Physical, a_message_across_a_torus_pays_for_a_link_in_each_dimension_and_for_the_narrowest_once) {
+  // 0 -> 5 on 4 x 4. 500 + 700 ns, and 1 MiB at 25 GB/s: 41,943.04 ns, whichever dimension is the narrow one.
+  for (const bool narrow_first : {true, false}) {
+    Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}});
+    torus.dimensions[0].bandwidth_gib = narrow_first ? 25 : 50;
+    torus.dimensions[1].bandwidth_gib = narrow_first ? 50 : 25;
+    torus.dimensions[1].latency_ns = 700;
+    const auto result = simulated(torus, at({{0, {send(1, 5, kMiB)}}, {5, {receive(1, 0, kMiB)}}}));
+    EXPECT_EQ(picoseconds(result)[5], 1'200'000 + 2 * kMiBTime);
+    ASSERT_EQ(result.tables->links.size(), 2U);
+    EXPECT_EQ(result.tables->links[0].to, 1U);  // the inner dimension first
+    EXPECT_EQ(result.tables->links[1].from, 1U);
+  }
+}
+
+TEST(Physical, alike_messages_that_meet_at_a_link_of_a_switch_share_it_and_end_together) {
+  // 7 to 1. The link down carries 7 MiB from 500 ns on, for 146,800.64 ns.
+  std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> places;
+  std::vector<NodeRecord> receives;
+  for (std::uint32_t rank = 1; rank < 8; ++rank) {
+    places.push_back({rank, {send(1, 0, kMiB)}});
+    receives.push_back(receive(rank, rank, kMiB));
+  }
+  places.push_back({0, receives});
+  EXPECT_EQ(picoseconds(simulated(rig({{Topology::Switch, 8}}), at(places))), all(8, 2 * kHop + 7 * kMiBTime));
+}
+
+TEST(Physical, of_messages_that_meet_at_a_link_the_shorter_goes_first) {
+  // Both heads are at the switch at 500 ns. 1 MiB is through at 21,471.52, 2 MiB at 63,414.56.
+  const auto result = simulated(
+      rig({{Topology::Switch, 4}}),
+      at({{1, {send(1, 0, 2 * kMiB)}}, {2, {send(1, 0, kMiB)}}, {0, {receive(1, 1, 2 * kMiB), receive(2, 2, kMiB)}}}));
+  EXPECT_EQ(picoseconds(result)[2], 2 * kHop + kMiBTime);
+  EXPECT_EQ(picoseconds(result)[1], 2 * kHop + 3 * kMiBTime);
+}
+
+TEST(Physical, messages_that_share_one_link_and_then_the_next_share_both_at_once) {
+  // 3 x 5, own links inside: (0,0) and (1,0) to (2,2), both through (2,0) -> (2,1) -> (2,2).
+  Rig grid = rig({{Topology::FullyConnected, 3}, {Topology::Ring, 5}});
+  const auto result = simulated(
+      grid, at({{0, {send(1, 8, kMiB)}}, {1, {send(1, 8, kMiB)}}, {8, {receive(1, 0, kMiB), receive(2, 1, kMiB)}}}));
+  // Own links into (2,0), then 2 MiB through two links, cut through.
+  EXPECT_EQ(picoseconds(result)[8], 3 * kHop + 2 * kMiBTime);
+  EXPECT_EQ(picoseconds(result)[0], 3 * kHop + 2 * kMiBTime);
+  EXPECT_EQ(picoseconds(result)[1], 3 * kHop + 2 * kMiBTime);
+}
+
+TEST(Physical, under_rendezvous_a_message_sets_out_when_its_receivers_notice_is_there) {
+  // 30 us later: a notice of 8192 bytes (163.84 ns), then the message.
+  Rig ring = rig({{Topology::Ring, 4}});
+  ring.system.rendezvous = true;
+  const auto result = simulated(ring, at({{0, {send(1, 1, kMiB)}}, {1, {compute(1, 30), receive(2, 0, kMiB, {1})}}}));
+  EXPECT_EQ(picoseconds(result)[1], 30'000'000 + kHop + 163'840 + kHop + kMiBTime);
+}
+
+// ---- schedules -----------------------------------------------------------------------------------------------------
+
+constexpr std::uint64_t step(std::uint64_t bytes, std::uint64_t hops = 1) {
+  return hops * kHop + kEndpoint + bytes * 20;
+}
+
+TEST(Physical, closed_form_of_rings) {
+  // n = 8, m = 131,072 B: each step 500 + 10 + 2,621.44 ns.
+  const Rig ring = rig({{Topology::Ring, 8}});
+  EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(131072)));
+  EXPECT_EQ(of_collective(ring, CollectiveType::reduce_scatter, kMiB), all(8, 7 * step(131072)));
+  EXPECT_EQ(of_collective(ring, CollectiveType::all_gather, 131072), all(8, 7 * step(131072)));
+  // To whom is 1, 2, 3 and 4 further on, and 3 back: blocks 4 + 3 + 2 + 1 forward, which is the longer side.
+  EXPECT_EQ(of_collective(ring, CollectiveType::all_to_all, kMiB), all(8, 4 * (kHop + kEndpoint) + 10 * 131072 * 20));
+}
+
+TEST(Physical, reductions_take_three_passes_through_memory_and_one_after_the_other) {
+  // 3 x 131,072 B at 1600 GB/s: 245.76 ns in each of 7 steps.
+  Rig ring = rig({{Topology::Ring, 8}});
+  ring.system.local_memory_gb = 1600;
+  EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(131072) + 7 * 245'760));
+  // Everybody gets 7 messages at once.
+  Rig direct = rig({{Topology::FullyConnected, 8}}, {"direct"});
+  direct.system.local_memory_gb = 1600;
+  EXPECT_EQ(of_collective(direct, CollectiveType::all_reduce, kMiB), all(8, 2 * step(131072) + 7 * 245'760));
+}
+
+TEST(Physical, closed_form_of_direct) {
+  const Rig direct = rig({{Topology::FullyConnected, 8}}, {"direct"});
+  EXPECT_EQ(of_collective(direct, CollectiveType::all_reduce, kMiB), all(8, 2 * step(131072)));
+  EXPECT_EQ(of_collective(direct, CollectiveType::all_to_all, kMiB), all(8, step(131072)));
+  // Two at a time: 4 rounds.
+  const Rig windowed = rig({{Topology::FullyConnected, 8}}, {"direct2"});
+  EXPECT_EQ(of_collective(windowed, CollectiveType::all_to_all, kMiB), all(8, 4 * step(131072)));
+  // Through a switch the 7 messages of a rank leave one after the other, each to the next rank further on, so that no
+  // two meet on the way down.
+  const Rig star = rig({{Topology::Switch, 8}}, {"direct"});
+  EXPECT_EQ(of_collective(star, CollectiveType::all_to_all, kMiB), all(8, 2 * kHop + kEndpoint + 7 * 131072 * 20));
+}
+
+TEST(Physical, closed_form_of_halving_and_doubling) {
+  // Through a switch, 2 links a message: 512 + 256 + 128 KiB and back.
+  const Rig star = rig({{Topology::Switch, 8}}, {"halvingDoubling"});
+  EXPECT_EQ(of_collective(star, CollectiveType::all_reduce, kMiB),
+            all(8, 2 * (step(524288, 2) + step(262144, 2) + step(131072, 2))));
+}
+
+TEST(Physical, closed_form_of_the_double_binary_tree) {
+  // 8 ranks, 3 levels, 512 KiB in each tree; both trees side by side on links of their own.
+  const Rig full = rig({{Topology::FullyConnected, 8}}, {"doubleBinaryTree"});
+  const Times times = of_collective(full, CollectiveType::all_reduce, kMiB);
+  EXPECT_EQ(*std::max_element(times.begin(), times.end()), 6 * step(524288));
+}
+
+TEST(Physical, an_all_reduce_over_dimensions_scatters_outwards_and_gathers_back) {
+  // 4 x 4: 256 KiB a step inside, 64 KiB a step outside.
+  const Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, {"ring", "ring"});
+  EXPECT_EQ(of_collective(torus, CollectiveType::all_reduce, kMiB), all(16, 6 * step(262144) + 6 * step(65536)));
+  EXPECT_EQ(of_collective(torus, CollectiveType::all_gather, 65536), all(16, 3 * step(65536) + 3 * step(262144)));
+}
+
+TEST(Physical, chunks_go_round_a_ring_both_ways_in_turn) {
+  // Two chunks of 512 KiB, each on links of its own.
+  Rig ring = rig({{Topology::Ring, 8}});
+  ring.chunks(2);
+  EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(65536)));
+}
+
+TEST(Physical, a_group_that_is_a_grid_uses_the_dimensions_in_which_its_ranks_differ) {
+  // The second column of 4 x 4: ranks 1, 5, 9, 13 are neighbours in the outer dimension.
+  Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, {"ring", "ring"});
+  torus.groups = {{1, {1, 5, 9, 13}}};
+  const auto result = simulated(torus, [](std::uint32_t rank) {
+    return rank % 4 == 1 ? std::vector{all_reduce(1, kMiB, {}, "1")} : std::vector{node(1, NodeType::metadata)};
+  });
+  EXPECT_EQ(picoseconds(result)[5], 6 * step(262144));
+  for (const auto& link : result.tables->links) { EXPECT_EQ(link.dimension, 1U); }
+}
+
+// ---- ranks ---------------------------------------------------------------------------------------------------------
+
+TEST(Physical, a_rank_that_comes_late_is_waited_for_by_those_who_need_its_data) {
+  // All-gather on a ring of 4: rank 0 comes 100 us late. What the others have goes round meanwhile; its own block takes
+  // 1, 2 and 3 steps to ranks 1, 2 and 3, and what waits at rank 0 for it follows.
+  const auto late = simulated(rig({{Topology::Ring, 4}}), [](std::uint32_t rank) {
+    std::vector<NodeRecord> nodes;
+    if (rank == 0) { nodes.push_back(compute(1, 100)); }
+    nodes.push_back(collective(2, CollectiveType::all_gather, 1000,
+                               rank == 0 ? std::vector<std::uint64_t>{1} : std::vector<std::uint64_t>{}));
+    return nodes;
+  });
+  // Rank 0's last block was there before it came; it has its own and two others to send on, 20 ns each.
+  const std::uint64_t start = 100'000'000;
+  EXPECT_EQ(picoseconds(late)[0], start + 3 * 20'000);
+  EXPECT_EQ(picoseconds(late)[1], start + kHop + 3 * 20'000 + kEndpoint);
+}
+
+TEST(Physical, independent_collectives_meet_whatever_the_order_in_which_ranks_come_to_them) {
+  // Rank 0 comes to the large one first, rank 1 to the small one.
+  const auto result = simulated(rig({{Topology::Ring, 2}}), [](std::uint32_t rank) {
+    const std::vector<std::uint64_t> later = {9};
+    return std::vector{all_reduce(1, kMiB, rank == 1 ? later : std::vector<std::uint64_t>{}),
+                       all_reduce(2, 4096, rank == 0 ? later : std::vector<std::uint64_t>{}), compute(9, 10)};
+  });
+  EXPECT_GT(result.ranks[0].finish_ns, 10'000U);
+}
+
+TEST(Physical, what_a_rank_did_with_its_time_adds_up) {
+  // Rank 1 computes 10 us, then waits for a message that sets out at 30 us: 20 us idle, then communication.
+  const auto result =
+      simulated(rig({{Topology::Ring, 2}}),
+                at({{0, {compute(1, 30), send(2, 1, kMiB, {1})}}, {1, {compute(1, 10), receive(2, 0, kMiB, {1})}}}));
+  const results::RankTimes& times = result.tables->ranks[1];
+  EXPECT_EQ(times.compute_ps, 10'000'000U);
+  EXPECT_EQ(times.waiting_ps, 20'000'000U);
+  EXPECT_EQ(times.idle_ps, 20'000'000U);
+  EXPECT_EQ(times.exposed_comm_ps, kHop + kMiBTime);
+  EXPECT_EQ(times.finish_ps, 30'000'000 + kHop + kMiBTime);
+  EXPECT_EQ(result.ranks[1].idle_ns, 20'000U);
+}
+
+TEST(Physical, a_shared_memory_gives_everybody_an_equal_part) {
+  // A pool of 50 B/ns: 4 ranks ask for 100,000 B at once, 2 us each alone, 8 us together; 100 ns of latency before.
+  Rig pool = rig({{Topology::Ring, 4}});
+  pool.memory = {memory::Arrangement::MEMORY_POOL, 100, 50, 1};
+  const auto result =
+      simulated(pool, [](std::uint32_t) { return std::vector{memory_access(1, NodeType::mem_load, 100'000)}; });
+  EXPECT_EQ(picoseconds(result), all(4, 8'100'000));
+}
+
+TEST(Physical, marks_and_nodes_of_no_time_are_over_at_once) {
+  const auto result = simulated(rig({{Topology::Ring, 2}}), [](std::uint32_t) {
+    return std::vector{node(1, NodeType::metadata), compute(2, 0, {1}), compute(3, 5, {2})};
+  });
+  EXPECT_EQ(picoseconds(result), all(2, 5'000'000));
+}
+
+// ---- what cannot finish --------------------------------------------------------------------------------------------
+
+std::string why(const Rig& rig, const Nodes& nodes) {
+  const auto result = run(rig, nodes);
+  return result ? "" : result.error().text();
+}
+
+TEST(PhysicalStalled, receives_that_nobody_sends_to_are_named) {
+  EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {receive(4, 0, 64)}}})),
+            "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which never sends them (1 of 2 ranks "
+            "cannot finish)");
+}
+
+TEST(PhysicalStalled, ranks_that_never_join_are_named) {
+  EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {all_reduce(4, 64)}}})),
+            "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B of all ranks for rank 0, which never joins (1 of 2 "
+            "ranks cannot finish)");
+  EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{0, {all_reduce(3, 128)}}, {1, {all_reduce(4, 64)}}})),
+            "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B of all ranks for rank 1, which has ALL_REDUCE of 64 "
+            "B in its place (node 4) (2 of 2 ranks cannot finish)");
+}
+
+TEST(PhysicalStalled, circles_are_told) {
+  EXPECT_EQ(why(rig({{Topology::Ring, 2}}),
+                at({{0, {receive(1, 1, 64), send(2, 1, 64, {1})}}, {1, {receive(1, 0, 64), send(2, 0, 64, {1})}}})),
+            "w.0.et rank 0, node 1: waits for itself: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
+            "(a receive), which waits for rank 0 (2 of 2 ranks cannot finish)");
+}
+
+TEST(Physical, refuses_a_back_end_without_links) {
+  Rig made = rig({{Topology::Ring, 2}});
+  made.backend = Backend::congestion_unaware;
+  EXPECT_EQ(why(made, at({})),
+            "physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
