@@ -1,5 +1,7 @@
 #include "orrery/simulate/bus.hpp"
 
+#include <algorithm>
+
 namespace orrery::simulate {
 
 namespace {
@@ -54,18 +56,18 @@ void Bus::transmit(std::uint8_t number) {
     offset = bus_.gap_ns - (now_ - port.last);
   }
   const double per_byte = number >= kInnerNear ? kInnerNsPerByte : static_cast<double>(bus_.ns_per_byte);
-  const double transfer = per_byte * static_cast<double>(sending.bytes - 1);
+  const double transfer = per_byte * (static_cast<double>(sending.bytes) - 1.0);  // of nothing: a byte less than none
   other.receives.push_back(sending);
   other.previous = other.state;
   other.state = State::receiving;
   other.streak = 0;
   const auto arrival = static_cast<double>(offset) + transfer + static_cast<double>(bus_.latency_ns) +
                        static_cast<double>(bus_.overhead_ns);
-  driver_->later(rank_, static_cast<std::uint64_t>(arrival), BusDriver::Step::received, partner(number));
+  driver_->later(rank_, static_cast<std::uint64_t>(std::max(arrival, 0.0)), BusDriver::Step::received, partner(number));
   port.sends.pop_front();
   port.state = State::sending;
-  driver_->later(rank_, static_cast<std::uint64_t>(static_cast<double>(offset) + transfer), BusDriver::Step::sent,
-                 number);
+  const double sent = std::max(static_cast<double>(offset) + transfer, 0.0);
+  driver_->later(rank_, static_cast<std::uint64_t>(sent), BusDriver::Step::sent, number);
 }
 
 void Bus::happen(BusDriver::Step step, std::uint8_t port, std::uint64_t now) {

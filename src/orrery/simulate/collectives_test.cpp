@@ -169,6 +169,48 @@ TEST(Rendezvous, every_message_waits_for_a_notice) {
   EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(4, 48818));
 }
 
+// The slot that is opened after the last sends nothing, but its trip over the bus moves twice the bytes of the last.
+TEST(SharedBus, the_slot_after_the_last_passes_it_too) {
+  auto rig = Rig({{kFull, 4}}, {"halvingDoubling"});
+  rig.system.bus = SharedBus{5, 3, 4, 0.02F};
+  rig.system.reduction_delay_ns = 2;
+  EXPECT_EQ(finish(rig, collective(1, CollectiveType::all_gather, 65536)), all(4, 15643));
+  EXPECT_EQ(finish(rig, all_reduce(1, 65536)), all(4, 8387));
+}
+
+// 7 B in pieces of 3, then 1, then nothing.
+TEST(SharedBus, a_trip_without_bytes_is_short) {
+  auto rig = Rig({{kFull, 4}}, {"halvingDoubling"});
+  rig.system.bus = SharedBus{5, 3, 4, 0.02F};
+  rig.system.reduction_delay_ns = 2;
+  EXPECT_EQ(finish(rig, collective(1, CollectiveType::reduce_scatter, 7)), all(4, 1136));
+}
+
+// Two chunks in two queues run side by side; by localBWAware all chunks of an all-reduce take the first half of the
+// queues, in a group as well, and follow each other.
+TEST(Group, an_all_reduce_takes_half_of_the_queues_by_local_bandwidth) {
+  auto rig = Rig({{kRing, 4}}, {"ring"}).chunks(2, 2, 2);
+  rig.groups = {{7, {0, 1}}};
+  const auto of_two = [&](std::uint32_t rank) {
+    return rank < 2 ? std::vector{all_reduce(1, kMiB, {}, "7")} : std::vector{compute(1, 1)};
+  };
+  const Times after_each_other = finish_of(run(rig, of_two));
+  rig.system.optimization = Optimization::baseline;
+  const Times at_once = finish_of(run(rig, of_two));
+  EXPECT_EQ(after_each_other[0], 2 * at_once[0]);
+}
+
+TEST(Group, without_a_list_of_algorithms_it_is_a_ring) {
+  auto rig = Rig({{kRing, 4}}, {"ring"});
+  rig.groups = {{7, {0, 1, 2}}};
+  const auto of_three = [&](std::uint32_t rank) {
+    return rank < 3 ? std::vector{all_reduce(1, kMiB, {}, "7")} : std::vector{compute(1, 1)};
+  };
+  const Times listed = finish_of(run(rig, of_three));
+  for (Choice& choice : rig.system.algorithms) { choice = std::vector<Algorithm>{}; }
+  EXPECT_EQ(finish_of(run(rig, of_three)), listed);
+}
+
 TEST(SharedBus, delays_are_trips_over_a_bus_of_two_stages) {
   const auto rig = [](Topology topology, const std::string& name) {
     auto made = Rig({{topology, 4}}, {name}).chunks(2, 2);

@@ -40,7 +40,7 @@ void Machine::start_custom_step(std::uint32_t number, std::uint32_t which) {
   const CustomStep& step = run.program->steps[which];
   const Chunk& chunk = chunks_[run.chunk];
   const GroupState& group = groups_[chunk.group];
-  const std::uint32_t peer = group.small ? (*group.ranks)[step.peer] : step.peer;
+  const std::uint32_t peer = group.ranks != nullptr ? (*group.ranks)[step.peer] : step.peer;
   const Party party{Party::Kind::custom, chunk.rank, number, which};
   switch (step.act) {
     case CustomStep::Act::send: return send({step.amount, step.tag, chunk.rank, peer, party});

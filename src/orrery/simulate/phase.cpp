@@ -142,17 +142,15 @@ std::uint64_t reduction_ns(const System& system, std::uint64_t bytes) {
 
 Exchange exchange(const Phase& phase, std::uint32_t slot) {
   const std::uint32_t rounds = phase.period;
-  if (phase.collective == Collective::all_gather) {
-    const std::uint32_t i = std::min(slot, rounds - 1);
-    return {phase.size << i, phase.ring.size >> (i + 1)};
-  }
+  // A slot is opened after the last one, too. Nobody is sent anything in it, but its bytes pass the bus.
+  const auto distance = [&](std::uint32_t halvings) { return phase.ring.size >> (std::min(halvings, rounds - 1) + 1); };
+  if (phase.collective == Collective::all_gather) { return {phase.size << slot, distance(slot)}; }
   if (slot < rounds || phase.collective == Collective::reduce_scatter) {
-    const std::uint32_t i = std::min(slot, rounds);
-    return {phase.size >> (i + 1), std::uint32_t{1} << std::min(i, rounds - 1)};
+    return {phase.size >> (slot + 1), std::uint32_t{1} << std::min(slot, rounds - 1)};
   }
   // Back up again, from a size that was halved (and cut) once more than there are rounds.
-  const std::uint32_t i = std::min(slot - rounds, rounds - 1);
-  return {(phase.size >> (rounds + 1)) << (i + 1), phase.ring.size >> (i + 1)};
+  const std::uint32_t back = slot - rounds;
+  return {(phase.size >> (rounds + 1)) << (back + 1), distance(back)};
 }
 
 Split split(Collective collective, std::uint64_t bytes, std::uint32_t splits, std::uint32_t ranks) {
@@ -174,16 +172,17 @@ Result<Plan> make_plan(const Network& network, const System& system, const PlanR
     return fail(fmt::format("{} algorithms are given for {}; the network has {} dimensions", algorithms.size(),
                             name_of(request.collective), network.dimensions.size()));
   }
+  const bool hierarchical =
+      request.collective == Collective::all_reduce && system.optimization == Optimization::localBWAware;
   Planner planner(system, request.chunk);
   if (request.members != nullptr) {
     const Algorithm algorithm = algorithms.size() == 1 ? algorithms.front() : Algorithm{};
     const auto size = static_cast<std::uint32_t>(request.members->size());
-    if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, Turn::any); }
+    const Turn turn = hierarchical ? Turn::first : Turn::any;
+    if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, turn); }
     return planner.plan();
   }
   const std::vector<Live> live = live_dimensions(network, algorithms, request.dimensions);
-  const bool hierarchical =
-      request.collective == Collective::all_reduce && system.optimization == Optimization::localBWAware;
   if (!hierarchical) {
     for (std::size_t i = 0; i < live.size(); ++i) {
       const bool descending = request.collective == Collective::all_gather;

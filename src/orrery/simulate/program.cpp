@@ -99,7 +99,9 @@ class Compiler {
   }
 
   void compute(Work& work, NodeIndex node, bool on_host) {
-    if (on_host || !setting_.system.roofline) {
+    // Physical semantics takes the recorded time where the graph does not say what is computed.
+    const bool recorded = physical() && !fields_.value(node, fields_.num_ops);
+    if (on_host || recorded || !setting_.system.roofline) {
       replay(work, node);
       work.counts_as_compute = !on_host;
       return;
@@ -156,7 +158,10 @@ class Compiler {
     }
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&setting_.system.algorithms[static_cast<std::size_t>(work.collective)]);
-    if (list != nullptr && list->empty() && !setting_.system.custom_of_node.contains(work.id)) {
+    const bool small =
+        work.group != kWholeMachine && setting_.groups[work.group - 1].ranks.size() < setting_.ranks;  // ring then
+    if (list != nullptr && list->empty() && (physical() || !small) &&
+        !setting_.system.custom_of_node.contains(work.id)) {
       fields_.wrong(node, fmt::format("is an {}, for which the system file has no algorithm", graph::name_of(type)));
     }
     if (!physical() && work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
