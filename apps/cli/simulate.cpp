@@ -27,41 +27,59 @@ constexpr const char* kFooter = R"(Examples
   orrery simulate --workload-configuration=traces/llama --comm-group-configuration=groups.json \
       --system-configuration=system.json --network-configuration=network.yml \
       --remote-memory-configuration=memory.json --backend congestion-aware --json
+  orrery simulate --workload traces/llama --cluster dgx-h100
 
 ASTRA-sim's inputs give ASTRA-sim's cycles, to the nanosecond; docs/models/astra-sim.md has the rules, and what of them
-is a defect that is reproduced.
+is a defect that is reproduced. With --semantics physical, and on a cluster, no link carries more than its bandwidth:
+docs/models/physical.md.
 Exit codes: 0 done, 2 bad input (a graph that cannot finish, too), 3 internal error.
 )";
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string workload, cluster, timeline, fold, folder;
-  std::vector<std::string> tables;
+  std::string cluster, timeline, fold, folder;
+  std::vector<std::string> workload, tables;
   bool json = false;
 };
 
 using Shared = std::shared_ptr<Options>;
 
-Result<void> not_built(const std::string& flag, const std::string& what) {
-  return fail(flag_place(flag), what + " is not built yet");
-}
+bool on_cluster(const Options& options) { return !options.workload.empty() || !options.cluster.empty(); }
 
-Result<void> refuse_what_is_planned(const Options& options) {
-  if (!options.workload.empty()) { return not_built("--workload", "simulating on a cluster (physical semantics)"); }
-  if (!options.cluster.empty()) { return not_built("--cluster", "simulating on a cluster (physical semantics)"); }
-  if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
-    return fail(flag_place("--fold"), orrery::quoted(options.fold) + " is neither auto nor off");
+// Graphs on a cluster, which is physical, instead of ASTRA-sim's files.
+Result<void> take_cluster(const Options& options) {
+  MachineFlags& machine = *options.machine;
+  if (options.workload.empty()) { return fail(flag_place("--workload"), "is missing"); }
+  if (options.cluster.empty()) { return fail(flag_place("--cluster"), "is missing"); }
+  for (const auto& [file, flag] : {std::pair{&machine.files.workload, "--workload-configuration"},
+                                   {&machine.files.system, "--system-configuration"},
+                                   {&machine.files.network, "--network-configuration"},
+                                   {&machine.files.memory, "--remote-memory-configuration"}}) {
+    if (!file->empty()) { return fail(flag_place(flag), "says what --cluster says already"); }
   }
-  return {};
+  if (machine.semantics == "astra-sim") {
+    return fail(flag_place("--semantics"), "astra-sim takes ASTRA-sim's files, not a cluster");
+  }
+  machine.semantics = "physical";
+  return machine.take({});
 }
 
 Result<void> take(const Options& options) {
-  if (auto ok = refuse_what_is_planned(options); !ok) { return ok; }
+  if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
+    return fail(flag_place("--fold"), orrery::quoted(options.fold) + " is neither auto nor off");
+  }
+  if (on_cluster(options)) { return take_cluster(options); }
   using simulate::JobFiles;
   return options.machine->take({{"--workload-configuration", &JobFiles::workload},
                                 {"--system-configuration", &JobFiles::system},
                                 {"--network-configuration", &JobFiles::network},
                                 {"--remote-memory-configuration", &JobFiles::memory}});
+}
+
+Result<results::Simulation> simulated(const Options& options) {
+  if (!on_cluster(options)) { return api::simulate(options.machine->files); }
+  ORRERY_TRY(data, data_directory());
+  return api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files);
 }
 
 std::vector<std::string> all_tables() {
@@ -121,7 +139,7 @@ Result<int> run(const Options& options) {
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
-  ORRERY_TRY(simulation, api::simulate(files));
+  ORRERY_TRY(simulation, simulated(options));
   simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage usage{};
   constexpr std::uint64_t kKibibyte = 1024;
@@ -174,8 +192,11 @@ void declare_rest(Command& command, const Shared& options) {
         how,
         {"auto", "off"}},
        &Options::fold);
-  text({"--workload", "PREFIX", "graphs for physical semantics; not built yet", how}, &Options::workload);
-  text({"--cluster", "NAME", "cluster for physical semantics; not built yet", how}, &Options::cluster);
+  command.repeated({"--workload", "PREFIX|FOLDER|FILE", "graphs, one per device of --cluster", how},
+                   [options](const std::string& name) { options->workload.push_back(name); });
+  text(
+      {"--cluster", "NAME", "cluster of the catalogue or YAML file, instead of ASTRA-sim's files", how, {}, "clusters"},
+      &Options::cluster);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(

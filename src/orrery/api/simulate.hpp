@@ -6,13 +6,23 @@
 //   auto simulation = orrery::api::simulate(files);
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "orrery/core/error.hpp"
 #include "orrery/results/simulation.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::api {
 
-// ASTRA-sim's inputs under ASTRA-sim's rules.
+// ASTRA-sim's inputs under ASTRA-sim's rules, or physical ones.
 [[nodiscard]] Result<results::Simulation> simulate(const simulate::JobFiles& files);
+
+// Graphs (a prefix, a folder, or files) on a cluster of the catalogue or of a file, with as many devices as there are
+// graphs, under physical rules. Of `files`, groups, spans, tables and threads are used.
+[[nodiscard]] Result<results::Simulation> simulate_on_cluster(const std::string& data_directory,
+                                                              const std::string& cluster,
+                                                              const std::vector<std::string>& workload,
+                                                              simulate::JobFiles files);
 
 }  // namespace orrery::api

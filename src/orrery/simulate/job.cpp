@@ -29,8 +29,13 @@ std::optional<std::string> graph_file(const std::string& prefix, std::size_t num
   return std::nullopt;
 }
 
-Result<graph::Graph> read_graph(const std::string& prefix, std::size_t number, const std::string& for_whom) {
-  const auto file = graph_file(prefix, number);
+std::optional<std::string> graph_file(const JobFiles& files, std::size_t rank) {
+  if (files.graphs.empty()) { return graph_file(files.workload, rank); }
+  return rank < files.graphs.size() ? std::optional(files.graphs[rank]) : std::nullopt;
+}
+
+Result<graph::Graph> read_graph(const std::optional<std::string>& file, const std::string& prefix, std::size_t number,
+                                const std::string& for_whom) {
   if (!file) {
     Place place;
     place.file = fmt::format("{}.{}.et", prefix, number);
@@ -70,8 +75,9 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
   std::vector<std::vector<Group>> own(ranks);  // that graphs list; a file of groups stands instead of them
   const std::string for_whom = fmt::format("the network has {} ranks", ranks);
   parallel_for(ranks, files.threads, [&](std::size_t rank) {
-    job.files[rank] = graph_file(files.workload, rank).value_or("");
-    auto graph = read_graph(files.workload, rank, for_whom);
+    const auto file = graph_file(files, rank);
+    job.files[rank] = file.value_or("");
+    auto graph = read_graph(file, files.workload, rank, for_whom);
     if (!graph) {
       failures[rank] = graph.error();
       return;
@@ -96,7 +102,7 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
       failures[rank] = program.error();
     }
   });
-  if (graph_file(files.workload, ranks)) {
+  if (graph_file(files, ranks)) {
     job.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
                                        files.workload, ranks, ranks));
   }
@@ -108,7 +114,8 @@ Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positi
   std::vector<CustomProgram>& programs = job.customs[prefix];
   while (programs.size() < positions) {
     const std::size_t position = programs.size();
-    ORRERY_TRY(graph, read_graph(prefix, position, fmt::format("{} ranks run it as a collective", positions)));
+    ORRERY_TRY(graph, read_graph(graph_file(prefix, position), prefix, position,
+                                 fmt::format("{} ranks run it as a collective", positions)));
     const std::string file = graph_file(prefix, position).value_or("");
     ORRERY_TRY(program, custom_program(graph, file));
     for (const CustomStep& step : program.steps) {
@@ -150,7 +157,7 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
 std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std::size_t members) {
   std::vector<std::uint32_t> positions(members);
   for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
-  if (group == kWholeMachine || members == job.network.ranks()) { return positions; }
+  if (group == kWholeMachine) { return positions; }
   const std::vector<std::uint32_t>& ranks = job.groups[group - 1].ranks;
   for (std::uint32_t i = 0; i < members; ++i) {
     positions[i] = static_cast<std::uint32_t>(
@@ -237,11 +244,15 @@ Result<Job> read_machine(const JobFiles& files) {
   return job;
 }
 
+Result<Job> add_graphs(Job machine, const JobFiles& files) {
+  if (auto read = read_programs(machine, files); !read) { return tl::make_unexpected(read.error()); }
+  if (auto whole = complete(machine); !whole) { return tl::make_unexpected(whole.error()); }
+  return machine;
+}
+
 Result<Job> read_job(const JobFiles& files) {
-  ORRERY_TRY(job, read_machine(files));
-  if (auto read = read_programs(job, files); !read) { return tl::make_unexpected(read.error()); }
-  if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
-  return job;
+  ORRERY_TRY(machine, read_machine(files));
+  return add_graphs(std::move(machine), files);
 }
 
 }  // namespace orrery::simulate

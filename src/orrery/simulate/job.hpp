@@ -33,7 +33,8 @@ struct Job {
 
 // Where the inputs are, as on ASTRA-sim's command line.
 struct JobFiles {
-  std::string workload;  // PREFIX of PREFIX.<rank>.et
+  std::string workload;             // PREFIX of PREFIX.<rank>.et
+  std::vector<std::string> graphs;  // by rank, instead
   std::string system, network, memory;
   std::string groups;  // empty: none
   SystemFlags flags;
@@ -48,6 +49,9 @@ struct JobFiles {
 // The same without graphs: network, system, memory (none where no file is named) and groups. The programs are the
 // caller's, who then calls complete().
 [[nodiscard]] Result<Job> read_machine(const JobFiles& files);
+
+// The programs of a machine, from the graphs of `files`.
+[[nodiscard]] Result<Job> add_graphs(Job machine, const JobFiles& files);
 
 // Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
 [[nodiscard]] Result<void> complete(Job& job);

@@ -125,6 +125,7 @@ results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
   simulation.semantics = "physical";
   simulation.backend = "congestion-aware";
   simulation.warnings = job.warnings;
+  if (job.system.bus) { simulation.warnings.emplace_back("model-shared-bus has no effect in physical semantics"); }
   std::vector<results::RankTimes> times;
   for (const PhysicalRank& rank : machine.ranks()) {
     times.push_back(times_of(rank));

@@ -1,0 +1,171 @@
+#include "orrery/simulate/on_cluster.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/read_inputs.hpp"
+
+namespace orrery::simulate {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::array<std::string_view, 7> kSuffixes = {".et.gz",    ".et.zst",    ".et",  ".jsonl",
+                                                       ".jsonl.gz", ".jsonl.zst", ".json"};
+
+struct Numbered {
+  std::string stem;  // all before the number
+  std::uint64_t rank = 0;
+};
+
+// NAME.<rank>.et
+std::optional<Numbered> numbered(const std::string& file) {
+  for (const std::string_view suffix : kSuffixes) {
+    if (!file.ends_with(suffix)) { continue; }
+    const std::string_view rest(file.data(), file.size() - suffix.size());
+    const std::size_t dot = rest.rfind('.');
+    if (dot == std::string_view::npos) { continue; }
+    const std::string_view digits = rest.substr(dot + 1);
+    std::uint64_t rank = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), rank);
+    if (error == std::errc() && end == digits.data() + digits.size()) {
+      return Numbered{std::string(rest.substr(0, dot)), rank};
+    }
+  }
+  return std::nullopt;
+}
+
+Place workload_place(std::string file = {}) { return {std::move(file), 0, 0, "--workload"}; }
+
+// Ranks 0, 1, … without gaps.
+Result<std::vector<std::string>> in_order(const std::map<std::uint64_t, std::string>& files, const std::string& where) {
+  std::vector<std::string> list;
+  for (const auto& [rank, file] : files) {
+    if (rank != list.size()) {
+      return fail(workload_place(where), fmt::format("has a graph of rank {}, but none of rank {}", rank, list.size()));
+    }
+    list.push_back(file);
+  }
+  return list;
+}
+
+Result<std::vector<std::string>> in_folder(const std::string& folder, const std::string& stem) {
+  std::map<std::string, std::map<std::uint64_t, std::string>> by_stem;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, error)) {
+    const auto number = numbered(entry.path().filename().string());
+    if (!number || (!stem.empty() && number->stem != stem)) { continue; }
+    const std::string file = folder.empty() ? entry.path().filename().string() : entry.path().string();
+    by_stem[number->stem].emplace(number->rank, file);
+  }
+  const std::string where = stem.empty() ? folder : (folder.empty() ? stem : (fs::path(folder) / stem).string());
+  if (error) { return fail(workload_place(folder), error.message()); }
+  if (by_stem.empty()) { return fail(workload_place(where), "there are no graphs NAME.<rank>.et here"); }
+  if (by_stem.size() > 1) {
+    return fail(workload_place(where),
+                fmt::format("has the graphs of several jobs: {}.0.et and {}.0.et; name one as a prefix",
+                            by_stem.begin()->first, std::next(by_stem.begin())->first));
+  }
+  return in_order(by_stem.begin()->second, where);
+}
+
+NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
+  NetworkDimension dimension;
+  dimension.ranks = static_cast<std::uint32_t>(given.size);
+  const double gigabytes = given.bandwidth.value() * given.link.efficiency * 1e-9;
+  const double latency = given.link.latency.value() * 1e9;
+  dimension.bandwidth_gib = gigabytes;
+  dimension.latency_ns = latency;
+  switch (given.wiring) {
+    case hardware::Wiring::switched:
+    case hardware::Wiring::rails:  // the latency is from device to device, which is two links
+      dimension.topology = Topology::Switch;
+      dimension.latency_ns = latency / 2;
+      break;
+    case hardware::Wiring::ring:
+      dimension.topology = Topology::Ring;
+      if (given.size > 2) { dimension.bandwidth_gib = gigabytes / 2; }
+      break;
+    case hardware::Wiring::mesh:
+      dimension.topology = Topology::FullyConnected;
+      dimension.bandwidth_gib = gigabytes / static_cast<double>(std::max<std::int64_t>(given.size - 1, 1));
+      break;
+  }
+  return dimension;
+}
+
+// On wires of their own or through one switch everybody can talk to everybody at once; round rings, and across many
+// nodes, neighbours do.
+Algorithm algorithm_of(const hardware::NetworkDimension& dimension, Collective collective) {
+  const bool far = dimension.wiring == hardware::Wiring::ring || dimension.wiring == hardware::Wiring::rails;
+  const bool all_to_all = collective == Collective::all_to_all && dimension.wiring != hardware::Wiring::ring;
+  return Algorithm{far && !all_to_all ? Method::ring : Method::direct, false, std::nullopt};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload) {
+  if (workload.size() == 1 && !fs::is_regular_file(workload.front())) {
+    if (fs::is_directory(workload.front())) { return in_folder(workload.front(), ""); }
+    const fs::path prefix(workload.front());
+    return in_folder(prefix.parent_path().string(), prefix.filename().string());
+  }
+  std::map<std::uint64_t, std::string> by_rank;
+  for (const std::string& file : workload) {
+    if (!fs::is_regular_file(file)) { return fail(workload_place(file), "there is no such file"); }
+    if (const auto number = numbered(file)) { by_rank.emplace(number->rank, file); }
+  }
+  if (by_rank.size() < workload.size()) { return workload; }
+  return in_order(by_rank, "");
+}
+
+Job machine_on(const hardware::Cluster& cluster) {
+  constexpr std::uint32_t kChunks = 4;
+  Job job;
+  job.semantics = Semantics::physical;
+  job.backend = Backend::congestion_aware;
+  job.system.splits = kChunks;
+  job.system.endpoint_delay_ns = 0;  // in the latency of the link
+  job.system.local_memory_gb = cluster.accelerator.memory_bandwidth.value() * 1e-9;
+  job.system.peak_tflops = cluster.accelerator.peak(hardware::Precision::bf16).value() * 1e-12;
+  job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
+  std::array<std::vector<Algorithm>, kCollectives> algorithms;
+  for (const hardware::NetworkDimension& given : cluster.dimensions) {
+    if (given.size <= 1) { continue; }
+    job.network.dimensions.push_back(dimension_of(given));
+    for (std::size_t i = 0; i < kCollectives; ++i) {
+      algorithms[i].push_back(algorithm_of(given, static_cast<Collective>(i)));
+    }
+  }
+  for (std::size_t i = 0; i < kCollectives; ++i) {
+    if (algorithms[i].empty()) { algorithms[i].push_back({}); }  // one device
+    job.system.algorithms[i] = std::move(algorithms[i]);
+  }
+  if (cluster.second_tier.memory.value() > 0) {
+    job.memory.arrangement = memory::Arrangement::PER_NPU_MEMORY_EXPANSION;
+    job.memory.latency_ns = static_cast<std::uint64_t>(cluster.second_tier.latency.value() * 1e9);
+    const double bytes_per_ns = cluster.second_tier.bandwidth.value() * 1e-9;
+    job.memory.bytes_per_ns = std::max<std::uint64_t>(1, static_cast<std::uint64_t>(bytes_per_ns));
+  }
+  return job;
+}
+
+Result<Job> read_job_on(const hardware::Cluster& cluster, const JobFiles& files) {
+  Job job = machine_on(cluster);
+  job.tables = files.tables;
+  job.spans = files.spans || files.tables;
+  if (!files.groups.empty()) {
+    ORRERY_TRY(groups, read_groups(files.groups, job.network.ranks()));
+    job.groups = std::move(groups);
+  }
+  return add_graphs(std::move(job), files);
+}
+
+}  // namespace orrery::simulate

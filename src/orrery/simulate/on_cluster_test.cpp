@@ -1,0 +1,74 @@
+// Clusters as machines; workloads as lists of graphs.
+#include "orrery/simulate/on_cluster.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test {
+namespace {
+
+hardware::NetworkDimension dimension(hardware::Wiring wiring, std::int64_t size, double gigabytes, double efficiency) {
+  hardware::NetworkDimension made;
+  made.wiring = wiring;
+  made.size = size;
+  made.bandwidth = BytesPerSecond(gigabytes * 1e9);
+  made.link.efficiency = efficiency;
+  made.link.latency = Seconds(4e-6);
+  return made;
+}
+
+hardware::Cluster cluster(const std::vector<hardware::NetworkDimension>& dimensions) {
+  hardware::Cluster made;
+  made.dimensions = dimensions;
+  made.devices = 1;
+  for (const auto& one : dimensions) { made.devices *= one.size; }
+  made.accelerator.matrix_peak["bf16"] = FlopsPerSecond(500e12);
+  made.accelerator.memory_bandwidth = BytesPerSecond(2000e9);
+  return made;
+}
+
+TEST(OnCluster, wirings_become_links_whose_bandwidths_add_up_to_the_devices) {
+  using hardware::Wiring;
+  const Job job = machine_on(cluster({dimension(Wiring::mesh, 4, 300, 0.5), dimension(Wiring::ring, 8, 100, 0.8),
+                                      dimension(Wiring::switched, 1, 100, 1), dimension(Wiring::rails, 2, 50, 0.9)}));
+  ASSERT_EQ(job.network.dimensions.size(), 3U);  // one device has nobody to talk to
+  EXPECT_EQ(job.network.dimensions[0].topology, Topology::FullyConnected);
+  EXPECT_NEAR(job.network.dimensions[0].bandwidth_gib, 50, 1e-9);  // 300 x 0.5 on 3 links
+  EXPECT_EQ(job.network.dimensions[1].topology, Topology::Ring);
+  EXPECT_NEAR(job.network.dimensions[1].bandwidth_gib, 40, 1e-9);  // 100 x 0.8 on 2
+  EXPECT_EQ(job.network.dimensions[2].topology, Topology::Switch);
+  EXPECT_NEAR(job.network.dimensions[2].bandwidth_gib, 45, 1e-9);
+  EXPECT_NEAR(job.network.dimensions[2].latency_ns, 2000, 1e-9);  // 4 us from device to device, over two links
+  EXPECT_EQ(job.system.peak_tflops, 500);
+  EXPECT_EQ(job.system.local_memory_gb, 2000);
+  EXPECT_EQ(job.semantics, Semantics::physical);
+}
+
+TEST(OnCluster, graphs_are_found_by_prefix_by_folder_and_by_name_in_the_order_of_ranks) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "on_cluster";
+  fs::remove_all(folder);
+  fs::create_directories(folder);
+  for (int rank = 0; rank < 11; ++rank) { std::ofstream(folder / ("w." + std::to_string(rank) + ".et")) << "x"; }
+  const auto by_folder = graphs_of({folder.string()}), by_prefix = graphs_of({(folder / "w").string()});
+  ASSERT_TRUE(by_folder && by_prefix);
+  EXPECT_EQ(*by_folder, *by_prefix);
+  EXPECT_EQ(by_folder->size(), 11U);
+  EXPECT_EQ(by_folder->at(10), (folder / "w.10.et").string());
+  const auto files = graphs_of({(folder / "w.1.et").string(), (folder / "w.0.et").string()});
+  ASSERT_TRUE(files);
+  EXPECT_EQ(files->front(), (folder / "w.0.et").string());
+  EXPECT_FALSE(graphs_of({(folder / "v").string()}));
+  fs::remove(folder / "w.3.et");
+  EXPECT_NE(graphs_of({folder.string()}).error().text().find("of rank 4, but none of rank 3"), std::string::npos);
+  std::ofstream(folder / "v.0.et") << "x";
+  EXPECT_NE(graphs_of({folder.string()}).error().text().find("several jobs"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
