@@ -58,8 +58,8 @@ class Rounds {
   static constexpr unsigned kSlots = 1U << kBits;
   static constexpr int kLevels = 64 / kBits;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t kEntries = 40;  // of a block, about a kilobyte
-  static constexpr std::uint32_t kNear = 4, kFar = 10;
+  static constexpr std::uint32_t kEntries = 84;  // of a block, about two kilobytes
+  static constexpr std::uint32_t kNear = 6, kFar = 16;
 
   struct Entry {
     Time time;
@@ -77,6 +77,8 @@ class Rounds {
   template <class Handler, class Ahead>
   void drain(const Block& block, Handler& handle, Ahead& ahead) {
     const std::uint32_t count = block.count;
+    for (std::uint32_t i = 0; i < kFar && i < count; ++i) { ahead(block.entries[i].event, 2); }
+    for (std::uint32_t i = 0; i < kNear && i < count; ++i) { ahead(block.entries[i].event, 1); }
     for (std::uint32_t i = 0; i < count; ++i) {
       if (i + kFar < count) { ahead(block.entries[i + kFar].event, 2); }
       if (i + kNear < count) { ahead(block.entries[i + kNear].event, 1); }

@@ -44,8 +44,8 @@ TEST(OnCluster, wirings_become_links_whose_bandwidths_add_up_to_the_devices) {
   EXPECT_EQ(job.network.dimensions[2].topology, Topology::Switch);
   EXPECT_NEAR(job.network.dimensions[2].bandwidth_gib, 45, 1e-9);
   EXPECT_NEAR(job.network.dimensions[2].latency_ns, 2000, 1e-9);  // 4 us from device to device, over two links
-  EXPECT_EQ(job.system.peak_tflops, 500);
-  EXPECT_EQ(job.system.local_memory_gb, 2000);
+  EXPECT_NEAR(job.system.peak_tflops, 500, 1e-9);
+  EXPECT_NEAR(job.system.local_memory_gb, 2000, 1e-9);
   EXPECT_EQ(job.semantics, Semantics::physical);
 }
 

@@ -181,7 +181,7 @@ void PhysicalMachine::join(std::uint32_t rank, std::uint32_t node) {
       in_order = next;
     }
     // The last rank's last chunk ends a collective, which gives its seats back.
-    if (!collective.seats.empty()) { advance(number, seat); }
+    if (!collective.seats.empty()) { advance(number, seat, chunk); }
   }
 }
 
@@ -193,7 +193,7 @@ void PhysicalMachine::deliver(std::uint32_t id) {
   Packet& packet = links_[id];
   if (!packet.of_collective) { return packet.is_notice ? notice_arrived(id) : letter_arrived(id); }
   PhysicalCollective& collective = collectives_[packet.owner];
-  const std::uint32_t seat = packet.to % collective.plan->seats;
+  const std::uint32_t seat = packet.to - packet.order.chunk * static_cast<std::uint32_t>(collective.joined.size());
   if (seat >= collective.ranks) {
     Joined& joined = collective.joined[seat];
     joined.priority = std::min(joined.priority, packet.order.priority);
@@ -223,9 +223,9 @@ void PhysicalMachine::count(std::uint32_t id) {
     return;
   }
   ++seat.got;
-  const std::uint32_t owner = packet.owner, to = packet.to;
+  const std::uint32_t owner = packet.owner, to = packet.to, chunk = packet.order.chunk;
   links_.give_back(id);
-  advance(owner, to);
+  advance(owner, to, chunk);
 }
 
 void PhysicalMachine::take_held(Seat& seat) {
@@ -242,34 +242,36 @@ void PhysicalMachine::take_held(Seat& seat) {
   }
 }
 
-void PhysicalMachine::advance(std::uint32_t number, std::uint32_t which) {
+void PhysicalMachine::advance(std::uint32_t number, std::uint32_t which, std::uint32_t chunk) {
   PhysicalCollective& collective = collectives_[number];
   Seat& seat = collective.seats[which];
   if (seat.done) { return; }
-  const std::uint32_t seats = collective.plan->seats, chunk = which / seats, at = which % seats;
+  const std::uint32_t at = which - chunk * static_cast<std::uint32_t>(collective.joined.size());
   const PhysicalPlan& plan = collective.plan_of(chunk);
-  const PhysicalPhase* phase = nullptr;
   std::uint32_t end = plan.step_count;
   if (at >= collective.ranks) {  // a switch takes part in its phase only
-    phase = &plan.phase_of(seat.in < end ? seat.in : end - 1);
-    end = phase->first_step + phase->step_count;
+    const PhysicalPhase& phase = plan.phase_of(std::min(seat.in, end - 1));
+    end = phase.first_step + phase.step_count;
   }
   while (true) {
-    while (seat.out < end && seat.out <= seat.in) { send_step(number, which, seat.out++); }
+    while (seat.out < end && seat.out <= seat.in) {
+      send_step(number, which, chunk, plan.phase_of(seat.out), seat.out);
+      ++seat.out;
+    }
     if (seat.in == end) { break; }
-    phase = &plan.phase_of(seat.in);
-    if (seat.got < receives(*phase, chunk, at, collective.ranks, seat.in)) { return; }
+    if (seat.got < receives(plan.phase_of(seat.in), chunk, at, collective.ranks, seat.in)) { return; }
     ++seat.in;
     seat.got = 0;
-    take_held(seat);
+    if (seat.held != kNone) { take_held(seat); }
   }
   seat_done(number, which);
 }
 
-void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t step) {
+void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t chunk,
+                                const PhysicalPhase& phase, std::uint32_t step) {
   PhysicalCollective& collective = collectives_[number];
-  const std::uint32_t seats = collective.plan->seats, chunk = which / seats, at = which % seats;
-  const PhysicalPhase& phase = collective.plan_of(chunk).phase_of(step);
+  const auto seats = static_cast<std::uint32_t>(collective.joined.size());
+  const std::uint32_t at = which - chunk * seats;
   if (!takes_part(phase, at, collective.ranks)) { return; }
   const network::Steps steps = of_chunk(phase, chunk);
   const std::uint32_t member = member_of(phase, at, collective.ranks), local = step - phase.first_step;

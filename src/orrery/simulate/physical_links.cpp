@@ -104,6 +104,12 @@ std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const 
 }
 
 std::uint32_t Links::next_link(const Packet& packet) {
+  const Dimension& first = dimensions_[packet.dimension];
+  if (first.topology == Topology::Ring) {  // most often to a neighbour
+    const std::uint32_t forth = first.first_link + 2 * packet.at;
+    if (links_[forth].to == packet.target) { return forth; }
+    if (links_[forth + 1].to == packet.target) { return forth + 1; }
+  }
   for (std::uint8_t i = packet.dimension; i < dimensions_.size(); ++i) {
     Dimension& dimension = dimensions_[i];
     const bool moves =
@@ -189,10 +195,14 @@ void Links::wake(std::uint32_t number, std::uint64_t now) {
 
 void Links::grant(std::uint64_t now) {
   // What is granted here asks for other links in later rounds only.
-  constexpr std::size_t kNear = 4, kFar = 10;
-  for (std::size_t i = 0; i < dirty_.size(); ++i) {
-    if (i + kFar < dirty_.size()) { fetch(dirty_[i + kFar], 2); }
-    if (i + kNear < dirty_.size()) { fetch(dirty_[i + kNear], 1); }
+  constexpr std::size_t kNear = 6, kFar = 14, kFarthest = 24;
+  const std::size_t count = dirty_.size();
+  for (std::size_t i = 0; i < kFarthest && i < count; ++i) { fetch(dirty_[i], 2); }
+  for (std::size_t i = 0; i < kFar && i < count; ++i) { fetch(dirty_[i], 1); }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (i + kFarthest < count) { fetch(dirty_[i + kFarthest], 2); }
+    if (i + kFar < count) { fetch(dirty_[i + kFar], 1); }
+    if (i + kNear < count) { user_.will_leave(packets_[links_[dirty_[i + kNear]].first]); }
     links_[dirty_[i]].is_dirty = false;
     grant(dirty_[i], now);
   }

@@ -60,6 +60,7 @@ class LinkUser {
   virtual void arrives_at(std::uint64_t time, std::uint32_t packet) = 0;  // whole, where it goes to
   virtual void reduced_at(std::uint64_t time, std::uint32_t packet) = 0;  // by its target's memory
   virtual void leaves_at(std::uint64_t time, const Packet& packet) = 0;   // whole, its sender
+  virtual void will_leave(const Packet& packet) const = 0;                // soon: fetch what leaves_at() touches
   virtual void wakes_at(std::uint64_t time, std::uint32_t link) = 0;      // call wake() then
 
  protected:

@@ -120,6 +120,12 @@ void PhysicalMachine::wakes_at(std::uint64_t time, std::uint32_t link) {
   rounds_.at(time, {PhysicalEvent::wake, link, 0});
 }
 
+void PhysicalMachine::will_leave(const Packet& packet) const {
+  if (packet.of_collective && !packet.on_its_way) {
+    __builtin_prefetch(collectives_[packet.owner].seats.data() + packet.from);
+  }
+}
+
 void PhysicalMachine::leaves_at(std::uint64_t time, const Packet& packet) {
   if (!packet.of_collective) { return; }
   Seat& seat = collectives_[packet.owner].seats[packet.from];

@@ -88,8 +88,9 @@ class PhysicalMachine final : private LinkUser {
   void deliver(std::uint32_t packet);
   void accept(std::uint32_t packet);
   void count(std::uint32_t packet);
-  void advance(std::uint32_t collective, std::uint32_t seat);
-  void send_step(std::uint32_t collective, std::uint32_t seat, std::uint32_t step);
+  void advance(std::uint32_t collective, std::uint32_t seat, std::uint32_t chunk);
+  void send_step(std::uint32_t collective, std::uint32_t seat, std::uint32_t chunk, const PhysicalPhase& phase,
+                 std::uint32_t step);
   void take_held(Seat& seat);
   void seat_done(std::uint32_t collective, std::uint32_t seat);
   void chunk_over(std::uint32_t collective, std::uint32_t seat);
@@ -113,6 +114,7 @@ class PhysicalMachine final : private LinkUser {
   void arrives_at(std::uint64_t time, std::uint32_t packet) override;
   void reduced_at(std::uint64_t time, std::uint32_t packet) override;
   void leaves_at(std::uint64_t time, const Packet& packet) override;
+  void will_leave(const Packet& packet) const override;
   void wakes_at(std::uint64_t time, std::uint32_t link) override;
 
   struct MemoryRequest {
