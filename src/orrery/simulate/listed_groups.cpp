@@ -4,6 +4,7 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,8 +26,8 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
 
 class Tables {
  public:
-  Tables(const graph::Graph& graph, std::uint32_t rank, const std::string& file, std::uint32_t ranks)
-      : graph_(graph), rank_(rank), file_(file), ranks_(ranks) {}
+  Tables(const graph::Graph& graph, std::uint32_t rank, std::string file, std::uint32_t ranks)
+      : graph_(graph), rank_(rank), file_(std::move(file)), ranks_(ranks) {}
 
   Result<std::vector<Group>> run() {
     for (const graph::ProcessGroup& listed : graph::process_groups(graph_.metadata())) {

@@ -81,7 +81,7 @@ class Departures {
     for (const NodeSpan& span : spans) {
       const Work& work = job.programs[span.rank].nodes[span.node];
       if (work.act == Act::send) { at_[address(span, work)].sends.push_back(span.set_out_ns); }
-      if (work.act == Act::receive) { at_[address(span, work)].receives.push_back({span.start_ns, span.node}); }
+      if (work.act == Act::receive) { at_[address(span, work)].receives.emplace_back(span.start_ns, span.node); }
     }
     for (auto& [where, both] : at_) {
       std::sort(both.sends.begin(), both.sends.end());
