@@ -15,7 +15,7 @@ struct Mark {
   std::optional<Kind> built;
 };
 constexpr std::array kMarks = {
-    Mark{"collective", "collectives", {}},       Mark{"op", "kernels", {}},
+    Mark{"collective", "collectives", {}},       Mark{"op", "kernels", Kind::kernels},
     Mark{"isl", "inference", Kind::inference},   Mark{"osl", "inference", Kind::inference},
     Mark{"experts", "dlrm_moe", Kind::dlrm_moe}, Mark{"topk", "dlrm_moe", Kind::dlrm_moe},
 };
@@ -27,6 +27,7 @@ std::string_view name_of(Kind kind) {
     case Kind::training: return "training";
     case Kind::dlrm_moe: return "dlrm_moe";
     case Kind::inference: return "inference";
+    case Kind::kernels: return "kernels";
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
 }
@@ -37,8 +38,8 @@ Result<Kind> kind_of(const Csv& csv) {
     if (mark.built) { return *mark.built; }
     return fail(
         {csv.file, 1, 0, {}},
-        fmt::format("the column \"{}\" makes this a table of kind {}, which is not built yet; training, dlrm_moe "
-                    "and inference tables are",
+        fmt::format("the column \"{}\" makes this a table of kind {}, which is not built yet; training, dlrm_moe, "
+                    "inference and kernels tables are",
                     mark.column, mark.kind));
   }
   return Kind::training;

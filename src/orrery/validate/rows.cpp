@@ -8,6 +8,7 @@ namespace {
 
 using Training = TrainingRow;
 using Inference = InferenceRow;
+using Of = KernelRow;
 
 const std::array kTraining = {
     Field<Training>{"family", &Training::family, true},
@@ -69,9 +70,21 @@ const std::array kInference = {
     Field<Inference>{"mode", &Inference::mode, true},
 };
 
+const std::array kKernel = {
+    Field<Of>{"family", &Of::family, true},
+    Field<Of>{"op", &Of::op, true},
+    Field<Of>{"gpu_type", &Of::gpu_type, true},
+    Field<Of>{"dtype", &Of::dtype},
+    Field<Of>{"m", &Of::m, true},
+    Field<Of>{"n", &Of::n, true},
+    Field<Of>{"k", &Of::k, true},
+    Field<Of>{"groups", &Of::groups},
+};
+
 }  // namespace
 
 std::span<const Field<TrainingRow>> training_fields() { return kTraining; }
 std::span<const Field<InferenceRow>> inference_fields() { return kInference; }
+std::span<const Field<KernelRow>> kernel_fields() { return kKernel; }
 
 }  // namespace orrery::validate

@@ -42,7 +42,14 @@ struct InferenceRow : Row, NetworkColumns, MachineColumns {
   std::optional<std::int64_t> tp, pp, ep, batch, isl, osl;
 };
 
+// One kernel on one accelerator: batch x [m, k] x [k, n], or groups of them.
+struct KernelRow : Row {
+  std::string op, gpu_type, dtype;
+  std::optional<std::int64_t> m, n, k, groups;
+};
+
 [[nodiscard]] std::span<const Field<TrainingRow>> training_fields();
 [[nodiscard]] std::span<const Field<InferenceRow>> inference_fields();
+[[nodiscard]] std::span<const Field<KernelRow>> kernel_fields();
 
 }  // namespace orrery::validate

@@ -181,8 +181,7 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 
 }  // namespace
 
-OrSkip<Scenario> scenario_of(const AnyRow& row, const Parts& parts) {
-  return std::visit([&](const auto& kind) { return scenario_of_row(kind, parts); }, row);
-}
+OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
+OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
 
 }  // namespace orrery::validate

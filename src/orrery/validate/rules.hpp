@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,6 +14,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/validate/facts.hpp"
@@ -21,7 +23,7 @@
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, InferenceRow>;
+using AnyRow = std::variant<TrainingRow, InferenceRow, KernelRow>;
 
 // Catalogue entries that rows refer to, read once, by catalogue name.
 struct Parts {
@@ -47,11 +49,24 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 
 // `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.
 [[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
+// As the table's machine has it.
+[[nodiscard]] hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts);
 [[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
 // A blank one is the stack's habit, or bf16 (fp16 before it) where the accelerator has no products of that.
 [[nodiscard]] OrSkip<hardware::Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
 
-[[nodiscard]] OrSkip<Scenario> scenario_of(const AnyRow& row, const Parts& parts);
+// The number format that a table calls `text`: "bf16", "bfloat16", "mxfp8", "fp8_block".
+[[nodiscard]] std::optional<hardware::Precision> precision_named(std::string_view text);
+
+[[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
+[[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
+
+// A kernel and what it runs on.
+struct KernelScenario {
+  hardware::Kernel kernel;
+  hardware::Accelerator accelerator;
+};
+[[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
 
 }  // namespace orrery::validate

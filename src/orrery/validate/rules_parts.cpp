@@ -1,5 +1,6 @@
 // Rules for the parts of a scenario: network, machine, number format.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -16,6 +17,20 @@ namespace {
 
 using hardware::Precision;
 using Count = std::optional<std::int64_t>;
+
+// What tables call number formats besides our own names.
+constexpr std::array<std::pair<std::string_view, Precision>, 10> kPrecisionNames = {{
+    {"bfloat16", Precision::bf16},
+    {"float16", Precision::fp16},
+    {"half", Precision::fp16},
+    {"float32", Precision::fp32},
+    {"mxfp8", Precision::fp8},
+    {"fp8-mx", Precision::fp8},
+    {"fp8_block", Precision::fp8},
+    {"float8", Precision::fp8},
+    {"nvfp4", Precision::fp4},
+    {"mxfp4", Precision::fp4},
+}};
 
 tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
@@ -90,7 +105,9 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
                                  const AnyRow& any) {
   const auto [gpu_type, family, name] = std::visit(
       [](const auto& row) {
-        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, row.family, row.model);
+        std::string_view model;
+        if constexpr (requires { row.model; }) { model = row.model; }
+        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, row.family, model);
       },
       any);
   if (const auto* machine = machine_of(gpu_type); machine != nullptr && !parts.clusters.contains(machine->cluster)) {
@@ -140,6 +157,15 @@ OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest
   return workload::completed(std::move(model));
 }
 
+std::optional<Precision> precision_named(std::string_view text) {
+  for (const auto precision : hardware::kAllPrecisions) {
+    if (text == hardware::name_of(precision)) { return precision; }
+  }
+  const auto* known = std::find_if(kPrecisionNames.begin(), kPrecisionNames.end(),
+                                   [&](const auto& name) { return name.first == text; });
+  return known == kPrecisionNames.end() ? std::optional<Precision>{} : known->second;
+}
+
 OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
                                const hardware::Accelerator& accelerator) {
   const auto has = [&](Precision precision) { return accelerator.peak(precision) > FlopsPerSecond(0); };
@@ -147,12 +173,7 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
     if (has(habits.precision)) { return habits.precision; }
     return has(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   }
-  std::optional<Precision> stated;
-  if (row.precision == "mxfp8" || row.precision == "fp8-mx") { stated = Precision::fp8; }
-  if (row.precision == "nvfp4" || row.precision == "mxfp4") { stated = Precision::fp4; }
-  for (const auto precision : hardware::kAllPrecisions) {
-    if (row.precision == hardware::name_of(precision)) { stated = precision; }
-  }
+  const auto stated = precision_named(row.precision);
   if (!stated) { return skip(fmt::format("precision: {} is not known", quoted(row.precision))); }
   if (!has(*stated)) {
     return skip(fmt::format("{} has no {} matrix products", accelerator.name, hardware::name_of(*stated)));
@@ -160,12 +181,18 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
   return *stated;
 }
 
+hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts) {
+  hardware::Accelerator accelerator = parts.clusters.find(machine.cluster)->second.accelerator;
+  change_memory(accelerator, machine);
+  return accelerator;
+}
+
 OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts) {
   const MachineFacts* machine = machine_of(row.gpu_type);
   ORRERY_ASSERT(machine != nullptr && row.gpus);
   constexpr double kGiga = 1e9;
   hardware::Cluster cluster = parts.clusters.find(machine->cluster)->second;
-  change_memory(cluster.accelerator, *machine);
+  cluster.accelerator = accelerator_of(*machine, parts);
   auto& dimensions = cluster.dimensions;
   if (machine->hosts_share_domain) {
     fill_domains(dimensions.front(), *row.gpus);

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
-#include "orrery/estimate/estimator.hpp"
 #include "orrery/validate/csv.hpp"
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
+#include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 #include "orrery/validate/statistics.hpp"
 
@@ -62,16 +63,25 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind,
   return seen;
 }
 
+template <class Row>
+Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Kind kind,
+                                             std::span<const Field<Row>> fields,
+                                             const std::vector<std::string>& families) {
+  ORRERY_TRY(columns, Columns<Row>::of(csv, fields, name_of(kind)));
+  return append(table, csv, kind, columns, families);
+}
+
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
   ORRERY_TRY(kind, kind_of(csv));
-  if (kind == Kind::inference) {
-    ORRERY_TRY(columns, Columns<InferenceRow>::of(csv, inference_fields(), name_of(kind)));
-    return append(table, csv, kind, columns, families);
+  switch (kind) {
+    case Kind::training:
+    case Kind::dlrm_moe: return append_rows(table, csv, kind, training_fields(), families);
+    case Kind::inference: return append_rows(table, csv, kind, inference_fields(), families);
+    case Kind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
   }
-  ORRERY_TRY(columns, Columns<TrainingRow>::of(csv, training_fields(), name_of(kind)));
-  return append(table, csv, kind, columns, families);
+  throw_internal_error("known kind", __FILE__, __LINE__);
 }
 
 // Every family asked for must be in some table.
@@ -93,16 +103,14 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
 }
 
 void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts) {
-  const auto scenario = scenario_of(row, parts);
-  if (!scenario) {
-    prediction.skipped_reason = scenario.error();
+  const auto outcome = outcome_of(row, parts);
+  if (!outcome) {
+    prediction.skipped_reason = outcome.error();
     return;
   }
-  estimate::Estimator estimator(scenario->model, scenario->cluster, *scenario->stack, scenario->job);
-  const Seconds time = estimator.step_time(scenario->plan);
-  ORRERY_ASSERT(is_finite(time));
-  prediction.predicted_s = time.value();
-  prediction.feasible = estimator.memory(scenario->plan).fits;
+  ORRERY_ASSERT(is_finite(outcome->time));
+  prediction.predicted_s = outcome->time.value();
+  prediction.feasible = outcome->feasible;
 }
 
 // The score of the predictions that `belongs` to.

@@ -288,8 +288,6 @@ TEST(Validate, cells_that_cannot_be_read_skip_their_row) {
 TEST(Validate, other_tables_are_named) {
   const TemporaryFile collectives("id,family,collective,size_bytes\na,b,c,1\n");
   EXPECT_THAT(complaint({collectives.path()}), HasSubstr("a table of kind collectives, which is not built yet"));
-  const TemporaryFile kernels("id,family,op,m,n,k\na,b,gemm,1,1,1\n");
-  EXPECT_THAT(complaint({kernels.path()}), HasSubstr("a table of kind kernels, which is not built yet"));
   const TemporaryFile batches("id,family,model,gpus,gpu_type,isl,osl,mode\n");
   EXPECT_THAT(complaint({batches.path()}),
               HasSubstr("no table of inference measurements: it has no column batch_or_concurrency"));
