@@ -161,7 +161,15 @@ const Record<Protocol>& Described<Protocol>::record() {
           .required("tree_base", &Protocol::tree_base, "once per tree collective", {.max = Seconds(1.0)})
           .required("tree_step", &Protocol::tree_step, "per tree hop on this link", {.max = Seconds(1.0)})
           .optional("bandwidth_fraction", &Protocol::bandwidth_fraction,
-                    "payload bandwidth / bandwidth that a large message reaches on the link", kFraction);
+                    "payload bandwidth / bandwidth that a large message reaches on the link", kFraction)
+          .optional("own_share", &Protocol::own_share,
+                    "part of its own shard that costs a member as much as one that the link carries",
+                    {.min = 0.0, .max = 1.0})
+          .optional("until", &Protocol::until,
+                    "nominal time of a step's bytes above which the library takes a wider protocol; 0 = never")
+          .optional("exchange_base", &Protocol::exchange_base,
+                    "on top of ring_base where every member sends to every other by itself", {.max = Seconds(1.0)})
+          .optional("exchanges", &Protocol::exchanges, "whether such exchanges use it");
   return record;
 }
 
