@@ -68,7 +68,7 @@ Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
 }  // namespace
 
 Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row) {
-  if (kind == Kind::kernels) {
+  if (kind == Kind::kernels || kind == Kind::collectives) {
     ORRERY_TRY(micros, positive(csv, row, "time_us", "a number of microseconds"));
     return micros ? Measurement{*micros * 1e-6, {}} : Measurement{};
   }

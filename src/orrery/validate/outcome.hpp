@@ -7,7 +7,7 @@
 namespace orrery::validate {
 
 struct Outcome {
-  Seconds time;          // of a step, of a batch of requests, of a kernel
+  Seconds time;          // of a step, of a batch of requests, of a kernel, of a collective
   bool feasible = true;  // what the memory model says; rows ran, so it should say nothing else
 };
 

@@ -48,8 +48,17 @@ struct KernelRow : Row {
   std::optional<std::int64_t> m, n, k, groups;
 };
 
+// One collective among all of `gpus`, or a message between two of them.
+struct CollectiveRow : Row {
+  std::string collective, algo, gpu_type, network, nccl_version;
+  std::string nic_bw_GBps_per_gpu;  // tables write remarks there
+  std::optional<std::int64_t> gpus, nodes, gpus_per_node;
+  std::optional<double> size_bytes, intra_bw_GBps;
+};
+
 [[nodiscard]] std::span<const Field<TrainingRow>> training_fields();
 [[nodiscard]] std::span<const Field<InferenceRow>> inference_fields();
 [[nodiscard]] std::span<const Field<KernelRow>> kernel_fields();
+[[nodiscard]] std::span<const Field<CollectiveRow>> collective_fields();
 
 }  // namespace orrery::validate

@@ -30,7 +30,7 @@ struct Need {
 
 std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
-  if (facts == nullptr || facts->catalogue.empty()) {
+  if (facts == nullptr || (facts->catalogue.empty() && facts->network.layers == 0)) {
     needs.insert(needs.begin(), {{network.layers.has_value(), "layers"},
                                  {network.hidden.has_value(), "hidden"},
                                  {network.heads.has_value(), "heads"}});

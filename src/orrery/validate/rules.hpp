@@ -16,6 +16,7 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rows.hpp"
@@ -23,13 +24,14 @@
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, InferenceRow, KernelRow>;
+using AnyRow = std::variant<TrainingRow, InferenceRow, KernelRow, CollectiveRow>;
 
 // Catalogue entries that rows refer to, read once, by catalogue name.
 struct Parts {
   std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
   std::map<std::string, workload::Model, std::less<>> models;
+  std::map<std::string, hardware::LinkClass, std::less<>> links;
 };
 
 // Everything that `rows` need of the catalogue in a data directory. Errors: entries that cannot be read.
@@ -68,5 +70,18 @@ struct KernelScenario {
   hardware::Accelerator accelerator;
 };
 [[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
+
+// A call and the devices that take part, which are the whole cluster.
+struct CollectiveScenario {
+  hardware::Cluster cluster;
+  std::optional<network::Collective> collective;  // nullopt: one message, between devices as far apart as there are
+  network::Algorithm algorithm = network::Algorithm::automatic;
+  Bytes bytes;
+};
+[[nodiscard]] OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);
+
+// What `row` needs of the catalogue is added to `parts`.
+[[nodiscard]] Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue,
+                                               const CollectiveRow& row);
 
 }  // namespace orrery::validate

@@ -74,12 +74,13 @@ Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Kind 
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
-  ORRERY_TRY(kind, kind_of(csv));
+  const Kind kind = kind_of(csv);
   switch (kind) {
     case Kind::training:
     case Kind::dlrm_moe: return append_rows(table, csv, kind, training_fields(), families);
     case Kind::inference: return append_rows(table, csv, kind, inference_fields(), families);
     case Kind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
+    case Kind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
 }

@@ -115,7 +115,8 @@ TEST(Validate, predictions_of_our_tables_do_not_see_measurements_or_names) {
 }
 
 TEST(Validate, predictions_of_the_shared_tables_do_not_see_measurements_or_names) {
-  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv"}) {
+  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv",
+                           "kernels.csv", "collectives.csv"}) {
     if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
     expect_blind(shared_table(name));
   }
@@ -161,7 +162,8 @@ TEST(Validate, our_tables_and_the_shared_ones_agree) {
 }
 
 TEST(Validate, rows_of_the_shared_tables_are_predicted_or_say_why_not) {
-  for (const auto* name : {"training.csv", "dlrm_moe.csv", "inference.csv"}) {
+  for (const auto* name :
+       {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv", "kernels.csv"}) {
     if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
     for (const auto& row : validated({shared_table(name)}).predictions) {
       EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
@@ -285,9 +287,25 @@ TEST(Validate, cells_that_cannot_be_read_skip_their_row) {
   EXPECT_EQ(validation.predictions[2].skipped_reason, "tp: \"9e99\" is more than 2147483648");
 }
 
+// 2 x 1024 x 4096 x 4096 operations at 312 TFLOP/s take at least 110 us.
+TEST(Validate, kernels_are_predicted_where_their_sizes_are_stated) {
+  const TemporaryFile kernels(
+      "id,family,op,gpu_type,dtype,m,n,k,groups,time_us\n"
+      "a,bench,gemm,A100-80GB,fp16,1024,4096,4096,,150\n"
+      "b,bench,grouped gemm,A100-80GB,bfloat16,256,4096,4096,4,150\n"
+      "c,bench,gemm,A100-80GB,fp16,,4096,4096,,150\n"
+      "d,bench,softmax,A100-80GB,fp16,1024,4096,4096,,150\n"
+      "e,bench,gemm,A100-80GB,fp8_block,1024,4096,4096,,150\n");
+  const auto rows = validated({kernels.path()}).predictions;
+  EXPECT_GT(*rows[0].predicted_s, 110e-6);
+  EXPECT_DOUBLE_EQ(*rows[0].measured_s, 150e-6);
+  EXPECT_GT(*rows[1].predicted_s, 110e-6);
+  EXPECT_EQ(rows[2].skipped_reason, "not stated: m");
+  EXPECT_EQ(rows[3].skipped_reason, "op: \"softmax\" is no product of matrices");
+  EXPECT_EQ(rows[4].skipped_reason, "a100-sxm-80gb has no fp8 matrix products");
+}
+
 TEST(Validate, other_tables_are_named) {
-  const TemporaryFile collectives("id,family,collective,size_bytes\na,b,c,1\n");
-  EXPECT_THAT(complaint({collectives.path()}), HasSubstr("a table of kind collectives, which is not built yet"));
   const TemporaryFile batches("id,family,model,gpus,gpu_type,isl,osl,mode\n");
   EXPECT_THAT(complaint({batches.path()}),
               HasSubstr("no table of inference measurements: it has no column batch_or_concurrency"));
