@@ -65,6 +65,7 @@ class Figures(unittest.TestCase):
         self.assertIn('  of: "somewhere"\n', text)
         self.assertIn('  rate: "so \\"many\\" rows"\n', text)
         self.assertEqual(figures.with_source(text, "rate", 'so "many" rows'), text)
+        self.assertIn('  rate, of: "so \\"many\\" rows"\n', figures.with_source(text, "of", 'so "many" rows'))
 
     def test_bounds_take_the_unit_of_the_figure(self):
         self.assertAlmostEqual(figures.in_unit("3 us", "ms"), 0.003)
@@ -133,7 +134,7 @@ class Calibrate(unittest.TestCase):
         text = (self.folder / "data/chips/chip.yaml").read_text()
         self.assertAlmostEqual(figures.read(text, "latency")[0], 2.0, delta=0.06)
         self.assertAlmostEqual(figures.read(text, "rate")[0], 50.0, delta=1.5)
-        self.assertIn('latency: "fitted: tools/calibrate spec, 59 rows of made', text)
+        self.assertIn('latency, rate: "fitted: tools/calibrate spec, 59 rows of made', text)
         self.assertNotIn("a guess", text)
 
     def test_without_write_nothing_changes_and_rows_are_held_out(self):

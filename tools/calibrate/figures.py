@@ -132,8 +132,13 @@ def with_source(text, path, citation):
                 continue
             line = f"  {', '.join(names)}:{line.split(':', 1)[1]}"
         kept.append(line)
-    quoted = citation.replace("\\", "\\\\").replace('"', '\\"')
-    return "\n".join(lines[: start + 1] + kept + [f'  {path}: "{quoted}"']) + "\n"
+    quoted = '"' + citation.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    same = next((i for i, line in enumerate(kept) if (parsed(line) or (0, 0, "", ""))[3] == quoted), None)
+    if same is None:
+        kept.append(f"  {path}: {quoted}")
+    else:
+        kept[same] = f"  {parsed(kept[same])[2]}, {path}: {quoted}"
+    return "\n".join(lines[: start + 1] + kept) + "\n"
 
 
 def in_unit(bound, unit):
