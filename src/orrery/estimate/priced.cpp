@@ -54,6 +54,7 @@ Cost& Cost::operator+=(const Cost& other) {
   compute += other.compute;
   recompute += other.recompute;
   optimizer += other.optimizer;
+  launch += other.launch;
   for (std::size_t k = 0; k < kTrafficKinds; ++k) { traffic[k] += other.traffic[k]; }
   recompute_flops += other.recompute_flops;
   return *this;
@@ -64,6 +65,7 @@ Cost operator*(double count, Cost cost) {
   cost.compute *= count;
   cost.recompute *= count;
   cost.optimizer *= count;
+  cost.launch *= count;
   for (Traffic& traffic : cost.traffic) { traffic = count * traffic; }
   cost.recompute_flops *= count;
   return cost;
@@ -189,6 +191,8 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
     if (!item.asynchronous) { charge_wait(cost, item, item, stream - cost.time); }
   }
   if (last != nullptr) { charge_wait(cost, *last, *last, max(Seconds(0), stream - cost.time)); }
+  cost.launch = max(Seconds(0), block.launch - cost.time);
+  cost.time = max(cost.time, block.launch);
   return cost;
 }
 

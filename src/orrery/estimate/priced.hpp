@@ -38,6 +38,7 @@ struct Cost {
   Seconds compute;    // kernels of the forward and backward pass
   Seconds recompute;  // kernels run again, and what is waited for on the way
   Seconds optimizer;
+  Seconds launch;                              // waiting for the host to launch what there is to do
   std::array<Traffic, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
 

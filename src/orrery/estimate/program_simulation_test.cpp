@@ -256,6 +256,7 @@ class Player {
   }
 
   void run_block(Rank& rank, const Block& block) {
+    const Seconds start = rank.compute;
     std::vector<Seconds> ends(block.items.size());
     for (std::size_t i = 0; i < block.items.size(); ++i) {
       const Item& item = block.items[i];
@@ -274,6 +275,7 @@ class Player {
       rank.compute = rank.beside;
     }
     for (const Seconds end : ends) { rank.compute = max(rank.compute, end); }
+    rank.compute = max(rank.compute, start + block.launch);
   }
 
   // Where a rank is in a segment that all stages walk side by side.
