@@ -53,6 +53,7 @@ enum class Pattern : std::uint8_t {
 struct Phase {
   Pattern pattern = Pattern::ring;
   bool reduces = false;      // arriving data is added to what the member has; otherwise it is stored
+  bool one_way = false;      // a tree between two members: each half has a direction of the ports to itself
   bool beside = false;       // the same steps as the phase before, on another dimension
   int dimension = 0;         // index into Cluster::dimensions
   std::int64_t members = 0;  // positions along that dimension

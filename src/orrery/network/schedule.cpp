@@ -51,8 +51,7 @@ class Builder {
       all_gather(e, bytes);
       return;
     }
-    add(e, Pattern::tree_up, depth(e), tree_part(e, bytes), tree_part(e, bytes), true);
-    add(e, Pattern::tree_down, depth(e), tree_part(e, bytes), tree_part(e, bytes));
+    tree(e, bytes);
   }
 
   // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops:
@@ -131,10 +130,16 @@ class Builder {
     }
   }
 
-  // What a member moves in a pass: a half to or from each of two others. Between two members each half goes one way
-  // only.
-  [[nodiscard]] Bytes tree_part(std::size_t e, Bytes bytes) const {
-    return extents_[e].members == 2 ? bytes / 2.0 : bytes;
+  // Both passes of a double tree: a member moves a half to or from each of two others. Between two members each half
+  // has one way only. Where rings are inside, libraries do not count on that (NCCL gives the full rate of two nodes to
+  // its NVLS tree only), and choose as if there were more members.
+  void tree(std::size_t e, Bytes bytes) {
+    const bool pair = extents_[e].members == 2 && (e == 0 || algorithm(e - 1) == Algorithm::in_switch);
+    const Bytes part = pair ? bytes / 2.0 : bytes;
+    add(e, Pattern::tree_up, depth(e), part, part, true);
+    schedule_.phases.back().one_way = pair;
+    add(e, Pattern::tree_down, depth(e), part, part);
+    schedule_.phases.back().one_way = pair;
   }
 
   // What passes the kernel of a member besides what the link carries: its own shard, once. The two passes of an

@@ -54,10 +54,9 @@ class Port {
 };
 
 // Each tree link has half a port: a member has at most two of them in either direction at a time, over both trees.
-// Where two members reduce, it has one; the steps of a broadcast from one to the other are two.
-std::size_t lanes_of(const Schedule& schedule, const Phase& phase) {
+std::size_t lanes_of(const Phase& phase) {
   const bool tree = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down;
-  return tree && (phase.members > 2 || schedule.collective == Collective::broadcast) ? 2 : 1;
+  return tree && !phase.one_way ? 2 : 1;
 }
 
 class Player {
@@ -115,7 +114,7 @@ class Player {
   void move(const Transfer& transfer) {
     const Phase& phase = schedule_.phases[transfer.phase];
     const StepCost cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_, phase.members);
-    const std::size_t lanes = lanes_of(schedule_, phase);
+    const std::size_t lanes = lanes_of(phase);
     const double before = fixed(transfer);
     const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
     double seconds = bytes * cost.seconds_per_byte;
