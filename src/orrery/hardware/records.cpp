@@ -254,6 +254,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("description", &Stack::description, "which framework and settings it stands for")
           .optional("attention", &Stack::attention, "attention kernel")
           .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
+          .optional("narrow_cache", &Stack::narrow_cache,
+                    "keys and values are kept in the format of matrix inputs where that is narrower")
           .optional("attention_rate", &Stack::attention_rate,
                     "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
           .optional("native_attention", &Stack::native_attention,
@@ -288,6 +290,8 @@ const Record<Stack>& Described<Stack>::record() {
                     "gradients are reduced under the backward pass")
           .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
                     "sharded weights are gathered under the next forward pass")
+          .optional("interference", &Stack::interference,
+                    "part of the time of gathers and reductions that kernels beside them lose", {.min = 0.0, .max = 1.0})
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
                     {.max = Seconds(1.0), .unit = "us"})

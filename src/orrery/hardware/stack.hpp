@@ -22,10 +22,11 @@ struct Stack {
   std::string description;
 
   AttentionKernel attention = AttentionKernel::flash;
-  bool causal_skip = true;        // the attention kernel skips the masked half
-  double attention_rate = 1.0;    // of the accelerator's fused attention, what this stack's kernel reaches
-  bool native_attention = true;   // ... which uses what the accelerator's matrix units newly have
-  double stream_traffic = 1.0;    // what element-wise kernels move over what they must: copies, casts, sums apart
+  bool causal_skip = true;       // the attention kernel skips the masked half
+  bool narrow_cache = false;     // keys and values are kept in the format of matrix inputs where that is narrower (fp8)
+  double attention_rate = 1.0;   // of the accelerator's fused attention, what this stack's kernel reaches
+  bool native_attention = true;  // ... which uses what the accelerator's matrix units newly have
+  double stream_traffic = 1.0;   // what element-wise kernels move over what they must: copies, casts, sums apart
   bool fused_elementwise = true;  // bias + activation, and bias + dropout + residual, are one kernel each
   bool fused_loss = true;         // vocabulary loss works on logits without fp32 copies in memory
 
@@ -45,6 +46,7 @@ struct Stack {
 
   bool overlap_gradient_reduce = true;   // default of --dp-overlap
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
+  double interference = 0.0;             // part of the time of gathers and reductions that kernels beside them lose
   Seconds launch_time;                   // of the host, to issue one kernel or collective of a forward or backward pass
   Seconds host_overhead;                 // per step: data loading, logging, launching what nothing hides
   double memory_reserve = 0.06;          // part of device memory that tensors cannot use

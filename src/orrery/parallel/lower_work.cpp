@@ -169,7 +169,8 @@ class WorkLowering {
     const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute);
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
-      sizes(part).kv_cache = static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.seq);
+      sizes(part).kv_cache = static_cast<double>(sequences) *
+                             workload::kv_cache(model, kind, slice_, job.seq, context_.stack.narrow_cache);
     }
     return part;
   }

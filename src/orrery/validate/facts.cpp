@@ -123,6 +123,21 @@ constexpr std::array kFamilies = {
     FamilyStack{"mlperf", &kMlPerf},
 };
 
+const std::array kEngines = {
+    EngineFacts{"fastertransformer", "ft_", {.stack = "fastertransformer", .source = "its name"}},
+    EngineFacts{"tensorrt", "trtllm", {.stack = "tensorrt-llm", .source = "its name"}},
+    EngineFacts{"trtllm", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
+    EngineFacts{"nim", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
+    EngineFacts{
+        "megatron",
+        "megatron",
+        {.stack = "megatron-2021",
+         .source = "NVIDIA/FasterTransformer: docs/gpt_guide.md compares with Megatron-LM of 2021; unverified: its "
+                   "latency grows with each sequence by one reading of the weights for every token, as "
+                   "though sequences went one by one"},
+        true},
+};
+
 struct OtherMeasurement {
   std::string_view prefix, reason;
 };
@@ -185,6 +200,15 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
   if (machine != nullptr && machine->xla) { return kFsdp; }
   const auto* found = longest_prefix(kFamilies, family);
   return found == nullptr ? kMegatronCore : *found->stack;
+}
+
+const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
+  static const EngineFacts other{"", "", kMegatronCore};
+  const std::string name = lower_case(engine);
+  for (const auto& facts : kEngines) {
+    if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }
+  }
+  return other;
 }
 
 std::string_view other_measurement(std::string_view family) {

@@ -70,6 +70,15 @@ struct StackFacts {
 // accelerator that only XLA's stack runs on overrules the family.
 [[nodiscard]] const StackFacts& stack_of(std::string_view family, std::string_view gpu_type = {});
 
+// The profile of what served a batch: by the engine's name where the row says it, else by the family; megatron-core
+// for unknown ones.
+struct EngineFacts {
+  std::string_view engine, family;  // beginnings, in lower case
+  StackFacts stack;
+  bool one_by_one = false;  // every sequence of a batch is a pass of its own
+};
+[[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
+
 // Why a family is no measurement of a step or a batch; empty when it is.
 [[nodiscard]] std::string_view other_measurement(std::string_view family);
 

@@ -2,6 +2,7 @@
 
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/network/group.hpp"
 
 namespace orrery::validate {
@@ -10,12 +11,40 @@ namespace {
 
 Outcome outcome(const Scenario& scenario) {
   estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
-  return {estimator.step_time(scenario.plan), estimator.memory(scenario.plan).fits};
+  return {estimator.step_time(scenario.plan),
+          estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack),
+          estimator.memory(scenario.plan).fits};
+}
+
+std::vector<results::Share> terms(const Scenario& scenario) {
+  estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
+  const results::Estimate estimate = estimator.estimate(scenario.plan);
+  const auto& parts = estimate.breakdown;
+  std::vector<results::Share> shares;
+  const auto add = [&](std::string name, Seconds time) {
+    if (time > 1e-9 * estimate.step_time) { shares.push_back({std::move(name), time.value()}); }
+  };
+  add("compute", parts.compute);
+  add("recompute", parts.recompute);
+  for (const auto& group : estimate.comm_by_group) { add("exposed " + group.group, group.exposed); }
+  add("bubble", parts.bubble);
+  add("optimizer", parts.optimizer);
+  add("offload", parts.offload);
+  add("host", parts.host);
+  return shares;
 }
 
 Outcome outcome(const KernelScenario& scenario) {
   return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time};
 }
+
+// Ways to count the same time, not parts of it.
+std::vector<results::Share> terms(const KernelScenario& scenario) {
+  const auto cost = cost::kernel_cost(scenario.kernel, scenario.accelerator);
+  return {{"compute", cost.compute.value()}, {"memory", cost.memory.value()}, {"latency", cost.latency.value()}};
+}
+
+std::vector<results::Share> terms(const CollectiveScenario&) { return {}; }
 
 Outcome outcome(const CollectiveScenario& scenario) {
   const network::Fabric fabric(scenario.cluster);
@@ -29,6 +58,16 @@ Outcome outcome(const CollectiveScenario& scenario) {
 }
 
 }  // namespace
+
+std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
+  return std::visit(
+      [&](const auto& kind) -> std::vector<results::Share> {
+        const auto scenario = scenario_of(kind, parts);
+        if (!scenario) { return {}; }
+        return terms(*scenario);
+      },
+      row);
+}
 
 OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
   return std::visit(

@@ -69,6 +69,7 @@ const std::array kInference = {
     Field<Inference>{"isl", &Inference::isl, true},
     Field<Inference>{"osl", &Inference::osl, true},
     Field<Inference>{"mode", &Inference::mode, true},
+    Field<Inference>{"engine", &Inference::engine},
 };
 
 const std::array kKernel = {

@@ -38,7 +38,7 @@ struct TrainingRow : Row, NetworkColumns, MachineColumns {
 
 // A batch of requests, from prompt to last token.
 struct InferenceRow : Row, NetworkColumns, MachineColumns {
-  std::string mode;
+  std::string mode, engine;
   std::optional<std::int64_t> tp, pp, ep, batch, isl, osl;
 };
 

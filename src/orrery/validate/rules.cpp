@@ -114,6 +114,7 @@ OrSkip<estimate::Request> request_of(const InferenceRow& row, const StackFacts&)
   request.task = parallel::Task::inference;
   request.prompt = *row.isl;
   request.generate = *row.osl;
+  if (engine_of(row.engine, row.family).one_by_one) { request.micro_batch = 1; }
   request.batch = *row.batch;
   request.tp = row.tp.value_or(1);
   request.pp = row.pp.value_or(1);
@@ -166,7 +167,7 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (!model) { return skip(model.error()); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
-  const StackFacts& habits = stack_of(row.family, row.gpu_type);
+  const StackFacts& habits = habits_of(row);
   const auto precision = precision_of(row, habits, cluster->accelerator);
   if (!precision) { return skip(precision.error()); }
   auto request = request_of(row, habits);
@@ -180,6 +181,9 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 }
 
 }  // namespace
+
+const StackFacts& habits_of(const TrainingRow& row) { return stack_of(row.family, row.gpu_type); }
+const StackFacts& habits_of(const InferenceRow& row) { return engine_of(row.engine, row.family).stack; }
 
 OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
 OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts) { return scenario_of_row(row, parts); }

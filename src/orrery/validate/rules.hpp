@@ -61,6 +61,10 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 // The number format that a table calls `text`: "bf16", "bfloat16", "mxfp8", "fp8_block".
 [[nodiscard]] std::optional<hardware::Precision> precision_named(std::string_view text);
 
+// What the row's software does where the row says nothing.
+[[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
+[[nodiscard]] const StackFacts& habits_of(const InferenceRow& row);
+
 [[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
 [[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
 

@@ -192,8 +192,7 @@ OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& pa
   auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
   if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
 
-  CollectiveScenario scenario{
-      std::move(*scaled), {}, Algorithm::automatic, Bytes(*row.size_bytes)};
+  CollectiveScenario scenario{std::move(*scaled), {}, Algorithm::automatic, Bytes(*row.size_bytes)};
   if (!message) { scenario.collective = known->second; }
   scenario.algorithm = algorithm_of(row, scenario.cluster);
   return scenario;

@@ -103,18 +103,21 @@ void change_memory(hardware::Accelerator& accelerator, const MachineFacts& machi
 Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const std::string& data_directory,
                                  const AnyRow& any) {
   if (const auto* call = std::get_if<CollectiveRow>(&any)) { return add_parts(parts, catalogue, *call); }
-  const auto [gpu_type, family, name] = std::visit(
+  const auto [gpu_type, stack, name] = std::visit(
       [](const auto& row) {
-        std::string_view model;
-        if constexpr (requires { row.model; }) { model = row.model; }
-        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, row.family, model);
+        std::string_view profile, model;
+        if constexpr (requires { habits_of(row); }) {
+          profile = habits_of(row).stack;
+          model = row.model;
+        }
+        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, profile, model);
       },
       any);
   if (const auto* machine = machine_of(gpu_type); machine != nullptr && !parts.clusters.contains(machine->cluster)) {
     ORRERY_TRY(entry, catalogue.cluster(std::string(machine->cluster), 0));
     parts.clusters.emplace(machine->cluster, std::move(entry));
   }
-  if (const auto stack = stack_of(family, gpu_type).stack; !parts.stacks.contains(stack)) {
+  if (!stack.empty() && !parts.stacks.contains(stack)) {
     ORRERY_TRY(entry, catalogue.stack(std::string(stack)));
     parts.stacks.emplace(stack, std::move(entry));
   }

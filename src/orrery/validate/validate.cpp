@@ -1,7 +1,9 @@
 #include "orrery/validate/validate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <map>
 #include <span>
 #include <utility>
 
@@ -9,6 +11,7 @@
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/validate/csv.hpp"
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
@@ -103,7 +106,7 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   return table;
 }
 
-void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts) {
+void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts, const estimate::Spreads& spreads) {
   const auto outcome = outcome_of(row, parts);
   if (!outcome) {
     prediction.skipped_reason = outcome.error();
@@ -112,6 +115,27 @@ void predict(results::Prediction& prediction, const AnyRow& row, const Parts& pa
   ORRERY_ASSERT(is_finite(outcome->time));
   prediction.predicted_s = outcome->time.value();
   prediction.feasible = outcome->feasible;
+  if (const auto range = estimate::uncertainty_of(spreads, outcome->kinds, outcome->time)) {
+    prediction.p10_s = range->p10.value();
+    prediction.p90_s = range->p90.value();
+  }
+  if (!outcome->kinds.empty()) { prediction.spread = outcome->kinds.front(); }
+}
+
+// Terms of the `worst` rows of each family.
+void add_terms(std::vector<results::Prediction>& predictions, const std::vector<AnyRow>& rows, const Parts& parts,
+               std::size_t worst) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> families;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    if (predictions[i].signed_error()) { families[{predictions[i].kind, predictions[i].family}].push_back(i); }
+  }
+  for (auto& [name, members] : families) {
+    std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(*predictions[a].signed_error()) > std::abs(*predictions[b].signed_error());
+    });
+    members.resize(std::min(members.size(), worst));
+    for (const std::size_t i : members) { predictions[i].terms = terms_of(rows[i], parts); }
+  }
 }
 
 // The score of the predictions that `belongs` to.
@@ -151,17 +175,20 @@ void add_scores(results::Validation& validation) {
 
 std::vector<std::string> own_tables(const std::string& data_directory) {
   std::vector<std::string> files;
-  for (const char* name : {"training", "lora", "moe", "inference"}) {
+  for (const char* name : {"training", "recipes", "lora", "moe", "inference", "kernels", "collectives"}) {
     files.push_back(fmt::format("{}/validation/{}.csv", data_directory, name));
   }
   return files;
 }
 
 Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
-                                            const std::vector<std::string>& families) {
+                                            const std::vector<std::string>& families, std::size_t worst) {
   ORRERY_TRY(table, read_tables(files.empty() ? own_tables(data_directory) : files, families));
   ORRERY_TRY(parts, parts_for(data_directory, table.rows));
-  parallel_for(table.rows.size(), 0, [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts); });
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  parallel_for(table.rows.size(), 0,
+               [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts, spreads); });
+  add_terms(table.predictions, table.rows, parts, worst);
   results::Validation validation;
   validation.predictions = std::move(table.predictions);
   add_scores(validation);

@@ -158,7 +158,7 @@ Operator decode(const Sizes& z, const Core& core) {
   op.name = core.names->decode;
   op.attention_core = true;
   op.growth.flops = Flops(2.0 * rows * depth);
-  op.growth.bytes = Bytes(real(z.sequences) * held * z.element);
+  op.growth.bytes = Bytes(real(z.sequences) * held * z.cache_element);
   op.forward.kind = KernelKind::attention;
   op.forward.precision = z.wide;
   op.forward.batch = z.sequences * core.kv_heads;

@@ -107,6 +107,7 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   expect_whole_parts(model, slice);
   constexpr double kNarrowestActivation = 2.0;
+  constexpr double kNarrowestCache = 1.0;
   Sizes z;
   z.sequences = slice.micro_batch;
   z.seq = slice.seq;
@@ -129,6 +130,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.dropout = z.training ? model.dropout : 0.0;
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
+  z.cache_element = stack.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
   z.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
