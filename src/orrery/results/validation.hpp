@@ -20,12 +20,12 @@ struct Prediction {
   std::optional<double> measured_s;   // absent: the row has no measurement
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
-  std::string kind = {};               // "training", "dlrm_moe", "inference"
-  std::string unscored_reason = {};    // why a measurement cannot be compared with the prediction; empty: it can
-  std::optional<double> p10_s, p90_s;  // uncertainty of the prediction
-  std::string spread;                  // and the kind of job that it is taken of; empty: none
-  std::vector<Share> terms;            // of the worst rows, when asked for
-  bool feasible = true;                // what the memory model said; the time is predicted all the same
+  std::string kind = {};             // "training", "dlrm_moe", "inference"
+  std::string unscored_reason = {};  // why a measurement cannot be compared with the prediction; empty: it can
+  std::optional<double> p10_s = {}, p90_s = {};  // uncertainty of the prediction
+  std::string spread = {};                       // and the kind of job that it is taken of; empty: none
+  std::vector<Share> terms = {};                 // of the worst rows, when asked for
+  bool feasible = true;                          // what the memory model said; the time is predicted all the same
 
   [[nodiscard]] std::optional<double> signed_error() const {
     if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }

@@ -71,13 +71,20 @@ constexpr StackFacts kMegatronCore{
         "its recipes shard the optimizer, and split the sequence with tensor parallelism (README of Megatron-LM); "
         "its performance recipes adapt the projections of attention (NVIDIA-NeMo/Megatron-Bridge: "
         "scripts/performance/configs/llama, read 2026-11)"};
+constexpr StackFacts kNemo{
+    .stack = "nemo",
+    .zero = 1,
+    .sequence_parallel = true,
+    .source = "as Megatron-Core, on which NeMo and Megatron-Bridge run (docs/performance-summary.md of the latter)"};
 constexpr StackFacts kMlPerf{
-    .stack = "megatron-core",
+    .stack = "nemo-mlperf",
     .zero = 1,
     .sequence_parallel = true,
     .precision = hardware::Precision::fp8,
+    .interleaves = true,
     .source =
-        "as Megatron-Core; every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
+        "as NeMo; where submitters' configurations state chunks, there are 4 to 12 a stage; "
+        "every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
         "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
 constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
@@ -95,7 +102,7 @@ constexpr StackFacts kFsdp{
         "examples, from memory"};
 
 constexpr StackFacts kTorchtitan{
-    .stack = "fsdp",
+    .stack = "fsdp2",
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
@@ -121,6 +128,8 @@ constexpr std::array kFamilies = {
     FamilyStack{"llama3_405b", &kFsdp},
     FamilyStack{"maxtext", &kFsdp},
     FamilyStack{"mlperf", &kMlPerf},
+    FamilyStack{"nemo", &kNemo},
+    FamilyStack{"mbridge", &kNemo},
 };
 
 const std::array kEngines = {

@@ -83,6 +83,15 @@ std::optional<std::int64_t> micro_batch_of(const TrainingRow& row, const StackFa
   return *row.micro_batch % stages == 0 ? *row.micro_batch / stages : 1;
 }
 
+// A chunk for every layer of a stage, where stages are of one size and micro-batches go round them evenly.
+std::int64_t most_chunks(const TrainingRow& row, std::int64_t stages) {
+  const std::int64_t layers = row.layers.value_or(0);
+  const std::int64_t replicas = *row.gpus / (row.tp.value_or(1) * row.cp.value_or(1) * stages);
+  const std::int64_t passes = *row.global_batch / std::max<std::int64_t>(1, replicas * row.micro_batch.value_or(1));
+  const bool even = stages > 1 && layers > 0 && layers % stages == 0 && passes % stages == 0;
+  return even ? layers / stages : 1;
+}
+
 OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
   const auto recompute = recompute_of(row);
   if (!recompute) { return skip(recompute.error()); }
@@ -97,6 +106,7 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
+  if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
   request.sequence_parallel = *sequence_parallel;
   request.zero = static_cast<int>(row.zero.value_or(habits.zero));
@@ -152,6 +162,9 @@ std::optional<std::string> foreign(const Row& row, const NetworkColumns& network
   return std::nullopt;
 }
 
+bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty(); }
+bool leaves_recompute_open(const InferenceRow&) { return false; }
+
 std::int64_t longest_sequence(const TrainingRow& row) { return *row.seq; }
 std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.osl; }
 
@@ -177,7 +190,7 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   const auto settled = estimate::settle(*request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
   const parallel::Job job = estimate::job_of(*request, *model);
-  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan};
+  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan, leaves_recompute_open(row)};
 }
 
 }  // namespace

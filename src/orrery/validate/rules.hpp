@@ -44,6 +44,7 @@ struct Scenario {
   const hardware::Stack* stack = nullptr;  // in Parts
   parallel::Job job;
   parallel::Plan plan;
+  bool least_recompute = false;  // not stated: of as many layers as must be
 };
 
 template <class T>
