@@ -147,6 +147,13 @@ summary in the README). [Validation](models/validation.md) says how a row become
 """
 
 
+IN_SAMPLE = """
+**This page was written without held-out predictions** (no `--residuals`): figures of the catalogue were fitted to some of these
+families (their `sources` say which and with what error on configurations held out), and the columns "held out" repeat the
+others.
+"""
+
+
 def section(kind, scored, counts, folder):
     text = ["", f"## {TITLES[kind]}", "", *table_text(scored, counts)]
     if scored:
@@ -160,8 +167,9 @@ def section(kind, scored, counts, folder):
     return text
 
 
-def summary(parts):
-    text = ["| what | rows | median error | mean error, held out | measurements in range |", "|---|---|---|---|---|"]
+def summary(parts, held_out):
+    mean = "mean error, held out" if held_out else "mean error"
+    text = [f"| what | rows | median error | {mean} | measurements in range |", "|---|---|---|---|---|"]
     for kind, scored, _ in parts:
         if not scored:
             continue
@@ -191,7 +199,7 @@ def main():
     known, folder = residuals(options.residuals), ROOT / "docs/accuracy"
     folder.mkdir(exist_ok=True)
     parts = [(kind, *lines_of(options, names, known)) for kind, names in KINDS]
-    text = [HEAD.rstrip()]
+    text = [HEAD.rstrip()] + ([] if known else [IN_SAMPLE.rstrip()])
     for kind, scored, counts in parts:
         if counts:
             text += section(kind, scored, counts, folder)
@@ -199,7 +207,7 @@ def main():
     if notes:
         text += ["", notes.rstrip()]
     (ROOT / "docs/accuracy.md").write_text("\n".join(text) + "\n", encoding="utf-8")
-    write_readme(ROOT / "README.md", summary(parts))
+    write_readme(ROOT / "README.md", summary(parts, bool(known)))
 
 
 if __name__ == "__main__":
