@@ -156,20 +156,20 @@ TEST(KernelCost, few_queries_work_in_blocks_of_16) {
   EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.0 * useful * fill(4096), 1e-15);
 }
 
-// 10 blocks on 100 cores: 8192 keys are split in 10 parts of 819, one wave; 100 x 16 x 128 fp32 sums written and read
-// at twice 1 TB/s: 4 B each. 2048 keys make 8 parts of 256: 80 of 100 cores. 500 keys are not split.
+// 10 blocks on 100 cores: their keys are split in 10 parts, one wave, each with a fill of 256 keys; 100 x 16 x 128 fp32
+// sums are written and read at twice 1 TB/s: 4 B each. Of 20 keys the sums cost more than that saves: ten cores do all.
 TEST(KernelCost, keys_are_split_over_idle_cores) {
   const Accelerator a = round_accelerator();
   const auto compute = [&](std::int64_t keys) {
     const Kernel kernel = attention(10, 16, keys, 128);
     return kernel_cost(kernel, a).compute.value() * 100e12 / kernel.flops.value();
   };
-  const auto sums = [](double parts, double keys) {
-    return parts * 10 * 16 * 128 * 4 / 1e12 * 100e12 / (4.0 * 10 * 16 * keys * 128);
-  };
-  EXPECT_NEAR(compute(8192), fill(8192) + sums(10, 8192), 1e-12);
-  EXPECT_NEAR(compute(2048), 100.0 / 80.0 * fill(2048) + sums(8, 2048), 1e-12);
-  EXPECT_NEAR(compute(500), 10.0 * fill(500), 1e-12);
+  const auto sums = [](double keys) { return 100.0 * 16 * 128 * 4 / 1e12 * 100e12 / (4.0 * 10 * 16 * keys * 128); };
+  for (const std::int64_t keys : {8192, 2048}) {
+    const auto n = static_cast<double>(keys);
+    EXPECT_NEAR(compute(keys), 1.0 + 2560.0 / (n + 1.0) + sums(n), 1e-12);
+  }
+  EXPECT_NEAR(compute(20), 10.0 * fill(20), 1e-12);
 }
 
 // A decode step of Llama 3 8B on 1 TB/s and 100 TFLOP/s: 32 sequences, 8 key-value heads, 4 queries each, 8192
@@ -288,6 +288,15 @@ RC_GTEST_PROP(KernelCostLaw, streams_are_monotone_in_bytes, ()) {
   const Accelerator a = any_accelerator();
   const double bytes = *rc::gen::inRange(1, 1000000000);
   RC_ASSERT(kernel_cost(stream(bytes), a).time <= kernel_cost(stream(bytes * 1.1), a).time);
+}
+
+// More positions in the cache never take less time.
+RC_GTEST_PROP(KernelCostLaw, attention_is_monotone_in_keys, ()) {
+  const Accelerator a = any_accelerator();
+  const auto batch = *rc::gen::inRange<std::int64_t>(1, 500), queries = *rc::gen::inRange<std::int64_t>(1, 300);
+  const auto keys = *rc::gen::inRange<std::int64_t>(1, 5000);
+  RC_ASSERT(kernel_cost(attention(batch, queries, keys, 128), a).time <=
+            kernel_cost(attention(batch, queries, keys + 1, 128), a).time * kRounding);
 }
 
 // With more tiles than cores no k is split, and every tile shape needs as many waves or more.

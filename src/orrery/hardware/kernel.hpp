@@ -23,7 +23,7 @@ struct Kernel {
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
   Bytes casts;                                  // traffic of making narrow operands of wide ones, in kernels in front
   int launches = 1;                             // kernels that the framework starts for it
-  double rate = 1.0;                            // part of what the accelerator's such kernels reach; attention
+  double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
   bool native = true;                           // uses what the accelerator's matrix units newly have; attention
 
   friend bool operator==(const Kernel&, const Kernel&) = default;

@@ -266,6 +266,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("fused_elementwise", &Stack::fused_elementwise,
                     "bias + activation, and bias + dropout + residual, are one kernel each")
           .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
+          .optional("narrow_activations", &Stack::narrow_activations,
+                    "a gated activation's input is kept for backward in the format of matrix inputs")
           .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
                     "weight-gradient products add into the gradient buffer themselves")
           .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
@@ -278,6 +280,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
+          .optional("expert_rate", &Stack::expert_rate,
+                    "of what matrix products reach, what those grouped by expert do", kFraction)
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
                     "a token goes once to every node that has experts for it, and is handed on there")
           .optional("dispatch_element", &Stack::dispatch_element,
@@ -291,7 +295,7 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
                     "sharded weights are gathered under the next forward pass")
           .optional("interference", &Stack::interference,
-                    "part of the time of gathers and reductions that kernels beside them lose", {.min = 0.0, .max = 1.0})
+                    "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
                     {.max = Seconds(1.0), .unit = "us"})
