@@ -1,9 +1,13 @@
 // `orrery validate`: predictions against measurements.
+#include <charconv>
 #include <memory>
+
+#include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
+#include "orrery/core/text.hpp"
 #include "orrery/report/csv.hpp"
 #include "orrery/report/json.hpp"
 #include "orrery/report/text.hpp"
@@ -16,22 +20,33 @@ constexpr const char* kFooter = R"(Examples
   orrery validate
   orrery validate --data mine.csv --out predictions.csv
   orrery validate --family vtrain_multi --json
+  orrery validate --worst 3
 
-A table has the columns of training.csv, moe.csv or inference.csv in data/validation; which of them, its header says. Its
-measured columns influence no prediction and may be empty.
+A table has the columns of training.csv, moe.csv, inference.csv, kernels.csv or collectives.csv in data/validation; which of
+them, its header says. Its measured columns influence no prediction and may be empty.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
 struct Options {
   std::vector<std::string> data, families;
   std::string out;
+  std::string worst;
   bool json = false;
 };
 
+Result<std::size_t> count_of_worst(const std::string& text) {
+  std::size_t count = 0;
+  if (text.empty()) { return count; }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (error == std::errc{} && end == text.data() + text.size()) { return count; }
+  return fail({"", 0, 0, "--worst"}, fmt::format("{} is no number of rows", orrery::quoted(text)));
+}
+
 Result<int> run(const Options& options) {
+  ORRERY_TRY(worst, count_of_worst(options.worst));
   ORRERY_TRY(data, data_directory());
   const api::Orrery orrery(data);
-  ORRERY_TRY(validation, orrery.validate(options.data, options.families));
+  ORRERY_TRY(validation, orrery.validate(options.data, options.families, worst));
   if (!options.out.empty()) {
     const auto written = write_file(options.out, report::predictions_csv(validation.predictions), flag_place("--out"));
     if (!written) { return tl::make_unexpected(written.error()); }
@@ -53,6 +68,8 @@ Command validate_command() {
                    [options](const std::string& name) { options->families.push_back(name); });
   command.option({"--out", "FILE", "write each row's prediction as csv", output},
                  [options](const std::string& file) { options->out = file; });
+  command.option({"--worst", "N", "what the N largest errors of each family are made of", output},
+                 [options](const std::string& count) { options->worst = count; });
   command.toggle({"--json", "", "one JSON document (orrery.validate/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });
   command.footer(kFooter);

@@ -54,7 +54,15 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
-  return Inputs{std::move(*model), std::move(*cluster), estimate::stack_of(request, std::move(*stack))};
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  return Inputs{std::move(*model), std::move(*cluster), estimate::stack_of(request, std::move(*stack)),
+                std::move(spreads)};
+}
+
+results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs, const parallel::Job& job) {
+  const auto kinds = estimate::kinds_of(job, inputs.model, inputs.cluster, inputs.stack);
+  estimate.uncertainty = estimate::uncertainty_of(inputs.spreads, kinds, estimate.step_time);
+  return estimate;
 }
 
 }  // namespace orrery::api

@@ -6,6 +6,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/model.hpp"
 
@@ -15,7 +16,12 @@ struct Inputs {
   workload::Model model;
   hardware::Cluster cluster;
   hardware::Stack stack;
+  estimate::Spreads spreads;
 };
+
+// With the range that the errors of such predictions give.
+[[nodiscard]] results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs,
+                                                 const parallel::Job& job);
 
 // Where tokens per sequence come from when a training request does not say: nowhere, or the model's longest.
 enum class Length : std::uint8_t { typed, longest };

@@ -66,7 +66,8 @@ Result<LaunchAnswer> Orrery::launch(const estimate::Request& request, launch::To
                                 launch::devices_per_node(inputs.cluster)};
   ORRERY_TRY(launched, launch::emit(tool, run));
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
-  return LaunchAnswer{std::move(launched), {estimator.estimate(settled.plan), settled.chosen}};
+  return LaunchAnswer{std::move(launched),
+                      {with_uncertainty(estimator.estimate(settled.plan), inputs, job), settled.chosen}};
 }
 
 }  // namespace orrery::api

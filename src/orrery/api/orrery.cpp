@@ -21,13 +21,14 @@ Orrery::Orrery(std::string data_directory) : data_directory_(std::move(data_dire
 Result<EstimateAnswer> Orrery::estimate(const Request& request, estimate::Detail detail) const {
   ORRERY_TRY(inputs, read_inputs(data_directory_, catalogue_, request));
   ORRERY_TRY(settled, estimate::settle(request, inputs.model, inputs.cluster, inputs.stack));
-  Estimator estimator(inputs.model, inputs.cluster, inputs.stack, estimate::job_of(request, inputs.model));
-  return EstimateAnswer{estimator.estimate(settled.plan, detail), settled.chosen};
+  const parallel::Job job = estimate::job_of(request, inputs.model);
+  Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
+  return EstimateAnswer{with_uncertainty(estimator.estimate(settled.plan, detail), inputs, job), settled.chosen};
 }
 
 Result<results::Validation> Orrery::validate(const std::vector<std::string>& files,
-                                             const std::vector<std::string>& families) const {
-  return validate::validate_tables(data_directory_, files, families);
+                                             const std::vector<std::string>& families, std::size_t worst) const {
+  return validate::validate_tables(data_directory_, files, families, worst);
 }
 
 namespace {

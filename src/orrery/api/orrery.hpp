@@ -73,9 +73,11 @@ class Orrery {
   // fixed count.
   [[nodiscard]] Result<results::Sample> sample(const PlanRequest& request, std::int64_t count,
                                                std::uint64_t seed) const;
-  // `files` empty: the tables that ship with Orrery.
+  // `files` empty: the tables that ship with Orrery. `worst`: of so many rows of each family what their predictions are
+  // made of.
   [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,
-                                                     const std::vector<std::string>& families) const;
+                                                     const std::vector<std::string>& families,
+                                                     std::size_t worst = 0) const;
 
   // kind: "models", "clusters", "accelerators", "stacks", "algorithms".
   [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list(const std::string& kind) const;

@@ -104,7 +104,7 @@ std::vector<std::string> Planning::explained(const std::vector<results::Estimate
 
 results::Estimate Planning::estimate(const Point& point) {
   estimator_.set_global_batch(point.global_batch);
-  return estimator_.estimate(point.plan);
+  return with_uncertainty(estimator_.estimate(point.plan), inputs_, space_.job());
 }
 
 // Plans one step away from the winner, and the schedules that a space holds only when it is asked to.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <limits>
 
 namespace orrery::cost {
@@ -36,17 +37,18 @@ constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 // of the widest. In a decode step the queries are those of the heads that share a key-value head.
 constexpr std::array<std::int64_t, 3> kAttentionRows = {16, 64, 128};
 
-// Fewest keys of one part when a block's keys are split over idle cores.
-constexpr std::int64_t kSmallestKeys = 256;
-
 // An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
-// 1024 multiply-adds per cycle and core). attention_efficiency is measured at a head dimension of 128.
-constexpr double kExponentialDepth = 32.0;
+// 1024 multiply-adds per cycle and core), half of which runs beside them. attention_efficiency is measured at a head
+// dimension of 128.
+constexpr double kExponentialDepth = 16.0;
 constexpr double kMeasuredHeadDim = 128.0;
 
-// Time for a kernel's first loads to come back and its last stores to leave: two memory round trips of about 0.75 us
-// under load. Bandwidth times this is the size at which a transfer runs at half its rate.
-constexpr double kRamp = 1.5e-6;
+// Keys that starting and ending a block of fused attention, or a part of one, are worth.
+constexpr double kFillKeys = 256.0;
+
+// How long the clock takes to follow the power that a product draws: a product much longer than this runs at the
+// sustained rate.
+constexpr double kPowerTime = 0.5e-3;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
@@ -54,9 +56,7 @@ constexpr double real(std::int64_t n) { return static_cast<double>(n); }
 
 double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
 
-double memory_seconds(const Kernel& kernel, const Accelerator& a) {
-  return kernel.bytes.value() / memory_rate(a) + kRamp * kernel.launches;
-}
+double memory_seconds(const Kernel& kernel, const Accelerator& a) { return kernel.bytes.value() / memory_rate(a); }
 
 // Seconds of a gemm on `tile`: the machine is held for whole waves of whole tiles. When the tiles do not fill the cores
 // once, k is split over the idle ones if adding up the parts costs less than that saves.
@@ -77,10 +77,10 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
-  const double rate = peak * a.efficiency(kernel.precision);
+  const double rate = peak * a.efficiency(kernel.precision) * kernel.rate;
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) { best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a))); }
-  return best;
+  return best * (1.0 + a.power_slowdown * best / (best + kPowerTime));
 }
 
 std::int64_t attention_rows(std::int64_t queries) {
@@ -90,11 +90,12 @@ std::int64_t attention_rows(std::int64_t queries) {
   return kAttentionRows.back();
 }
 
-// Parts that the keys of each block are split in: more than one when a block holds all queries and blocks are too few
-// for the cores (flash-decoding).
-std::int64_t key_parts(const Kernel& kernel, std::int64_t blocks, std::int64_t tiles, std::int64_t cores) {
-  if (blocks > 1 || 2 * tiles > cores) { return 1; }
-  return std::max<std::int64_t>(1, std::min(cores / tiles, kernel.n / kSmallestKeys));
+// Seconds of fused attention whose keys are split in `parts` for each block, per second that its products take at the
+// reachable rate; each part starts and ends.
+double attention_share(const Kernel& kernel, std::int64_t blocks, std::int64_t parts, std::int64_t cores) {
+  const std::int64_t tiles = kernel.batch * blocks * parts;
+  const double waves = real(ceil_div(tiles, cores) * cores) / real(tiles);
+  return waves * (1.0 + kFillKeys * real(parts) / real(kernel.n + 1));
 }
 
 double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
@@ -103,15 +104,16 @@ double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak
   const std::int64_t rows = attention_rows(kernel.m);
   const std::int64_t blocks = ceil_div(kernel.m, rows);
   const double padding = real(blocks * rows) / real(kernel.m);
-  const std::int64_t parts = key_parts(kernel, blocks, kernel.batch * blocks, cores);
-  const std::int64_t tiles = kernel.batch * blocks * parts;
-  const double waves = real(ceil_div(tiles, cores) * cores) / real(tiles);
   const double exponentials = (1.0 + kExponentialDepth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
-  const double whole =
-      kernel.flops.value() / (peak * a.attention_efficiency) * padding * waves * std::max(1.0, exponentials);
-  if (parts == 1) { return whole; }
-  const double partial_sums = real(tiles) * real(kernel.m) * real(kernel.k) * kPartialBytes;
-  return whole + partial_sums / memory_rate(a);
+  const double rate = peak * a.attention_efficiency * (kernel.native ? 1.0 : a.portable_attention) * kernel.rate;
+  const double even = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
+  const double whole = even * attention_share(kernel, blocks, 1, cores);
+  if (blocks > 1 || 2 * kernel.batch > cores) { return whole; }
+  // A block holds all queries, and blocks are too few for the cores: their keys are split over them (flash-decoding),
+  // if adding up the parts costs less than that saves.
+  const std::int64_t parts = cores / kernel.batch;
+  const double sums = real(kernel.batch * parts) * real(kernel.m) * real(kernel.k) * kPartialBytes / memory_rate(a);
+  return std::min(whole, even * attention_share(kernel, blocks, parts, cores) + sums);
 }
 
 double compute_seconds(const Kernel& kernel, const Accelerator& a) {
@@ -119,6 +121,15 @@ double compute_seconds(const Kernel& kernel, const Accelerator& a) {
   const double peak = a.peak(kernel.precision).value();
   if (peak <= 0.0) { return std::numeric_limits<double>::infinity(); }
   return kernel.kind == KernelKind::gemm ? gemm_seconds(kernel, a, peak) : attention_seconds(kernel, a, peak);
+}
+
+// Loads and products of a kernel overlap, but not all of them: the fourth root of the sum of fourth powers is the
+// longer of the two where one is much longer, and a fifth more than either where they are equal.
+double overlapped(double compute, double memory) {
+  const double most = std::max(compute, memory), ratio = most > 0.0 ? std::min(compute, memory) / most : 0.0;
+  if (!(ratio > 0.0)) { return most; }
+  const double squared = ratio * ratio;
+  return most * std::sqrt(std::sqrt(1.0 + squared * squared));
 }
 
 }  // namespace
@@ -129,8 +140,10 @@ KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   cost.compute = Seconds(compute_seconds(kernel, accelerator));
   cost.memory = Seconds(memory_seconds(kernel, accelerator));
   cost.latency = accelerator.kernel_latency * kernel.launches;
-  cost.time = max(max(cost.compute, cost.memory), cost.latency);
-  cost.bound = cost.time == cost.compute ? Bound::compute : cost.time == cost.memory ? Bound::memory : Bound::latency;
+  cost.casts = Seconds(kernel.casts.value() / memory_rate(accelerator));
+  cost.time = cost.latency + cost.casts + Seconds(overlapped(cost.compute.value(), cost.memory.value()));
+  const Seconds most = max(max(cost.compute, cost.memory), cost.latency);
+  cost.bound = most == cost.compute ? Bound::compute : most == cost.memory ? Bound::memory : Bound::latency;
   return cost;
 }
 

@@ -12,10 +12,11 @@ namespace orrery::cost {
 enum class Bound : std::uint8_t { none, compute, memory, latency };  // what a kernel waits for most
 
 struct KernelCost {
-  Seconds time;     // = max(compute, memory, latency floor), summed over launches
+  Seconds time;     // = latency + casts + (compute^4 + memory^4)^(1/4)
   Seconds compute;  // matrix units busy, tiles and waves included
   Seconds memory;   // traffic / reachable bandwidth
-  Seconds latency;  // launch-to-launch floor of all its launches
+  Seconds casts;    // narrow operands made of wide ones, before
+  Seconds latency;  // what every launch takes beside its work
   Bound bound = Bound::none;
 };
 

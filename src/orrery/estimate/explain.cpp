@@ -279,7 +279,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
   result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail);
-  result.breakdown.host = context.stack.host_overhead;
+  result.breakdown.host = context.stack.host_overhead + busy.work.launch;
   return result;
 }
 

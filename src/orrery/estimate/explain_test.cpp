@@ -43,7 +43,8 @@ TEST(Explain, the_breakdown_sums_to_the_step_and_no_part_is_negative) {
     for (const Seconds part : {b.compute, b.recompute, b.exposed_comm, b.bubble, b.optimizer, b.offload, b.host}) {
       ASSERT_GE(part, Seconds()) << "seed " << seed;
     }
-    ASSERT_EQ(b.host, Seconds(1e-3));
+    ASSERT_GE(b.host, Seconds(1e-3));
+    if (c.stack.launch_time == Seconds(0.0)) { ASSERT_EQ(b.host, Seconds(1e-3)); }
     if (!c.plan.offload.any()) { ASSERT_EQ(b.offload, Seconds()); }
   }
 }

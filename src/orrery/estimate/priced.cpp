@@ -54,6 +54,7 @@ Cost& Cost::operator+=(const Cost& other) {
   compute += other.compute;
   recompute += other.recompute;
   optimizer += other.optimizer;
+  launch += other.launch;
   for (std::size_t k = 0; k < kTrafficKinds; ++k) { traffic[k] += other.traffic[k]; }
   recompute_flops += other.recompute_flops;
   return *this;
@@ -64,6 +65,7 @@ Cost operator*(double count, Cost cost) {
   cost.compute *= count;
   cost.recompute *= count;
   cost.optimizer *= count;
+  cost.launch *= count;
   for (Traffic& traffic : cost.traffic) { traffic = count * traffic; }
   cost.recompute_flops *= count;
   return cost;
@@ -160,6 +162,16 @@ Seconds price_cached(const parallel::CollectiveCall& call, const network::Fabric
   return cache->time(call.collective, call.bytes, mesh.group(call.group));
 }
 
+// The host has not issued all of a block before `launch`. Waiting for experts that this would outlast is waiting for
+// the host: without it the block would end no sooner.
+void charge_launch(Cost& cost, Seconds launch) {
+  Seconds& experts = cost.of(TrafficKind::ep).exposed;
+  const Seconds experts_alone = min(experts, max(Seconds(0), cost.time - launch));
+  cost.launch = max(Seconds(0), launch - cost.time) + (experts - experts_alone);
+  cost.time = max(cost.time, launch);
+  experts = experts_alone;
+}
+
 }  // namespace
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
@@ -189,6 +201,7 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
     if (!item.asynchronous) { charge_wait(cost, item, item, stream - cost.time); }
   }
   if (last != nullptr) { charge_wait(cost, *last, *last, max(Seconds(0), stream - cost.time)); }
+  charge_launch(cost, block.launch);
   return cost;
 }
 
@@ -198,15 +211,28 @@ Seconds block_time(const std::vector<Cost>& blocks, std::int32_t index) {
   return index < 0 ? Seconds(0) : blocks[static_cast<std::size_t>(index)].time;
 }
 
-// The gather of the execution that follows execution `done` of use `u`; zero when there is none.
-Seconds next_gather(const Segment& segment, const std::vector<Cost>& blocks, std::size_t u, std::int64_t done) {
-  if (done + 1 < segment[u].repeat) { return block_time(blocks, segment[u].gather); }
-  return u + 1 < segment.size() ? block_time(blocks, segment[u + 1].gather) : Seconds(0);
+// What of a block holds cores: transfers of the second tier do not.
+Seconds on_device(const std::vector<Cost>& blocks, std::int32_t index) {
+  if (index < 0) { return Seconds(0); }
+  const Cost& cost = blocks[static_cast<std::size_t>(index)];
+  return cost.time - cost.of(TrafficKind::host).busy;
+}
+
+// What work takes longer beside collectives that hold a part of the cores: it goes on at the rest of its rate for as
+// long as they run, or until it ends.
+Seconds lost(Seconds work, Seconds collectives, double part) {
+  return min(part * collectives, part / (1.0 - part) * work);
+}
+
+// The gather of the execution that follows execution `done` of use `u`; -1 when there is none.
+std::int32_t next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
+  if (done + 1 < segment[u].repeat) { return segment[u].gather; }
+  return u + 1 < segment.size() ? segment[u + 1].gather : -1;
 }
 
 }  // namespace
 
-Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams) {
+Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, double interference) {
   if (segment.empty()) { return streams; }
   Seconds ready = streams.compute;  // when the weights of the next execution are there
   const Seconds first = block_time(blocks, segment.front().gather);
@@ -214,18 +240,24 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
+  std::int32_t reduced = -1;  // what the execution before reduces
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
     const Seconds work = block_time(blocks, use.work);
     const Seconds reduce = block_time(blocks, use.reduce);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
       const Seconds start = max(streams.compute, ready);
-      const Seconds gather = next_gather(segment, blocks, u, i);
+      const std::int32_t next = next_gather(segment, u, i);
+      const Seconds gather = block_time(blocks, next);
       if (gather > Seconds(0)) {
         ready = max(streams.side, start) + gather;
         streams.side = ready;
       }
       streams.compute = start + work;
+      if (interference > 0.0) {
+        streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
+        reduced = use.reduce;
+      }
       if (use.reduce >= 0) { streams.side = max(streams.side, streams.compute) + reduce; }
     }
   }

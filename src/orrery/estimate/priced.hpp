@@ -38,6 +38,7 @@ struct Cost {
   Seconds compute;    // kernels of the forward and backward pass
   Seconds recompute;  // kernels run again, and what is waited for on the way
   Seconds optimizer;
+  Seconds launch;                              // waiting for the host to launch what there is to do
   std::array<Traffic, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
 
@@ -74,8 +75,10 @@ struct Streams {
   Seconds side;     // when the stream of gathers and reductions beside it is free
 };
 
-// Runs a segment's block executions over the two streams, in order, gathers one execution ahead.
-[[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams);
+// Runs a segment's block executions over the two streams, in order, gathers one execution ahead. `interference`: part
+// of its rate that an execution loses beside the next one's gather and the last one's reduction.
+[[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams,
+                                  double interference = 0.0);
 
 // When a segment whose gathers are all issued at once can have ended, if nothing but them holds it up: after each has
 // arrived, the executions from there on are still to run. `side`: when their stream is free, before and after.

@@ -37,7 +37,8 @@ struct Rank {
 
 class Player {
  public:
-  Player(const Program& program, const network::Fabric& fabric) : program_(program), fabric_(fabric) {
+  Player(const Program& program, const network::Fabric& fabric, double interference)
+      : program_(program), fabric_(fabric), interference_(interference) {
     ranks_.resize(static_cast<std::size_t>(program.plan.pp));
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
       ranks_[s].order = parallel::stage_order(program.pipeline, static_cast<std::int64_t>(s));
@@ -98,6 +99,16 @@ class Player {
   Seconds time_of(const Block& collectives) {
     Seconds sum;
     for (const auto& item : collectives.items) { sum += time_of(item); }
+    return sum;
+  }
+
+  // Of what kernels beside it lose a part: collectives, not transfers of the second tier.
+  Seconds held(const Block* collectives) {
+    Seconds sum;
+    if (collectives == nullptr) { return sum; }
+    for (const auto& item : collectives->items) {
+      if (item.call.group != GroupKind::host) { sum += time_of(item); }
+    }
     return sum;
   }
 
@@ -217,7 +228,7 @@ class Player {
   // What completes a micro-batch's gradients.
   void run_weight(Rank& rank, const ChunkProgram& chunk, std::int64_t micro_batch) {
     const Segment& usual = chunk.weight.empty() ? chunk.backward : chunk.weight;
-    run_segment(rank, is_last(micro_batch) ? chunk.last_backward : usual, nullptr);
+    run_segment(rank, is_last(micro_batch) ? chunk.last_backward : usual, nullptr, chunk.waits_for_reduce);
     if (chunk.waits_for_reduce) { rank.compute = max(rank.compute, rank.data); }
   }
 
@@ -235,7 +246,8 @@ class Player {
     rank.data = min(rank.data, max(data, rank.compute));
   }
 
-  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked) {
+  // Reductions of the last micro-batch alone run under what is left of the backward pass, and slow nothing.
+  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked, bool interferes = true) {
     const auto executions = written_out(segment);
     std::vector<Seconds> weights(executions.size(), Seconds(0));
     if (asked != nullptr) { weights = *asked; }
@@ -248,7 +260,15 @@ class Player {
     for (std::size_t i = 0; i < executions.size(); ++i) {
       rank.compute = max(rank.compute, weights[i]);
       gather(i + 1);
+      const Seconds begun = rank.compute;
       run_block(rank, *executions[i].work);
+      if (interferes && asked == nullptr) {
+        const Block* next = i + 1 < executions.size() ? executions[i + 1].gather : nullptr;
+        const Block* before = i > 0 ? executions[i - 1].reduce : nullptr;
+        const Seconds beside = held(next) + held(before);
+        const Seconds work = rank.compute - begun;
+        rank.compute += min(interference_ * beside, interference_ / (1.0 - interference_) * work);
+      }
       if (executions[i].reduce != nullptr) {
         rank.data = max(rank.data, rank.compute) + time_of(*executions[i].reduce);
       }
@@ -256,6 +276,8 @@ class Player {
   }
 
   void run_block(Rank& rank, const Block& block) {
+    const Seconds start = rank.compute;
+    Seconds waits;  // for experts
     std::vector<Seconds> ends(block.items.size());
     for (std::size_t i = 0; i < block.items.size(); ++i) {
       const Item& item = block.items[i];
@@ -269,11 +291,13 @@ class Player {
       if (item.call.group == GroupKind::ep) { expert_traffic_ += time_of(item); }
       if (item.asynchronous) { continue; }
       if (item.call.group == GroupKind::ep && item.purpose != parallel::Purpose::recompute) {
-        expert_waits_ += rank.beside - rank.compute;
+        waits += rank.beside - rank.compute;
       }
       rank.compute = rank.beside;
     }
     for (const Seconds end : ends) { rank.compute = max(rank.compute, end); }
+    expert_waits_ += min(waits, max(Seconds(0), rank.compute - (start + block.launch)));
+    rank.compute = max(rank.compute, start + block.launch);
   }
 
   // Where a rank is in a segment that all stages walk side by side.
@@ -359,6 +383,7 @@ class Player {
 
   const Program& program_;
   const network::Fabric& fabric_;
+  double interference_;
   std::vector<Rank> ranks_;
   std::map<std::tuple<bool, std::size_t, std::int32_t, std::int64_t>, Seconds> ends_;  // forward?, stage, chunk, number
   Seconds expert_waits_, expert_traffic_;                                              // of the pair at work
@@ -368,7 +393,7 @@ class Player {
 }  // namespace
 
 Played play(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
-  Played played = Player(program, fabric).run();
+  Played played = Player(program, fabric, stack.interference).run();
   played.time += stack.host_overhead;
   return played;
 }

@@ -34,11 +34,11 @@ class Clock {
   double ticks_per_second_ = 1e12;
 };
 
-ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks) {
+ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, double interference) {
   ChunkCost cost;
   const bool splits = !chunk.weight.empty();
   const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
-    const Streams streams = run_segment(segment, blocks, {});
+    const Streams streams = run_segment(segment, blocks, {}, interference);
     return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
   };
   cost.forward = segment_work(chunk.forward, blocks);
@@ -92,7 +92,9 @@ class StepSolution {
       step_.blocks.push_back(price_block(*program_.blocks[i], solver_.fabric_, program_.mesh, &solver_.prices_));
     }
     step_.chunks.clear();
-    for (const auto& chunk : program_.chunks) { step_.chunks.push_back(price_chunk(chunk, step_.blocks)); }
+    for (const auto& chunk : program_.chunks) {
+      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.interference));
+    }
     step_.finishes.clear();
     for (const auto& rank_class : program_.classes) {
       step_.finishes.push_back(segment_work(rank_class.finish, step_.blocks));

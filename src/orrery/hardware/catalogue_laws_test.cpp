@@ -57,7 +57,8 @@ TEST(CatalogueLaws, peaks_memory_and_bandwidth_are_the_published_ones) {
       {"tpu-v3", 123, 32, 900},          {"tpu-v4", 275, 32, 1200},        {"tpu-v5e", 197, 16, 819},
       {"tpu-v5p", 459, 95, 2765},        {"tpu-v6e", 918, 32, 1638},       {"trainium1", 190, 32, 880},
       {"trainium2", 667, 96, 2900},      {"l40s", 362, 48, 864},           {"a10", 125, 24, 600},
-      {"v100-sxm2-16gb", 125, 16, 900}};
+      {"v100-sxm2-16gb", 125, 16, 900},  {"mi210", 181, 64, 1638.5},       {"mi350x", 2306.9, 288, 8000},
+      {"h200-nvl", 835.5, 141, 4800},    {"trainium1-core", 95, 16, 440}};
   std::map<std::string, Published> by_name;
   for (const auto& row : rows) { by_name.emplace(row.name, row); }
   for (const auto& a : accelerators()) {
@@ -80,7 +81,7 @@ TEST(CatalogueLaws, figures_are_within_what_physics_and_markets_allow) {
     EXPECT_LT(a.vector_peak.value(), half) << a.name;
     EXPECT_LT(a.attention_efficiency, a.matrix_efficiency) << a.name;
     EXPECT_THAT(a.memory_efficiency, AllOf(Ge(0.7), Le(0.95))) << a.name;
-    EXPECT_THAT(a.kernel_latency.value(), AllOf(Ge(0.5e-6), Le(10e-6))) << a.name;
+    EXPECT_THAT(a.kernel_latency.value(), AllOf(Ge(0.5e-6), Le(15e-6))) << a.name;
     if (a.tdp_watts > 0.0) { EXPECT_THAT(a.tdp_watts, AllOf(Ge(100.0), Le(1500.0))) << a.name; }
     if (a.price_usd > 0.0) { EXPECT_THAT(a.price_usd, AllOf(Ge(1000.0), Le(100e3))) << a.name; }
   }

@@ -37,6 +37,14 @@ struct Protocol {
   Seconds tree_base;                // once per tree collective
   Seconds tree_step;                // per tree hop on this link
   double bandwidth_fraction = 1.0;  // payload bandwidth / bandwidth that a large message reaches on the link
+  // Part of a member's own shard that passes the kernel besides what the link carries: a ring of n costs n - 1 +
+  // own_share shards.
+  double own_share = 0.0;
+  // The library leaves the protocol for a wider one where a ring or tree step has more bytes than the link, at its
+  // nominal bandwidth, moves in this time.
+  Seconds until = {};          // 0: it never does
+  Seconds exchange_base = {};  // on top of ring_base where every member sends to every other one by itself
+  bool exchanges = true;       // such exchanges use it
 };
 
 // A kind of link: everything about it that does not depend on how many there are.

@@ -21,7 +21,10 @@ struct Kernel {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  // shape, for gemm and attention
   Flops flops;                                  // matrix FLOPs, multiply and add counted apart; 0 for stream
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
+  Bytes casts;                                  // traffic of making narrow operands of wide ones, in kernels in front
   int launches = 1;                             // kernels that the framework starts for it
+  double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
+  bool native = true;                           // uses what the accelerator's matrix units newly have; attention
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -139,10 +139,14 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
+          .optional("portable_attention", &Accelerator::portable_attention,
+                    "part of that which kernels reach that were written for the generation before", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)
           .required("kernel_latency", &Accelerator::kernel_latency,
-                    "shortest time from one kernel's start to the next one's", {.max = Seconds(1.0)})
+                    "what a kernel takes beside its work: start, first loads, last stores", {.max = Seconds(1.0)})
+          .optional("power_slowdown", &Accelerator::power_slowdown,
+                    "how much longer long matrix products take when power limits the clock", {.min = 0.0, .max = 10.0})
           .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
@@ -161,7 +165,15 @@ const Record<Protocol>& Described<Protocol>::record() {
           .required("tree_base", &Protocol::tree_base, "once per tree collective", {.max = Seconds(1.0)})
           .required("tree_step", &Protocol::tree_step, "per tree hop on this link", {.max = Seconds(1.0)})
           .optional("bandwidth_fraction", &Protocol::bandwidth_fraction,
-                    "payload bandwidth / bandwidth that a large message reaches on the link", kFraction);
+                    "payload bandwidth / bandwidth that a large message reaches on the link", kFraction)
+          .optional("own_share", &Protocol::own_share,
+                    "part of its own shard that costs a member as much as one that the link carries",
+                    {.min = 0.0, .max = 1.0})
+          .optional("until", &Protocol::until,
+                    "nominal time of a step's bytes above which the library takes a wider protocol; 0 = never")
+          .optional("exchange_base", &Protocol::exchange_base,
+                    "on top of ring_base where every member sends to every other by itself", {.max = Seconds(1.0)})
+          .optional("exchanges", &Protocol::exchanges, "whether such exchanges use it");
   return record;
 }
 
@@ -242,9 +254,20 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("description", &Stack::description, "which framework and settings it stands for")
           .optional("attention", &Stack::attention, "attention kernel")
           .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
+          .optional("narrow_cache", &Stack::narrow_cache,
+                    "keys and values are kept in the format of matrix inputs where that is narrower")
+          .optional("attention_rate", &Stack::attention_rate,
+                    "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
+          .optional("native_attention", &Stack::native_attention,
+                    "the attention kernel uses what the accelerator's matrix units newly have")
+          .optional("stream_traffic", &Stack::stream_traffic,
+                    "what element-wise kernels move over what they must: copies, casts, sums apart",
+                    {.min = 1.0, .max = 100.0})
           .optional("fused_elementwise", &Stack::fused_elementwise,
                     "bias + activation, and bias + dropout + residual, are one kernel each")
           .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
+          .optional("narrow_activations", &Stack::narrow_activations,
+                    "a gated activation's input is kept for backward in the format of matrix inputs")
           .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
                     "weight-gradient products add into the gradient buffer themselves")
           .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
@@ -257,6 +280,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
+          .optional("expert_rate", &Stack::expert_rate,
+                    "of what matrix products reach, what those grouped by expert do", kFraction)
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
                     "a token goes once to every node that has experts for it, and is handed on there")
           .optional("dispatch_element", &Stack::dispatch_element,
@@ -269,6 +294,11 @@ const Record<Stack>& Described<Stack>::record() {
                     "gradients are reduced under the backward pass")
           .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
                     "sharded weights are gathered under the next forward pass")
+          .optional("interference", &Stack::interference,
+                    "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
+          .optional("launch_time", &Stack::launch_time,
+                    "of the host, to issue one kernel or collective of a forward or backward pass",
+                    {.max = Seconds(1.0), .unit = "us"})
           .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
                     {.max = Seconds(3600.0), .unit = "ms"})
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",

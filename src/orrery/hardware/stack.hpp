@@ -22,9 +22,15 @@ struct Stack {
   std::string description;
 
   AttentionKernel attention = AttentionKernel::flash;
-  bool causal_skip = true;        // the attention kernel skips the masked half
-  bool fused_elementwise = true;  // bias + activation, and bias + dropout + residual, are one kernel each
-  bool fused_loss = true;         // vocabulary loss works on logits without fp32 copies in memory
+  bool causal_skip = true;       // the attention kernel skips the masked half
+  bool narrow_cache = false;     // keys and values are kept in the format of matrix inputs where that is narrower (fp8)
+  double attention_rate = 1.0;   // of the accelerator's fused attention, what this stack's kernel reaches
+  bool native_attention = true;  // ... which uses what the accelerator's matrix units newly have
+  double stream_traffic = 1.0;   // what element-wise kernels move over what they must: copies, casts, sums apart
+  bool fused_elementwise = true;    // bias + activation, and bias + dropout + residual, are one kernel each
+  bool fused_loss = true;           // vocabulary loss works on logits without fp32 copies in memory
+  bool narrow_activations = false;  // a gated activation's input is kept for backward in the format of matrix inputs
+                                    // where that is narrower (one byte at least)
 
   bool fused_gradient_accumulation = true;  // weight-gradient products add into the gradient buffer themselves
   bool overlap_tp_backward = true;  // the reduction of a layer's input gradient runs beside the weight-gradient product
@@ -32,6 +38,7 @@ struct Stack {
   Bytes gradient_element{4.0};     // gradient accumulation buffer
   double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
+  double expert_rate = 1.0;            // of what products reach, what those grouped by expert do: ragged, padded, small
   // Tokens on their way to experts.
   bool dispatch_per_node = false;  // one copy to every node that a token goes to, handed on there (DeepEP); else one to
                                    // every expert
@@ -42,6 +49,8 @@ struct Stack {
 
   bool overlap_gradient_reduce = true;   // default of --dp-overlap
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
+  double interference = 0.0;             // part of the rate of kernels that is lost beside gathers and reductions
+  Seconds launch_time;                   // of the host, to issue one kernel or collective of a forward or backward pass
   Seconds host_overhead;                 // per step: data loading, logging, launching what nothing hides
   double memory_reserve = 0.06;          // part of device memory that tensors cannot use
   Sources sources;

@@ -29,16 +29,20 @@
 namespace orrery::network {
 
 enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
-enum class Algorithm : std::uint8_t { automatic, ring, tree, direct, in_switch };
+
+// Of an extent of a group. `flat_ring` is of all extents together: one ring through all members, as libraries lay it.
+enum class Algorithm : std::uint8_t { automatic, ring, tree, direct, in_switch, flat_ring };
 
 // Who sends to whom in each step of a phase, among the n members along one dimension.
 enum class Pattern : std::uint8_t {
   ring,         // i -> i + 1 (mod n); all_to_all: the shorter way round
+  flat_ring,    // along a ring through all extents: what of it goes along this dimension
   chain,        // i -> i + 1, from the root on: every hop is another link
   scatter,      // the root's shards to their owners: along the chain (n - 1 steps), or all at once (1 step)
   tree_up,      // children -> parents of a double binary tree, level by level
   tree_down,    // parents -> children
   all_pairs,    // everyone -> everyone else at once
+  exchange,     // the same as pairs of a send and a receive
   switch_up,    // everyone -> the switch, which reduces and hands each member its shard
   switch_down,  // each member's shard -> the switch -> everyone
   multicast,    // the root -> the switch -> everyone
@@ -49,15 +53,19 @@ enum class Pattern : std::uint8_t {
 struct Phase {
   Pattern pattern = Pattern::ring;
   bool reduces = false;      // arriving data is added to what the member has; otherwise it is stored
+  bool one_way = false;      // a tree between two members: each half has a direction of the ports to itself
+  bool beside = false;       // the same steps as the phase before, on another dimension
   int dimension = 0;         // index into Cluster::dimensions
   std::int64_t members = 0;  // positions along that dimension
   std::int64_t steps = 0;    // one after another for one chunk
   Bytes sent_per_step;       // of the whole buffer; a chunk's share is 1/chunks of it
   Bytes received_per_step;
   Bytes reduced_per_step;
+  Bytes own;          // of the member's own shard, which passes the kernel besides, once (Protocol::own_share)
+  double hops = 1.0;  // part of the way round that goes along this dimension: < 1 in a flat ring
 };
 
-inline constexpr int kMaxPhases = 2 * kMaxExtents;            // in along every dimension, and out again
+inline constexpr int kMaxPhases = 2 * kMaxExtents;  // in along every dimension, and out again
 inline constexpr std::int64_t kMaxChunks = 256;
 
 struct Schedule {
@@ -74,7 +82,8 @@ using Recipe = std::array<Algorithm, kMaxExtents>;
 // exist give an empty phase list: tree reaches only all_reduce and broadcast, and only on the outermost extent.
 [[nodiscard]] Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes, const Group& group);
 
-// The same `algorithm` on every extent; `tree` on the outermost one and rings inside.
+// The same `algorithm` on every extent; `tree` on the outermost one and rings inside. A recipe that has `flat_ring` on
+// its first extent is one of all extents; it reaches all_reduce, reduce_scatter and all_gather.
 [[nodiscard]] Schedule make_schedule(Collective collective, Algorithm algorithm, Bytes bytes, const Group& group);
 
 // The extents that carry traffic: those with more than one member; for an irregular group its outermost dimension
@@ -94,14 +103,16 @@ struct Price {
 };
 
 // Which of a protocol's constants a step takes.
-enum class StepKind : std::uint8_t { ring, tree, in_switch };
-inline constexpr std::size_t kStepKinds = 3;
+enum class StepKind : std::uint8_t { ring, tree, in_switch, exchange };
+inline constexpr std::size_t kStepKinds = 4;
 [[nodiscard]] StepKind kind_of(Pattern pattern);
 
 struct StepCost {
   Seconds base;                   // once per collective
   Seconds step;                   // once per step
   double seconds_per_byte = 0.0;  // payload through a device's port, one direction; infinite: this cannot be done
+  double own_share = 0.0;         // of Phase::own, at the same rate
+  double most_bytes = 0.0;        // of a step for which the library takes the protocol
 };
 
 struct Shape;
@@ -156,6 +167,7 @@ class Fabric {
   [[nodiscard]] double slowdown(int dimension, std::int64_t members) const;
   [[nodiscard]] bool feasible(Algorithm algorithm, int dimension) const;
   [[nodiscard]] Algorithm plain(int dimension) const;
+  [[nodiscard]] bool offers_flat_ring(Collective collective, const Extents& extents) const;
   [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
   [[nodiscard]] Recipes named_recipe(const Extents& extents, Algorithm asked) const;
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, Algorithm asked) const;

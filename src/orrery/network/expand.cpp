@@ -36,7 +36,8 @@ class Expander {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto key = [&](std::size_t i) {
       const Transfer& t = written[i];
-      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase], t.phase, t.step, i);
+      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase], lead_of(schedule_, t.phase),
+                        t.step, t.phase, i);
     };
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     std::vector<Transfer> ordered;
@@ -60,6 +61,9 @@ class Expander {
     }
     for (std::size_t e = 0; e < extents_.size(); ++e) { result_.blocks_per_chunk *= cuts_[e]; }
     if (all_to_all()) { result_.blocks_per_chunk = result_.members * result_.members; }
+    if (!schedule_.phases.empty() && schedule_.phases[0].pattern == Pattern::flat_ring) {
+      result_.blocks_per_chunk = result_.members * rotations();
+    }
     result_.blocks = result_.blocks_per_chunk * schedule_.chunks;
     const std::int64_t pieces = all_to_all() ? result_.members : result_.blocks_per_chunk;
     result_.block_bytes = schedule_.bytes / static_cast<double>(pieces * schedule_.chunks);
@@ -78,8 +82,12 @@ class Expander {
     return position / strides_[e] % extents_[e].members;
   }
 
+  // Rings of a flat ring: one for each member of a node.
+  [[nodiscard]] std::int64_t rotations() const { return result_.members / extents_.back().members; }
+
   void expand_phase() {
     if (all_to_all()) { return exchange(); }
+    if (phase().pattern == Pattern::flat_ring) { return flat_ring(); }
     for (std::int64_t position = 0; position < result_.members; ++position) {
       if (coordinate(position, extent_) != 0) { continue; }
       origin_ = position;
@@ -105,6 +113,8 @@ class Expander {
       case Pattern::tree_up: return tree_up();
       case Pattern::tree_down: return tree_down();
       case Pattern::all_pairs: return all_pairs();
+      case Pattern::exchange:
+      case Pattern::flat_ring: return;  // not line by line
       case Pattern::switch_up: return switch_up();
       case Pattern::switch_down: return switch_down();
       case Pattern::multicast: return multicast();
@@ -117,6 +127,51 @@ class Expander {
     const std::int64_t lead = phase().reduces ? 1 : 0;
     for (std::int64_t step = 0; step < n - 1; ++step) {
       for (std::int64_t i = 0; i < n; ++i) { send(step, i, (i + 1) % n, (i - lead - step + 2 * n) % n); }
+    }
+  }
+
+  // Who is `place` in ring `rotation`: along every extent but the outermost the order is rotated so that the ring
+  // leaves the line at coordinate `rotation`.
+  [[nodiscard]] std::int64_t at(std::int64_t place, std::int64_t rotation) const {
+    std::int64_t position = 0;
+    for (std::size_t e = 0; e < extents_.size(); ++e) {
+      const std::int64_t m = extents_[e].members;
+      const bool outermost = e + 1 == extents_.size();
+      position += (place % m + (outermost ? 0 : rotation % m + 1)) % m * strides_[e];
+      place /= m;
+      rotation /= outermost ? 1 : m;
+    }
+    return position;
+  }
+
+  // The extent that the hop from `place` to the next one goes along: the outermost coordinate that changes.
+  [[nodiscard]] std::size_t extent_of_hop(std::int64_t place) const {
+    std::size_t e = 0;
+    for (; e + 1 < extents_.size() && place % extents_[e].members == extents_[e].members - 1; ++e) {
+      place /= extents_[e].members;
+    }
+    return e;
+  }
+
+  // The shard that a member owns, by the order of blocks.
+  [[nodiscard]] std::int64_t shard_of(std::int64_t position) const {
+    std::int64_t shard = 0;
+    for (std::size_t e = 0; e < extents_.size(); ++e) { shard = shard * extents_[e].members + coordinate(position, e); }
+    return shard;
+  }
+
+  // As ring(), through all members.
+  void flat_ring() {
+    const std::int64_t n = result_.members;
+    const std::int64_t lead = phase().reduces ? 1 : 0;
+    for (std::int64_t rotation = 0; rotation < rotations(); ++rotation) {
+      for (std::int64_t step = 0; step < n - 1; ++step) {
+        for (std::int64_t i = 0; i < n; ++i) {
+          if (extent_of_hop(i) != extent_) { continue; }
+          const std::int64_t shard = shard_of(at((i - lead - step + 2 * n) % n, rotation));
+          put(step, at(i, rotation), at((i + 1) % n, rotation), shard * rotations() + rotation, 1);
+        }
+      }
     }
   }
 
@@ -230,14 +285,18 @@ class Expander {
   }
 
   void add(std::int64_t step, std::int64_t from, std::int64_t to, std::int64_t block, std::int64_t blocks) {
+    put(step, origin_ + from * strides_[extent_], origin_ + to * strides_[extent_], block, blocks);
+  }
+
+  void put(std::int64_t step, std::int64_t source, std::int64_t destination, std::int64_t block, std::int64_t blocks) {
     const StageShape& stage = shape_.stages[shape_.stage_of_phase[phase_]];
     Transfer transfer;
     transfer.round = chunk_ + stage.first_level + (level_per_step(phase().pattern) ? step : 0);
     transfer.chunk = chunk_;
     transfer.step = step;
     transfer.phase = phase_;
-    transfer.source = origin_ + from * strides_[extent_];
-    transfer.destination = origin_ + to * strides_[extent_];
+    transfer.source = source;
+    transfer.destination = destination;
     transfer.first_block = chunk_ * result_.blocks_per_chunk + block;
     transfer.blocks = blocks;
     transfer.reduces = phase().reduces;
@@ -255,6 +314,11 @@ class Expander {
 };
 
 }  // namespace
+
+std::size_t lead_of(const Schedule& schedule, std::size_t phase) {
+  while (schedule.phases[phase].beside) { --phase; }
+  return phase;
+}
 
 Expansion expand(const Schedule& schedule, const Group& group) { return Expander(schedule, group).run(); }
 

@@ -32,7 +32,8 @@ struct Transfer {
 
 // The buffer is cut into blocks of equal size, numbered chunk by chunk. Within a chunk, block (x0, x1, ...) of a group
 // with several extents has index (x0 * cuts1 + x1) * cuts2 + ...; x is the member that owns the block along an extent,
-// or the tree that carries it. all_to_all: block `source * members + destination`.
+// or the tree that carries it. A flat ring cuts each of these once more, for as many rings as a node has members.
+// all_to_all: block `source * members + destination`.
 struct Expansion {
   std::int64_t members = 1;
   std::int64_t blocks_per_chunk = 1;
@@ -40,6 +41,9 @@ struct Expansion {
   Bytes block_bytes;
   std::vector<Transfer> transfers;  // by round; within a round older chunks first, then by phase and step
 };
+
+// The first of the phases that are beside `phase`.
+[[nodiscard]] std::size_t lead_of(const Schedule& schedule, std::size_t phase);
 
 [[nodiscard]] Expansion expand(const Schedule& schedule, const Group& group);
 

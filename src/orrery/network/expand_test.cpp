@@ -18,7 +18,8 @@ using test::group_of;
 
 const std::vector<std::vector<std::int64_t>> kShapes = {{1}, {2},    {3},    {4},    {5},    {6},    {7},      {8},
                                                         {9}, {2, 2}, {2, 4}, {3, 2}, {4, 3}, {8, 2}, {2, 3, 2}};
-const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch};
+const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch,
+                                            Algorithm::flat_ring};
 
 std::string text(const std::vector<std::int64_t>& shape) {
   std::string out;
@@ -84,6 +85,11 @@ std::int64_t owner(std::int64_t block, const std::vector<std::int64_t>& shape) {
   return position;
 }
 
+// The shard that a block belongs to: flat rings have several blocks in one.
+std::int64_t shard(const Expansion& expansion, std::int64_t block) {
+  return block % expansion.blocks_per_chunk / (expansion.blocks_per_chunk / expansion.members);
+}
+
 template <class Check>
 void for_each_schedule(Collective collective, Check check) {
   for (const auto& shape : kShapes) {
@@ -119,7 +125,7 @@ TEST(Expand, all_reduce_sums_every_byte_over_all_members_exactly_once_everywhere
     EXPECT_DOUBLE_EQ(expansion.block_bytes.value() * static_cast<double>(expansion.blocks), 720720.0);
     ++schedules;
   });
-  EXPECT_EQ(schedules, 14 * 4 * 2);  // every shape but the group of one, every algorithm
+  EXPECT_EQ(schedules, 14 * 5 * 2);  // every shape but the group of one, every algorithm
 }
 
 TEST(Expand, reduce_scatter_leaves_each_member_its_shard_reduced_over_all) {
@@ -131,12 +137,12 @@ TEST(Expand, reduce_scatter_leaves_each_member_its_shard_reduced_over_all) {
     }
     EXPECT_TRUE(holdings.play());
     for (std::int64_t b = 0; b < expansion.blocks; ++b) {
-      const std::int64_t m = owner(b % expansion.blocks_per_chunk, shape);
+      const std::int64_t m = owner(shard(expansion, b), shape);
       ASSERT_EQ(holdings.held(m, b), bit(expansion.members) - 1) << "member " << m << " block " << b;
     }
     ++schedules;
   });
-  EXPECT_EQ(schedules, 14 * 3 * 2);  // there is no tree
+  EXPECT_EQ(schedules, 14 * 4 * 2);  // there is no tree
 }
 
 TEST(Expand, all_gather_delivers_every_shard_everywhere_exactly_once) {
@@ -144,20 +150,20 @@ TEST(Expand, all_gather_delivers_every_shard_everywhere_exactly_once) {
   for_each_schedule(Collective::all_gather, [&](const auto& shape, const Expansion& expansion) {
     Holdings holdings(expansion);
     for (std::int64_t b = 0; b < expansion.blocks; ++b) {
-      const std::int64_t m = owner(b % expansion.blocks_per_chunk, shape);
+      const std::int64_t m = owner(shard(expansion, b), shape);
       holdings.held(m, b) = bit(m);
     }
     EXPECT_TRUE(holdings.play());
     for (std::int64_t m = 0; m < expansion.members; ++m) {
       for (std::int64_t b = 0; b < expansion.blocks; ++b) {
-        const std::int64_t from = owner(b % expansion.blocks_per_chunk, shape);
+        const std::int64_t from = owner(shard(expansion, b), shape);
         ASSERT_EQ(holdings.held(m, b), bit(from));
         ASSERT_EQ(holdings.deliveries(m, b), m == from ? 0 : 1);
       }
     }
     ++schedules;
   });
-  EXPECT_EQ(schedules, 14 * 3 * 2);
+  EXPECT_EQ(schedules, 14 * 4 * 2);
 }
 
 TEST(Expand, all_to_all_brings_every_block_to_its_destination) {

@@ -23,7 +23,9 @@ Algorithm algorithm_of(const Schedule& schedule) {
       case Pattern::multicast: return Algorithm::in_switch;
       case Pattern::tree_up:
       case Pattern::tree_down: found = Algorithm::tree; break;
+      case Pattern::flat_ring: found = Algorithm::flat_ring; break;
       case Pattern::all_pairs:
+      case Pattern::exchange:
         if (found == Algorithm::ring) { found = Algorithm::direct; }
         break;
       case Pattern::ring:
@@ -39,6 +41,21 @@ const hardware::Protocol& widest(const hardware::LinkClass& link) {
                            [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
 }
 
+StepCost cost_of(StepKind kind, const hardware::LinkClass& link, const hardware::Protocol& p, double rate) {
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const double seconds_per_byte = 1.0 / (rate * link.efficiency * p.bandwidth_fraction);
+  const double most = p.until > Seconds() ? rate * p.until.value() : kNever;
+  switch (kind) {
+    case StepKind::ring: return {p.ring_base, p.ring_step, seconds_per_byte, p.own_share, most};
+    case StepKind::tree: return {p.tree_base, p.tree_step, seconds_per_byte, 0.0, most};
+    case StepKind::in_switch:
+      return {link.in_switch_base, link.in_switch_step, 1.0 / (rate * link.in_switch_efficiency), 0.0, kNever};
+    case StepKind::exchange:
+      return {p.ring_base + p.exchange_base, p.ring_step, p.exchanges ? seconds_per_byte : kNever, p.own_share, kNever};
+  }
+  throw_internal_error("known kind of step", __FILE__, __LINE__);
+}
+
 }  // namespace
 
 StepKind kind_of(Pattern pattern) {
@@ -48,6 +65,8 @@ StepKind kind_of(Pattern pattern) {
     case Pattern::switch_up:
     case Pattern::switch_down:
     case Pattern::multicast: return StepKind::in_switch;
+    case Pattern::exchange: return StepKind::exchange;
+    case Pattern::flat_ring:
     case Pattern::ring:
     case Pattern::chain:
     case Pattern::scatter:
@@ -72,10 +91,9 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
                                       [&](const auto& protocol) { return protocol.name == name; });
       owns_.push_back(found != link.protocols.end() ? 1 : 0);
       const auto& p = found != link.protocols.end() ? *found : widest(link);
-      const double seconds_per_byte = 1.0 / (rate * link.efficiency * p.bandwidth_fraction);
-      costs_.push_back({p.ring_base, p.ring_step, seconds_per_byte});
-      costs_.push_back({p.tree_base, p.tree_step, seconds_per_byte});
-      costs_.push_back({link.in_switch_base, link.in_switch_step, 1.0 / (rate * link.in_switch_efficiency)});
+      for (std::size_t kind = 0; kind < kStepKinds; ++kind) {
+        costs_.push_back(cost_of(static_cast<StepKind>(kind), link, p, rate));
+      }
     }
   }
   const double memory_rate = cluster.accelerator.memory_bandwidth.value() * cluster.accelerator.memory_efficiency;
@@ -91,7 +109,8 @@ bool Fabric::feasible(Algorithm algorithm, int dimension) const {
   const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
   const bool through_switch = d.wiring == hardware::Wiring::switched || d.wiring == hardware::Wiring::rails;
   switch (algorithm) {
-    case Algorithm::ring: return true;
+    case Algorithm::ring:
+    case Algorithm::flat_ring: return true;
     case Algorithm::tree: return through_switch;
     case Algorithm::direct: return through_switch || d.wiring == hardware::Wiring::mesh;
     case Algorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
@@ -111,6 +130,16 @@ bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
   const auto wiring = cluster_.dimensions[static_cast<std::size_t>(outermost.dimension)].wiring;
   return (collective == Collective::all_reduce || collective == Collective::broadcast) &&
          (wiring == hardware::Wiring::rails || (outermost.dimension > 0 && wiring == hardware::Wiring::switched));
+}
+
+// Between nodes, libraries lay rings through all members, a part of the buffer each, so that every member's NIC is the
+// way out of its node in one of them. Along a torus every axis has its own.
+bool Fabric::offers_flat_ring(Collective collective, const Extents& extents) const {
+  const bool passes = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+                      collective == Collective::all_gather;
+  return passes && extents.size() > 1 && std::none_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+           return cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring == hardware::Wiring::ring;
+         });
 }
 
 // One recipe for an algorithm that was asked for by name, and for all_to_all.
@@ -138,7 +167,13 @@ Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, A
   const Extent& outer = extents[outermost];
   const bool tree = offers_tree(collective, outer);
   const bool outer_switch = feasible(Algorithm::in_switch, outer.dimension);
+  const bool flat = asked == Algorithm::automatic && offers_flat_ring(collective, extents);
   Recipes found;
+  if (flat) {
+    Recipe ring{};
+    ring.fill(Algorithm::flat_ring);
+    found.push_back(ring);
+  }
   for (const bool inside : {false, true}) {
     Recipe recipe{};
     bool switched = false;
@@ -152,7 +187,7 @@ Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, A
       recipe[outermost] = algorithm;
       if (asked == Algorithm::automatic || switched || algorithm == asked) { found.push_back(recipe); }
     };
-    add(Algorithm::ring);
+    if (!flat) { add(Algorithm::ring); }
     if (plain(outer.dimension) == Algorithm::direct) { add(Algorithm::direct); }
     if (tree) { add(Algorithm::tree); }
     if (outer_switch) { add(Algorithm::in_switch); }
@@ -173,6 +208,7 @@ bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) c
   bool improved = false;
   for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
     if (owns_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
+    if (!takes(*this, shape, protocol)) { continue; }
     const Pipeline pipeline = make_pipeline(*this, shape, protocol);
     Chunking chosen{chunks, Seconds()};
     if (chunks == 0) {

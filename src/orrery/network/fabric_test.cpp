@@ -1,5 +1,6 @@
 // Laws of prices.
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -101,10 +102,11 @@ TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
       for (const auto& p : dimension.link.protocols) { step = min(step, min(p.ring_step, p.tree_step)); }
     }
     for (const Collective collective : kCollectives) {
-      for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch}) {
+      for (const Algorithm algorithm :
+           {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch, Algorithm::flat_ring}) {
         // Data of one member reaches at most twice as many with every step between members, three times as many where
         // a ring runs both ways; a switch or a direct exchange reaches everyone along a dimension at once.
-        const bool stepwise = algorithm == Algorithm::ring || algorithm == Algorithm::tree;
+        const bool stepwise = algorithm != Algorithm::direct && algorithm != Algorithm::in_switch;
         const double growth = collective == Collective::all_to_all ? 3.0 : 2.0;
         const int hops = stepwise ? static_cast<int>(std::ceil(std::log(members(group)) / std::log(growth) - 1e-9))
                                   : static_cast<int>(group.extents.size());
@@ -151,11 +153,17 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
       return switched && d.link.in_switch_efficiency > 0.0;
     };
     const auto is_mesh = [&](std::size_t e) { return cluster.dimensions[e].wiring == Wiring::mesh; };
+    const bool torus = std::any_of(cluster.dimensions.begin(), cluster.dimensions.end(),
+                                   [](const auto& d) { return d.wiring == Wiring::ring; });
     for (const Collective collective : kCollectives) {
       auto least = infinite<Seconds>();
+      const bool flat =
+          shape.size() > 1 && !torus && collective != Collective::all_to_all && collective != Collective::broadcast;
+      if (flat) { least = fabric.price(make_schedule(collective, Algorithm::flat_ring, bytes, group)).time; }
       for (const Algorithm inner : {Algorithm::ring, Algorithm::in_switch}) {
         for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch, Algorithm::direct}) {
           if (outer == Algorithm::direct && !is_mesh(shape.size() - 1)) { continue; }
+          if (outer == Algorithm::ring && flat) { continue; }
           Recipe recipe{};
           for (std::size_t e = 0; e < shape.size(); ++e) {
             const bool reduces = inner == Algorithm::in_switch && can(inner, e);
@@ -350,7 +358,7 @@ TEST(Fabric, one_node_uses_no_tree_and_nodes_do) {
   const Fabric fabric(cluster);
   EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8})).algorithm, Algorithm::ring);
   EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8, 64})).algorithm, Algorithm::tree);
-  EXPECT_EQ(fabric.price(Collective::all_reduce, 64_GiB, group_of({8, 64})).algorithm, Algorithm::ring);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 64_GiB, group_of({8, 64})).algorithm, Algorithm::flat_ring);
 }
 
 TEST(Fabric, a_transfer_takes_the_link_s_latency_and_its_bytes) {

@@ -19,12 +19,13 @@ struct EnumNames<network::Collective> {
 
 template <>
 struct EnumNames<network::Algorithm> {
-  static constexpr std::array<std::pair<network::Algorithm, std::string_view>, 5> value{{
+  static constexpr std::array<std::pair<network::Algorithm, std::string_view>, 6> value{{
       {network::Algorithm::automatic, "auto"},
       {network::Algorithm::ring, "ring"},
       {network::Algorithm::tree, "tree"},
       {network::Algorithm::direct, "direct"},
       {network::Algorithm::in_switch, "in_switch"},
+      {network::Algorithm::flat_ring, "flat_ring"},
   }};
 };
 

@@ -8,7 +8,8 @@ namespace {
 
 // Sends as much as it receives, on every step, through the same ports: may share a stage with others of its sort.
 bool shares_stage(Pattern pattern) {
-  return pattern == Pattern::ring || pattern == Pattern::scatter || pattern == Pattern::all_pairs;
+  return pattern == Pattern::ring || pattern == Pattern::scatter || pattern == Pattern::all_pairs ||
+         pattern == Pattern::exchange;
 }
 
 // Calls visit(first, last, rounds) for every run of rounds in which the same stages [first, last) are active.
@@ -67,6 +68,43 @@ PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
   return bound;
 }
 
+// What one entry of a shape takes under a protocol.
+Stage stage_of(const Fabric& fabric, const StageShape& part, const StepCost& cost) {
+  Stage stage;
+  stage.slot = part.slot;
+  stage.levels = part.levels;
+  stage.latency = cost.step * (part.steps * part.hops);
+  const double own = part.own.value() * cost.own_share;
+  stage.out = Seconds((part.sent.value() + own) * cost.seconds_per_byte);
+  stage.in = Seconds((part.received.value() + own) * cost.seconds_per_byte);
+  stage.reduction = Seconds(std::max(
+      0.0, part.reduced.value() * fabric.seconds_per_reduced_byte() - part.reducing.value() * cost.seconds_per_byte));
+  return stage;
+}
+
+// Beside each other: latencies are parts of a mean, and the port with most to do decides.
+void join(Stage& stage, const Stage& other) {
+  const Seconds longest = max(stage.out + stage.reduction, other.out + other.reduction);
+  stage.latency += other.latency;
+  stage.out = max(stage.out, other.out);
+  stage.in = max(stage.in, other.in);
+  stage.reduction = longest - stage.out;
+}
+
+// The entry of a shape for a phase that begins one; `level` is where it starts.
+StageShape begun_by(const Phase& phase, std::int64_t level, std::size_t slot) {
+  StageShape stage;
+  stage.kind = kind_of(phase.pattern);
+  stage.dimension = phase.dimension;
+  stage.members = phase.members;
+  stage.slot = slot;
+  stage.first_level = level;
+  stage.levels = level_per_step(phase.pattern) ? phase.steps : 1;
+  stage.hops = phase.hops;
+  stage.beside = phase.beside;
+  return stage;
+}
+
 }  // namespace
 
 bool level_per_step(Pattern pattern) {
@@ -82,17 +120,12 @@ Shape shape_of(const Schedule& schedule) {
     const double steps = per_step ? 1.0 : static_cast<double>(phase.steps);
     if (before == nullptr || before->dimension != phase.dimension || !shares_stage(before->pattern) ||
         !shares_stage(phase.pattern)) {
-      StageShape stage;
-      stage.kind = kind_of(phase.pattern);
-      stage.dimension = phase.dimension;
-      stage.members = phase.members;
-      stage.slot = slot_of(shape, phase.dimension);
-      stage.first_level = level;
-      stage.levels = per_step ? phase.steps : 1;
-      level += stage.levels;
-      shape.slots = std::max(shape.slots, stage.slot + 1);
+      const std::size_t slot = phase.beside ? shape.stages.back().slot : slot_of(shape, phase.dimension);
+      if (phase.beside) { --level; }
+      shape.stages.push_back(begun_by(phase, level, slot));
+      level += shape.stages.back().levels;
+      shape.slots = std::max(shape.slots, slot + 1);
       shape.outermost = std::max(shape.outermost, phase.dimension);
-      shape.stages.push_back(stage);
     }
     StageShape& stage = shape.stages.back();
     stage.steps += steps;
@@ -100,7 +133,8 @@ Shape shape_of(const Schedule& schedule) {
     stage.received += phase.received_per_step * steps;
     stage.reduced += phase.reduced_per_step * steps;
     if (phase.reduces) { stage.reducing += max(phase.sent_per_step, phase.received_per_step) * steps; }
-    shape.stage_of_phase.push_back(shape.stages.size() - 1);
+    stage.own += phase.own;
+    shape.stage_of_phase.push_back(phase.beside ? shape.stage_of_phase.back() : shape.stages.size() - 1);
     before = &phase;
   }
   return shape;
@@ -112,17 +146,22 @@ Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t pro
   for (const StageShape& part : shape.stages) {
     const StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
     pipeline.base = max(pipeline.base, cost.base);
-    Stage stage;
-    stage.slot = part.slot;
-    stage.levels = part.levels;
-    stage.latency = cost.step * part.steps;
-    stage.out = Seconds(part.sent.value() * cost.seconds_per_byte);
-    stage.in = Seconds(part.received.value() * cost.seconds_per_byte);
-    stage.reduction = Seconds(std::max(
-        0.0, part.reduced.value() * fabric.seconds_per_reduced_byte() - part.reducing.value() * cost.seconds_per_byte));
-    pipeline.stages.push_back(stage);
+    const Stage stage = stage_of(fabric, part, cost);
+    if (part.beside) {
+      join(pipeline.stages.back(), stage);
+    } else {
+      pipeline.stages.push_back(stage);
+    }
   }
   return pipeline;
+}
+
+bool takes(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
+  return std::all_of(shape.stages.begin(), shape.stages.end(), [&](const StageShape& stage) {
+    if (stage.dimension != shape.outermost || stage.kind == StepKind::in_switch) { return true; }
+    const double step = stage.sent.value() / std::max(1.0, stage.steps);
+    return step <= fabric.step_cost(stage.kind, stage.dimension, protocol, stage.members).most_bytes;
+  });
 }
 
 PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks) {

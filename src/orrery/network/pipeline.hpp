@@ -35,17 +35,21 @@ struct StageShape {
   double steps = 0.0;  // of one level
   Bytes sent, received;
   Bytes reduced, reducing;  // what members reduce, and what passes the port meanwhile
+  Bytes own;                // Phase::own
+  double hops = 1.0;        // Phase::hops
+  bool beside = false;      // not a stage of its own: what the stage before does on another dimension meanwhile
 };
 
 struct Shape {
   InlineList<StageShape, kMaxPhases> stages;
-  InlineList<std::size_t, kMaxPhases> stage_of_phase;
-  std::size_t slots = 0;  // dimensions
-  int outermost = 0;      // the highest of them
+  InlineList<std::size_t, kMaxPhases> stage_of_phase;  // first of those beside each other
+  std::size_t slots = 0;                               // dimensions
+  int outermost = 0;                                   // the highest of them
 };
 
 // Consecutive phases on one dimension are one stage, unless their steps use different links (trees, chains) or
-// different directions (switches).
+// different directions (switches). Phases of a flat ring are beside each other, one for every dimension: a step takes
+// the mean latency of the hops of the way round, and the bytes of the slowest port.
 [[nodiscard]] Shape shape_of(const Schedule& schedule);
 
 // A stage under a protocol: what one level takes for the whole buffer.
@@ -64,6 +68,9 @@ struct Pipeline {
 };
 
 [[nodiscard]] Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol);
+
+// Whether the library takes the protocol for steps of this size. Its choice looks at the outermost links.
+[[nodiscard]] bool takes(const Fabric& fabric, const Shape& shape, std::size_t protocol);
 
 struct PipelineTime {
   Seconds latency, bandwidth, reduction;

@@ -26,6 +26,7 @@ class Builder {
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes), true);
       case Algorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, shard, true);
       case Algorithm::tree:
+      case Algorithm::flat_ring:
       case Algorithm::automatic: impossible_ = true;
     }
   }
@@ -38,6 +39,7 @@ class Builder {
       case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
       case Algorithm::in_switch: return add(e, Pattern::switch_down, 1, shard, bytes);
       case Algorithm::tree:
+      case Algorithm::flat_ring:
       case Algorithm::automatic: impossible_ = true;
     }
   }
@@ -49,8 +51,7 @@ class Builder {
       all_gather(e, bytes);
       return;
     }
-    add(e, Pattern::tree_up, depth(e), bytes, bytes, true);
-    add(e, Pattern::tree_down, depth(e), bytes, bytes);
+    tree(e, bytes);
   }
 
   // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops:
@@ -63,9 +64,10 @@ class Builder {
         const Bytes mean = bytes / members(e) * (static_cast<double>(hops) / static_cast<double>(steps));
         return add(e, Pattern::ring, steps, mean, mean);
       }
-      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
+      case Algorithm::direct: return add(e, Pattern::exchange, 1, others(e, bytes), others(e, bytes));
       case Algorithm::in_switch:
       case Algorithm::tree:
+      case Algorithm::flat_ring:
       case Algorithm::automatic: impossible_ = true;
     }
   }
@@ -78,6 +80,7 @@ class Builder {
       case Algorithm::direct:
       case Algorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), shard);
       case Algorithm::tree:
+      case Algorithm::flat_ring:
       case Algorithm::automatic: impossible_ = true;
     }
   }
@@ -89,7 +92,19 @@ class Builder {
       case Algorithm::tree: return add(e, Pattern::tree_down, depth(e) + 1, bytes, bytes);
       case Algorithm::in_switch: return add(e, Pattern::multicast, 1, bytes, bytes);
       case Algorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
+      case Algorithm::flat_ring:
       case Algorithm::automatic: impossible_ = true;
+    }
+  }
+
+  // One ring through all extents.
+  void all_around(Collective collective, Bytes bytes) {
+    switch (collective) {
+      case Collective::all_reduce: flat_ring(bytes, true); return flat_ring(bytes, false);
+      case Collective::reduce_scatter: return flat_ring(bytes, true);
+      case Collective::all_gather: return flat_ring(bytes, false);
+      case Collective::all_to_all:
+      case Collective::broadcast: impossible_ = true;
     }
   }
 
@@ -97,6 +112,44 @@ class Builder {
   [[nodiscard]] bool impossible() const { return impossible_; }
 
  private:
+  // Once round all members: n - 1 steps of a shard of 1/n. A rotation of the ring's order for every member of a node
+  // lets each of them be the way out in turn, so that a member's hops along a dimension are those of the ring, on
+  // average.
+  void flat_ring(Bytes bytes, bool reduces) {
+    double total = 1.0;
+    for (const Extent& extent : extents_) { total *= static_cast<double>(extent.members); }
+    double inside = 1.0;  // members of the extents before
+    for (std::size_t e = 0; e < extents_.size(); ++e) {
+      const double leaves = e == outermost() ? 0.0 : 1.0 / members(e);
+      const double hops = (1.0 - leaves) / inside;
+      inside *= members(e);
+      const Bytes part = bytes / total * hops;
+      add(e, Pattern::flat_ring, static_cast<std::int64_t>(total) - 1, part, part, reduces);
+      schedule_.phases.back().hops = hops;
+      schedule_.phases.back().beside = e > 0;
+    }
+  }
+
+  // Both passes of a double tree: a member moves a half to or from each of two others. Between two members each half
+  // has one way only. Where rings are inside, libraries do not count on that (NCCL gives the full rate of two nodes to
+  // its NVLS tree only), and choose as if there were more members.
+  void tree(std::size_t e, Bytes bytes) {
+    const bool pair = extents_[e].members == 2 && (e == 0 || algorithm(e - 1) == Algorithm::in_switch);
+    const Bytes part = pair ? bytes / 2.0 : bytes;
+    add(e, Pattern::tree_up, depth(e), part, part, true);
+    schedule_.phases.back().one_way = pair;
+    add(e, Pattern::tree_down, depth(e), part, part);
+    schedule_.phases.back().one_way = pair;
+  }
+
+  // What passes the kernel of a member besides what the link carries: its own shard, once. The two passes of an
+  // all_reduce share half of that (docs/models/collectives.md).
+  [[nodiscard]] Bytes own(std::size_t e, Pattern pattern, Bytes shard) const {
+    const bool once = pattern == Pattern::ring || pattern == Pattern::exchange;
+    if (!once || e != 0 || schedule_.collective == Collective::broadcast) { return {}; }
+    return schedule_.collective == Collective::all_reduce ? shard / 4.0 : shard;
+  }
+
   // A switch that reduces does so at the rate of its ports: its members add nothing.
   void add(std::size_t e, Pattern pattern, std::int64_t steps, Bytes sent, Bytes received, bool reduces = false) {
     Phase phase;
@@ -108,6 +161,7 @@ class Builder {
     phase.sent_per_step = sent;
     phase.received_per_step = received;
     if (reduces && pattern != Pattern::switch_up) { phase.reduced_per_step = received; }
+    phase.own = own(e, pattern, pattern == Pattern::exchange ? sent / (members(e) - 1) : sent);
     schedule_.phases.push_back(phase);
   }
 
@@ -145,6 +199,7 @@ void there_and_back(Builder& builder, Bytes bytes, In in, Across across, Out out
 }
 
 void build(Builder& builder, Collective collective, Bytes bytes) {
+  if (builder.algorithm(0) == Algorithm::flat_ring) { return builder.all_around(collective, bytes); }
   const auto reduce_scatter = [&](std::size_t e, Bytes b) { builder.reduce_scatter(e, b); };
   const auto all_gather = [&](std::size_t e, Bytes b) { builder.all_gather(e, b); };
   const auto nothing = [](std::size_t, Bytes) {};

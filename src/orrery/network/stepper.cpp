@@ -54,7 +54,10 @@ class Port {
 };
 
 // Each tree link has half a port: a member has at most two of them in either direction at a time, over both trees.
-std::size_t lanes_of(Pattern pattern) { return pattern == Pattern::tree_up || pattern == Pattern::tree_down ? 2 : 1; }
+std::size_t lanes_of(const Phase& phase) {
+  const bool tree = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down;
+  return tree && !phase.one_way ? 2 : 1;
+}
 
 class Player {
  public:
@@ -66,26 +69,53 @@ class Player {
         arrived_(static_cast<std::size_t>(expansion_.members * expansion_.blocks), 0.0) {}
 
   double run() {
-    std::int64_t round = 0;
+    std::int64_t round = 0, step = 0;
     std::size_t phase = 0;
     for (const Transfer& transfer : expansion_.transfers) {
       if (transfer.round != round) {
         round = transfer.round;
         round_start_ = tree_start_ = end_;
+      } else if (around(transfer) &&
+                 (lead_of(schedule_, phase) != lead_of(schedule_, transfer.phase) || step != transfer.step)) {
+        round_start_ = end_;  // members of a flat ring keep step
       } else if (transfer.phase != phase) {
         tree_start_ = tree_end_;
       }
       phase = transfer.phase;
+      step = transfer.step;
       move(transfer);
     }
     return end_;
   }
 
  private:
+  [[nodiscard]] bool around(const Transfer& transfer) const {
+    return schedule_.phases[transfer.phase].pattern == Pattern::flat_ring;
+  }
+
+  // What a step takes besides its bytes: of phases beside each other, the mean over the hops of the way round; in the
+  // first step the passage of the own shard too.
+  [[nodiscard]] double fixed(const Transfer& transfer) const {
+    const Phase& phase = schedule_.phases[transfer.phase];
+    const auto cost_of = [&](const Phase& p) {
+      return fabric_.step_cost(kind_of(p.pattern), p.dimension, protocol_, p.members);
+    };
+    double seconds = 0.0;
+    const std::size_t lead = lead_of(schedule_, transfer.phase);
+    for (std::size_t p = lead; p == lead || (p < schedule_.phases.size() && schedule_.phases[p].beside); ++p) {
+      seconds += schedule_.phases[p].hops * cost_of(schedule_.phases[p]).step.value();
+    }
+    if (transfer.step > 0) { return seconds; }
+    const StepCost cost = cost_of(phase);
+    const double own = phase.own.value() / static_cast<double>(schedule_.chunks);
+    return own > 0.0 ? seconds + own * cost.own_share * cost.seconds_per_byte : seconds;
+  }
+
   void move(const Transfer& transfer) {
     const Phase& phase = schedule_.phases[transfer.phase];
     const StepCost cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_, phase.members);
-    const std::size_t lanes = lanes_of(phase.pattern);
+    const std::size_t lanes = lanes_of(phase);
+    const double before = fixed(transfer);
     const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
     double seconds = bytes * cost.seconds_per_byte;
     if (transfer.reduces && phase.pattern != Pattern::switch_up) {
@@ -100,7 +130,7 @@ class Player {
     double start = std::max(lanes > 1 ? tree_start_ : round_start_, ready(transfer));
     if (uses_port(phase.pattern, Direction::out, to_self)) {
       Port& port = ports_[{transfer.source, phase.dimension, Direction::out}];
-      start = port.start(job, lanes, start, cost.step.value());
+      start = port.start(job, lanes, start, before);
       port.finish(start + seconds);
     }
     start = through_switch(phase.pattern, to_self, start);
@@ -108,7 +138,7 @@ class Player {
     end_ = std::max(end_, end);
     if (!uses_port(phase.pattern, Direction::in, to_self)) { return; }
     Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
-    end = std::max(start, port.start(job, lanes, round_start_, cost.step.value())) + seconds;
+    end = std::max(start, port.start(job, lanes, round_start_, before)) + seconds;
     port.finish(end);
     arrive(transfer, end);
     end_ = std::max(end_, end);

@@ -20,7 +20,8 @@ using test::group_of;
 const std::vector<Collective> kCollectives = {Collective::all_reduce, Collective::all_gather,
                                               Collective::reduce_scatter, Collective::all_to_all,
                                               Collective::broadcast};
-const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch};
+const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch,
+                                            Algorithm::flat_ring};
 
 Seconds closed_form(const Fabric& fabric, const Schedule& schedule, std::size_t protocol) {
   const Pipeline pipeline = make_pipeline(fabric, shape_of(schedule), protocol);
@@ -43,6 +44,8 @@ hardware::Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
     protocol.ring_step = Seconds(figure() * 1e-8);
     protocol.tree_step = Seconds(figure() * 1e-8);
     protocol.tree_base = Seconds(figure() * 1e-8);
+    protocol.own_share = figure() / 1000.0;
+    protocol.exchange_base = Seconds(figure() * 1e-8);
   }
   cluster.accelerator.memory_bandwidth = BytesPerSecond(figure() * 1e10);
   return cluster;

@@ -64,6 +64,29 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
   return rows * static_cast<double>(kernel.n + kernel.k) * element;
 }
 
+// The host issues what a block holds while the device works on what it has issued before; it runs so far ahead that
+// only the sums matter. Requests are assumed to be served from recorded graphs.
+Seconds launch_time(const Block& block, const LoweringContext& context) {
+  if (context.job().is_inference()) { return Seconds(0); }
+  double launches = 0;
+  for (const auto& item : block.items) {
+    if (item.is_collective) {
+      launches += 1.0;
+    } else if (item.kernel.kind != KernelKind::none) {
+      launches += item.kernel.launches;
+    }
+  }
+  return launches * context.stack.launch_time;
+}
+
+void add_stream_traffic(std::vector<Operator>& operators, double factor) {
+  for (auto& op : operators) {
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      if (kernel->kind == KernelKind::stream) { kernel->bytes *= factor; }
+    }
+  }
+}
+
 class WorkLowering {
  public:
   explicit WorkLowering(const LoweringContext& context)
@@ -103,6 +126,16 @@ class WorkLowering {
   [[nodiscard]] bool decodes() const { return context_.job().is_inference() && context_.job().generate > 1; }
   [[nodiscard]] PartSizes& sizes(std::int32_t part) { return result_.sizes[static_cast<std::size_t>(part)]; }
 
+  [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
+    add_stream_traffic(operators, context_.stack.stream_traffic);
+    return operators;
+  }
+
+  std::int32_t add_block(Block block) const {
+    block.launch = launch_time(block, context_);
+    return context_.add_block(std::move(block));
+  }
+
   // The model's layers as runs of a kind, each kind lowered when it is first met.
   void lower_layers() {
     const auto& model = context_.model;
@@ -136,7 +169,8 @@ class WorkLowering {
     const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute);
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
-      sizes(part).kv_cache = static_cast<double>(sequences) * workload::kv_cache(model, kind, slice_, job.seq);
+      sizes(part).kv_cache = static_cast<double>(sequences) *
+                             workload::kv_cache(model, kind, slice_, job.seq, context_.stack.narrow_cache);
     }
     return part;
   }
@@ -144,14 +178,15 @@ class WorkLowering {
   // `tied`: weights that the part uses and makes gradients of, but whose operators are not counted to own them.
   template <class Make>
   std::int32_t add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0) {
-    const std::vector<Operator> operators = operators_of(slice_);
+    const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
     PartSizes sizes = sizes_of(operators, recompute, is_layer ? context_.narrow_element : context_.weight_element);
-    part.forward = context_.add_block(forward_block(names.forward, operators, context_.plan()));
+    part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
-      part.decode = context_.add_block(forward_block(names.decode, operators_of(decode_slice_), decode_plan_));
+      part.decode =
+          add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
     }
     if (!context_.job().is_inference()) { add_backward(part, operators, recompute, sizes.dense + sizes.expert + tied); }
     result_.parts.push_back(part);
@@ -187,13 +222,13 @@ class WorkLowering {
     if (!context_.splits()) {
       Block block = backward(names.backward, Gradients::all);
       append_accumulation(block, trained);
-      part.backward = context_.add_block(std::move(block));
+      part.backward = add_block(std::move(block));
       return;
     }
-    part.backward = context_.add_block(backward(names.backward, Gradients::input));
+    part.backward = add_block(backward(names.backward, Gradients::input));
     Block block = backward(names.weight, Gradients::weight);
     append_accumulation(block, trained);
-    part.weight = context_.add_block(std::move(block));
+    part.weight = add_block(std::move(block));
   }
 
   // Unless the weight-gradient products do it themselves, adding into the gradient buffer is a kernel of its own:

@@ -10,7 +10,7 @@
 //   decode
 //                       segments, each growing with the cache (Item::growth)
 //   segment        = blocks with repeat counts
-//   block          = kernels and collectives in program order
+//   block          = kernels and collectives in program order, and what the host takes to launch them
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,7 @@ struct Item {
 struct Block {
   std::string_view name;
   std::vector<Item> items;  // what is still in flight at the block's end is waited for there
+  Seconds launch = {};      // of the host, to issue all of it: a block takes no less
 };
 
 // A block that several programs may hold at once: a search lowers what a slice of the model computes once, and every

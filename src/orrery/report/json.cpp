@@ -121,6 +121,11 @@ Json classes_json(const std::vector<results::RankClassTime>& classes) {
   return list;
 }
 
+Json uncertainty_json(const std::optional<results::Uncertainty>& range) {
+  if (!range) { return nullptr; }
+  return {{"p10_s", range->p10.value()}, {"p90_s", range->p90.value()}, {"basis", range->basis}, {"kind", range->kind}};
+}
+
 Json amount_json(const std::optional<results::Expense>& expense) {
   return expense ? Json(expense->amount) : Json(nullptr);
 }
@@ -135,6 +140,7 @@ void add_estimate(Json& json, const results::Estimate& estimate) {
   json["infeasible_reason"] = estimate.feasible ? Json(nullptr) : text_or_null(estimate.infeasible_reason);
   json["devices"] = estimate.devices;
   json["step_time_s"] = estimate.step_time.value();
+  json["uncertainty"] = uncertainty_json(estimate.uncertainty);
   json["samples_per_s"] = estimate.samples_per_s;
   json["tokens_per_s"] = estimate.tokens_per_s;
   json["model_flops_per_step"] = estimate.model_flops.value();
@@ -173,6 +179,8 @@ Json score_json(const results::FamilyScore& score) {
           {"median_ape", error(score.median_ape)},
           {"p90_ape", error(score.p90_ape)},
           {"bias", error(score.bias)},
+          {"coverage", score.ranged > 0 ? Json(static_cast<double>(score.covered) / static_cast<double>(score.ranged))
+                                        : Json(nullptr)},
           {"max_ape", error(score.max_ape)},
           {"scored", score.scored},
           {"infeasible", score.infeasible}};
@@ -276,11 +284,46 @@ std::string sample_json(const results::Sample& sample) {
   return document(json);
 }
 
+namespace {
+
+bool is_of(const results::Prediction& row, const results::FamilyScore& score) {
+  return row.kind == score.kind && row.family == score.family;
+}
+
+// Why rows of a family have no prediction, and how many.
+Json skipped_json(const results::Validation& validation, const results::FamilyScore& score) {
+  Json reasons = Json::object();
+  for (const auto& row : validation.predictions) {
+    if (row.predicted_s || !is_of(row, score)) { continue; }
+    reasons[row.skipped_reason] = reasons.value(row.skipped_reason, 0) + 1;
+  }
+  return reasons;
+}
+
+Json worst_json(const results::Validation& validation, const results::FamilyScore& score) {
+  Json list = Json::array();
+  for (const auto& row : validation.predictions) {
+    if (row.terms.empty() || !is_of(row, score)) { continue; }
+    Json terms = Json::object();
+    for (const auto& term : row.terms) { terms[term.name] = term.seconds; }
+    list.push_back({{"id", row.id},
+                    {"measured_s", *row.measured_s},
+                    {"predicted_s", *row.predicted_s},
+                    {"error", *row.signed_error()},
+                    {"terms_s", std::move(terms)}});
+  }
+  return list;
+}
+
+}  // namespace
+
 std::string validation_json(const results::Validation& validation) {
   Json json = {{"schema", "orrery.validate/1"}, {"families", Json::array()}};
   for (const auto& score : validation.families) {
     Json one = {{"kind", score.kind}, {"family", score.family}};
     one.update(score_json(score));
+    one["skipped_reasons"] = skipped_json(validation, score);
+    if (Json worst = worst_json(validation, score); !worst.empty()) { one["worst"] = std::move(worst); }
     json["families"].push_back(std::move(one));
   }
   json["kinds"] = Json::object();

@@ -124,11 +124,19 @@ std::string expense_lines(const results::Estimate& estimate) {
   return text;
 }
 
+// Where four of five measured times of its kind lie.
+std::string range_of(const results::Estimate& estimate) {
+  if (!estimate.uncertainty) { return ""; }
+  return fmt::format(" ({} to {} in four of five)", format_seconds(estimate.uncertainty->p10),
+                     format_seconds(estimate.uncertainty->p90));
+}
+
 std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   const double devices = static_cast<double>(std::max<std::int64_t>(1, estimate.devices));
   const double seconds = estimate.step_time.value();
   const FlopsPerSecond reached(share(estimate.model_flops.value(), devices * seconds));
-  std::string text = label("step time") + bold(format_seconds(estimate.step_time, 4), style) + "\n";
+  std::string text =
+      label("step time") + bold(format_seconds(estimate.step_time, 4), style) + range_of(estimate) + "\n";
   text += fmt::format("{}{} tokens/s, {} sequences/s\n", label("throughput"), format_count(estimate.tokens_per_s),
                       format_count(estimate.samples_per_s));
   text += wrapped(label("MFU"),

@@ -23,6 +23,8 @@ void add_score(Table& table, const std::string& name, const results::FamilyScore
   table.row({name, std::to_string(score.rows), std::to_string(score.predicted), std::to_string(score.skipped),
              std::to_string(score.scored), error(score.mape), error(score.median_ape), error(score.p90_ape),
              error(score.max_ape), score.scored > 0 ? signed_percent(score.bias) : std::string("-"),
+             score.ranged > 0 ? percent(static_cast<double>(score.covered) / static_cast<double>(score.ranged))
+                              : std::string("-"),
              std::to_string(score.infeasible)});
 }
 
@@ -32,7 +34,7 @@ std::string score_table(const results::Validation& validation) {
   for (const char* header : {"rows", "predicted", "skipped", "scored", "MAPE", "median", "p90", "max", "bias"}) {
     table.column(header);
   }
-  table.column("infeasible");
+  table.column("in range").column("infeasible");
   for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
   if (validation.kinds.size() > 1) {
     for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
@@ -64,6 +66,20 @@ std::string worst_table(const std::vector<const results::Prediction*>& rows) {
   return table.text();
 }
 
+// What the predictions are made of, where that was asked for.
+std::string terms_lines(const std::vector<results::Prediction>& predictions) {
+  std::string text;
+  for (const auto& row : predictions) {
+    if (row.terms.empty()) { continue; }
+    std::vector<std::string> parts;
+    for (const auto& term : row.terms) {
+      parts.push_back(fmt::format("{} {}", term.name, config::format_seconds(Seconds(term.seconds))));
+    }
+    text += wrapped_list(fmt::format("  {} {}: ", row.id, signed_percent(*row.signed_error())), parts);
+  }
+  return text.empty() ? text : "\nwhat the largest errors of each family are made of\n" + text;
+}
+
 // Reasons by how many rows they have, then in the order they first appear. `reason_of` says why a row is in the list;
 // empty: it is not.
 template <class ReasonOf>
@@ -93,6 +109,7 @@ std::string reasons_table(const std::vector<results::Prediction>& predictions, s
 std::string validation_text(const results::Validation& validation, TextStyle style) {
   std::string text = bold("predictions against measurements", style) + "\n\n" + score_table(validation);
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
+  text += terms_lines(validation.predictions);
   const std::string none;
   text += reasons_table(validation.predictions, "skipped rows", [&](const auto& row) -> const std::string& {
     return row.predicted_s ? none : row.skipped_reason;

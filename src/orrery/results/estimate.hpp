@@ -83,6 +83,13 @@ struct Expense {
   std::string basis;
 };
 
+// Between these lie four of five measured times of jobs that are predicted to take what this one takes.
+struct Uncertainty {
+  Seconds p10, p90;
+  std::string kind;   // "dense-one-domain"
+  std::string basis;  // what the range rests on
+};
+
 struct PlanSummary {
   std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, etp = 1, dp = 1, vpp = 1, micro_batch = 1;
   std::int64_t micro_batches = 1;
@@ -108,6 +115,7 @@ struct Estimate {
   std::string infeasible_reason;
   std::int64_t devices = 0;
   Seconds step_time;
+  std::optional<Uncertainty> uncertainty;  // absent where nothing is known of its kind
   double samples_per_s = 0, tokens_per_s = 0;
   Flops model_flops, hardware_flops;
   FlopsPerSecond peak;  // dense, one device, at the GEMM precision

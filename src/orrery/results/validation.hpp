@@ -8,6 +8,12 @@
 
 namespace orrery::results {
 
+// A part of a predicted time.
+struct Share {
+  std::string name;
+  double seconds = 0;
+};
+
 // One row of a table of measurements. ape = |predicted - measured| / measured.
 struct Prediction {
   std::string id, family;
@@ -16,7 +22,10 @@ struct Prediction {
   std::string skipped_reason;
   std::string kind = {};             // "training", "dlrm_moe", "inference"
   std::string unscored_reason = {};  // why a measurement cannot be compared with the prediction; empty: it can
-  bool feasible = true;              // what the memory model said; the time is predicted all the same
+  std::optional<double> p10_s = {}, p90_s = {};  // uncertainty of the prediction
+  std::string spread = {};                       // and the kind of job that it is taken of; empty: none
+  std::vector<Share> terms = {};                 // of the worst rows, when asked for
+  bool feasible = true;                          // what the memory model said; the time is predicted all the same
 
   [[nodiscard]] std::optional<double> signed_error() const {
     if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }
@@ -28,6 +37,7 @@ struct Prediction {
 struct FamilyScore {
   std::string kind, family;
   std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
+  std::int64_t ranged = 0, covered = 0;  // scored rows with an uncertainty, and those whose measurement lies in it
   double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0, bias = 0;
 };
 

@@ -15,16 +15,19 @@ constexpr bool kSharedDomain = true;
 constexpr bool kXla = true;
 
 constexpr std::array kMachines = {
+    MachineFacts{"V100", "dgx-1v"},
     MachineFacts{"V100-SXM2", "dgx-1v"},
     MachineFacts{"V100-SXM2-16GB", "aws-p3"},
     MachineFacts{"V100-SXM2-32GB", "dgx-1v"},
     MachineFacts{"V100-DGX2", "dgx-2"},
+    MachineFacts{"A100", "dgx-a100"},
     MachineFacts{"A100-40GB", "dgx-a100-40gb"},
     MachineFacts{"A100-80GB", "dgx-a100"},
     MachineFacts{"A100-SXM", "dgx-a100"},
     MachineFacts{"A800", "hgx-a800"},
     MachineFacts{"A10", "a10-server"},
     MachineFacts{"L40S", "l40s-server"},
+    MachineFacts{"H100", "dgx-h100"},
     MachineFacts{"H100-SXM", "dgx-h100"},
     // Of this one memory is known to differ (arXiv 2410.06511; 2.4 TB/s: unverified, from memory) and the power limit
     // to be lower, which is not modelled.
@@ -32,15 +35,19 @@ constexpr std::array kMachines = {
     MachineFacts{"H100-PCIe", "h100-pcie-server", kSharedDomain},
     MachineFacts{"H800", "hgx-h800"},
     MachineFacts{"H20", "hgx-h20"},
+    MachineFacts{"H200", "dgx-h200"},
     MachineFacts{"H200-SXM", "dgx-h200"},
+    MachineFacts{"H200-NVL", "h200-nvl-server"},
     MachineFacts{"GH200", "gh200-ndr"},
     MachineFacts{"B200", "dgx-b200"},
     MachineFacts{"B300", "dgx-b300"},
     MachineFacts{"GB200", "gb200-nvl72", kSharedDomain},
     MachineFacts{"GB300", "gb300-nvl72", kSharedDomain},
+    MachineFacts{"MI210", "mi210-server"},
     MachineFacts{"MI250X", "mi250x-node", kSharedDomain},
     MachineFacts{"MI300X", "mi300x-node"},
     MachineFacts{"MI325X", "mi325x-node"},
+    MachineFacts{"MI350X", "mi350x-node"},
     MachineFacts{"MI355X", "mi355x-node"},
     MachineFacts{"Gaudi2", "hls-gaudi2"},
     MachineFacts{"Gaudi3", "hls-gaudi3"},
@@ -50,6 +57,7 @@ constexpr std::array kMachines = {
     MachineFacts{"TPU-v5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
     MachineFacts{"TPU-v6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
     MachineFacts{"Trainium1", "aws-trn1", kSharedDomain},
+    MachineFacts{"Trainium1 NeuronCore", "aws-trn1-cores", kSharedDomain},
     MachineFacts{"Trainium2", "aws-trn2", kSharedDomain},
 };
 
@@ -63,13 +71,20 @@ constexpr StackFacts kMegatronCore{
         "its recipes shard the optimizer, and split the sequence with tensor parallelism (README of Megatron-LM); "
         "its performance recipes adapt the projections of attention (NVIDIA-NeMo/Megatron-Bridge: "
         "scripts/performance/configs/llama, read 2026-11)"};
+constexpr StackFacts kNemo{
+    .stack = "nemo",
+    .zero = 1,
+    .sequence_parallel = true,
+    .source = "as Megatron-Core, on which NeMo and Megatron-Bridge run (docs/performance-summary.md of the latter)"};
 constexpr StackFacts kMlPerf{
-    .stack = "megatron-core",
+    .stack = "nemo-mlperf",
     .zero = 1,
     .sequence_parallel = true,
     .precision = hardware::Precision::fp8,
+    .interleaves = true,
     .source =
-        "as Megatron-Core; every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
+        "as NeMo; where submitters' configurations state chunks, there are 4 to 12 a stage; "
+        "every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
         "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
 constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
@@ -87,7 +102,7 @@ constexpr StackFacts kFsdp{
         "examples, from memory"};
 
 constexpr StackFacts kTorchtitan{
-    .stack = "fsdp",
+    .stack = "fsdp2",
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
@@ -113,6 +128,23 @@ constexpr std::array kFamilies = {
     FamilyStack{"llama3_405b", &kFsdp},
     FamilyStack{"maxtext", &kFsdp},
     FamilyStack{"mlperf", &kMlPerf},
+    FamilyStack{"nemo", &kNemo},
+    FamilyStack{"mbridge", &kNemo},
+};
+
+const std::array kEngines = {
+    EngineFacts{"fastertransformer", "ft_", {.stack = "fastertransformer", .source = "its name"}},
+    EngineFacts{"tensorrt", "trtllm", {.stack = "tensorrt-llm", .source = "its name"}},
+    EngineFacts{"trtllm", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
+    EngineFacts{"nim", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
+    EngineFacts{
+        "megatron",
+        "megatron",
+        {.stack = "megatron-2021",
+         .source = "NVIDIA/FasterTransformer: docs/gpt_guide.md compares with Megatron-LM of 2021; unverified: its "
+                   "latency grows with each sequence by one reading of the weights for every token, as "
+                   "though sequences went one by one"},
+        true},
 };
 
 struct OtherMeasurement {
@@ -160,20 +192,16 @@ const ModelFacts* model_facts(std::string_view model) {
   return best;
 }
 
-std::string known_model_prefixes() {
-  std::vector<std::string_view> names;
-  for (const auto& facts : all_model_facts()) {
-    if (facts.skipped.empty()) { names.insert(names.end(), facts.prefixes.begin(), facts.prefixes.end()); }
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
 std::span<const MachineFacts> machine_facts() { return kMachines; }
 
 const MachineFacts* machine_of(std::string_view gpu_type) {
-  const auto it = std::find_if(kMachines.begin(), kMachines.end(),
-                               [&](const MachineFacts& machine) { return machine.gpu_type == gpu_type; });
-  return it == kMachines.end() ? nullptr : &*it;
+  const MachineFacts* best = nullptr;
+  for (const auto& machine : kMachines) {
+    if (machine.gpu_type == gpu_type) { return &machine; }
+    const bool begins = gpu_type.starts_with(machine.gpu_type) && gpu_type[machine.gpu_type.size()] == '-';
+    if (begins && (best == nullptr || machine.gpu_type.size() > best->gpu_type.size())) { best = &machine; }
+  }
+  return best;
 }
 
 const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
@@ -181,6 +209,15 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
   if (machine != nullptr && machine->xla) { return kFsdp; }
   const auto* found = longest_prefix(kFamilies, family);
   return found == nullptr ? kMegatronCore : *found->stack;
+}
+
+const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
+  static const EngineFacts other{"", "", kMegatronCore};
+  const std::string name = lower_case(engine);
+  for (const auto& facts : kEngines) {
+    if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }
+  }
+  return other;
 }
 
 std::string_view other_measurement(std::string_view family) {

@@ -23,7 +23,7 @@ namespace orrery::validate {
 struct ModelFacts {
   std::vector<std::string_view> prefixes = {};  // of the model's name, lower case
   std::string_view catalogue = {};              // entry; empty: a kind
-  workload::Model network = {};                 // of a kind: everything but the sizes
+  workload::Model network = {};                 // of a kind: everything but the sizes, or those, too
   double ffn_per_hidden = 4.0;                  // width of the MLP / hidden
   std::int64_t ffn_multiple = 1;                // the width is rounded up to a multiple of this
   std::string_view skipped = {};                // not empty: why no prediction is made
@@ -33,10 +33,11 @@ struct ModelFacts {
 // The facts with the longest prefix of `model`, compared without case; null when there are none.
 [[nodiscard]] const ModelFacts* model_facts(std::string_view model);
 
-[[nodiscard]] std::span<const ModelFacts> all_model_facts();
+// Of a model whose name says nothing, by the shape of its layers: a gated MLP where the keys and values have fewer
+// heads than the queries or the MLP is not four times as wide as the layer, GPT otherwise.
+[[nodiscard]] const ModelFacts& facts_of_shape(bool grouped_or_odd_width);
 
-// Every prefix of model_facts, for messages.
-[[nodiscard]] std::string known_model_prefixes();
+[[nodiscard]] std::span<const ModelFacts> all_model_facts();
 
 // What a table of measurements calls an accelerator -> the catalogue's cluster that is built of it.
 struct MachineFacts {
@@ -50,7 +51,8 @@ struct MachineFacts {
 };
 [[nodiscard]] std::span<const MachineFacts> machine_facts();
 
-// Null when the catalogue has no such machine.
+// The one of that name, or else the one whose name is the longest beginning of `gpu_type` ("A100-80GB-PCIe"). Null
+// when the catalogue has no such machine.
 [[nodiscard]] const MachineFacts* machine_of(std::string_view gpu_type);
 
 // A stack profile, and what a job on it does where a row says nothing.
@@ -60,6 +62,7 @@ struct StackFacts {
   bool sequence_parallel = false;  // when tp > 1
   workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
   hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
+  bool interleaves = false;       // its pipelines have a chunk for every layer where the table does not say
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };
@@ -67,6 +70,15 @@ struct StackFacts {
 // The profile of a family of measurements, by the longest prefix of its name; megatron-core for unknown families. An
 // accelerator that only XLA's stack runs on overrules the family.
 [[nodiscard]] const StackFacts& stack_of(std::string_view family, std::string_view gpu_type = {});
+
+// The profile of what served a batch: by the engine's name where the row says it, else by the family; megatron-core
+// for unknown ones.
+struct EngineFacts {
+  std::string_view engine, family;  // beginnings, in lower case
+  StackFacts stack;
+  bool one_by_one = false;  // every sequence of a batch is a pass of its own
+};
+[[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
 
 // Why a family is no measurement of a step or a batch; empty when it is.
 [[nodiscard]] std::string_view other_measurement(std::string_view family);

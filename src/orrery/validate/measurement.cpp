@@ -68,6 +68,10 @@ Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
 }  // namespace
 
 Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row) {
+  if (kind == Kind::kernels || kind == Kind::collectives) {
+    ORRERY_TRY(micros, positive(csv, row, "time_us", "a number of microseconds"));
+    return micros ? Measurement{*micros * 1e-6, {}} : Measurement{};
+  }
   if (kind != Kind::inference) {
     ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
     return Measurement{seconds, {}};

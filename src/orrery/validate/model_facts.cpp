@@ -81,6 +81,14 @@ Model nemotron4() {
   return model;
 }
 
+// The same with its sizes, which a row may leave out.
+Model sized(Model model, std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
+  model.layers = layers;
+  model.hidden = hidden;
+  model.heads = heads;
+  return model;
+}
+
 // A kind of network; the row has its sizes.
 std::vector<ModelFacts> kinds() {
   return {
@@ -163,12 +171,46 @@ std::vector<ModelFacts> not_modelled() {
   };
 }
 
+// Names that stand for one size, which tables do not repeat.
+std::vector<ModelFacts> known_sizes() {
+  return {
+      {.prefixes = {"gpt2-52b"},
+       .network = sized(gpt(0.1, 50257), 64, 8192, 64),
+       .source = "unverified: bigscience-workshop/bigscience: experiments/gpt2.md, from memory; 12 x 64 x 8192^2 = 52 "
+                 "billion weights"},
+      {.prefixes = {"gpt3-5b"},
+       .network = sized(gpt(0.0, 51200), 24, 4096, 32),
+       .source = "unverified: NVIDIA/NeMo-Framework-Launcher: conf/training/gpt3/5b.yaml, from memory"},
+      {.prefixes = {"gpt3-20b"},
+       .network = sized(gpt(0.0, 51200), 44, 6144, 48),
+       .source =
+           "unverified: NVIDIA/NeMo-Framework-Launcher: conf/training/gpt3/20b.yaml, from memory; 12 x 44 x 6144^2 "
+           "= 20 billion weights"},
+      {.prefixes = {"gpt3-40b"},
+       .network = sized(gpt(0.0, 51200), 48, 8192, 64),
+       .source = "unverified: NVIDIA/NeMo-Framework-Launcher: conf/training/gpt3/40b.yaml, from memory"},
+      {.prefixes = {"nemotron-22b"},
+       .network = sized(nemotron4(), 40, 6144, 48),
+       .source = "unverified: NVIDIA/NeMo: Nemotron3Config22B, from memory; 40 x (4 + 8) x 6144^2 and two tables of "
+                 "256000 are 21 billion weights"},
+  };
+}
+
 }  // namespace
+
+const ModelFacts& facts_of_shape(bool grouped_or_odd_width) {
+  static const ModelFacts modern{.network = llama(128256),
+                                 .ffn_per_hidden = 8.0 / 3.0,
+                                 .ffn_multiple = 256,
+                                 .source = "what most open models since Llama have in common"};
+  static const ModelFacts older{.network = gpt(0.0, 50257), .source = "GPT-2's layer, without dropout"};
+  return grouped_or_odd_width ? modern : older;
+}
 
 std::span<const ModelFacts> all_model_facts() {
   static const std::vector<ModelFacts> table = [] {
     std::vector<ModelFacts> all = kinds();
-    for (auto part : {entries(), not_modelled()}) { all.insert(all.end(), part.begin(), part.end()); }
+    for (auto part : {known_sizes(), entries(), not_modelled()}) { all.insert(all.end(), part.begin(), part.end()); }
     return all;
   }();
   return table;

@@ -8,6 +8,8 @@ namespace {
 
 using Training = TrainingRow;
 using Inference = InferenceRow;
+using Of = KernelRow;
+using Call = CollectiveRow;
 
 const std::array kTraining = {
     Field<Training>{"family", &Training::family, true},
@@ -67,11 +69,40 @@ const std::array kInference = {
     Field<Inference>{"isl", &Inference::isl, true},
     Field<Inference>{"osl", &Inference::osl, true},
     Field<Inference>{"mode", &Inference::mode, true},
+    Field<Inference>{"engine", &Inference::engine},
+};
+
+const std::array kKernel = {
+    Field<Of>{"family", &Of::family, true},
+    Field<Of>{"op", &Of::op, true},
+    Field<Of>{"gpu_type", &Of::gpu_type, true},
+    Field<Of>{"dtype", &Of::dtype},
+    Field<Of>{"m", &Of::m, true},
+    Field<Of>{"n", &Of::n, true},
+    Field<Of>{"k", &Of::k, true},
+    Field<Of>{"groups", &Of::groups},
+};
+
+const std::array kCollective = {
+    Field<Call>{"family", &Call::family, true},
+    Field<Call>{"collective", &Call::collective, true},
+    Field<Call>{"algo", &Call::algo},
+    Field<Call>{"size_bytes", &Call::size_bytes, true},
+    Field<Call>{"gpus", &Call::gpus, true},
+    Field<Call>{"nodes", &Call::nodes},
+    Field<Call>{"gpus_per_node", &Call::gpus_per_node},
+    Field<Call>{"gpu_type", &Call::gpu_type, true},
+    Field<Call>{"intra_bw_GBps", &Call::intra_bw_GBps},
+    Field<Call>{"nic_bw_GBps_per_gpu", &Call::nic_bw_GBps_per_gpu},
+    Field<Call>{"network", &Call::network},
+    Field<Call>{"nccl_version", &Call::nccl_version},
 };
 
 }  // namespace
 
 std::span<const Field<TrainingRow>> training_fields() { return kTraining; }
 std::span<const Field<InferenceRow>> inference_fields() { return kInference; }
+std::span<const Field<KernelRow>> kernel_fields() { return kKernel; }
+std::span<const Field<CollectiveRow>> collective_fields() { return kCollective; }
 
 }  // namespace orrery::validate

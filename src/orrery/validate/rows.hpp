@@ -38,11 +38,27 @@ struct TrainingRow : Row, NetworkColumns, MachineColumns {
 
 // A batch of requests, from prompt to last token.
 struct InferenceRow : Row, NetworkColumns, MachineColumns {
-  std::string mode;
+  std::string mode, engine;
   std::optional<std::int64_t> tp, pp, ep, batch, isl, osl;
+};
+
+// One kernel on one accelerator: batch x [m, k] x [k, n], or groups of them.
+struct KernelRow : Row {
+  std::string op, gpu_type, dtype;
+  std::optional<std::int64_t> m, n, k, groups;
+};
+
+// One collective among all of `gpus`, or a message between two of them.
+struct CollectiveRow : Row {
+  std::string collective, algo, gpu_type, network, nccl_version;
+  std::string nic_bw_GBps_per_gpu;  // tables write remarks there
+  std::optional<std::int64_t> gpus, nodes, gpus_per_node;
+  std::optional<double> size_bytes, intra_bw_GBps;
 };
 
 [[nodiscard]] std::span<const Field<TrainingRow>> training_fields();
 [[nodiscard]] std::span<const Field<InferenceRow>> inference_fields();
+[[nodiscard]] std::span<const Field<KernelRow>> kernel_fields();
+[[nodiscard]] std::span<const Field<CollectiveRow>> collective_fields();
 
 }  // namespace orrery::validate

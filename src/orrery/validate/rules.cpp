@@ -30,7 +30,7 @@ struct Need {
 
 std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
-  if (facts == nullptr || facts->catalogue.empty()) {
+  if (facts == nullptr || (facts->catalogue.empty() && facts->network.layers == 0)) {
     needs.insert(needs.begin(), {{network.layers.has_value(), "layers"},
                                  {network.hidden.has_value(), "hidden"},
                                  {network.heads.has_value(), "heads"}});
@@ -83,6 +83,15 @@ std::optional<std::int64_t> micro_batch_of(const TrainingRow& row, const StackFa
   return *row.micro_batch % stages == 0 ? *row.micro_batch / stages : 1;
 }
 
+// A chunk for every layer of a stage, where stages are of one size and micro-batches go round them evenly.
+std::int64_t most_chunks(const TrainingRow& row, std::int64_t stages) {
+  const std::int64_t layers = row.layers.value_or(0);
+  const std::int64_t replicas = *row.gpus / (row.tp.value_or(1) * row.cp.value_or(1) * stages);
+  const std::int64_t passes = *row.global_batch / std::max<std::int64_t>(1, replicas * row.micro_batch.value_or(1));
+  const bool even = stages > 1 && layers > 0 && layers % stages == 0 && passes % stages == 0;
+  return even ? layers / stages : 1;
+}
+
 OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
   const auto recompute = recompute_of(row);
   if (!recompute) { return skip(recompute.error()); }
@@ -97,6 +106,7 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
+  if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
   request.sequence_parallel = *sequence_parallel;
   request.zero = static_cast<int>(row.zero.value_or(habits.zero));
@@ -114,6 +124,7 @@ OrSkip<estimate::Request> request_of(const InferenceRow& row, const StackFacts&)
   request.task = parallel::Task::inference;
   request.prompt = *row.isl;
   request.generate = *row.osl;
+  if (engine_of(row.engine, row.family).one_by_one) { request.micro_batch = 1; }
   request.batch = *row.batch;
   request.tp = row.tp.value_or(1);
   request.pp = row.pp.value_or(1);
@@ -151,6 +162,9 @@ std::optional<std::string> foreign(const Row& row, const NetworkColumns& network
   return std::nullopt;
 }
 
+bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty(); }
+bool leaves_recompute_open(const InferenceRow&) { return false; }
+
 std::int64_t longest_sequence(const TrainingRow& row) { return *row.seq; }
 std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.osl; }
 
@@ -166,7 +180,7 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (!model) { return skip(model.error()); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
-  const StackFacts& habits = stack_of(row.family, row.gpu_type);
+  const StackFacts& habits = habits_of(row);
   const auto precision = precision_of(row, habits, cluster->accelerator);
   if (!precision) { return skip(precision.error()); }
   auto request = request_of(row, habits);
@@ -176,13 +190,15 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   const auto settled = estimate::settle(*request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
   const parallel::Job job = estimate::job_of(*request, *model);
-  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan};
+  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan, leaves_recompute_open(row)};
 }
 
 }  // namespace
 
-OrSkip<Scenario> scenario_of(const AnyRow& row, const Parts& parts) {
-  return std::visit([&](const auto& kind) { return scenario_of_row(kind, parts); }, row);
-}
+const StackFacts& habits_of(const TrainingRow& row) { return stack_of(row.family, row.gpu_type); }
+const StackFacts& habits_of(const InferenceRow& row) { return engine_of(row.engine, row.family).stack; }
+
+OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
+OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
 
 }  // namespace orrery::validate

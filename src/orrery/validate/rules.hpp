@@ -5,6 +5,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -13,7 +14,9 @@
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rows.hpp"
@@ -21,13 +24,14 @@
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, InferenceRow>;
+using AnyRow = std::variant<TrainingRow, InferenceRow, KernelRow, CollectiveRow>;
 
 // Catalogue entries that rows refer to, read once, by catalogue name.
 struct Parts {
   std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
   std::map<std::string, workload::Model, std::less<>> models;
+  std::map<std::string, hardware::LinkClass, std::less<>> links;
 };
 
 // Everything that `rows` need of the catalogue in a data directory. Errors: entries that cannot be read.
@@ -40,6 +44,7 @@ struct Scenario {
   const hardware::Stack* stack = nullptr;  // in Parts
   parallel::Job job;
   parallel::Plan plan;
+  bool least_recompute = false;  // not stated: of as many layers as must be
 };
 
 template <class T>
@@ -47,11 +52,41 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 
 // `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.
 [[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
+// As the table's machine has it.
+[[nodiscard]] hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts);
 [[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
 // A blank one is the stack's habit, or bf16 (fp16 before it) where the accelerator has no products of that.
 [[nodiscard]] OrSkip<hardware::Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
 
-[[nodiscard]] OrSkip<Scenario> scenario_of(const AnyRow& row, const Parts& parts);
+// The number format that a table calls `text`: "bf16", "bfloat16", "mxfp8", "fp8_block".
+[[nodiscard]] std::optional<hardware::Precision> precision_named(std::string_view text);
+
+// What the row's software does where the row says nothing.
+[[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
+[[nodiscard]] const StackFacts& habits_of(const InferenceRow& row);
+
+[[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
+[[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
+
+// A kernel and what it runs on.
+struct KernelScenario {
+  hardware::Kernel kernel;
+  hardware::Accelerator accelerator;
+};
+[[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
+
+// A call and the devices that take part, which are the whole cluster.
+struct CollectiveScenario {
+  hardware::Cluster cluster;
+  std::optional<network::Collective> collective;  // nullopt: one message, between devices as far apart as there are
+  network::Algorithm algorithm = network::Algorithm::automatic;
+  Bytes bytes;
+};
+[[nodiscard]] OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);
+
+// What `row` needs of the catalogue is added to `parts`.
+[[nodiscard]] Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue,
+                                               const CollectiveRow& row);
 
 }  // namespace orrery::validate

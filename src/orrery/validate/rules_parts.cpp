@@ -1,5 +1,6 @@
 // Rules for the parts of a scenario: network, machine, number format.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -17,6 +18,20 @@ namespace {
 using hardware::Precision;
 using Count = std::optional<std::int64_t>;
 
+// What tables call number formats besides our own names.
+constexpr std::array<std::pair<std::string_view, Precision>, 10> kPrecisionNames = {{
+    {"bfloat16", Precision::bf16},
+    {"float16", Precision::fp16},
+    {"half", Precision::fp16},
+    {"float32", Precision::fp32},
+    {"mxfp8", Precision::fp8},
+    {"fp8-mx", Precision::fp8},
+    {"fp8_block", Precision::fp8},
+    {"float8", Precision::fp8},
+    {"nvfp4", Precision::fp4},
+    {"mxfp4", Precision::fp4},
+}};
+
 tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
 // ffn_per_hidden x hidden, rounded up.
@@ -29,9 +44,9 @@ std::int64_t default_ffn(const ModelFacts& facts, std::int64_t hidden) {
 // A network of a kind, with the row's sizes.
 workload::Model sized(const ModelFacts& facts, const NetworkColumns& row, std::int64_t longest) {
   workload::Model model = facts.network;
-  model.layers = row.layers.value_or(0);
-  model.hidden = row.hidden.value_or(0);
-  model.heads = row.heads.value_or(0);
+  model.layers = row.layers.value_or(model.layers);
+  model.hidden = row.hidden.value_or(model.hidden);
+  model.heads = row.heads.value_or(model.heads);
   model.kv_heads = row.kv_heads.value_or(model.heads);
   model.ffn = row.ffn ? *row.ffn : default_ffn(facts, model.hidden);
   model.vocab = row.vocab.value_or(model.vocab);
@@ -44,32 +59,31 @@ workload::Model sized(const ModelFacts& facts, const NetworkColumns& row, std::i
   return model;
 }
 
-// What the row says of a network of the catalogue must be so; layers and vocabulary may be others (a model cut short,
-// another tokenizer).
-std::optional<std::string> disagreement(const NetworkColumns& row, const workload::Model& model) {
-  const bool mixed = model.has_experts();
-  const std::tuple<std::string_view, Count, std::int64_t> stated[] = {
-      {"hidden", row.hidden, model.hidden},
-      {"heads", row.heads, model.heads},
-      {"kv_heads", row.kv_heads, model.kv_heads},
-      {"ffn", row.ffn == model.ffn ? Count{} : row.ffn, mixed ? model.experts.ffn : model.ffn},
-      {"experts", row.experts, model.experts.count},
-      {"topk", row.topk, model.experts.active},
-      {"moe_ffn", row.moe_ffn, model.experts.ffn},
-  };
-  for (const auto& [column, value, own] : stated) {
-    if (value && *value != own) { return fmt::format("{} {} is not that of {} ({})", column, *value, model.name, own); }
-  }
-  return std::nullopt;
-}
-
-OrSkip<workload::Model> of_catalogue(const NetworkColumns& row, const workload::Model& entry, std::int64_t longest) {
-  if (auto wrong = disagreement(row, entry)) { return skip(std::move(*wrong)); }
+// What a row says wins: layers cut short, another tokenizer, fewer experts. What it cannot say is the entry's.
+workload::Model of_catalogue(const NetworkColumns& row, const workload::Model& entry, std::int64_t longest) {
   workload::Model model = entry;
   model.layers = row.layers.value_or(entry.layers);
+  model.hidden = row.hidden.value_or(entry.hidden);
+  model.heads = row.heads.value_or(entry.heads);
+  if (!model.is_latent()) { model.kv_heads = row.kv_heads.value_or(entry.kv_heads); }
   model.vocab = row.vocab.value_or(entry.vocab);
   model.max_seq = std::max(entry.max_seq, longest);
+  if (!model.has_experts()) {
+    model.ffn = row.ffn.value_or(entry.ffn);
+    return model;
+  }
+  // Some tables write an expert's width as that of the MLP.
+  model.experts.ffn = row.moe_ffn.value_or(row.ffn && *row.ffn != entry.ffn ? *row.ffn : entry.experts.ffn);
+  model.experts.count = row.experts.value_or(entry.experts.count);
+  model.experts.active = row.topk.value_or(entry.experts.active);
   return model;
+}
+
+const ModelFacts& facts_of(const NetworkColumns& row) {
+  if (const ModelFacts* facts = model_facts(row.model)) { return *facts; }
+  const bool grouped = row.kv_heads && row.kv_heads != row.heads;
+  const bool odd_width = row.ffn && row.hidden && *row.ffn != 4 * *row.hidden;
+  return facts_of_shape(grouped || odd_width);
 }
 
 // The innermost dimension is one domain of several hosts. As much of each domain is used as lets whole ones make up
@@ -88,16 +102,22 @@ void change_memory(hardware::Accelerator& accelerator, const MachineFacts& machi
 
 Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const std::string& data_directory,
                                  const AnyRow& any) {
-  const auto [gpu_type, family, name] = std::visit(
+  if (const auto* call = std::get_if<CollectiveRow>(&any)) { return add_parts(parts, catalogue, *call); }
+  const auto [gpu_type, stack, name] = std::visit(
       [](const auto& row) {
-        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, row.family, row.model);
+        std::string_view profile, model;
+        if constexpr (requires { habits_of(row); }) {
+          profile = habits_of(row).stack;
+          model = row.model;
+        }
+        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, profile, model);
       },
       any);
   if (const auto* machine = machine_of(gpu_type); machine != nullptr && !parts.clusters.contains(machine->cluster)) {
     ORRERY_TRY(entry, catalogue.cluster(std::string(machine->cluster), 0));
     parts.clusters.emplace(machine->cluster, std::move(entry));
   }
-  if (const auto stack = stack_of(family, gpu_type).stack; !parts.stacks.contains(stack)) {
+  if (!stack.empty() && !parts.stacks.contains(stack)) {
     ORRERY_TRY(entry, catalogue.stack(std::string(stack)));
     parts.stacks.emplace(stack, std::move(entry));
   }
@@ -122,22 +142,24 @@ Result<Parts> parts_for(const std::string& data_directory, const std::vector<Any
 }
 
 OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts) {
-  const ModelFacts* facts = model_facts(row.model);
-  if (facts == nullptr) {
-    return skip(fmt::format("nothing is known of model {}; names that start with {} are known", quoted(row.model),
-                            known_model_prefixes()));
-  }
-  workload::Model model;
-  if (facts->catalogue.empty()) {
-    model = sized(*facts, row, longest);
-  } else {
-    auto entry = of_catalogue(row, parts.models.find(facts->catalogue)->second, longest);
-    if (!entry) { return skip(entry.error()); }
-    model = std::move(*entry);
-  }
+  const ModelFacts& facts = facts_of(row);
+  workload::Model model = facts.catalogue.empty()
+                              ? sized(facts, row, longest)
+                              : of_catalogue(row, parts.models.find(facts.catalogue)->second, longest);
   model.name = row.model;
   if (const auto wrong = workload::inconsistency(model)) { return skip(wrong->message); }
   return workload::completed(std::move(model));
+}
+
+std::optional<Precision> precision_named(std::string_view text) {
+  for (const auto precision : hardware::kAllPrecisions) {
+    if (text == hardware::name_of(precision)) { return precision; }
+  }
+  const auto* known = std::find_if(kPrecisionNames.begin(), kPrecisionNames.end(),
+                                   [&](const auto& name) { return name.first == text; });
+  if (known != kPrecisionNames.end()) { return known->second; }
+  const auto first = text.find_first_of(" +/(,");  // "bf16+fp32opt"
+  return first == std::string_view::npos || first == 0 ? std::nullopt : precision_named(text.substr(0, first));
 }
 
 OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
@@ -147,12 +169,7 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
     if (has(habits.precision)) { return habits.precision; }
     return has(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   }
-  std::optional<Precision> stated;
-  if (row.precision == "mxfp8" || row.precision == "fp8-mx") { stated = Precision::fp8; }
-  if (row.precision == "nvfp4" || row.precision == "mxfp4") { stated = Precision::fp4; }
-  for (const auto precision : hardware::kAllPrecisions) {
-    if (row.precision == hardware::name_of(precision)) { stated = precision; }
-  }
+  const auto stated = precision_named(row.precision);
   if (!stated) { return skip(fmt::format("precision: {} is not known", quoted(row.precision))); }
   if (!has(*stated)) {
     return skip(fmt::format("{} has no {} matrix products", accelerator.name, hardware::name_of(*stated)));
@@ -160,12 +177,18 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
   return *stated;
 }
 
+hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts) {
+  hardware::Accelerator accelerator = parts.clusters.find(machine.cluster)->second.accelerator;
+  change_memory(accelerator, machine);
+  return accelerator;
+}
+
 OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts) {
   const MachineFacts* machine = machine_of(row.gpu_type);
   ORRERY_ASSERT(machine != nullptr && row.gpus);
   constexpr double kGiga = 1e9;
   hardware::Cluster cluster = parts.clusters.find(machine->cluster)->second;
-  change_memory(cluster.accelerator, *machine);
+  cluster.accelerator = accelerator_of(*machine, parts);
   auto& dimensions = cluster.dimensions;
   if (machine->hosts_share_domain) {
     fill_domains(dimensions.front(), *row.gpus);

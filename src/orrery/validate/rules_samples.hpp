@@ -48,15 +48,18 @@ auto wanted(Expected made) {
 }
 
 // Keeps the parts, to which scenarios point, alive.
-inline Scenario scenario(const AnyRow& row) {
+template <class AnyKind>
+auto scenario(const AnyKind& row) {
   static std::deque<Parts> kept;
-  kept.push_back(wanted(parts_for(data_directory(), {row})));
+  kept.push_back(wanted(parts_for(data_directory(), {AnyRow(row)})));
   return wanted(scenario_of(row, kept.back()));
 }
 
 // Why the row is skipped; empty when it is not.
-inline std::string reason(const AnyRow& row) {
-  const auto made = scenario_of(row, wanted(parts_for(data_directory(), {row})));
+template <class AnyKind>
+std::string reason(const AnyKind& row) {
+  const Parts parts = wanted(parts_for(data_directory(), {AnyRow(row)}));
+  const auto made = scenario_of(row, parts);
   return made ? "" : made.error();
 }
 

@@ -34,6 +34,12 @@ results::FamilyScore score(std::string kind, std::string family,
       errors.push_back(std::abs(*error));
       sum += errors.back();
       signed_sum += *error;
+      if (prediction->p10_s && prediction->p90_s) {
+        ++out.ranged;
+        if (*prediction->p10_s <= *prediction->measured_s && *prediction->measured_s <= *prediction->p90_s) {
+          ++out.covered;
+        }
+      }
     }
   }
   out.scored = static_cast<std::int64_t>(errors.size());

@@ -1,17 +1,21 @@
 #include "orrery/validate/validate.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
+#include <map>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
-#include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/spread.hpp"
 #include "orrery/validate/csv.hpp"
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
+#include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 #include "orrery/validate/statistics.hpp"
 
@@ -62,16 +66,26 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind,
   return seen;
 }
 
+template <class Row>
+Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Kind kind,
+                                             std::span<const Field<Row>> fields,
+                                             const std::vector<std::string>& families) {
+  ORRERY_TRY(columns, Columns<Row>::of(csv, fields, name_of(kind)));
+  return append(table, csv, kind, columns, families);
+}
+
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
-  ORRERY_TRY(kind, kind_of(csv));
-  if (kind == Kind::inference) {
-    ORRERY_TRY(columns, Columns<InferenceRow>::of(csv, inference_fields(), name_of(kind)));
-    return append(table, csv, kind, columns, families);
+  const Kind kind = kind_of(csv);
+  switch (kind) {
+    case Kind::training:
+    case Kind::dlrm_moe: return append_rows(table, csv, kind, training_fields(), families);
+    case Kind::inference: return append_rows(table, csv, kind, inference_fields(), families);
+    case Kind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
+    case Kind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
   }
-  ORRERY_TRY(columns, Columns<TrainingRow>::of(csv, training_fields(), name_of(kind)));
-  return append(table, csv, kind, columns, families);
+  throw_internal_error("known kind", __FILE__, __LINE__);
 }
 
 // Every family asked for must be in some table.
@@ -92,17 +106,36 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   return table;
 }
 
-void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts) {
-  const auto scenario = scenario_of(row, parts);
-  if (!scenario) {
-    prediction.skipped_reason = scenario.error();
+void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts, const estimate::Spreads& spreads) {
+  const auto outcome = outcome_of(row, parts);
+  if (!outcome) {
+    prediction.skipped_reason = outcome.error();
     return;
   }
-  estimate::Estimator estimator(scenario->model, scenario->cluster, *scenario->stack, scenario->job);
-  const Seconds time = estimator.step_time(scenario->plan);
-  ORRERY_ASSERT(is_finite(time));
-  prediction.predicted_s = time.value();
-  prediction.feasible = estimator.memory(scenario->plan).fits;
+  ORRERY_ASSERT(is_finite(outcome->time));
+  prediction.predicted_s = outcome->time.value();
+  prediction.feasible = outcome->feasible;
+  if (const auto range = estimate::uncertainty_of(spreads, outcome->kinds, outcome->time)) {
+    prediction.p10_s = range->p10.value();
+    prediction.p90_s = range->p90.value();
+  }
+  if (!outcome->kinds.empty()) { prediction.spread = outcome->kinds.front(); }
+}
+
+// Terms of the `worst` rows of each family.
+void add_terms(std::vector<results::Prediction>& predictions, const std::vector<AnyRow>& rows, const Parts& parts,
+               std::size_t worst) {
+  std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> families;
+  for (std::size_t i = 0; i < predictions.size(); ++i) {
+    if (predictions[i].signed_error()) { families[{predictions[i].kind, predictions[i].family}].push_back(i); }
+  }
+  for (auto& [name, members] : families) {
+    std::stable_sort(members.begin(), members.end(), [&](std::size_t a, std::size_t b) {
+      return std::abs(*predictions[a].signed_error()) > std::abs(*predictions[b].signed_error());
+    });
+    members.resize(std::min(members.size(), worst));
+    for (const std::size_t i : members) { predictions[i].terms = terms_of(rows[i], parts); }
+  }
 }
 
 // The score of the predictions that `belongs` to.
@@ -142,17 +175,20 @@ void add_scores(results::Validation& validation) {
 
 std::vector<std::string> own_tables(const std::string& data_directory) {
   std::vector<std::string> files;
-  for (const char* name : {"training", "lora", "moe", "inference"}) {
+  for (const char* name : {"training", "recipes", "lora", "moe", "inference", "kernels", "collectives"}) {
     files.push_back(fmt::format("{}/validation/{}.csv", data_directory, name));
   }
   return files;
 }
 
 Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
-                                            const std::vector<std::string>& families) {
+                                            const std::vector<std::string>& families, std::size_t worst) {
   ORRERY_TRY(table, read_tables(files.empty() ? own_tables(data_directory) : files, families));
   ORRERY_TRY(parts, parts_for(data_directory, table.rows));
-  parallel_for(table.rows.size(), 0, [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts); });
+  ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
+  parallel_for(table.rows.size(), 0,
+               [&](std::size_t i) { predict(table.predictions[i], table.rows[i], parts, spreads); });
+  add_terms(table.predictions, table.rows, parts, worst);
   results::Validation validation;
   validation.predictions = std::move(table.predictions);
   add_scores(validation);

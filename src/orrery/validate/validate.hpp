@@ -5,6 +5,7 @@
 // the stack profile and nothing else.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,9 +18,10 @@ namespace orrery::validate {
 [[nodiscard]] std::vector<std::string> own_tables(const std::string& data_directory);
 
 // Tables of any kinds together; `files` empty: our own. `families` empty: all. Rows of other families are left out
-// altogether.
+// altogether. `worst`: of so many scored rows of each family, those with the largest errors, terms are told.
 [[nodiscard]] Result<results::Validation> validate_tables(const std::string& data_directory,
                                                           const std::vector<std::string>& files,
-                                                          const std::vector<std::string>& families);
+                                                          const std::vector<std::string>& families,
+                                                          std::size_t worst = 0);
 
 }  // namespace orrery::validate

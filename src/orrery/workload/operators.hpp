@@ -137,7 +137,9 @@ struct Slice {
 [[nodiscard]] double table_parameters(const Model&, std::int64_t tp);
 
 // Bytes of the KV cache of one sequence of `positions` in the layers of `kind`, one layer, on one rank.
-[[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions);
+// `narrow`: as Stack::narrow_cache.
+[[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions,
+                             bool narrow = false);
 
 // Rows of the vocabulary that one of tp slices holds, padding included.
 [[nodiscard]] std::int64_t vocabulary_rows(const Model& model, std::int64_t tp);

@@ -155,8 +155,8 @@ double patch_volume(const Model& model, double s) {
 
 }  // namespace
 
-Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions) {
-  const double element = std::max(hardware::element_size(slice.precision).value(), 2.0);
+Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions, bool narrow) {
+  const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
   if (kind.encoder) { return Bytes(0.0); }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double held = own + (kind.cross ? real(positions) : 0.0);

@@ -47,6 +47,16 @@ Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t 
   return kernel;
 }
 
+// Narrow copies of X and, backward, of dY, read in two bytes, one kernel for each. Training writes each twice, the
+// second time transposed for the product that makes the weight's gradient.
+void append_casts(Operator& op, const Sizes& z, double input, double gradient) {
+  const double copies = z.training && !z.frozen() ? 2.0 : 1.0;
+  const double pass = z.element + copies * z.matrix_element;
+  op.forward.casts = Bytes(input * pass);
+  op.backward_input.casts = Bytes(gradient * pass);
+  for (Kernel* kernel : {&op.forward, &op.backward_input}) { kernel->launches += 1; }
+}
+
 // With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
 Operator products(const Sizes& z, const Linear& l) {
   const double n = real(l.n), k = real(l.k), weight = k * n;
@@ -66,6 +76,7 @@ Operator products(const Sizes& z, const Linear& l) {
   op.backward_weight =
       product(shape, l.n, l.k, m, volume,
               l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
+  if (input < z.element) { append_casts(op, z, l.rows * k, l.rows * n); }
   return op;
 }
 
@@ -96,6 +107,7 @@ std::int64_t vocabulary_rows(const Model& model, std::int64_t tp) {
 Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   expect_whole_parts(model, slice);
   constexpr double kNarrowestActivation = 2.0;
+  constexpr double kNarrowestCache = 1.0;
   Sizes z;
   z.sequences = slice.micro_batch;
   z.seq = slice.seq;
@@ -118,6 +130,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.dropout = z.training ? model.dropout : 0.0;
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
+  z.cache_element = stack.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
   z.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;

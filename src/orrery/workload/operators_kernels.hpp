@@ -31,6 +31,7 @@ struct Sizes {
   bool decoding = false;        // one new position per sequence
   double dropout = 0;           // probability; 0 outside training
   double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
+  double cache_element = 0;     // a kept key or value
   double matrix_element = 0;    // an input of a layer's matrix products
   double gradient_traffic = 0;  // per weight, of a product that makes a weight gradient: written, or added to a buffer
   hardware::Precision precision = hardware::Precision::bf16;  // of a layer's weight products

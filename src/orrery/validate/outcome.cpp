@@ -1,0 +1,104 @@
+#include "orrery/validate/outcome.hpp"
+
+#include <algorithm>
+
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/spread.hpp"
+#include "orrery/network/group.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+// Part of the layers that are run again where the plan's full recompute is only what was left: recipes recompute as
+// many layers as must be (Megatron-Core: --recompute-num-layers), and activations grow evenly with the others.
+double part_recomputed(const Scenario& scenario, estimate::Estimator& estimator, const parallel::Plan& lighter) {
+  const double room = scenario.cluster.accelerator.memory.value() * (1.0 - scenario.stack->memory_reserve);
+  const double least = estimator.memory(scenario.plan).need.value(), most = estimator.memory(lighter).need.value();
+  if (least >= room || most <= least) { return 1.0; }
+  return std::clamp((most - room) / (most - least), 0.0, 1.0);
+}
+
+Seconds step_time(const Scenario& scenario, estimate::Estimator& estimator) {
+  const Seconds full = estimator.step_time(scenario.plan);
+  if (!scenario.least_recompute || scenario.plan.recompute != parallel::Recompute::full) { return full; }
+  parallel::Plan lighter = scenario.plan;
+  lighter.recompute = parallel::Recompute::selective;
+  const double part = part_recomputed(scenario, estimator, lighter);
+  return part * full + (1.0 - part) * estimator.step_time(lighter);
+}
+
+Outcome outcome(const Scenario& scenario) {
+  estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
+  return {step_time(scenario, estimator),
+          estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack),
+          estimator.memory(scenario.plan).fits};
+}
+
+std::vector<results::Share> terms(const Scenario& scenario) {
+  estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
+  const results::Estimate estimate = estimator.estimate(scenario.plan);
+  const auto& parts = estimate.breakdown;
+  std::vector<results::Share> shares;
+  const auto add = [&](std::string name, Seconds time) {
+    if (time > 1e-9 * estimate.step_time) { shares.push_back({std::move(name), time.value()}); }
+  };
+  add("compute", parts.compute);
+  add("recompute", parts.recompute);
+  const double saved = (estimate.step_time - step_time(scenario, estimator)).value();
+  if (saved > 0.0) { shares.push_back({"layers not recomputed", -saved}); }
+  for (const auto& group : estimate.comm_by_group) { add("exposed " + group.group, group.exposed); }
+  add("bubble", parts.bubble);
+  add("optimizer", parts.optimizer);
+  add("offload", parts.offload);
+  add("host", parts.host);
+  return shares;
+}
+
+Outcome outcome(const KernelScenario& scenario) {
+  return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time};
+}
+
+// Ways to count the same time, not parts of it.
+std::vector<results::Share> terms(const KernelScenario& scenario) {
+  const auto cost = cost::kernel_cost(scenario.kernel, scenario.accelerator);
+  return {{"compute", cost.compute.value()}, {"memory", cost.memory.value()}, {"latency", cost.latency.value()}};
+}
+
+std::vector<results::Share> terms(const CollectiveScenario&) { return {}; }
+
+Outcome outcome(const CollectiveScenario& scenario) {
+  const network::Fabric fabric(scenario.cluster);
+  network::Group group;
+  for (std::size_t d = 0; d < scenario.cluster.dimensions.size(); ++d) {
+    const std::int64_t members = scenario.cluster.dimensions[d].size;
+    if (members > 1) { group.extents.push_back({static_cast<int>(d), members}); }
+  }
+  if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension)}; }
+  return {fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time};
+}
+
+}  // namespace
+
+std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
+  return std::visit(
+      [&](const auto& kind) -> std::vector<results::Share> {
+        const auto scenario = scenario_of(kind, parts);
+        if (!scenario) { return {}; }
+        return terms(*scenario);
+      },
+      row);
+}
+
+OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
+  return std::visit(
+      [&](const auto& kind) -> OrSkip<Outcome> {
+        const auto scenario = scenario_of(kind, parts);
+        if (!scenario) { return tl::make_unexpected(scenario.error()); }
+        return outcome(*scenario);
+      },
+      row);
+}
+
+}  // namespace orrery::validate

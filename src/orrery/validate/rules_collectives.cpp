@@ -1,0 +1,201 @@
+// Rules for rows of collectives.
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+#include "orrery/validate/rules.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+using network::Algorithm;
+using network::Collective;
+
+tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
+
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
+  return out;
+}
+
+bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+// What tables call operations, nccl-tests among them.
+constexpr std::array<std::pair<std::string_view, Collective>, 10> kCollectives = {{
+    {"all_reduce", Collective::all_reduce},
+    {"allreduce", Collective::all_reduce},
+    {"all_gather", Collective::all_gather},
+    {"allgather", Collective::all_gather},
+    {"reduce_scatter", Collective::reduce_scatter},
+    {"reducescatter", Collective::reduce_scatter},
+    {"all_to_all", Collective::all_to_all},
+    {"alltoall", Collective::all_to_all},
+    {"broadcast", Collective::broadcast},
+    {"bcast", Collective::broadcast},
+}};
+constexpr std::array kMessages = {std::string_view{"send_recv"}, std::string_view{"sendrecv"}};
+
+// Link classes by what a table says of its network, the first that fits: all words are in the text, and a port is at
+// least so fast.
+struct NetworkFacts {
+  std::string_view word, other, link;
+  double least_GBps = 0.0;
+};
+constexpr std::array kNetworks = {
+    NetworkFacts{"tcpxo", "", "gcp-tcpxo"},         NetworkFacts{"tcpx", "", "gcp-tcpx"},
+    NetworkFacts{"efa", "v4", "aws-efa-v4"},        NetworkFacts{"efa", "v3", "aws-efa-v3"},
+    NetworkFacts{"efa", "p5en", "aws-efa-v3"},      NetworkFacts{"efa", "p4d", "aws-efa-v1"},
+    NetworkFacts{"efa", "", "aws-efa-v4", 60.0},    NetworkFacts{"efa", "", "aws-efa-v2", 25.0},
+    NetworkFacts{"efa", "", "aws-efa-v1"},          NetworkFacts{"roce", "", "roce-800", 80.0},
+    NetworkFacts{"roce", "", "roce-400", 40.0},     NetworkFacts{"roce", "", "roce-200", 20.0},
+    NetworkFacts{"roce", "", "roce-100", 10.0},     NetworkFacts{"roce", "", "roce"},
+    NetworkFacts{"ib", "xdr", "infiniband-xdr"},    NetworkFacts{"ib", "ndr", "infiniband-ndr"},
+    NetworkFacts{"ib", "hdr", "infiniband-hdr"},    NetworkFacts{"ib", "edr", "infiniband-edr"},
+    NetworkFacts{"ib", "", "infiniband-xdr", 80.0}, NetworkFacts{"ib", "", "infiniband-ndr", 40.0},
+    NetworkFacts{"ib", "", "infiniband-hdr", 20.0}, NetworkFacts{"ib", "", "infiniband-edr"},
+    NetworkFacts{"slingshot", "", "slingshot-11"},
+};
+
+// Several hosts, and nothing said of what joins them: one port of 100 Gb/s a host, which most hosts of a cloud have.
+constexpr std::string_view kUnstatedLink = "ethernet";
+constexpr double kUnstatedHostGBps = 12.5;
+
+// Boards in pairs that NVLink joins; pairs of a host by PCIe.
+constexpr std::string_view kPairs = "a100-pairs-server";
+
+std::string_view board(const CollectiveRow& row) {
+  const std::string_view name = row.gpu_type;
+  return trimmed(name.substr(0, name.find('(')));  // behind it, the instance
+}
+
+std::string_view cluster_name(const CollectiveRow& row) {
+  const MachineFacts* machine = machine_of(board(row));
+  if (machine == nullptr) { return {}; }
+  return has(lower(row.gpu_type), "pairwise") ? kPairs : machine->cluster;
+}
+
+std::int64_t hosts(const CollectiveRow& row) {
+  if (row.nodes) { return *row.nodes; }
+  return row.gpus && row.gpus_per_node ? std::max<std::int64_t>(1, *row.gpus / *row.gpus_per_node) : 1;
+}
+
+// Empty: the catalogue's cluster says it.
+std::string_view link_name(const CollectiveRow& row) {
+  const std::string text = lower(row.network);
+  const double rate = number(row.nic_bw_GBps_per_gpu).value_or(0.0);
+  for (const auto& network : kNetworks) {
+    if (has(text, network.word) && has(text, network.other) && rate >= network.least_GBps) { return network.link; }
+  }
+  return rate > 0.0 || hosts(row) == 1 || has(text, "nvl") ? std::string_view{} : kUnstatedLink;
+}
+
+// Devices of a host over the dimensions inside it. A domain that hosts share keeps its size where the table says that
+// it was in use, which a blank bandwidth of it and a stated one of NICs deny.
+void fill_host(hardware::Cluster& cluster, const CollectiveRow& row, bool shared) {
+  if (shared && (row.intra_bw_GBps || hosts(row) == 1)) {
+    auto& domain = cluster.dimensions.front();
+    while (*row.gpus > domain.size && *row.gpus % domain.size != 0) { --domain.size; }
+    return;
+  }
+  std::int64_t rest = row.gpus_per_node.value_or(std::max<std::int64_t>(1, *row.gpus / hosts(row)));
+  for (std::size_t d = 0; d + 1 < cluster.dimensions.size(); ++d) {
+    auto& dimension = cluster.dimensions[d];
+    const bool last = d + 2 == cluster.dimensions.size();
+    if (dimension.wiring == hardware::Wiring::mesh && rest <= dimension.size) { return; }
+    dimension.size = last ? rest : std::min(rest, dimension.size);
+    rest = std::max<std::int64_t>(1, rest / dimension.size);
+  }
+}
+
+void join_hosts(hardware::Cluster& cluster, const CollectiveRow& row, const Parts& parts) {
+  auto& outer = cluster.dimensions.back();
+  const std::string_view link = link_name(row);
+  if (const auto known = parts.links.find(link); known != parts.links.end()) { outer.link = known->second; }
+  if (const auto rate = number(row.nic_bw_GBps_per_gpu)) {
+    outer.bandwidth = BytesPerSecond(*rate * 1e9);
+  } else if (link == kUnstatedLink) {
+    const auto devices = static_cast<double>(std::max<std::int64_t>(1, *row.gpus / hosts(row)));
+    outer.bandwidth = BytesPerSecond(kUnstatedHostGBps * 1e9 / devices);
+  }
+}
+
+// NVLS came with NCCL 2.17. Versions are of NCCL where the library is.
+constexpr std::pair kFirstInSwitch{2.0, 17.0};
+
+void forget_what_is_newer(hardware::Cluster& cluster, std::string_view version) {
+  const std::size_t dot = version.find('.');
+  if (dot == std::string_view::npos) { return; }
+  const std::string_view behind = version.substr(dot + 1);
+  const auto major = number(version.substr(0, dot)), minor = number(behind.substr(0, behind.find('.')));
+  if (!major || !minor || std::pair{*major, *minor} >= kFirstInSwitch) { return; }
+  for (auto& dimension : cluster.dimensions) { dimension.link.in_switch_efficiency = 0.0; }
+}
+
+// "Ring", "Ring (NVLS off)", "Tree", "NVLS", "NVLSTree forced"; texts that guess or name several say nothing.
+Algorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
+  const std::string text = lower(row.algo);
+  if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return Algorithm::automatic; }
+  if (text.starts_with("nvls")) { return Algorithm::in_switch; }
+  if (text.starts_with("tree")) { return Algorithm::tree; }
+  if (!text.starts_with("ring")) { return Algorithm::automatic; }
+  const auto several = std::count_if(cluster.dimensions.begin(), cluster.dimensions.end(),
+                                     [](const auto& dimension) { return dimension.size > 1; });
+  return several > 1 ? Algorithm::flat_ring : Algorithm::ring;
+}
+
+std::string unfit(const CollectiveRow& row) {
+  std::vector<std::string> missing;
+  if (!row.size_bytes) { missing.emplace_back("size_bytes"); }
+  if (!row.gpus) { missing.emplace_back("gpus"); }
+  if (!missing.empty()) { return "not stated: " + join(missing, ", "); }
+  if (*row.gpus < 2) { return "gpus: one accelerator has nobody to talk to"; }
+  return {};
+}
+
+}  // namespace
+
+Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const CollectiveRow& row) {
+  if (const auto name = cluster_name(row); !name.empty() && !parts.clusters.contains(name)) {
+    ORRERY_TRY(entry, catalogue.cluster(std::string(name), 0));
+    parts.clusters.emplace(name, std::move(entry));
+  }
+  if (const auto name = link_name(row); !name.empty() && !parts.links.contains(name)) {
+    ORRERY_TRY(entry, catalogue.link(std::string(name)));
+    parts.links.emplace(name, std::move(entry));
+  }
+  return std::monostate{};
+}
+
+OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts) {
+  if (!row.unreadable.empty()) { return skip(row.unreadable); }
+  if (auto reason = unfit(row); !reason.empty()) { return skip(std::move(reason)); }
+  const auto* known = std::find_if(kCollectives.begin(), kCollectives.end(),
+                                   [&](const auto& name) { return name.first == row.collective; });
+  const bool message = std::find(kMessages.begin(), kMessages.end(), row.collective) != kMessages.end();
+  if (known == kCollectives.end() && !message) {
+    return skip(fmt::format("collective: {} is not predicted", quoted(row.collective)));
+  }
+  const std::string_view name = cluster_name(row);
+  if (name.empty()) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
+
+  hardware::Cluster cluster = parts.clusters.find(name)->second;
+  const MachineFacts& machine = *machine_of(board(row));
+  if (row.intra_bw_GBps) { cluster.dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * 1e9); }
+  fill_host(cluster, row, machine.hosts_share_domain);
+  join_hosts(cluster, row, parts);
+  forget_what_is_newer(cluster, row.nccl_version);
+  auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
+  if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
+
+  CollectiveScenario scenario{std::move(*scaled), {}, Algorithm::automatic, Bytes(*row.size_bytes)};
+  if (!message) { scenario.collective = known->second; }
+  scenario.algorithm = algorithm_of(row, scenario.cluster);
+  return scenario;
+}
+
+}  // namespace orrery::validate

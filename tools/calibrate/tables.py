@@ -1,0 +1,96 @@
+"""Rows of measurements that a calibration uses, and how they are held out."""
+import csv
+import hashlib
+import pathlib
+import re
+
+# What names, measures or comments; two rows that differ in nothing else are one configuration.
+NOT_CONFIGURATION = {"id", "source", "config_group", "notes", "quality", "value", "value2", "value_spread", "step_time_s",
+                     "step_time_quality", "time_us", "tflops", "gbps", "algbw_GBps", "busbw_GBps", "metric", "metric2",
+                     "unit", "unit2", "hw_bw_src", "opt_sharding", "params_b", "nccl_version"}
+RELEASE = re.compile(r"\b(\d\d)\.(\d\d)(?:\.(\d+))?\b")
+
+
+class Row:
+    def __init__(self, table, cells):
+        self.table, self.cells = table, cells
+        self.family = cells.get("family", "")
+        self.group = f"{self.family}/{cells.get('config_group') or cells.get('id', '')}"
+        self.weight = 1.0
+
+
+def files(places, names):
+    """Files of the given names in the given folders; a place may be a file itself."""
+    found = []
+    for place in map(pathlib.Path, places):
+        if place.is_file():
+            found.append(place)
+        else:
+            found += [place / name for name in names if (place / name).is_file()]
+    return found
+
+
+def matches(row, where):
+    """`where`: column -> the texts it may have; a column that starts with ! names those it may not."""
+    for column, allowed in where.items():
+        texts = [str(text) for text in (allowed if isinstance(allowed, list) else [allowed])]
+        inside = row.cells.get(column.lstrip("!"), "") in texts
+        if inside == column.startswith("!"):
+            return False
+    return True
+
+
+def read(paths, families=(), where=None):
+    rows = []
+    for path in paths:
+        with open(path, newline="", encoding="utf-8") as stream:
+            for cells in csv.DictReader(stream):
+                row = Row(str(path), cells)
+                if families and row.family not in families:
+                    continue
+                if "unverified" in cells.get("quality", "") or not matches(row, where or {}):
+                    continue
+                rows.append(row)
+    return rows
+
+
+def release(row):
+    """The newest year.month that the source names, as a tuple; () where it names none."""
+    found = RELEASE.findall(row.cells.get("source", ""))
+    return max((tuple(int(part or 0) for part in one) for one in found), default=())
+
+
+def newest(rows):
+    """Of rows that say the same configuration, those of the newest release."""
+    best = {}
+    for row in rows:
+        key = (row.table, tuple(sorted((c, v) for c, v in row.cells.items() if c not in NOT_CONFIGURATION)))
+        best.setdefault(key, []).append(row)
+    kept = {id(row) for same in best.values() for row in same if release(row) == max(map(release, same))}
+    return [row for row in rows if id(row) in kept]
+
+
+def folds(rows, count):
+    """[rows] -> number of the fold that holds the row out. A group is never split; folds are of about equal size, and the
+    same for the same groups whatever the order of the rows."""
+    sizes = {}
+    for row in rows:
+        sizes[row.group] = sizes.get(row.group, 0) + 1
+    order = sorted(sizes, key=lambda group: hashlib.sha256(group.encode()).hexdigest())
+    order.sort(key=lambda group: -sizes[group])
+    load, of = [0] * count, {}
+    for group in order:
+        fold = load.index(min(load))
+        of[group] = fold
+        load[fold] += sizes[group]
+    return [of[row.group] for row in rows]
+
+
+def write(path, rows):
+    """A table of these rows, each with its number as id."""
+    header = list(dict.fromkeys(column for _, row in rows for column in row.cells))
+    with open(path, "w", newline="", encoding="utf-8") as stream:
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(header)
+        for number, row in rows:
+            writer.writerow([f"r{number}" if column == "id" else row.cells.get(column) or "" for column in header])
