@@ -1,5 +1,6 @@
-// The collective algorithms of ASTRA-sim by name. builtin.cpp lists them; how each moves bytes is in window.hpp (ring,
-// direct, halving and doubling), tree.cpp (double binary tree) and custom.cpp (given as graphs).
+// The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them; how
+// each moves bytes is in window.hpp (ring, direct, halving and doubling), tree.cpp (double binary tree) and custom.cpp
+// (given as graphs).
 #pragma once
 
 #include <cstddef>
@@ -18,7 +19,7 @@ inline constexpr std::size_t kCollectives = 4;
 
 [[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE"
 
-enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree };
+enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree, in_switch };
 
 struct Algorithm {
   Method method = Method::ring;

@@ -7,7 +7,7 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::array<Builtin, 7> kBuiltin = {{
+constexpr std::array<Builtin, 8> kBuiltin = {{
     {"ring", Method::ring, false, false},
     {"oneRing", Method::ring, true, false},
     {"direct", Method::direct, false, true},
@@ -15,6 +15,7 @@ constexpr std::array<Builtin, 7> kBuiltin = {{
     {"halvingDoubling", Method::halving_doubling, false, false},
     {"oneHalvingDoubling", Method::halving_doubling, true, false},
     {"doubleBinaryTree", Method::double_binary_tree, false, false},
+    {"inSwitch", Method::in_switch, false, false},
 }};
 
 std::optional<std::uint32_t> whole(std::string_view text) {

@@ -111,6 +111,10 @@ std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t ran
     if (!is_involved) { continue; }
     extent.algorithm = (*list)[std::min<std::size_t>(extent.dimension, list->size() - 1)];
     extent.algorithm.flat = false;
+    const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
+    if (extent.algorithm.method == Method::in_switch && (!has_switch || group.is_line)) {
+      throw Stop{rank, work.id, "is inSwitch, but its ranks are not all connected to one Switch of the network"};
+    }
     extents.push_back(extent);
   }
   return extents;

@@ -288,6 +288,21 @@ RC_GTEST_PROP(PhysicalLaw, skewed_collectives_moved_along_a_torus_take_what_they
   RC_ASSERT(after.tables->ranks == moved(before.tables->ranks, to));
 }
 
+// Through switches and full meshes, which every permutation leaves as they are.
+RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_moved_by_an_xor_takes_what_it_took, ()) {
+  Rig rig = Rig({{static_cast<Topology>(1 + below(2)), 2U << below(3)}, {static_cast<Topology>(1 + below(2)), 4}},
+                {"halvingDoubling", "halvingDoubling"})
+                .physical()
+                .chunks(1 + below(4));
+  const Graphs graphs = skewed(rig, 1 + below(4));
+  std::vector<std::uint32_t> to(graphs.size());
+  const std::uint32_t mask = below(static_cast<std::uint32_t>(to.size()));
+  for (std::uint32_t rank = 0; rank < to.size(); ++rank) { to[rank] = rank ^ mask; }
+  const auto before = simulated(rig, graphs);
+  const auto after = simulated(rig, moved_to(graphs, to));
+  RC_ASSERT(after.tables->ranks == moved(before.tables->ranks, to));
+}
+
 // ---- many at once --------------------------------------------------------------------------------------------------
 
 TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {

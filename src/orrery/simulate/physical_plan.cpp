@@ -17,6 +17,7 @@ Technique technique_of(Method method) {
     case Method::direct: return Technique::direct;
     case Method::halving_doubling: return Technique::halving_doubling;
     case Method::double_binary_tree: return Technique::double_tree;
+    case Method::in_switch: return Technique::in_switch;
   }
   return Technique::ring;
 }
@@ -156,6 +157,18 @@ std::vector<Extent> extents_of(const Network& network, const std::vector<std::ui
   if (is_grid) { return extents; }
   if (extents.empty()) { return {}; }
   return {{extents.front().dimension, size, 1, {}}};
+}
+
+std::uint32_t differing_dimensions(const Network& network, const std::vector<std::uint32_t>& ranks) {
+  std::uint32_t count = 0, stride = 1;
+  for (const NetworkDimension& dimension : network.dimensions) {
+    const auto coordinate = [&](std::uint32_t rank) { return rank / stride % dimension.ranks; };
+    const bool differ = std::any_of(ranks.begin(), ranks.end(),
+                                    [&](std::uint32_t rank) { return coordinate(rank) != coordinate(ranks.front()); });
+    count += differ ? 1 : 0;
+    stride *= dimension.ranks;
+  }
+  return count;
 }
 
 Result<PhysicalPlan> physical_plan(const PhysicalRequest& request) { return Planner(request).run(); }

@@ -59,6 +59,9 @@ struct Extent {
 // the network's order is one line, in the list's order.
 [[nodiscard]] std::vector<Extent> extents_of(const Network& network, const std::vector<std::uint32_t>* ranks);
 
+// How many dimensions the ranks of a list differ in.
+[[nodiscard]] std::uint32_t differing_dimensions(const Network& network, const std::vector<std::uint32_t>& ranks);
+
 struct PhysicalRequest {
   network::Operation operation = network::Operation::all_reduce;
   std::uint64_t bytes = 0;  // of the chunk: as Chakra counts, of an all-gather one rank's

@@ -194,6 +194,32 @@ TEST(Physical, closed_form_of_the_double_binary_tree) {
   EXPECT_EQ(*std::max_element(times.begin(), times.end()), 6 * step(524288));
 }
 
+TEST(Physical, closed_form_of_reduction_and_copies_in_the_switch) {
+  // All of it up, and the sum down to each; nobody's endpoint or memory is in the way but the receiver's endpoint.
+  Rig star = rig({{Topology::Switch, 8}}, {"inSwitch"});
+  star.system.local_memory_gb = 1600;
+  EXPECT_EQ(of_collective(star, CollectiveType::all_reduce, kMiB), all(8, 2 * kHop + 2 * kMiBTime + kEndpoint));
+  // All 8 blocks up, one down: 128 KiB.
+  EXPECT_EQ(of_collective(star, CollectiveType::reduce_scatter, kMiB),
+            all(8, 2 * kHop + kMiBTime + 131072 * 20 + kEndpoint));
+  // One block up, 7 down.
+  EXPECT_EQ(of_collective(star, CollectiveType::all_gather, 131072), all(8, 2 * kHop + 8 * 131072 * 20 + kEndpoint));
+  // Two chunks: while the first comes down, the second goes up.
+  EXPECT_EQ(of_collective(star.chunks(2), CollectiveType::all_reduce, kMiB),
+            all(8, 2 * kHop + 3 * kMiBTime / 2 + kEndpoint));
+  // Switches outside full meshes: each of 4 lines has a switch of its own.
+  Rig both = rig({{Topology::FullyConnected, 4}, {Topology::Switch, 2}}, {"direct", "inSwitch"});
+  EXPECT_EQ(of_collective(both, CollectiveType::all_reduce, kMiB),
+            all(8, 2 * step(262144) + 2 * kHop + 2 * 262144 * 20 + kEndpoint));
+}
+
+TEST(Physical, refuses_to_reduce_in_a_switch_where_there_is_none) {
+  const auto result =
+      run(rig({{Topology::Ring, 4}}, {"inSwitch"}), [](std::uint32_t) { return std::vector{all_reduce(1, 64)}; });
+  ASSERT_FALSE(result);
+  EXPECT_NE(result.error().text().find("not all connected to one Switch"), std::string::npos);
+}
+
 TEST(Physical, an_all_reduce_over_dimensions_scatters_outwards_and_gathers_back) {
   // 4 x 4: 256 KiB a step inside, 64 KiB a step outside.
   const Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, {"ring", "ring"});
