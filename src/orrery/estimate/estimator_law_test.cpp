@@ -64,6 +64,7 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host_overhead = Seconds(3e-3);
     c.stack.launch_time = Seconds(0.0);
+    c.stack.expert_rate = 1.0;
 
     const workload::Slice slice = parallel::slice_of(c.job, c.plan);
     const auto& gpu = c.cluster.accelerator;

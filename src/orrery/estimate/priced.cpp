@@ -98,16 +98,25 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
   cost.time += time;
 }
 
-// Of k copies that go to even parts of N nodes, N (1 - (1 - 1/N)^k) nodes get any. What travels between nodes and what
-// is handed on inside them go at the same time.
+// Of k copies that go to even parts of N places, N (1 - (1 - 1/N)^k) places get any.
+double places_met(double places, double copies) {
+  const double most = std::max(1.0, places);
+  return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
+}
+
+// A token goes once to every node that has experts for it, and there once to every rank that has. What travels between
+// nodes and what is handed on inside them go at the same time.
 Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                        const parallel::Mesh& mesh) {
-  const auto& across = mesh.group(GroupKind::ep_across);
-  const double nodes = std::max(1.0, call.spread.reach * static_cast<double>(across.size()));
-  const double met = nodes * (1.0 - std::pow(1.0 - 1.0 / nodes, call.spread.copies));
-  const Bytes between = call.bytes * (std::min(met, call.spread.copies) / call.spread.copies);
-  return max(fabric.price(call.collective, between, across).time,
-             fabric.price(call.collective, call.bytes, mesh.group(GroupKind::ep_node)).time);
+  const auto part_of = [&](const network::Group& places) {
+    return places_met(call.spread.reach * static_cast<double>(places.size()), call.spread.copies) / call.spread.copies;
+  };
+  const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
+  const bool one_node = across.size() == 1;
+  const auto& inside = one_node ? all : mesh.group(GroupKind::ep_node);
+  const Seconds handed_on = fabric.price(call.collective, call.bytes * part_of(all), inside).time;
+  return one_node ? handed_on
+                  : max(fabric.price(call.collective, call.bytes * part_of(across), across).time, handed_on);
 }
 
 // Ring attention: n - 1 rounds in which everybody sends its part to the next rank, each as slow as the hop that crosses
@@ -127,7 +136,7 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 
 Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
   if (call.group == GroupKind::host) { return Way::host; }
-  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep_across).size() > 1) { return Way::per_node; }
+  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
   const bool passes_on = call.group == GroupKind::cp && call.collective != network::Collective::all_to_all;
   return passes_on ? Way::rounds : Way::collective;
 }

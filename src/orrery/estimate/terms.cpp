@@ -34,7 +34,10 @@ std::string TermWriter::way_taken(const parallel::CollectiveCall& call) const {
   switch (way_of(call, program_.mesh)) {
     case Way::collective: break;
     case Way::rounds: return fmt::format("{} ring/rounds", name);
-    case Way::per_node: return fmt::format("{} once/node", name);
+    case Way::per_node: {
+      const bool one_node = program_.mesh.group(parallel::GroupKind::ep_across).size() == 1;
+      return fmt::format("{} once/{}", name, one_node ? "rank" : "node");
+    }
     case Way::host: return "second tier";
   }
   const auto price = context_.fabric.price(call.collective, call.bytes, program_.mesh.group(call.group));

@@ -283,7 +283,7 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("expert_rate", &Stack::expert_rate,
                     "of what matrix products reach, what those grouped by expert do", kFraction)
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
-                    "a token goes once to every node that has experts for it, and is handed on there")
+                    "a token goes once to every node that has experts for it, and there once to every rank that has")
           .optional("dispatch_element", &Stack::dispatch_element,
                     "element of tokens sent to experts; 0 = as activations", {.max = Bytes(64.0), .unit = "B"})
           .optional("master_element", &Stack::master_element,

@@ -87,6 +87,15 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   }
 }
 
+void slow_experts(std::vector<Operator>& operators, double rate) {
+  for (auto& op : operators) {
+    if (!op.expert) { continue; }
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      if (kernel->kind == KernelKind::gemm) { kernel->rate = rate; }
+    }
+  }
+}
+
 class WorkLowering {
  public:
   explicit WorkLowering(const LoweringContext& context)
@@ -128,6 +137,7 @@ class WorkLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
+    if (context_.model.has_experts()) { slow_experts(operators, context_.stack.expert_rate); }
     return operators;
   }
 

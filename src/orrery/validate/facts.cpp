@@ -91,15 +91,14 @@ constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
                                    .source = "older than both (arXiv 2104.04473, arXiv 2205.05198)"};
 constexpr StackFacts kMegatronDeepSpeed{.stack = "megatron-deepspeed",
                                         .source = "ZeRO is off unless its stage is given"};
-constexpr StackFacts kFsdp{
-    .stack = "fsdp",
-    .zero = 3,
-    .sequence_parallel = true,
-    .adapters = Adapter::Targets::all,
-    .source =
-        "fully sharded by name; torch's tensor-parallel plans split the sequence; MaxText shards fully by default "
-        "(ici_fsdp_parallelism: -1 in its base.yml); adapters on every linear layer: unverified, NeMo Automodel's "
-        "examples, from memory"};
+constexpr StackFacts kFsdp{.stack = "fsdp",
+                           .zero = 3,
+                           .sequence_parallel = true,
+                           .adapters = Adapter::Targets::all,
+                           .source =
+                               "fully sharded by name; torch's tensor-parallel plans split the sequence; adapters on "
+                               "every linear layer: unverified, NeMo Automodel's "
+                               "examples, from memory"};
 
 constexpr StackFacts kTorchtitan{
     .stack = "fsdp2",
@@ -110,6 +109,10 @@ constexpr StackFacts kTorchtitan{
     .source =
         "as above; its local batch size is cut into as many micro-batches as there are stages "
         "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
+
+constexpr StackFacts kMaxText{.stack = "maxtext",
+                              .zero = 3,
+                              .source = "MaxText shards fully by default (ici_fsdp_parallelism: -1 in its base.yml)"};
 
 struct FamilyStack {
   std::string_view prefix;
@@ -126,7 +129,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"automodel", &kFsdp},
     FamilyStack{"kempner", &kFsdp},
     FamilyStack{"llama3_405b", &kFsdp},
-    FamilyStack{"maxtext", &kFsdp},
+    FamilyStack{"maxtext", &kMaxText},
     FamilyStack{"mlperf", &kMlPerf},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
@@ -206,7 +209,7 @@ const MachineFacts* machine_of(std::string_view gpu_type) {
 
 const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
   const auto* machine = machine_of(gpu_type);
-  if (machine != nullptr && machine->xla) { return kFsdp; }
+  if (machine != nullptr && machine->xla) { return kMaxText; }
   const auto* found = longest_prefix(kFamilies, family);
   return found == nullptr ? kMegatronCore : *found->stack;
 }

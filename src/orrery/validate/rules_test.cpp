@@ -147,7 +147,7 @@ TEST(Rules, a_tpu_runs_what_xla_compiles_fully_sharded) {
   row.zero.reset();
   row.gpus = 64;
   const Scenario s = scenario(row);
-  EXPECT_EQ(s.stack->name, "fsdp");
+  EXPECT_EQ(s.stack->name, "maxtext");
   EXPECT_EQ(s.plan.zero, 3);
   EXPECT_EQ(s.job.precision, Precision::bf16);
 }

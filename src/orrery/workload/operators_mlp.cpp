@@ -1,4 +1,5 @@
 // The feed-forward half of a layer: two matrix products around an activation, gated or not.
+#include <algorithm>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -27,8 +28,9 @@ Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
 }
 
 // y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Apart: act (2 W),
-// product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well.
-Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, bool fused) {
+// product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well. x may be kept in a byte.
+Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, const hardware::Stack& stack) {
+  const bool fused = stack.fused_elementwise;
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward = fused ? Traffic{3.0 * inner, 1} : Traffic{5.0 * inner, 2};
   Traffic backward = fused ? Traffic{5.0 * inner, 1} : Traffic{9.0 * inner, 3};
@@ -37,7 +39,8 @@ Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
     if (!z.frozen()) { backward += {2.0 * inner, 1}; }
   }
   Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
-  op.saved = Bytes((fused ? 2.0 : 3.0) * inner);
+  const double kept = stack.narrow_activations ? std::max(z.matrix_element, 1.0) / z.element : 1.0;
+  op.saved = Bytes((2.0 * kept + (fused ? 0.0 : 1.0)) * inner);
   return op;
 }
 
@@ -63,7 +66,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   in.bias = model.mlp_bias ? real(mlp.groups * in.n) : 0.0;
   append_linear(list, z, in);
 
-  list.push_back(model.gated_mlp ? gated_activation(model, z, mlp, stack.fused_elementwise)
+  list.push_back(model.gated_mlp ? gated_activation(model, z, mlp, stack)
                                  : plain_activation(model, z, mlp, stack.fused_elementwise));
 
   Linear out = product(mlp.out, z, mlp);

@@ -146,9 +146,13 @@ TEST(OperatorNumbers, fp8_products_read_one_byte_and_write_two) {
   const auto list = layer_operators(tiny_gpt(), plain(true), tiny_slice(Precision::fp8));
   const auto& qkv = list[2];
   ASSERT_EQ(qkv.name, "attention.qkv");
-  expect_kernel(qkv.forward, {3072, 64 + 192 + 192 * 2}, "forward");
-  expect_kernel(qkv.backward_input, {3072, 192 + 192 + 64 * 2}, "dX");
+  expect_kernel(qkv.forward, {3072, 64 + 192 + 192 * 2, 2}, "forward");
+  expect_kernel(qkv.backward_input, {3072, 192 + 192 + 64 * 2, 2}, "dX");
   expect_kernel(qkv.backward_weight, {3072, 192 + 64 + 192 * 2}, "dW");
+  // Narrow copies in front: two bytes read, one written twice.
+  EXPECT_EQ(qkv.forward.casts, Bytes(64 * 4));
+  EXPECT_EQ(qkv.backward_input.casts, Bytes(192 * 4));
+  EXPECT_EQ(qkv.backward_weight.casts, Bytes(0));
   EXPECT_EQ(qkv.forward.precision, Precision::fp8);
   EXPECT_EQ(list[3].forward.precision, Precision::bf16);  // attention.scores
   expect_operator(list, "attention.scores", {512, 3 * 128}, {1024, 6 * 128, 2});

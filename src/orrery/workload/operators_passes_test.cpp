@@ -121,7 +121,8 @@ TEST(Passes, narrow_weights_are_read_at_their_size) {
   Slice part = step(7);
   part.precision = Precision::fp8;
   const auto list = layer_operators(tiny_llama(), Stack{}, part);
-  expect_kernel(find(list, "attention.qkv").forward, {512, 128 + 16 + 64}, "qkv");
+  expect_kernel(find(list, "attention.qkv").forward, {512, 128 + 16 + 64, 2}, "qkv");
+  EXPECT_EQ(find(list, "attention.qkv").forward.casts, Bytes(16 * 3));  // of which a copy of 1 B is made
   expect_kernel(find(list, "attention.decode").forward, {448, 288}, "decode");
 }
 
