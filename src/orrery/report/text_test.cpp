@@ -171,10 +171,10 @@ TEST(Text, plans_of_the_largest_jobs_still_fit_the_page) {
 TEST(Text, a_validation_with_its_worst_rows_and_skipped_ones) {
   EXPECT_EQ(validation_text(samples::validation()), R"(predictions against measurements
 
-family          rows  predicted  skipped  scored    MAPE  median     p90     max    bias  infeasible
-training/first     2          2        0       2  15.0 %  15.0 %  20.0 %  20.0 %  -5.0 %           1
-training/blank     1          0        1       0       -       -       -       -       -           0
-all                3          2        1       2  15.0 %  15.0 %  20.0 %  20.0 %  -5.0 %           1
+family         rows predicted skipped scored   MAPE median    p90    max   bias in range infeasible
+training/first    2         2       0      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %        -          1
+training/blank    1         0       1      0      -      -      -      -      -        -          0
+all               3         2       1      2 15.0 % 15.0 % 20.0 % 20.0 % -5.0 %        -          1
 
 largest errors  family  measured  predicted    error
   b             first     5.00 s     4.00 s  -20.0 %
@@ -191,7 +191,7 @@ TEST(Text, a_validation_of_two_kinds_sums_each_and_says_what_it_could_not_compar
   sample.kinds[1].kind = "inference";
   sample.predictions[0].unscored_reason = "of all or of each";
   const std::string text = validation_text(sample);
-  EXPECT_NE(text.find("\ninference          1          0        1       0       -"), std::string::npos) << text;
+  EXPECT_NE(text.find("\ninference         1         0       1      0      -"), std::string::npos) << text;
   EXPECT_NE(text.find("\npredicted, not scored\n     1  of all or of each\n"), std::string::npos) << text;
 }
 
