@@ -110,6 +110,15 @@ constexpr StackFacts kTorchtitan{
         "as above; its local batch size is cut into as many micro-batches as there are stages "
         "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
 
+constexpr StackFacts kAutomodelExperts{
+    .stack = "automodel",
+    .zero = 3,
+    .sequence_parallel = true,
+    .adapters = Adapter::Targets::all,
+    .source =
+        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); its "
+        "dense rows, adapters on one GPU for the most part, go as eager code does: unverified"};
+
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
                               .source = "MaxText shards fully by default (ici_fsdp_parallelism: -1 in its base.yml)"};
@@ -127,6 +136,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"mosaic", &kFsdp},
     FamilyStack{"torchtitan", &kTorchtitan},
     FamilyStack{"automodel", &kFsdp},
+    FamilyStack{"automodel_moe", &kAutomodelExperts},
     FamilyStack{"kempner", &kFsdp},
     FamilyStack{"llama3_405b", &kFsdp},
     FamilyStack{"maxtext", &kMaxText},
