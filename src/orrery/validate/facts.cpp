@@ -87,8 +87,12 @@ constexpr StackFacts kMlPerf{
         "every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
         "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
-constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
-                                   .source = "older than both (arXiv 2104.04473, arXiv 2205.05198)"};
+constexpr StackFacts kMegatron2021{
+    .stack = "megatron-2021",
+    .recomputes_all = true,
+    .source =
+        "older than both (arXiv 2104.04473, arXiv 2205.05198); checkpoints activations after every layer (arXiv "
+        "1909.08053; unverified, from memory)"};
 constexpr StackFacts kMegatronDeepSpeed{.stack = "megatron-deepspeed",
                                         .source = "ZeRO is off unless its stage is given"};
 constexpr StackFacts kFsdp{.stack = "fsdp",
