@@ -87,8 +87,12 @@ constexpr StackFacts kMlPerf{
         "every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
         "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
-constexpr StackFacts kMegatron2021{.stack = "megatron-2021",
-                                   .source = "older than both (arXiv 2104.04473, arXiv 2205.05198)"};
+constexpr StackFacts kMegatron2021{
+    .stack = "megatron-2021",
+    .recomputes_all = true,
+    .source =
+        "older than both (arXiv 2104.04473, arXiv 2205.05198); checkpoints activations after every layer (arXiv "
+        "1909.08053; unverified, from memory)"};
 constexpr StackFacts kMegatronDeepSpeed{.stack = "megatron-deepspeed",
                                         .source = "ZeRO is off unless its stage is given"};
 constexpr StackFacts kFsdp{.stack = "fsdp",
@@ -110,6 +114,15 @@ constexpr StackFacts kTorchtitan{
         "as above; its local batch size is cut into as many micro-batches as there are stages "
         "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
 
+constexpr StackFacts kAutomodelExperts{
+    .stack = "automodel",
+    .zero = 3,
+    .sequence_parallel = true,
+    .adapters = Adapter::Targets::all,
+    .source =
+        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); its "
+        "dense rows, adapters on one GPU for the most part, go as eager code does: unverified"};
+
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
                               .source = "MaxText shards fully by default (ici_fsdp_parallelism: -1 in its base.yml)"};
@@ -127,6 +140,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"mosaic", &kFsdp},
     FamilyStack{"torchtitan", &kTorchtitan},
     FamilyStack{"automodel", &kFsdp},
+    FamilyStack{"automodel_moe", &kAutomodelExperts},
     FamilyStack{"kempner", &kFsdp},
     FamilyStack{"llama3_405b", &kFsdp},
     FamilyStack{"maxtext", &kMaxText},

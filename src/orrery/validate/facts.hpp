@@ -62,6 +62,7 @@ struct StackFacts {
   bool sequence_parallel = false;  // when tp > 1
   workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
   hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
+  bool recomputes_all = false;    // all layers where the table does not say; else as few as must be
   bool interleaves = false;       // its pipelines have a chunk for every layer where the table does not say
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};

@@ -43,8 +43,8 @@ std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColu
   return fmt::format("not stated: {}", join(missing, ", "));
 }
 
-OrSkip<std::optional<Recompute>> recompute_of(const TrainingRow& row) {
-  if (row.recompute.empty()) { return std::nullopt; }
+OrSkip<std::optional<Recompute>> recompute_of(const TrainingRow& row, const StackFacts& habits) {
+  if (row.recompute.empty()) { return habits.recomputes_all ? std::optional(Recompute::full) : std::nullopt; }
   if (row.recompute == "none") { return Recompute::none; }
   if (row.recompute == "selective") { return Recompute::selective; }
   if (row.recompute == "full") { return Recompute::full; }
@@ -93,7 +93,7 @@ std::int64_t most_chunks(const TrainingRow& row, std::int64_t stages) {
 }
 
 OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
-  const auto recompute = recompute_of(row);
+  const auto recompute = recompute_of(row, habits);
   if (!recompute) { return skip(recompute.error()); }
   const auto sequence_parallel = sequence_parallel_of(row, habits);
   if (!sequence_parallel) { return skip(sequence_parallel.error()); }
@@ -162,7 +162,7 @@ std::optional<std::string> foreign(const Row& row, const NetworkColumns& network
   return std::nullopt;
 }
 
-bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty(); }
+bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty() && !habits_of(row).recomputes_all; }
 bool leaves_recompute_open(const InferenceRow&) { return false; }
 
 std::int64_t longest_sequence(const TrainingRow& row) { return *row.seq; }
