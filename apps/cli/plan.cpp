@@ -56,6 +56,9 @@ explore::Fixed fixed_by(const TypedRequest& typed) {
   fix("ep", fixed.ep, request.ep);
   fix("vpp", fixed.vpp, request.vpp);
   fix("cp_method", fixed.cp_method, request.cp_method);
+  fixed.table_sharding = request.table_sharding;
+  fixed.table_ranks = request.table_ranks;
+  fixed.replicate_tables_below = request.replicate_tables_below;
   fixed.etp = request.etp;
   fixed.dp = request.dp;
   fixed.micro_batch = request.micro_batch;

@@ -37,6 +37,8 @@ TrafficKind traffic_kind(GroupKind group) {
     case GroupKind::ep:
     case GroupKind::ep_node:
     case GroupKind::ep_across: return TrafficKind::ep;
+    case GroupKind::tables:
+    case GroupKind::table_copies: return TrafficKind::emb;
     case GroupKind::host: return TrafficKind::host;
     case GroupKind::dp:
     case GroupKind::shard:

@@ -8,16 +8,10 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 
 namespace orrery::config {
-
-template <>
-struct EnumNames<hardware::Precision> {
-  using P = hardware::Precision;
-  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
-      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
-};
 
 template <>
 struct EnumNames<estimate::Semantics> {
@@ -37,6 +31,7 @@ constexpr std::int64_t kLongestSequence = 1'000'000'000;
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
 constexpr std::int64_t kHighestRank = 65'536;
 constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostRows = 1'000'000'000'000;
 constexpr double kMostWeights = 1e15;
 
 void add_job_fields(config::Record<Request>& record) {
@@ -107,6 +102,14 @@ void add_plan_fields(config::Record<Request>& record) {
       .optional("bucket", &Request::bucket,
                 "gradients are reduced in groups of layers of so many weights; open: the stack's",
                 {.min = 0.0, .max = kMostWeights})
+      .optional(
+          "table_sharding", &Request::table_sharding,
+          "embedding tables over ranks: whole, by rows, ...; open: table, or row where ranks are more than tables")
+      .optional("table_ranks", &Request::table_ranks,
+                "ranks that share out one copy of the embedding tables; 0: all of them",
+                {.min = 0, .max = kMostDevices})
+      .optional("replicate_tables_below", &Request::replicate_tables_below,
+                "embedding tables of fewer rows are replicated; 0: none", {.min = 0, .max = kMostRows})
       .optional("offload", &Request::offload, "what lives in a second memory tier: weights,activations,optimizer")
       .optional("placement", &Request::placement, "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"")
       .optional("strategy", &Request::strategy, "hierarchical strategy per layer class, \"mlp=(tp,ddp)\"")
@@ -178,7 +181,7 @@ std::vector<Diagnostic> problems(const Request& request) {
 }
 
 std::vector<std::string> needed_fields(parallel::Task task) {
-  if (task == parallel::Task::inference) { return {"prompt", "generate", "batch"}; }
+  if (task == parallel::Task::inference) { return {"batch"}; }
   return {"global_batch"};
 }
 
@@ -187,12 +190,13 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
   job.precision = request.precision;
   job.task = request.task;
   job.global_batch = request.global_batch.value_or(0);
-  job.seq = request.seq.value_or(model.is_vision() ? model.vision.tokens() : 0);
+  job.seq = request.seq.value_or(model.own_seq());
   job.adapter = {request.lora, request.lora_targets};
   if (job.is_inference()) {
     job.global_batch = request.batch.value_or(0);
-    job.prompt = request.prompt.value_or(0);
-    job.generate = request.generate.value_or(0);
+    // A recommender answers at once.
+    job.prompt = request.prompt.value_or(model.is_recommender() ? 1 : 0);
+    job.generate = request.generate.value_or(model.is_recommender() ? 1 : 0);
     job.seq = job.prompt + job.generate - 1;  // the last token is made, and not read again
   }
   return job;

@@ -25,7 +25,7 @@ struct Request {
 
   parallel::Task task = parallel::Task::pretrain;
   std::optional<std::int64_t> global_batch;  // sequences; of training
-  std::optional<std::int64_t> seq;           // open: a vision model's own
+  std::optional<std::int64_t> seq;           // open: a vision model's own, a recommender's 1
   hardware::Precision precision = hardware::Precision::bf16;
   std::optional<std::int64_t> prompt, generate, batch;  // of inference
   std::int64_t lora = 0;
@@ -49,6 +49,9 @@ struct Request {
   std::optional<hardware::Precision> reduce_precision;    // open: the stack's
   std::optional<double> bucket;                           // open: the stack's
 
+  std::optional<workload::TableSharding> table_sharding;  // open: whole tables, or rows where ranks outnumber them
+  std::int64_t table_ranks = 0, replicate_tables_below = 0;
+
   std::string offload, placement, strategy, local_batch;
 };
 
@@ -61,8 +64,8 @@ struct Request {
 // What is missing or contradicts itself whatever the model: a batch without --global-batch, a prompt in training.
 [[nodiscard]] std::vector<Diagnostic> problems(const Request& request);
 
-// Fields that a task needs: "global_batch", or "prompt" and the like. (Training needs "seq" as well, unless the model
-// has one of its own.)
+// Fields that a task needs: "global_batch", or "batch". (Training needs "seq" as well, unless the model has one of its
+// own, and inference "prompt" and "generate", unless it is a recommender's.)
 [[nodiscard]] std::vector<std::string> needed_fields(parallel::Task task);
 
 // A vision model's sequence is its patches and class token.

@@ -198,7 +198,8 @@ TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
   EXPECT_THAT(texts_of(not_built(request)),
-              ElementsAre("--semantics: \"mad-max\" is not built yet", "--strategy: this is not built yet", "--local-batch: this is not built yet"));
+              ElementsAre("--semantics: \"mad-max\" is not built yet", "--strategy: this is not built yet",
+                          "--local-batch: this is not built yet"));
 }
 
 TEST(Request, fields_of_another_task_are_mistakes) {
@@ -224,7 +225,7 @@ TEST(Request, fields_of_another_task_are_mistakes) {
 TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
-  EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("prompt", "generate", "batch"));
+  EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("batch"));
 }
 
 TEST(Request, what_is_offloaded_is_a_list_of_names) {
