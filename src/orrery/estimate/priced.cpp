@@ -183,6 +183,10 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
       cost.time += time;
       continue;
     }
+    // What is still under way on the stream is waited for on its own account.
+    if (!item.asynchronous && last != nullptr && stream > cost.time) {
+      charge_wait(cost, item, *last, stream - cost.time);
+    }
     const Seconds time = price_cached(item.call, fabric, mesh, cache);
     traffic_of(cost, item).busy += time;
     stream = max(stream, cost.time) + time;

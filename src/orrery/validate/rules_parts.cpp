@@ -109,6 +109,27 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   return std::monostate{};
 }
 
+// "fp16/tf32 (a note)": of the formats that are named the one with the fewest bytes, and of those with as many the one
+// that the accelerator multiplies fastest.
+std::optional<Precision> narrowest_of(std::string_view text, const hardware::Accelerator& accelerator) {
+  std::optional<Precision> best;
+  const auto better = [&](Precision a, Precision b) {
+    const auto bytes = [](Precision p) { return hardware::element_size(p); };
+    return bytes(a) < bytes(b) || (bytes(a) == bytes(b) && accelerator.peak(a) > accelerator.peak(b));
+  };
+  std::string_view rest = text.substr(0, text.find(" ("));
+  if (rest.find('/') == std::string_view::npos) { return best; }
+  while (!rest.empty()) {
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    for (const auto precision : hardware::kAllPrecisions) {
+      const bool known = name == hardware::name_of(precision) && accelerator.peak(precision) > FlopsPerSecond(0);
+      if (known && (!best || better(precision, *best))) { best = precision; }
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows) {
@@ -150,6 +171,8 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
   std::optional<Precision> stated;
   if (row.precision == "mxfp8" || row.precision == "fp8-mx") { stated = Precision::fp8; }
   if (row.precision == "nvfp4" || row.precision == "mxfp4") { stated = Precision::fp4; }
+  if (row.precision == "amp") { stated = Precision::fp16; }  // TensorFlow's automatic mixed precision
+  if (!stated) { stated = narrowest_of(row.precision, accelerator); }
   for (const auto precision : hardware::kAllPrecisions) {
     if (row.precision == hardware::name_of(precision)) { stated = precision; }
   }

@@ -157,7 +157,7 @@ double patch_volume(const Model& model, double s) {
 
 Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions) {
   const double element = std::max(hardware::element_size(slice.precision).value(), 2.0);
-  if (kind.encoder) { return Bytes(0.0); }
+  if (kind.encoder || kind.part != DensePart::none) { return Bytes(0.0); }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double held = own + (kind.cross ? real(positions) : 0.0);
   const std::int64_t kv_heads = (model.kv_heads + slice.tp - 1) / slice.tp;
