@@ -45,7 +45,7 @@ TEST(RecommenderPlan, pruned_and_exhaustive_searches_find_the_same_plans) {
   }
 }
 
-TEST(RecommenderPlan, tables_of_209_gigabytes_need_three_gpus_and_fit_none_whole) {
+TEST(RecommenderPlan, tables_of_209_gigabytes_fit_no_gpu_whole) {
   EXPECT_TRUE(found(search("dlrm-dcnv2", 1, 4096)).best.empty());
   const auto eight = found(search("dlrm-dcnv2", 8, 55296));
   ASSERT_FALSE(eight.best.empty());
