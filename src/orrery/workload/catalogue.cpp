@@ -72,14 +72,19 @@ Result<Model> read_description(Node node) {
   return tl::make_unexpected(config::failure_of(std::move(complaints)));
 }
 
-Result<Model> read_file_of_model(const std::string& path) {
+// What a file holds: a model unless it has tables.
+Result<AnyModel> read_file_of_model(const std::string& path) {
   ORRERY_TRY(node, config::read_file(path));
   if (node.kind != config::Kind::mapping) {
     return fail(node.place, "a description of a model is lines of \"key: value\"");
   }
   if (is_json(path)) {
-    if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
-    const bool is_orrerys = node.find("layers") != nullptr && node.find("architectures") == nullptr;
+    if (node.find("model_type") != nullptr) {
+      ORRERY_TRY(model, model_from_huggingface(node, name_of_file(path)));
+      return AnyModel(std::move(model));
+    }
+    const bool has_key = node.find("layers") != nullptr || node.find("tables") != nullptr;
+    const bool is_orrerys = has_key && node.find("architectures") == nullptr;
     if (!is_orrerys) {
       return fail(node.place,
                   fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; known: {}",
@@ -87,17 +92,51 @@ Result<Model> read_file_of_model(const std::string& path) {
     }
   }
   hardware::name_node(node, name_of_file(path));
-  return read_description(std::move(node));
+  if (node.find("tables") != nullptr) {
+    ORRERY_TRY(recommender, Described<Recommender>::record().read(node));
+    return AnyModel(std::move(recommender));
+  }
+  ORRERY_TRY(model, read_description(std::move(node)));
+  return AnyModel(std::move(model));
+}
+
+Result<std::string> file_of_model(const std::string& data_directory, const std::string& name_or_path) {
+  std::error_code error;
+  const bool is_mad_max = name_or_path.starts_with(hardware::kMadMaxPrefix);
+  const auto& kind = is_mad_max && !fs::exists(name_or_path, error) ? hardware::kMadMaxModels : hardware::kModelEntries;
+  const auto names = hardware::entry_names(data_directory, kind);
+  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
+  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
+  return hardware::entry_file(data_directory, kind, meant);
+}
+
+Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_directory,
+                                                    const hardware::EntryKind& kind) {
+  std::vector<hardware::EntrySummary> summaries;
+  for (const auto& name : hardware::entry_names(data_directory, kind)) {
+    ORRERY_TRY(any, load_any_model(data_directory, name));
+    std::visit(
+        [&](const auto& model) {
+          summaries.push_back({model.name, model.description, 0, 0});
+          hardware::count_sources(model.sources, summaries.back());
+        },
+        any);
+  }
+  return summaries;
 }
 
 }  // namespace
 
-Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
-  const auto names = hardware::entry_names(data_directory, hardware::kModelEntries);
-  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
-  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
-  ORRERY_TRY(file, hardware::entry_file(data_directory, hardware::kModelEntries, meant));
+Result<AnyModel> load_any_model(const std::string& data_directory, const std::string& name_or_path) {
+  ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
   return read_file_of_model(file);
+}
+
+Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
+  ORRERY_TRY(any, load_any_model(data_directory, name_or_path));
+  if (auto* model = std::get_if<Model>(&any)) { return std::move(*model); }
+  return fail(fmt::format("{} is a recommender: --semantics mad-max runs it; in physical it is not built yet",
+                          orrery::quoted(name_or_path)));
 }
 
 bool is_model_file(const std::string& path) {
@@ -108,7 +147,8 @@ bool is_model_file(const std::string& path) {
   if (!is_path || !fs::is_regular_file(*file, error)) { return false; }
   const auto node = config::read_file(*file);
   const auto has = [&](std::string_view key) { return node->find(key) != nullptr; };
-  return node && (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab"));
+  return node &&
+         (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab") || has("tables"));
 }
 
 std::vector<std::string> model_names(const std::string& data_directory) {
@@ -116,13 +156,11 @@ std::vector<std::string> model_names(const std::string& data_directory) {
 }
 
 Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory) {
-  std::vector<hardware::EntrySummary> summaries;
-  for (const auto& name : hardware::entry_names(data_directory, hardware::kModelEntries)) {
-    ORRERY_TRY(model, load_model(data_directory, name));
-    summaries.push_back({model.name, model.description, 0, 0});
-    hardware::count_sources(model.sources, summaries.back());
-  }
-  return summaries;
+  return listing(data_directory, hardware::kModelEntries);
+}
+
+Result<std::vector<hardware::EntrySummary>> list_mad_max_models(const std::string& data_directory) {
+  return listing(data_directory, hardware::kMadMaxModels);
 }
 
 namespace {
@@ -151,6 +189,15 @@ std::string describe(const Model& model) {
            (member.key == "vision" && !model.is_vision());
   });
   return config::print_yaml(node) + counts_as_comments(model);
+}
+
+std::string describe(const Recommender& recommender) {
+  const RecommenderSize size = size_of(recommender);
+  const auto round = [](double count) { return config::format_count(count, 4); };
+  return Described<Recommender>::record().print_yaml(recommender) +
+         fmt::format("# parameters: tables {}, dense {}\n# of a sample: {} elements looked up, {} FLOP forward\n",
+                     round(size.table_parameters), round(size.dense_parameters), round(size.looked_up_elements),
+                     round(size.flops));
 }
 
 }  // namespace orrery::workload

@@ -8,6 +8,7 @@
 
 #include "orrery/config/record.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/recommender.hpp"
 
 namespace orrery::config {
 
@@ -56,6 +57,26 @@ struct Described<workload::Vision> {
 template <>
 struct Described<workload::Model> {
   static const Record<workload::Model>& record();
+};
+
+template <>
+struct Described<workload::EmbeddingTables> {
+  static const Record<workload::EmbeddingTables>& record();
+};
+
+template <>
+struct Described<workload::Tower> {
+  static const Record<workload::Tower>& record();
+};
+
+template <>
+struct Described<workload::TransformerInteraction> {
+  static const Record<workload::TransformerInteraction>& record();
+};
+
+template <>
+struct Described<workload::Recommender> {
+  static const Record<workload::Recommender>& record();
 };
 
 }  // namespace orrery::config
