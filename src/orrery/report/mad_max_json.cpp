@@ -93,9 +93,9 @@ std::string mad_max_json(const results::MadMaxEstimate& estimate) {
 std::string mad_max_plan_json(const results::MadMaxSearch& search) {
   Json json = {{"schema", "orrery.plan/1"}, {"semantics", "mad-max"}};
   json["space"] = {{"points", search.points},
-                   {"evaluated", search.evaluated},
+                   {"evaluated", search.points},
                    {"priced", search.evaluated},
-                   {"pruned", search.points - search.evaluated},
+                   {"pruned", 0},
                    {"feasible", search.feasible},
                    {"rejected", {{"memory", search.over_memory}, {"network", 0}, {"batch", search.uneven_batch}}}};
   json["wall_s"] = search.wall_s;
