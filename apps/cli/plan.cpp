@@ -4,6 +4,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/emit.hpp"
+#include "apps/cli/mad_max.hpp"
 #include "apps/cli/plan_choices.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
@@ -190,6 +191,7 @@ Result<int> run(const Options& options) {
                                       {"--explain", asked.choices.explain},
                                       {"--what-if", asked.choices.what_if},
                                       {"--sample", asked.choices.sample.has_value()}}));
+  if (is_mad_max(asked.typed) && !tool) { return print_mad_max_plan(asked.typed, asked.choices, options.json); }
   if (asked.choices.sample) { return print_sample(asked, options.json); }
   ORRERY_TRY(search, searched(asked));
   const bool nothing_fits = search.best.empty();

@@ -37,8 +37,10 @@ Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, con
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request, Length length) {
-  Failure failure{estimate::not_built(request)};
-  for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
+  Failure failure{estimate::problems(request)};
+  if (request.semantics == estimate::Semantics::mad_max) {
+    failure.diagnostics.push_back({{"", 0, 0, "--semantics"}, "mad-max answers plain estimate and plan only"});
+  }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);

@@ -11,17 +11,6 @@
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
 
-namespace orrery::config {
-
-template <>
-struct EnumNames<estimate::Semantics> {
-  using S = estimate::Semantics;
-  static constexpr std::array<std::pair<S, std::string_view>, 2> value{
-      {{S::physical, "physical"}, {S::mad_max, "mad-max"}}};
-};
-
-}  // namespace orrery::config
-
 namespace orrery::estimate {
 
 namespace {
@@ -112,8 +101,17 @@ void add_plan_fields(config::Record<Request>& record) {
                 "embedding tables of fewer rows are replicated; 0: none", {.min = 0, .max = kMostRows})
       .optional("offload", &Request::offload, "what lives in a second memory tier: weights,activations,optimizer")
       .optional("placement", &Request::placement, "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"")
-      .optional("strategy", &Request::strategy, "hierarchical strategy per layer class, \"mlp=(tp,ddp)\"")
-      .optional("local_batch", &Request::local_batch, "batch per device and layer class, \"mlp=512\"");
+      .optional(
+          "strategy", &Request::strategy,
+          "mad-max: per class of layers, inside a node and between nodes, \"emb=(mp); mlp=(tp,ddp)\"; open: tables "
+          "of recommenders mp, others ddp, dense layers fsdp")
+      .optional(
+          "local_batch", &Request::local_batch,
+          "mad-max: samples of one copy of a class of layers, \"mlp=512\", instead of --global-batch or to check it")
+      .optional("freeze", &Request::freeze,
+                "mad-max, finetune: what is not trained, emb, bottom, top, mlp, transformer")
+      .optional("memory_rule", &Request::memory_rule,
+                "mad-max: 3 x weights (inference: 1 x) must fit a device's memory");
 }
 
 }  // namespace
@@ -128,21 +126,65 @@ const config::Record<Request>& request_record() {
   return record;
 }
 
-std::vector<Diagnostic> not_built(const Request& request) {
+namespace {
+
+// Fields of mad-max in a physical request.
+std::vector<Diagnostic> foreign_fields(const Request& request) {
   std::vector<Diagnostic> found;
-  const auto note = [&](bool asked, const char* flag, std::string_view value) {
-    if (asked) {
-      found.push_back({{"", 0, 0, flag}, fmt::format("{} is not built yet", value.empty() ? "this" : value)});
-    }
+  const auto note = [&](bool typed, const char* flag) {
+    if (typed) { found.push_back({{"", 0, 0, flag}, "is of --semantics mad-max"}); }
   };
-  note(request.semantics == Semantics::mad_max, "--semantics", "\"mad-max\"");
-  note(!request.strategy.empty(), "--strategy", "");
-  note(!request.local_batch.empty(), "--local-batch", "");
+  note(!request.strategy.empty(), "--strategy");
+  note(!request.local_batch.empty(), "--local-batch");
+  note(!request.freeze.empty(), "--freeze");
+  note(!request.memory_rule, "--no-memory-rule");
   return found;
 }
 
-std::vector<Diagnostic> problems(const Request& request) {
+// Fields of a physical plan in a request of mad-max, as far as they are not what they are when nothing is said.
+std::vector<Diagnostic> mad_max_problems(const Request& request) {
   std::vector<Diagnostic> found;
+  const auto note = [&](bool typed, const char* flag, const char* instead) {
+    if (typed) { found.push_back({{"", 0, 0, flag}, std::string("is of --semantics physical; mad-max ") + instead}); }
+  };
+  const char* const degrees = "has --strategy, and degrees follow from the machine";
+  note(request.tp > 1, "--tp", degrees);
+  note(request.cp > 1, "--cp", degrees);
+  note(request.pp > 1, "--pp", degrees);
+  note(request.ep > 1, "--ep", degrees);
+  note(request.etp.has_value(), "--etp", degrees);
+  note(request.dp.has_value(), "--dp", degrees);
+  note(request.vpp > 1, "--vpp", degrees);
+  note(request.zero.has_value(), "--zero", "has fsdp in --strategy");
+  note(request.shard > 0, "--shard", "has fsdp in --strategy");
+  const char* const nothing = "knows no such thing";
+  note(request.micro_batch.has_value(), "--micro-batch", "has --local-batch");
+  note(request.batch.has_value(), "--batch", "has --global-batch in every task");
+  note(request.prompt.has_value(), "--prompt", "has --seq in every task");
+  note(request.generate.has_value(), "--generate", nothing);
+  note(request.sequence_parallel.has_value(), "--sequence-parallel", nothing);
+  note(request.recompute.has_value(), "--recompute", nothing);
+  note(request.schedule.has_value(), "--schedule", nothing);
+  note(request.tp_overlap != parallel::TpOverlap::none, "--tp-overlap", nothing);
+  note(request.dp_overlap.has_value(), "--dp-overlap", nothing);
+  note(request.lora > 0, "--lora", "has --freeze");
+  note(!request.offload.empty(), "--offload", nothing);
+  note(!request.placement.empty(), "--placement", nothing);
+  const char* const tables = "has emb in --strategy";
+  note(request.table_sharding.has_value(), "--table-sharding", tables);
+  note(request.table_ranks > 0, "--table-ranks", tables);
+  note(request.replicate_tables_below > 0, "--replicate-tables-below", tables);
+  if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
+    found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> problems(const Request& request) {
+  if (request.semantics == Semantics::mad_max) { return mad_max_problems(request); }
+  std::vector<Diagnostic> found = foreign_fields(request);
   const auto require = [&](bool holds, const char* flag, std::string_view message) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
   };
@@ -180,7 +222,8 @@ std::vector<Diagnostic> problems(const Request& request) {
   return found;
 }
 
-std::vector<std::string> needed_fields(parallel::Task task) {
+std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics) {
+  if (semantics == Semantics::mad_max) { return {}; }
   if (task == parallel::Task::inference) { return {"batch"}; }
   return {"global_batch"};
 }

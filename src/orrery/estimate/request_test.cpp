@@ -191,15 +191,27 @@ TEST(Request, placement_names_groups_and_dimensions_each_once) {
   }
 }
 
-TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
+TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   Request request;
-  EXPECT_TRUE(not_built(request).empty());
-  request.semantics = Semantics::mad_max;
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
-  EXPECT_THAT(texts_of(not_built(request)),
-              ElementsAre("--semantics: \"mad-max\" is not built yet", "--strategy: this is not built yet",
-                          "--local-batch: this is not built yet"));
+  request.freeze = "emb";
+  request.memory_rule = false;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--strategy: is of --semantics mad-max", "--local-batch: is of --semantics mad-max",
+                          "--freeze: is of --semantics mad-max", "--no-memory-rule: is of --semantics mad-max"));
+  request.semantics = Semantics::mad_max;
+  request.task = parallel::Task::finetune;
+  EXPECT_TRUE(problems(request).empty());
+  request.task = parallel::Task::pretrain;
+  request.tp = 8;
+  request.batch = 8;
+  EXPECT_THAT(
+      texts_of(problems(request)),
+      ElementsAre("--tp: is of --semantics physical; mad-max has --strategy, and degrees follow from the machine",
+                  "--batch: is of --semantics physical; mad-max has --global-batch in every task",
+                  "--freeze: needs --task finetune"));
+  EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
 
 TEST(Request, fields_of_another_task_are_mistakes) {

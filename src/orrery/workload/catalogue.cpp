@@ -113,13 +113,31 @@ Result<Model> read_file_of_model(const std::string& path) {
   return read_description(std::move(node));
 }
 
+Result<std::string> file_of_model(const std::string& data_directory, const std::string& name_or_path) {
+  std::error_code error;
+  const bool is_mad_max = name_or_path.starts_with(hardware::kMadMaxPrefix);
+  const auto& kind = is_mad_max && !fs::exists(name_or_path, error) ? hardware::kMadMaxModels : hardware::kModelEntries;
+  const auto names = hardware::entry_names(data_directory, kind);
+  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
+  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
+  return hardware::entry_file(data_directory, kind, meant);
+}
+
+Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_directory,
+                                                    const hardware::EntryKind& kind) {
+  std::vector<hardware::EntrySummary> summaries;
+  for (const auto& name : hardware::entry_names(data_directory, kind)) {
+    ORRERY_TRY(model, load_model(data_directory, name));
+    summaries.push_back({model.name, model.description, 0, 0});
+    hardware::count_sources(model.sources, summaries.back());
+  }
+  return summaries;
+}
+
 }  // namespace
 
 Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
-  const auto names = hardware::entry_names(data_directory, hardware::kModelEntries);
-  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
-  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
-  ORRERY_TRY(file, hardware::entry_file(data_directory, hardware::kModelEntries, meant));
+  ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
   return read_file_of_model(file);
 }
 
@@ -140,13 +158,11 @@ std::vector<std::string> model_names(const std::string& data_directory) {
 }
 
 Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory) {
-  std::vector<hardware::EntrySummary> summaries;
-  for (const auto& name : hardware::entry_names(data_directory, hardware::kModelEntries)) {
-    ORRERY_TRY(model, load_model(data_directory, name));
-    summaries.push_back({model.name, model.description, 0, 0});
-    hardware::count_sources(model.sources, summaries.back());
-  }
-  return summaries;
+  return listing(data_directory, hardware::kModelEntries);
+}
+
+Result<std::vector<hardware::EntrySummary>> list_mad_max_models(const std::string& data_directory) {
+  return listing(data_directory, hardware::kMadMaxModels);
 }
 
 namespace {

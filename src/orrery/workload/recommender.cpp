@@ -43,6 +43,7 @@ void append_interaction(std::vector<LayerKind>& layers, const Recommender& r) {
       const std::int64_t width = tokens_of(r) * token_width(r);
       append(DensePart::join, joined, width);
       append(DensePart::transformer, width, width, how.layers);
+      if (how.output > 0) { append(DensePart::join, width, how.output); }
       return;
     }
     case InteractionKind::opaque: append(DensePart::join, joined, how.width); return;
@@ -75,6 +76,12 @@ std::int64_t Recommender::vectors_width() const {
 double Recommender::lookups() const {
   double sum = 0;
   for (const Table& table : tables) { sum += real(table.count) * table.lookups; }
+  return sum;
+}
+
+double Recommender::looked_up_elements() const {
+  double sum = 0;
+  for (const Table& table : tables) { sum += real(table.count) * real(table.width) * table.lookups; }
   return sum;
 }
 

@@ -49,6 +49,7 @@ struct Interaction {
   std::int64_t ffn = 0;     // transformer: width of the MLP's inner layer
   std::int64_t tokens = 0;  // transformer; 0: a token for each vector
   std::int64_t width = 0;   // transformer: of a token, 0: of a vector; opaque: of the output
+  std::int64_t output = 0;  // transformer: numbers that the top MLP reads of it; 0: all of all tokens
 
   friend bool operator==(const Interaction&, const Interaction&) = default;
 };
@@ -69,12 +70,16 @@ struct Recommender {
   Interaction interaction;
   std::vector<std::int64_t> top;  // widths of the top MLP's layers; the last one's numbers are the answer
   TopExperts top_experts;
+  // Of MAD-Max's equations: what dense layers are held and computed in. Open, and in physical always: --precision.
+  std::optional<hardware::Precision> dense_precision;
 
-  // Of all tables: how many there are, elements, numbers of a sample's vectors, rows that it looks up.
+  // Of all tables: how many there are, elements, numbers of a sample's vectors, rows that it looks up
+  // and the numbers in those.
   [[nodiscard]] std::int64_t table_count() const;
   [[nodiscard]] double table_elements() const;
   [[nodiscard]] std::int64_t vectors_width() const;
   [[nodiscard]] double lookups() const;
+  [[nodiscard]] double looked_up_elements() const;
   [[nodiscard]] std::int64_t bottom_width() const { return bottom.empty() ? 0 : bottom.back(); }
   // Vectors of a sample, the bottom MLP's included, and the numbers in them.
   [[nodiscard]] std::int64_t vectors() const { return table_count() + (bottom.empty() ? 0 : 1); }

@@ -100,7 +100,7 @@ Found transformer(const Recommender& r) {
 
 Found interaction(const Recommender& r) {
   const Interaction& how = r.interaction;
-  for (const std::int64_t value : {how.layers, how.rank, how.heads, how.ffn, how.tokens, how.width}) {
+  for (const std::int64_t value : {how.layers, how.rank, how.heads, how.ffn, how.tokens, how.width, how.output}) {
     if (value >= 0 && value <= kMostWidth) { continue; }
     return wrong("recommender.interaction", fmt::format("{} is no size; 0 to {} is accepted", value, kMostWidth));
   }

@@ -42,6 +42,8 @@ const Record<Interaction>& Described<Interaction>::record() {
           .optional("tokens", &Interaction::tokens, "transformer: tokens of a sample; 0 = one for each vector",
                     {.min = 0})
           .optional("width", &Interaction::width, "transformer: of a token, 0 = of a vector; opaque: of the output",
+                    {.min = 0})
+          .optional("output", &Interaction::output, "transformer: numbers that the top MLP reads of it; 0 = all",
                     {.min = 0});
   return record;
 }
@@ -64,6 +66,8 @@ const Record<Recommender>& Described<Recommender>::record() {
           .required("interaction", &Recommender::interaction, "how vectors are brought together")
           .required("top", &Recommender::top, "widths of the top MLP's layers")
           .optional("top_experts", &Recommender::top_experts, "several top MLPs, by a router")
+          .optional("dense_precision", &Recommender::dense_precision,
+                    "of mad-max: what dense layers are computed in; open: --precision, as always in physical")
           .check(inconsistency_of);
   return record;
 }

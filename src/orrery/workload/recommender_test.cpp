@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/operators.hpp"
+#include "orrery/workload/records.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
 namespace orrery::workload {
@@ -84,6 +86,40 @@ RC_GTEST_PROP(Recommender, operators_hold_the_weights_that_are_counted, ()) {
   RC_ASSERT(dense == static_cast<double>(count.layers));
   const double element = hardware::element_size(r.table_precision).value();
   RC_ASSERT(std::abs(tables - element * static_cast<double>(count.embedding)) <= 1e-9 * tables);
+}
+
+// Four tokens of 8 make 32 numbers; what the top MLP reads of them may be said.
+TEST(Recommender, the_top_mlp_reads_all_tokens_unless_told_how_many_numbers) {
+  Recommender r = small_recommender();
+  r.interaction = {InteractionKind::transformer, 2, 0, 2, 16, 4, 8};
+  const auto all = dense_layers(r);
+  EXPECT_EQ(all[3].part, DensePart::top);
+  EXPECT_EQ(all[3].in, 32);
+  r.interaction.output = 5;
+  const auto some = dense_layers(r);
+  EXPECT_EQ(some[3].part, DensePart::join);
+  EXPECT_EQ(some[4].in, 5);
+  EXPECT_EQ(objection(r), "");
+  r.interaction.output = -1;
+  EXPECT_THAT(objection(r), HasSubstr("recommender.interaction: -1 is no size"));
+}
+
+TEST(Recommender, those_of_mad_max_print_and_read_back) {
+  int recommenders = 0;
+  const auto listed = list_mad_max_models(ORRERY_DATA_DIR).value();
+  EXPECT_EQ(listed.size(), 33U);
+  for (const auto& entry : listed) {
+    EXPECT_EQ(entry.unverified, 0) << entry.name;
+    const Model model = load_model(ORRERY_DATA_DIR, entry.name).value();
+    if (!model.is_recommender()) { continue; }
+    ++recommenders;
+    const auto node = config::parse_yaml(describe(model), "again").value();
+    const auto* const printed = node.find("recommender");
+    ASSERT_NE(printed, nullptr) << entry.name;
+    EXPECT_EQ(config::Described<Recommender>::record().read(*printed).value(), model.recommender) << entry.name;
+    EXPECT_EQ(model.recommender.dense_precision, hardware::Precision::fp32) << entry.name;
+  }
+  EXPECT_EQ(recommenders, 13);
 }
 
 TEST(Recommender, what_is_wrong_is_named) {

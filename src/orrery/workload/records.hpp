@@ -9,6 +9,7 @@
 #include "orrery/config/record.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/recommender.hpp"
 
 namespace orrery::config {
 
