@@ -47,6 +47,7 @@ Recommender any_recommender(Dice&& dice) {
   if (width % r.interaction.heads != 0) { r.interaction.heads = 1; }
   r.interaction.ffn = 16 * dice(1, 5);
   r.interaction.width = r.interaction.kind == InteractionKind::opaque ? dice(1, 100) : 0;
+  r.interaction.output = dice(0, 2) == 0 ? dice(1, 100) : 0;
   for (std::int64_t i = dice(0, 4); i > 0; --i) { r.top.push_back(8 * dice(1, 20)); }
   r.top.push_back(dice(1, 4));
   if (dice(0, 3) == 0) {
