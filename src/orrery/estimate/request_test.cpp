@@ -206,10 +206,12 @@ TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   request.task = parallel::Task::pretrain;
   request.tp = 8;
   request.batch = 8;
+  request.table_ranks = 4;
   EXPECT_THAT(
       texts_of(problems(request)),
       ElementsAre("--tp: is of --semantics physical; mad-max has --strategy, and degrees follow from the machine",
                   "--batch: is of --semantics physical; mad-max has --global-batch in every task",
+                  "--table-ranks: is of --semantics physical; mad-max has emb in --strategy",
                   "--freeze: needs --task finetune"));
   EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
