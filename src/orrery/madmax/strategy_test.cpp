@@ -225,8 +225,7 @@ TEST(Work, what_the_equations_do_not_know_is_refused_or_said) {
   EXPECT_FALSE(of("t5-11b"));
   EXPECT_FALSE(of("deepseek-v3"));  // its first layers are dense
   EXPECT_THAT(of("llama-2-70b")->not_counted, ::testing::SizeIs(2));
-  EXPECT_FALSE(
-      work_of(workload::load_model(ORRERY_DATA_DIR, "madmax/dlrm_a").value(), hardware::Precision::bf16, 64));
+  EXPECT_FALSE(work_of(workload::load_model(ORRERY_DATA_DIR, "madmax/dlrm_a").value(), hardware::Precision::bf16, 64));
 }
 
 }  // namespace
