@@ -44,12 +44,16 @@ Strategies completed(const Typed& typed, const Work& work) {
 
 namespace {
 
-// Activations of an MLP are reduced after every second layer.
+// Activations of an MLP are reduced after every second layer of its part; experts may have layers of another class
+// before them there (cross layers).
 bool has_pairs(LayerClass layer_class, const Work& work) {
   std::array<int, 4> layers{};
   for (const auto& layer : work.layers) {
     const auto of = work.shapes[static_cast<std::size_t>(layer.shape)].layer_class;
-    if (of == layer_class) { ++layers[static_cast<std::size_t>(layer.part)]; }
+    auto& count = layers[static_cast<std::size_t>(layer.part)];
+    if (of != layer_class) { continue; }
+    if (count == 0 && layer.number % 2 != 0) { return false; }
+    ++count;
   }
   return layers[static_cast<std::size_t>(Part::bottom)] % 2 == 0 &&
          layers[static_cast<std::size_t>(Part::top)] % 2 == 0;

@@ -65,7 +65,7 @@ std::string refusal(LayerClass layer_class, const Strategy& strategy, const Syst
   if (layer_class != LayerClass::emb && strategy.has(Split::mp)) { return "mp is of tables"; }
   if (strategy.levels == 2 && inner == outer) { return fmt::format("{} stands twice", name_of(inner)); }
   if (strategy.levels == 2 && outer == Split::fsdp) { return "fsdp stands at position 0 only"; }
-  return "tp cuts pairs of MLP layers, and their number is odd";
+  return "tp cuts pairs of MLP layers, and their number is odd, or that of cross layers before them";
 }
 
 Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, const Work& work, const System& system) {

@@ -77,6 +77,18 @@ RC_GTEST_PROP(Work, weights_are_the_descriptions_less_biases_and_router, ()) {
   RC_ASSERT(dense_parameters(work) == static_cast<double>(count.layers) - left_out(r));
 }
 
+// One product of a cross layer, then two layers of experts: pairs of the latter would be torn.
+TEST(Work, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
+  Recommender r = small_recommender();
+  r.top_experts = {4, 2};
+  for (const std::int64_t layers : {1, 2}) {
+    r.interaction = {InteractionKind::cross, layers};
+    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    const System system = catalogue_system("zionex_128");
+    EXPECT_EQ(choices(LayerClass::moe, work, system).size(), layers == 1 ? 3U : 7U);
+  }
+}
+
 // The catalogue's recommenders are answered as its own configurations are.
 TEST(Work, recommenders_of_the_catalogue_run) {
   for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
