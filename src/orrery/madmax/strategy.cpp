@@ -65,7 +65,9 @@ std::vector<Strategy> choices(LayerClass layer_class, const Work& work, const Sy
   const bool tables = layer_class == LayerClass::emb;
   const std::vector<Split> first =
       tables ? std::vector{Split::mp, Split::ddp} : std::vector{Split::fsdp, Split::ddp, Split::tp};
-  const bool may_cut = tables || has_pairs(layer_class, work);
+  // Experts of a recommender go with its mlp: both must have pairs.
+  const bool leads = layer_class == LayerClass::mlp && work.has(LayerClass::moe);
+  const bool may_cut = tables || (has_pairs(layer_class, work) && (!leads || has_pairs(LayerClass::moe, work)));
   std::vector<Strategy> all;
   for (const Split split : first) {
     if (split != Split::tp || may_cut) { all.push_back({{split, split}, 1}); }

@@ -89,6 +89,20 @@ TEST(Work, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
   }
 }
 
+TEST(Work, mlps_of_odd_experts_are_not_cut_either) {
+  Recommender r = small_recommender();
+  r.top = {32, 16, 1};
+  const System system = catalogue_system("zionex_128");
+  for (const std::int64_t experts : {0, 4}) {
+    r.top_experts = {experts, experts / 2};
+    r.interaction.kind = InteractionKind::concat;
+    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    EXPECT_EQ(choices(LayerClass::mlp, work, system).size(), 3U);
+  }
+  r.top.pop_back();
+  EXPECT_EQ(choices(LayerClass::mlp, work_of(completed_recommender(r), Precision::bf16, 0).value(), system).size(), 7U);
+}
+
 // The catalogue's recommenders are answered as its own configurations are.
 TEST(Work, recommenders_of_the_catalogue_run) {
   for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
