@@ -3,6 +3,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/emit.hpp"
+#include "apps/cli/mad_max.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/api/orrery.hpp"
@@ -38,11 +39,14 @@ struct Options {
   EmitFlag emit;
   bool terms = false;
   bool json = false;
+  std::string timeline;
 };
 
 Result<int> run(const Options& options) {
   ORRERY_TRY(tool, options.emit.tool({{"--json", options.json}, {"--terms", options.terms}}));
   ORRERY_TRY(typed, options.job.read(kExample));
+  if (is_mad_max(typed) && !tool) { return print_mad_max_estimate(typed, options.json, options.timeline); }
+  if (!options.timeline.empty()) { return fail(flag_place("--timeline"), "is of --semantics mad-max"); }
   ORRERY_TRY(data, data_directory());
   const api::Orrery orrery(data);
   if (tool) { return print_launch(orrery, typed, typed.request, *tool); }
@@ -70,6 +74,9 @@ Command estimate_command() {
       [options](bool on) { options->terms = on; });
   command.toggle({"--json", "", "one JSON document (orrery.estimate/1), nothing else, on standard output", output},
                  [options](bool on) { options->json = on; });
+  command.option(
+      {"--timeline", "FILE", "mad-max: also both streams of a device, as a trace that Perfetto shows", output},
+      [options](const std::string& text) { options->timeline = text; });
   options->emit.declare(command, "the plan");
   command.footer(kFooter);
   command.action([options] { return run(*options); });

@@ -125,6 +125,10 @@ Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
   table.column("name", Align::left).column("accelerator", Align::left).column("USD/h").column("rests on", Align::left);
   table.column("network: devices x bandwidth of each, innermost first", Align::left);
   for (const auto& entry : entries) {
+    if (entry.name.starts_with(hardware::kMadMaxPrefix)) {
+      table.row({entry.name, "-", "-", "equations", entry.description});
+      continue;
+    }
     ORRERY_TRY(cluster, catalogue.cluster(entry.name, 0));
     const double price = cluster.usd_per_device_hour;
     table.row({entry.name, cluster.accelerator.name, price > 0.0 ? fmt::format("{:.2f}", price) : "-",

@@ -4,6 +4,7 @@
 
 #include "apps/cli/commands.hpp"
 #include "apps/cli/emit.hpp"
+#include "apps/cli/mad_max.hpp"
 #include "apps/cli/plan_choices.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
@@ -56,6 +57,9 @@ explore::Fixed fixed_by(const TypedRequest& typed) {
   fix("ep", fixed.ep, request.ep);
   fix("vpp", fixed.vpp, request.vpp);
   fix("cp_method", fixed.cp_method, request.cp_method);
+  fixed.table_sharding = request.table_sharding;
+  fixed.table_ranks = request.table_ranks;
+  fixed.replicate_tables_below = request.replicate_tables_below;
   fixed.etp = request.etp;
   fixed.dp = request.dp;
   fixed.micro_batch = request.micro_batch;
@@ -187,6 +191,7 @@ Result<int> run(const Options& options) {
                                       {"--explain", asked.choices.explain},
                                       {"--what-if", asked.choices.what_if},
                                       {"--sample", asked.choices.sample.has_value()}}));
+  if (is_mad_max(asked.typed) && !tool) { return print_mad_max_plan(asked.typed, asked.choices, options.json); }
   if (asked.choices.sample) { return print_sample(asked, options.json); }
   ORRERY_TRY(search, searched(asked));
   const bool nothing_fits = search.best.empty();

@@ -45,13 +45,17 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
   }
   const config::Node* task = fields.find("task");
   const bool serves = task != nullptr && task->scalar == config::enum_name(parallel::Task::inference);
-  for (const auto& field : estimate::needed_fields(serves ? parallel::Task::inference : parallel::Task::pretrain)) {
+  const config::Node* semantics = fields.find("semantics");
+  const bool is_mad_max = semantics != nullptr && semantics->scalar == config::enum_name(estimate::Semantics::mad_max);
+  for (const auto& field :
+       estimate::needed_fields(serves ? parallel::Task::inference : parallel::Task::pretrain,
+                               is_mad_max ? estimate::Semantics::mad_max : estimate::Semantics::physical)) {
     const bool may_be_missing = std::find(optional.begin(), optional.end(), field) != optional.end();
     if (fields.find(field) == nullptr && !may_be_missing) { missing.push_back(flag_name(field)); }
   }
   if (missing.empty()) { return {}; }
   const std::string command = example.substr(0, example.find(" --"));  // "orrery estimate"
-  const std::string shown = serves ? fmt::format("{} {}", command, kInferenceExample) : example;
+  const std::string shown = serves && !is_mad_max ? fmt::format("{} {}", command, kInferenceExample) : example;
   const std::string verb = missing.size() == 1 ? "is" : "are";
   return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
 }

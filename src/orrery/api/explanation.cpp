@@ -81,8 +81,8 @@ struct Choice {
   std::string (*value)(const PlanSummary&);
 };
 
-const std::array<Choice, 18>& choices() {
-  static const std::array<Choice, 18> all{{
+const std::array<Choice, 21>& choices() {
+  static const std::array<Choice, 21> all{{
       {"tp", [](const PlanSummary& plan) { return std::to_string(plan.tp); }},
       {"cp", [](const PlanSummary& plan) { return std::to_string(plan.cp); }},
       {"pp", [](const PlanSummary& plan) { return std::to_string(plan.pp); }},
@@ -102,6 +102,9 @@ const std::array<Choice, 18>& choices() {
       {"offload", [](const PlanSummary& plan) { return plan.offload.empty() ? std::string("none") : plan.offload; }},
       {"placement",
        [](const PlanSummary& plan) { return plan.placement.empty() ? std::string("by rank") : plan.placement; }},
+      {"table-sharding", [](const PlanSummary& plan) { return plan.table_sharding; }},
+      {"table-ranks", [](const PlanSummary& plan) { return std::to_string(plan.table_ranks); }},
+      {"replicate-tables-below", [](const PlanSummary& plan) { return std::to_string(plan.replicate_tables_below); }},
   }};
   return all;
 }

@@ -59,6 +59,11 @@ Plan plan_around(const Fixed& fixed, const Inputs& inputs, bool serves) {
   plan.recompute = fixed.recompute.value_or(parallel::Recompute::none);
   plan.offload = fixed.offload;
   plan.placement = fixed.placement;
+  if (inputs.model.is_recommender() || fixed.table_sharding) {
+    plan.tables.sharding = fixed.table_sharding.value_or(workload::TableSharding::row);
+  }
+  plan.tables.ranks = fixed.table_ranks;
+  plan.tables.replicated_below = fixed.replicate_tables_below;
   plan.first_stage_layers = fixed.first_stage_layers;
   plan.last_stage_layers = fixed.last_stage_layers;
   plan.embedding_as_layer = fixed.embedding_as_layer;
@@ -89,6 +94,9 @@ std::set<std::string> flags_of(const Fixed& fixed) {
   add(fixed.shard > 0, "--shard");
   add(fixed.offload.any(), "--offload");
   add(fixed.placement.any(), "--placement");
+  add(fixed.table_sharding.has_value(), "--table-sharding");
+  add(fixed.table_ranks > 0, "--table-ranks");
+  add(fixed.replicate_tables_below > 0, "--replicate-tables-below");
   add(fixed.first_stage_layers > 0, "--first-stage-layers");
   add(fixed.last_stage_layers > 0, "--last-stage-layers");
   add(fixed.embedding_as_layer, "--embedding-as-layer");

@@ -37,8 +37,10 @@ Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, con
 
 Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                            const Request& request, Length length) {
-  Failure failure{estimate::not_built(request)};
-  for (auto& problem : estimate::problems(request)) { failure.diagnostics.push_back(std::move(problem)); }
+  Failure failure{estimate::problems(request)};
+  if (request.semantics == estimate::Semantics::mad_max) {
+    failure.diagnostics.push_back({{"", 0, 0, "--semantics"}, "mad-max answers plain estimate and plan only"});
+  }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
@@ -49,9 +51,16 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                                    fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
                                                quoted(hardware::name_of(request.precision)), join(known, ", "))});
   }
-  const bool has_length = length == Length::longest || request.seq || request.task == parallel::Task::inference;
-  if (model && !has_length && !model->is_vision()) {
-    failure.diagnostics.push_back({{"", 0, 0, "--seq"}, "is missing: tokens per sequence, for example 8192"});
+  const bool serves = request.task == parallel::Task::inference;
+  const auto ask = [&](bool given, const char* flag, const char* what) {
+    if (model && !given) { failure.diagnostics.push_back({{"", 0, 0, flag}, fmt::format("is missing: {}", what)}); }
+  };
+  if (model && model->own_seq() == 0) {
+    ask(serves || length == Length::longest || request.seq, "--seq", "tokens per sequence, for example 8192");
+  }
+  if (model && !model->is_recommender()) {
+    ask(!serves || request.prompt, "--prompt", "tokens given per sequence, for example 1024");
+    ask(!serves || request.generate, "--generate", "tokens made per sequence, for example 128");
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));

@@ -44,6 +44,12 @@ estimate::Request request_of(estimate::Request job, const results::PlanSummary& 
   job.embedding_as_layer = plan.embedding_as_layer;
   job.head_as_layer = plan.head_as_layer;
   job.placement = plan.placement;
+  if (!plan.table_sharding.empty()) {
+    job.table_sharding = named<workload::TableSharding>(plan.table_sharding);
+    const bool shared_out = *job.table_sharding != workload::TableSharding::replicated;
+    job.table_ranks = shared_out ? plan.table_ranks : 0;
+    job.replicate_tables_below = plan.replicate_tables_below;
+  }
   return job;
 }
 

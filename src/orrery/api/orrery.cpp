@@ -1,13 +1,14 @@
 #include "orrery/api/orrery.hpp"
 
 #include <algorithm>
-#include <filesystem>
+#include <variant>
 
 #include <fmt/format.h>
 
 #include "orrery/api/inputs.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/madmax/system.hpp"
 #include "orrery/validate/validate.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -43,11 +44,26 @@ std::vector<hardware::EntrySummary> algorithms() {
   };
 }
 
+Result<std::string> description_of_model(const std::string& data_directory, const std::string& name) {
+  ORRERY_TRY(model, workload::load_model(data_directory, name));
+  return workload::describe(model);
+}
+
+using Entries = Result<std::vector<hardware::EntrySummary>>;
+
+Entries both(Entries first, const Entries& second) {
+  if (first && !second) { return second; }
+  if (first) { first->insert(first->end(), second->begin(), second->end()); }
+  return first;
+}
+
 }  // namespace
 
 Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind) const {
-  if (kind == "models") { return workload::list_models(data_directory_); }
-  if (kind == "clusters") { return catalogue_.clusters(); }
+  if (kind == "models") {
+    return both(workload::list_models(data_directory_), workload::list_mad_max_models(data_directory_));
+  }
+  if (kind == "clusters") { return both(catalogue_.clusters(), madmax::list_systems(data_directory_)); }
   if (kind == "accelerators") { return catalogue_.accelerators(); }
   if (kind == "stacks") { return catalogue_.stacks(); }
   if (kind == "algorithms") { return algorithms(); }
@@ -59,19 +75,24 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
 }
 
 Result<std::string> Orrery::describe(const std::string& name) const {
-  const auto model_file = std::filesystem::path(data_directory_) / "models" / (name + ".yaml");
-  if (std::filesystem::exists(model_file)) {
-    ORRERY_TRY(model, workload::load_model(data_directory_, name));
-    return workload::describe(model);
+  if (madmax::is_system(data_directory_, name)) {
+    return madmax::load_system(data_directory_, name, 0).map(madmax::describe);
   }
+  auto models = workload::model_names(data_directory_);
+  const auto more = hardware::entry_names(data_directory_, hardware::kMadMaxModels);
+  models.insert(models.end(), more.begin(), more.end());
+  std::sort(models.begin(), models.end());
+  if (std::binary_search(models.begin(), models.end(), name)) { return description_of_model(data_directory_, name); }
   for (const auto& algorithm : algorithms()) {
     if (algorithm.name == name) { return fmt::format("{}: {}\n", algorithm.name, algorithm.description); }
   }
   const auto known = catalogue_.names();
   if (!std::binary_search(known.begin(), known.end(), name) && workload::is_model_file(name)) {
-    return workload::load_model(data_directory_, name).map(workload::describe);
+    return description_of_model(data_directory_, name);
   }
-  return catalogue_.description(name, workload::model_names(data_directory_));
+  auto others = hardware::entry_names(data_directory_, hardware::kMadMaxSystems);
+  others.insert(others.end(), models.begin(), models.end());
+  return catalogue_.description(name, std::move(others));
 }
 
 }  // namespace orrery::api

@@ -14,6 +14,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/launch/launch.hpp"
 #include "orrery/results/estimate.hpp"
+#include "orrery/results/mad_max.hpp"
 #include "orrery/results/plan.hpp"
 #include "orrery/results/sample.hpp"
 #include "orrery/results/validation.hpp"
@@ -73,6 +74,10 @@ class Orrery {
   // fixed count.
   [[nodiscard]] Result<results::Sample> sample(const PlanRequest& request, std::int64_t count,
                                                std::uint64_t seed) const;
+  // Requests with Semantics::mad_max: one set of strategies, or the best of all of them.
+  [[nodiscard]] Result<results::MadMaxEstimate> mad_max_estimate(const estimate::Request& request,
+                                                                 bool with_events = false) const;
+  [[nodiscard]] Result<results::MadMaxSearch> mad_max_plan(const estimate::Request& request, std::size_t top) const;
   // `files` empty: the tables that ship with Orrery. `worst`: of so many rows of each family what their predictions are
   // made of.
   [[nodiscard]] Result<results::Validation> validate(const std::vector<std::string>& files,

@@ -34,10 +34,12 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
   return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
 }
 
-Result<explore::SpaceFile> space_file_of(const std::string& data_directory, const PlanRequest& request) {
+Result<explore::SpaceFile> space_file_of(const std::string& data_directory, const PlanRequest& request,
+                                         const workload::Model& model) {
   if (request.space) { return *request.space; }
   const bool serves = request.job.task == parallel::Task::inference;
-  return explore::read_space_file(data_directory + (serves ? "/spaces/inference.yaml" : "/spaces/training.yaml"));
+  const char* const usual = serves ? "/spaces/inference.yaml" : "/spaces/training.yaml";
+  return explore::read_space_file(data_directory + (model.is_recommender() ? "/spaces/recommender.yaml" : usual));
 }
 
 }  // namespace
@@ -46,7 +48,7 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
                              const PlanRequest& request) {
   const auto length = request.space ? Length::longest : Length::typed;
   ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request.job, length));
-  ORRERY_TRY(file, space_file_of(data_directory, request));
+  ORRERY_TRY(file, space_file_of(data_directory, request, inputs.model));
   parallel::Job job = estimate::job_of(request.job, inputs.model);
   if (!file.max_batch) {
     if (auto wrong = parallel::problems(inputs.model, job); !wrong.empty()) {

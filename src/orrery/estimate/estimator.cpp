@@ -88,6 +88,7 @@ results::Memory Estimator::memory_of(const Program& program) const {
   memory.activations = need.activations;
   memory.buffers = need.buffers;
   memory.kv_cache = need.kv_cache;
+  memory.tables = need.tables;
   memory.capacity = capacity();
   memory.stage = static_cast<std::int64_t>(fullest);
   for (const auto& stage : program.memory) { memory.offloaded = max(memory.offloaded, stage.offloaded); }
@@ -124,7 +125,10 @@ results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   result.energy = expense(hardware::power(cluster_), result.step_time);
   result.memory = memory_of(program);
   result.feasible = result.memory.fits();
-  if (!result.feasible) { result.infeasible_reason = "memory"; }
+  if (!result.feasible) {
+    const bool by_tables = result.memory.tables > result.memory.capacity;
+    result.infeasible_reason = by_tables ? "memory of embedding tables" : "memory";
+  }
   return result;
 }
 

@@ -61,6 +61,11 @@ results::PlanSummary summary(const Program& program) {
   summary.shard = plan.shard;
   summary.offload = offload_names(plan.offload);
   summary.placement = placement_text(plan.placement);
+  if (plan.tables.sharding != workload::TableSharding::none) {
+    summary.table_sharding = config::enum_name(plan.tables.sharding);
+    summary.table_ranks = plan.table_ranks();
+    summary.replicate_tables_below = plan.tables.replicated_below;
+  }
   summary.first_stage_layers = plan.first_stage_layers;
   summary.last_stage_layers = plan.last_stage_layers;
   summary.embedding_as_layer = plan.embedding_as_layer;
@@ -207,6 +212,10 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
     list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
   }
   if (context.model.has_experts()) { list.emplace_back("uneven routing: every expert gets its even share of tokens"); }
+  if (context.model.is_recommender()) {
+    list.emplace_back("skewed lookups: every row of a table is met alike");
+    list.emplace_back("ranks with fewer tables: the one with most to do stands for all");
+  }
   if (program.job.seq > context.model.max_seq) {
     list.push_back(
         fmt::format("whether the model is any good beyond the {} tokens it was made for", context.model.max_seq));
@@ -225,6 +234,7 @@ constexpr std::size_t kEp = 2, kDp = 3;  // in kReportedGroups
 
 void name_the_job(results::Estimate& result, const Context& context, const Program& program) {
   result.model = context.model.name;
+  result.samples_only = context.model.is_recommender();
   result.cluster = context.cluster.name;
   result.stack = context.stack.name;
   result.precision = hardware::name_of(program.job.precision);
@@ -262,6 +272,10 @@ results::Estimate describe(const Context& context, const Program& program, const
   for (const auto& [name, kind] : kReportedGroups) {
     const Traffic &work = busy.work.of(kind), &end = finish.of(kind), &left = reduce_left.of(kind);
     result.comm_by_group.push_back({std::string(name), work.busy + end.busy + left.busy, work.exposed + end.exposed});
+  }
+  if (context.model.is_recommender()) {
+    const Traffic &work = busy.work.of(TrafficKind::emb), &end = finish.of(TrafficKind::emb);
+    result.comm_by_group.push_back({"emb", work.busy + end.busy, work.exposed + end.exposed});
   }
   result.comm_by_group[kEp].exposed -= busy.hidden;
   result.comm_by_group[kDp].total += busy.side.dp;

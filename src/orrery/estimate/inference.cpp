@@ -226,6 +226,12 @@ results::Estimate describe(const Context& context, const Program& program, const
     result.comm_total += traffic.busy;
     result.comm_exposed += traffic.exposed;
   }
+  if (context.model.is_recommender()) {
+    const Traffic& traffic = generation.busy.of(TrafficKind::emb);
+    result.comm_by_group.push_back({"emb", traffic.busy, traffic.exposed});
+    result.comm_total += traffic.busy;
+    result.comm_exposed += traffic.exposed;
+  }
   result.comm_by_group.push_back({"pp", Seconds(0), Seconds(0)});
   result.breakdown.exposed_comm = result.comm_exposed;
   result.breakdown.offload = generation.busy.of(TrafficKind::host).exposed;

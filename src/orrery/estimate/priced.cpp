@@ -37,6 +37,8 @@ TrafficKind traffic_kind(GroupKind group) {
     case GroupKind::ep:
     case GroupKind::ep_node:
     case GroupKind::ep_across: return TrafficKind::ep;
+    case GroupKind::tables:
+    case GroupKind::table_copies: return TrafficKind::emb;
     case GroupKind::host: return TrafficKind::host;
     case GroupKind::dp:
     case GroupKind::shard:
@@ -201,6 +203,10 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
       charge_kernel(cost, item, time);
       cost.time += time;
       continue;
+    }
+    // What is still under way on the stream is waited for on its own account.
+    if (!item.asynchronous && last != nullptr && stream > cost.time) {
+      charge_wait(cost, item, *last, stream - cost.time);
     }
     const Seconds time = price_cached(item.call, fabric, mesh, cache);
     traffic_of(cost, item).busy += time;

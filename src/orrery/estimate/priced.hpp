@@ -26,10 +26,11 @@ enum class TrafficKind : std::uint8_t {
   tp,    // slices of layers and of experts
   cp,    // parts of a sequence
   ep,    // dispatch to experts and back
+  emb,   // ranks that share out embedding tables, and copies of these
   dp,    // replicas, shards and every other group of ranks
   host,  // second memory tier
 };
-inline constexpr std::size_t kTrafficKinds = 5;
+inline constexpr std::size_t kTrafficKinds = 6;
 [[nodiscard]] TrafficKind traffic_kind(parallel::GroupKind group);
 
 // Time that a piece takes on its rank, taken apart: time = compute + recompute + optimizer + exposed of every kind.

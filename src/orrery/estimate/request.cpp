@@ -8,25 +8,8 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
-
-namespace orrery::config {
-
-template <>
-struct EnumNames<hardware::Precision> {
-  using P = hardware::Precision;
-  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
-      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
-};
-
-template <>
-struct EnumNames<estimate::Semantics> {
-  using S = estimate::Semantics;
-  static constexpr std::array<std::pair<S, std::string_view>, 2> value{
-      {{S::physical, "physical"}, {S::mad_max, "mad-max"}}};
-};
-
-}  // namespace orrery::config
 
 namespace orrery::estimate {
 
@@ -37,6 +20,7 @@ constexpr std::int64_t kLongestSequence = 1'000'000'000;
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
 constexpr std::int64_t kHighestRank = 65'536;
 constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostRows = 1'000'000'000'000;
 constexpr double kMostWeights = 1e15;
 
 void add_job_fields(config::Record<Request>& record) {
@@ -107,10 +91,27 @@ void add_plan_fields(config::Record<Request>& record) {
       .optional("bucket", &Request::bucket,
                 "gradients are reduced in groups of layers of so many weights; open: the stack's",
                 {.min = 0.0, .max = kMostWeights})
+      .optional(
+          "table_sharding", &Request::table_sharding,
+          "embedding tables over ranks: whole, by rows, ...; open: table, or row where ranks are more than tables")
+      .optional("table_ranks", &Request::table_ranks,
+                "ranks that share out one copy of the embedding tables; 0: all of them",
+                {.min = 0, .max = kMostDevices})
+      .optional("replicate_tables_below", &Request::replicate_tables_below,
+                "embedding tables of fewer rows are replicated; 0: none", {.min = 0, .max = kMostRows})
       .optional("offload", &Request::offload, "what lives in a second memory tier: weights,activations,optimizer")
       .optional("placement", &Request::placement, "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"")
-      .optional("strategy", &Request::strategy, "hierarchical strategy per layer class, \"mlp=(tp,ddp)\"")
-      .optional("local_batch", &Request::local_batch, "batch per device and layer class, \"mlp=512\"");
+      .optional(
+          "strategy", &Request::strategy,
+          "mad-max: per class of layers, inside a node and between nodes, \"emb=(mp); mlp=(tp,ddp)\"; open: tables "
+          "of recommenders mp, others ddp, dense layers fsdp")
+      .optional(
+          "local_batch", &Request::local_batch,
+          "mad-max: samples of one copy of a class of layers, \"mlp=512\", instead of --global-batch or to check it")
+      .optional("freeze", &Request::freeze,
+                "mad-max, finetune: what is not trained, emb, bottom, top, mlp, transformer")
+      .optional("memory_rule", &Request::memory_rule,
+                "mad-max: 3 x weights (inference: 1 x) must fit a device's memory");
 }
 
 }  // namespace
@@ -125,21 +126,65 @@ const config::Record<Request>& request_record() {
   return record;
 }
 
-std::vector<Diagnostic> not_built(const Request& request) {
+namespace {
+
+// Fields of mad-max in a physical request.
+std::vector<Diagnostic> foreign_fields(const Request& request) {
   std::vector<Diagnostic> found;
-  const auto note = [&](bool asked, const char* flag, std::string_view value) {
-    if (asked) {
-      found.push_back({{"", 0, 0, flag}, fmt::format("{} is not built yet", value.empty() ? "this" : value)});
-    }
+  const auto note = [&](bool typed, const char* flag) {
+    if (typed) { found.push_back({{"", 0, 0, flag}, "is of --semantics mad-max"}); }
   };
-  note(request.semantics == Semantics::mad_max, "--semantics", "\"mad-max\"");
-  note(!request.strategy.empty(), "--strategy", "");
-  note(!request.local_batch.empty(), "--local-batch", "");
+  note(!request.strategy.empty(), "--strategy");
+  note(!request.local_batch.empty(), "--local-batch");
+  note(!request.freeze.empty(), "--freeze");
+  note(!request.memory_rule, "--no-memory-rule");
   return found;
 }
 
-std::vector<Diagnostic> problems(const Request& request) {
+// Fields of a physical plan in a request of mad-max, as far as they are not what they are when nothing is said.
+std::vector<Diagnostic> mad_max_problems(const Request& request) {
   std::vector<Diagnostic> found;
+  const auto note = [&](bool typed, const char* flag, const char* instead) {
+    if (typed) { found.push_back({{"", 0, 0, flag}, std::string("is of --semantics physical; mad-max ") + instead}); }
+  };
+  const char* const degrees = "has --strategy, and degrees follow from the machine";
+  note(request.tp > 1, "--tp", degrees);
+  note(request.cp > 1, "--cp", degrees);
+  note(request.pp > 1, "--pp", degrees);
+  note(request.ep > 1, "--ep", degrees);
+  note(request.etp.has_value(), "--etp", degrees);
+  note(request.dp.has_value(), "--dp", degrees);
+  note(request.vpp > 1, "--vpp", degrees);
+  note(request.zero.has_value(), "--zero", "has fsdp in --strategy");
+  note(request.shard > 0, "--shard", "has fsdp in --strategy");
+  const char* const nothing = "knows no such thing";
+  note(request.micro_batch.has_value(), "--micro-batch", "has --local-batch");
+  note(request.batch.has_value(), "--batch", "has --global-batch in every task");
+  note(request.prompt.has_value(), "--prompt", "has --seq in every task");
+  note(request.generate.has_value(), "--generate", nothing);
+  note(request.sequence_parallel.has_value(), "--sequence-parallel", nothing);
+  note(request.recompute.has_value(), "--recompute", nothing);
+  note(request.schedule.has_value(), "--schedule", nothing);
+  note(request.tp_overlap != parallel::TpOverlap::none, "--tp-overlap", nothing);
+  note(request.dp_overlap.has_value(), "--dp-overlap", nothing);
+  note(request.lora > 0, "--lora", "has --freeze");
+  note(!request.offload.empty(), "--offload", nothing);
+  note(!request.placement.empty(), "--placement", nothing);
+  const char* const tables = "has emb in --strategy";
+  note(request.table_sharding.has_value(), "--table-sharding", tables);
+  note(request.table_ranks > 0, "--table-ranks", tables);
+  note(request.replicate_tables_below > 0, "--replicate-tables-below", tables);
+  if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
+    found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
+  }
+  return found;
+}
+
+}  // namespace
+
+std::vector<Diagnostic> problems(const Request& request) {
+  if (request.semantics == Semantics::mad_max) { return mad_max_problems(request); }
+  std::vector<Diagnostic> found = foreign_fields(request);
   const auto require = [&](bool holds, const char* flag, std::string_view message) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
   };
@@ -177,8 +222,9 @@ std::vector<Diagnostic> problems(const Request& request) {
   return found;
 }
 
-std::vector<std::string> needed_fields(parallel::Task task) {
-  if (task == parallel::Task::inference) { return {"prompt", "generate", "batch"}; }
+std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics) {
+  if (semantics == Semantics::mad_max) { return {}; }
+  if (task == parallel::Task::inference) { return {"batch"}; }
   return {"global_batch"};
 }
 
@@ -187,12 +233,13 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
   job.precision = request.precision;
   job.task = request.task;
   job.global_batch = request.global_batch.value_or(0);
-  job.seq = request.seq.value_or(model.is_vision() ? model.vision.tokens() : 0);
+  job.seq = request.seq.value_or(model.own_seq());
   job.adapter = {request.lora, request.lora_targets};
   if (job.is_inference()) {
     job.global_batch = request.batch.value_or(0);
-    job.prompt = request.prompt.value_or(0);
-    job.generate = request.generate.value_or(0);
+    // A recommender answers at once.
+    job.prompt = request.prompt.value_or(model.is_recommender() ? 1 : 0);
+    job.generate = request.generate.value_or(model.is_recommender() ? 1 : 0);
     job.seq = job.prompt + job.generate - 1;  // the last token is made, and not read again
   }
   return job;

@@ -2,9 +2,12 @@
 // settled by documented rules (`settle`).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "orrery/config/record.hpp"
@@ -25,7 +28,7 @@ struct Request {
 
   parallel::Task task = parallel::Task::pretrain;
   std::optional<std::int64_t> global_batch;  // sequences; of training
-  std::optional<std::int64_t> seq;           // open: a vision model's own
+  std::optional<std::int64_t> seq;           // open: a vision model's own, a recommender's 1
   hardware::Precision precision = hardware::Precision::bf16;
   std::optional<std::int64_t> prompt, generate, batch;  // of inference
   std::int64_t lora = 0;
@@ -49,21 +52,25 @@ struct Request {
   std::optional<hardware::Precision> reduce_precision;    // open: the stack's
   std::optional<double> bucket;                           // open: the stack's
 
-  std::string offload, placement, strategy, local_batch;
+  std::optional<workload::TableSharding> table_sharding;  // open: whole tables, or rows where ranks outnumber them
+  std::int64_t table_ranks = 0, replicate_tables_below = 0;
+
+  std::string offload, placement;
+  std::string strategy, local_batch, freeze;  // of mad-max
+  bool memory_rule = true;                    // of mad-max
 };
 
 // Every field with its type, unit, default and doc: parses scenario files and flags, writes the help and the schema.
 [[nodiscard]] const config::Record<Request>& request_record();
 
-// A diagnostic for each field that asks for something that is not built. `flag` places name command-line flags.
-[[nodiscard]] std::vector<Diagnostic> not_built(const Request& request);
-
-// What is missing or contradicts itself whatever the model: a batch without --global-batch, a prompt in training.
+// What is missing or contradicts itself whatever the model: a batch without --global-batch, a prompt in training, a
+// field of the other semantics.
 [[nodiscard]] std::vector<Diagnostic> problems(const Request& request);
 
-// Fields that a task needs: "global_batch", or "prompt" and the like. (Training needs "seq" as well, unless the model
-// has one of its own.)
-[[nodiscard]] std::vector<std::string> needed_fields(parallel::Task task);
+// Fields that a task needs: "global_batch", or "batch". (Training needs "seq" as well, unless the model has one of its
+// own, and inference "prompt" and "generate", unless it is a recommender's.) `mad-max` is given its batch in either of
+// two ways and complains itself.
+[[nodiscard]] std::vector<std::string> needed_fields(parallel::Task task, Semantics semantics = Semantics::physical);
 
 // A vision model's sequence is its patches and class token.
 [[nodiscard]] parallel::Job job_of(const Request& request, const workload::Model& model);
@@ -85,3 +92,14 @@ struct SettledPlan {
                                          const hardware::Cluster& cluster, const hardware::Stack& stack);
 
 }  // namespace orrery::estimate
+
+namespace orrery::config {
+
+template <>
+struct EnumNames<estimate::Semantics> {
+  using S = estimate::Semantics;
+  static constexpr std::array<std::pair<S, std::string_view>, 2> value{
+      {{S::physical, "physical"}, {S::mad_max, "mad-max"}}};
+};
+
+}  // namespace orrery::config

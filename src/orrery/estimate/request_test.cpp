@@ -191,14 +191,29 @@ TEST(Request, placement_names_groups_and_dimensions_each_once) {
   }
 }
 
-TEST(NotBuilt, every_field_that_asks_for_more_is_named) {
+TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   Request request;
-  EXPECT_TRUE(not_built(request).empty());
-  request.semantics = Semantics::mad_max;
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
-  EXPECT_THAT(texts_of(not_built(request)),
-              ElementsAre("--semantics: \"mad-max\" is not built yet", "--strategy: this is not built yet", "--local-batch: this is not built yet"));
+  request.freeze = "emb";
+  request.memory_rule = false;
+  EXPECT_THAT(texts_of(problems(request)),
+              ElementsAre("--strategy: is of --semantics mad-max", "--local-batch: is of --semantics mad-max",
+                          "--freeze: is of --semantics mad-max", "--no-memory-rule: is of --semantics mad-max"));
+  request.semantics = Semantics::mad_max;
+  request.task = parallel::Task::finetune;
+  EXPECT_TRUE(problems(request).empty());
+  request.task = parallel::Task::pretrain;
+  request.tp = 8;
+  request.batch = 8;
+  request.table_ranks = 4;
+  EXPECT_THAT(
+      texts_of(problems(request)),
+      ElementsAre("--tp: is of --semantics physical; mad-max has --strategy, and degrees follow from the machine",
+                  "--batch: is of --semantics physical; mad-max has --global-batch in every task",
+                  "--table-ranks: is of --semantics physical; mad-max has emb in --strategy",
+                  "--freeze: needs --task finetune"));
+  EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
 
 TEST(Request, fields_of_another_task_are_mistakes) {
@@ -224,7 +239,7 @@ TEST(Request, fields_of_another_task_are_mistakes) {
 TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
-  EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("prompt", "generate", "batch"));
+  EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("batch"));
 }
 
 TEST(Request, what_is_offloaded_is_a_list_of_names) {

@@ -60,7 +60,15 @@ class Settling {
       while (replica % count != 0) { --count; }
       return {replica / count};
     }
+    if (model_.is_recommender()) { return whole_batch_and_halves(job_.global_batch / plan_.dp); }
     return {8, 7, 6, 5, 4, 3, 2, 1};  // those that do not divide the batch are not valid plans
+  }
+
+  // Samples of one position: a kernel wants as many as there are.
+  static std::vector<std::int64_t> whole_batch_and_halves(std::int64_t batch) {
+    std::vector<std::int64_t> sizes{batch};
+    while (sizes.back() % 2 == 0) { sizes.push_back(sizes.back() / 2); }
+    return sizes;
   }
 
   const Request& request_;
@@ -76,6 +84,9 @@ std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan&
     return plan.pp > 1 ? "a micro-batch for every stage, where the batch divides" : "the whole batch of a replica";
   }
   if (!fits) { return "nothing fits"; }
+  if (plan.tables.sharding != workload::TableSharding::none) {
+    return "the largest that fits, a replica's batch halved";
+  }
   const std::int64_t count = parallel::micro_batches(job, plan);
   const bool starved = count < plan.pp && plan.micro_batch > 1;
   return starved ? fmt::format(
@@ -98,6 +109,11 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   if (!request.etp && plan.tp * plan.ep > 1 && experts) {
     chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (experts are sliced as tp, not shared out)", plan.etp)
                                   : std::string("etp 1 (experts stay whole)"));
+  }
+  if (!request.table_sharding && plan.tables.sharding != workload::TableSharding::none) {
+    chosen.push_back(plan.tables.sharding == workload::TableSharding::row
+                         ? fmt::format("table-sharding row (there are fewer tables than {} ranks)", plan.table_ranks())
+                         : std::string("table-sharding table (every rank can have some)"));
   }
   if (!request.micro_batch && job.is_inference()) {
     chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
@@ -138,6 +154,19 @@ std::int64_t usual_etp(const Request& request, const workload::Model& model) {
   return sliced ? request.tp : 1;
 }
 
+// Whole tables where they go round, else rows.
+workload::TablePlan tables_of(const Request& request, const workload::Model& model, const parallel::Plan& plan) {
+  using workload::TableSharding;
+  workload::TablePlan tables{TableSharding::none, request.table_ranks, request.replicate_tables_below};
+  if (!model.is_recommender()) {
+    tables.sharding = request.table_sharding.value_or(TableSharding::none);
+    return tables;
+  }
+  const std::int64_t ranks = request.table_ranks > 0 ? request.table_ranks : plan.dp;
+  tables.sharding = request.table_sharding.value_or(workload::usual_sharding(model.recommender, tables, ranks));
+  return tables;
+}
+
 // The plan as typed, open fields at their first guess.
 parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
                        const hardware::Stack& stack) {
@@ -160,6 +189,7 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   plan.shard = request.shard;
   plan.schedule = schedule_of(request);
   plan.dp_overlap = request.dp_overlap.value_or(stack.overlap_gradient_reduce);
+  plan.tables = tables_of(request, model, plan);
   plan.tp_overlap = request.tp_overlap;
   plan.cp_method = request.cp_method;
   if (const auto offload = offload_of(request)) { plan.offload = *offload; }

@@ -6,7 +6,8 @@ using parallel::Part;
 
 std::size_t WorkPrices::Hash::operator()(const Key& key) const {
   auto hash = std::hash<const void*>{}(key.work);
-  for (const auto* group : {&key.groups.tp, &key.groups.cp, &key.groups.etp, &key.groups.ep}) {
+  for (const auto* group : {&key.groups.tp, &key.groups.cp, &key.groups.etp, &key.groups.ep, &key.groups.tables,
+                            &key.groups.table_copies}) {
     for (const auto& extent : group->extents) {
       hash = (hash ^ static_cast<std::size_t>(extent.members << 4 | extent.dimension)) * 0x9E3779B97F4A7C15ULL;
     }

@@ -17,11 +17,13 @@ struct Fixed {
   std::optional<parallel::Recompute> recompute;
   std::optional<parallel::ScheduleKind> schedule;
   std::optional<workload::ContextMethod> cp_method;
+  std::optional<workload::TableSharding> table_sharding;
   // No axes: every plan of the space has these.
   parallel::TpOverlap tp_overlap = parallel::TpOverlap::none;
   std::int64_t shard = 0;
   parallel::Offload offload;
   parallel::Placement placement;
+  std::int64_t table_ranks = 0, replicate_tables_below = 0;
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;
   bool embedding_as_layer = false, head_as_layer = false;
 };

@@ -37,6 +37,9 @@ enum : std::size_t {
   kShard,
   kOffload,
   kPlacement,
+  kTableSharding,
+  kTableRanks,
+  kReplicated,
   kNeighbourAxes
 };
 constexpr std::size_t kCuts = kEtp + 1;  // the axes that cut the batch or the layers come first
@@ -70,6 +73,9 @@ constexpr std::array<Axis, kNeighbourAxes> kAxes{{
      [](const Plan& plan) {
        return digits({plan.placement.tp, plan.placement.cp, plan.placement.dp, plan.placement.pp});
      }},
+    {"table-sharding", [](const Plan& plan) { return static_cast<std::int64_t>(plan.tables.sharding); }},
+    {"table-ranks", [](const Plan& plan) { return plan.tables.ranks; }},
+    {"replicate-tables-below", [](const Plan& plan) { return plan.tables.replicated_below; }},
 }};
 
 // The axis on which two plans differ, and nothing where there are none or several: the one of those that cut, whatever

@@ -36,7 +36,8 @@ bool before(const Scored& a, const Scored& b) {
 }
 
 bool same_layout(const Plan& a, const Plan& b) {
-  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp;
+  return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp &&
+         a.tables.sharding == b.tables.sharding;
 }
 
 // The K best so far. Equal scores keep the order of the space.

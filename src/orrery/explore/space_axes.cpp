@@ -43,6 +43,7 @@ const ValueKind& tp_communications() {
 
 const ValueKind& schedules() { return choices_of<ScheduleKind>("schedule"); }
 const ValueKind& tp_overlaps() { return choices_of<TpOverlap>("tp_overlap"); }
+const ValueKind& table_shardings() { return choices_of<workload::TableSharding>("table_sharding"); }
 const ValueKind& cp_methods() { return choices_of<ContextMethod>("cp_method"); }
 
 template <class E>
@@ -60,6 +61,10 @@ bool one_part(const CompiledSpace&, const Chosen& chosen) { return plan_of(chose
 bool one_stage(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).pp == 1; }
 bool one_replica(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).dp == 1; }
 bool no_experts(const CompiledSpace& space, const Chosen&) { return !space.model.has_experts(); }
+bool no_tables(const CompiledSpace& space, const Chosen&) { return !space.model.is_recommender(); }
+bool no_tables_shared(const CompiledSpace& space, const Chosen& chosen) {
+  return no_tables(space, chosen) || plan_of(chosen).tables.sharding == workload::TableSharding::replicated;
+}
 bool no_second_tier(const CompiledSpace& space, const Chosen&) { return !space.has_second_tier; }
 bool nothing_sharded(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).zero == 0; }
 
@@ -94,6 +99,16 @@ void write_choice(Plan& plan, std::int64_t value) {
 template <auto Member>
 void write_offload(Plan& plan, std::int64_t value) {
   plan.offload.*Member = value != 0;
+}
+
+// Of a plan without tables, nothing is written.
+void write_table_sharding(Plan& plan, std::int64_t value) {
+  using workload::TableSharding;
+  if (plan.tables.sharding != TableSharding::none) { plan.tables.sharding = choice<TableSharding>(value); }
+}
+template <auto Member>
+void write_tables(Plan& plan, std::int64_t value) {
+  plan.tables.*Member = value;
 }
 
 // A group of one lies nowhere.
@@ -144,6 +159,11 @@ const std::array<AxisRule, kAxes>& rules() {
       {"tier.cp", integers, kCp, kInner, kOfBoth, 0, one_part, write_place<&Placement::cp, &Plan::cp>},
       {"tier.dp", integers, kDegrees, kInner, kOfBoth, 0, one_replica, write_place<&Placement::dp, &Plan::dp>},
       {"tier.pp", integers, kPp, kInner, kOfBoth, 0, one_stage, write_place<&Placement::pp, &Plan::pp>},
+      {"table_sharding", table_shardings, kNone, kOuter, kOfBoth, 0, no_tables, write_table_sharding},
+      {"table_ranks", integers, kDegrees | axis_mask({Axis::table_sharding}), kOuter, kOfBoth, 0, no_tables_shared,
+       write_tables<&workload::TablePlan::ranks>},
+      {"replicate_tables_below", integers, axis_mask({Axis::table_sharding}), kOuter, kOfBoth, 0, no_tables_shared,
+       write_tables<&workload::TablePlan::replicated_below>},
       {"optimizer_sharding", booleans, kCopies, kInner, kOfTraining, 0, one_copy, write_number<&Plan::zero>},
       {"tp_comm", tp_communications, kTp, kOuter, kOfBoth, kAllReduce, nullptr, write_number<&Plan::sequence_parallel>},
       {"ag_redo", booleans, axis_mask({Axis::tp_comm, Axis::recompute}), kInner, kOfTraining, 0, nothing_gathered_again,
@@ -161,8 +181,9 @@ std::string_view axis_name(Axis axis) { return rule_of(axis).name; }
 const ValueKind& kind_of(Axis axis) { return rule_of(axis).kind(); }
 
 std::string_view fact_name(Fact fact) {
-  static constexpr std::array<std::string_view, kFacts> kNames{
-      "devices", "node_size", "hidden", "heads", "kv_heads", "layers", "experts", "seq", "batch", "dp", "max_batch"};
+  static constexpr std::array<std::string_view, kFacts> kNames{"devices",  "node_size", "hidden",  "heads",
+                                                               "kv_heads", "layers",    "experts", "tables",
+                                                               "seq",      "batch",     "dp",      "max_batch"};
   return kNames[static_cast<std::size_t>(fact)];
 }
 

@@ -28,6 +28,10 @@ std::optional<std::int64_t> typed_number(const Fixed& fixed, Axis axis) {
   if (axis == Axis::zero) { return given(fixed.zero.has_value(), fixed.zero.value_or(0)); }
   if (axis == Axis::optimizer_sharding) { return given(fixed.zero.has_value(), fixed.zero.value_or(0) > 0 ? 1 : 0); }
   if (axis == Axis::shard) { return given(fixed.shard > 0, fixed.shard); }
+  if (axis == Axis::table_ranks) { return given(fixed.table_ranks > 0, fixed.table_ranks); }
+  if (axis == Axis::replicate_tables_below) {
+    return given(fixed.replicate_tables_below > 0, fixed.replicate_tables_below);
+  }
   const parallel::Placement& at = fixed.placement;
   if (axis == Axis::tier_tp) { return given(at.tp >= 0, at.tp); }
   if (axis == Axis::tier_cp) { return given(at.cp >= 0, at.cp); }
@@ -61,6 +65,10 @@ std::optional<std::int64_t> typed_choice(const Fixed& fixed, Axis axis) {
   }
   if (axis == Axis::tp_overlap) {
     return given(fixed.tp_overlap != parallel::TpOverlap::none, position_of(fixed.tp_overlap));
+  }
+  if (axis == Axis::table_sharding) {
+    const auto sharding = fixed.table_sharding.value_or(workload::TableSharding::table);
+    return given(fixed.table_sharding.has_value(), position_of(sharding));
   }
   if (axis == Axis::embedding_as_layer) { return given(fixed.embedding_as_layer, 1); }
   if (axis == Axis::head_as_layer) { return given(fixed.head_as_layer, 1); }
@@ -124,6 +132,10 @@ class Compiler {
     plan.tp_overlap = fixed.tp_overlap;
     plan.offload = fixed.offload;
     plan.placement = fixed.placement;
+    if (space_.model.is_recommender()) {
+      plan.tables = {fixed.table_sharding.value_or(workload::TableSharding::table), fixed.table_ranks,
+                     fixed.replicate_tables_below};
+    }
     plan.first_stage_layers = fixed.first_stage_layers;
     plan.last_stage_layers = fixed.last_stage_layers;
     plan.embedding_as_layer = fixed.embedding_as_layer;
@@ -133,6 +145,7 @@ class Compiler {
     space_.follows_schedule = is_open(Axis::schedule);
     space_.follows_sequence = is_open(Axis::sequence_parallel) && is_open(Axis::tp_comm);
     space_.follows_etp = is_open(Axis::etp);
+    space_.follows_tables = space_.model.is_recommender() && is_open(Axis::table_sharding);
     space_.refused = !parallel::is_valid(space_.cluster, plan);
     const auto& tier = space_.cluster.second_tier;
     space_.has_second_tier = tier.memory > Bytes(0) && tier.bandwidth > BytesPerSecond(0);
@@ -149,6 +162,7 @@ class Compiler {
     set(Fact::kv_heads, model.kv_heads);
     set(Fact::layers, model.depth());
     set(Fact::experts, model.has_experts() ? model.experts.count : 1);
+    set(Fact::tables, model.is_recommender() ? model.recommender.table_count() : 0);
     set(Fact::seq, space_.job.seq);
     set(Fact::batch, space_.job.global_batch);
     set(Fact::max_batch, space_.max_batch.value_or(space_.job.global_batch));

@@ -50,9 +50,10 @@ struct CompiledSpace {
   std::size_t outer = 0;      // how many families share
   std::size_t placed = 0;     // levels until groups have their places, at least `outer`
   bool pins = false;          // groups are pinned to dimensions
-  bool follows_schedule = false, follows_sequence = false, follows_etp = false;  // from other axes
-  bool validity_varies = false;                                                  // within a family
-  bool refused = false;  // by the cluster, whatever the axes say
+  // From other axes.
+  bool follows_schedule = false, follows_sequence = false, follows_etp = false, follows_tables = false;
+  bool validity_varies = false;  // within a family
+  bool refused = false;          // by the cluster, whatever the axes say
   bool has_second_tier = false;
   std::int64_t count = 0;  // of all points, invalid ones included
 

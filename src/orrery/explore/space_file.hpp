@@ -44,12 +44,15 @@ enum class Axis : std::uint8_t {
   tier_cp,
   tier_dp,
   tier_pp,
+  table_sharding,
+  table_ranks,
+  replicate_tables_below,
   optimizer_sharding,
   tp_comm,
   ag_redo,
   fused_activation,
 };
-inline constexpr std::size_t kAxes = 31;
+inline constexpr std::size_t kAxes = 34;
 
 [[nodiscard]] std::string_view axis_name(Axis axis);  // "tier.tp"
 [[nodiscard]] const ValueKind& kind_of(Axis axis);
@@ -63,12 +66,13 @@ enum class Fact : std::uint8_t {
   kv_heads,
   layers,
   experts,
+  tables,
   seq,
   batch,
   dp,
   max_batch
 };
-inline constexpr std::size_t kFacts = 11;
+inline constexpr std::size_t kFacts = 12;
 
 [[nodiscard]] std::string_view fact_name(Fact fact);
 

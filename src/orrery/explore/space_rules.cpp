@@ -56,6 +56,10 @@ bool fits_chunks(std::int64_t schedule, const Plan& plan) {
 void follow(const CompiledSpace& space, Plan& plan) {
   if (space.follows_schedule) { plan.schedule = plan.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b; }
   if (space.follows_sequence) { plan.sequence_parallel = space.model.has_experts() && plan.tp > 1; }
+  if (space.follows_tables) {
+    const std::int64_t ranks = plan.tables.ranks > 0 ? plan.tables.ranks : plan.stage_ranks();
+    plan.tables.sharding = workload::usual_sharding(space.model.recommender, plan.tables, ranks);
+  }
   if (space.follows_etp) { plan.etp = space.model.has_experts() && plan.ep == 1 ? plan.tp : 1; }
 }
 
@@ -78,6 +82,7 @@ bool fits(const CompiledSpace& space, const Level& level, std::int64_t value, Ch
   if (level.axis == Axis::vpp) { return value >= 1; }
   if (level.axis == Axis::micro_batch) { return value >= 1 && chosen.job.global_batch / plan.dp % value == 0; }
   if (level.typed) { return true; }
+  if (level.axis == Axis::table_ranks) { return value == 0 || plan.stage_ranks() % value == 0; }
   if (level.axis == Axis::shard) { return value == 0 || plan.replicas() % value == 0; }
   return level.axis != Axis::schedule || fits_chunks(value, plan);
 }
@@ -90,7 +95,8 @@ std::string out_of_range(const CompiledSpace& space, Axis axis, std::int64_t val
   if (is_in(kTiers, axis) && (value < 0 || value >= dimensions)) {
     return fmt::format("{} is not a network dimension of {}; 0 to {} are", value, space.cluster.name, dimensions - 1);
   }
-  const bool counts = axis == Axis::shard || axis == Axis::first_stage_layers || axis == Axis::last_stage_layers;
+  const bool counts = axis == Axis::shard || axis == Axis::table_ranks || axis == Axis::replicate_tables_below ||
+                      axis == Axis::first_stage_layers || axis == Axis::last_stage_layers;
   return counts && value < 0 ? fmt::format("{} is negative; 0 leaves it open", value) : "";
 }
 

@@ -144,6 +144,11 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
 }
 
 Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
+  const auto mad_max = entry_names(directory_, kMadMaxSystems);
+  if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
+    return fail(fmt::format("{} has the figures of MAD-Max's equations only: --semantics mad-max reads them",
+                            orrery::quoted(name_or_path)));
+  }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
   name_node(node, file_stem(name_or_path));
   auto unresolved = resolve_parts(node, directory_);
@@ -195,9 +200,6 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
     const auto near = meant_entry(name_or_path, all);
     const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
-    if (!is_file && is_planned_entry(name_or_path)) {
-      return fail(fmt::format("{} is not built yet", quoted(name_or_path)));
-    }
     if (!is_file) {
       return fail(fmt::format("nothing in the catalogue is called {}{}", quoted(name_or_path),
                               near ? fmt::format("; did you mean {}?", quoted(*near)) : std::string()));

@@ -240,11 +240,14 @@ TEST(Catalogue, a_name_is_meant_for_one_that_goes_on_from_it_before_one_that_is_
   EXPECT_EQ(meant_entry(".", known), std::nullopt);
 }
 
-TEST(Catalogue, names_of_later_work_are_told_from_unknown_ones) {
-  EXPECT_EQ(unknown_entry(kClusterEntries, "madmax/zionex_128", {}),
-            "cluster \"madmax/zionex_128\" is not built yet (\"orrery list clusters\" shows what is)");
-  EXPECT_TRUE(unknown_entry(kClusterEntries, "zionex_128", {}).starts_with("unknown cluster"));
-  EXPECT_TRUE(is_planned_entry("madmax/dlrm_a_moe"));
+TEST(Catalogue, systems_of_mad_max_are_no_clusters_and_say_who_reads_them) {
+  const auto names = entry_names(ORRERY_DATA_DIR, kMadMaxSystems);
+  ASSERT_FALSE(names.empty());
+  EXPECT_TRUE(names.front().starts_with("madmax/"));
+  const auto refused = Catalogue(ORRERY_DATA_DIR).cluster(names.front(), 0);
+  ASSERT_FALSE(refused);
+  EXPECT_THAT(refused.error().text(), ::testing::HasSubstr("--semantics mad-max reads them"));
+  EXPECT_TRUE(unknown_entry(kMadMaxSystems, names.front() + "x", names).starts_with("unknown cluster \"madmax/"));
 }
 
 }  // namespace

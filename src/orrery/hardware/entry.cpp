@@ -1,7 +1,6 @@
 #include "orrery/hardware/entry.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <filesystem>
 #include <system_error>
@@ -27,22 +26,6 @@ bool ends_like_a_file(std::string_view text) {
   return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
 }
 
-// Names that people may rely on and that come with later work. A name that ends in '/' stands for all below it.
-struct PlannedEntry {
-  std::string_view name;
-  std::string_view folder;  // "": whatever kind is asked for
-};
-constexpr std::array kPlanned = {
-    PlannedEntry{"madmax/", ""},
-};
-
-bool is_planned(std::string_view name, std::string_view folder) {
-  return std::any_of(kPlanned.begin(), kPlanned.end(), [&](const PlannedEntry& planned) {
-    const bool here = folder.empty() || planned.folder.empty() || planned.folder == folder;
-    return here && (planned.name.ends_with('/') ? name.starts_with(planned.name) : name == planned.name);
-  });
-}
-
 }  // namespace
 
 void count_sources(const Sources& sources, EntrySummary& summary) {
@@ -60,7 +43,8 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
   auto it = fs::recursive_directory_iterator(folder, error);
   for (; !error && it != fs::recursive_directory_iterator(); it.increment(error)) {
     if (it->path().extension() != kSuffix) { continue; }
-    names.push_back(it->path().lexically_relative(folder).replace_extension().generic_string());
+    names.push_back(std::string(kind.prefix) +
+                    it->path().lexically_relative(folder).replace_extension().generic_string());
   }
   std::sort(names.begin(), names.end());
   return names;
@@ -82,16 +66,10 @@ std::optional<std::string> meant_entry(std::string_view name, const std::vector<
   return std::nullopt;
 }
 
-bool is_planned_entry(std::string_view name) { return is_planned(name, {}); }
-
 std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
-  if (is_planned(name, kind.folder)) {
-    return fmt::format("{} {} is not built yet (\"orrery list {}\" shows what is)", kind.singular, quoted(name),
-                       kind.folder);
-  }
   std::string text = fmt::format("unknown {} {}", kind.singular, orrery::quoted(name));
   if (const auto near = meant_entry(name, known)) { text += fmt::format("; did you mean {}?", orrery::quoted(*near)); }
-  return text + fmt::format(" (\"orrery list {}\" shows all)", kind.folder);
+  return text + fmt::format(" (\"orrery list {}\" shows all)", kind.plural());
 }
 
 Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
@@ -99,7 +77,8 @@ Result<std::string> entry_file(const std::string& data_directory, const EntryKin
   if (ends_like_a_file(name_or_path)) { return name_or_path; }
   const auto known = entry_names(data_directory, kind);
   if (std::binary_search(known.begin(), known.end(), name_or_path)) {
-    return (folder_of(data_directory, kind) / (name_or_path + std::string(kSuffix))).string();
+    return (folder_of(data_directory, kind) / (name_or_path.substr(kind.prefix.size()) + std::string(kSuffix)))
+        .string();
   }
   std::error_code error;
   const bool is_path = name_or_path.find('/') != std::string::npos;

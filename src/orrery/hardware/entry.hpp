@@ -1,5 +1,5 @@
 // Finding catalogue entries. A kind of entry is a folder of a data directory, an entry a YAML file in it, its name the
-// path from that folder without the suffix ("h100-sxm", "madmax/zionex_128").
+// path from that folder without the suffix ("h100-sxm"), with the prefix of its kind ("madmax/" and a configuration's).
 #pragma once
 
 #include <optional>
@@ -14,8 +14,12 @@
 namespace orrery::hardware {
 
 struct EntryKind {
-  std::string_view folder;    // below the data directory; also what `orrery list` calls it
-  std::string_view singular;  // for messages
+  std::string_view folder;       // below the data directory
+  std::string_view singular;     // for messages
+  std::string_view listed = {};  // what `orrery list` calls it, when not like its folder
+  std::string_view prefix = {};  // of every name
+
+  [[nodiscard]] std::string_view plural() const { return listed.empty() ? folder : listed; }
 };
 
 inline constexpr EntryKind kAcceleratorEntries{"accelerators", "accelerator"};
@@ -23,6 +27,11 @@ inline constexpr EntryKind kLinkEntries{"links", "link class"};
 inline constexpr EntryKind kClusterEntries{"clusters", "cluster"};
 inline constexpr EntryKind kStackEntries{"stacks", "stack"};
 inline constexpr EntryKind kModelEntries{"models", "model"};
+
+// MAD-Max's configurations. Its systems state other figures than our clusters do (see madmax/system.hpp).
+inline constexpr std::string_view kMadMaxPrefix = "madmax/";
+inline constexpr EntryKind kMadMaxModels{"madmax/models", "model", "models", kMadMaxPrefix};
+inline constexpr EntryKind kMadMaxSystems{"madmax/systems", "cluster", "clusters", kMadMaxPrefix};
 
 // What a listing shows of one entry.
 struct EntrySummary {
@@ -46,11 +55,7 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 // "h100-sxm"), else the nearest one, else one that holds it.
 [[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
 
-// A name of some kind that comes with later work.
-[[nodiscard]] bool is_planned_entry(std::string_view name);
-
-// `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`, or that it is not built
-// yet.
+// `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`.
 [[nodiscard]] std::string unknown_entry(const EntryKind& kind, std::string_view name,
                                         const std::vector<std::string>& known);
 

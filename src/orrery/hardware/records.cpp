@@ -290,6 +290,15 @@ const Record<Stack>& Described<Stack>::record() {
                     "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
           .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",
                     {.max = Bytes(64.0), .unit = "B"})
+          .optional("table_moment_element", &Stack::table_moment_element,
+                    "optimizer state of an embedding table's weight", {.max = Bytes(64.0), .unit = "B"})
+          .optional("table_moment_row", &Stack::table_moment_row, "and of a row of a table besides",
+                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("table_exchange_element", &Stack::table_exchange_element,
+                    "element of looked-up vectors and their gradients on their way; 0 = as activations",
+                    {.max = Bytes(64.0), .unit = "B"})
+          .optional("gradient_norm", &Stack::gradient_norm,
+                    "the norm of all gradients is taken before the optimizer (clipping)")
           .optional("overlap_gradient_reduce", &Stack::overlap_gradient_reduce,
                     "gradients are reduced under the backward pass")
           .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,

@@ -17,6 +17,13 @@
 namespace orrery::config {
 
 template <>
+struct EnumNames<hardware::Precision> {
+  using P = hardware::Precision;
+  static constexpr std::array<std::pair<P, std::string_view>, 6> value{
+      {{P::bf16, "bf16"}, {P::fp16, "fp16"}, {P::fp8, "fp8"}, {P::fp4, "fp4"}, {P::tf32, "tf32"}, {P::fp32, "fp32"}}};
+};
+
+template <>
 struct EnumNames<hardware::Wiring> {
   static constexpr std::array<std::pair<hardware::Wiring, std::string_view>, 4> value{{
       {hardware::Wiring::switched, "switched"},

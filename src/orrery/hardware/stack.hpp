@@ -47,6 +47,13 @@ struct Stack {
   Bytes master_element{4.0};    // master copy of a weight; 0 when weights are their own master
   Bytes moment_element{8.0};    // optimizer moments per weight, all of them
 
+  // Embedding tables of recommenders, whose optimizer is sparse: it touches the rows that a batch has looked up.
+  Bytes table_moment_element{4.0};    // optimizer state per weight (Adagrad: one fp32)
+  Bytes table_moment_row{0.0};        // and per row besides (row-wise Adagrad: one fp32, and none per weight)
+  Bytes table_exchange_element{0.0};  // of looked-up vectors and their gradients on their way; 0: as activations
+
+  bool gradient_norm = true;  // the norm of all gradients is taken before the optimizer, as clipping needs it
+
   bool overlap_gradient_reduce = true;   // default of --dp-overlap
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
   double interference = 0.0;             // part of the rate of kernels that is lost beside gathers and reductions

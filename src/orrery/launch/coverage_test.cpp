@@ -60,10 +60,11 @@ struct Named {
 std::vector<Named> changes() {
   const Plan plan;
   const auto& [tp, cp, pp, dp, ep, etp, vpp, micro_batch, sequence_parallel, zero, shard, recompute, schedule,
-               dp_overlap, tp_overlap, cp_method, offload, placement, first_stage_layers, last_stage_layers,
+               dp_overlap, tp_overlap, cp_method, offload, placement, tables, first_stage_layers, last_stage_layers,
                embedding_as_layer, head_as_layer] = plan;
   const auto& [weights, activations, optimizer] = offload;
   const auto& [placed_tp, placed_cp, placed_dp, placed_pp] = placement;
+  (void)tables;  // of recommenders, which none of these tools trains
   std::vector<Named> list;
   const auto add = [&](const auto& /*field*/, const char* name, Change change) {
     list.push_back({name, std::move(change)});

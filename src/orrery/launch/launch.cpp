@@ -24,8 +24,9 @@ std::vector<Diagnostic> refusals(Tool tool, const TrainingRun& run) {
   }
   const auto& model = run.model;
   if (model.encoder_layers > 0 || !model.causal || model.is_vision()) {
-    refuse("--model", fmt::format("{} is no causal decoder: --emit is not built yet for encoders and vision models",
-                                  quoted(model.name)));
+    refuse("--model",
+           fmt::format("{} is no causal decoder: --emit is not built yet for encoders, vision models and recommenders",
+                       quoted(model.name)));
   }
   return found;
 }

@@ -47,6 +47,24 @@ std::optional<CollectiveCall> call(bool has_members, Collective collective, Grou
   return CollectiveCall{collective, group, bytes, {}};
 }
 
+// Vectors that were looked up, and what comes with sharing tables out.
+std::optional<CollectiveCall> table_crossing(const Operator& op, bool forward, const Plan& plan) {
+  const bool several = plan.table_ranks() > 1;
+  const auto sharing = [&](Collective collective) {
+    const std::int64_t holders = op.everywhere ? plan.stage_ranks() : plan.stage_ranks() / plan.table_ranks();
+    const GroupKind group = op.everywhere ? GroupKind::dp : GroupKind::table_copies;
+    return call(!forward && holders > 1, collective, group, op.boundary_bytes);
+  };
+  if (op.boundary == Boundary::share_sum) { return sharing(Collective::all_reduce); }
+  if (op.boundary == Boundary::share_rows) { return sharing(Collective::all_gather); }
+  if (op.boundary == Boundary::pool_sum) {
+    return call(several, forward ? Collective::reduce_scatter : Collective::all_gather, GroupKind::tables,
+                op.boundary_bytes);
+  }
+  const bool goes = op.boundary == Boundary::pool || forward;
+  return call(several && goes, Collective::all_to_all, GroupKind::tables, op.boundary_bytes);
+}
+
 }  // namespace
 
 std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, const Plan& plan) {
@@ -78,6 +96,11 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     }
     case Boundary::to_heads:
     case Boundary::to_sequence: return call(plan.cp > 1, Collective::all_to_all, GroupKind::cp, op.boundary_bytes);
+    case Boundary::spread:
+    case Boundary::pool:
+    case Boundary::pool_sum:
+    case Boundary::share_sum:
+    case Boundary::share_rows: return table_crossing(op, forward, plan);
   }
   return std::nullopt;
 }
@@ -110,7 +133,15 @@ void ItemWriter::wait(std::string_view name, std::int32_t collective, Purpose pu
 }
 
 void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose) {
-  if (const auto call = crossing(op, direction, plan_)) { collective(op.name, *call, purpose); }
+  const auto call = crossing(op, direction, plan_);
+  if (!call) { return; }
+  if (op.end == workload::End::both) {
+    collective(op.name, *call, purpose);
+  } else if ((op.end == workload::End::first) == (direction == Direction::forward)) {
+    under_way_ = collective(op.name, *call, purpose, true);
+  } else {
+    wait(op.name, under_way_, purpose);
+  }
 }
 
 // With n pieces of either, of which the first product can start when its own slice is there (ring) or the first piece

@@ -74,6 +74,7 @@ class ItemWriter {
 
   std::vector<Item>& items_;
   const Plan& plan_;
+  std::int32_t under_way_ = -1;  // the collective whose other end has yet to come
 };
 
 [[nodiscard]] inline bool is_product(const hardware::Kernel& kernel) {

@@ -218,7 +218,7 @@ class PlanLowering {
 
   void append_optimizer(RankClass& rank_class, double owned) {
     const Bytes element = context_.weight_element;
-    append_finish(rank_class.finish, norm_block(owned));
+    if (context_.stack.gradient_norm) { append_finish(rank_class.finish, norm_block(owned)); }
     append_finish(rank_class.finish, optimizer_block(owned));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};

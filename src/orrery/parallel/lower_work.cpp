@@ -46,12 +46,17 @@ constexpr PartNames kExpertLayer{"expert_layer.forward",          "expert_layer.
 constexpr PartNames kEncoderLayer{"encoder_layer.forward",          "encoder_layer.backward",
                                   "encoder_layer.weight_gradients", "encoder_layer.decode",
                                   "encoder_layer.gather_weights",   "encoder_layer.reduce_gradients"};
+constexpr PartNames kInteraction{"interaction.forward", "interaction.backward",       "interaction.weight_gradients",
+                                 "interaction.decode",  "interaction.gather_weights", "interaction.reduce_gradients"};
+constexpr PartNames kTop{"top.forward", "top.backward",       "top.weight_gradients",
+                         "top.decode",  "top.gather_weights", "top.reduce_gradients"};
 constexpr PartNames kHead{"head.forward", "head.backward",       "head.weight_gradients",
                           "head.decode",  "head.gather_weights", "head.reduce_gradients"};
 constexpr PartNames kFurther{"further_token.forward", "further_token.backward",       "further_token.weight_gradients",
                              "further_token.decode",  "further_token.gather_weights", "further_token.reduce_gradients"};
 
 const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
+  if (kind.part != workload::DensePart::none) { return kind.part == workload::DensePart::top ? kTop : kInteraction; }
   if (kind.encoder && model.encoder_layers > 0) { return kEncoderLayer; }
   return kind.experts ? kExpertLayer : kLayer;
 }
@@ -167,7 +172,8 @@ class WorkLowering {
   // Whether all layers are of one kind, seen without looking at each.
   static bool is_uniform(const workload::Model& model) {
     const bool one_mlp = !model.has_experts() || (model.experts.first_dense == 0 && model.experts.every == 1);
-    return one_mlp && model.encoder_layers == 0 && (model.sliding_window == 0 || model.global_every == 0);
+    return one_mlp && !model.is_recommender() && model.encoder_layers == 0 &&
+           (model.sliding_window == 0 || model.global_every == 0);
   }
 
   std::int32_t lower_layer(const LayerKind& kind) {
@@ -176,7 +182,7 @@ class WorkLowering {
     const auto layer = [&](const workload::Slice& s) {
       return workload::layer_operators(model, context_.stack, s, kind);
     };
-    const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute);
+    const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute, 0.0, input_of(kind));
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
@@ -185,14 +191,23 @@ class WorkLowering {
     return part;
   }
 
-  // `tied`: weights that the part uses and makes gradients of, but whose operators are not counted to own them.
+  // What a layer reads: the residual stream, or a sample's numbers.
+  [[nodiscard]] Bytes input_of(const LayerKind& kind) const {
+    return kind.part == workload::DensePart::none ? context_.residual
+                                                  : static_cast<double>(kind.in) * context_.residual;
+  }
+
+  // `input`: of the part, all that full recompute keeps. `tied`: weights that the part uses and makes gradients of, but
+  // whose operators are not counted to own them.
   template <class Make>
-  std::int32_t add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0) {
+  std::int32_t add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0,
+                   Bytes input = {}) {
     const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
-    PartSizes sizes = sizes_of(operators, recompute, is_layer ? context_.narrow_element : context_.weight_element);
+    PartSizes sizes =
+        sizes_of(operators, recompute, is_layer ? context_.narrow_element : context_.weight_element, input);
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
       part.decode =
@@ -205,13 +220,17 @@ class WorkLowering {
   }
 
   // `untrained`: bytes of a weight that is not trained.
-  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, Recompute recompute, Bytes untrained) const {
+  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, Recompute recompute, Bytes untrained,
+                                   Bytes input) const {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
     for (const auto& op : operators) {
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
       (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
+      sizes.held.weights += op.held.weights;
+      sizes.held.state += op.held.state;
+      sizes.held.gradients += op.held.gradients;
       sizes.whole += op.saved;
       if (op.attention_core) { sizes.core += op.saved; }
       if (context_.job().is_inference()) {
@@ -220,7 +239,7 @@ class WorkLowering {
     }
     sizes.kept = sizes.whole;
     if (recompute == Recompute::selective) { sizes.kept -= sizes.core; }
-    if (recompute == Recompute::full) { sizes.kept = context_.residual; }
+    if (recompute == Recompute::full) { sizes.kept = input; }
     return sizes;
   }
 
@@ -291,6 +310,8 @@ std::size_t WorkHash::operator()(const WorkKey& key) const {
     hash ^= hash >> 32U;
   };
   mix(slice.tp | slice.micro_batch << 20U | slice.cp << 40U);
+  mix(slice.table_ranks | static_cast<std::int64_t>(slice.tables.sharding) << 40U | slice.replicas << 44U);
+  mix(slice.tables.replicated_below);
   mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
   mix(static_cast<int>(key.recompute) | static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 |
       (key.splits ? 1 : 0) << 9 | (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);

@@ -37,6 +37,9 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
     sizes.frozen_expert += count * part.frozen_expert;
     sizes.dense_bytes += count * part.dense_bytes;
     sizes.expert_bytes += count * part.expert_bytes;
+    sizes.held.weights += count * part.held.weights;
+    sizes.held.state += count * part.held.state;
+    sizes.held.gradients += count * part.held.gradients;
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
     if (part.turns) {
@@ -125,6 +128,8 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const Shards weights = shards_from(plan, 3);
   need.weights = weights.part_of(sizes.dense_bytes, sizes.expert_bytes);
   if (plan.offload.weights) { offload(need, need.weights, weights.part_of(pair.dense_bytes, pair.expert_bytes)); }
+  need.weights += sizes.held.weights;
+  need.tables = sizes.held.weights;
   if (job.is_inference()) {
     need.activations = sizes.working;
     need.kv_cache = sizes.kv_cache;
@@ -135,6 +140,9 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const Shards optimizer = shards_from(plan, 1);
   need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
   if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }
+  need.gradients += sizes.held.gradients;
+  need.optimizer += sizes.held.state;
+  need.tables += sizes.held.state + sizes.held.gradients;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
   need.buffers = working_buffers(sizes, shape, stage, plan, weight_element);

@@ -21,6 +21,7 @@ struct PartSizes {
   double dense = 0, expert = 0;  // trained weights, elements
   double frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;  // all weights as stored, frozen ones included
+  workload::Held held;              // updated where they lie, neither sharded nor moved
   Bytes kept;                       // from forward to backward under the plan's recompute choice
   Bytes whole;                      // without any recompute: the working set of recomputing it
   Bytes core;                       // of that, what no weight gradient needs: the attention core's
@@ -42,6 +43,7 @@ struct PartUse {
 struct StageSizes {
   double dense = 0, expert = 0, frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;
+  workload::Held held;
   std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
   Bytes layer_dropped;             // by recompute, of the largest part
   Bytes layer_core;

@@ -151,7 +151,14 @@ SliceGroups groups_of_slice(const Layout& layout, const Plan& plan) {
   const auto group = [&](std::int64_t stride, std::int64_t degree) {
     return degree > 1 ? strided(layout, stride, degree) : network::Group{};
   };
-  return {group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep)};
+  SliceGroups groups{
+      group(1, plan.tp), group(plan.tp, plan.cp), group(1, plan.etp), group(plan.etp, plan.ep), {}, {}, {}};
+  if (plan.tables.sharding == workload::TableSharding::none) { return groups; }
+  const std::int64_t ranks = plan.table_ranks();
+  groups.tables = group(1, ranks);
+  groups.table_copies = group(ranks, plan.stage_ranks() / ranks);
+  groups.replicas = group(1, plan.stage_ranks());
+  return groups;
 }
 
 }  // namespace
@@ -165,6 +172,9 @@ void Mesh::set(const SliceGroups& slice) {
   group(GroupKind::cp) = slice.cp;
   group(GroupKind::etp) = slice.etp;
   group(GroupKind::ep) = slice.ep;
+  group(GroupKind::tables) = slice.tables;
+  group(GroupKind::table_copies) = slice.table_copies;
+  if (!slice.replicas.extents.empty()) { group(GroupKind::dp) = slice.replicas; }
   for (const auto& extent : slice.ep.extents) {
     auto& part = group(extent.dimension == 0 ? GroupKind::ep_node : GroupKind::ep_across);
     part.extents.push_back(extent);

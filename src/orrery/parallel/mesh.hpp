@@ -16,26 +16,29 @@ namespace orrery::parallel {
 
 // The groups that collectives run over.
 enum class GroupKind : std::uint8_t {
-  tp,         // slices of a layer
-  cp,         // parts of a sequence
-  ep,         // ranks that share out the routed experts
-  ep_node,    // of those, the ones on one node (innermost dimension)
-  ep_across,  // and those in the same place of different nodes
-  etp,        // slices of a routed expert
-  dp,         // ranks that hold the same dense weights: dp x cp
-  shard,      // of those, the ones that share a sharded copy (the first cp x dp ranks: innermost)
-  copies,     // and those that hold the same shard of different copies
-  expert_dp,  // ranks that hold the same routed experts
-  embedding,  // first and last pipeline stage, which share tied embeddings
-  mirror,     // stages i and pp - 1 - i, which hold each other's layers under DualPipe
-  world,      // everybody
-  host,       // no group: between a device and its second memory tier
+  tp,            // slices of a layer
+  cp,            // parts of a sequence
+  ep,            // ranks that share out the routed experts
+  ep_node,       // of those, the ones on one node (innermost dimension)
+  ep_across,     // and those in the same place of different nodes
+  etp,           // slices of a routed expert
+  dp,            // ranks that hold the same dense weights: dp x cp
+  shard,         // of those, the ones that share a sharded copy (the first cp x dp ranks: innermost)
+  copies,        // and those that hold the same shard of different copies
+  expert_dp,     // ranks that hold the same routed experts
+  embedding,     // first and last pipeline stage, which share tied embeddings
+  mirror,        // stages i and pp - 1 - i, which hold each other's layers under DualPipe
+  world,         // everybody
+  tables,        // ranks that share out one copy of the embedding tables
+  table_copies,  // and those that hold the same part of different copies
+  host,          // no group: between a device and its second memory tier
 };
-inline constexpr std::size_t kGroupKinds = 14;
+inline constexpr std::size_t kGroupKinds = 16;
 
 // The groups that a rank's own work meets others in: all that its blocks' collectives run over.
 struct SliceGroups {
   network::Group tp, cp, etp, ep;
+  network::Group tables, table_copies, replicas;  // of a recommender; replicas: everybody with samples of its own
   friend bool operator==(const SliceGroups&, const SliceGroups&) = default;
 };
 
@@ -46,7 +49,7 @@ struct Mesh {
   [[nodiscard]] const network::Group& group(GroupKind kind) const { return groups[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] network::Group& group(GroupKind kind) { return groups[static_cast<std::size_t>(kind)]; }
 
-  void set(const SliceGroups& slice);  // and the two halves of ep
+  void set(const SliceGroups& slice);  // and the two halves of ep; replicas as dp
 };
 
 // The ranks first, first + stride, ..., degree of them, as extents on the cluster's dimensions.

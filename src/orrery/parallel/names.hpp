@@ -53,6 +53,17 @@ struct EnumNames<workload::ContextMethod> {
 };
 
 template <>
+struct EnumNames<workload::TableSharding> {
+  static constexpr std::array<std::pair<workload::TableSharding, std::string_view>, 5> value{{
+      {workload::TableSharding::table, "table"},
+      {workload::TableSharding::row, "row"},
+      {workload::TableSharding::column, "column"},
+      {workload::TableSharding::replicated, "replicated"},
+      {workload::TableSharding::balanced, "balanced"},
+  }};
+};
+
+template <>
 struct EnumNames<workload::Adapter::Targets> {
   static constexpr std::array<std::pair<workload::Adapter::Targets, std::string_view>, 2> value{{
       {workload::Adapter::Targets::attention, "attention"},

@@ -131,17 +131,20 @@ void check_inference(PlanChecker& check, const workload::Model& model, const Job
   });
 }
 
-// A vision model looks at whole images.
-void check_image(PlanChecker& check, const workload::Model& model, const Job& job) {
-  if (!model.is_vision()) { return; }
+// A vision model looks at whole images, a recommender at samples.
+void check_own_length(PlanChecker& check, const workload::Model& model, const Job& job) {
+  if (model.own_seq() == 0) { return; }
   const std::int64_t given = job.is_inference() ? job.prompt : job.seq;
-  check.require(given == model.vision.tokens(), length_flag(job), [&] {
+  check.require(given == model.own_seq(), length_flag(job), [&] {
+    if (model.is_recommender()) {
+      return fmt::format("\"{}\" is not of a recommender, whose samples have one position; leave it out", given);
+    }
     return fmt::format("\"{}\" is not the model's image: {} patches and class token", given, model.vision.tokens());
   });
 }
 
 void check_job(PlanChecker& check, const workload::Model& model, const Job& job) {
-  check_image(check, model, job);
+  check_own_length(check, model, job);
   check.require(job.global_batch >= 1, batch_flag(job), [] { return std::string("must be at least 1 sequence"); });
   check.require(job.seq >= 1, length_flag(job), [] { return std::string("must be at least 1 token"); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
@@ -174,6 +177,7 @@ void check_all(PlanChecker& check, const workload::Model& model, const Job& job,
                std::int64_t devices) {
   check_job(check, model, job);
   check_degrees(check, plan);
+  check_tables(check, model, job, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
   check_context_parallel(check, model, job, plan);
@@ -224,6 +228,11 @@ workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass) 
   slice.etp = plan.etp;
   slice.pass = pass;
   slice.adapter = job.adapter;
+  if (plan.tables.sharding != workload::TableSharding::none) {
+    slice.tables = plan.tables;
+    slice.table_ranks = plan.table_ranks();
+    slice.replicas = plan.stage_ranks();
+  }
   if (pass == workload::Pass::prefill) { slice.seq = job.prompt; }
   if (pass == workload::Pass::decode) {
     slice.seq = 1;

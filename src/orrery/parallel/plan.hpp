@@ -84,6 +84,7 @@ struct Plan {
   workload::ContextMethod cp_method = workload::ContextMethod::ring;
   Offload offload = {};
   Placement placement = {};
+  workload::TablePlan tables = {};                             // of a recommender, and of nothing else
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
   bool embedding_as_layer = false, head_as_layer = false;      // in sharing out layers, either counts as one
 
@@ -92,6 +93,12 @@ struct Plan {
   // Ranks that hold the same weights: dense ones, and those of routed experts.
   [[nodiscard]] std::int64_t replicas() const { return cp * dp; }
   [[nodiscard]] std::int64_t expert_replicas() const { return stage_ranks() / (ep * etp); }
+  // Ranks that share out one copy of the embedding tables.
+  [[nodiscard]] std::int64_t table_ranks() const {
+    using workload::TableSharding;
+    if (tables.sharding == TableSharding::none || tables.sharding == TableSharding::replicated) { return 1; }
+    return tables.ranks > 0 ? tables.ranks : stage_ranks();
+  }
   // Ranks that share one sharded copy of dense weights, and how many such copies there are.
   [[nodiscard]] std::int64_t shards() const { return shard > 0 ? shard : replicas(); }
   [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }

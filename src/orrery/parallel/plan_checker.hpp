@@ -36,6 +36,7 @@ class PlanChecker {
 void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);
 void check_context_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);
 void check_expert_parallel(PlanChecker& check, const workload::Model& model, const Plan& plan);
+void check_tables(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);
 void check_pipeline(PlanChecker& check, const workload::Model& model, const Plan& plan);
 
 }  // namespace orrery::parallel

@@ -16,9 +16,7 @@ inline double real(std::int64_t n) { return static_cast<double>(n); }
 inline double flops_of(const Program& program, const Segment& segment) {
   double sum = 0.0;
   for (const auto& use : segment) {
-    for (const auto& item : program.block(use.work).items) {
-      sum += real(use.repeat) * item.kernel.flops.value();
-    }
+    for (const auto& item : program.block(use.work).items) { sum += real(use.repeat) * item.kernel.flops.value(); }
   }
   return sum;
 }

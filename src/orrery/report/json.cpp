@@ -45,43 +45,50 @@ Json comm_json(const results::Estimate& estimate) {
 }
 
 Json memory_json(const results::Memory& memory) {
-  return {{"weights", memory.weights.value()},
-          {"gradients", memory.gradients.value()},
-          {"optimizer", memory.optimizer.value()},
-          {"activations", memory.activations.value()},
-          {"buffers", memory.buffers.value()},
-          {"kv_cache", memory.kv_cache.value()},
-          {"total", memory.total().value()},
-          {"capacity", memory.capacity.value()},
-          {"stage", memory.stage},
-          {"offloaded", memory.offloaded.value()},
-          {"second_tier", memory.second_tier.value()}};
+  Json json = {{"weights", memory.weights.value()},
+               {"gradients", memory.gradients.value()},
+               {"optimizer", memory.optimizer.value()},
+               {"activations", memory.activations.value()},
+               {"buffers", memory.buffers.value()},
+               {"kv_cache", memory.kv_cache.value()},
+               {"total", memory.total().value()},
+               {"capacity", memory.capacity.value()},
+               {"stage", memory.stage},
+               {"offloaded", memory.offloaded.value()},
+               {"second_tier", memory.second_tier.value()}};
+  if (memory.tables > Bytes(0)) { json["tables"] = memory.tables.value(); }
+  return json;
 }
 
 Json plan_summary_json(const results::PlanSummary& plan) {
-  return {{"tp", plan.tp},
-          {"cp", plan.cp},
-          {"pp", plan.pp},
-          {"ep", plan.ep},
-          {"etp", plan.etp},
-          {"dp", plan.dp},
-          {"vpp", plan.vpp},
-          {"micro_batch", plan.micro_batch},
-          {"zero", plan.zero},
-          {"recompute", plan.recompute},
-          {"schedule", plan.schedule},
-          {"sequence_parallel", plan.sequence_parallel},
-          {"tp_overlap", plan.tp_overlap},
-          {"cp_method", plan.cp_method},
-          {"dp_overlap", plan.dp_overlap},
-          {"shard", plan.shard},
-          {"offload", plan.offload},
-          {"placement", plan.placement},
-          {"first_stage_layers", plan.first_stage_layers},
-          {"last_stage_layers", plan.last_stage_layers},
-          {"embedding_as_layer", plan.embedding_as_layer},
-          {"head_as_layer", plan.head_as_layer},
-          {"micro_batches", plan.micro_batches}};
+  Json json = {{"tp", plan.tp},
+               {"cp", plan.cp},
+               {"pp", plan.pp},
+               {"ep", plan.ep},
+               {"etp", plan.etp},
+               {"dp", plan.dp},
+               {"vpp", plan.vpp},
+               {"micro_batch", plan.micro_batch},
+               {"zero", plan.zero},
+               {"recompute", plan.recompute},
+               {"schedule", plan.schedule},
+               {"sequence_parallel", plan.sequence_parallel},
+               {"tp_overlap", plan.tp_overlap},
+               {"cp_method", plan.cp_method},
+               {"dp_overlap", plan.dp_overlap},
+               {"shard", plan.shard},
+               {"offload", plan.offload},
+               {"placement", plan.placement},
+               {"first_stage_layers", plan.first_stage_layers},
+               {"last_stage_layers", plan.last_stage_layers},
+               {"embedding_as_layer", plan.embedding_as_layer},
+               {"head_as_layer", plan.head_as_layer},
+               {"micro_batches", plan.micro_batches}};
+  if (plan.table_sharding.empty()) { return json; }
+  json["table_sharding"] = plan.table_sharding;
+  json["table_ranks"] = plan.table_ranks;
+  json["replicate_tables_below"] = plan.replicate_tables_below;
+  return json;
 }
 
 Json inference_json(const results::Inference& inference) {

@@ -39,12 +39,26 @@ std::string bar(double fraction) {
   return std::string(static_cast<std::size_t>(length), '#');
 }
 
+// Of a recommender.
+std::vector<std::string> table_degrees(const results::PlanSummary& plan) {
+  std::vector<std::string> parts = {fmt::format("dp {}", plan.dp)};
+  if (plan.ep > 1) { parts.push_back(fmt::format("ep {}", plan.ep)); }
+  parts.push_back(plan.table_sharding == "replicated"
+                      ? std::string("tables replicated")
+                      : fmt::format("tables by {} over {} ranks", plan.table_sharding, grouped(plan.table_ranks)));
+  if (plan.replicate_tables_below > 0) {
+    parts.push_back(fmt::format("tables below {} rows replicated", grouped(plan.replicate_tables_below)));
+  }
+  return parts;
+}
+
 // Degrees first; what is at its usual value and seldom used goes unsaid.
 std::vector<std::string> degrees(const results::PlanSummary& plan) {
   std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
   const auto unless = [&](std::int64_t usual, std::int64_t value, std::string_view name) {
     if (value != usual) { parts.push_back(fmt::format("{} {}", name, value)); }
   };
+  if (!plan.table_sharding.empty()) { return table_degrees(plan); }
   if (plan.cp > 1) { parts.push_back(fmt::format("cp {} ({})", plan.cp, plan.cp_method)); }
   unless(1, plan.ep, "ep");
   unless(1, plan.etp, "etp");
@@ -69,9 +83,9 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
     add(fmt::format("recompute {}", plan.recompute));
     add(fmt::format("schedule {}", plan.schedule));
   }
-  add(fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel)));
+  if (plan.table_sharding.empty()) { add(fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel))); }
   if (!estimate.inference) {
-    add(fmt::format("tp-overlap {}", plan.tp_overlap));
+    if (plan.table_sharding.empty()) { add(fmt::format("tp-overlap {}", plan.tp_overlap)); }
     add(fmt::format("dp-overlap {}", on_off(plan.dp_overlap)));
   }
   if (!plan.offload.empty()) { add(fmt::format("offload {}", plan.offload)); }
@@ -81,7 +95,15 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
   return text;
 }
 
+std::string answering_lines(const results::Estimate& estimate, TextStyle style) {
+  std::string text = label("batch") + bold(format_seconds(estimate.step_time, 4), style) + ": one forward pass\n";
+  text += fmt::format("{}{} samples/s\n", label("throughput"), format_count(estimate.samples_per_s));
+  text += fmt::format("{}{} of {} per device\n", label("MFU"), percent(estimate.mfu), format_rate(estimate.peak));
+  return text;
+}
+
 std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
+  if (estimate.samples_only) { return answering_lines(estimate, style); }
   const auto& served = *estimate.inference;
   std::string text = label("first token") + bold(format_seconds(served.time_to_first_token, 4), style) +
                      fmt::format(": the whole batch's prompts\n");
@@ -137,12 +159,16 @@ std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   const FlopsPerSecond reached(share(estimate.model_flops.value(), devices * seconds));
   std::string text =
       label("step time") + bold(format_seconds(estimate.step_time, 4), style) + range_of(estimate) + "\n";
-  text += fmt::format("{}{} tokens/s, {} sequences/s\n", label("throughput"), format_count(estimate.tokens_per_s),
-                      format_count(estimate.samples_per_s));
-  text += wrapped(label("MFU"),
-                  fmt::format("{}: {} of {} per device, {} of model work a step, attention {}", percent(estimate.mfu),
-                              format_rate(reached), format_rate(estimate.peak), format_flops(estimate.model_flops),
-                              estimate.causal_half ? "counted as its causal half" : "counted in full"));
+  text += label("throughput");
+  text += estimate.samples_only ? fmt::format("{} samples/s\n", format_count(estimate.samples_per_s))
+                                : fmt::format("{} tokens/s, {} sequences/s\n", format_count(estimate.tokens_per_s),
+                                              format_count(estimate.samples_per_s));
+  const std::string_view counted = estimate.samples_only  ? "matrix products of dense parts alone"
+                                   : estimate.causal_half ? "attention counted as its causal half"
+                                                          : "attention counted in full";
+  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, {}",
+                                            percent(estimate.mfu), format_rate(reached), format_rate(estimate.peak),
+                                            format_flops(estimate.model_flops), counted));
   text += fmt::format("{}{}: with what is recomputed\n", label("HFU"), percent(estimate.hfu));
   return text;
 }
@@ -178,6 +204,10 @@ std::string memory_table(const results::Memory& memory) {
     table.row({fmt::format("  {}", name), format_bytes(size), percent(fraction), bar(fraction)});
   }
   table.row({"  capacity", format_bytes(memory.capacity)});
+  if (memory.tables > Bytes(0)) {
+    const double fraction = share(memory.tables.value(), memory.capacity.value());
+    table.row({"  of all, tables", format_bytes(memory.tables), percent(fraction), bar(fraction)});
+  }
   if (memory.offloaded > Bytes(0)) {
     const double fraction = share(memory.offloaded.value(), memory.second_tier.value());
     table.row({"  in the second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
@@ -247,8 +277,15 @@ std::string why_infeasible(const results::Estimate& estimate) {
     return fmt::format("{}: {} are offloaded and the second tier has {} for a device", estimate.infeasible_reason,
                        format_bytes(memory.offloaded), format_bytes(memory.second_tier));
   }
-  return fmt::format("{}: stage {} needs {} and a device has {}", estimate.infeasible_reason, memory.stage,
-                     format_bytes(memory.total()), format_bytes(memory.capacity));
+  const std::string needed =
+      fmt::format("{} and a device has {}", format_bytes(memory.total()), format_bytes(memory.capacity));
+  if (memory.tables > Bytes(0)) {
+    const bool alone = memory.tables > memory.capacity;
+    return fmt::format(
+        "{}: the fullest device needs {}; its part of the tables, with their optimizer state, takes {}{}",
+        estimate.infeasible_reason, needed, format_bytes(memory.tables), alone ? ", more than there is" : "");
+  }
+  return fmt::format("{}: stage {} needs {}", estimate.infeasible_reason, memory.stage, needed);
 }
 
 }  // namespace

@@ -32,29 +32,33 @@ struct PlanColumn {
   std::string (*value)(const results::PlanSummary&);
   std::string_view usual;
   bool training_only = false;
+  bool of_sequences = false;  // says nothing of a recommender
 };
 
 constexpr std::string_view kAlways = "\x01";
 
-const std::array<PlanColumn, 16>& plan_columns() {
+const std::array<PlanColumn, 19>& plan_columns() {
   using Plan = results::PlanSummary;
-  static const std::array<PlanColumn, 16> columns{{
-      {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways},
+  static const std::array<PlanColumn, 19> columns{{
+      {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways, false, true},
       {"cp", [](const Plan& plan) { return std::to_string(plan.cp); }, "1"},
       {"cp by", [](const Plan& plan) { return plan.cp > 1 ? plan.cp_method : std::string("ring"); }, "ring"},
       {"ep", [](const Plan& plan) { return std::to_string(plan.ep); }, "1"},
       {"etp", [](const Plan& plan) { return std::to_string(plan.etp); }, "1"},
-      {"pp", [](const Plan& plan) { return std::to_string(plan.pp); }, kAlways},
+      {"pp", [](const Plan& plan) { return std::to_string(plan.pp); }, kAlways, false, true},
       {"dp", [](const Plan& plan) { return std::to_string(plan.dp); }, kAlways},
-      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways, true},
+      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways, true, true},
       {"mb", [](const Plan& plan) { return std::to_string(plan.micro_batch); }, kAlways},
-      {"sp", [](const Plan& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }, kAlways},
+      {"sp", [](const Plan& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }, kAlways, false, true},
       {"zero", [](const Plan& plan) { return std::to_string(plan.zero); }, kAlways, true},
       {"shard", [](const Plan& plan) { return std::to_string(plan.shard); }, "0"},
       {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b", true},
       {"tp-overlap", [](const Plan& plan) { return plan.tp_overlap; }, "none"},
       {"offload", [](const Plan& plan) { return plan.offload; }, ""},
       {"placement", [](const Plan& plan) { return plan.placement; }, ""},
+      {"tables", [](const Plan& plan) { return plan.table_sharding; }, ""},
+      {"over", [](const Plan& plan) { return std::to_string(plan.table_ranks); }, "1"},
+      {"replicated below", [](const Plan& plan) { return std::to_string(plan.replicate_tables_below); }, "0"},
   }};
   return columns;
 }
@@ -64,6 +68,7 @@ std::vector<PlanColumn> shown_columns(const std::vector<results::Estimate>& best
   std::vector<PlanColumn> shown;
   std::copy_if(plan_columns().begin(), plan_columns().end(), std::back_inserter(shown), [&](const PlanColumn& column) {
     if (serves && column.training_only) { return false; }
+    if (best.front().samples_only && column.of_sequences) { return false; }
     return std::any_of(best.begin(), best.end(),
                        [&](const auto& one) { return column.value(one.plan) != column.usual; });
   });
@@ -82,8 +87,9 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   if (devices_differ) { table.column("devices"); }
   table.column(serves ? "batch time" : "step time");
   if (batches_differ) { table.column("batch").column("samples/s"); }
-  if (serves) { table.column("first token").column("per token"); }
-  table.column("MFU").column("tokens/s");
+  const bool answers = serves && !best.front().samples_only;  // token by token
+  if (answers) { table.column("first token").column("per token"); }
+  table.column("MFU").column(best.front().samples_only ? "samples/s" : "tokens/s");
   for (const auto& column : shown) { table.column(std::string(column.header)); }
   if (!serves) { table.column("recompute", Table::Align::left); }
   table.column("GiB used").column("bubble").column("comm");
@@ -95,7 +101,7 @@ std::string ranking(const std::vector<results::Estimate>& best) {
     if (batches_differ) {
       row.insert(row.end(), {std::to_string(one.global_batch), config::format_count(one.samples_per_s)});
     }
-    if (serves) {
+    if (answers) {
       row.push_back(config::format_seconds(one.inference->time_to_first_token));
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
     }

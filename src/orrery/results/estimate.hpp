@@ -28,7 +28,7 @@ struct Breakdown {
 
 // Communication of the critical rank, by parallel group.
 struct GroupTime {
-  std::string group;  // "tp", "cp", "ep", "dp", "pp"
+  std::string group;  // "tp", "cp", "ep", "dp", "pp"; "emb" of a recommender
   Seconds total;      // links busy
   Seconds exposed;    // of it, not hidden by compute
 };
@@ -36,6 +36,7 @@ struct GroupTime {
 // Memory of the fullest rank.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
+  Bytes tables;            // of weights, gradients and optimizer: embedding tables, of a recommender
   Bytes kv_cache;          // inference: keys and values at their longest
   Bytes capacity;          // device memory less the stack's reserve
   std::int64_t stage = 0;  // pipeline stage of that rank
@@ -102,10 +103,13 @@ struct PlanSummary {
   std::string placement;                                       // "tp=0 dp=1"; empty: rank order
   std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
   bool embedding_as_layer = false, head_as_layer = false;
+  std::string table_sharding;                                // of a recommender; empty: there are no tables
+  std::int64_t table_ranks = 1, replicate_tables_below = 0;  // ranks that share out one copy
 };
 
 struct Estimate {
   std::string model, cluster, stack, precision;
+  bool samples_only = false;  // a recommender's: a sample is no sequence of tokens
   std::string task;           // "pretrain", "finetune", "inference"
   std::int64_t lora = 0;      // rank of the adapters; 0: every weight is trained
   std::string validity;       // what the figures of the hardware rest on: "measured", "generation", "prior"

@@ -126,6 +126,24 @@ constexpr StackFacts kAutomodelExperts{
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
                               .source = "MaxText shards fully by default (ici_fsdp_parallelism: -1 in its base.yml)"};
+// 0.008 GiB of rows of 128 fp32 numbers in one node, 0.0125 GiB in several.
+constexpr StackFacts kHugeCtr{
+    .stack = "hugectr",
+    .precision = hardware::Precision::fp16,
+    .tables = {workload::TableSharding::balanced, workload::TableSharding::row, 16'777, 26'214},
+    .source =
+        "config_DGXH100_1x8x6912.sh and _8x8x2112.sh of NVIDIA's DLRM-DCNv2 (mlcommons/training_results_v3.1): "
+        "mixed precision, sharding plans auto and hier_auto, which cut tables by rows until ranks have alike shares, "
+        "DP_SHARDING_THRESHOLD 0.008 and 0.0125 GiB; in several nodes its exchange adds partial sums within a node "
+        "before "
+        "they leave it (CommunicationStrategy.Hierarchical), which of ours only tables cut by rows do; read 2026-11"};
+constexpr StackFacts kSok{.stack = "sok",
+                          .precision = hardware::Precision::fp16,
+                          .tables = {workload::TableSharding::balanced, workload::TableSharding::balanced},
+                          .source =
+                              "NVIDIA-Merlin/HugeCTR: sparse_operation_kit/documents/tutorials/DLRM_Benchmark; rows "
+                              "dealt out over all ranks, "
+                              "which balanced parts come nearest to: unverified, from memory"};
 
 struct FamilyStack {
   std::string_view prefix;
@@ -145,6 +163,8 @@ constexpr std::array kFamilies = {
     FamilyStack{"llama3_405b", &kFsdp},
     FamilyStack{"maxtext", &kMaxText},
     FamilyStack{"mlperf", &kMlPerf},
+    FamilyStack{"mlperf_dlrm", &kHugeCtr},
+    FamilyStack{"sok", &kSok},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
 };

@@ -55,6 +55,13 @@ struct MachineFacts {
 // when the catalogue has no such machine.
 [[nodiscard]] const MachineFacts* machine_of(std::string_view gpu_type);
 
+// How a stack lays out embedding tables where a row says nothing.
+struct TableHabits {
+  workload::TableSharding one_node = workload::TableSharding::table, nodes = workload::TableSharding::table;
+  std::int64_t replicated_below = 0;        // rows; of a job in one node
+  std::int64_t replicated_below_nodes = 0;  // of several
+};
+
 // A stack profile, and what a job on it does where a row says nothing.
 struct StackFacts {
   std::string_view stack;
@@ -62,8 +69,9 @@ struct StackFacts {
   bool sequence_parallel = false;  // when tp > 1
   workload::Adapter::Targets adapters = workload::Adapter::Targets::attention;
   hardware::Precision precision = hardware::Precision::bf16;  // bf16 where the accelerator lacks it
-  bool recomputes_all = false;    // all layers where the table does not say; else as few as must be
-  bool interleaves = false;       // its pipelines have a chunk for every layer where the table does not say
+  bool recomputes_all = false;  // all layers where the table does not say; else as few as must be
+  bool interleaves = false;     // its pipelines have a chunk for every layer where the table does not say
+  TableHabits tables = {};
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };

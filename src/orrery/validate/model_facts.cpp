@@ -157,11 +157,13 @@ std::vector<ModelFacts> entries() {
       {.prefixes = {"qwen2.5 7b", "qwen2.5-7b"}, .catalogue = "qwen2.5-7b"},
       {.prefixes = {"mixtral-8x7b", "mixtral 8x7b"}, .catalogue = "mixtral-8x7b"},
       {.prefixes = {"mixtral-8x22b", "mixtral 8x22b"}, .catalogue = "mixtral-8x22b"},
+      {.prefixes = {"dlrm-dcnv2"}, .catalogue = "dlrm-dcnv2"},
+      {.prefixes = {"dlrm (mlperf v1"}, .catalogue = "dlrm-criteo-1tb"},
   };
 }
 
 std::vector<ModelFacts> not_modelled() {
-  constexpr std::string_view kRecommender = "recommenders are not built yet";
+  constexpr std::string_view kRecommender = "a recommender whose tables nobody states";
   constexpr std::string_view kStateSpace = "layers with a state space (Mamba) are not built yet";
   return {
       {.prefixes = {"dlrm"}, .skipped = kRecommender},

@@ -92,6 +92,18 @@ std::int64_t most_chunks(const TrainingRow& row, std::int64_t stages) {
   return even ? layers / stages : 1;
 }
 
+// A recommender: a network of the catalogue whose samples have no length.
+bool is_recommender(const NetworkColumns& network) {
+  const ModelFacts* facts = model_facts(network.model);
+  return facts != nullptr && facts->catalogue.starts_with("dlrm");
+}
+
+void lay_out_tables(estimate::Request& request, const TrainingRow& row, const TableHabits& habits) {
+  const bool one_node = *row.gpus <= row.gpus_per_node.value_or(*row.gpus);
+  request.table_sharding = one_node ? habits.one_node : habits.nodes;
+  request.replicate_tables_below = one_node ? habits.replicated_below : habits.replicated_below_nodes;
+}
+
 OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
   const auto recompute = recompute_of(row, habits);
   if (!recompute) { return skip(recompute.error()); }
@@ -99,7 +111,7 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   if (!sequence_parallel) { return skip(sequence_parallel.error()); }
   estimate::Request request;
   request.global_batch = *row.global_batch;
-  request.seq = *row.seq;
+  request.seq = row.seq;
   request.tp = row.tp.value_or(1);
   request.cp = row.cp.value_or(1);
   request.pp = row.pp.value_or(1);
@@ -108,6 +120,7 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
   if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
+  if (is_recommender(row)) { lay_out_tables(request, row, habits.tables); }
   request.sequence_parallel = *sequence_parallel;
   request.zero = static_cast<int>(row.zero.value_or(habits.zero));
   request.recompute = *recompute;
@@ -134,9 +147,10 @@ OrSkip<estimate::Request> request_of(const InferenceRow& row, const StackFacts&)
 
 // What keeps a row from being a job, before anything is built of it.
 std::optional<std::string> unfit(const TrainingRow& row) {
-  auto missing = not_stated(
-      {{row.seq.has_value(), "seq"}, {row.gpus.has_value(), "gpus"}, {row.global_batch.has_value(), "global_batch"}},
-      row);
+  auto missing = not_stated({{row.seq.has_value() || is_recommender(row), "seq"},
+                             {row.gpus.has_value(), "gpus"},
+                             {row.global_batch.has_value(), "global_batch"}},
+                            row);
   if (missing) { return missing; }
   return degrees_do_not_divide(row.tp.value_or(1), row.cp.value_or(1), row.pp.value_or(1), *row.gpus);
 }
@@ -165,7 +179,7 @@ std::optional<std::string> foreign(const Row& row, const NetworkColumns& network
 bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty() && !habits_of(row).recomputes_all; }
 bool leaves_recompute_open(const InferenceRow&) { return false; }
 
-std::int64_t longest_sequence(const TrainingRow& row) { return *row.seq; }
+std::int64_t longest_sequence(const TrainingRow& row) { return row.seq.value_or(1); }
 std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.osl; }
 
 template <class AnyKind>

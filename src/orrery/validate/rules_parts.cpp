@@ -19,10 +19,11 @@ using hardware::Precision;
 using Count = std::optional<std::int64_t>;
 
 // What tables call number formats besides our own names.
-constexpr std::array<std::pair<std::string_view, Precision>, 10> kPrecisionNames = {{
+constexpr std::array<std::pair<std::string_view, Precision>, 11> kPrecisionNames = {{
     {"bfloat16", Precision::bf16},
     {"float16", Precision::fp16},
     {"half", Precision::fp16},
+    {"amp", Precision::fp16},  // TensorFlow's automatic mixed precision
     {"float32", Precision::fp32},
     {"mxfp8", Precision::fp8},
     {"fp8-mx", Precision::fp8},
@@ -129,6 +130,27 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   return std::monostate{};
 }
 
+// "fp16/tf32 (a note)": of the formats that are named the one with the fewest bytes, and of those with as many the one
+// that the accelerator multiplies fastest.
+std::optional<Precision> narrowest_of(std::string_view text, const hardware::Accelerator& accelerator) {
+  std::optional<Precision> best;
+  const auto better = [&](Precision a, Precision b) {
+    const auto bytes = [](Precision p) { return hardware::element_size(p); };
+    return bytes(a) < bytes(b) || (bytes(a) == bytes(b) && accelerator.peak(a) > accelerator.peak(b));
+  };
+  std::string_view rest = text.substr(0, text.find(" ("));
+  if (rest.find('/') == std::string_view::npos) { return best; }
+  while (!rest.empty()) {
+    const std::string_view name = rest.substr(0, rest.find('/'));
+    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
+    for (const auto precision : hardware::kAllPrecisions) {
+      const bool known = name == hardware::name_of(precision) && accelerator.peak(precision) > FlopsPerSecond(0);
+      if (known && (!best || better(precision, *best))) { best = precision; }
+    }
+  }
+  return best;
+}
+
 }  // namespace
 
 Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows) {
@@ -169,7 +191,8 @@ OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habi
     if (has(habits.precision)) { return habits.precision; }
     return has(Precision::bf16) ? Precision::bf16 : Precision::fp16;
   }
-  const auto stated = precision_named(row.precision);
+  auto stated = narrowest_of(row.precision, accelerator);
+  if (!stated) { stated = precision_named(row.precision); }
   if (!stated) { return skip(fmt::format("precision: {} is not known", quoted(row.precision))); }
   if (!has(*stated)) {
     return skip(fmt::format("{} has no {} matrix products", accelerator.name, hardware::name_of(*stated)));

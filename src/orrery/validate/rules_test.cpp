@@ -156,8 +156,8 @@ TEST(Rules, what_is_not_built_or_no_step_is_skipped) {
   TrainingRow row = whole_row();
   row.gpu_type = "TPU-v7";
   EXPECT_EQ(reason(row), "no accelerator \"TPU-v7\" in the catalogue");
-  row.model = "DLRM-DCNv2 (MLPerf, Criteo-multihot)";
-  EXPECT_EQ(reason(row), "recommenders are not built yet");
+  row.model = "DLRM-A3";
+  EXPECT_EQ(reason(row), "a recommender whose tables nobody states");
   row.model = "Nemotron_3_Nano";
   EXPECT_THAT(reason(row), HasSubstr("Mamba"));
   row.model = "Nemotron-340B";

@@ -61,8 +61,30 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
   return missing;
 }
 
+// What recommenders have in common with other models.
+constexpr std::array<std::string_view, 4> kCommonKeys = {"name", "description", "recommender", "sources"};
+
+// A recommender is described by its own mapping: what a transformer has besides would say nothing.
+std::vector<Diagnostic> without_transformer(Node& node) {
+  const auto& fields = Described<Model>::record().fields();
+  std::vector<Diagnostic> idle;
+  for (const auto& member : node.members) {
+    const bool is_common = std::find(kCommonKeys.begin(), kCommonKeys.end(), member.key) != kCommonKeys.end();
+    const bool is_known =
+        std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == member.key; });
+    if (is_common || !is_known) { continue; }
+    idle.push_back({member.place(), fmt::format("{} is of a transformer, and this is a recommender; its sizes are "
+                                                "under \"recommender\"",
+                                                orrery::quoted(member.key))});
+  }
+  for (const char* const key : {"layers", "hidden", "heads"}) {
+    if (node.find(key) == nullptr) { config::add(node, key, config::integer_node(1)); }
+  }
+  return idle;
+}
+
 Result<Model> read_description(Node node) {
-  auto complaints = with_stand_ins(node);
+  auto complaints = node.find("recommender") != nullptr ? without_transformer(node) : with_stand_ins(node);
   auto model = Described<Model>::record().read(node);
   if (complaints.empty()) { return std::move(model).map(completed); }
   if (!model) {
@@ -79,7 +101,8 @@ Result<Model> read_file_of_model(const std::string& path) {
   }
   if (is_json(path)) {
     if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
-    const bool is_orrerys = node.find("layers") != nullptr && node.find("architectures") == nullptr;
+    const bool described = node.find("layers") != nullptr || node.find("recommender") != nullptr;
+    const bool is_orrerys = described && node.find("architectures") == nullptr;
     if (!is_orrerys) {
       return fail(node.place,
                   fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; known: {}",
@@ -90,13 +113,31 @@ Result<Model> read_file_of_model(const std::string& path) {
   return read_description(std::move(node));
 }
 
+Result<std::string> file_of_model(const std::string& data_directory, const std::string& name_or_path) {
+  std::error_code error;
+  const bool is_mad_max = name_or_path.starts_with(hardware::kMadMaxPrefix);
+  const auto& kind = is_mad_max && !fs::exists(name_or_path, error) ? hardware::kMadMaxModels : hardware::kModelEntries;
+  const auto names = hardware::entry_names(data_directory, kind);
+  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
+  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
+  return hardware::entry_file(data_directory, kind, meant);
+}
+
+Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_directory,
+                                                    const hardware::EntryKind& kind) {
+  std::vector<hardware::EntrySummary> summaries;
+  for (const auto& name : hardware::entry_names(data_directory, kind)) {
+    ORRERY_TRY(model, load_model(data_directory, name));
+    summaries.push_back({model.name, model.description, 0, 0});
+    hardware::count_sources(model.sources, summaries.back());
+  }
+  return summaries;
+}
+
 }  // namespace
 
 Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
-  const auto names = hardware::entry_names(data_directory, hardware::kModelEntries);
-  const bool listed = std::binary_search(names.begin(), names.end(), name_or_path);
-  ORRERY_TRY(meant, listed ? Result<std::string>(name_or_path) : file_meant(name_or_path));
-  ORRERY_TRY(file, hardware::entry_file(data_directory, hardware::kModelEntries, meant));
+  ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
   return read_file_of_model(file);
 }
 
@@ -108,7 +149,8 @@ bool is_model_file(const std::string& path) {
   if (!is_path || !fs::is_regular_file(*file, error)) { return false; }
   const auto node = config::read_file(*file);
   const auto has = [&](std::string_view key) { return node->find(key) != nullptr; };
-  return node && (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab"));
+  return node && (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab") ||
+                  has("recommender"));
 }
 
 std::vector<std::string> model_names(const std::string& data_directory) {
@@ -116,13 +158,11 @@ std::vector<std::string> model_names(const std::string& data_directory) {
 }
 
 Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory) {
-  std::vector<hardware::EntrySummary> summaries;
-  for (const auto& name : hardware::entry_names(data_directory, hardware::kModelEntries)) {
-    ORRERY_TRY(model, load_model(data_directory, name));
-    summaries.push_back({model.name, model.description, 0, 0});
-    hardware::count_sources(model.sources, summaries.back());
-  }
-  return summaries;
+  return listing(data_directory, hardware::kModelEntries);
+}
+
+Result<std::vector<hardware::EntrySummary>> list_mad_max_models(const std::string& data_directory) {
+  return listing(data_directory, hardware::kMadMaxModels);
 }
 
 namespace {
@@ -147,8 +187,11 @@ std::string counts_as_comments(const Model& model) {
 std::string describe(const Model& model) {
   Node node = Described<Model>::record().to_node(model);
   std::erase_if(node.members, [&](const config::Member& member) {
-    return (member.key == "experts" && !model.has_experts()) || (member.key == "latent" && !model.is_latent()) ||
-           (member.key == "vision" && !model.is_vision());
+    if (model.is_recommender()) {
+      return std::find(kCommonKeys.begin(), kCommonKeys.end(), member.key) == kCommonKeys.end();
+    }
+    return member.key == "recommender" || (member.key == "experts" && !model.has_experts()) ||
+           (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision());
   });
   return config::print_yaml(node) + counts_as_comments(model);
 }

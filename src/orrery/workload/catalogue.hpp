@@ -10,10 +10,10 @@
 
 namespace orrery::workload {
 
-// `name_or_path`: a name in <data_directory>/models/, the path of a file, or the path of a folder that holds a
-// config.json. JSON is read as a Hugging Face configuration, which needs "model_type", unless it has Orrery's key
-// "layers"; anything else as Orrery's own description. The model comes back completed and consistent (see model.hpp);
-// all mistakes of a file are reported at once.
+// `name_or_path`: a name in <data_directory>/models/ or <data_directory>/madmax/models/, the path of a file, or the
+// path of a folder that holds a config.json. JSON is read as a Hugging Face configuration, which needs "model_type",
+// unless it has Orrery's key "layers" or "recommender"; anything else as Orrery's own description. The model comes back
+// completed and consistent (see model.hpp); all mistakes of a file are reported at once.
 [[nodiscard]] Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path);
 
 // Whether a file, or a folder with a config.json, holds a model: it has a key that only descriptions of models have.
@@ -21,6 +21,8 @@ namespace orrery::workload {
 
 [[nodiscard]] std::vector<std::string> model_names(const std::string& data_directory);
 [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list_models(const std::string& data_directory);
+// The models of MAD-Max's configurations, in the same way.
+[[nodiscard]] Result<std::vector<hardware::EntrySummary>> list_mad_max_models(const std::string& data_directory);
 
 // The model printed as YAML with its sources, which reads back, and its parameter counts as comments.
 [[nodiscard]] std::string describe(const Model& model);

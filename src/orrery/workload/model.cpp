@@ -1,5 +1,7 @@
 #include "orrery/workload/model.hpp"
 
+#include <utility>
+
 namespace orrery::workload {
 namespace {
 
@@ -100,7 +102,30 @@ bool has_dense_layers(const Model& model) {
 
 }  // namespace
 
+namespace {
+
+// What rules about transformers read of a recommender: one position, nothing to slice. Experts are those of the top
+// MLP.
+Model as_one_position(Model model) {
+  model.layers = static_cast<std::int64_t>(dense_layers(model.recommender).size());
+  model.hidden = model.heads = model.kv_heads = model.head_dim = model.ffn = model.max_seq = 1;
+  model.vocab = 0;
+  model.position = Position::rotary;
+  model.causal = false;
+  model.final_norm = false;
+  const TopExperts& experts = model.recommender.top_experts;
+  if (experts.count > 0) {
+    model.experts.count = experts.count;
+    model.experts.active = experts.active;
+    model.experts.ffn = 1;
+  }
+  return model;
+}
+
+}  // namespace
+
 Model completed(Model model) {
+  if (model.is_recommender()) { return as_one_position(std::move(model)); }
   const auto& latent = model.latent;
   if (model.kv_heads == 0) { model.kv_heads = model.heads; }
   if (model.head_dim == 0 && model.is_latent()) { model.head_dim = latent.nope_dim + latent.rope_dim; }
@@ -113,6 +138,7 @@ Model completed(Model model) {
 
 LayerKind layer_kind(const Model& model, std::int64_t layer) {
   ORRERY_ASSERT(layer >= 0 && layer < model.depth());
+  if (model.is_recommender()) { return dense_layers(model.recommender)[static_cast<std::size_t>(layer)]; }
   LayerKind kind;
   kind.encoder = layer < model.encoder_layers || !model.causal;
   kind.cross = model.encoder_layers > 0 && layer >= model.encoder_layers;
@@ -128,6 +154,7 @@ LayerKind layer_kind(const Model& model, std::int64_t layer) {
 LayerKind mtp_kind(const Model& model) { return layer_kind(model, model.depth() - 1); }
 
 std::int64_t layer_parameters(const Model& model, const LayerKind& kind) {
+  if (kind.part != DensePart::none) { return dense_parameters(model.recommender, kind); }
   std::int64_t count = model.is_latent() ? latent_parameters(model) : attention_parameters(model);
   if (kind.cross) { count += attention_parameters(model); }
   count += kind.experts ? mixture_parameters(model) : mlp_parameters(model, model.ffn);
@@ -140,6 +167,7 @@ std::int64_t mtp_parameters(const Model& model) {
 }
 
 ParameterCount parameter_count(const Model& model) {
+  if (model.is_recommender()) { return parameter_count(model.recommender); }
   ParameterCount count;
   std::int64_t idle = 0;
   count.embedding = embedding_parameters(model);

@@ -1,7 +1,7 @@
-// A transformer as numbers: everything about the network that costs time, memory or traffic.
+// A model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
-// ...), encoder-decoders (T5) and vision encoders (ViT). Left out so far: recommenders, state-space layers,
+// ...), encoder-decoders (T5), vision encoders (ViT) and recommenders (DLRM). Left out so far: state-space layers,
 // convolutions beyond the patch embedding.
 #pragma once
 
@@ -12,6 +12,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/workload/recommender.hpp"
 
 namespace orrery::workload {
 
@@ -66,12 +67,27 @@ struct Vision {
   friend bool operator==(const Vision&, const Vision&) = default;
 };
 
+// What a layer behind a recommender's tables does; none: a transformer's layer.
+enum class DensePart : std::uint8_t {
+  none,
+  join,  // reads the vectors of a sample and writes what the layers behind it work on
+  dot,
+  cross,
+  transformer,
+  top,
+};
+
 // What distinguishes one layer of a model from another.
 struct LayerKind {
   bool experts = false;     // a mixture of experts instead of the dense MLP
   bool encoder = false;     // of an encoder: every position sees every other
   bool cross = false;       // a third half layer attends to the encoder's output
   std::int64_t window = 0;  // positions that a query looks back; 0 = all of them
+  // Of a recommender.
+  DensePart part = DensePart::none;
+  std::int64_t in = 0, out = 0;  // numbers of a sample that it reads, and makes
+  bool opens = false;            // the first of a top MLP that there are several of: samples go to theirs
+  bool closes = false;           // the last of the top MLP
 
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
@@ -114,12 +130,17 @@ struct Model {
   Experts experts;
   LatentAttention latent;
   Vision vision;
+  Recommender recommender;  // tables: the model is one, and what is above is not said
   hardware::Sources sources;
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
-  // Layers that a pipeline is cut from: encoder, then decoder. Modules for further tokens go with the head.
+  [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
+  // Positions of a sample where the model says how many there are; 0: the job says.
+  [[nodiscard]] std::int64_t own_seq() const { return is_vision() ? vision.tokens() : is_recommender() ? 1 : 0; }
+  // Layers that a pipeline is cut from: encoder, then decoder; a recommender's behind its tables. Modules for further
+  // tokens go with the head.
   [[nodiscard]] std::int64_t depth() const { return encoder_layers + layers; }
   // Width of queries, and of keys (= of values), over all heads.
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
@@ -128,7 +149,7 @@ struct Model {
 
 // The same model with what may be left open filled in: kv_heads; head_dim (with latent attention nope_dim + rope_dim);
 // ffn when no layer has a dense MLP (that of one expert); max_seq of a vision model (its tokens); the rows of a learned
-// position table.
+// position table. A recommender's sizes as a transformer are those of one position, one wide.
 [[nodiscard]] Model completed(Model model);
 
 // What layer `layer` is, 0 <= layer < depth(): encoder layers first.
@@ -147,7 +168,8 @@ struct Inconsistency {
 [[nodiscard]] std::optional<Inconsistency> inconsistency(const Model& model);
 
 struct ParameterCount {
-  std::int64_t embedding = 0;  // token, patch and position tables (relative ones, too), class token, embedding norm
+  std::int64_t embedding = 0;  // token, patch and position tables (relative ones, too), class token, embedding norm; a
+                               // recommender's tables
   std::int64_t layers = 0;     // all transformer layers, and modules for further tokens
   std::int64_t head = 0;       // final norm (of the encoder, too) and, when untied, the output projection; classifier
   std::int64_t total = 0;      // embedding + layers + head

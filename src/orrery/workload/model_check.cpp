@@ -241,6 +241,7 @@ Found simple_rules(const Model& model) {
 }  // namespace
 
 std::optional<Inconsistency> inconsistency(const Model& model) {
+  if (model.is_recommender()) { return inconsistency(model.recommender); }
   if (model.heads < 1) {
     return Inconsistency{"heads", fmt::format("heads is {}; it must be at least 1", model.heads)};
   }

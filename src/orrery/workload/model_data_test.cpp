@@ -240,10 +240,14 @@ TEST(ModelData, operators_of_every_shipped_model_hold_its_parameters) {
   }
 }
 
-TEST(ModelData, every_shipped_model_is_compared) {
-  std::vector<std::string> compared;
+// Of recommenders nobody publishes a count: rows and widths are what is published, and they are the count.
+TEST(ModelData, every_shipped_model_but_recommenders_is_compared) {
+  std::vector<std::string> compared, shipped;
   for (const auto& row : kPublished) { compared.emplace_back(row.name); }
-  EXPECT_THAT(compared, UnorderedElementsAreArray(hardware::entry_names(ORRERY_DATA_DIR, hardware::kModelEntries)));
+  for (const auto& name : hardware::entry_names(ORRERY_DATA_DIR, hardware::kModelEntries)) {
+    if (!load_model(ORRERY_DATA_DIR, name).value().is_recommender()) { shipped.push_back(name); }
+  }
+  EXPECT_THAT(compared, UnorderedElementsAreArray(shipped));
   EXPECT_GE(compared.size(), 90U);
 }
 
@@ -292,7 +296,7 @@ TEST(ModelData, every_figure_of_every_model_is_cited_and_every_citation_has_a_fi
 TEST(ModelData, the_listing_has_every_model_once) {
   const auto models = list_models(ORRERY_DATA_DIR);
   ASSERT_TRUE(models) << models.error().text();
-  EXPECT_EQ(models->size(), kPublished.size());
+  EXPECT_EQ(models->size(), hardware::entry_names(ORRERY_DATA_DIR, hardware::kModelEntries).size());
   for (const auto& model : *models) {
     EXPECT_GT(model.figures, 0) << model.name;
     EXPECT_LE(model.unverified, model.figures) << model.name;

@@ -128,6 +128,7 @@ Operator join(const Join& j, const Sizes& z, bool fused) {
 
 std::vector<Operator> layer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice,
                                       const LayerKind& kind) {
+  if (kind.part != DensePart::none) { return dense_operators(model, stack, slice, kind); }
   const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list;
   list.reserve(kLongestList);

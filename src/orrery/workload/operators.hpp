@@ -15,6 +15,7 @@
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/tables.hpp"
 
 namespace orrery::workload {
 
@@ -40,6 +41,28 @@ enum class Boundary : std::uint8_t {
                 // them, b s 2 kv e / t. Backward passes them again, and their gradients with them
   to_heads,     // all-to-all from a part of the sequence with all heads to the whole with a part of the heads
   to_sequence,  // and back; bytes of both: the tensor of one rank
+  // Embedding tables. Over the ranks that share out a copy of them, `tables`; bytes: as nccl-tests count, of the rank
+  // that has most.
+  spread,    // all-to-all of the forward pass only: which rows samples look up goes to the ranks that hold them
+  pool,      // all-to-all: whole vectors of all samples of the group -> all vectors of a rank's own samples
+  pool_sum,  // reduce-scatter: partial sums of all vectors of all samples of the group -> the same; back: all-gather
+  // Of the backward pass only: gradients of a table's rows, of ranks that hold the same. Over `table_copies`, or `dp`
+  // where `everywhere`.
+  share_sum,   // all-reduce; bytes: whole tables
+  share_rows,  // all-gather of rows and their gradients; bytes: those of all ranks
+};
+
+// Where a collective stands that has something else to run beside it: two operators with the same boundary, in the
+// forward pass started at the first and waited for at the second, in the backward pass the other way round.
+enum class End : std::uint8_t { both, first, second };
+
+// Weights that their own backward kernel updates where they lie (a sparse optimizer's): no gradient of them is kept,
+// reduced or sharded with the others'.
+struct Held {
+  Bytes weights, state;
+  Bytes gradients;  // that ranks with the same weights exchange
+
+  friend bool operator==(const Held&, const Held&) = default;
 };
 
 // How an operator's forward kernel grows with each generated token, by which the cache gets longer.
@@ -66,6 +89,8 @@ struct Operator {
   Bytes boundary_bytes;
   Bytes boundary_back_bytes;  // dispatch, combine: of the backward pass, which goes the other way
   Spread spread;              // dispatch, combine
+  End end = End::both;
+  bool everywhere = false;  // share_sum, share_rows: over all replicas
 
   Kernel forward;
   Kernel backward_input;   // gradient of the input (or the only backward kernel)
@@ -75,6 +100,7 @@ struct Operator {
   double parameters = 0;        // trained weights in this slice, elements
   double frozen = 0;            // weights in this slice that are not trained (under an adapter)
   bool expert = false;          // its weights are a routed expert's: replicated over other ranks than the rest's
+  Held held;                    // besides
   Bytes saved;                  // activations kept from forward to backward by this rank
   bool attention_core = false;  // scores, softmax, dropout, context: what selective recompute drops and redoes
 };
@@ -118,6 +144,9 @@ struct Slice {
   Pass pass = Pass::train;
   std::int64_t context = 0;  // decode: positions in the cache, the new one included
   Adapter adapter = {};
+  TablePlan tables = {};
+  std::int64_t table_ranks = 1;  // that share out one copy of a recommender's tables; all work on as many samples
+  std::int64_t replicas = 1;     // ranks that work on samples of their own
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

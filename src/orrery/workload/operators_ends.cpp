@@ -149,6 +149,7 @@ void append_mtp_projection(std::vector<Operator>& list, const Sizes& z) {
 }  // namespace
 
 std::vector<Operator> embedding_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
+  if (model.is_recommender()) { return table_operators(model, stack, slice); }
   const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list;
   list.reserve(6);
@@ -169,6 +170,7 @@ std::vector<Operator> embedding_operators(const Model& model, const hardware::St
 }
 
 std::vector<Operator> head_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
+  if (model.is_recommender()) { return answer_operators(model, stack, slice); }
   const Sizes whole = sizes_of(model, stack, slice);
   const Sizes z = whole.training || model.is_vision() ? whole : last_positions(whole);
   std::vector<Operator> list;

@@ -157,7 +157,7 @@ double patch_volume(const Model& model, double s) {
 
 Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions, bool narrow) {
   const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
-  if (kind.encoder) { return Bytes(0.0); }
+  if (kind.encoder || kind.part != DensePart::none) { return Bytes(0.0); }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double held = own + (kind.cross ? real(positions) : 0.0);
   const std::int64_t kv_heads = (model.kv_heads + slice.tp - 1) / slice.tp;
@@ -166,8 +166,26 @@ Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, st
   return Bytes(held * width * element / real(slice.cp));
 }
 
+namespace {
+
+// A sample has one position. Dense features get no gradient.
+Flops recommender_flops(const Recommender& r, const hardware::Stack& stack, std::int64_t samples, bool trains) {
+  const Multiplications products = multiplications(r);
+  Flops attention;
+  if (r.interaction.kind == InteractionKind::transformer) {
+    const Model layers = transformer_of(r);
+    attention = trains ? model_flops(layers, stack, samples, layers.max_seq)
+                       : prefill_flops(layers, stack, samples, layers.max_seq);
+  }
+  const double passes = trains ? 6.0 * products.all - 2.0 * products.first : 2.0 * products.all;
+  return Flops(real(samples) * passes) + attention;
+}
+
+}  // namespace
+
 Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq,
                   const Adapter& adapter) {
+  if (model.is_recommender()) { return recommender_flops(model.recommender, stack, sequences, true); }
   const double s = real(seq);
   const Weights layers = weights_of(model, adapter, true);
   const double heads = 1.0 + real(model.mtp_layers);
@@ -183,6 +201,7 @@ Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t
 }
 
 Flops prefill_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq) {
+  if (model.is_recommender()) { return recommender_flops(model.recommender, stack, sequences, false); }
   const double s = real(seq);
   const double volume = s * weights_of(model, {}, false).own + real(model.hidden) * real(model.vocab) +
                         vision_volume(model) + patch_volume(model, s);

@@ -65,6 +65,27 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
 // Of a dense layer; `input`: elements to keep.
 [[nodiscard]] Mlp dense_mlp(const Model& model, const Sizes& z, double input);
 
+// A recommender's parts (operators_tables.cpp, operators_dense.cpp): tables and bottom MLP; a layer behind them; what
+// its answers are compared to.
+[[nodiscard]] std::vector<Operator> table_operators(const Model& model, const hardware::Stack& stack,
+                                                    const Slice& slice);
+[[nodiscard]] std::vector<Operator> dense_operators(const Model& model, const hardware::Stack& stack,
+                                                    const Slice& slice, const LayerKind& kind);
+[[nodiscard]] std::vector<Operator> answer_operators(const Model& model, const hardware::Stack& stack,
+                                                     const Slice& slice);
+
+// An MLP's layer on `samples` samples: a product with a bias, and a relu behind it unless it is the last.
+struct Connected {
+  std::string_view name, activation;
+  double samples = 0;
+  std::int64_t in = 0, out = 0;
+  bool relu = true;
+  bool expert = false;
+  std::int64_t groups = 1;  // as in Linear
+};
+void append_connected(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z,
+                      const Connected& layer);
+
 // Router, shared experts, the way to the routed ones, these, and the way back; ends before the residual.
 void append_experts(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
 

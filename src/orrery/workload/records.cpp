@@ -109,12 +109,13 @@ const Record<Vision>& Described<Vision>::record() {
 
 const Record<Model>& Described<Model>::record() {
   static const auto record = [] {
-    Record<Model> all("model", "A transformer: decoder, encoder and decoder, or vision encoder.");
+    Record<Model> all("model", "A transformer (decoder, encoder and decoder, or vision encoder), or a recommender.");
     add_sizes(all);
     add_choices(all);
     all.optional("experts", &Model::experts, "mixture of experts")
         .optional("latent", &Model::latent, "multi-head latent attention")
         .optional("vision", &Model::vision, "image patches")
+        .optional("recommender", &Model::recommender, "embedding tables and MLPs; then nothing of a transformer")
         .optional("sources", &Model::sources,
                   "figure -> where it was read; \"unverified: why\" when nobody has seen a source")
         .check(inconsistency_of);

@@ -1,5 +1,5 @@
 // How Orrery's own model descriptions are written: keys are the members' names, most of them optional; experts, latent
-// attention and vision are mappings inside.
+// attention, vision and a recommender are mappings inside.
 #pragma once
 
 #include <array>
@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "orrery/config/record.hpp"
+#include "orrery/hardware/records.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/recommender.hpp"
 
 namespace orrery::config {
 
@@ -36,6 +38,37 @@ struct EnumNames<workload::Position> {
       {workload::Position::alibi, "alibi"},
       {workload::Position::relative, "relative"},
   }};
+};
+
+template <>
+struct EnumNames<workload::InteractionKind> {
+  static constexpr std::array<std::pair<workload::InteractionKind, std::string_view>, 5> value{{
+      {workload::InteractionKind::dot, "dot"},
+      {workload::InteractionKind::concat, "concat"},
+      {workload::InteractionKind::cross, "cross"},
+      {workload::InteractionKind::transformer, "transformer"},
+      {workload::InteractionKind::opaque, "opaque"},
+  }};
+};
+
+template <>
+struct Described<workload::Table> {
+  static const Record<workload::Table>& record();
+};
+
+template <>
+struct Described<workload::Interaction> {
+  static const Record<workload::Interaction>& record();
+};
+
+template <>
+struct Described<workload::TopExperts> {
+  static const Record<workload::TopExperts>& record();
+};
+
+template <>
+struct Described<workload::Recommender> {
+  static const Record<workload::Recommender>& record();
 };
 
 template <>

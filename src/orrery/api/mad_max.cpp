@@ -1,0 +1,108 @@
+// Questions under MAD-Max's semantics: what a request names, read; strategies and batch, checked; priced.
+#include "orrery/api/orrery.hpp"
+#include "orrery/madmax/answer.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::api {
+
+namespace {
+
+using estimate::Request;
+
+struct Named {
+  madmax::Work work;
+  madmax::System system;
+};
+
+void note(const Failure& more, const char* flag, Failure& failure) {
+  for (auto diagnostic : more.diagnostics) {
+    if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, flag}; }
+    failure.diagnostics.push_back(std::move(diagnostic));
+  }
+}
+
+Result<madmax::System> read_system(const std::string& data_directory, const Request& request) {
+  const hardware::Catalogue catalogue(data_directory);
+  if (!madmax::is_system(data_directory, request.cluster) && catalogue.cluster(request.cluster, 0)) {
+    return fail(Place{"", 0, 0, "--cluster"},
+                request.cluster +
+                    " has no figures for MAD-Max's equations (utilisations, blend of the all-reduce); its systems in "
+                    "\"orrery list clusters\" have, or a YAML of one (\"orrery describe\" of them is a start)");
+  }
+  return madmax::load_system(data_directory, request.cluster, request.devices);
+}
+
+Result<Named> read_named(const std::string& data_directory, const Request& request) {
+  Failure failure{estimate::problems(request)};
+  const auto model = workload::load_model(data_directory, request.model);
+  const auto work = model ? madmax::work_of(*model, request.precision, request.seq.value_or(0))
+                          : Result<madmax::Work>(tl::make_unexpected(model.error()));
+  auto system = read_system(data_directory, request);
+  if (!work) { note(work.error(), "--model", failure); }
+  if (!system) { note(system.error(), "--cluster", failure); }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
+  return Named{*work, std::move(*system)};
+}
+
+madmax::Task task_of(parallel::Task task) {
+  switch (task) {
+    case parallel::Task::pretrain: return madmax::Task::pretrain;
+    case parallel::Task::finetune: return madmax::Task::finetune;
+    case parallel::Task::inference: return madmax::Task::inference;
+  }
+  return madmax::Task::pretrain;
+}
+
+struct Question {
+  madmax::Job job;
+  madmax::Typed typed;
+  madmax::LocalBatches local;
+};
+
+// All that was typed, less the batch.
+Result<Question> question_of(const Request& request, const Named& named) {
+  Failure failure;
+  auto typed = madmax::strategies_from(request.strategy, named.work, named.system);
+  auto local = madmax::local_batches_from(request.local_batch, named.work);
+  auto frozen = madmax::frozen_from(request.freeze, named.work);
+  if (!typed) { note(typed.error(), "--strategy", failure); }
+  if (!local) { note(local.error(), "--local-batch", failure); }
+  if (!frozen) { note(frozen.error(), "--freeze", failure); }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
+  Question question{{}, std::move(*typed), std::move(*local)};
+  question.job.task = task_of(request.task);
+  question.job.frozen = *frozen;
+  question.job.memory_rule = request.memory_rule;
+  return question;
+}
+
+}  // namespace
+
+Result<results::MadMaxEstimate> Orrery::mad_max_estimate(const Request& request, bool with_events) const {
+  ORRERY_TRY(named, read_named(data_directory_, request));
+  ORRERY_TRY(question, question_of(request, named));
+  const auto strategies = madmax::completed(question.typed, named.work);
+  ORRERY_TRY(batch,
+             madmax::global_batch_of(request.global_batch, question.local, strategies, named.work, named.system));
+  question.job.global_batch = batch;
+  madmax::Evaluator evaluator(named.work, named.system, question.job);
+  return madmax::estimate(evaluator, strategies, with_events);
+}
+
+// A local batch means something only where the strategy of its class is fixed.
+Result<results::MadMaxSearch> Orrery::mad_max_plan(const Request& request, std::size_t top) const {
+  ORRERY_TRY(named, read_named(data_directory_, request));
+  ORRERY_TRY(question, question_of(request, named));
+  if (!request.global_batch) {
+    return fail(Place{"", 0, 0, "--global-batch"}, "is missing: the batch that all strategies are compared at");
+  }
+  if (!question.local.empty()) {
+    return fail(Place{"", 0, 0, "--local-batch"},
+                "follows from strategies, which are searched; --global-batch is needed");
+  }
+  question.job.global_batch = *request.global_batch;
+  madmax::Evaluator evaluator(named.work, named.system, question.job);
+  return madmax::search(evaluator, {question.typed, top});
+}
+
+}  // namespace orrery::api

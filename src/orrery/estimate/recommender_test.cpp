@@ -1,0 +1,158 @@
+// Estimates of recommenders: they add up, better hardware never hurts, and the search's bound holds.
+#include <algorithm>
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/cost/kernel_cost.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/workload/catalogue.hpp"
+#include "orrery/workload/operators.hpp"
+#include "orrery/workload/test_recommenders.hpp"
+
+namespace orrery::estimate {
+namespace {
+
+using parallel::test::Dice;
+using workload::TableSharding;
+
+struct Case {
+  workload::Model model;
+  parallel::Job job;
+  parallel::Plan plan;
+  hardware::Cluster cluster;
+  hardware::Stack stack;
+
+  [[nodiscard]] bool is_valid() const {
+    return !workload::inconsistency(model) && parallel::is_valid(model, job, plan, cluster.devices);
+  }
+};
+
+Case any_case(Dice& dice) {
+  Case c;
+  c.model = workload::test::completed_recommender(workload::test::any_recommender(dice));
+  c.cluster = parallel::test::any_case(dice).cluster;
+  c.stack = parallel::test::any_stack(dice);
+  c.plan.dp = c.cluster.devices;
+  c.plan.zero = static_cast<int>(dice(0, 3));
+  c.plan.recompute = dice(0, 2) == 0 ? parallel::Recompute::none : parallel::Recompute::full;
+  c.plan.micro_batch = dice(1, 500);
+  c.plan.dp_overlap = dice(0, 2) == 0;
+  c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));
+  c.plan.tables.replicated_below = dice(0, 2) == 0 ? 0 : 10'000;
+  c.job.seq = 1;
+  c.job.global_batch = c.plan.dp * c.plan.micro_batch * dice(1, 4);
+  return c;
+}
+
+Seconds step_time(const Case& c) { return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan); }
+
+// A tick per task is rounding, no rule.
+bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
+
+// On one device: every kernel once a micro-batch, gradients added up where the products do not, norm and step of the
+// dense weights.
+TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
+  int checked = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    c.cluster = parallel::test::cluster_of({1});
+    c.stack.launch_time = Seconds(0.0);
+    c.stack.expert_rate = 1.0;
+    c.plan = {};
+    c.plan.micro_batch = c.job.global_batch = dice(1, 500);
+    c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));
+    if (!c.is_valid()) { continue; }
+    const auto& accelerator = c.cluster.accelerator;
+    Seconds sum = c.stack.host_overhead;
+    double dense = 0;
+    const auto add = [&](const std::vector<workload::Operator>& operators) {
+      for (const auto& op : operators) {
+        for (const auto* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+          sum += cost::kernel_cost(*kernel, accelerator).time;
+        }
+        dense += op.parameters;
+      }
+    };
+    const auto slice = parallel::slice_of(c.job, c.plan);
+    add(workload::embedding_operators(c.model, c.stack, slice));
+    for (std::int64_t i = 0; i < c.model.depth(); ++i) {
+      add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)));
+    }
+    add(workload::head_operators(c.model, c.stack, slice));
+    const auto streamed = [&](double bytes) {
+      hardware::Kernel kernel;
+      kernel.kind = hardware::KernelKind::stream;
+      kernel.bytes = Bytes(bytes);
+      return cost::kernel_cost(kernel, accelerator).time;
+    };
+    const double gradient = c.stack.gradient_element.value();
+    const double state = c.stack.master_element.value() + c.stack.moment_element.value();
+    if (c.stack.gradient_norm) { sum += streamed(dense * gradient); }
+    sum += streamed(dense * (gradient + 2.0 * state + 2.0));
+    EXPECT_NEAR(step_time(c).value(), sum.value(), 1e-9 + 1e-6 * sum.value()) << "seed " << seed;
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
+TEST(RecommenderEstimate, better_hardware_is_never_slower) {
+  int checked = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Dice dice(seed);
+    const Case c = any_case(dice);
+    if (!c.is_valid()) { continue; }
+    const Seconds before = step_time(c);
+    Case memory = c, peak = c, network = c;
+    memory.cluster.accelerator.memory_bandwidth *= 2.0;
+    for (auto& [precision, rate] : peak.cluster.accelerator.matrix_peak) { rate *= 2.0; }
+    for (auto& dimension : network.cluster.dimensions) { dimension.bandwidth *= 2.0; }
+    EXPECT_TRUE(no_slower(step_time(memory), before)) << "seed " << seed;
+    EXPECT_TRUE(no_slower(step_time(peak), before)) << "seed " << seed;
+    EXPECT_TRUE(no_slower(step_time(network), before)) << "seed " << seed;
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
+TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_below) {
+  int checked = 0;
+  for (std::uint64_t seed = 0; seed < 150; ++seed) {
+    Dice dice(seed);
+    const Case c = any_case(dice);
+    if (!c.is_valid()) { continue; }
+    Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    const auto estimate = estimator.estimate(c.plan);
+    EXPECT_NEAR(estimate.breakdown.total() / estimate.step_time, 1.0, 1e-6) << "seed " << seed;
+    EXPECT_LE(estimator.step_time_bound(c.plan), estimate.step_time) << "seed " << seed;
+    EXPECT_LE(estimate.memory.tables, estimate.memory.total()) << "seed " << seed;
+    ++checked;
+  }
+  EXPECT_GT(checked, 50);
+}
+
+// Twice the lookups of a sample never take less, and a copy of the tables in every node never less memory.
+TEST(RecommenderEstimate, more_lookups_take_longer_and_more_copies_more_memory) {
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    Dice dice(seed);
+    const Case c = any_case(dice);
+    if (!c.is_valid()) { continue; }
+    Case more = c;
+    for (auto& table : more.model.recommender.tables) { table.lookups *= 2.0; }
+    EXPECT_TRUE(no_slower(step_time(c), step_time(more))) << "seed " << seed;
+    if (c.plan.dp % 2 != 0 || c.plan.tables.sharding == TableSharding::replicated) { continue; }
+    Case copies = c;
+    copies.plan.tables.ranks = c.plan.dp / 2;
+    Estimator one(c.model, c.cluster, c.stack, c.job), two(c.model, copies.cluster, c.stack, c.job);
+    if (c.plan.tables.sharding == TableSharding::row) {
+      EXPECT_GE(two.estimate(copies.plan).memory.tables, one.estimate(c.plan).memory.tables) << "seed " << seed;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery::estimate

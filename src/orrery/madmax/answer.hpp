@@ -1,0 +1,26 @@
+// Answers in full: what a pricing means, as plain results; and the search over every strategy that a model may have.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "orrery/madmax/job.hpp"
+#include "orrery/results/mad_max.hpp"
+
+namespace orrery::madmax {
+
+// `with_events`: also every event of both streams, under MAD-Max's names.
+[[nodiscard]] results::MadMaxEstimate estimate(Evaluator& evaluator, const Strategies& strategies,
+                                               bool with_events = false);
+
+struct Search {
+  Typed fixed;          // classes that are not searched
+  std::size_t top = 5;  // best ones to answer in full
+};
+
+// Every combination of strategies of the classes that the model has. Experts of a recommender's top MLP go with its
+// mlp, as in MAD-Max, unless fixed. Best first; ties in the order of `choices`. With the memory rule, what does not fit
+// is left out. Complexity: strategies of all classes multiplied, each O(layers).
+[[nodiscard]] results::MadMaxSearch search(Evaluator& evaluator, const Search& request);
+
+}  // namespace orrery::madmax

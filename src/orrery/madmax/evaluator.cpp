@@ -1,0 +1,114 @@
+#include "orrery/madmax/job.hpp"
+
+namespace orrery::madmax {
+
+namespace {
+
+double real(std::int64_t count) { return static_cast<double>(count); }
+
+}  // namespace
+
+// An all-reduce between nodes runs at a fixed blend of both rates; gathers and scatters, which are half of one, at
+// twice that of an all-reduce.
+Evaluator::Evaluator(const Work& work, const System& system, const Job& job)
+    : work_(&work),
+      system_(&system),
+      job_(job),
+      peak_(system.effective_peak(work.dense_bytes)),
+      layer_times_(work.shapes.size()),
+      shape_counts_(work.shapes.size()) {
+  const BytesPerSecond inside = system.scale_up.rate();
+  const BytesPerSecond between = system.scale_out.rate() / real(system.devices_per_node);
+  const double blend = system.all_reduce_blend;
+  rates_.all_to_all = {inside, between};
+  rates_.all_reduce = {inside, (1.0 - blend) * between + blend * inside};
+  if (system.nodes() == 1) { rates_.all_to_all[1] = rates_.all_reduce[1] = inside; }
+  rates_.all_gather = {2.0 * rates_.all_reduce[0], 2.0 * rates_.all_reduce[1]};
+  for (const auto& layer : work.layers) { shape_counts_[static_cast<std::size_t>(layer.shape)] += 1.0; }
+}
+
+// One element alone is between nodes.
+std::size_t Evaluator::level_of(const Strategy& strategy, Split split) {
+  return strategy.levels == 1 || strategy.splits[0] != split ? 1 : 0;
+}
+
+LayerTimes Evaluator::layer_times(const Shape& shape, const Strategy& strategy) const {
+  const double held_copies_of_batch = real(copies(strategy, *system_));
+  const double parts = real(shards(strategy, *system_));
+  const double samples = real(job_.global_batch) / held_copies_of_batch;
+  const Bytes layer(shape.parameters * work_->dense_bytes);
+  const Bytes activations(samples * shape.activations * work_->dense_bytes);
+  const auto tensor_level = level_of(strategy, Split::tp);
+  const bool cuts = strategy.has(Split::tp);
+  const double cut = cuts ? real(degree(strategy, strategy.splits[0] == Split::tp ? 0 : 1, *system_)) : 1.0;
+  const std::size_t first_level = strategy.levels == 1 ? 1 : 0;
+  // What is gathered is a whole layer less what the outer level keeps to itself. (Vision models gather their last layer
+  // by this formula with any strategy.)
+  const Bytes gathered = layer / parts * real(degree(strategy, 0, *system_));
+
+  LayerTimes times;
+  times.forward = Flops(shape.flops * samples / cut) / peak_;
+  times.gather = times.scatter = gathered / rates_.all_gather[first_level];
+  times.inner_reduce = layer / parts / rates_.all_reduce[0];
+  times.reduce = layer / rates_.all_reduce[1];
+  times.activation = activations / rates_.all_reduce[tensor_level];
+  times.experts = activations / shape.experts / rates_.all_to_all[tensor_level];
+  times.gathers = strategy.has(Split::fsdp);
+  times.reduces_inside = strategy.levels == 2 && strategy.splits[0] == Split::ddp;
+  times.reduces = strategy.splits[static_cast<std::size_t>(strategy.levels - 1)] == Split::ddp;
+  times.cuts = cuts;
+  times.exchanges = cuts && shape.experts > 1.0;
+  return times;
+}
+
+// The bytes of an exchange are those of the rows before pooling, as in MAD-Max.
+TableTimes Evaluator::table_times(const Strategy& strategy) const {
+  const double samples = real(job_.global_batch) / real(copies(strategy, *system_));
+  const Bytes looked_up(work_->looked_up_bytes * samples / real(shards(strategy, *system_)));
+  TableTimes times;
+  times.lookup = looked_up / system_->effective_memory_bandwidth();
+  times.exchanges = strategy.has(Split::mp);
+  if (times.exchanges) {
+    const auto level = level_of(strategy, Split::mp);
+    const double members = real(degree(strategy, strategy.splits[0] == Split::mp ? 0 : 1, *system_));
+    times.exchange = 2.0 * (looked_up / members) / rates_.all_to_all[level];
+  }
+  times.reduces = strategy.splits[0] == Split::ddp;
+  times.reduce = looked_up / rates_.all_reduce[level_of(strategy, Split::ddp)];
+  times.trains = !job_.frozen.tables;
+  return times;
+}
+
+Timings Evaluator::timings(const Strategies& strategies) {
+  for (std::size_t i = 0; i < layer_times_.size(); ++i) {
+    layer_times_[i] = layer_times(work_->shapes[i], strategies[work_->shapes[i].layer_class]);
+  }
+  Timings timings{work_, layer_times_, table_times(strategies[LayerClass::emb])};
+  timings.runs_backward = job_.task != Task::inference;
+  for (std::size_t i = 0; i < timings.trains.size(); ++i) { timings.trains[i] = !job_.frozen.parts[i]; }
+  return timings;
+}
+
+Bytes Evaluator::weights(const Strategies& strategies) const {
+  const auto share = [&](LayerClass layer_class) { return real(shards(strategies[layer_class], *system_)); };
+  double bytes = work_->table_parameters * work_->table_bytes / share(LayerClass::emb);
+  for (std::size_t i = 0; i < work_->shapes.size(); ++i) {
+    const Shape& shape = work_->shapes[i];
+    bytes += shape_counts_[i] * shape.parameters * work_->dense_bytes / share(shape.layer_class);
+  }
+  return Bytes(bytes);
+}
+
+Answer Evaluator::answer(const Strategies& strategies) {
+  const Timings now = timings(strategies);
+  const NoRecord nothing;
+  return {Iteration(now, nothing).run(), weights(strategies)};
+}
+
+Answer Evaluator::answer(const Strategies& strategies, std::vector<Event>& events) {
+  const Timings now = timings(strategies);
+  const auto record = [&](const Event& event) { events.push_back(event); };
+  return {Iteration(now, record).run(), weights(strategies)};
+}
+
+}  // namespace orrery::madmax

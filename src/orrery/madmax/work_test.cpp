@@ -1,0 +1,119 @@
+// What the equations see of recommenders that are described for physical runs.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include "orrery/madmax/test_madmax.hpp"
+#include "orrery/workload/test_recommenders.hpp"
+
+namespace orrery::madmax {
+namespace {
+
+using hardware::Precision;
+using ::testing::ElementsAre;
+using workload::DensePart;
+using workload::InteractionKind;
+using workload::Recommender;
+using workload::test::completed_recommender;
+using workload::test::small_recommender;
+
+const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+
+double dense_parameters(const Work& work) { return work.parameters() - work.table_parameters; }
+
+// Biases, and the router of experts, which the equations do not know.
+double left_out(const Recommender& r) {
+  double sum = 0;
+  for (const auto out : r.bottom) { sum += static_cast<double>(out); }
+  for (const auto& kind : workload::dense_layers(r)) {
+    const double copies = kind.experts ? static_cast<double>(r.top_experts.count) : 1.0;
+    const bool is_biased = kind.part == DensePart::top || kind.part == DensePart::cross;
+    if (is_biased) { sum += static_cast<double>(kind.out) * copies; }
+    if (kind.opens) { sum += static_cast<double>(kind.in + 1) * copies; }
+  }
+  return sum;
+}
+
+// Tables 4 x 1000 x 8 of fp32, three rows of each a sample; products 4 x 16, 16 x 8, 18 x 32, 32 x 1.
+TEST(Work, a_recommender_by_hand) {
+  const Work work = work_of(completed_recommender(small_recommender()), Precision::bf16, 0).value();
+  EXPECT_EQ(work.table_parameters, 32000);
+  EXPECT_EQ(work.looked_up_bytes, 4 * 3 * 8 * 4);
+  EXPECT_EQ(work.dense_bytes, 2);
+  EXPECT_EQ(dense_parameters(work), 64 + 128 + 576 + 32);
+  EXPECT_EQ(work.flops(), 2 * (64 + 128 + 576 + 32));
+  EXPECT_EQ(work.reads_embedding, 2U);
+  EXPECT_THAT(work.not_counted, ElementsAre("products of pairs of vectors"));
+}
+
+// Four experts, two active: weights of the top MLP four times, products twice. Transformer layers of width 8, inner 16,
+// over five vectors.
+TEST(Work, experts_and_transformer_layers_by_hand) {
+  Recommender r = small_recommender();
+  r.interaction = {InteractionKind::transformer, 2, 0, 2, 16};
+  r.interaction.output = 18;
+  r.top_experts = {4, 2};
+  const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+  const double layer = 4 * 64 + 2 * 8 * 16, top = 576 + 32;
+  EXPECT_EQ(dense_parameters(work), 64 + 128 + 2 * layer + 4 * top);
+  EXPECT_EQ(work.flops(), 2 * (64 + 128 + 5 * 2 * layer + 2 * top));
+  EXPECT_TRUE(work.has(LayerClass::attention));
+  EXPECT_TRUE(work.has(LayerClass::moe));
+}
+
+TEST(Work, a_description_may_say_the_precision_of_dense_layers) {
+  Recommender r = small_recommender();
+  r.dense_precision = Precision::fp32;
+  EXPECT_EQ(work_of(completed_recommender(r), Precision::bf16, 0)->dense_bytes, 4);
+}
+
+RC_GTEST_PROP(Work, weights_are_the_descriptions_less_biases_and_router, ()) {
+  const Recommender r = workload::test::any_recommender(kDraw);
+  RC_PRE(!workload::inconsistency(r) && r.interaction.kind != InteractionKind::transformer);
+  const auto model = completed_recommender(r);
+  const Work work = work_of(model, Precision::bf16, 0).value();
+  const auto count = workload::parameter_count(model);
+  RC_ASSERT(work.table_parameters == static_cast<double>(count.embedding));
+  RC_ASSERT(dense_parameters(work) == static_cast<double>(count.layers) - left_out(r));
+}
+
+// One product of a cross layer, then two layers of experts: pairs of the latter would be torn.
+TEST(Work, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
+  Recommender r = small_recommender();
+  r.top_experts = {4, 2};
+  for (const std::int64_t layers : {1, 2}) {
+    r.interaction = {InteractionKind::cross, layers};
+    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    const System system = catalogue_system("zionex_128");
+    EXPECT_EQ(choices(LayerClass::moe, work, system).size(), layers == 1 ? 3U : 7U);
+  }
+}
+
+TEST(Work, mlps_of_odd_experts_are_not_cut_either) {
+  Recommender r = small_recommender();
+  r.top = {32, 16, 1};
+  const System system = catalogue_system("zionex_128");
+  for (const std::int64_t experts : {0, 4}) {
+    r.top_experts = {experts, experts / 2};
+    r.interaction.kind = InteractionKind::concat;
+    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    EXPECT_EQ(choices(LayerClass::mlp, work, system).size(), 3U);
+  }
+  r.top.pop_back();
+  EXPECT_EQ(choices(LayerClass::mlp, work_of(completed_recommender(r), Precision::bf16, 0).value(), system).size(), 7U);
+}
+
+// The catalogue's recommenders are answered as its own configurations are.
+TEST(Work, recommenders_of_the_catalogue_run) {
+  for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
+    const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();
+    const Work work = work_of(model, Precision::fp32, 0).value();
+    Evaluator evaluator(work, catalogue_system("zionex_128"), {Task::pretrain, {}, 65536, true});
+    const auto found = search(evaluator, {{}, 1});
+    ASSERT_EQ(found.best.size(), 1U) << name;
+    EXPECT_GT(found.best[0].samples_per_s, 0.0) << name;
+  }
+}
+
+}  // namespace
+}  // namespace orrery::madmax

@@ -1,0 +1,21 @@
+// Answers of MAD-Max's equations as text and as JSON (orrery.estimate/1 and orrery.plan/1 with "semantics":"mad-max"),
+// and both streams of a device as a Chrome trace.
+#pragma once
+
+#include <string>
+
+#include "orrery/report/text.hpp"
+#include "orrery/results/mad_max.hpp"
+
+namespace orrery::report {
+
+[[nodiscard]] std::string mad_max_text(const results::MadMaxEstimate& estimate, TextStyle style = {});
+[[nodiscard]] std::string mad_max_json(const results::MadMaxEstimate& estimate);
+
+[[nodiscard]] std::string mad_max_plan_text(const results::MadMaxSearch& search, TextStyle style = {});
+[[nodiscard]] std::string mad_max_plan_json(const results::MadMaxSearch& search);
+
+// Needs the estimate's events. Times of the trace are microseconds; "args" have them in seconds, to the last digit.
+[[nodiscard]] std::string mad_max_timeline(const results::MadMaxEstimate& estimate);
+
+}  // namespace orrery::report

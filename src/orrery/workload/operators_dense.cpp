@@ -1,0 +1,202 @@
+// The layers of a recommender behind its tables, and its answer. docs/models/recommenders.md has the formulas.
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+#include "orrery/workload/operators_halves.hpp"
+
+namespace orrery::workload {
+
+namespace {
+
+constexpr double kFloat = 4.0;     // bytes of an fp32 value
+constexpr double kExpertId = 8.0;  // of the index of an expert (int64)
+constexpr double kRowId = 4.0;     // of the row that a copy goes to (int32)
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// All vectors in, what the next layer works on out; backward: its gradient in, theirs out. What is written is kept by
+// the layer that reads it.
+void append_join(std::vector<Operator>& list, const Sizes& z, const LayerKind& kind) {
+  const Kernel pass = stream(z.tokens * real(kind.in + kind.out) * z.element);
+  list.push_back(streamed("interaction.join", pass, pass));
+}
+
+// Vectors of a sample [F, w] times their own transpose; of the products those of two different vectors stay, behind the
+// bottom MLP's output. Backward, both factors of the product get a gradient: [F, F] x [F, w], twice.
+void append_dot(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
+  const std::int64_t vectors = r.vectors(), width = r.tables.front().width;
+  const auto samples = static_cast<std::int64_t>(z.tokens);
+  const double joined = z.tokens * real(kind.in) * z.element, out = z.tokens * real(kind.out) * z.element;
+  const double square = z.tokens * real(vectors * vectors) * z.element;
+  list.push_back(streamed("interaction.join", stream(2.0 * joined), stream(2.0 * joined)));
+  Operator product;
+  product.name = "interaction.dot";
+  product.forward = gemm({samples, vectors, vectors, width, z.element, z.element}, z.precision);
+  product.forward.bytes = Bytes(joined + square);  // one tensor is both factors
+  product.backward_input = gemm({2 * samples, vectors, width, vectors, z.element, z.element}, z.precision);
+  product.saved = Bytes(joined);
+  list.push_back(product);
+  list.push_back(streamed("interaction.pairs", stream(square + out), stream(square + out)));
+}
+
+// x0 (W V x + b) + x. Forward: W V x, x0, x in, the sum out. Backward: its gradient, x0 and W V x + b in; gradients of
+// W V x and, added up, of x0 out; that of x goes on, and V's is added to it. Keeps x for V (or the square matrix), the
+// inner vector for W, and W V x + b.
+void append_cross(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z,
+                  const LayerKind& kind) {
+  const std::int64_t rank = r.interaction.rank;
+  const double pass = z.tokens * real(kind.in) * z.element;
+  const auto product = [&](std::string_view name, std::int64_t in, std::int64_t out, double bias) {
+    Linear l;
+    l.names.base = name;
+    l.rows = z.tokens;
+    l.n = out;
+    l.k = in;
+    l.input = z.tokens * real(in);
+    l.bias = bias;
+    append_linear(list, z, l);
+  };
+  if (rank > 0) {
+    product("cross.in", kind.in, rank, 0.0);
+    product("cross.out", rank, kind.out, real(kind.out));
+  } else {
+    product("cross.product", kind.in, kind.out, real(kind.out));
+  }
+  const bool fused = stack.fused_elementwise;
+  const Traffic forward = fused ? Traffic{4.0 * pass, 1} : Traffic{8.0 * pass, 3};  // sum, product, sum
+  Traffic backward{6.0 * pass, 1};  // gradient, x0, W V x + b, sum of x0's in; two out
+  if (!fused) { backward = {10.0 * pass, 4}; }
+  backward += {3.0 * pass, 1};  // x's two gradients into one
+  list.push_back(streamed("cross.join", forward.kernel(), backward.kernel()));
+  list.back().saved = Bytes(pass);
+}
+
+void append_transformer(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
+                        const Slice& slice) {
+  const Model layers = transformer_of(model.recommender);
+  Slice tokens = slice;
+  tokens.seq = layers.max_seq;
+  tokens.ep = tokens.etp = 1;
+  list = layer_operators(layers, stack, tokens, layer_kind(layers, 0));
+}
+
+// Samples and their copies on the way to experts.
+struct Routing {
+  std::int64_t count = 0, local = 0;  // experts, and those of this rank
+  double copies = 0;                  // of this rank's samples; as many come in
+};
+
+Routing routing_of(const Recommender& r, const Sizes& z) {
+  const TopExperts& experts = r.top_experts;
+  ORRERY_ASSERT(experts.count % z.ep == 0);
+  return {experts.count, experts.count / z.ep, z.tokens * real(experts.active)};
+}
+
+Operator crossing(std::string_view name, Boundary kind, double bytes) {
+  Operator op = boundary(name, kind, bytes);
+  op.boundary_back_bytes = Bytes(bytes);
+  return op;
+}
+
+// A router of one product, softmax and choice; copies in the order of experts, sent to them.
+void append_opening(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
+  const Routing routing = routing_of(r, z);
+  Linear router;
+  router.names.base = "experts.router";
+  router.rows = z.tokens;
+  router.n = routing.count;
+  router.k = kind.in;
+  router.input = z.tokens * real(kind.in);
+  router.bias = real(routing.count);
+  router.wide = true;
+  router.output = kFloat;
+  append_linear(list, z, router);
+  const double probabilities = z.tokens * real(routing.count) * kFloat;
+  const double chosen = routing.copies * (kExpertId + kFloat);
+  list.push_back(streamed("experts.route", stream(3.0 * probabilities + chosen, 2), stream(3.0 * probabilities, 2)));
+  list.back().saved = Bytes(probabilities + chosen);
+  const double pass = z.tokens * real(kind.in) * z.element, copies = routing.copies * real(kind.in) * z.element;
+  list.push_back(streamed("experts.permute", stream(pass + copies), stream(pass + copies + 3.0 * pass, 2)));
+  list.back().saved = Bytes(routing.copies * kRowId);
+  list.push_back(crossing("experts.dispatch", Boundary::dispatch, copies));
+}
+
+// Answers back, and their weighted sums.
+void append_closing(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
+  const Routing routing = routing_of(r, z);
+  const double pass = z.tokens * real(kind.out) * z.element, copies = routing.copies * real(kind.out) * z.element;
+  list.push_back(crossing("experts.combine", Boundary::combine, copies));
+  list.push_back(streamed("experts.unpermute", stream(pass + copies), stream(pass + 2.0 * copies)));
+  list.back().saved = Bytes(copies);
+}
+
+void append_top(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z,
+                const LayerKind& kind) {
+  Connected layer{"top.product", "top.activation", z.tokens, kind.in, kind.out, !kind.closes};
+  if (kind.experts) {
+    const Routing routing = routing_of(r, z);
+    layer.samples = routing.copies;
+    layer.expert = true;
+    layer.groups = routing.local;
+  }
+  if (kind.opens) { append_opening(list, r, z, kind); }
+  append_connected(list, stack, z, layer);
+  if (kind.experts && kind.closes) { append_closing(list, r, z, kind); }
+}
+
+}  // namespace
+
+// Product and bias; a relu, of whose output the next product keeps what it needs. Fused: all in the product's kernel,
+// forward and backward. Apart: bias, relu and, backward, relu and the bias's sum.
+void append_connected(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z,
+                      const Connected& layer) {
+  Linear l;
+  l.names.base = layer.name;
+  l.rows = layer.samples;
+  l.n = layer.out;
+  l.k = layer.in;
+  l.input = layer.samples * real(layer.in);
+  l.bias = real(layer.groups * layer.out);
+  l.expert = layer.expert;
+  l.groups = layer.groups;
+  l.met = real(layer.groups);
+  append_linear(list, z, l);
+  if (stack.fused_elementwise) { return; }
+  const double pass = layer.samples * real(layer.out) * z.element;
+  Traffic forward{2.0 * pass, 1}, backward{pass, 1};
+  if (layer.relu) {
+    forward += {2.0 * pass, 1};
+    backward += {3.0 * pass, 1};
+  }
+  list.push_back(streamed(layer.activation, forward.kernel(), backward.kernel()));
+}
+
+std::vector<Operator> dense_operators(const Model& model, const hardware::Stack& stack, const Slice& slice,
+                                      const LayerKind& kind) {
+  const Sizes z = sizes_of(model, stack, slice);
+  const Recommender& r = model.recommender;
+  std::vector<Operator> list;
+  switch (kind.part) {
+    case DensePart::none: break;
+    case DensePart::join: append_join(list, z, kind); break;
+    case DensePart::dot: append_dot(list, r, z, kind); break;
+    case DensePart::cross: append_cross(list, r, stack, z, kind); break;
+    case DensePart::transformer: append_transformer(list, model, stack, slice); break;
+    case DensePart::top: append_top(list, r, stack, z, kind); break;
+  }
+  if (!z.training) { keep_forward_only(list); }
+  return list;
+}
+
+// A logistic of each answer against its label, in fp32: both in, loss out; backward: both in, gradient out.
+std::vector<Operator> answer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
+  const Sizes z = sizes_of(model, stack, slice);
+  const double answers = z.tokens * real(model.recommender.top.back());
+  const Kernel pass = stream(answers * (z.element + 2.0 * kFloat));
+  std::vector<Operator> list{streamed(z.training ? "loss" : "answer", pass, pass)};
+  list.back().saved = Bytes(answers * kFloat);
+  if (!z.training) { keep_forward_only(list); }
+  return list;
+}
+
+}  // namespace orrery::workload

@@ -1,0 +1,187 @@
+// The front of a recommender: embedding tables, the exchange of what was looked up, the bottom MLP beside it.
+// docs/models/recommenders.md has the formulas.
+//
+// Of ranks that hold different tables, the operators are of the one with most to do, and the memory of the one that
+// holds most. Rows are met alike: a batch's lookups meet rows (1 - (1 - 1/rows)^lookups) different ones, and each
+// crosses memory once, whatever a cache can do for the others.
+#include <algorithm>
+#include <cmath>
+
+#include "orrery/workload/operators_halves.hpp"
+#include "orrery/workload/tables.hpp"
+
+namespace orrery::workload {
+
+namespace {
+
+constexpr double kSector = 32.0;   // bytes that memory hands out at least
+constexpr double kRowId = 8.0;     // of a row's number as samples carry it (int64)
+constexpr double kSortKey = 8.0;   // row and place of a lookup while they are sorted (two int32)
+constexpr int kSortPasses = 4;     // of a radix sort of 32 bits, 8 at a time
+constexpr double kGradient = 4.0;  // of the sum of a row's gradients (fp32)
+
+double real(std::int64_t n) { return static_cast<double>(n); }
+
+// What tables, or parts of them, on one rank take.
+struct Load {
+  double memory = 0, state = 0;                  // bytes
+  double gather = 0, reduce = 0, update = 0;     // bytes through memory
+  double lookups = 0;                            // rows that samples ask this rank for
+  double width = 0;                              // numbers of a sample's vectors that it makes
+  double summed = 0, listed = 0, gradients = 0;  // exchanged with other holders: all-reduced, all-gathered; kept
+};
+
+// Where a rank's tables stand.
+struct Place {
+  double samples = 0;   // that look up in them
+  double copies = 1;    // ranks that hold the same, each for samples of its own
+  double own = 0;       // samples of this rank
+  double element = 0;   // of a stored weight
+  double exchange = 0;  // of a looked-up vector on its way, and of its gradient
+  double moment = 0, moment_row = 0;
+  double shared = 0;  // of a gradient that copies exchange
+};
+
+double sectors(double bytes) { return std::ceil(bytes / kSector) * kSector; }
+
+void add(Load& load, const TablePart& part, const Place& at) {
+  const double width = real(part.width), elements = part.count * part.rows * width;
+  const double n = at.samples * part.lookups;
+  const double met = distinct_rows(part.rows, n), met_by_all = distinct_rows(part.rows, n * at.copies);
+  const double vectors = at.samples * width * at.exchange;
+  const double state_row = width * at.moment + at.moment_row;
+  load.memory += elements * at.element;
+  load.state += part.count * part.rows * state_row;
+  load.lookups += part.count * n;
+  load.width += part.count * width;
+  load.gather += part.count * (met * sectors(width * at.element) + n * kRowId + vectors);
+  // Lookups sorted by row; every vector's gradient read; of rows that others hold as well, the sums written.
+  load.reduce += part.count * (2.0 * kSortPasses * n * kSortKey + vectors);
+  load.update += part.count * met_by_all * 2.0 * (sectors(width * at.element) + sectors(state_row));
+  if (at.copies <= 1.0) { return; }
+  load.reduce += part.count * met * width * kGradient;
+  load.update += part.count * met_by_all * width * kGradient;
+  // All-reduce of whole tables, or all-gather of rows: whichever sends less.
+  const double whole = part.rows * width * at.shared, rows = at.copies * met * (width * at.shared + kRowId);
+  (2.0 * whole <= rows ? load.summed : load.listed) += part.count * std::min(whole, rows);
+  load.gradients += part.count * (2.0 * whole <= rows ? part.rows * width * kGradient : rows);
+}
+
+// The most of several ranks, each figure by itself but for the work, which is that of the busiest.
+Load most_of(const std::vector<TableShare>& shares, const Place& at) {
+  Load most;
+  for (const TableShare& share : shares) {
+    Load load;
+    for (const TablePart& part : share) { add(load, part, at); }
+    const bool busier = load.gather + load.reduce + load.update > most.gather + most.reduce + most.update;
+    if (busier) {
+      most.gather = load.gather;
+      most.reduce = load.reduce;
+      most.update = load.update;
+      most.summed = load.summed;
+      most.listed = load.listed;
+    }
+    if (load.memory + load.state + load.gradients > most.memory + most.state + most.gradients) {
+      most.memory = load.memory;
+      most.state = load.state;
+      most.gradients = load.gradients;
+    }
+    most.lookups = std::max(most.lookups, load.lookups);
+    most.width = std::max(most.width, load.width);
+  }
+  return most;
+}
+
+struct Names {
+  std::string_view lookup, share, update;
+};
+constexpr Names kSharded{"tables.lookup", "tables.share", "tables.update"};
+constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_tables.update"};
+
+// Update behind the exchange between copies behind the sums: the backward pass runs the list the other way.
+void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
+  Operator update = streamed(names.update, {}, stream(load.update));
+  update.held = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
+  list.push_back(update);
+  const auto share = [&](Boundary kind, double bytes) {
+    if (bytes <= 0.0) { return; }
+    list.push_back(boundary(names.share, kind, bytes));
+    list.back().everywhere = everywhere;
+  };
+  share(Boundary::share_sum, load.summed);
+  share(Boundary::share_rows, load.listed);
+  // A sort takes a histogram, its passes, and where rows begin.
+  list.push_back(streamed(names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
+  list.back().saved = Bytes(load.lookups * kRowId);
+}
+
+// What a rank sends, or gets, of which rows its samples look up. Of a table cut in columns, every part is asked.
+double asked(const TableShares& shares, const Slice& slice, const Place& at, double received) {
+  double sent = 0;
+  for (const TableShare& share : shares.sharded) {
+    for (const TablePart& part : share) { sent += at.own * part.count * part.lookups; }
+  }
+  if (slice.tables.sharding == TableSharding::row) { sent *= real(slice.table_ranks); }  // one share stands for all
+  return std::max(sent, received) * kRowId;
+}
+
+void append_bottom(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z) {
+  std::int64_t in = r.dense_features;
+  for (std::size_t i = 0; i < r.bottom.size(); ++i) {
+    const std::size_t product = list.size();
+    append_connected(list, stack, z, {"bottom.product", "bottom.activation", z.tokens, in, r.bottom[i]});
+    if (i == 0) { list[product].backward_input = {}; }
+    in = r.bottom[i];
+  }
+}
+
+Place place_of(const Recommender& r, const hardware::Stack& stack, const Slice& slice, const Sizes& z) {
+  Place at;
+  at.own = z.tokens;
+  at.element = hardware::element_size(r.table_precision).value();
+  at.exchange = stack.table_exchange_element > Bytes(0) ? stack.table_exchange_element.value() : z.element;
+  at.shared = stack.gradient_reduce_element.value();
+  if (slice.pass == Pass::train) {
+    at.moment = stack.table_moment_element.value();
+    at.moment_row = stack.table_moment_row.value();
+  }
+  return at;
+}
+
+}  // namespace
+
+std::vector<Operator> table_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
+  const Recommender& r = model.recommender;
+  const Sizes z = sizes_of(model, stack, slice);
+  const TableShares shares = table_shares(r, slice.tables, slice.table_ranks);
+  const double ranks = real(slice.table_ranks), replicas = real(slice.replicas);
+  Place at = place_of(r, stack, slice, z);
+  std::vector<Operator> list;
+  Operator exchange;
+  if (!shares.sharded.empty()) {
+    at.samples = at.own * ranks;
+    at.copies = replicas / ranks;
+    const Load load = most_of(shares.sharded, at);
+    const bool sums = slice.tables.sharding == TableSharding::row;
+    exchange =
+        boundary("tables.exchange", sums ? Boundary::pool_sum : Boundary::pool, at.samples * load.width * at.exchange);
+    list.push_back(boundary("tables.spread", Boundary::spread, asked(shares, slice, at, load.lookups)));
+    append_tables(list, kSharded, load, false);
+    exchange.end = End::first;
+    list.push_back(exchange);
+  }
+  if (!shares.replicated.empty()) {
+    at.samples = at.own;
+    at.copies = replicas;
+    append_tables(list, kReplicated, most_of({shares.replicated}, at), true);
+  }
+  append_bottom(list, r, stack, z);
+  if (exchange.end == End::first) {
+    exchange.end = End::second;
+    list.push_back(exchange);
+  }
+  if (!z.training) { keep_forward_only(list); }
+  return list;
+}
+
+}  // namespace orrery::workload
