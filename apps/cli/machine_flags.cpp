@@ -120,12 +120,12 @@ void declare_without_effect(Command& command, const SharedMachineFlags& flags, c
 }
 
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
-  command.option({"--backend", "NAME", "congestion-unaware (when absent), congestion-aware (physical: always); flow is not built yet",
+  command.option({"--backend", "NAME",
+                  "congestion-unaware (when absent), congestion-aware (physical: always); flow is not built yet",
                   heading, backends()},
                  [flags](const std::string& text) { flags->backend = text; });
-  command.option(
-      {"--semantics", "NAME", "astra-sim (when absent), physical", heading, all_semantics()},
-      [flags](const std::string& text) { flags->semantics = text; });
+  command.option({"--semantics", "NAME", "astra-sim (when absent), physical", heading, all_semantics()},
+                 [flags](const std::string& text) { flags->semantics = text; });
 }
 
 }  // namespace orrery::cli

@@ -25,9 +25,9 @@ enum class Verdict : std::uint8_t {
 };
 
 // Points that agree in all that a lower bound on the step time reads: degrees, chunks, micro-batch, batch, schedule,
-// recompute, sequence parallelism, overlap and method of tensor and context parallelism, place of the groups that layers
-// work in (tp, cp, experts). They differ in how replicas share and reduce what they hold, in what is offloaded, in where
-// the other groups lie, and in axes without effect.
+// recompute, sequence parallelism, overlap and method of tensor and context parallelism, place of the groups that
+// layers work in (tp, cp, experts). They differ in how replicas share and reduce what they hold, in what is offloaded,
+// in where the other groups lie, and in axes without effect.
 struct Family {
   Point first;                          // its first point; what a bound is asked about
   std::int64_t number = 0;              // families are numbered as they are walked

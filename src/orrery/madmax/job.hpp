@@ -66,6 +66,8 @@ struct Answer {
 class Evaluator {
  public:
   Evaluator(const Work& work, const System& system, const Job& job);
+  Evaluator(const Work& work, System&& system, const Job& job) = delete;  // both are kept as references
+  Evaluator(Work&& work, const System& system, const Job& job) = delete;
 
   [[nodiscard]] Answer answer(const Strategies& strategies);
   // The same, and every event in the order of issue.

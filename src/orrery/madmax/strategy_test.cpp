@@ -176,7 +176,8 @@ TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
 TEST(Evaluator, an_iteration_lies_between_its_streams_and_their_sum) {
   for (const char* model : {"dlrm_a_moe", "dlrm_i_transformer", "llama_7b", "gpt4_1.8t", "vit_l"}) {
     const Work work = catalogue_work(model);
-    Evaluator evaluator(work, catalogue_system("zionex_128"), {Task::pretrain, {}, 65536, false});
+    const System system = catalogue_system("zionex_128");
+    Evaluator evaluator(work, system, {Task::pretrain, {}, 65536, false});
     for (const auto& one : search(evaluator, {{}, 10'000}).best) {
       const Seconds compute = one.breakdown.gemm + one.breakdown.embedding;
       EXPECT_GE(one.step_time, max(compute, one.breakdown.communication()) * (1.0 - 1e-12)) << one.strategy;

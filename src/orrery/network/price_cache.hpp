@@ -10,9 +10,9 @@
 
 namespace orrery::network {
 
-// Keeps as many answers as it has places; a new one takes the place of whatever its key falls on. Starts with few places,
-// so that asking little costs little, and has more when it is asked much, up to a bound. Keeps a reference to the fabric.
-// Not safe to share between threads.
+// Keeps as many answers as it has places; a new one takes the place of whatever its key falls on. Starts with few
+// places, so that asking little costs little, and has more when it is asked much, up to a bound. Keeps a reference to
+// the fabric. Not safe to share between threads.
 class PriceCache {
  public:
   explicit PriceCache(const Fabric& fabric) : fabric_(fabric), entries_(kFewestPlaces) {}

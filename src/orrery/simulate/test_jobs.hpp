@@ -140,8 +140,13 @@ inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
   job.memory = rig.memory;
   job.groups = rig.groups;
   const std::uint32_t ranks = job.network.ranks();
-  const Setting setting{job.system, job.groups, job.memory.arrangement, ranks,
-                        static_cast<std::uint32_t>(job.network.dimensions.size()), false, job.semantics};
+  const Setting setting{job.system,
+                        job.groups,
+                        job.memory.arrangement,
+                        ranks,
+                        static_cast<std::uint32_t>(job.network.dimensions.size()),
+                        false,
+                        job.semantics};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     job.files.push_back("w." + std::to_string(rank) + ".et");
     ORRERY_TRY(program, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));

@@ -125,7 +125,8 @@ TEST(Drawing, names_that_the_format_would_misread_are_escaped) {
   ASSERT_TRUE(write_dot(made, path));
   EXPECT_THAT(taken(path), HasSubstr(R"(label="a\"<b>&\\??\nCOMP_NODE 1\n1 us")"));
   ASSERT_TRUE(write_graphml(made, path));
-  EXPECT_THAT(taken(path), HasSubstr("a&quot;&lt;b&gt;&amp;\\??" "</data>"));
+  EXPECT_THAT(taken(path), HasSubstr("a&quot;&lt;b&gt;&amp;\\??"
+                                     "</data>"));
 }
 
 }  // namespace
