@@ -209,7 +209,8 @@ TEST(Search, walks_every_strategy_and_the_rule_only_leaves_out) {
 
 TEST(Search, strategies_with_parts_of_samples_are_left_out_and_counted) {
   const Work work = catalogue_work("dlrm_a");
-  Evaluator evaluator(work, catalogue_system("zionex_128"), {Task::pretrain, {}, 16, false});
+  const System system = catalogue_system("zionex_128");
+  Evaluator evaluator(work, system, {Task::pretrain, {}, 16, false});
   const auto found = search(evaluator, {{}, 100});
   EXPECT_EQ(found.points, 28);
   EXPECT_EQ(found.points, found.evaluated + found.uneven_batch);

@@ -108,7 +108,8 @@ TEST(Work, recommenders_of_the_catalogue_run) {
   for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();
     const Work work = work_of(model, Precision::fp32, 0).value();
-    Evaluator evaluator(work, catalogue_system("zionex_128"), {Task::pretrain, {}, 65536, true});
+    const System system = catalogue_system("zionex_128");
+    Evaluator evaluator(work, system, {Task::pretrain, {}, 65536, true});
     const auto found = search(evaluator, {{}, 1});
     ASSERT_EQ(found.best.size(), 1U) << name;
     EXPECT_GT(found.best[0].samples_per_s, 0.0) << name;
