@@ -310,7 +310,7 @@ class Rehearsal {
 
 }  // namespace
 
-Result<std::vector<std::string>> check_custom(const CustomUse& use) {
+Result<void> check_partners(const CustomUse& use) {
   for (std::uint32_t position = 0; position < use.programs.size(); ++position) {
     for (const CustomStep& step : use.programs[position].steps) {
       if (step.act == CustomStep::Act::compute || use.members[step.peer] != position) { continue; }
@@ -319,6 +319,11 @@ Result<std::vector<std::string>> check_custom(const CustomUse& use) {
                   "peers in the order of the list, which should be the same");
     }
   }
+  return {};
+}
+
+Result<std::vector<std::string>> check_custom(const CustomUse& use) {
+  if (auto partners = check_partners(use); !partners) { return tl::make_unexpected(partners.error()); }
   return Rehearsal(use).run();
 }
 

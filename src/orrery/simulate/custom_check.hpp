@@ -32,9 +32,13 @@ struct CustomUse {
   bool rendezvous = false;  // sends wait for receives
 };
 
-// Fails where a graph cannot come to its end, naming file and node. What is odd is returned: messages that nobody
-// receives, members that do not hear of each other, bytes that are too few; and graphs that may not end, depending on
-// which of several receives with the same sender, tag and size comes first.
+// Fails where somebody would send to itself.
+[[nodiscard]] Result<void> check_partners(const CustomUse& use);
+
+// Fails where somebody would send to itself, or where, all by itself, a graph cannot come to its end, naming file and
+// node. What is odd is returned: messages that nobody receives, members that do not hear of each other, bytes that are
+// too few; and graphs that may not end, depending on which of several receives with the same sender, tag and size comes
+// first.
 [[nodiscard]] Result<std::vector<std::string>> check_custom(const CustomUse& use);
 
 }  // namespace orrery::simulate

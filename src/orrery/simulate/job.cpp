@@ -178,9 +178,19 @@ Result<void> check_use(Job& job, const std::string& prefix, const Work& work, st
   }
   const auto positions = positions_of(job, work.group, members);
   const std::span all(programs);
-  ORRERY_TRY(doubts, check_custom(
-                         {all.first(members), positions, work.collective, work.amount, prefix, job.system.rendezvous}));
-  for (std::string& doubt : doubts) {
+  const CustomUse use{all.first(members), positions, work.collective, work.amount, prefix, job.system.rendezvous};
+  if (auto partners = check_partners(use); !partners) { return partners; }
+  auto doubts = check_custom(use);
+  if (!doubts) {
+    for (Diagnostic& why : doubts.error().diagnostics) {
+      const auto same = [&](const Diagnostic& known) { return known.text() == why.text(); };
+      if (std::none_of(job.suspicions.begin(), job.suspicions.end(), same)) {
+        job.suspicions.push_back(std::move(why));  // several groups may run the same graphs
+      }
+    }
+    return {};
+  }
+  for (std::string& doubt : *doubts) {
     if (std::find(job.warnings.begin(), job.warnings.end(), doubt) == job.warnings.end()) {
       job.warnings.push_back(std::move(doubt));
     }
@@ -253,6 +263,11 @@ Result<Job> add_graphs(Job machine, const JobFiles& files) {
 Result<Job> read_job(const JobFiles& files) {
   ORRERY_TRY(machine, read_machine(files));
   return add_graphs(std::move(machine), files);
+}
+
+Failure explained(const Job& job, Failure stalled) {
+  if (!job.suspicions.empty()) { stalled.diagnostics = job.suspicions; }
+  return stalled;
 }
 
 }  // namespace orrery::simulate

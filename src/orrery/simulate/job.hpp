@@ -27,6 +27,8 @@ struct Job {
   std::vector<std::string> files;                             // of the graphs, by rank
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
+  std::vector<Diagnostic>
+      suspicions;       // why custom collectives would not end by themselves; other messages may help them
   bool spans = false;   // keep when every node started and ended
   bool tables = false;  // count what results::SimulationTables holds; with spans
 };
@@ -55,5 +57,8 @@ struct JobFiles {
 
 // Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
 [[nodiscard]] Result<void> complete(Job& job);
+
+// Why a job does not end: what was suspected of its custom collectives, or else what was seen.
+[[nodiscard]] Failure explained(const Job& job, Failure stalled);
 
 }  // namespace orrery::simulate

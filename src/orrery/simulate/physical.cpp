@@ -159,7 +159,7 @@ Result<results::Simulation> simulate_physical(const Job& job) {
       throw;
     }
     for (std::uint32_t rank = 0; rank < machine.ranks().size(); ++rank) {
-      if (!machine.finished(rank)) { return tl::make_unexpected(physically_stalled(job, machine)); }
+      if (!machine.finished(rank)) { return tl::make_unexpected(explained(job, physically_stalled(job, machine))); }
     }
     return result_of(job, machine);
   } catch (const TooLong&) {

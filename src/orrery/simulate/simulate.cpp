@@ -103,7 +103,7 @@ Result<results::Simulation> simulate(const Job& job) {
   }
   const auto& ranks = machine.ranks();
   if (!std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.finished; })) {
-    return tl::make_unexpected(stalled(job, machine));
+    return tl::make_unexpected(explained(job, stalled(job, machine)));
   }
   results::Simulation simulation;
   simulation.semantics = "astra-sim";
