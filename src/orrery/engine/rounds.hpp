@@ -5,12 +5,11 @@
 // that a round registers for its own instant belong to the round after it. A model whose handlers commute within a
 // round, and whose decisions look at sets, gives the same run for any order of registration.
 //
-// A hierarchy of wheels as in wheel.hpp, whose slots are lists of blocks of entries: what is due lies side by side, so
+// Slots of the wheels (dial.hpp) are lists of blocks of entries: what is due lies side by side, so
 // that the handler can be told of it well before it happens. Blocks are used again.
 #pragma once
 
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -18,20 +17,19 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/engine/dial.hpp"
 
 namespace orrery::engine {
 
 template <class Event>
 class Rounds {
  public:
-  using Time = std::uint64_t;
-
-  [[nodiscard]] Time now() const { return now_; }
+  [[nodiscard]] Time now() const { return dial_.now(); }
   [[nodiscard]] std::uint64_t events() const { return events_; }  // that have happened
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
 
   void at(Time time, const Event& event) {
-    ORRERY_ASSERT(time >= now_);
+    ORRERY_ASSERT(time >= now());
     push({time, event});
   }
 
@@ -40,9 +38,8 @@ class Rounds {
   template <class Handler, class Settle, class Ahead>
   void run(Handler&& handle, Settle&& settle, Ahead&& ahead) {
     settle();
-    while (advance()) {
-      List due = lists_[0][now_ % kSlots];
-      clear(0, now_ % kSlots);
+    while (dial_.advance([&](Dial::Place place) { spread(place); })) {
+      List due = empty(dial_.due());
       while (due.first != kNone) {
         drain(*blocks_[due.first], handle, ahead);
         const std::uint32_t next = blocks_[due.first]->next;
@@ -54,9 +51,6 @@ class Rounds {
   }
 
  private:
-  static constexpr int kBits = 8;
-  static constexpr unsigned kSlots = 1U << kBits;
-  static constexpr int kLevels = 64 / kBits;
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kEntries = 84;  // of a block, about two kilobytes
   static constexpr std::uint32_t kNear = 6, kFar = 16;
@@ -88,12 +82,11 @@ class Rounds {
   }
 
   void push(const Entry& entry) {
-    const int level = (63 - std::countl_zero((entry.time ^ now_) | 1)) / kBits;
-    const unsigned slot = static_cast<unsigned>(entry.time >> (level * kBits)) % kSlots;
-    List& list = lists_[static_cast<unsigned>(level)][slot];
+    const Dial::Place place = dial_.place(entry.time);
+    List& list = lists_[place.level][place.slot];
     if (list.first == kNone) {
       list.first = list.last = take();
-      occupied_[static_cast<unsigned>(level)][slot / 64] |= std::uint64_t{1} << (slot % 64);
+      dial_.use(place);
     } else if (blocks_[list.last]->count == kEntries) {
       const std::uint32_t fresh = take();
       blocks_[list.last]->next = fresh;
@@ -121,28 +114,17 @@ class Rounds {
     free_ = number;
   }
 
-  // Goes to the next time that has entries; false when there are none.
-  bool advance() {
-    for (int level = 0; level < kLevels;) {
-      const unsigned digit = static_cast<unsigned>(now_ >> (level * kBits)) % kSlots;
-      const unsigned slot = occupied_from(level, level == 0 ? digit : digit + 1);
-      if (slot == kSlots) {
-        ++level;
-        continue;
-      }
-      const int shift = level * kBits;
-      now_ = (((now_ >> shift) & ~Time{kSlots - 1}) | slot) << shift;
-      if (level == 0) { return true; }
-      spread(level, slot);
-      level = 0;
-    }
-    return false;
+  // Empties a slot; what was there.
+  [[nodiscard]] List empty(Dial::Place place) {
+    const List list = lists_[place.level][place.slot];
+    lists_[place.level][place.slot] = {};
+    dial_.leave(place);
+    return list;
   }
 
   // Entries of a slot whose time has come, to the wheels below.
-  void spread(int level, unsigned slot) {
-    List list = lists_[static_cast<unsigned>(level)][slot];
-    clear(level, slot);
+  void spread(Dial::Place place) {
+    List list = empty(place);
     while (list.first != kNone) {
       const Block& block = *blocks_[list.first];
       for (std::uint32_t i = 0; i < block.count; ++i) { push(block.entries[i]); }
@@ -152,27 +134,11 @@ class Rounds {
     }
   }
 
-  void clear(int level, Time slot) {
-    lists_[static_cast<unsigned>(level)][slot] = {};
-    occupied_[static_cast<unsigned>(level)][slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
-  }
-
-  // The first slot from `slot` on that has entries, kSlots when none has.
-  [[nodiscard]] unsigned occupied_from(int level, unsigned slot) const {
-    const auto& words = occupied_[static_cast<unsigned>(level)];
-    for (unsigned word = slot / 64; word < words.size(); ++word) {
-      const std::uint64_t bits = word == slot / 64 ? words[word] & (~std::uint64_t{0} << (slot % 64)) : words[word];
-      if (bits != 0) { return word * 64 + static_cast<unsigned>(std::countr_zero(bits)); }
-    }
-    return kSlots;
-  }
-
-  Time now_ = 0;
+  Dial dial_;
   std::uint64_t events_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::uint32_t free_ = kNone;
-  std::array<std::array<List, kSlots>, kLevels> lists_{};
-  std::array<std::array<std::uint64_t, kSlots / 64>, kLevels> occupied_{};
+  Dial::Lists<List> lists_{};
 };
 
 }  // namespace orrery::engine
