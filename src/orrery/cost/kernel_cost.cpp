@@ -56,7 +56,9 @@ constexpr double real(std::int64_t n) { return static_cast<double>(n); }
 
 double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
 
-double memory_seconds(const Kernel& kernel, const Accelerator& a) { return kernel.bytes.value() / memory_rate(a); }
+double memory_seconds(const Kernel& kernel, const Accelerator& a) {
+  return kernel.bytes.value() / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
+}
 
 // Seconds of a gemm on `tile`: the machine is held for whole waves of whole tiles. When the tiles do not fill the cores
 // once, k is split over the idle ones if adding up the parts costs less than that saves.
@@ -140,6 +142,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   cost.compute = Seconds(compute_seconds(kernel, accelerator));
   cost.memory = Seconds(memory_seconds(kernel, accelerator));
   cost.latency = accelerator.kernel_latency * kernel.launches;
+  if (kernel.block_scaled) { cost.latency += accelerator.block_scaled_latency; }
   cost.casts = Seconds(kernel.casts.value() / memory_rate(accelerator));
   cost.time = cost.latency + cost.casts + Seconds(overlapped(cost.compute.value(), cost.memory.value()));
   const Seconds most = max(max(cost.compute, cost.memory), cost.latency);

@@ -134,6 +134,22 @@ TEST(KernelCost, long_products_slow_down_where_power_limits_the_clock) {
   EXPECT_NEAR(warm / cool, 1.0 + 0.2 * cool / (cool + 0.5e-3), 1e-12);
 }
 
+// Where kernels for block scales reach a quarter of the streaming rate and start 5 us later, products without scales
+// are as before, and those with them load their operands in four times the time.
+TEST(KernelCost, products_with_block_scales_load_and_start_as_their_kernels_can) {
+  Accelerator a = round_accelerator();
+  Kernel kernel = gemm(1, 16, 8192, 8192);
+  const KernelCost plain = kernel_cost(kernel, a);
+  a.block_scaled_loads = 0.25;
+  a.block_scaled_latency = Seconds(5e-6);
+  EXPECT_EQ(kernel_cost(kernel, a).time, plain.time);
+  kernel.block_scaled = true;
+  const KernelCost scaled = kernel_cost(kernel, a);
+  EXPECT_NEAR(scaled.memory / plain.memory, 4.0, 1e-12);
+  EXPECT_NEAR((scaled.latency - plain.latency).value(), 5e-6, 1e-15);
+  EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, plain.time);  // units that scale by themselves
+}
+
 // Casts are passes in front of the product: 1 GB at 1 TB/s takes 1 ms more.
 TEST(KernelCost, casts_run_before_the_product) {
   Kernel kernel = gemm(1, 2560, 1280, 8192);
@@ -221,6 +237,8 @@ Accelerator any_accelerator() {
   a.memory_efficiency = part();
   a.power_slowdown = 0.01 * *rc::gen::inRange(0, 40);
   a.kernel_latency = Seconds(1e-7 * *rc::gen::inRange(0, 100));
+  a.block_scaled_loads = part();
+  a.block_scaled_latency = a.kernel_latency;
   return a;
 }
 
@@ -233,8 +251,11 @@ Kernel any_kernel() {
   switch (*rc::gen::inRange(0, 3)) {
     case 0: return attention(batch, m, n, k % 257 + 1);
     case 1: return stream(static_cast<double>(m) * static_cast<double>(n), static_cast<int>(k % 9) + 1);
-    default: return gemm(batch, m, n, k);
+    default: break;
   }
+  Kernel product = gemm(batch, m, n, k);
+  product.block_scaled = *rc::gen::arbitrary<bool>();
+  return product;
 }
 
 double lower_bound(const Kernel& kernel, const Accelerator& a) {

@@ -1,6 +1,6 @@
 // What one accelerator can do. Figures are per device; rates are dense (no structured sparsity).
 //
-// Left out: clocks that sag under power limits, several dies per package, sparsity.
+// Left out: several dies per package, sparsity.
 #pragma once
 
 #include <array>
@@ -58,6 +58,8 @@ struct Accelerator {
   double memory_efficiency = 1.0;                      // best measured streaming rate / memory_bandwidth
   Seconds kernel_latency;       // what a kernel takes beside its work: start, first loads, last stores
   double power_slowdown = 0.0;  // how much longer long matrix products take when power limits the clock; 0: not at all
+  double block_scaled_loads = 1.0;  // part of the streaming rate at which products with scaled blocks load operands
+  Seconds block_scaled_latency;     // what such a product takes on top of kernel_latency
 
   Basis basis = Basis::prior;  // of these figures
 

@@ -25,6 +25,7 @@ struct Kernel {
   int launches = 1;                             // kernels that the framework starts for it
   double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
   bool native = true;                           // uses what the accelerator's matrix units newly have; attention
+  bool block_scaled = false;                    // narrow operands carry a scale for every block, not one each; gemm
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

@@ -147,6 +147,10 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     "what a kernel takes beside its work: start, first loads, last stores", {.max = Seconds(1.0)})
           .optional("power_slowdown", &Accelerator::power_slowdown,
                     "how much longer long matrix products take when power limits the clock", {.min = 0.0, .max = 10.0})
+          .optional("block_scaled_loads", &Accelerator::block_scaled_loads,
+                    "part of the streaming rate at which products with scaled blocks load their operands", kFraction)
+          .optional("block_scaled_latency", &Accelerator::block_scaled_latency,
+                    "what a product with scaled blocks takes on top of kernel_latency", {.max = Seconds(1.0)})
           .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})

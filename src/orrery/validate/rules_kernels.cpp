@@ -28,6 +28,10 @@ constexpr double kActivation = 2.0;  // bytes
 // product.
 bool casts_inputs(std::string_view family) { return family.starts_with("aic"); }
 
+// Formats with a scale for every block of 128 that no matrix unit applies by itself; those of MX are applied by the
+// units that have them.
+bool scales_blocks(std::string_view dtype) { return dtype == "fp8_block"; }
+
 bool is_product(std::string_view op) { return op.starts_with("gemm") || op.starts_with("grouped gemm"); }
 
 }  // namespace
@@ -53,6 +57,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
                                     .input = element,
                                     .output = std::max(element, 2.0)},
                                    *precision);
+  scenario.kernel.block_scaled = scales_blocks(row.dtype);
   if (casts_inputs(row.family) && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
     scenario.kernel.casts = Bytes(inputs * (kActivation + element));
