@@ -29,14 +29,14 @@ void take_share_of_node(Cluster& cluster, double share) {
 }  // namespace
 
 BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
-  if (members >= size) { return bandwidth; }
+  if (members >= size) { return rate(); }
   switch (wiring) {
     case Wiring::switched:
-    case Wiring::rails: return bandwidth;
-    case Wiring::ring: return bandwidth * kLineOfRing;
+    case Wiring::rails: return rate();
+    case Wiring::ring: return rate() * kLineOfRing;
     case Wiring::mesh: {
       const auto links = static_cast<double>(std::max<std::int64_t>(members - 1, 1));
-      return bandwidth * (links / static_cast<double>(size - 1));
+      return rate() * (links / static_cast<double>(size - 1));
     }
   }
   throw_internal_error("known wiring", __FILE__, __LINE__);
@@ -69,7 +69,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     const std::int64_t full = dimensions[i].size;
     if (last || rest <= full) {
       if (i == 0 && rest < full) { take_share_of_node(cluster, static_cast<double>(rest) / static_cast<double>(full)); }
-      if (rest < full) { dimensions[i].bandwidth = dimensions[i].bandwidth_among(rest); }
+      if (rest < full) { dimensions[i].bandwidth *= dimensions[i].bandwidth_among(rest) / dimensions[i].rate(); }
       dimensions[i].size = rest;
       rest = 1;
       continue;

@@ -73,7 +73,7 @@ struct LinkClass {
 
 // How the devices of one dimension are joined.
 enum class Wiring : std::uint8_t {
-  switched,  // every device has its full bandwidth into one non-blocking switch
+  switched,  // every device has its full bandwidth into one switch
   rails,     // device i of every node joins switch fabric i; a device has its own NIC
   ring,      // neighbours only, in both directions; devices joined by a line of neighbours have half the bandwidth
   mesh,      // a link of its own for every pair: a device reaches k others with k / (size - 1) of its bandwidth
@@ -82,10 +82,13 @@ enum class Wiring : std::uint8_t {
 struct NetworkDimension {
   std::string name;  // e.g. "nvlink", "infiniband"
   Wiring wiring = Wiring::switched;
-  std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
-  BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
+  std::int64_t size = 0;          // devices along this dimension; 0 in a template: as many as the cluster needs
+  BytesPerSecond bandwidth;       // per device, per direction; over all its links of the dimension
+  double oversubscription = 1.0;  // of the dimension's switches: what the devices send over what passes at once
   LinkClass link;
 
+  // What a device sends at while all others do, too.
+  [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription; }
   // What one of `members` devices sends the others at, all of them together.
   [[nodiscard]] BytesPerSecond bandwidth_among(std::int64_t members) const;
 };

@@ -213,6 +213,9 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
                     {.min = 0, .max = hardware::kMaxDevices})
           .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
+          .optional("oversubscription", &NetworkDimension::oversubscription,
+                    "of its switches: what all devices can send over what passes at once; 1 = non-blocking",
+                    {.min = 1.0, .max = 1e4})
           .required("link", &NetworkDimension::link, "a link class, or the name of one");
   return record;
 }

@@ -85,7 +85,7 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
     own_links_.push_back(dimension.wiring == hardware::Wiring::mesh || dimension.wiring == hardware::Wiring::ring);
-    const double rate = dimension.bandwidth.value();
+    const double rate = dimension.rate().value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
                                       [&](const auto& protocol) { return protocol.name == name; });
@@ -102,7 +102,7 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
 
 double Fabric::slowdown(int dimension, std::int64_t members) const {
   const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
-  return d.bandwidth / d.bandwidth_among(members);
+  return d.rate() / d.bandwidth_among(members);
 }
 
 bool Fabric::feasible(Algorithm algorithm, int dimension) const {

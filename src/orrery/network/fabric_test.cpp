@@ -318,6 +318,25 @@ TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
   EXPECT_NEAR(fabric.transfer(1_GB, 0).value(), 1.0 + 1e-6, 1e-12);
 }
 
+// Four pods of four devices, joined by switches that pass a third of what the devices send. A member that is alone in
+// its pod gets a third of its rate. A ring through all 16 brings each device 15 GB, of which one in four comes from
+// outside its pod: 3.75 GB take as long at a third of the rate as 11.25 GB inside. An exchange of everybody with
+// everybody brings 12 GB from outside.
+TEST(Fabric, an_oversubscribed_dimension_passes_its_part_of_what_the_devices_send) {
+  Cluster cluster = test::plain_cluster({4, 4});
+  const auto bandwidth_time = [&](Collective collective, const Group& group, Algorithm algorithm) {
+    return Fabric(cluster).price(collective, 16_GB, group, algorithm).bandwidth.value();
+  };
+  const Group alone{{{1, 4}}}, all = group_of({4, 4});
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, Algorithm::ring), 12.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, Algorithm::flat_ring), 11.25, 1e-9);
+  cluster.dimensions[1].oversubscription = 3.0;
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, Algorithm::ring), 36.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, Algorithm::flat_ring), 11.25, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_to_all, all, Algorithm::direct), 36.0, 0.1);  // and its first chunk inside
+  EXPECT_NEAR(Fabric(cluster).transfer(1_GB, 1).value(), 3.0 + 1e-6, 1e-12);
+}
+
 // All links at once with one step's latency: base 1 us, two steps of 1 us, 2 x 7/8 of 8 GB at 7 GB/s.
 TEST(Fabric, everyone_at_once_is_what_a_mesh_does) {
   Cluster cluster = test::plain_cluster({8});

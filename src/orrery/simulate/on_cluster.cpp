@@ -79,7 +79,7 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
 NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
   NetworkDimension dimension;
   dimension.ranks = static_cast<std::uint32_t>(given.size);
-  const double gigabytes = given.bandwidth.value() * given.link.efficiency * 1e-9;
+  const double gigabytes = given.rate().value() * given.link.efficiency * 1e-9;
   const double latency = given.link.latency.value() * 1e9;
   dimension.bandwidth_gib = gigabytes;
   dimension.latency_ns = latency;
