@@ -8,11 +8,8 @@ in one have a prediction by a fit that has not seen their configuration, all oth
 """
 import argparse
 import collections
-import csv
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -51,29 +48,11 @@ def family_of(row):
     return f"{row.family} {'>=' if float(size) >= MIB else '<'} 1 MiB"
 
 
-def residuals(paths):
-    known = {}
-    for path in paths:
-        with open(path, newline="", encoding="utf-8") as stream:
-            for line in csv.DictReader(stream):
-                if line["held_out"]:
-                    known[line["table"], line["id"]] = float(line["held_out"])
-    return known
-
-
-def predictions(program, path):
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.csv"
-        subprocess.run([program, "validate", "--data", path, "--out", out], check=True, capture_output=True)
-        with open(out, newline="", encoding="utf-8") as stream:
-            return {line["id"]: line for line in csv.DictReader(stream)}
-
-
 def lines_of(options, names, known):
     """Scored rows, and {family: (rows, {reason: how many})} of all."""
     scored, counts = [], collections.OrderedDict()
     for path in tables.files(options.tables, names):
-        said = predictions(options.program, path)
+        said = {line["id"]: line for line in tables.predictions(options.program, path)}
         rows = [row for row in tables.read([path]) if row.family not in NOT_SCORED]
         newest = {id(row) for row in tables.newest(rows)}
         for row in rows:
@@ -196,7 +175,7 @@ def main():
     parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/validation")])
     parser.add_argument("--residuals", nargs="*", default=[])
     options = parser.parse_args()
-    known, folder = residuals(options.residuals), ROOT / "docs/accuracy"
+    known, folder = tables.held_out(options.residuals), ROOT / "docs/accuracy"
     folder.mkdir(exist_ok=True)
     parts = [(kind, *lines_of(options, names, known)) for kind, names in KINDS]
     text = [HEAD.rstrip()] + ([] if known else [IN_SAMPLE.rstrip()])

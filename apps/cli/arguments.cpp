@@ -1,6 +1,7 @@
 #include "apps/cli/arguments.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -50,15 +51,25 @@ class Scan {
   }
 
   void unknown(const std::string& name) {
-    std::vector<std::string> known = {"--help"};
+    const auto meant = likely(name);
+    complain(name, meant.empty() ? fmt::format("unknown flag; \"orrery {} --help\" lists them", command_.name())
+                                 : fmt::format("unknown flag; did you mean {}?", join(meant, " or ")));
+    while (next_is_value()) { ++at_; }  // most likely its value
+  }
+
+  // Flags that go on where the name ends ("--system" of --system-configuration), if they are few; else the nearest one.
+  [[nodiscard]] std::vector<std::string> likely(const std::string& name) const {
+    constexpr std::size_t kFew = 3;
+    std::vector<std::string> known = {"--help"}, longer;
     for (const auto& flag : command_.flags()) {
       known.push_back(flag.name);
       if (!flag.negation.empty()) { known.push_back(flag.negation); }
     }
+    std::copy_if(known.begin(), known.end(), std::back_inserter(longer),
+                 [&](const std::string& flag) { return flag.starts_with(name); });
+    if (!longer.empty() && longer.size() <= kFew) { return longer; }
     const auto near = nearest(name, known);
-    complain(name, near ? fmt::format("unknown flag; did you mean {}?", *near)
-                        : fmt::format("unknown flag; \"orrery {} --help\" lists them", command_.name()));
-    while (next_is_value()) { ++at_; }  // most likely its value
+    return near ? std::vector{*near} : std::vector<std::string>{};
   }
 
   [[nodiscard]] const Flag* flag_named(const std::string& name) const {

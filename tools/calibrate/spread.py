@@ -8,12 +8,9 @@ often they hold is measured on configurations that they were not taken from, in 
 until that is four of five.
 """
 import argparse
-import csv
 import math
 import pathlib
-import subprocess
 import sys
-import tempfile
 
 sys.dont_write_bytecode = True
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -42,32 +39,12 @@ def bounds(ratios, tail):
     return quantile(ordered, tail), quantile(ordered, 1 - tail)
 
 
-def held_out(paths):
-    """{(table, id): prediction by a fit that had not seen the row's configuration}."""
-    known = {}
-    for path in paths:
-        with open(path, newline="", encoding="utf-8") as stream:
-            for line in csv.DictReader(stream):
-                if line["held_out"]:
-                    known[line["table"], line["id"]] = float(line["held_out"])
-    return known
-
-
-def predictions(program, path):
-    """Of one table, in the order of its rows."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = pathlib.Path(folder) / "out.csv"
-        subprocess.run([program, "validate", "--data", path, "--out", out], check=True, capture_output=True)
-        with open(out, newline="", encoding="utf-8") as stream:
-            return list(csv.DictReader(stream))
-
-
 def ratios(options):
     """[(kind, row, measured / predicted)] of what is scored."""
-    known, found = held_out(options.residuals), []
+    known, found = tables.held_out(options.residuals), []
     for path in tables.files(options.tables, TABLES):
         rows = tables.read([path])
-        predicted = {line["id"]: line for line in predictions(options.program, path)}
+        predicted = {line["id"]: line for line in tables.predictions(options.program, path)}
         for row in tables.newest(rows):
             line = predicted.get(row.cells.get("id", ""))
             if row.family in NOT_COUNTED or not line or not line["predicted"] or not line["measured"]:

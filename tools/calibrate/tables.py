@@ -1,8 +1,10 @@
-"""Rows of measurements that a calibration uses, and how they are held out."""
+"""Rows of measurements that a calibration uses, what is predicted of them, and how they are held out."""
 import csv
 import hashlib
 import pathlib
 import re
+import subprocess
+import tempfile
 
 # What names, measures or comments; two rows that differ in nothing else are one configuration.
 NOT_CONFIGURATION = {"id", "source", "config_group", "notes", "quality", "value", "value2", "value_spread", "step_time_s",
@@ -94,3 +96,24 @@ def write(path, rows):
         writer.writerow(header)
         for number, row in rows:
             writer.writerow([f"r{number}" if column == "id" else row.cells.get(column) or "" for column in header])
+
+
+def predictions(program, path):
+    """What `orrery validate` says of one table, in the order of its rows."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = pathlib.Path(folder) / "out.csv"
+        subprocess.run([program, "validate", "--data", path, "--out", out], check=True, capture_output=True)
+        with open(out, newline="", encoding="utf-8") as stream:
+            return list(csv.DictReader(stream))
+
+
+def held_out(paths):
+    """{(table, id): prediction by a fit that had not seen the row's configuration}, of what tools/calibrate wrote of its
+    fits."""
+    known = {}
+    for path in paths:
+        with open(path, newline="", encoding="utf-8") as stream:
+            for line in csv.DictReader(stream):
+                if line["held_out"]:
+                    known[line["table"], line["id"]] = float(line["held_out"])
+    return known

@@ -1,7 +1,8 @@
 // Prices plans in closed form: plan -> program -> blocks -> segments -> pipeline -> step.
 //
-// Assumes that every rank of a class runs alike, that compute is not slowed by communication beside it, and that groups
-// do not contend for links. What is left out is listed in every result (`not_modelled`).
+// Assumes that every rank of a class runs alike, that compute is slowed by gathers and reductions of layers beside it
+// only (the stack's `interference`), and that groups do not contend for links. What is left out is listed in every
+// result (`not_modelled`).
 #pragma once
 
 #include <cstdint>

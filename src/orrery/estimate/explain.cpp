@@ -200,9 +200,38 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
   return waiting;
 }
 
+// Transfers of the second tier are beside the work, too, and hold no cores.
+bool has_collective(const Program& program, std::int32_t block) {
+  if (block < 0) { return false; }
+  const auto& items = program.block(block).items;
+  return std::any_of(items.begin(), items.end(), [](const parallel::Item& item) {
+    return item.is_collective && item.call.group != parallel::GroupKind::host;
+  });
+}
+
+// Whether some execution has beside it a gather for the next one, or the reduction of the one before (run_segment).
+bool is_slowed(const Program& program, const parallel::Segment& segment) {
+  bool reduces = false;
+  for (std::size_t u = 0; u < segment.size(); ++u) {
+    const bool gathers_beside = u > 0 || segment[u].repeat > 1;
+    if (reduces || (gathers_beside && has_collective(program, segment[u].gather))) { return true; }
+    reduces = has_collective(program, segment[u].reduce);
+    if (reduces && segment[u].repeat > 1) { return true; }
+  }
+  return false;
+}
+
+bool is_slowed(const Program& program) {
+  return std::any_of(program.chunks.begin(), program.chunks.end(), [&](const parallel::ChunkProgram& chunk) {
+    return is_slowed(program, chunk.forward) || is_slowed(program, chunk.backward) || is_slowed(program, chunk.weight);
+  });
+}
+
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
+  const bool slowed = context.stack.interference > 0.0 && is_slowed(program);
   std::vector<std::string> list = {
-      "compute slowed by communication that runs beside it",
+      slowed ? "compute slowed by communication beside it, but for gathers and reductions of layers"
+             : "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
       "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",

@@ -165,6 +165,28 @@ TEST(Explain, classes_cover_every_stage_and_the_fullest_one_is_the_memory_of_the
   }
 }
 
+// Gathers and reductions of layers slow what runs beside them where the stack says so (`interference`), and then the
+// step is longer than without; a replica with all of its weights has none beside its micro-batches.
+TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has) {
+  const std::string nothing = "compute slowed by communication that runs beside it";
+  const std::string others = "compute slowed by communication beside it, but for gathers and reductions of layers";
+  Case c;
+  c.model = parallel::test::gpt(8, 1024, 8, 1024);
+  c.job = {8, 512, hardware::Precision::bf16, parallel::Task::pretrain};
+  c.plan.dp = 4;
+  c.cluster = parallel::test::cluster_of({4});
+  for (const int zero : {0, 1, 2, 3}) {
+    c.plan.zero = zero;
+    c.stack.interference = 0.0;
+    const Estimate without = estimate_of(c);
+    c.stack.interference = 0.3;
+    const Estimate with = estimate_of(c);
+    EXPECT_EQ(without.not_modelled.front(), nothing);
+    EXPECT_EQ(with.not_modelled.front(), zero < 2 ? nothing : others) << zero;
+    EXPECT_EQ(with.step_time > without.step_time, zero >= 2) << zero;
+  }
+}
+
 TEST(Explain, details_are_left_out_unless_asked_for) {
   const Estimate e = estimate_of(case_of(1));
   EXPECT_TRUE(e.terms.empty());

@@ -1,6 +1,6 @@
 // What one accelerator can do. Figures are per device; rates are dense (no structured sparsity).
 //
-// Left out: several dies per package, sparsity.
+// Left out: how a clock follows power over time (`power_slowdown` is its end), several dies per package, sparsity.
 #pragma once
 
 #include <array>

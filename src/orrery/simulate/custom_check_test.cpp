@@ -197,6 +197,33 @@ bool repeats_a_message(const Graphs& graphs, bool rendezvous) {
   return false;
 }
 
+// Position 0 waits for what nobody of the collective sends. The job is taken all the same: a node of rank 1 may send
+// it, and where it does the run ends; where it does not, the run says which node of which graph waits.
+TEST(CustomCheck, a_graph_that_does_not_end_by_itself_is_refused_only_where_the_run_does_not_end) {
+  const Graphs graphs = {{tagged(receive(1, 1, 64), 7)}, {compute(1, 1)}};
+  ASSERT_FALSE(check(graphs, Collective::all_reduce, 64));
+  for (const bool physical : {false, true}) {
+    for (const bool helped : {false, true}) {
+      auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
+      if (physical) { rig.physical(); }
+      auto job = job_of(rig, [&](std::uint32_t rank) {
+                   std::vector<NodeRecord> nodes;
+                   if (helped && rank == 1) { nodes.push_back(tagged(send(1, 0, 64), 7)); }
+                   nodes.push_back(all_reduce(2, 64));
+                   return nodes;
+                 }).value();
+      job.system.algorithms[0] = std::string("g");
+      job.customs["g"] = programs_of(graphs);
+      ASSERT_TRUE(complete(job));
+      EXPECT_EQ(job.suspicions.size(), 1U);
+      const auto ran = simulate(job);
+      const bool ends = helped && !physical;
+      ASSERT_EQ(ran.has_value(), ends) << physical << " " << (ran ? "" : ran.error().text());
+      if (!ends) { EXPECT_NE(ran.error().text().find("g.0.et node 1: waits for 64 B"), std::string::npos); }
+    }
+  }
+}
+
 // What the rehearsal lets pass comes to its end in the machine, and what it refuses does not.
 TEST(CustomCheck, graphs_are_refused_just_where_the_machine_would_hang) {
   std::mt19937 engine(11);  // NOLINT(*-msc51-cpp): the same graphs in every run
