@@ -88,19 +88,22 @@ def print_table(header, lines):
 
 
 def print_errors(run, use, jacobian, before, after, out):
-    """Of every family of the rows; `!`: more figures than its rows can carry."""
-    rows, lines = run.rows, []
+    """Of every family of the rows; `!`: more figures than its rows can carry. Returns the families of which that is so."""
+    rows, lines, over = run.rows, [], []
     start, inside = (errors.by_family(rows, p, run.measured) for p in (before, after))
     outside = errors.by_family(rows, out, run.measured) if out else {}
     for family, there in inside.items():
         count, most = moving(jacobian, rows, use, family), there.rows // ROWS_PER_FIGURE
         held = outside.get(family)
+        if count > most:
+            over.append(family or "all")
         lines.append([family or "all", str(there.rows), f"{count}{' !' if count > most else ''}", str(most),
                       percent(start[family].mean), percent(there.mean), percent(held.mean) if held else "-",
                       percent(start[family].median), percent(there.median), percent(held.median) if held else "-",
                       percent((held or there).p90), f"{100 * (held or there).bias:+.1f} %"])
     print_table(["family", "rows", "figures", "at most", "mean before", "in sample", "held out", "median before",
                  "in sample", "held out", "p90", "bias"], lines)
+    return over
 
 
 def print_figures(fitting, z, square):
@@ -180,11 +183,13 @@ def main(arguments):
     out, fold_of = held_out(fitting, use, z, jacobian, options) if options.folds > 1 else (None, {})
     square, _ = fitting.normal(z, residuals, jacobian, use)
     print_figures(fitting, z, square)
-    print_errors(run, use, jacobian, before, after, out)
+    over = print_errors(run, use, jacobian, before, after, out)
     print(f"{run.runs} runs of the program", file=sys.stderr)
     if options.residuals:
         write_residuals(options.residuals, run, fold_of, after, out)
     if options.write:
+        if over:
+            sys.exit(f"nothing written: more than a figure for {ROWS_PER_FIGURE} rows of {', '.join(over)}")
         held = errors.errors(out, run.measured) if out else None
         write_figures(fitting, z, citation_of(options, run, use, errors.errors(after, run.measured), held), data)
 
