@@ -51,8 +51,8 @@ struct MachineFacts {
 };
 [[nodiscard]] std::span<const MachineFacts> machine_facts();
 
-// The one of that name, or else the one whose name is the longest beginning of `gpu_type` ("A100-80GB-PCIe"). Null
-// when the catalogue has no such machine.
+// The one of that name, or else the one whose name is the longest beginning of `gpu_type` ("A100-80GB-SXM"), however
+// the table spells it ("NVIDIA H100 80GB HBM3", "h100_sxm", "8xA100"). Null when the catalogue has no such machine.
 [[nodiscard]] const MachineFacts* machine_of(std::string_view gpu_type);
 
 // How a stack lays out embedding tables where a row says nothing.
@@ -72,6 +72,7 @@ struct StackFacts {
   bool recomputes_all = false;  // all layers where the table does not say; else as few as must be
   bool interleaves = false;     // its pipelines have a chunk for every layer where the table does not say
   TableHabits tables = {};
+  bool casts_inputs = false;      // its tables of kernels time a layer, which makes narrow inputs of two-byte ones
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };

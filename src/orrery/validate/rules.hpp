@@ -54,13 +54,14 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 [[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
 // As the table's machine has it.
 [[nodiscard]] hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts);
+// As many devices of each node as make up the job with alike ones: twelve of nodes of eight are two times six. A
+// single dimension joins all.
+void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_t gpus);
 [[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
-// A blank one is the stack's habit, or bf16 (fp16 before it) where the accelerator has no products of that.
-[[nodiscard]] OrSkip<hardware::Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
+// The number format in which products are made that a table calls `text` (formats.hpp). A blank one is the stack's
+// habit, or bf16 (fp16 before it) where the accelerator has no products of that.
+[[nodiscard]] OrSkip<hardware::Precision> precision_of(std::string_view text, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
-
-// The number format that a table calls `text`: "bf16", "bfloat16", "mxfp8", "fp8_block".
-[[nodiscard]] std::optional<hardware::Precision> precision_named(std::string_view text);
 
 // What the row's software does where the row says nothing.
 [[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
