@@ -270,7 +270,7 @@ TEST(Validate, tables_of_several_kinds_are_scored_apart_and_together) {
 }
 
 TEST(Validate, measured_cells_that_are_no_numbers_are_told) {
-  const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "1,\n" + kGood + "~2,\n");
+  const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "n/a,\n" + kGood + "~2,\n");
   EXPECT_EQ(complaint({table.path()}), table.path() + ":2 step_time_s: \"fast\" is not a number of seconds\n" +
                                            table.path() + ":4 step_time_s: \"~2\" is not a number of seconds");
 }
