@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
 
@@ -232,13 +231,6 @@ constexpr std::array kOthers = {
     OtherMeasurement{"aic_deepep", "a collective, not a step"},
 };
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
-
 // "NVIDIA H100 80GB HBM3", "8xA100_80GB NVLink", "H100-SXM (an instance)": lower case, hyphens for other gaps, without
 // how many there are, maker, system and what stands in parentheses.
 std::string board_name(std::string_view gpu_type) {
@@ -277,7 +269,9 @@ const typename Table::value_type* longest_prefix(const Table& table, std::string
 }  // namespace
 
 const ModelFacts* model_facts(std::string_view model) {
-  const std::string name = lower_case(model);
+  const auto organisation = model.find('/');
+  const bool is_path = organisation != std::string_view::npos && model.find_first_of(" (") > organisation;
+  const std::string name = dashed(is_path ? model.substr(organisation + 1) : model);
   const ModelFacts* best = nullptr;
   std::size_t longest = 0;
   for (const auto& facts : all_model_facts()) {
@@ -313,7 +307,7 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
 
 const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   static const EngineFacts other{"", "", kMegatronCore};
-  const std::string name = lower_case(engine);
+  const std::string name = letters(engine);
   for (const auto& facts : kEngines) {
     if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }
   }

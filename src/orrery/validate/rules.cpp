@@ -194,7 +194,7 @@ std::optional<std::string> unfit(const TrainingRow& row, const Parts& parts) {
 }
 
 std::optional<std::string> unfit(const InferenceRow& row, const Parts&) {
-  if (!dashed(row.mode).starts_with("static")) {
+  if (dashed(row.mode).find("static") == std::string::npos) {
     return fmt::format("mode {}: how many sequences are in flight is not stated", quoted(row.mode));
   }
   auto missing = not_stated({{row.gpus.has_value(), "gpus"},

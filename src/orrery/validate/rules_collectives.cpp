@@ -49,9 +49,8 @@ std::optional<Call> call_of(std::string_view text) {
     longest = part.size();
     call = Call{collective};
   }
-  for (const auto message : kMessages) {
-    if (has(name, message)) { return Call{}; }
-  }
+  const auto is_in_name = [&](std::string_view message) { return has(name, message); };
+  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return Call{}; }
   return call;
 }
 

@@ -116,6 +116,22 @@ TEST(RulesOfParts, machines_come_from_the_catalogue_and_bandwidths_from_the_row)
   }
 }
 
+TEST(RulesOfParts, models_are_known_however_they_are_spelled) {
+  for (const auto& names : std::vector<std::vector<const char*>>{
+           {"Llama-2-70B", "LLAMA2 70B", "llama_2_70b", "meta-llama/Llama-2-70b-hf", "Llama 70B"},
+           {"Llama-3.1-8B", "LLAMA3.1_8B", "Llama 3 8B", "meta-llama/Llama-3.1-8B"},
+           {"Qwen3_235B_a22B", "qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B"},
+           {"DeepSeekV3 (w/o MTP)", "DeepSeek-V3", "deepseek v3 671B"}}) {
+    ASSERT_NE(model_facts(names.front()), nullptr) << names.front();
+    for (const char* name : names) {
+      ASSERT_NE(model_facts(name), nullptr) << name;
+      EXPECT_EQ(model_facts(name), model_facts(names.front())) << name;
+    }
+  }
+  EXPECT_EQ(model_facts("xyz"), nullptr);
+  EXPECT_EQ(engine_of("TRT-LLM", "").stack.stack, "tensorrt-llm");
+}
+
 TEST(RulesOfParts, accelerators_are_known_however_they_are_spelled) {
   const std::pair<const char*, const char*> names[] = {{"NVIDIA H100 80GB HBM3", "dgx-h100"},
                                                        {"h100_sxm", "dgx-h100"},
