@@ -1,6 +1,10 @@
 #include "orrery/validate/possible.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <string_view>
+
+#include <fmt/format.h>
 
 namespace orrery::validate {
 
@@ -53,19 +57,46 @@ void limit_chunks(Request& request, const workload::Model& model, std::int64_t s
   if (share / request.micro_batch.value_or(1) % request.pp != 0) { request.vpp = 1; }
 }
 
+using Count = std::optional<std::int64_t>;
+
+std::vector<std::string> differences(const Request& before, const Request& after) {
+  std::vector<std::string> found;
+  const auto compare = [&](std::string_view column, Count from, Count to) {
+    if (!from || from == to) { return; }
+    found.push_back(fmt::format("{} {} -> {}", column, *from, to ? fmt::to_string(*to) : "none"));
+  };
+  compare("tp", before.tp, after.tp);
+  compare("cp", before.cp, after.cp);
+  compare("pp", before.pp, after.pp);
+  compare("dp", before.dp, after.dp);
+  compare("ep", before.ep, after.ep);
+  compare("vpp", before.vpp, after.vpp);
+  compare("seq", before.seq, after.seq);
+  compare("isl", before.prompt, after.prompt);
+  compare("global_batch", before.global_batch, after.global_batch);
+  compare("batch", before.batch, after.batch);
+  compare("micro_batch", before.micro_batch, after.micro_batch);
+  if (before.sequence_parallel && before.sequence_parallel != after.sequence_parallel) {
+    found.emplace_back(*before.sequence_parallel ? "sp yes -> no" : "sp no -> yes");
+  }
+  return found;
+}
+
 }  // namespace
 
-void make_possible(Request& request, const workload::Model& model, std::int64_t devices) {
+std::vector<std::string> make_possible(Request& request, const workload::Model& model, std::int64_t devices) {
+  const Request before = request;
   if (model.is_recommender()) {
     request.seq.reset();
     request.cp = request.tp = request.pp = request.vpp = 1;
     request.sequence_parallel = false;
   }
-  request.dp.reset();
+  const std::int64_t replicas = devices / (request.tp * request.cp * request.pp);
+  request.dp = replicas;
   share_out_experts(request, model, devices);
   cut_sequence(request, model);
-  const std::int64_t share = even_out(request, devices / (request.tp * request.cp * request.pp));
-  limit_chunks(request, model, share);
+  limit_chunks(request, model, even_out(request, replicas));
+  return differences(before, request);
 }
 
 std::int64_t open_tensor_parallelism(const workload::Model& model, std::int64_t devices, std::int64_t node,

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "orrery/estimate/request.hpp"
 #include "orrery/workload/model.hpp"
@@ -19,7 +21,10 @@ namespace orrery::validate {
 //                    passes that the micro-batch does not divide are as many, of even size
 //   chunks           as many as there are layers for; one where micro-batches do not go round the stages evenly
 //   recommenders     have neither a sequence nor layers to cut: replicas only
-void make_possible(estimate::Request& request, const workload::Model& model, std::int64_t devices);
+//
+// Says what was changed: "global_batch 30 -> 32".
+[[nodiscard]] std::vector<std::string> make_possible(estimate::Request& request, const workload::Model& model,
+                                                     std::int64_t devices);
 
 // Of a row that states no degree at all: one replica for each device, unless some would have nothing to do. Then as few
 // tensor-parallel ranks, of one node, as leave every replica a sequence.

@@ -1,5 +1,6 @@
 #include "orrery/validate/possible.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,6 +11,9 @@ namespace orrery::validate {
 namespace {
 
 using estimate::Request;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 Request request(std::int64_t tp, std::int64_t pp, std::int64_t batch) {
   Request made;
@@ -25,8 +29,8 @@ workload::Model gpt() { return parallel::test::gpt(8, 512, 8, 1024); }
 TEST(Possible, replicas_take_what_other_degrees_leave) {
   Request r = request(2, 2, 32);
   r.dp = 3;
-  make_possible(r, gpt(), 16);
-  EXPECT_EQ(r.dp, std::nullopt);
+  EXPECT_THAT(make_possible(r, gpt(), 16), ElementsAre("dp 3 -> 4"));
+  EXPECT_EQ(r.dp, 4);
   EXPECT_EQ(r.global_batch, 32);
 }
 
@@ -35,12 +39,12 @@ TEST(Possible, the_busiest_replica_decides) {
   for (const auto& [micro_batch, even] : {std::pair{5, 4}, {3, 2}, {1, 1}, {4, 4}}) {
     Request r = request(1, 1, 30);
     r.micro_batch = micro_batch;
-    make_possible(r, gpt(), 8);
+    EXPECT_THAT(make_possible(r, gpt(), 8), Contains("global_batch 30 -> 32"));
     EXPECT_EQ(r.global_batch, 32);
     EXPECT_EQ(r.micro_batch, even);
   }
   Request r = request(1, 1, 3);  // five replicas have nothing to do
-  make_possible(r, gpt(), 8);
+  EXPECT_THAT(make_possible(r, gpt(), 8), ElementsAre("global_batch 3 -> 8"));
   EXPECT_EQ(r.global_batch, 8);
 }
 
@@ -50,7 +54,7 @@ TEST(Possible, what_is_possible_stays) {
   r.vpp = 2;
   r.sequence_parallel = true;
   const Request before = r;
-  make_possible(r, gpt(), 16);
+  EXPECT_THAT(make_possible(r, gpt(), 16), IsEmpty());
   EXPECT_EQ(r.global_batch, before.global_batch);
   EXPECT_EQ(r.micro_batch, before.micro_batch);
   EXPECT_EQ(r.vpp, before.vpp);
@@ -62,11 +66,11 @@ TEST(Possible, chunks_are_as_many_as_there_are_layers_for_where_passes_go_round_
   Request r = request(1, 4, 16);
   r.micro_batch = 1;
   r.vpp = 3;
-  make_possible(r, gpt(), 8);  // 8 layers: 2 a stage; 8 passes of 4 stages
+  EXPECT_THAT(make_possible(r, gpt(), 8), ElementsAre("vpp 3 -> 2"));  // 8 layers: 2 a stage; 8 passes of 4 stages
   EXPECT_EQ(r.vpp, 2);
   r.vpp = 2;
   r.global_batch = 12;  // 6 passes
-  make_possible(r, gpt(), 8);
+  EXPECT_THAT(make_possible(r, gpt(), 8), ElementsAre("vpp 2 -> 1"));
   EXPECT_EQ(r.vpp, 1);
 }
 
@@ -91,7 +95,7 @@ RC_GTEST_PROP(Possible, whatever_is_stated_becomes_a_plan, ()) {
   if (any(0, 1) == 1 || r.pp > 1) { r.micro_batch = any(1, 12); }
   r.sequence_parallel = r.tp > 1 && any(0, 1) == 1;
   const hardware::Cluster cluster = parallel::test::cluster_of({r.tp * r.cp * r.pp * any(1, 6)});
-  make_possible(r, model, cluster.devices);
+  (void)make_possible(r, model, cluster.devices);
   const auto settled = estimate::settle(r, model, cluster, hardware::Stack{});
   if (!settled) { RC_FAIL(settled.error().text()); }
 }

@@ -150,6 +150,7 @@ estimate::Request request_of(const TrainingRow& row, const StackFacts& habits, c
   request.cp = row.cp.value_or(1);
   request.pp = row.pp.value_or(1);
   request.ep = row.ep.value_or(1);
+  request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
   if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
@@ -220,6 +221,23 @@ bool leaves_recompute_open(const InferenceRow&) { return false; }
 std::int64_t longest_sequence(const TrainingRow& row) { return row.seq.value_or(1); }
 std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.osl; }
 
+// What of the machine's and the plan's columns was not taken as stated, before the plan was made possible.
+template <class AnyKind>
+std::vector<std::string> taken_otherwise(const AnyKind& row, const hardware::Cluster& cluster,
+                                         const estimate::Request& request) {
+  std::vector<std::string> found;
+  const auto& inner = cluster.dimensions.front();
+  const bool has_nodes = cluster.dimensions.size() > 1 && !machine_of(row.gpu_type)->hosts_share_domain;
+  if (has_nodes && row.gpus_per_node && *row.gpus > *row.gpus_per_node && inner.size != *row.gpus_per_node) {
+    found.push_back(fmt::format("gpus_per_node {} -> {}", *row.gpus_per_node, inner.size));
+  }
+  if (auto format = taken_as(row.precision, request.precision); !format.empty()) {
+    found.push_back("precision " + format);
+  }
+  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", request.tp)); }
+  return found;
+}
+
 template <class AnyKind>
 OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (auto reason = foreign(row, row)) { return skip(std::move(*reason)); }
@@ -237,12 +255,14 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (!precision) { return skip(precision.error()); }
   estimate::Request request = request_of(row, habits, *model, *cluster);
   request.precision = *precision;
-  make_possible(request, *model, cluster->devices);
+  auto changes = taken_otherwise(row, *cluster, request);
+  for (auto& change : make_possible(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
   const auto settled = estimate::settle(request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
   const parallel::Job job = estimate::job_of(request, *model);
-  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan, leaves_recompute_open(row)};
+  return Scenario{std::move(*model),          std::move(*cluster), &stack, job, settled->plan,
+                  leaves_recompute_open(row), join(changes, "; ")};
 }
 
 }  // namespace

@@ -45,6 +45,7 @@ struct Scenario {
   parallel::Job job;
   parallel::Plan plan;
   bool least_recompute = false;  // not stated: of as many layers as must be
+  std::string taken_as = {};     // what of the row does not go together, and what it was taken as: "dp 3 -> 4"
 };
 
 template <class T>
@@ -60,6 +61,8 @@ void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_
 [[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
 // The number format in which products are made that a table calls `text` (formats.hpp). A blank one is the stack's
 // habit, or bf16 (fp16 before it) where the accelerator has no products of that.
+// Says by itself where it is none of those that the text names.
+[[nodiscard]] std::string taken_as(std::string_view text, hardware::Precision precision);
 [[nodiscard]] OrSkip<hardware::Precision> precision_of(std::string_view text, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
 
@@ -74,6 +77,7 @@ void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_
 struct KernelScenario {
   hardware::Kernel kernel;
   hardware::Accelerator accelerator;
+  std::string taken_as = {};  // as of Scenario
 };
 [[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
 

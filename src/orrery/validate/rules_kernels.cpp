@@ -47,6 +47,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
   const StackFacts& habits = stack_of(row.family);
   const auto precision = precision_of(row.dtype, habits, scenario.accelerator);
   if (!precision) { return skip(fmt::format("dtype: {} is not known", quoted(row.dtype))); }
+  if (auto format = taken_as(row.dtype, *precision); !format.empty()) { scenario.taken_as = "dtype " + format; }
   const double element = hardware::element_size(*precision).value();
   scenario.kernel = workload::gemm({.batch = row.groups.value_or(1),
                                     .m = *row.m,

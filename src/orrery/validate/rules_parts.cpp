@@ -149,6 +149,12 @@ OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest
   return workload::completed(std::move(model));
 }
 
+std::string taken_as(std::string_view text, Precision precision) {
+  const auto named = formats_named(text);
+  if (named.empty() || std::find(named.begin(), named.end(), precision) != named.end()) { return {}; }
+  return fmt::format("{} -> {}", text, hardware::name_of(precision));
+}
+
 OrSkip<Precision> precision_of(std::string_view text, const StackFacts& habits,
                                const hardware::Accelerator& accelerator) {
   if (text.empty()) {

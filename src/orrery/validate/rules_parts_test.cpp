@@ -163,6 +163,7 @@ TEST(RulesOfParts, nodes_that_the_job_does_not_fill_have_as_many_each) {
   row.pp = 1;
   EXPECT_EQ(scenario(row).cluster.dimensions[0].size, 6);
   EXPECT_EQ(scenario(row).cluster.dimensions[1].size, 2);
+  EXPECT_THAT(scenario(row).taken_as, HasSubstr("gpus_per_node 8 -> 6"));
   row.gpu_type = "GH200";
   row.nic_bw_GBps_per_gpu = 25;
   EXPECT_EQ(scenario(row).cluster.dimensions[0].size, 12);

@@ -231,6 +231,8 @@ TEST(Rules, columns_that_contradict_each_other_become_the_nearest_plan) {
   EXPECT_EQ(scenario(row).job.global_batch, 36);
   row.ep = 8;
   EXPECT_EQ(scenario(row).plan.ep, 1);
+  EXPECT_EQ(scenario(row).taken_as, "dp 3 -> 4; ep 8 -> 1; global_batch 30 -> 36");
+  EXPECT_EQ(scenario(whole_row()).taken_as, "");
 }
 
 TEST(Rules, a_row_without_degrees_is_sliced_where_replicas_would_be_idle) {
@@ -239,6 +241,7 @@ TEST(Rules, a_row_without_degrees_is_sliced_where_replicas_would_be_idle) {
   row.global_batch = 4;
   EXPECT_EQ(scenario(row).plan.tp, 4);
   EXPECT_EQ(scenario(row).plan.dp, 4);
+  EXPECT_EQ(scenario(row).taken_as, "tp blank -> 4");
   row.tp = 1;
   EXPECT_EQ(scenario(row).plan.tp, 1);
   EXPECT_EQ(scenario(row).plan.dp, 16);

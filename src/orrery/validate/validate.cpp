@@ -123,6 +123,7 @@ void predict(results::Prediction& prediction, const AnyRow& row, const Parts& pa
   }
   prediction.predicted_s = outcome->time.value();
   prediction.feasible = outcome->feasible;
+  prediction.taken_as = outcome->taken_as;
   if (const auto range = estimate::uncertainty_of(spreads, outcome->kinds, outcome->time)) {
     prediction.p10_s = range->p10.value();
     prediction.p90_s = range->p90.value();

@@ -301,6 +301,8 @@ TEST(Validate, kernels_are_predicted_where_their_sizes_are_stated) {
   EXPECT_EQ(rows[2].skipped_reason, "not stated: m");
   EXPECT_EQ(rows[3].skipped_reason, "op: \"softmax\" is no product of matrices");
   EXPECT_DOUBLE_EQ(*rows[4].predicted_s, *rows[0].predicted_s);  // no units for it: converted to two bytes
+  EXPECT_EQ(rows[4].taken_as, "dtype fp8_block -> bf16");
+  EXPECT_EQ(rows[0].taken_as, "");
 }
 
 // A tenth of the errors may lie on either side of the range, which is that of a kind and not of a family.
