@@ -46,9 +46,9 @@ void add_accelerator_knobs(const Problem& problem, std::vector<Knob>& knobs) {
   knobs.push_back({"matrix_peak", "peak of matrix products", peak.value(),
                    [](double value) { return config::format_rate(FlopsPerSecond(value)); },
                    [peak](Problem& changed, double value) {
-                     for (auto& [precision, rate] : changed.inputs.cluster.accelerator.matrix_peak) {
-                       rate = rate * (value / peak.value());
-                     }
+                     auto& accelerator = changed.inputs.cluster.accelerator;
+                     for (auto& [precision, rate] : accelerator.matrix_peak) { rate = rate * (value / peak.value()); }
+                     accelerator.vector_peak = accelerator.vector_peak * (value / peak.value());  // products of fp32
                    }});
   knobs.push_back({"memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
                    [](double value) { return config::format_rate(BytesPerSecond(value)); },

@@ -39,7 +39,8 @@ std::string_view name_of(Basis basis) {
 
 FlopsPerSecond Accelerator::peak(Precision precision) const {
   const auto found = matrix_peak.find(std::string(name_of(precision)));
-  return found == matrix_peak.end() ? FlopsPerSecond{} : found->second;
+  if (found != matrix_peak.end()) { return found->second; }
+  return precision == Precision::fp32 ? vector_peak : FlopsPerSecond{};
 }
 
 double Accelerator::efficiency(Precision precision) const {

@@ -43,7 +43,7 @@ struct Accelerator {
   std::string name;         // catalogue name, e.g. "h100-sxm"
   std::string description;  // product name as the vendor writes it
 
-  std::map<std::string, FlopsPerSecond> matrix_peak;  // dense matrix-unit peak by precision name; absent = unsupported
+  std::map<std::string, FlopsPerSecond> matrix_peak;  // dense matrix-unit peak by precision name; absent: none
   FlopsPerSecond vector_peak;                         // fp32 rate of the ordinary ALUs
   Bytes memory;                                       // capacity; a label of 80 GB of HBM is 80 GiB
   BytesPerSecond memory_bandwidth;                    // peak
@@ -67,7 +67,8 @@ struct Accelerator {
   double price_usd = 0.0;  // of one device; 0: not known
   Sources sources;
 
-  // Peak of matrix products in `precision`; zero when the accelerator does not support it.
+  // Peak of matrix products in `precision`; zero when the accelerator does not support it. Where matrix units lack fp32,
+  // its products run on the ordinary ALUs.
   [[nodiscard]] FlopsPerSecond peak(Precision precision) const;
   // Part of that peak that the best matrix products reach.
   [[nodiscard]] double efficiency(Precision precision) const;

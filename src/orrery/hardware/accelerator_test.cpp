@@ -31,5 +31,14 @@ TEST(Accelerator, the_peak_of_a_precision_it_lacks_is_zero) {
   EXPECT_EQ(accelerator.peak(Precision::fp8), FlopsPerSecond(0.0));
 }
 
+TEST(Accelerator, products_of_fp32_run_on_the_ordinary_alus_where_matrix_units_lack_them) {
+  Accelerator accelerator;
+  accelerator.matrix_peak = {{"tf32", FlopsPerSecond(156e12)}};
+  accelerator.vector_peak = FlopsPerSecond(19.5e12);
+  EXPECT_EQ(accelerator.peak(Precision::fp32), FlopsPerSecond(19.5e12));
+  accelerator.matrix_peak["fp32"] = FlopsPerSecond(95e12);
+  EXPECT_EQ(accelerator.peak(Precision::fp32), FlopsPerSecond(95e12));
+}
+
 }  // namespace
 }  // namespace orrery::hardware

@@ -73,8 +73,8 @@ TEST(Catalogue, a_template_without_a_count_is_one_node) {
 TEST(Catalogue, an_unknown_name_gets_the_nearest_one_and_the_command_that_lists_them) {
   EXPECT_EQ(shipped().cluster("dgx-h10", 8).error().text(),
             "unknown cluster \"dgx-h10\"; did you mean \"dgx-h100\"? (\"orrery list clusters\" shows all)");
-  EXPECT_EQ(shipped().accelerator("h100").error().text(),
-            "unknown accelerator \"h100\"; did you mean \"h100-sxm\"? (\"orrery list accelerators\" shows all)");
+  EXPECT_EQ(shipped().accelerator("h100-sx").error().text(),
+            "unknown accelerator \"h100-sx\"; did you mean \"h100-sxm\"? (\"orrery list accelerators\" shows all)");
   EXPECT_EQ(shipped().stack("qqqqqq").error().text(), "unknown stack \"qqqqqq\" (\"orrery list stacks\" shows all)");
   EXPECT_EQ(shipped().link("nvlink").error().text(),
             "unknown link class \"nvlink\"; did you mean \"nvlink2\"? (\"orrery list links\" shows all)");

@@ -307,6 +307,16 @@ Json skipped_json(const results::Validation& validation, const results::FamilySc
   return reasons;
 }
 
+// What columns that do not go together were taken as, and in how many rows.
+Json taken_json(const results::Validation& validation, const results::FamilyScore& score) {
+  Json taken = Json::object();
+  for (const auto& row : validation.predictions) {
+    if (!row.predicted_s || row.taken_as.empty() || !is_of(row, score)) { continue; }
+    taken[row.taken_as] = taken.value(row.taken_as, 0) + 1;
+  }
+  return taken;
+}
+
 Json worst_json(const results::Validation& validation, const results::FamilyScore& score) {
   Json list = Json::array();
   for (const auto& row : validation.predictions) {
@@ -330,6 +340,7 @@ std::string validation_json(const results::Validation& validation) {
     Json one = {{"kind", score.kind}, {"family", score.family}};
     one.update(score_json(score));
     one["skipped_reasons"] = skipped_json(validation, score);
+    if (Json taken = taken_json(validation, score); !taken.empty()) { one["taken_as"] = std::move(taken); }
     if (Json worst = worst_json(validation, score); !worst.empty()) { one["worst"] = std::move(worst); }
     json["families"].push_back(std::move(one));
   }

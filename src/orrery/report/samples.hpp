@@ -178,7 +178,12 @@ inline results::Validation validation() {
   sample.overall.skipped = 1;
   sample.kinds = {sample.overall};
   sample.predictions = {{.id = "a", .family = "first", .measured_s = 10.0, .predicted_s = 11.0, .skipped_reason = ""},
-                        {.id = "b", .family = "first", .measured_s = 5.0, .predicted_s = 4.0, .skipped_reason = ""},
+                        {.id = "b",
+                         .family = "first",
+                         .measured_s = 5.0,
+                         .predicted_s = 4.0,
+                         .skipped_reason = "",
+                         .taken_as = "dp 3 -> 4"},
                         {.id = "c,\"d\"",
                          .family = "blank",
                          .measured_s = {},

@@ -182,6 +182,8 @@ largest errors  family  measured  predicted    error
 
 skipped rows
      1  no model is called "x"
+
+predicted rows with columns that do not go together: 1 (--out says what they were taken as)
 )");
 }
 

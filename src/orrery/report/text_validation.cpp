@@ -104,6 +104,14 @@ std::string reasons_table(const std::vector<results::Prediction>& predictions, s
   return text;
 }
 
+std::string contradictions_line(const std::vector<results::Prediction>& predictions) {
+  const auto count = std::count_if(predictions.begin(), predictions.end(),
+                                   [](const auto& row) { return row.predicted_s && !row.taken_as.empty(); });
+  if (count == 0) { return {}; }
+  return fmt::format("\npredicted rows with columns that do not go together: {} (--out says what they were taken as)\n",
+                     count);
+}
+
 }  // namespace
 
 std::string validation_text(const results::Validation& validation, TextStyle style) {
@@ -117,7 +125,7 @@ std::string validation_text(const results::Validation& validation, TextStyle sty
   text += reasons_table(validation.predictions, "predicted, not scored", [&](const auto& row) -> const std::string& {
     return row.predicted_s ? row.unscored_reason : none;
   });
-  return text;
+  return text + contradictions_line(validation.predictions);
 }
 
 }  // namespace orrery::report

@@ -21,6 +21,7 @@ struct Prediction {
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
   std::string kind = {};             // "training", "dlrm_moe", "inference"
+  std::string taken_as = {};         // columns that do not go together, and what they were taken as; empty: all do
   std::string unscored_reason = {};  // why a measurement cannot be compared with the prediction; empty: it can
   std::optional<double> p10_s = {}, p90_s = {};  // uncertainty of the prediction
   std::string spread = {};                       // and the kind of job that it is taken of; empty: none

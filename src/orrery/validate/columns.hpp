@@ -40,7 +40,9 @@ struct Field {
   double smallest = 1.0;  // of a count
 };
 
-// Stores a cell that is not blank; says what it should have been where it cannot be stored, otherwise nothing.
+// Stores a cell that is not blank; says what it should have been where it cannot be stored, otherwise nothing. Words
+// for a blank ("n/a", "-"; of numbers "none", "auto", too) and a count of 0 where it must be at least 1 are stored as
+// one.
 [[nodiscard]] std::string store(std::string& member, std::string_view text, double smallest);
 [[nodiscard]] std::string store(std::optional<std::int64_t>& member, std::string_view text, double smallest);
 [[nodiscard]] std::string store(std::optional<double>& member, std::string_view text, double smallest);

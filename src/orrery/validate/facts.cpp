@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
+
+#include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
 
@@ -14,51 +15,79 @@ namespace {
 constexpr bool kSharedDomain = true;
 constexpr bool kXla = true;
 
+// Names as `board_name` spells them. The longest that `gpu_type` is, or begins with, holds.
 constexpr std::array kMachines = {
-    MachineFacts{"V100", "dgx-1v"},
-    MachineFacts{"V100-SXM2", "dgx-1v"},
-    MachineFacts{"V100-SXM2-16GB", "aws-p3"},
-    MachineFacts{"V100-SXM2-32GB", "dgx-1v"},
-    MachineFacts{"V100-DGX2", "dgx-2"},
-    MachineFacts{"A100", "dgx-a100"},
-    MachineFacts{"A100-40GB", "dgx-a100-40gb"},
-    MachineFacts{"A100-80GB", "dgx-a100"},
-    MachineFacts{"A100-SXM", "dgx-a100"},
-    MachineFacts{"A800", "hgx-a800"},
-    MachineFacts{"A10", "a10-server"},
-    MachineFacts{"L40S", "l40s-server"},
-    MachineFacts{"H100", "dgx-h100"},
-    MachineFacts{"H100-SXM", "dgx-h100"},
+    MachineFacts{"v100", "dgx-1v"},
+    MachineFacts{"v100-sxm2-16gb", "aws-p3"},
+    MachineFacts{"v100-16gb", "aws-p3"},
+    MachineFacts{"v100-sxm3", "dgx-2"},
+    MachineFacts{"v100-dgx2", "dgx-2"},
+    MachineFacts{"a100", "dgx-a100"},
+    MachineFacts{"a100-40gb", "dgx-a100-40gb"},
+    MachineFacts{"a100-sxm-40gb", "dgx-a100-40gb"},
+    MachineFacts{"a100-sxm4-40gb", "dgx-a100-40gb"},
+    MachineFacts{"a100-80gb-pairwise-nvlink", "a100-pairs-server"},
+    MachineFacts{"a100-pairwise-nvlink", "a100-pairs-server"},
+    MachineFacts{"a100-pcie", "a100-pcie-server", kSharedDomain},
+    MachineFacts{"a100-80gb-pcie", "a100-pcie-server", kSharedDomain},
+    MachineFacts{"a100-pcie-40gb", "a100-pcie-40gb-server", kSharedDomain},
+    MachineFacts{"a100-40gb-pcie", "a100-pcie-40gb-server", kSharedDomain},
+    MachineFacts{"a800", "hgx-a800"},
+    MachineFacts{"a10", "a10-server"},
+    MachineFacts{"a10g", "a10-server"},
+    MachineFacts{"a40", "a40-server", kSharedDomain},
+    MachineFacts{"l40s", "l40s-server"},
+    MachineFacts{"h100", "dgx-h100"},
     // Of this one memory is known to differ (arXiv 2410.06511; 2.4 TB/s: unverified, from memory) and the power limit
     // to be lower, which is not modelled.
-    MachineFacts{"H100-96GB-HBM2e-500W", "dgx-h100", false, 95.0, 2.4},
-    MachineFacts{"H100-PCIe", "h100-pcie-server", kSharedDomain},
-    MachineFacts{"H800", "hgx-h800"},
-    MachineFacts{"H20", "hgx-h20"},
-    MachineFacts{"H200", "dgx-h200"},
-    MachineFacts{"H200-SXM", "dgx-h200"},
-    MachineFacts{"H200-NVL", "h200-nvl-server"},
-    MachineFacts{"GH200", "gh200-ndr"},
-    MachineFacts{"B200", "dgx-b200"},
-    MachineFacts{"B300", "dgx-b300"},
-    MachineFacts{"GB200", "gb200-nvl72", kSharedDomain},
-    MachineFacts{"GB300", "gb300-nvl72", kSharedDomain},
-    MachineFacts{"MI210", "mi210-server"},
-    MachineFacts{"MI250X", "mi250x-node", kSharedDomain},
-    MachineFacts{"MI300X", "mi300x-node"},
-    MachineFacts{"MI325X", "mi325x-node"},
-    MachineFacts{"MI350X", "mi350x-node"},
-    MachineFacts{"MI355X", "mi355x-node"},
-    MachineFacts{"Gaudi2", "hls-gaudi2"},
-    MachineFacts{"Gaudi3", "hls-gaudi3"},
-    MachineFacts{"TPU-v3", "tpu-v3-pod", kSharedDomain, {}, {}, kXla},
-    MachineFacts{"TPU-v4", "tpu-v4-pod", kSharedDomain, {}, {}, kXla},
-    MachineFacts{"TPU-v5e", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
-    MachineFacts{"TPU-v5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
-    MachineFacts{"TPU-v6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
-    MachineFacts{"Trainium1", "aws-trn1", kSharedDomain},
-    MachineFacts{"Trainium1 NeuronCore", "aws-trn1-cores", kSharedDomain},
-    MachineFacts{"Trainium2", "aws-trn2", kSharedDomain},
+    MachineFacts{"h100-96gb-hbm2e-500w", "dgx-h100", false, 95.0, 2.4},
+    MachineFacts{"h100-pcie", "h100-pcie-server", kSharedDomain},
+    MachineFacts{"h100-80gb-pcie", "h100-pcie-server", kSharedDomain},
+    MachineFacts{"h100-nvl", "h100-nvl-server", kSharedDomain},
+    MachineFacts{"h100-80gb-pairwise-nvlink", "h100-nvl-server", kSharedDomain},
+    MachineFacts{"h100-pairwise-nvlink", "h100-nvl-server", kSharedDomain},
+    MachineFacts{"h800", "hgx-h800"},
+    MachineFacts{"h20", "hgx-h20"},
+    MachineFacts{"h200", "dgx-h200"},
+    MachineFacts{"h200-nvl", "h200-nvl-server"},
+    MachineFacts{"gh200", "gh200-ndr"},
+    MachineFacts{"b200", "dgx-b200"},
+    MachineFacts{"b300", "dgx-b300"},
+    MachineFacts{"gb200", "gb200-nvl72", kSharedDomain},
+    MachineFacts{"gb300", "gb300-nvl72", kSharedDomain},
+    MachineFacts{"mi210", "mi210-server"},
+    MachineFacts{"mi250", "mi250-node", kSharedDomain},
+    MachineFacts{"mi250x", "mi250x-node", kSharedDomain},
+    MachineFacts{"mi300x", "mi300x-node"},
+    MachineFacts{"mi325x", "mi325x-node"},
+    MachineFacts{"mi350x", "mi350x-node"},
+    MachineFacts{"mi355x", "mi355x-node"},
+    MachineFacts{"gaudi2", "hls-gaudi2"},
+    MachineFacts{"gaudi-2", "hls-gaudi2"},
+    MachineFacts{"gaudi3", "hls-gaudi3"},
+    MachineFacts{"gaudi-3", "hls-gaudi3"},
+    MachineFacts{"tpu-v3", "tpu-v3-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpuv3", "tpu-v3-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-v4", "tpu-v4-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpuv4", "tpu-v4-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-v5e", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpuv5e", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-v5-lite", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"v5e", "tpu-v5e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-v5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpuv5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"v5p", "tpu-v5p-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-v6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpuv6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"v6e", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"tpu-trillium", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"trillium", "tpu-v6e-pod", kSharedDomain, {}, {}, kXla},
+    MachineFacts{"trainium", "aws-trn1", kSharedDomain},
+    MachineFacts{"trainium1", "aws-trn1", kSharedDomain},
+    MachineFacts{"trn1", "aws-trn1", kSharedDomain},
+    MachineFacts{"trainium1-neuroncore", "aws-trn1-cores", kSharedDomain},
+    MachineFacts{"trainium2", "aws-trn2", kSharedDomain},
+    MachineFacts{"trn2", "aws-trn2", kSharedDomain},
 };
 
 using workload::Adapter;
@@ -145,6 +174,14 @@ constexpr StackFacts kSok{.stack = "sok",
                               "dealt out over all ranks, "
                               "which balanced parts come nearest to: unverified, from memory"};
 
+constexpr StackFacts kTimedLayers{
+    .stack = "megatron-core",
+    .casts_inputs = true,
+    .source =
+        "aiconfigurator times a linear layer's forward call on two-byte activations, of which narrow formats make a "
+        "copy "
+        "first (collector/*/collect_gemm.py: \"op.forward(x)\" with x in bf16; unverified, from memory)"};
+
 struct FamilyStack {
   std::string_view prefix;
   const StackFacts* stack;
@@ -165,6 +202,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"mlperf", &kMlPerf},
     FamilyStack{"mlperf_dlrm", &kHugeCtr},
     FamilyStack{"sok", &kSok},
+    FamilyStack{"aic", &kTimedLayers},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
 };
@@ -193,11 +231,27 @@ constexpr std::array kOthers = {
     OtherMeasurement{"aic_deepep", "a collective, not a step"},
 };
 
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
+// "NVIDIA H100 80GB HBM3", "8xA100_80GB NVLink", "H100-SXM (an instance)": lower case, hyphens for other gaps, without
+// how many there are, maker, system and what stands in parentheses.
+std::string board_name(std::string_view gpu_type) {
+  constexpr std::array kBefore = {
+      std::string_view{"nvidia-"}, std::string_view{"tesla-"}, std::string_view{"amd-"}, std::string_view{"instinct-"},
+      std::string_view{"google-"}, std::string_view{"cloud-"}, std::string_view{"aws-"}, std::string_view{"intel-"},
+      std::string_view{"habana-"}, std::string_view{"dgx-"},   std::string_view{"hgx-"}};
+  std::string name = dashed(gpu_type.substr(0, gpu_type.find('(')));
+  const auto digits = name.find_first_not_of("0123456789");
+  if (digits != std::string::npos && digits > 0 && name[digits] == 'x') {
+    name.erase(0, name.find_first_not_of('-', digits + 1));
+  }
+  for (bool found = true; found;) {
+    found = false;
+    for (const auto before : kBefore) {
+      if (!name.starts_with(before)) { continue; }
+      name.erase(0, before.size());
+      found = true;
+    }
+  }
+  return name;
 }
 
 // The entry with the longest prefix of `name`; null when none is one.
@@ -215,7 +269,9 @@ const typename Table::value_type* longest_prefix(const Table& table, std::string
 }  // namespace
 
 const ModelFacts* model_facts(std::string_view model) {
-  const std::string name = lower_case(model);
+  const auto organisation = model.find('/');
+  const bool is_path = organisation != std::string_view::npos && model.find_first_of(" (") > organisation;
+  const std::string name = dashed(is_path ? model.substr(organisation + 1) : model);
   const ModelFacts* best = nullptr;
   std::size_t longest = 0;
   for (const auto& facts : all_model_facts()) {
@@ -232,11 +288,12 @@ const ModelFacts* model_facts(std::string_view model) {
 std::span<const MachineFacts> machine_facts() { return kMachines; }
 
 const MachineFacts* machine_of(std::string_view gpu_type) {
+  const std::string name = board_name(gpu_type);
   const MachineFacts* best = nullptr;
   for (const auto& machine : kMachines) {
-    if (machine.gpu_type == gpu_type) { return &machine; }
-    const bool begins = gpu_type.starts_with(machine.gpu_type) && gpu_type[machine.gpu_type.size()] == '-';
-    if (begins && (best == nullptr || machine.gpu_type.size() > best->gpu_type.size())) { best = &machine; }
+    if (!name.starts_with(machine.gpu_type)) { continue; }
+    const bool ends = name.size() == machine.gpu_type.size() || name[machine.gpu_type.size()] == '-';
+    if (ends && (best == nullptr || machine.gpu_type.size() > best->gpu_type.size())) { best = &machine; }
   }
   return best;
 }
@@ -250,7 +307,7 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
 
 const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   static const EngineFacts other{"", "", kMegatronCore};
-  const std::string name = lower_case(engine);
+  const std::string name = letters(engine);
   for (const auto& facts : kEngines) {
     if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }
   }

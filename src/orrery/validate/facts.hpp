@@ -21,7 +21,7 @@ namespace orrery::validate {
 // The network: a kind that takes its sizes from the row, or one entry of the model catalogue, whose sizes the row may
 // repeat or leave out. `ffn_per_hidden` and `network.vocab` stand in for blank cells of a kind.
 struct ModelFacts {
-  std::vector<std::string_view> prefixes = {};  // of the model's name, lower case
+  std::vector<std::string_view> prefixes = {};  // of the model's name, as `dashed` spells it
   std::string_view catalogue = {};              // entry; empty: a kind
   workload::Model network = {};                 // of a kind: everything but the sizes, or those, too
   double ffn_per_hidden = 4.0;                  // width of the MLP / hidden
@@ -30,7 +30,8 @@ struct ModelFacts {
   std::string_view source = {};
 };
 
-// The facts with the longest prefix of `model`, compared without case; null when there are none.
+// The facts with the longest prefix of `model`, however it is spelled ("Llama 2 70B", "meta-llama/Llama-2-70b"); null
+// when there are none.
 [[nodiscard]] const ModelFacts* model_facts(std::string_view model);
 
 // Of a model whose name says nothing, by the shape of its layers: a gated MLP where the keys and values have fewer
@@ -51,8 +52,8 @@ struct MachineFacts {
 };
 [[nodiscard]] std::span<const MachineFacts> machine_facts();
 
-// The one of that name, or else the one whose name is the longest beginning of `gpu_type` ("A100-80GB-PCIe"). Null
-// when the catalogue has no such machine.
+// The one of that name, or else the one whose name is the longest beginning of `gpu_type` ("A100-80GB-SXM"), however
+// the table spells it ("NVIDIA H100 80GB HBM3", "h100_sxm", "8xA100"). Null when the catalogue has no such machine.
 [[nodiscard]] const MachineFacts* machine_of(std::string_view gpu_type);
 
 // How a stack lays out embedding tables where a row says nothing.
@@ -72,6 +73,7 @@ struct StackFacts {
   bool recomputes_all = false;  // all layers where the table does not say; else as few as must be
   bool interleaves = false;     // its pipelines have a chunk for every layer where the table does not say
   TableHabits tables = {};
+  bool casts_inputs = false;      // its tables of kernels time a layer, which makes narrow inputs of two-byte ones
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };
@@ -83,7 +85,7 @@ struct StackFacts {
 // The profile of what served a batch: by the engine's name where the row says it, else by the family; megatron-core
 // for unknown ones.
 struct EngineFacts {
-  std::string_view engine, family;  // beginnings, in lower case
+  std::string_view engine, family;  // beginnings; of engines as `letters` spells them
   StackFacts stack;
   bool one_by_one = false;  // every sequence of a batch is a pass of its own
 };

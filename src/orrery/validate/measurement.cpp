@@ -7,6 +7,7 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/columns.hpp"
+#include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
 
@@ -15,7 +16,7 @@ namespace {
 // A cell that holds a number, is blank, or is a mistake.
 Result<std::optional<double>> positive(const Csv& csv, const CsvRow& row, const char* column, const char* what) {
   const std::string_view text = cell_text(csv, row, column);
-  if (text.empty()) { return std::nullopt; }
+  if (says_nothing(text)) { return std::nullopt; }
   const auto value = number(text);
   if (!value) { return fail({csv.file, row.line, 0, column}, fmt::format("{} is not {}", quoted(text), what)); }
   return *value > 0.0 ? value : std::nullopt;

@@ -20,7 +20,7 @@ struct Measurement {
 //   a latency                            value in seconds; one of the first token where osl is 1
 //   a throughput of generated tokens     batch osl / value; per accelerator, batch osl / (value gpus)
 // Of kernels and collectives: `time_us`.
-// A blank, zero or negative value is no measurement. Errors: text that is no number.
+// A blank ("n/a" is one), zero or negative value is no measurement. Errors: text that is no number.
 [[nodiscard]] Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row);
 
 }  // namespace orrery::validate

@@ -66,6 +66,12 @@ Model llama(std::int64_t vocab) {
   return model;
 }
 
+Model qwen2() {
+  Model model = llama(151936);
+  model.qkv_bias = true;
+  return model;
+}
+
 Model qwen3() {
   Model model = llama(151936);
   model.qk_norm = true;
@@ -106,7 +112,7 @@ std::vector<ModelFacts> kinds() {
        .network = gpt_j(),
        .source = "huggingface/transformers:src/transformers/models/gptj: parallel residual, one norm; unverified, from "
                  "memory"},
-      {.prefixes = {"falcon 180b", "falcon-180b"},
+      {.prefixes = {"falcon-180b"},
        .network = falcon(),
        .source = "huggingface/transformers:src/transformers/models/falcon: two norms, no biases; unverified, from "
                  "memory"},
@@ -120,7 +126,8 @@ std::vector<ModelFacts> kinds() {
        .source = "mosaicml/llm-foundry:llmfoundry/models/mpt/configuration_mpt.py@0085285a95 and "
                  "scripts/train/yamls/pretrain/mpt-7b.yaml@15fb4ffaa6: defaults, no dropout, learned positions (no "
                  "ALiBi unless asked for); parameter counts agree with its scripts/train/benchmarking/README.md"},
-      {.prefixes = {"llama2", "llama-2", "llama 7b", "llama 13b", "llama 70b"},
+      {.prefixes = {"llama2", "llama-2", "llama-7b", "llama-13b", "llama-30b", "llama-33b", "llama-65b", "llama-70b",
+                    "codellama", "code-llama", "mistral", "vicuna"},
        .network = llama(32000),
        .ffn_per_hidden = 8.0 / 3.0,
        .ffn_multiple = 256,
@@ -129,6 +136,11 @@ std::vector<ModelFacts> kinds() {
        .network = llama(128256),
        .ffn_per_hidden = 3.5,
        .source = "NVIDIA/NeMo:nemo/collections/llm/gpt/model/llama.py (70B: 8192 -> 28672)"},
+      {.prefixes = {"qwen2", "qwen1.5"},
+       .network = qwen2(),
+       .ffn_per_hidden = 3.5,
+       .source = "huggingface/transformers:src/transformers/models/qwen2: biases of queries, keys and values; widths "
+                 "differ by size; unverified, from memory"},
       {.prefixes = {"qwen3-32b", "qwen3-14b", "qwen3-8b"},
        .network = qwen3(),
        .ffn_per_hidden = 3.0,
@@ -143,22 +155,22 @@ std::vector<ModelFacts> kinds() {
 // One network of the catalogue each.
 std::vector<ModelFacts> entries() {
   return {
-      {.prefixes = {"deepseekv3", "deepseek-v3 671b"},
+      {.prefixes = {"deepseekv3", "deepseek-v3-671b-a37b"},
        .catalogue = "deepseek-v3-mtp",
        .source = "NVIDIA-NeMo/Megatron-Bridge:docs/performance-summary.md says of some rows \"w/o MTP\": the others "
                  "train its module for a further token"},
-      {.prefixes = {"deepseekv3 (w/o mtp)", "deepseek v3", "deepseek-v3", "deepseek-r1"},
+      {.prefixes = {"deepseekv3-(w/o-mtp)", "deepseek-v3", "deepseek-r1"},
        .catalogue = "deepseek-v3",
        .source = "as above; NeMo Automodel builds the network without it: unverified, from memory"},
-      {.prefixes = {"kimi_k2", "kimi-k2", "kimi k2"}, .catalogue = "kimi-k2"},
-      {.prefixes = {"gpt oss 120b", "gpt-oss-120b", "gpt-oss 120b"}, .catalogue = "gpt-oss-120b"},
-      {.prefixes = {"qwen3_30b_a3b", "qwen3-30b-a3b"}, .catalogue = "qwen3-30b-a3b"},
-      {.prefixes = {"qwen3_235b_a22b", "qwen3-235b-a22b"}, .catalogue = "qwen3-235b-a22b"},
-      {.prefixes = {"qwen2.5 7b", "qwen2.5-7b"}, .catalogue = "qwen2.5-7b"},
-      {.prefixes = {"mixtral-8x7b", "mixtral 8x7b"}, .catalogue = "mixtral-8x7b"},
-      {.prefixes = {"mixtral-8x22b", "mixtral 8x22b"}, .catalogue = "mixtral-8x22b"},
+      {.prefixes = {"kimi-k2"}, .catalogue = "kimi-k2"},
+      {.prefixes = {"gpt-oss-120b"}, .catalogue = "gpt-oss-120b"},
+      {.prefixes = {"qwen3-30b-a3b"}, .catalogue = "qwen3-30b-a3b"},
+      {.prefixes = {"qwen3-235b-a22b"}, .catalogue = "qwen3-235b-a22b"},
+      {.prefixes = {"qwen2.5-7b"}, .catalogue = "qwen2.5-7b"},
+      {.prefixes = {"mixtral-8x7b"}, .catalogue = "mixtral-8x7b"},
+      {.prefixes = {"mixtral-8x22b"}, .catalogue = "mixtral-8x22b"},
       {.prefixes = {"dlrm-dcnv2"}, .catalogue = "dlrm-dcnv2"},
-      {.prefixes = {"dlrm (mlperf v1"}, .catalogue = "dlrm-criteo-1tb"},
+      {.prefixes = {"dlrm-(mlperf-v1"}, .catalogue = "dlrm-criteo-1tb"},
   };
 }
 
@@ -167,7 +179,7 @@ std::vector<ModelFacts> not_modelled() {
   constexpr std::string_view kStateSpace = "layers with a state space (Mamba) are not built yet";
   return {
       {.prefixes = {"dlrm"}, .skipped = kRecommender},
-      {.prefixes = {"nemotron_3_", "nemotron v3", "nemotron-3-"},
+      {.prefixes = {"nemotron-3-", "nemotron-v3"},
        .skipped = kStateSpace,
        .source = "NVIDIA Nemotron 3 white paper: a hybrid of Mamba-2, attention and experts; unverified, from memory"},
   };

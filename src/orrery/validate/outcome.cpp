@@ -32,7 +32,7 @@ Seconds step_time(const Scenario& scenario, estimate::Estimator& estimator) {
 Outcome outcome(const Scenario& scenario) {
   estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
   return {step_time(scenario, estimator),
-          estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack),
+          estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack), scenario.taken_as,
           estimator.memory(scenario.plan).fits};
 }
 
@@ -57,7 +57,7 @@ std::vector<results::Share> terms(const Scenario& scenario) {
 }
 
 Outcome outcome(const KernelScenario& scenario) {
-  return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time};
+  return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time, {}, scenario.taken_as};
 }
 
 // Ways to count the same time, not parts of it.
@@ -76,7 +76,12 @@ Outcome outcome(const CollectiveScenario& scenario) {
     if (members > 1) { group.extents.push_back({static_cast<int>(d), members}); }
   }
   if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension)}; }
-  return {fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time};
+  const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
+  if (is_finite(time)) { return {time}; }
+  // Not every call knows every algorithm, nor does every network: then libraries take another.
+  return {fabric.price(*scenario.collective, scenario.bytes, group, network::Algorithm::automatic).time,
+          {},
+          "algo -> what the library would take"};
 }
 
 }  // namespace

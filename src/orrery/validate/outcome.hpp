@@ -13,6 +13,7 @@ namespace orrery::validate {
 struct Outcome {
   Seconds time;                         // of a step, of a batch of requests, of a kernel, of a collective
   std::vector<std::string> kinds = {};  // of jobs that err alike, the narrowest first; empty: no job
+  std::string taken_as = {};            // what of the row does not go together, and what it was taken as
   bool feasible = true;                 // what the memory model says; rows ran, so it should say nothing else
 };
 

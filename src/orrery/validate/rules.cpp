@@ -1,6 +1,7 @@
 #include "orrery/validate/rules.hpp"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -8,6 +9,8 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/request.hpp"
+#include "orrery/validate/possible.hpp"
+#include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
 
@@ -43,21 +46,45 @@ std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColu
   return fmt::format("not stated: {}", join(missing, ", "));
 }
 
-OrSkip<std::optional<Recompute>> recompute_of(const TrainingRow& row, const StackFacts& habits) {
-  if (row.recompute.empty()) { return habits.recomputes_all ? std::optional(Recompute::full) : std::nullopt; }
-  if (row.recompute == "none") { return Recompute::none; }
-  if (row.recompute == "selective") { return Recompute::selective; }
-  if (row.recompute == "full") { return Recompute::full; }
-  return skip(fmt::format("recompute: {} is not none, selective or full", quoted(row.recompute)));
+// What a row says of recompute, by the beginning of its text: a choice, how whole layers are chosen (Megatron-Core's
+// --recompute-method), or what of a layer is made again (its --recompute-modules).
+constexpr std::array<std::pair<std::string_view, Recompute>, 15> kRecompute = {{
+    {"none", Recompute::none},
+    {"selective", Recompute::selective},
+    {"core-attn", Recompute::selective},
+    {"attention", Recompute::selective},
+    {"attn", Recompute::selective},
+    {"moe-act", Recompute::selective},
+    {"layernorm", Recompute::selective},
+    {"mla-up-proj", Recompute::selective},
+    {"mlp", Recompute::selective},
+    {"shared-experts", Recompute::selective},
+    {"sac", Recompute::selective},  // torchtitan's selective activation checkpointing
+    {"full", Recompute::full},
+    {"uniform", Recompute::full},
+    {"block", Recompute::full},
+    {"activation-checkpointing", Recompute::full},
+}};
+
+// nullopt: not stated. So are texts that nobody knows.
+std::optional<Recompute> stated_recompute(const TrainingRow& row) {
+  const std::string text = dashed(row.recompute);
+  for (const auto& [beginning, recompute] : kRecompute) {
+    if (text.starts_with(beginning)) { return recompute; }
+  }
+  const auto answer = yes_or_no(text);
+  if (!answer) { return std::nullopt; }
+  return *answer ? Recompute::full : Recompute::none;
+}
+
+std::optional<Recompute> recompute_of(const TrainingRow& row, const StackFacts& habits) {
+  if (const auto stated = stated_recompute(row)) { return stated; }
+  return habits.recomputes_all ? std::optional(Recompute::full) : std::nullopt;
 }
 
 // Splitting the sequence means nothing without tensor parallelism.
-OrSkip<bool> sequence_parallel_of(const TrainingRow& row, const StackFacts& habits) {
-  const bool has_tp = row.tp.value_or(1) > 1;
-  if (row.sp.empty()) { return habits.sequence_parallel && has_tp; }
-  if (row.sp == "yes") { return has_tp; }
-  if (row.sp == "no") { return false; }
-  return skip(fmt::format("sp: {} is not yes or no", quoted(row.sp)));
+bool sequence_parallel_of(const TrainingRow& row, const StackFacts& habits) {
+  return row.tp.value_or(1) > 1 && yes_or_no(row.sp).value_or(habits.sequence_parallel);
 }
 
 // Degrees as stated, blank ones 1. Products stay small: none exceeds the devices.
@@ -93,22 +120,29 @@ std::int64_t most_chunks(const TrainingRow& row, std::int64_t stages) {
 }
 
 // A recommender: a network of the catalogue whose samples have no length.
-bool is_recommender(const NetworkColumns& network) {
+bool is_recommender(const NetworkColumns& network, const Parts& parts) {
   const ModelFacts* facts = model_facts(network.model);
-  return facts != nullptr && facts->catalogue.starts_with("dlrm");
+  if (facts == nullptr || facts->catalogue.empty()) { return false; }
+  const auto entry = parts.models.find(facts->catalogue);
+  return entry != parts.models.end() && entry->second.is_recommender();
 }
 
 void lay_out_tables(estimate::Request& request, const TrainingRow& row, const TableHabits& habits) {
   const bool one_node = *row.gpus <= row.gpus_per_node.value_or(*row.gpus);
-  request.table_sharding = one_node ? habits.one_node : habits.nodes;
+  const workload::TableSharding usual = one_node ? habits.one_node : habits.nodes;
+  if (usual != workload::TableSharding::table) { request.table_sharding = usual; }  // else whole where they go round
   request.replicate_tables_below = one_node ? habits.replicated_below : habits.replicated_below_nodes;
 }
 
-OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& habits) {
-  const auto recompute = recompute_of(row, habits);
-  if (!recompute) { return skip(recompute.error()); }
-  const auto sequence_parallel = sequence_parallel_of(row, habits);
-  if (!sequence_parallel) { return skip(sequence_parallel.error()); }
+// Devices of a node, as far as the row says it.
+std::int64_t node_of(const TrainingRow& row, const hardware::Cluster& cluster) {
+  return std::min(*row.gpus, row.gpus_per_node.value_or(cluster.dimensions.front().size));
+}
+
+bool states_no_degree(const TrainingRow& row) { return !row.tp && !row.pp && !row.cp && !row.dp; }
+
+estimate::Request request_of(const TrainingRow& row, const StackFacts& habits, const workload::Model& model,
+                             const hardware::Cluster& cluster) {
   estimate::Request request;
   request.global_batch = *row.global_batch;
   request.seq = row.seq;
@@ -120,19 +154,24 @@ OrSkip<estimate::Request> request_of(const TrainingRow& row, const StackFacts& h
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
   if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
-  if (is_recommender(row)) { lay_out_tables(request, row, habits.tables); }
-  request.sequence_parallel = *sequence_parallel;
+  if (model.is_recommender()) { lay_out_tables(request, row, habits.tables); }
+  request.sequence_parallel = sequence_parallel_of(row, habits);
   request.zero = static_cast<int>(row.zero.value_or(habits.zero));
-  request.recompute = *recompute;
+  request.recompute = recompute_of(row, habits);
   if (row.lora.value_or(0) > 0) {
     request.task = parallel::Task::finetune;
     request.lora = *row.lora;
     request.lora_targets = habits.adapters;
   }
+  if (states_no_degree(row)) {
+    request.tp = open_tensor_parallelism(model, *row.gpus, node_of(row, cluster), *row.global_batch);
+    request.sequence_parallel = request.tp > 1 && habits.sequence_parallel;
+  }
   return request;
 }
 
-OrSkip<estimate::Request> request_of(const InferenceRow& row, const StackFacts&) {
+estimate::Request request_of(const InferenceRow& row, const StackFacts&, const workload::Model&,
+                             const hardware::Cluster&) {
   estimate::Request request;
   request.task = parallel::Task::inference;
   request.prompt = *row.isl;
@@ -146,8 +185,8 @@ OrSkip<estimate::Request> request_of(const InferenceRow& row, const StackFacts&)
 }
 
 // What keeps a row from being a job, before anything is built of it.
-std::optional<std::string> unfit(const TrainingRow& row) {
-  auto missing = not_stated({{row.seq.has_value() || is_recommender(row), "seq"},
+std::optional<std::string> unfit(const TrainingRow& row, const Parts& parts) {
+  auto missing = not_stated({{row.seq.has_value() || is_recommender(row, parts), "seq"},
                              {row.gpus.has_value(), "gpus"},
                              {row.global_batch.has_value(), "global_batch"}},
                             row);
@@ -155,8 +194,8 @@ std::optional<std::string> unfit(const TrainingRow& row) {
   return degrees_do_not_divide(row.tp.value_or(1), row.cp.value_or(1), row.pp.value_or(1), *row.gpus);
 }
 
-std::optional<std::string> unfit(const InferenceRow& row) {
-  if (row.mode != "static batch") {
+std::optional<std::string> unfit(const InferenceRow& row, const Parts&) {
+  if (dashed(row.mode).find("static") == std::string::npos) {
     return fmt::format("mode {}: how many sequences are in flight is not stated", quoted(row.mode));
   }
   auto missing = not_stated({{row.gpus.has_value(), "gpus"},
@@ -176,11 +215,28 @@ std::optional<std::string> foreign(const Row& row, const NetworkColumns& network
   return std::nullopt;
 }
 
-bool leaves_recompute_open(const TrainingRow& row) { return row.recompute.empty() && !habits_of(row).recomputes_all; }
+bool leaves_recompute_open(const TrainingRow& row) { return !recompute_of(row, habits_of(row)); }
 bool leaves_recompute_open(const InferenceRow&) { return false; }
 
 std::int64_t longest_sequence(const TrainingRow& row) { return row.seq.value_or(1); }
 std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.osl; }
+
+// What of the machine's and the plan's columns was not taken as stated, before the plan was made possible.
+template <class AnyKind>
+std::vector<std::string> taken_otherwise(const AnyKind& row, const hardware::Cluster& cluster,
+                                         const estimate::Request& request) {
+  std::vector<std::string> found;
+  const auto& inner = cluster.dimensions.front();
+  const bool has_nodes = cluster.dimensions.size() > 1 && !machine_of(row.gpu_type)->hosts_share_domain;
+  if (has_nodes && row.gpus_per_node && *row.gpus > *row.gpus_per_node && inner.size != *row.gpus_per_node) {
+    found.push_back(fmt::format("gpus_per_node {} -> {}", *row.gpus_per_node, inner.size));
+  }
+  if (auto format = taken_as(row.precision, request.precision); !format.empty()) {
+    found.push_back("precision " + format);
+  }
+  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", request.tp)); }
+  return found;
+}
 
 template <class AnyKind>
 OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
@@ -189,22 +245,24 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (machine_of(row.gpu_type) == nullptr) {
     return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type)));
   }
-  if (auto reason = unfit(row)) { return skip(std::move(*reason)); }
+  if (auto reason = unfit(row, parts)) { return skip(std::move(*reason)); }
   auto model = model_of(row, longest_sequence(row), parts);
   if (!model) { return skip(model.error()); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
   const StackFacts& habits = habits_of(row);
-  const auto precision = precision_of(row, habits, cluster->accelerator);
+  const auto precision = precision_of(row.precision, habits, cluster->accelerator);
   if (!precision) { return skip(precision.error()); }
-  auto request = request_of(row, habits);
-  if (!request) { return skip(request.error()); }
-  request->precision = *precision;
+  estimate::Request request = request_of(row, habits, *model, *cluster);
+  request.precision = *precision;
+  auto changes = taken_otherwise(row, *cluster, request);
+  for (auto& change : make_possible(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
-  const auto settled = estimate::settle(*request, *model, *cluster, stack);
+  const auto settled = estimate::settle(request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
-  const parallel::Job job = estimate::job_of(*request, *model);
-  return Scenario{std::move(*model), std::move(*cluster), &stack, job, settled->plan, leaves_recompute_open(row)};
+  const parallel::Job job = estimate::job_of(request, *model);
+  return Scenario{std::move(*model),          std::move(*cluster), &stack, job, settled->plan,
+                  leaves_recompute_open(row), join(changes, "; ")};
 }
 
 }  // namespace
@@ -213,6 +271,10 @@ const StackFacts& habits_of(const TrainingRow& row) { return stack_of(row.family
 const StackFacts& habits_of(const InferenceRow& row) { return engine_of(row.engine, row.family).stack; }
 
 OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
-OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
+OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts) {
+  InferenceRow whole = row;
+  if (!row.gpus && row.tp) { whole.gpus = *row.tp * row.pp.value_or(1); }
+  return scenario_of_row(whole, parts);
+}
 
 }  // namespace orrery::validate

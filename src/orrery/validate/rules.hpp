@@ -45,6 +45,7 @@ struct Scenario {
   parallel::Job job;
   parallel::Plan plan;
   bool least_recompute = false;  // not stated: of as many layers as must be
+  std::string taken_as = {};     // what of the row does not go together, and what it was taken as: "dp 3 -> 4"
 };
 
 template <class T>
@@ -54,13 +55,16 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 [[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
 // As the table's machine has it.
 [[nodiscard]] hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts);
+// As many devices of each node as make up the job with alike ones: twelve of nodes of eight are two times six. A
+// single dimension joins all.
+void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_t gpus);
 [[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
-// A blank one is the stack's habit, or bf16 (fp16 before it) where the accelerator has no products of that.
-[[nodiscard]] OrSkip<hardware::Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
+// The number format in which products are made that a table calls `text` (formats.hpp). A blank one is the stack's
+// habit, or bf16 (fp16 before it) where the accelerator has no products of that.
+// Says by itself where it is none of those that the text names.
+[[nodiscard]] std::string taken_as(std::string_view text, hardware::Precision precision);
+[[nodiscard]] OrSkip<hardware::Precision> precision_of(std::string_view text, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
-
-// The number format that a table calls `text`: "bf16", "bfloat16", "mxfp8", "fp8_block".
-[[nodiscard]] std::optional<hardware::Precision> precision_named(std::string_view text);
 
 // What the row's software does where the row says nothing.
 [[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
@@ -73,6 +77,7 @@ using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is sk
 struct KernelScenario {
   hardware::Kernel kernel;
   hardware::Accelerator accelerator;
+  std::string taken_as = {};  // as of Scenario
 };
 [[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
 

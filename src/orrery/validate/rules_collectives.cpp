@@ -1,12 +1,12 @@
 // Rules for rows of collectives.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
 
@@ -17,28 +17,42 @@ using network::Collective;
 
 tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
-std::string lower(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(), [](unsigned char c) { return std::tolower(c); });
-  return out;
-}
-
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// What tables call operations, nccl-tests among them.
+// What tables call operations, as `letters` spells it; the longest that a name contains holds ("all_reduce_perf",
+// "all_gather_into_tensor"). Those with a root move what its port carries: a reduction is a broadcast backwards, the
+// root of a gather receives, and that of a scatter sends, what every member of an all-gather receives.
 constexpr std::array<std::pair<std::string_view, Collective>, 10> kCollectives = {{
-    {"all_reduce", Collective::all_reduce},
     {"allreduce", Collective::all_reduce},
-    {"all_gather", Collective::all_gather},
     {"allgather", Collective::all_gather},
-    {"reduce_scatter", Collective::reduce_scatter},
     {"reducescatter", Collective::reduce_scatter},
-    {"all_to_all", Collective::all_to_all},
     {"alltoall", Collective::all_to_all},
+    {"a2a", Collective::all_to_all},
     {"broadcast", Collective::broadcast},
     {"bcast", Collective::broadcast},
+    {"reduce", Collective::broadcast},
+    {"gather", Collective::all_gather},
+    {"scatter", Collective::all_gather},
 }};
-constexpr std::array kMessages = {std::string_view{"send_recv"}, std::string_view{"sendrecv"}};
+constexpr std::array kMessages = {std::string_view{"sendrecv"}, std::string_view{"p2p"}, std::string_view{"pingpong"}};
+
+struct Call {
+  std::optional<Collective> collective;  // nullopt: a message
+};
+
+std::optional<Call> call_of(std::string_view text) {
+  const std::string name = letters(text);
+  std::size_t longest = 0;
+  std::optional<Call> call;
+  for (const auto& [part, collective] : kCollectives) {
+    if (part.size() <= longest || !has(name, part)) { continue; }
+    longest = part.size();
+    call = Call{collective};
+  }
+  const auto is_in_name = [&](std::string_view message) { return has(name, message); };
+  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return Call{}; }
+  return call;
+}
 
 // Link classes by what a table says of its network, the first that fits: all words are in the text, and a port is at
 // least so fast.
@@ -65,18 +79,9 @@ constexpr std::array kNetworks = {
 constexpr std::string_view kUnstatedLink = "ethernet";
 constexpr double kUnstatedHostGBps = 12.5;
 
-// Boards in pairs that NVLink joins; pairs of a host by PCIe.
-constexpr std::string_view kPairs = "a100-pairs-server";
-
-std::string_view board(const CollectiveRow& row) {
-  const std::string_view name = row.gpu_type;
-  return trimmed(name.substr(0, name.find('(')));  // behind it, the instance
-}
-
 std::string_view cluster_name(const CollectiveRow& row) {
-  const MachineFacts* machine = machine_of(board(row));
-  if (machine == nullptr) { return {}; }
-  return has(lower(row.gpu_type), "pairwise") ? kPairs : machine->cluster;
+  const MachineFacts* machine = machine_of(row.gpu_type);
+  return machine == nullptr ? std::string_view{} : machine->cluster;
 }
 
 std::int64_t hosts(const CollectiveRow& row) {
@@ -86,7 +91,7 @@ std::int64_t hosts(const CollectiveRow& row) {
 
 // Empty: the catalogue's cluster says it.
 std::string_view link_name(const CollectiveRow& row) {
-  const std::string text = lower(row.network);
+  const std::string text = dashed(row.network);
   const double rate = number(row.nic_bw_GBps_per_gpu).value_or(0.0);
   for (const auto& network : kNetworks) {
     if (has(text, network.word) && has(text, network.other) && rate >= network.least_GBps) { return network.link; }
@@ -138,7 +143,7 @@ void forget_what_is_newer(hardware::Cluster& cluster, std::string_view version) 
 
 // "Ring", "Ring (NVLS off)", "Tree", "NVLS", "NVLSTree forced"; texts that guess or name several say nothing.
 Algorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
-  const std::string text = lower(row.algo);
+  const std::string text = dashed(row.algo);
   if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return Algorithm::automatic; }
   if (text.starts_with("nvls")) { return Algorithm::in_switch; }
   if (text.starts_with("tree")) { return Algorithm::tree; }
@@ -174,26 +179,22 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
 OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   if (auto reason = unfit(row); !reason.empty()) { return skip(std::move(reason)); }
-  const auto* known = std::find_if(kCollectives.begin(), kCollectives.end(),
-                                   [&](const auto& name) { return name.first == row.collective; });
-  const bool message = std::find(kMessages.begin(), kMessages.end(), row.collective) != kMessages.end();
-  if (known == kCollectives.end() && !message) {
-    return skip(fmt::format("collective: {} is not predicted", quoted(row.collective)));
-  }
+  const auto call = call_of(row.collective);
+  if (!call) { return skip(fmt::format("collective: {} is not predicted", quoted(row.collective))); }
   const std::string_view name = cluster_name(row);
   if (name.empty()) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
 
   hardware::Cluster cluster = parts.clusters.find(name)->second;
-  const MachineFacts& machine = *machine_of(board(row));
+  const MachineFacts& machine = *machine_of(row.gpu_type);
   if (row.intra_bw_GBps) { cluster.dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * 1e9); }
   fill_host(cluster, row, machine.hosts_share_domain);
   join_hosts(cluster, row, parts);
+  fill_nodes(cluster.dimensions, *row.gpus);
   forget_what_is_newer(cluster, row.nccl_version);
   auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
   if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
 
-  CollectiveScenario scenario{std::move(*scaled), {}, Algorithm::automatic, Bytes(*row.size_bytes)};
-  if (!message) { scenario.collective = known->second; }
+  CollectiveScenario scenario{std::move(*scaled), call->collective, Algorithm::automatic, Bytes(*row.size_bytes)};
   scenario.algorithm = algorithm_of(row, scenario.cluster);
   return scenario;
 }

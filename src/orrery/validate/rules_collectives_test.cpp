@@ -136,8 +136,8 @@ TEST(RulesOfCollectives, a_library_from_before_in_switch_reduction_has_none) {
 
 TEST(RulesOfCollectives, what_cannot_be_predicted_is_skipped_with_its_reason) {
   CollectiveRow row = two_nodes();
-  row.collective = "gather";
-  EXPECT_THAT(scenario(row).error(), HasSubstr("\"gather\" is not predicted"));
+  row.collective = "barrier";
+  EXPECT_THAT(scenario(row).error(), HasSubstr("\"barrier\" is not predicted"));
   row = two_nodes();
   row.size_bytes = {};
   EXPECT_EQ(scenario(row).error(), "not stated: size_bytes");
@@ -147,6 +147,49 @@ TEST(RulesOfCollectives, what_cannot_be_predicted_is_skipped_with_its_reason) {
   row = two_nodes();
   row.gpus = 1;
   EXPECT_THAT(scenario(row).error(), HasSubstr("nobody to talk to"));
+}
+
+TEST(RulesOfCollectives, operations_are_known_however_they_are_spelled) {
+  const std::pair<const char*, std::optional<Collective>> names[] = {{"AllReduce", Collective::all_reduce},
+                                                                     {"all-reduce", Collective::all_reduce},
+                                                                     {"all_reduce_perf", Collective::all_reduce},
+                                                                     {"all_gather_into_tensor", Collective::all_gather},
+                                                                     {"ReduceScatter", Collective::reduce_scatter},
+                                                                     {"alltoallv", Collective::all_to_all},
+                                                                     {"Bcast", Collective::broadcast},
+                                                                     {"reduce", Collective::broadcast},
+                                                                     {"gather", Collective::all_gather},
+                                                                     {"scatter", Collective::all_gather},
+                                                                     {"SendRecv", std::nullopt},
+                                                                     {"p2p", std::nullopt}};
+  CollectiveRow row = two_nodes();
+  for (const auto& [name, collective] : names) {
+    row.collective = name;
+    EXPECT_EQ(scenario(row)->collective, collective) << name;
+  }
+}
+
+// A tree of an all-to-all, the switch of a network that has none: the call takes what it would take by itself.
+TEST(RulesOfCollectives, an_algorithm_that_a_call_does_not_know_gives_way_to_another) {
+  CollectiveRow row = two_nodes();
+  const auto time = [&](const char* algo) {
+    row.algo = algo;
+    return outcome_of(row, *parts_for(ORRERY_SOURCE_DATA_DIR, {row}))->time;
+  };
+  row.collective = "alltoall";
+  EXPECT_EQ(time("Tree"), time(""));
+  row.collective = "all_reduce";
+  row.gpu_type = "MI300X";
+  EXPECT_EQ(time("NVLS"), time(""));
+  EXPECT_NE(time("Tree"), time(""));
+}
+
+TEST(RulesOfCollectives, nodes_that_the_call_does_not_fill_have_as_many_each) {
+  CollectiveRow row = two_nodes();
+  row.gpus = 12;
+  const auto s = scenario(row);
+  EXPECT_EQ(s->cluster.dimensions[0].size, 6);
+  EXPECT_EQ(s->cluster.dimensions[1].size, 2);
 }
 
 TEST(RulesOfCollectives, a_message_goes_between_nodes_where_there_are_several) {

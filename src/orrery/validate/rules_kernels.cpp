@@ -1,10 +1,12 @@
 // Rules for rows of kernels.
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/spelling.hpp"
 #include "orrery/workload/operators_kernels.hpp"
 
 namespace orrery::validate {
@@ -23,16 +25,18 @@ std::string missing_sizes(const KernelRow& row) {
 
 constexpr double kActivation = 2.0;  // bytes
 
-// aiconfigurator times a linear layer's forward call on two-byte activations, of which narrow formats make a copy first
-// (collector/*/collect_gemm.py: "op.forward(x)" with x in bf16; unverified, from memory). Other tables time the
-// product.
-bool casts_inputs(std::string_view family) { return family.starts_with("aic"); }
-
 // Formats with a scale for every block of 128 that no matrix unit applies by itself; those of MX are applied by the
 // units that have them.
-bool scales_blocks(std::string_view dtype) { return dtype == "fp8_block"; }
+bool scales_blocks(std::string_view dtype) { return letters(dtype).find("block") != std::string::npos; }
 
-bool is_product(std::string_view op) { return op.starts_with("gemm") || op.starts_with("grouped gemm"); }
+// "gemm", "grouped_gemm fp8", "batched matmul", "linear". With few rows a product is a matrix times vectors.
+bool is_product(std::string_view op) {
+  constexpr std::array kProducts = {std::string_view{"gemm"}, std::string_view{"gemv"},   std::string_view{"matmul"},
+                                    std::string_view{"bmm"},  std::string_view{"linear"}, std::string_view{"dense"}};
+  const std::string name = letters(op);
+  return std::any_of(kProducts.begin(), kProducts.end(),
+                     [&](std::string_view product) { return name.find(product) != std::string::npos; });
+}
 
 }  // namespace
 
@@ -43,12 +47,11 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
   if (!is_product(row.op)) { return skip(fmt::format("op: {} is no product of matrices", quoted(row.op))); }
   const MachineFacts* machine = machine_of(row.gpu_type);
   if (machine == nullptr) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
-  const auto precision = precision_named(row.dtype);
-  if (!precision) { return skip(fmt::format("dtype: {} is not known", quoted(row.dtype))); }
   KernelScenario scenario{{}, accelerator_of(*machine, parts)};
-  if (scenario.accelerator.peak(*precision) <= FlopsPerSecond(0)) {
-    return skip(fmt::format("{} has no {} matrix products", scenario.accelerator.name, hardware::name_of(*precision)));
-  }
+  const StackFacts& habits = stack_of(row.family);
+  const auto precision = precision_of(row.dtype, habits, scenario.accelerator);
+  if (!precision) { return skip(fmt::format("dtype: {} is not known", quoted(row.dtype))); }
+  if (auto format = taken_as(row.dtype, *precision); !format.empty()) { scenario.taken_as = "dtype " + format; }
   const double element = hardware::element_size(*precision).value();
   scenario.kernel = workload::gemm({.batch = row.groups.value_or(1),
                                     .m = *row.m,
@@ -58,7 +61,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
                                     .output = std::max(element, 2.0)},
                                    *precision);
   scenario.kernel.block_scaled = scales_blocks(row.dtype);
-  if (casts_inputs(row.family) && element < kActivation) {
+  if (habits.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
     scenario.kernel.casts = Bytes(inputs * (kActivation + element));
     scenario.kernel.launches += 1;

@@ -1,6 +1,5 @@
 // Rules for the parts of a scenario: network, machine, number format.
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -8,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/validate/formats.hpp"
 #include "orrery/validate/rules.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -17,21 +17,6 @@ namespace {
 
 using hardware::Precision;
 using Count = std::optional<std::int64_t>;
-
-// What tables call number formats besides our own names.
-constexpr std::array<std::pair<std::string_view, Precision>, 11> kPrecisionNames = {{
-    {"bfloat16", Precision::bf16},
-    {"float16", Precision::fp16},
-    {"half", Precision::fp16},
-    {"amp", Precision::fp16},  // TensorFlow's automatic mixed precision
-    {"float32", Precision::fp32},
-    {"mxfp8", Precision::fp8},
-    {"fp8-mx", Precision::fp8},
-    {"fp8_block", Precision::fp8},
-    {"float8", Precision::fp8},
-    {"nvfp4", Precision::fp4},
-    {"mxfp4", Precision::fp4},
-}};
 
 tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
@@ -66,7 +51,7 @@ workload::Model of_catalogue(const NetworkColumns& row, const workload::Model& e
   model.layers = row.layers.value_or(entry.layers);
   model.hidden = row.hidden.value_or(entry.hidden);
   model.heads = row.heads.value_or(entry.heads);
-  if (!model.is_latent()) { model.kv_heads = row.kv_heads.value_or(entry.kv_heads); }
+  model.kv_heads = model.is_latent() ? model.heads : row.kv_heads.value_or(entry.kv_heads);
   model.vocab = row.vocab.value_or(entry.vocab);
   model.max_seq = std::max(entry.max_seq, longest);
   if (!model.has_experts()) {
@@ -130,27 +115,6 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   return std::monostate{};
 }
 
-// "fp16/tf32 (a note)": of the formats that are named the one with the fewest bytes, and of those with as many the one
-// that the accelerator multiplies fastest.
-std::optional<Precision> narrowest_of(std::string_view text, const hardware::Accelerator& accelerator) {
-  std::optional<Precision> best;
-  const auto better = [&](Precision a, Precision b) {
-    const auto bytes = [](Precision p) { return hardware::element_size(p); };
-    return bytes(a) < bytes(b) || (bytes(a) == bytes(b) && accelerator.peak(a) > accelerator.peak(b));
-  };
-  std::string_view rest = text.substr(0, text.find(" ("));
-  if (rest.find('/') == std::string_view::npos) { return best; }
-  while (!rest.empty()) {
-    const std::string_view name = rest.substr(0, rest.find('/'));
-    rest.remove_prefix(std::min(name.size() + 1, rest.size()));
-    for (const auto precision : hardware::kAllPrecisions) {
-      const bool known = name == hardware::name_of(precision) && accelerator.peak(precision) > FlopsPerSecond(0);
-      if (known && (!best || better(precision, *best))) { best = precision; }
-    }
-  }
-  return best;
-}
-
 }  // namespace
 
 Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows) {
@@ -163,6 +127,18 @@ Result<Parts> parts_for(const std::string& data_directory, const std::vector<Any
   return parts;
 }
 
+void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_t gpus) {
+  if (dimensions.size() == 1) { dimensions.front().size = gpus; }
+  std::int64_t rest = gpus;
+  for (std::size_t i = 0; i + 1 < dimensions.size() && rest > dimensions[i].size; ++i) {
+    std::int64_t size = dimensions[i].size;
+    while (rest % size != 0) { --size; }
+    dimensions[i].bandwidth = dimensions[i].bandwidth_among(size);
+    dimensions[i].size = size;
+    rest /= size;
+  }
+}
+
 OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts) {
   const ModelFacts& facts = facts_of(row);
   workload::Model model = facts.catalogue.empty()
@@ -173,31 +149,21 @@ OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest
   return workload::completed(std::move(model));
 }
 
-std::optional<Precision> precision_named(std::string_view text) {
-  for (const auto precision : hardware::kAllPrecisions) {
-    if (text == hardware::name_of(precision)) { return precision; }
-  }
-  const auto* known = std::find_if(kPrecisionNames.begin(), kPrecisionNames.end(),
-                                   [&](const auto& name) { return name.first == text; });
-  if (known != kPrecisionNames.end()) { return known->second; }
-  const auto first = text.find_first_of(" +/(,");  // "bf16+fp32opt"
-  return first == std::string_view::npos || first == 0 ? std::nullopt : precision_named(text.substr(0, first));
+std::string taken_as(std::string_view text, Precision precision) {
+  const auto named = formats_named(text);
+  if (named.empty() || std::find(named.begin(), named.end(), precision) != named.end()) { return {}; }
+  return fmt::format("{} -> {}", text, hardware::name_of(precision));
 }
 
-OrSkip<Precision> precision_of(const MachineColumns& row, const StackFacts& habits,
+OrSkip<Precision> precision_of(std::string_view text, const StackFacts& habits,
                                const hardware::Accelerator& accelerator) {
-  const auto has = [&](Precision precision) { return accelerator.peak(precision) > FlopsPerSecond(0); };
-  if (row.precision.empty()) {
-    if (has(habits.precision)) { return habits.precision; }
-    return has(Precision::bf16) ? Precision::bf16 : Precision::fp16;
+  if (text.empty()) {
+    const bool usual = accelerator.peak(habits.precision) > FlopsPerSecond(0);
+    return multiplied_as({usual ? habits.precision : Precision::bf16}, accelerator);
   }
-  auto stated = narrowest_of(row.precision, accelerator);
-  if (!stated) { stated = precision_named(row.precision); }
-  if (!stated) { return skip(fmt::format("precision: {} is not known", quoted(row.precision))); }
-  if (!has(*stated)) {
-    return skip(fmt::format("{} has no {} matrix products", accelerator.name, hardware::name_of(*stated)));
-  }
-  return *stated;
+  const auto named = formats_named(text);
+  if (named.empty()) { return skip(fmt::format("precision: {} is not known", quoted(text))); }
+  return multiplied_as(named, accelerator);
 }
 
 hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts) {
@@ -213,15 +179,17 @@ OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& par
   hardware::Cluster cluster = parts.clusters.find(machine->cluster)->second;
   cluster.accelerator = accelerator_of(*machine, parts);
   auto& dimensions = cluster.dimensions;
+  const bool has_domain = dimensions.size() > 1;  // else every device is a node
   if (machine->hosts_share_domain) {
     fill_domains(dimensions.front(), *row.gpus);
-  } else if (row.gpus_per_node) {
+  } else if (row.gpus_per_node && has_domain) {
     dimensions.front().size = *row.gpus_per_node;
   }
-  if (row.intra_bw_GBps) { dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * kGiga); }
-  for (std::size_t i = 1; i < dimensions.size() && row.nic_bw_GBps_per_gpu; ++i) {
+  if (row.intra_bw_GBps && has_domain) { dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * kGiga); }
+  for (std::size_t i = has_domain ? 1 : 0; i < dimensions.size() && row.nic_bw_GBps_per_gpu; ++i) {
     dimensions[i].bandwidth = BytesPerSecond(*row.nic_bw_GBps_per_gpu * kGiga);
   }
+  fill_nodes(dimensions, *row.gpus);
   auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
   if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
   return std::move(*scaled);

@@ -116,6 +116,60 @@ TEST(RulesOfParts, machines_come_from_the_catalogue_and_bandwidths_from_the_row)
   }
 }
 
+TEST(RulesOfParts, models_are_known_however_they_are_spelled) {
+  for (const auto& names : std::vector<std::vector<const char*>>{
+           {"Llama-2-70B", "LLAMA2 70B", "llama_2_70b", "meta-llama/Llama-2-70b-hf", "Llama 70B"},
+           {"Llama-3.1-8B", "LLAMA3.1_8B", "Llama 3 8B", "meta-llama/Llama-3.1-8B"},
+           {"Qwen3_235B_a22B", "qwen3-235b-a22b", "Qwen/Qwen3-235B-A22B"},
+           {"DeepSeekV3 (w/o MTP)", "DeepSeek-V3", "deepseek v3 671B"}}) {
+    ASSERT_NE(model_facts(names.front()), nullptr) << names.front();
+    for (const char* name : names) {
+      ASSERT_NE(model_facts(name), nullptr) << name;
+      EXPECT_EQ(model_facts(name), model_facts(names.front())) << name;
+    }
+  }
+  EXPECT_EQ(model_facts("xyz"), nullptr);
+  EXPECT_EQ(engine_of("TRT-LLM", "").stack.stack, "tensorrt-llm");
+}
+
+TEST(RulesOfParts, accelerators_are_known_however_they_are_spelled) {
+  const std::pair<const char*, const char*> names[] = {{"NVIDIA H100 80GB HBM3", "dgx-h100"},
+                                                       {"h100_sxm", "dgx-h100"},
+                                                       {"DGX H100", "dgx-h100"},
+                                                       {"H100-SXM (a3-ultragpu-8g)", "dgx-h100"},
+                                                       {"H100 PCIe", "h100-pcie-server"},
+                                                       {"H100 NVL", "h100-nvl-server"},
+                                                       {"A100-PCIE-40GB", "a100-pcie-40gb-server"},
+                                                       {"A40-pairwise-NVLink", "a40-server"},
+                                                       {"MI250", "mi250-node"},
+                                                       {"8xA100-80GB NVLink", "dgx-a100"},
+                                                       {"A100-SXM4-40GB", "dgx-a100-40gb"},
+                                                       {"GB200 NVL72", "gb200-nvl72"},
+                                                       {"AMD Instinct MI300X", "mi300x-node"},
+                                                       {"TPU v6e", "tpu-v6e-pod"},
+                                                       {"Trillium", "tpu-v6e-pod"},
+                                                       {"A10", "a10-server"}};
+  for (const auto& [name, cluster] : names) {
+    ASSERT_NE(machine_of(name), nullptr) << name;
+    EXPECT_EQ(machine_of(name)->cluster, cluster) << name;
+  }
+  for (const char* name : {"", "Z9", "H1000", "A1000", "H", "8x"}) { EXPECT_EQ(machine_of(name), nullptr) << name; }
+}
+
+// 12 devices of nodes of 8 are two times 6; superchips that are nodes by themselves have one network.
+TEST(RulesOfParts, nodes_that_the_job_does_not_fill_have_as_many_each) {
+  TrainingRow row = whole_row();
+  row.gpus = 12;
+  row.pp = 1;
+  EXPECT_EQ(scenario(row).cluster.dimensions[0].size, 6);
+  EXPECT_EQ(scenario(row).cluster.dimensions[1].size, 2);
+  EXPECT_THAT(scenario(row).taken_as, HasSubstr("gpus_per_node 8 -> 6"));
+  row.gpu_type = "GH200";
+  row.nic_bw_GBps_per_gpu = 25;
+  EXPECT_EQ(scenario(row).cluster.dimensions[0].size, 12);
+  EXPECT_EQ(scenario(row).cluster.dimensions[0].bandwidth.value(), 25e9);
+}
+
 TEST(RulesOfParts, every_machine_stack_and_network_of_the_tables_is_in_the_catalogue) {
   const hardware::Catalogue catalogue(ORRERY_SOURCE_DATA_DIR);
   for (const auto& machine : machine_facts()) {
@@ -140,11 +194,11 @@ TEST(RulesOfParts, number_formats) {
     row.precision = text;
     EXPECT_EQ(scenario(row).job.precision, precision) << text;
   }
-  row.precision = "int4";
-  EXPECT_THAT(reason(row), HasSubstr("precision: \"int4\" is not known"));
+  row.precision = "fp64";
+  EXPECT_THAT(reason(row), HasSubstr("precision: \"fp64\" is not known"));
   row.precision = "fp8";
   row.gpu_type = "A100-80GB";
-  EXPECT_EQ(reason(row), "a100-sxm-80gb has no fp8 matrix products");
+  EXPECT_EQ(scenario(row).job.precision, Precision::bf16);  // converted before it is multiplied
 }
 
 TEST(RulesOfParts, a_blank_number_format_is_the_habit_of_the_stack_where_the_accelerator_has_it) {

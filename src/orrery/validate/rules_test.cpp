@@ -216,24 +216,58 @@ TEST(Rules, impossible_plans_are_skipped_with_the_reason) {
   row.pp = std::int64_t{1} << 31;
   EXPECT_THAT(reason(row), HasSubstr("does not divide 16 gpus"));
   row = whole_row();
-  row.dp = 3;
-  EXPECT_THAT(reason(row), HasSubstr("dp: tp 2 x pp 2 x dp 3 = 12 devices"));
-  row = whole_row();
-  row.micro_batch = 3;
-  EXPECT_THAT(reason(row), HasSubstr("micro-batch: \"3\" does not divide the 8 sequences"));
-  row = whole_row();
-  row.gpus = 12;
-  row.pp = 1;
-  EXPECT_THAT(reason(row), HasSubstr("12 devices do not fill whole nodes of 8"));
-  row = whole_row();
   row.heads = 7;
   EXPECT_THAT(reason(row), HasSubstr("hidden 1024 does not divide by heads 7"));
-  row = whole_row();
-  row.recompute = "some";
-  EXPECT_EQ(reason(row), "recompute: \"some\" is not none, selective or full");
-  row = whole_row();
-  row.sp = "maybe";
-  EXPECT_EQ(reason(row), "sp: \"maybe\" is not yes or no");
+}
+
+TEST(Rules, columns_that_contradict_each_other_become_the_nearest_plan) {
+  TrainingRow row = whole_row();
+  row.dp = 3;
+  EXPECT_EQ(scenario(row).plan.dp, 4);
+  row.micro_batch = 3;  // of 8 sequences: three passes of 3
+  EXPECT_EQ(scenario(row).plan.micro_batch, 3);
+  EXPECT_EQ(scenario(row).job.global_batch, 36);
+  row.global_batch = 30;  // the busiest replica has 8
+  EXPECT_EQ(scenario(row).job.global_batch, 36);
+  row.ep = 8;
+  EXPECT_EQ(scenario(row).plan.ep, 1);
+  EXPECT_EQ(scenario(row).taken_as, "dp 3 -> 4; ep 8 -> 1; global_batch 30 -> 36");
+  EXPECT_EQ(scenario(whole_row()).taken_as, "");
+}
+
+TEST(Rules, a_row_without_degrees_is_sliced_where_replicas_would_be_idle) {
+  TrainingRow row = whole_row();
+  row.tp = row.pp = row.micro_batch = {};
+  row.global_batch = 4;
+  EXPECT_EQ(scenario(row).plan.tp, 4);
+  EXPECT_EQ(scenario(row).plan.dp, 4);
+  EXPECT_EQ(scenario(row).taken_as, "tp blank -> 4");
+  row.tp = 1;
+  EXPECT_EQ(scenario(row).plan.tp, 1);
+  EXPECT_EQ(scenario(row).plan.dp, 16);
+}
+
+TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spelled) {
+  const std::pair<const char*, Recompute> words[] = {{"None", Recompute::none},
+                                                     {"no", Recompute::none},
+                                                     {"Selective (core attn)", Recompute::selective},
+                                                     {"core_attn", Recompute::selective},
+                                                     {"full-block", Recompute::full},
+                                                     {"uniform", Recompute::full},
+                                                     {"yes", Recompute::full},
+                                                     {"FULL", Recompute::full}};
+  TrainingRow row = whole_row();
+  for (const auto& [text, recompute] : words) {
+    row.recompute = text;
+    EXPECT_EQ(scenario(row).plan.recompute, recompute) << text;
+  }
+  row.recompute = "some";  // says nothing, as a blank does: here all fits
+  EXPECT_EQ(scenario(row).plan.recompute, Recompute::none);
+  EXPECT_TRUE(scenario(row).least_recompute);
+  row.sp = "True";
+  EXPECT_TRUE(scenario(row).plan.sequence_parallel);
+  row.sp = "maybe";  // the habit of megatron-deepspeed
+  EXPECT_FALSE(scenario(row).plan.sequence_parallel);
 }
 
 }  // namespace

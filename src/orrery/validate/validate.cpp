@@ -106,15 +106,24 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   return table;
 }
 
+// A defect of ours that one row meets does not take the others' predictions with it.
+OrSkip<Outcome> outcome_or_defect(const AnyRow& row, const Parts& parts) {
+  try {
+    auto outcome = outcome_of(row, parts);
+    ORRERY_ASSERT(!outcome || is_finite(outcome->time));
+    return outcome;
+  } catch (const InternalError& error) { return tl::make_unexpected(fmt::format("internal error: {}", error.what())); }
+}
+
 void predict(results::Prediction& prediction, const AnyRow& row, const Parts& parts, const estimate::Spreads& spreads) {
-  const auto outcome = outcome_of(row, parts);
+  const auto outcome = outcome_or_defect(row, parts);
   if (!outcome) {
     prediction.skipped_reason = outcome.error();
     return;
   }
-  ORRERY_ASSERT(is_finite(outcome->time));
   prediction.predicted_s = outcome->time.value();
   prediction.feasible = outcome->feasible;
+  prediction.taken_as = outcome->taken_as;
   if (const auto range = estimate::uncertainty_of(spreads, outcome->kinds, outcome->time)) {
     prediction.p10_s = range->p10.value();
     prediction.p90_s = range->p90.value();

@@ -270,7 +270,7 @@ TEST(Validate, tables_of_several_kinds_are_scored_apart_and_together) {
 }
 
 TEST(Validate, measured_cells_that_are_no_numbers_are_told) {
-  const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "1,\n" + kGood + "~2,\n");
+  const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "n/a,\n" + kGood + "~2,\n");
   EXPECT_EQ(complaint({table.path()}), table.path() + ":2 step_time_s: \"fast\" is not a number of seconds\n" +
                                            table.path() + ":4 step_time_s: \"~2\" is not a number of seconds");
 }
@@ -300,7 +300,9 @@ TEST(Validate, kernels_are_predicted_where_their_sizes_are_stated) {
   EXPECT_GT(*rows[1].predicted_s, 110e-6);
   EXPECT_EQ(rows[2].skipped_reason, "not stated: m");
   EXPECT_EQ(rows[3].skipped_reason, "op: \"softmax\" is no product of matrices");
-  EXPECT_EQ(rows[4].skipped_reason, "a100-sxm-80gb has no fp8 matrix products");
+  EXPECT_DOUBLE_EQ(*rows[4].predicted_s, *rows[0].predicted_s);  // no units for it: converted to two bytes
+  EXPECT_EQ(rows[4].taken_as, "dtype fp8_block -> bf16");
+  EXPECT_EQ(rows[0].taken_as, "");
 }
 
 // A tenth of the errors may lie on either side of the range, which is that of a kind and not of a family.

@@ -1,0 +1,23 @@
+// One spelling for the many that tables have: "H100 SXM" and "h100_sxm", "All-Reduce" and "allreduce", "Yes" and
+// "true".
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace orrery::validate {
+
+// In lower case; blanks and underscores are hyphens, one for several.
+[[nodiscard]] std::string dashed(std::string_view text);
+
+// Letters and digits, in lower case.
+[[nodiscard]] std::string letters(std::string_view text);
+
+// Blank, or what stands for a blank: "-", "?", "n/a", "nan", "null", "unknown", "not stated".
+[[nodiscard]] bool says_nothing(std::string_view text);
+
+// nullopt: neither.
+[[nodiscard]] std::optional<bool> yes_or_no(std::string_view text);
+
+}  // namespace orrery::validate

@@ -1,0 +1,31 @@
+#include "orrery/validate/spelling.hpp"
+
+#include <gtest/gtest.h>
+
+namespace orrery::validate {
+namespace {
+
+TEST(Spelling, gaps_of_any_kind_and_case_do_not_matter) {
+  for (const char* text : {"H100 SXM", "h100_sxm", "H100-SXM", " h100 - sxm ", "H100__SXM-"}) {
+    EXPECT_EQ(dashed(text), "h100-sxm") << text;
+  }
+  for (const char* text : {"AllReduce", "all_reduce", "ALL-REDUCE", "all reduce"}) {
+    EXPECT_EQ(letters(text), "allreduce") << text;
+  }
+}
+
+TEST(Spelling, words_for_a_blank_say_nothing) {
+  for (const char* text : {"", "-", "?", "n/a", "N/A", "nan", "NULL", "Unknown", "not stated"}) {
+    EXPECT_TRUE(says_nothing(text)) << text;
+  }
+  for (const char* text : {"none", "0", "no", "x"}) { EXPECT_FALSE(says_nothing(text)) << text; }
+}
+
+TEST(Spelling, yes_and_no_have_many_words) {
+  for (const char* text : {"yes", "Y", "true", "True", "on", "1"}) { EXPECT_EQ(yes_or_no(text), true) << text; }
+  for (const char* text : {"no", "N", "false", "off", "None", "0"}) { EXPECT_EQ(yes_or_no(text), false) << text; }
+  for (const char* text : {"", "maybe", "2"}) { EXPECT_EQ(yes_or_no(text), std::nullopt) << text; }
+}
+
+}  // namespace
+}  // namespace orrery::validate
