@@ -60,6 +60,7 @@ struct Protocol {
 struct LinkClass {
   std::string name;  // e.g. "nvlink4"
   std::string description;
+  BytesPerSecond port;              // one port, one direction; 0: every device's share is a port of its own
   double efficiency = 1.0;          // best measured payload rate / nominal bandwidth, large messages
   Seconds latency;                  // of one message, software included, device to device; its bytes come on top
   std::vector<Protocol> protocols;  // at least one

@@ -182,6 +182,9 @@ const Record<LinkClass>& Described<LinkClass>::record() {
       Record<LinkClass>("link", "A kind of link: what does not depend on how many there are.")
           .optional("name", &LinkClass::name, "name, the file's when absent")
           .optional("description", &LinkClass::description, "product name")
+          .optional("port", &LinkClass::port,
+                    "bandwidth of one port and direction; 0 = every device's share is a port of its own",
+                    {.max = kMostBandwidth, .unit = "Gb/s"})
           .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
           .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
           .required("protocols", &LinkClass::protocols, "wire protocols of the collective library", {.nonempty = true})
@@ -305,6 +308,8 @@ const Record<Stack>& Described<Stack>::record() {
                     "sharded weights are gathered under the next forward pass")
           .optional("interference", &Stack::interference,
                     "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
+          .optional("single_port", &Stack::single_port,
+                    "collectives that meet several devices of each of more than two nodes leave a node by one port")
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
                     {.max = Seconds(1.0), .unit = "us"})
