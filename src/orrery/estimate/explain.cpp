@@ -204,7 +204,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   std::vector<std::string> list = {
       "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
-      "stragglers, jitter, failures",
+      context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
   const auto& groups = program.mesh.groups;
@@ -241,6 +241,7 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();
+  result.slowest_pace = context.cluster.accelerator.pace;
   result.task = config::enum_name(program.job.task);
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);

@@ -242,6 +242,9 @@ const Record<Cluster>& Described<Cluster>::record() {
                     {.min = 0.0, .max = 1e12})
           .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
+          .optional("speed_spread", &Cluster::speed_spread,
+                    "relative standard deviation of nodes' times for the same work; the slowest sets a job's pace",
+                    {.min = 0.0, .max = 1.0})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
           .check(dimensions_are_few_and_distinct)
           .check(dimensions_are_sized)
