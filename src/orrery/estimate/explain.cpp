@@ -282,8 +282,10 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.comm_by_group[kDp].total += busy.side.dp;
   result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
+  Seconds beyond;  // waiting for gathers of other stages, and last bits: sums in different orders
   for (auto& group : result.comm_by_group) {
-    group.exposed = min(group.exposed, group.total);  // the two are sums in different orders; last bits differ
+    beyond += max(Seconds(0), group.exposed - group.total);
+    group.exposed = min(group.exposed, group.total);
     result.comm_total += group.total;
     result.comm_exposed += group.exposed;
   }
@@ -293,7 +295,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.optimizer = finish.optimizer + finish_wait;
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
-  result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail);
+  result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail) + beyond;
   result.breakdown.host = context.stack.host_overhead + busy.work.launch;
   return result;
 }
