@@ -163,8 +163,7 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
   const std::int64_t p = program.plan.pp;
   if (p == 1) { return Seconds(0); }
   const auto hop = [&](std::int64_t sender) {  // the stage that sends activations over it
-    return context.fabric.transfer(program.transfer_bytes,
-                                   program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
+    return price_hop(program, context.fabric, program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
   };
   const auto m = static_cast<double>(program.pipeline.micro_batches);
   const bool both_ways = program.pipeline.schedule == parallel::ScheduleKind::dualpipe;
@@ -202,7 +201,7 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
 
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
   std::vector<std::string> list = {
-      "compute slowed by communication that runs beside it",
+      "compute slowed by collectives of its own layer that run beside it",
       "groups that contend for the same link at the same time",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",

@@ -215,7 +215,13 @@ class Player {
   // Between two neighbouring chunks, in the direction of growing stages (from the last round to the first).
   Seconds hop(const Neighbour& lower) const {
     if (ranks_.size() == 1) { return Seconds(0); }
-    return fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
+    const Seconds sent = fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
+    if (!program_.gathers_transfers) { return sent; }
+    const auto parts = static_cast<double>(program_.plan.tp);
+    return sent + fabric_
+                      .price(network::Collective::all_gather, parts * program_.transfer_bytes,
+                             program_.mesh.group(GroupKind::tp))
+                      .time;
   }
 
   [[nodiscard]] bool is_last(std::int64_t micro_batch) const {

@@ -127,7 +127,7 @@ class StepSolution {
 
   [[nodiscard]] Seconds transfer_time(std::size_t stage) const {
     if (program_.plan.pp == 1) { return Seconds(0); }
-    return solver_.fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[stage]);
+    return price_hop(program_, solver_.fabric_, program_.mesh.transfer_dimension[stage]);
   }
 
   // No path through the schedule is longer than everything done one after another.

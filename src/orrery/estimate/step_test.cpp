@@ -122,6 +122,16 @@ TEST(Step, a_micro_batch_alone_pays_every_transfer_both_ways) {
   EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.25 + kFinish, kTicks);
 }
 
+// The same 0.5 GB, 0.25 GB from each of two ranks, which then gather them at 1 GB/s: 6 x (0.25 + 0.25).
+TEST(Step, parts_of_a_transfer_are_gathered_behind_it) {
+  Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
+  made.program.plan.tp = 2;
+  made.program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
+  made.program.transfer_bytes = Bytes(0.25e9);
+  made.program.gathers_transfers = true;
+  EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.5 + kFinish, kTicks);
+}
+
 // 4 layers of 2 s backward, reductions of 1.5 s on the second stream: only the last one sticks out of 8 s. Reductions
 // of 3 s never catch up: the first starts at 2 s and four of them end at 14 s.
 TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {

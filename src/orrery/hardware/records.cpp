@@ -311,8 +311,8 @@ const Record<Stack>& Described<Stack>::record() {
                     "sharded weights are gathered under the next forward pass")
           .optional("interference", &Stack::interference,
                     "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
-          .optional("single_port", &Stack::single_port,
-                    "collectives that meet several devices of each of more than two nodes leave a node by one port")
+          .optional("scatter_transfers", &Stack::scatter_transfers, "ranks send stages 1 / tp each, which they gather")
+          .optional("single_port", &Stack::single_port, "collectives of several devices a node leave it by one port")
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
                     {.max = Seconds(1.0), .unit = "us"})

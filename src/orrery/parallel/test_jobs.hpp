@@ -136,6 +136,7 @@ hardware::Stack any_stack(Range&& range) {
   stack.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
   stack.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
   stack.single_port = any_flag(range);
+  stack.scatter_transfers = stack.single_port;
   return stack;
 }
 
