@@ -332,5 +332,16 @@ RC_GTEST_PROP(KernelCostLaw, products_are_monotone_in_batch_and_depth, ()) {
   RC_ASSERT(time <= kernel_cost(gemm(batch, m + 1, n, k), a).time * kRounding);
 }
 
+// Everybody waits for the slowest node: its kernels take longer, for the same reasons.
+RC_GTEST_PROP(KernelCostLaw, time_goes_with_the_pace_of_the_slowest, ()) {
+  Accelerator a = any_accelerator();
+  const auto m = *rc::gen::inRange<std::int64_t>(1, 9000), k = *rc::gen::inRange<std::int64_t>(1, 9000);
+  const KernelCost typical = kernel_cost(gemm(1, m, 4096, k), a);
+  a.pace = 1.25;
+  const KernelCost slowest = kernel_cost(gemm(1, m, 4096, k), a);
+  RC_ASSERT(slowest.time == typical.time * 1.25);
+  RC_ASSERT(slowest.bound == typical.bound);
+}
+
 }  // namespace
 }  // namespace orrery::cost

@@ -163,8 +163,7 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
   const std::int64_t p = program.plan.pp;
   if (p == 1) { return Seconds(0); }
   const auto hop = [&](std::int64_t sender) {  // the stage that sends activations over it
-    return context.fabric.transfer(program.transfer_bytes,
-                                   program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
+    return price_hop(program, context.fabric, program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
   };
   const auto m = static_cast<double>(program.pipeline.micro_batches);
   const bool both_ways = program.pipeline.schedule == parallel::ScheduleKind::dualpipe;
@@ -200,40 +199,12 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
   return waiting;
 }
 
-// Transfers of the second tier are beside the work, too, and hold no cores.
-bool has_collective(const Program& program, std::int32_t block) {
-  if (block < 0) { return false; }
-  const auto& items = program.block(block).items;
-  return std::any_of(items.begin(), items.end(), [](const parallel::Item& item) {
-    return item.is_collective && item.call.group != parallel::GroupKind::host;
-  });
-}
-
-// Whether some execution has beside it a gather for the next one, or the reduction of the one before (run_segment).
-bool is_slowed(const Program& program, const parallel::Segment& segment) {
-  bool reduces = false;
-  for (std::size_t u = 0; u < segment.size(); ++u) {
-    const bool gathers_beside = u > 0 || segment[u].repeat > 1;
-    if (reduces || (gathers_beside && has_collective(program, segment[u].gather))) { return true; }
-    reduces = has_collective(program, segment[u].reduce);
-    if (reduces && segment[u].repeat > 1) { return true; }
-  }
-  return false;
-}
-
-bool is_slowed(const Program& program) {
-  return std::any_of(program.chunks.begin(), program.chunks.end(), [&](const parallel::ChunkProgram& chunk) {
-    return is_slowed(program, chunk.forward) || is_slowed(program, chunk.backward) || is_slowed(program, chunk.weight);
-  });
-}
-
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
-  const bool slowed = context.stack.interference > 0.0 && is_slowed(program);
   std::vector<std::string> list = {
-      slowed ? "compute slowed by communication beside it, but for gathers and reductions of layers"
-             : "compute slowed by communication that runs beside it",
+      context.stack.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
+                                       : "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
-      "stragglers, jitter, failures",
+      context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
   const auto& groups = program.mesh.groups;
@@ -270,6 +241,7 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();
+  result.slowest_pace = context.cluster.accelerator.pace;
   result.task = config::enum_name(program.job.task);
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
@@ -310,8 +282,10 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.comm_by_group[kDp].total += busy.side.dp;
   result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
+  Seconds beyond;  // waiting for gathers of other stages, and last bits: sums in different orders
   for (auto& group : result.comm_by_group) {
-    group.exposed = min(group.exposed, group.total);  // the two are sums in different orders; last bits differ
+    beyond += max(Seconds(0), group.exposed - group.total);
+    group.exposed = min(group.exposed, group.total);
     result.comm_total += group.total;
     result.comm_exposed += group.exposed;
   }
@@ -321,7 +295,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.optimizer = finish.optimizer + finish_wait;
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
-  result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail);
+  result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail) + beyond;
   result.breakdown.host = context.stack.host_overhead + busy.work.launch;
   return result;
 }

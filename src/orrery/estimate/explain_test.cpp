@@ -165,11 +165,11 @@ TEST(Explain, classes_cover_every_stage_and_the_fullest_one_is_the_memory_of_the
   }
 }
 
-// Gathers and reductions of layers slow what runs beside them where the stack says so (`interference`), and then the
-// step is longer than without; a replica with all of its weights has none beside its micro-batches.
+// Gathers and reductions slow what runs beside them where the stack says so (`interference`), and then the step is
+// longer than without.
 TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has) {
   const std::string nothing = "compute slowed by communication that runs beside it";
-  const std::string others = "compute slowed by communication beside it, but for gathers and reductions of layers";
+  const std::string others = "compute slowed by collectives of its own layer that run beside it";
   Case c;
   c.model = parallel::test::gpt(8, 1024, 8, 1024);
   c.job = {8, 512, hardware::Precision::bf16, parallel::Task::pretrain};
@@ -182,8 +182,8 @@ TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has)
     c.stack.interference = 0.3;
     const Estimate with = estimate_of(c);
     EXPECT_EQ(without.not_modelled.front(), nothing);
-    EXPECT_EQ(with.not_modelled.front(), zero < 2 ? nothing : others) << zero;
-    EXPECT_EQ(with.step_time > without.step_time, zero >= 2) << zero;
+    EXPECT_EQ(with.not_modelled.front(), others) << zero;
+    EXPECT_GT(with.step_time, without.step_time) << zero;
   }
 }
 

@@ -153,6 +153,13 @@ Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& 
   throw_internal_error("known way", __FILE__, __LINE__);
 }
 
+Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension) {
+  const Seconds hop = fabric.transfer(program.transfer_bytes, dimension);
+  if (!program.gathers_transfers) { return hop; }
+  const Bytes whole = static_cast<double>(program.plan.tp) * program.transfer_bytes;
+  return hop + fabric.price(network::Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
+}
+
 Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64_t grown) {
   const auto& accelerator = fabric.cluster().accelerator;
   if (grown == 0) { return cost::kernel_cost(item.kernel, accelerator).time; }

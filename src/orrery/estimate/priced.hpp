@@ -63,6 +63,9 @@ enum class Way : std::uint8_t {
 [[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                                  const parallel::Mesh& mesh);
 
+// What a stage hands to the next one (or back) over `dimension`, until every rank has it.
+[[nodiscard]] Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension);
+
 // A kernel of an item after the cache has grown by `grown` tokens since it was lowered.
 [[nodiscard]] Seconds price_kernel(const parallel::Item& item, const network::Fabric& fabric, std::int64_t grown = 0);
 

@@ -30,6 +30,7 @@ struct Execution {
 
 struct Rank {
   Seconds compute, beside, data;  // when each stream is free; beside: of collectives inside blocks
+  Seconds gathered, reduced;      // once a step: time of collectives beside the work
   std::size_t next = 0;           // task of the stage's order
   std::vector<PipelineTask> order;
   std::vector<std::vector<Seconds>> asked;  // [chunk][execution]: arrival of weights that were asked for at the start
@@ -56,7 +57,9 @@ class Player {
     for (auto& rank : ranks_) {
       ORRERY_ASSERT(rank.next == rank.order.size());
       played.stage_end.push_back(rank.compute);
-      rank.compute = max(rank.compute, rank.data);
+      const Seconds outlasts = max(Seconds(0), rank.data - rank.compute);
+      const Seconds under_work = rank.gathered + max(Seconds(0), rank.reduced - outlasts);
+      rank.compute = max(rank.compute + interference_ * under_work, rank.data);
     }
     run_together(&parallel::RankClass::finish_reduce);
     for (const auto& rank : ranks_) { played.synchronised.push_back(rank.compute); }
@@ -125,9 +128,30 @@ class Player {
       if (gathers(chunk.forward)) { continue; }
       for (const auto& execution : written_out(chunk.first_forward)) {
         if (execution.gather != nullptr) { rank.data += time_of(*execution.gather); }
+        rank.gathered += held(execution.gather);
         rank.asked.back().push_back(execution.gather != nullptr ? rank.data : Seconds(0));
       }
     }
+    rank.gathered -= wait_for_weights(s);
+  }
+
+  // What a rank waits for at most that goes through the first forwards of its chunks at once; interleaved, a group of
+  // micro-batches goes through each.
+  Seconds wait_for_weights(std::size_t s) {
+    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
+    const double group = in_groups ? static_cast<double>(ranks_.size()) : 1.0;
+    Seconds before, wait;
+    for (std::size_t c = 0; c < class_of(s).chunks.size(); ++c) {
+      const ChunkProgram& chunk = chunk_of(s, static_cast<std::int32_t>(c));
+      Rank alone, first;
+      alone.asked = ranks_[s].asked;
+      run_forward(alone, chunk, static_cast<std::int32_t>(c), 1);
+      const auto& asked = ranks_[s].asked[c];
+      if (!asked.empty()) { run_segment(first, chunk.first_forward, &asked); }
+      wait = max(wait, first.compute - (before + alone.compute));
+      before += group * alone.compute;
+    }
+    return wait;
   }
 
   // Runs the stage's next task if what it depends on has been run.
@@ -191,7 +215,13 @@ class Player {
   // Between two neighbouring chunks, in the direction of growing stages (from the last round to the first).
   Seconds hop(const Neighbour& lower) const {
     if (ranks_.size() == 1) { return Seconds(0); }
-    return fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
+    const Seconds sent = fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
+    if (!program_.gathers_transfers) { return sent; }
+    const auto parts = static_cast<double>(program_.plan.tp);
+    return sent + fabric_
+                      .price(network::Collective::all_gather, parts * program_.transfer_bytes,
+                             program_.mesh.group(GroupKind::tp))
+                      .time;
   }
 
   [[nodiscard]] bool is_last(std::int64_t micro_batch) const {
@@ -246,7 +276,7 @@ class Player {
     rank.data = min(rank.data, max(data, rank.compute));
   }
 
-  // Reductions of the last micro-batch alone run under what is left of the backward pass, and slow nothing.
+  // Reductions of the last micro-batch alone run under what is left of the backward pass, and slow it as a whole.
   void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked, bool interferes = true) {
     const auto executions = written_out(segment);
     std::vector<Seconds> weights(executions.size(), Seconds(0));
@@ -271,6 +301,7 @@ class Player {
       }
       if (executions[i].reduce != nullptr) {
         rank.data = max(rank.data, rank.compute) + time_of(*executions[i].reduce);
+        if (!interferes) { rank.reduced += held(executions[i].reduce); }
       }
     }
   }

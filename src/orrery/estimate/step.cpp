@@ -127,7 +127,7 @@ class StepSolution {
 
   [[nodiscard]] Seconds transfer_time(std::size_t stage) const {
     if (program_.plan.pp == 1) { return Seconds(0); }
-    return solver_.fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[stage]);
+    return price_hop(program_, solver_.fabric_, program_.mesh.transfer_dimension[stage]);
   }
 
   // No path through the schedule is longer than everything done one after another.
@@ -208,18 +208,41 @@ class StepSolution {
     return order;
   }
 
-  // When all gradients of a stage are synchronised, counted from the pipeline's start.
+  // Of the updated weights that a stage gathers under its first forwards, the time that it would not wait for if it
+  // went through those at once. Interleaved micro-batches go through a chunk in groups of as many as there are stages.
+  [[nodiscard]] Seconds gathers_under_work(std::size_t stage) const {
+    if (solver_.first_ends_.empty()) { return Seconds(0); }
+    const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
+    const double group = in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
+    Seconds gathers, before, wait;
+    for (std::size_t c = 0; c < chunks_; ++c) {
+      const ChunkProgram& chunk = chunk_program(stage, c);
+      const Seconds forward = chunk_cost(stage, c).forward_time();
+      if (segment_side(chunk.forward, step_.blocks).total() == Seconds(0)) {
+        gathers += segment_side(chunk.first_forward, step_.blocks).dp;
+        wait = max(wait, solver_.first_ends_[stage * chunks_ + c] - (before + forward));
+      }
+      before += group * forward;
+    }
+    return max(Seconds(0), gathers - wait);
+  }
+
+  // When all gradients of a stage are synchronised, counted from the pipeline's start. What of its gathers and
+  // reductions of once a step runs under its work slows that; what it loses is counted at its end.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
     const auto& rank_class = program_.classes[class_index(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
-    Seconds stream;  // of data-parallel reductions
+    Seconds stream, reduced;  // of data-parallel reductions: when they end, and how long they take
     for (const std::size_t c : in_order_of_gradients(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]);
       stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
+      reduced += segment_side(chunk.last_backward, step_.blocks).dp;
     }
-    return max(end, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
+    const Seconds under_work = max(Seconds(0), reduced - max(Seconds(0), stream - end));
+    const Seconds lost = solver_.stack_.interference * (under_work + gathers_under_work(stage));
+    return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 
   void find_critical_stage() {

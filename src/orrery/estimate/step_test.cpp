@@ -75,10 +75,11 @@ struct Made {
   [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks[0]; }
 
   // Seconds of a step; the simulation must say the same.
-  [[nodiscard]] double time() const {
+  [[nodiscard]] double time(double interference = 0.0) const {
     const auto machine = cluster();
     const network::Fabric fabric(machine);
-    const hardware::Stack stack;
+    hardware::Stack stack;
+    stack.interference = interference;
     const double time = StepSolver(fabric, stack).solve(program).time.value();
     EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
     return time;
@@ -121,6 +122,16 @@ TEST(Step, a_micro_batch_alone_pays_every_transfer_both_ways) {
   EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.25 + kFinish, kTicks);
 }
 
+// The same 0.5 GB, 0.25 GB from each of two ranks, which then gather them at 1 GB/s: 6 x (0.25 + 0.25).
+TEST(Step, parts_of_a_transfer_are_gathered_behind_it) {
+  Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
+  made.program.plan.tp = 2;
+  made.program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
+  made.program.transfer_bytes = Bytes(0.25e9);
+  made.program.gathers_transfers = true;
+  EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.5 + kFinish, kTicks);
+}
+
 // 4 layers of 2 s backward, reductions of 1.5 s on the second stream: only the last one sticks out of 8 s. Reductions
 // of 3 s never catch up: the first starts at 2 s and four of them end at 14 s.
 TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
@@ -149,6 +160,25 @@ TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
   made.program.blocks.emplace_back(gather(1.5));
   made.chunk().first_forward = {{0, 4, 3, -1}};
   EXPECT_NEAR(made.time(), 3 * 12.0 + 3.0 + kFinish, kTicks);
+}
+
+// 4 layers of 2 s backward, reductions of 1.5 s: three of them, 4.5 s, run under the backward pass, which loses a fifth
+// of that, 0.9 s, and is done before the last one (1.5 s behind); or a half, 2.25 s, and is not.
+TEST(Step, reductions_under_the_last_backward_slow_it) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
+  made.program.blocks.emplace_back(gather(1.5));
+  made.chunk().last_backward = {{1, 4, -1, 3}};
+  EXPECT_NEAR(made.time(0.2), 3 * 12.0 + 1.5 + kFinish, kTicks);
+  EXPECT_NEAR(made.time(0.5), 3 * 12.0 + 2.25 + kFinish, kTicks);
+}
+
+// Of the 6 s that gathers of the first forward take, 3 s are waited for
+// (gathers_of_the_first_forward_stall_the_step_once) and 3 s run under work.
+TEST(Step, gathers_of_the_first_forward_slow_what_does_not_wait_for_them) {
+  Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
+  made.program.blocks.emplace_back(gather(1.5));
+  made.chunk().first_forward = {{0, 4, 3, -1}};
+  EXPECT_NEAR(made.time(0.2), 3 * 12.0 + 3.0 + 0.6 + kFinish, kTicks);
 }
 
 // On the second of two stages the gathers run while the first stage works: 4 x 1.5 s are there at 6 s, two seconds

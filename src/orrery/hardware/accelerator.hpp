@@ -63,6 +63,9 @@ struct Accelerator {
 
   Basis basis = Basis::prior;  // of these figures
 
+  // Not of the file: time of kernels on a job's slowest node over a typical one's (Cluster::speed_spread).
+  double pace = 1.0;
+
   double tdp_watts = 0.0;
   double price_usd = 0.0;  // of one device; 0: not known
   Sources sources;

@@ -1,6 +1,8 @@
 #include "orrery/hardware/cluster.hpp"
 
 #include <algorithm>
+#include <cmath>
+#include <numbers>
 #include <utility>
 
 #include <fmt/format.h>
@@ -42,6 +44,20 @@ BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
+double slowest_pace(double spread, std::int64_t devices) {
+  if (devices <= 1) { return 1.0; }
+  const auto n = static_cast<double>(devices);
+  const double above = 0.625 / (n + 0.25);  // probability beyond the quantile
+  double low = 0.0, high = 10.0;            // beyond 10 lies less than 1e-23
+  constexpr int kHalvings = 60;
+  for (int i = 0; i < kHalvings; ++i) {
+    const double middle = 0.5 * (low + high);
+    const bool beyond = 0.5 * std::erfc(middle / std::numbers::sqrt2) < above;
+    (beyond ? high : low) = middle;
+  }
+  return 1.0 + spread * 0.5 * (low + high);
+}
+
 Ground weakest_ground(const Cluster& cluster, Links links) {
   Ground weakest{cluster.accelerator.basis, cluster.accelerator.name};
   for (const auto& dimension : cluster.dimensions) {
@@ -79,6 +95,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     rest /= full;
   }
   cluster.devices = devices;
+  cluster.accelerator.pace = slowest_pace(cluster.speed_spread, devices / dimensions.front().size);
   return cluster;
 }
 

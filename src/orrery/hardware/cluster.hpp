@@ -60,6 +60,7 @@ struct Protocol {
 struct LinkClass {
   std::string name;  // e.g. "nvlink4"
   std::string description;
+  BytesPerSecond port;              // one port, one direction; 0: every device's share is a port of its own
   double efficiency = 1.0;          // best measured payload rate / nominal bandwidth, large messages
   Seconds latency;                  // of one message, software included, device to device; its bytes come on top
   std::vector<Protocol> protocols;  // at least one
@@ -110,11 +111,20 @@ struct Cluster {
   double node_power_watts = 0.0;             // of one innermost-dimension group, everything included
   double node_price_usd = 0.0;               // of one innermost-dimension group; 0: not known
   double usd_per_device_hour = 0.0;          // rented; 0: not known
+  double speed_spread = 0.0;                 // of nodes at the same work, relative standard deviation
   Sources sources;
 
   // Devices that share the innermost dimension.
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
 };
+
+// How much longer than a typical one the slowest of so many devices (or nodes) takes for the same kernels, where their
+// times are normally distributed with relative standard deviation `spread`:
+//   1 + spread x(n),  x(n) = the (n - 3/8) / (n + 1/4) quantile of the standard normal distribution
+// which is within 5 % of the mean of the largest of n draws (G. Blom, Statistical Estimates and Transformed
+// Beta-Variables, 1958). 1 for one; grows with n and with spread. Those who wait for each other in every step all go at
+// the slowest one's pace.
+[[nodiscard]] double slowest_pace(double spread, std::int64_t devices);
 
 // What the weakest efficiency of a cluster rests on, and whose it is: the accelerator's or a link's; of all links, or
 // of those that join anything at this size. The accelerator comes first, then inner links.
@@ -129,7 +139,8 @@ struct Ground {
 // dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),
 // and the last one grows without limit, unless it is the only one and has a size. Fails naming the nearest counts that
 // would do.
-// The bandwidth of a mesh or ring shrinks with its links, price and power of a node with its devices.
+// The bandwidth of a mesh or ring shrinks with its links, price and power of a node with its devices. The accelerator's
+// pace becomes that of the slowest node.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

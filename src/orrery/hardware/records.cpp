@@ -186,6 +186,9 @@ const Record<LinkClass>& Described<LinkClass>::record() {
       Record<LinkClass>("link", "A kind of link: what does not depend on how many there are.")
           .optional("name", &LinkClass::name, "name, the file's when absent")
           .optional("description", &LinkClass::description, "product name")
+          .optional("port", &LinkClass::port,
+                    "bandwidth of one port and direction; 0 = every device's share is a port of its own",
+                    {.max = kMostBandwidth, .unit = "Gb/s"})
           .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
           .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
           .required("protocols", &LinkClass::protocols, "wire protocols of the collective library", {.nonempty = true})
@@ -246,6 +249,9 @@ const Record<Cluster>& Described<Cluster>::record() {
                     {.min = 0.0, .max = 1e12})
           .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
+          .optional("speed_spread", &Cluster::speed_spread,
+                    "relative standard deviation of nodes' times for the same work; the slowest sets a job's pace",
+                    {.min = 0.0, .max = 1.0})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
           .check(dimensions_are_few_and_distinct)
           .check(dimensions_are_sized)
@@ -312,6 +318,8 @@ const Record<Stack>& Described<Stack>::record() {
                     "sharded weights are gathered under the next forward pass")
           .optional("interference", &Stack::interference,
                     "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
+          .optional("scatter_transfers", &Stack::scatter_transfers, "ranks send stages 1 / tp each, which they gather")
+          .optional("single_port", &Stack::single_port, "collectives of several devices a node leave it by one port")
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
                     {.max = Seconds(1.0), .unit = "us"})

@@ -57,9 +57,13 @@ struct Stack {
   bool overlap_gradient_reduce = true;   // default of --dp-overlap
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
   double interference = 0.0;             // part of the rate of kernels that is lost beside gathers and reductions
-  Seconds launch_time;                   // of the host, to issue one kernel or collective of a forward or backward pass
-  Seconds host_overhead;                 // per step: data loading, logging, launching what nothing hides
-  double memory_reserve = 0.06;          // part of device memory that tensors cannot use
+  bool scatter_transfers = false;  // without sequence parallelism: each rank sends its part of 1 / tp of what all have
+                                   // to the next stage, whose ranks gather the parts
+  bool single_port = false;        // collectives that meet several devices of each of more than two nodes leave a node
+                                   // through one port: its collective library's rings (docs/models/collectives.md)
+  Seconds launch_time;             // of the host, to issue one kernel or collective of a forward or backward pass
+  Seconds host_overhead;           // per step: data loading, logging, launching what nothing hides
+  double memory_reserve = 0.06;    // part of device memory that tensors cannot use
   Sources sources;
 };
 

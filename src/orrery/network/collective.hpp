@@ -117,10 +117,16 @@ struct StepCost {
 
 struct Shape;
 
+// Through how many of a node's ports the library's rings and trees leave it, where they meet several of its devices.
+enum class WaysOut : std::uint8_t {
+  all_ports,  // each device's share of the ports is a way out, in turn
+  one_port,   // one, unless there are two nodes only: what libraries of 2020 to 2022 are seen to do
+};
+
 // Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
 class Fabric {
  public:
-  explicit Fabric(const hardware::Cluster& cluster);
+  explicit Fabric(const hardware::Cluster& cluster, WaysOut ways_out = WaysOut::all_ports);
 
   // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
   // count. A group of one, and a call without bytes, cost nothing; an algorithm that the group's dimensions or the
@@ -145,6 +151,11 @@ class Fabric {
     if (own_links_[d] != 0) { cost.seconds_per_byte *= slowdown(dimension, members); }
     return cost;
   }
+
+  // How many times a port's even part of what leaves a node the port that carries most has to; 1 but for one_port.
+  // Of the group's own traffic where every device has a port to itself; where devices share ports all groups of a node
+  // are taken to meet on one. The law of docs/models/collectives.md#ways-out-of-a-node.
+  [[nodiscard]] double crowding(const Shape& shape) const;
 
   // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
   [[nodiscard]] double seconds_per_reduced_byte() const { return seconds_per_reduced_byte_; }
@@ -176,6 +187,7 @@ class Fabric {
   [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const;
 
   const hardware::Cluster& cluster_;
+  WaysOut ways_out_;
   std::vector<std::string_view> names_;
   std::vector<StepCost> costs_;  // [(dimension * names + protocol) * kStepKinds + kind]
   std::vector<char> owns_;       // [dimension * names + protocol]: the link class has that protocol

@@ -1,6 +1,7 @@
 // Prices: which schedules compete, what a step of each costs, and which is cheapest.
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "orrery/core/error.hpp"
@@ -75,7 +76,7 @@ StepKind kind_of(Pattern pattern) {
   return StepKind::ring;
 }
 
-Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
+Fabric::Fabric(const hardware::Cluster& cluster, WaysOut ways_out) : cluster_(cluster), ways_out_(ways_out) {
   for (const auto& dimension : cluster.dimensions) {
     ORRERY_ASSERT(!dimension.link.protocols.empty());
     for (const auto& protocol : dimension.link.protocols) {
@@ -103,6 +104,25 @@ Fabric::Fabric(const hardware::Cluster& cluster) : cluster_(cluster) {
 double Fabric::slowdown(int dimension, std::int64_t members) const {
   const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
   return d.rate() / d.bandwidth_among(members);
+}
+
+double Fabric::crowding(const Shape& shape) const {
+  if (ways_out_ == WaysOut::all_ports) { return 1.0; }
+  std::array<std::int64_t, kMaxExtents> members{};
+  members.fill(1);
+  for (const StageShape& stage : shape.stages) { members[static_cast<std::size_t>(stage.dimension)] = stage.members; }
+  const auto outermost = static_cast<std::size_t>(shape.outermost);
+  const auto& out = cluster_.dimensions[outermost];
+  const bool through_ports = out.wiring == hardware::Wiring::switched || out.wiring == hardware::Wiring::rails;
+  double inside = 1.0, node = 1.0;  // members and devices of a node
+  for (std::size_t d = 0; d < outermost; ++d) {
+    inside *= static_cast<double>(members[d]);
+    node *= static_cast<double>(cluster_.dimensions[d].size);
+  }
+  constexpr std::int64_t kFewNodes = 2;
+  if (!through_ports || inside == 1.0 || members[outermost] <= kFewNodes) { return 1.0; }
+  const bool shared = out.link.port > out.bandwidth;
+  return shared ? std::max(1.0, node * (out.bandwidth / out.link.port)) : inside;
 }
 
 bool Fabric::feasible(Algorithm algorithm, int dimension) const {

@@ -143,8 +143,11 @@ Shape shape_of(const Schedule& schedule) {
 Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
   Pipeline pipeline;
   pipeline.slots = shape.slots;
+  const double crowding = fabric.crowding(shape);
   for (const StageShape& part : shape.stages) {
-    const StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
+    StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
+    const bool passed_on = part.kind == StepKind::ring || part.kind == StepKind::tree;
+    if (passed_on && part.dimension == shape.outermost) { cost.seconds_per_byte *= crowding; }
     pipeline.base = max(pipeline.base, cost.base);
     const Stage stage = stage_of(fabric, part, cost);
     if (part.beside) {

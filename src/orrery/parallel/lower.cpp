@@ -81,6 +81,9 @@ class PlanLowering {
     segments_.start();
     // A decoder's stages hand on what the encoder made as well.
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
+    const bool copies = plan_.tp > 1 && !plan_.sequence_parallel;
+    program_.gathers_transfers = copies && context_.stack.scatter_transfers && !program_.job.is_inference();
+    if (program_.gathers_transfers) { program_.transfer_bytes /= static_cast<double>(plan_.tp); }
     for (std::size_t i = 0; i < known_.size(); ++i) { lower_class(program_.classes[i], known_[i]); }
   }
 

@@ -139,7 +139,8 @@ struct Program {
   Plan plan;
   Mesh mesh;
   PipelineShape pipeline;
-  Bytes transfer_bytes;  // activations of a micro-batch between stages, per rank
+  Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
+  bool gathers_transfers = false;  // those are parts of 1 / tp, which the receiving ranks gather
   std::vector<SharedBlock> blocks;
   std::vector<ChunkProgram> chunks;  // chunks that are alike, of one stage or of several, share one
   std::vector<RankClass> classes;

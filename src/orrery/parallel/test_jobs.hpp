@@ -135,6 +135,8 @@ hardware::Stack any_stack(Range&& range) {
   stack.expert_rate = any_flag(range) ? 1.0 : 0.5;
   stack.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
   stack.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
+  stack.single_port = any_flag(range);
+  stack.scatter_transfers = stack.single_port;
   return stack;
 }
 
@@ -157,6 +159,8 @@ hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
     dimension.bandwidth /= slower;
     dimension.link.latency *= slower;
   }
+  cluster.dimensions.back().link.port = cluster.dimensions.back().bandwidth * static_cast<double>(range(0, 4));
+  cluster.accelerator.pace = any_flag(range) ? 1.0 : 1.05;
   return cluster;
 }
 

@@ -170,6 +170,7 @@ void add_estimate(Json& json, const results::Estimate& estimate) {
   json["hardware_flops_per_step"] = estimate.hardware_flops.value();
   json["peak_flops_per_s"] = estimate.peak.value();
   json["causal_half"] = estimate.causal_half;
+  json["slowest_pace"] = estimate.slowest_pace;
   json["cost_usd_per_step"] = amount_json(estimate.cost);
   json["cost_basis"] = basis_json(estimate.cost);
   json["energy_J_per_step"] = amount_json(estimate.energy);

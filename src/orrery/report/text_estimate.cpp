@@ -122,6 +122,12 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
   return text;
 }
 
+std::string pace_line(const results::Estimate& estimate) {
+  if (estimate.slowest_pace <= 1.0) { return ""; }
+  return wrapped(label("pace"), fmt::format("the slowest node's, on which kernels take {} longer than on a typical one",
+                                            percent(estimate.slowest_pace - 1.0)));
+}
+
 std::string validity_line(const results::Estimate& estimate) {
   if (estimate.validity.empty()) { return ""; }
   if (estimate.validity == "measured") {
@@ -296,6 +302,7 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   text += "\n" + plan_lines(estimate, chosen);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
   text += expense_lines(estimate);
+  text += pace_line(estimate);
   text += validity_line(estimate);
   text += "\n" + breakdown_table(estimate);
   text += "\n" + comm_table(estimate);

@@ -124,7 +124,9 @@ struct Estimate {
   Flops model_flops, hardware_flops;
   FlopsPerSecond peak;  // dense, one device, at the GEMM precision
   double mfu = 0, hfu = 0;
-  bool causal_half = false;  // attention FLOPs counted once for the unmasked half only
+  double slowest_pace = 1.0;  // time of kernels on the slowest node over a typical one's: what all kernels are taken to
+                              // take
+  bool causal_half = false;   // attention FLOPs counted once for the unmasked half only
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
