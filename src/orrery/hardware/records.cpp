@@ -139,6 +139,8 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
+          .optional("grouped_rate", &Accelerator::grouped_rate,
+                    "of what matrix products reach, what those grouped by expert do", kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
                     "part of that which kernels reach that were written for the generation before", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
@@ -280,8 +282,9 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
-          .optional("expert_rate", &Stack::expert_rate,
-                    "of what matrix products reach, what those grouped by expert do", kFraction)
+          .optional("experts_apart", &Stack::experts_apart, "the host issues every expert's product by itself")
+          .optional("fused_experts", &Stack::fused_experts, "experts' activation and casts are part of their products")
+          .optional("overlap_dispatch", &Stack::overlap_dispatch, "tokens travel beside another micro-batch's kernels")
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
                     "a token goes once to every node that has experts for it, and there once to every rank that has")
           .optional("dispatch_element", &Stack::dispatch_element,

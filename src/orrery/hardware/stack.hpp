@@ -38,7 +38,11 @@ struct Stack {
   Bytes gradient_element{4.0};     // gradient accumulation buffer
   double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  double expert_rate = 1.0;            // of what products reach, what those grouped by expert do: ragged, padded, small
+  bool experts_apart = false;          // the host issues every expert's product, and its casts, by itself (on streams
+                                       // beside each other) and adds its bias; else one kernel for all
+  bool fused_experts = false;          // ... whose activation and the casts behind it are part of the products
+  bool overlap_dispatch = false;       // tokens travel to experts and back beside another micro-batch's kernels, the
+                                       // forward pass of one beside the backward pass of another
   // Tokens on their way to experts.
   bool dispatch_per_node = false;  // one copy to every node that a token goes to, handed on there (DeepEP); else one to
                                    // every expert

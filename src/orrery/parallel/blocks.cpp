@@ -1,5 +1,6 @@
 #include "orrery/parallel/blocks.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "orrery/parallel/blocks_writer.hpp"
@@ -196,6 +197,18 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
   if (recompute == Recompute::full) { ItemWriter(block.items, plan).forward(operators, Purpose::recompute); }
   backward.gradients(gradients == Gradients::all, recompute == Recompute::selective);
   return block;
+}
+
+double calls(const Block& block) {
+  double sum = 0.0;
+  for (const auto& item : block.items) {
+    if (item.is_collective) {
+      sum += 1.0;
+    } else if (item.kernel.kind != hardware::KernelKind::none) {
+      sum += static_cast<double>(std::max<std::int64_t>(item.kernel.launches, item.kernel.calls));
+    }
+  }
+  return sum;
 }
 
 Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {

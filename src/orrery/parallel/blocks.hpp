@@ -33,6 +33,9 @@ enum class Gradients : std::uint8_t {
                                    const Plan& plan, const hardware::Stack& stack, Recompute recompute,
                                    Gradients gradients = Gradients::all);
 
+// Calls of the host, one for every kernel and collective.
+[[nodiscard]] double calls(const Block& block);
+
 // A block of one collective.
 [[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group,
                                      Bytes bytes);

@@ -365,6 +365,18 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
+// A kernel as often as it is launched, or for each of those beside each other; a collective once.
+TEST(Blocks, the_host_calls_for_every_kernel_and_collective) {
+  Block block{"", {}, {}};
+  block.items.resize(4);
+  block.items[0].kernel.kind = hardware::KernelKind::stream;
+  block.items[0].kernel.launches = 3;
+  block.items[1].kernel = block.items[0].kernel;
+  block.items[1].kernel.calls = 16;
+  block.items[2].is_collective = true;
+  EXPECT_DOUBLE_EQ(calls(block), 3 + 16 + 1);  // the last item is no kernel
+}
+
 // Who prices a block keeps the ends of its collectives in a list of this length.
 RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
   const Any any = any_part();
