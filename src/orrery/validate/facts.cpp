@@ -29,6 +29,8 @@ constexpr std::array kMachines = {
     MachineFacts{"L40S", "l40s-server"},
     MachineFacts{"H100", "dgx-h100"},
     MachineFacts{"H100-SXM", "dgx-h100"},
+    MachineFacts{"H100/H800-class SM90", "dgx-h100"},
+    MachineFacts{"SM100", "dgx-b200"},
     // Of this one memory is known to differ (arXiv 2410.06511; 2.4 TB/s: unverified, from memory) and the power limit
     // to be lower, which is not modelled.
     MachineFacts{"H100-96GB-HBM2e-500W", "dgx-h100", false, 95.0, 2.4},
@@ -167,6 +169,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"sok", &kSok},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
+    FamilyStack{"mcore_moe_layer", &kNemo},
 };
 
 const std::array kEngines = {
@@ -184,21 +187,15 @@ const std::array kEngines = {
         true},
 };
 
-struct OtherMeasurement {
-  std::string_view prefix, reason;
+struct PartOfStep {
+  std::string_view prefix;
+  Measured measured;
 };
-constexpr std::array kOthers = {
-    OtherMeasurement{"mcore_moe_layer", "a pass over one layer, not a step"},
-    OtherMeasurement{"deepep", "a collective, not a step"},
-    OtherMeasurement{"aic_deepep", "a collective, not a step"},
+constexpr std::array kParts = {
+    PartOfStep{"mcore_moe_layer", Measured::pass},
+    PartOfStep{"deepep", Measured::exchange},
+    PartOfStep{"aic_deepep", Measured::exchange},
 };
-
-std::string lower_case(std::string_view text) {
-  std::string out(text);
-  std::transform(out.begin(), out.end(), out.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return out;
-}
 
 // The entry with the longest prefix of `name`; null when none is one.
 template <class Table>
@@ -213,6 +210,22 @@ const typename Table::value_type* longest_prefix(const Table& table, std::string
 }
 
 }  // namespace
+
+std::string lower_case(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
+const StackFacts kNemoRecorded{.stack = "nemo-recorded",
+                               .zero = 1,
+                               .sequence_parallel = true,
+                               .source = "as NeMo; what its recipes record, fuse and overlap: recipes.cpp"};
+const StackFacts kNemoAllToAll{.stack = "nemo-alltoall",
+                               .zero = 1,
+                               .sequence_parallel = true,
+                               .source = "as NeMo; which of its recipes send every copy of a token: recipes.cpp"};
 
 const ModelFacts* model_facts(std::string_view model) {
   const std::string name = lower_case(model);
@@ -257,9 +270,9 @@ const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   return other;
 }
 
-std::string_view other_measurement(std::string_view family) {
-  const auto* found = longest_prefix(kOthers, family);
-  return found == nullptr ? std::string_view{} : found->reason;
+Measured measured_by(std::string_view family) {
+  const auto* found = longest_prefix(kParts, family);
+  return found == nullptr ? Measured::step : found->measured;
 }
 
 }  // namespace orrery::validate

@@ -30,6 +30,8 @@ struct ModelFacts {
   std::string_view source = {};
 };
 
+[[nodiscard]] std::string lower_case(std::string_view text);
+
 // The facts with the longest prefix of `model`, compared without case; null when there are none.
 [[nodiscard]] const ModelFacts* model_facts(std::string_view model);
 
@@ -76,6 +78,9 @@ struct StackFacts {
   std::string_view source = {};
 };
 
+// Of mixtures in Megatron-Bridge, some recipes' (recipes.cpp says which).
+extern const StackFacts kNemoRecorded, kNemoAllToAll;
+
 // The profile of a family of measurements, by the longest prefix of its name; megatron-core for unknown families. An
 // accelerator that only XLA's stack runs on overrules the family.
 [[nodiscard]] const StackFacts& stack_of(std::string_view family, std::string_view gpu_type = {});
@@ -89,7 +94,8 @@ struct EngineFacts {
 };
 [[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
 
-// Why a family is no measurement of a step or a batch; empty when it is.
-[[nodiscard]] std::string_view other_measurement(std::string_view family);
+// What a family measures: a step, or a part of a mixture's by itself.
+enum class Measured : std::uint8_t { step, pass, exchange };
+[[nodiscard]] Measured measured_by(std::string_view family);
 
 }  // namespace orrery::validate

@@ -147,7 +147,7 @@ std::vector<ModelFacts> entries() {
        .catalogue = "deepseek-v3-mtp",
        .source = "NVIDIA-NeMo/Megatron-Bridge:docs/performance-summary.md says of some rows \"w/o MTP\": the others "
                  "train its module for a further token"},
-      {.prefixes = {"deepseekv3 (w/o mtp)", "deepseek v3", "deepseek-v3", "deepseek-r1"},
+      {.prefixes = {"deepseekv3 (w/o mtp)", "deepseek v3", "deepseek-v3", "deepseek-r1", "single moe layer deepseek"},
        .catalogue = "deepseek-v3",
        .source = "as above; NeMo Automodel builds the network without it: unverified, from memory"},
       {.prefixes = {"kimi_k2", "kimi-k2", "kimi k2"}, .catalogue = "kimi-k2"},
@@ -155,7 +155,7 @@ std::vector<ModelFacts> entries() {
       {.prefixes = {"qwen3_30b_a3b", "qwen3-30b-a3b"}, .catalogue = "qwen3-30b-a3b"},
       {.prefixes = {"qwen3_235b_a22b", "qwen3-235b-a22b"}, .catalogue = "qwen3-235b-a22b"},
       {.prefixes = {"qwen2.5 7b", "qwen2.5-7b"}, .catalogue = "qwen2.5-7b"},
-      {.prefixes = {"mixtral-8x7b", "mixtral 8x7b"}, .catalogue = "mixtral-8x7b"},
+      {.prefixes = {"mixtral-8x7b", "mixtral 8x7b", "single moe layer mixtral-8x7b"}, .catalogue = "mixtral-8x7b"},
       {.prefixes = {"mixtral-8x22b", "mixtral 8x22b"}, .catalogue = "mixtral-8x22b"},
       {.prefixes = {"dlrm-dcnv2"}, .catalogue = "dlrm-dcnv2"},
       {.prefixes = {"dlrm (mlperf v1"}, .catalogue = "dlrm-criteo-1tb"},

@@ -168,9 +168,8 @@ std::optional<std::string> unfit(const InferenceRow& row) {
   return degrees_do_not_divide(row.tp.value_or(1), 1, row.pp.value_or(1), *row.gpus);
 }
 
-// Of no use to ask for more: not a step, or a network that no model describes.
-std::optional<std::string> foreign(const Row& row, const NetworkColumns& network) {
-  if (const auto reason = other_measurement(row.family); !reason.empty()) { return std::string(reason); }
+// Of no use to ask for more: a network that no model describes.
+std::optional<std::string> foreign(const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
   if (facts != nullptr && !facts->skipped.empty()) { return std::string(facts->skipped); }
   return std::nullopt;
@@ -184,7 +183,7 @@ std::int64_t longest_sequence(const InferenceRow& row) { return *row.isl + *row.
 
 template <class AnyKind>
 OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
-  if (auto reason = foreign(row, row)) { return skip(std::move(*reason)); }
+  if (auto reason = foreign(row)) { return skip(std::move(*reason)); }
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   if (machine_of(row.gpu_type) == nullptr) {
     return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type)));
@@ -209,7 +208,10 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 
 }  // namespace
 
-const StackFacts& habits_of(const TrainingRow& row) { return stack_of(row.family, row.gpu_type); }
+const StackFacts& habits_of(const TrainingRow& row) {
+  const StackFacts* recipe = recipe_of(row);
+  return recipe != nullptr ? *recipe : stack_of(row.family, row.gpu_type);
+}
 const StackFacts& habits_of(const InferenceRow& row) { return engine_of(row.engine, row.family).stack; }
 
 OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }
