@@ -23,7 +23,7 @@ struct Kernel {
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
   Bytes casts;                                  // traffic of making narrow operands of wide ones, in kernels in front
   int launches = 1;                             // kernels that the framework starts for it, one behind the other
-  std::int64_t calls = 0;                       // calls of the host for it, where more: of kernels beside each other
+  std::int64_t further = 0;                     // kernels of single experts that run beside those
   double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
   bool grouped = false;                         // products of several sets of rows, each by weights of its own; gemm
   bool native = true;                           // uses what the accelerator's matrix units newly have; attention

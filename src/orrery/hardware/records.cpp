@@ -282,7 +282,6 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
-          .optional("experts_apart", &Stack::experts_apart, "the host issues every expert's product by itself")
           .optional("fused_experts", &Stack::fused_experts, "experts' activation and casts are part of their products")
           .optional("overlap_dispatch", &Stack::overlap_dispatch, "tokens travel beside another micro-batch's kernels")
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
@@ -310,6 +309,8 @@ const Record<Stack>& Described<Stack>::record() {
                     "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
+                    {.max = Seconds(1.0), .unit = "us"})
+          .optional("expert_launch_time", &Stack::expert_launch_time, "and a further expert's; 0 = one kernel for all",
                     {.max = Seconds(1.0), .unit = "us"})
           .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
                     {.max = Seconds(3600.0), .unit = "ms"})

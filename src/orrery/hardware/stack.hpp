@@ -38,8 +38,6 @@ struct Stack {
   Bytes gradient_element{4.0};     // gradient accumulation buffer
   double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  bool experts_apart = false;          // the host issues every expert's product, and its casts, by itself (on streams
-                                       // beside each other) and adds its bias; else one kernel for all
   bool fused_experts = false;          // ... whose activation and the casts behind it are part of the products
   bool overlap_dispatch = false;       // tokens travel to experts and back beside another micro-batch's kernels, the
                                        // forward pass of one beside the backward pass of another
@@ -62,6 +60,8 @@ struct Stack {
   bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
   double interference = 0.0;             // part of the rate of kernels that is lost beside gathers and reductions
   Seconds launch_time;                   // of the host, to issue one kernel or collective of a forward or backward pass
+  Seconds expert_launch_time;            // and each further expert's of a product that it issues expert by expert, on
+                                         // streams beside each other, as it does their biases; 0: one kernel for all
   Seconds host_overhead;                 // per step: data loading, logging, launching what nothing hides
   double memory_reserve = 0.06;          // part of device memory that tensors cannot use
   Sources sources;

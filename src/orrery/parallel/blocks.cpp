@@ -1,6 +1,5 @@
 #include "orrery/parallel/blocks.hpp"
 
-#include <algorithm>
 #include <vector>
 
 #include "orrery/parallel/blocks_writer.hpp"
@@ -199,16 +198,17 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
   return block;
 }
 
-double calls(const Block& block) {
-  double sum = 0.0;
+Seconds host_time(const Block& block, const hardware::Stack& stack) {
+  double launches = 0.0, further = 0.0;
   for (const auto& item : block.items) {
     if (item.is_collective) {
-      sum += 1.0;
+      launches += 1.0;
     } else if (item.kernel.kind != hardware::KernelKind::none) {
-      sum += static_cast<double>(std::max<std::int64_t>(item.kernel.launches, item.kernel.calls));
+      launches += item.kernel.launches;
+      further += static_cast<double>(item.kernel.further);
     }
   }
-  return sum;
+  return launches * stack.launch_time + further * stack.expert_launch_time;
 }
 
 Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {

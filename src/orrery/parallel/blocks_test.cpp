@@ -365,16 +365,19 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
-// A kernel as often as it is launched, or for each of those beside each other; a collective once.
-TEST(Blocks, the_host_calls_for_every_kernel_and_collective) {
+// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; the last item is no kernel.
+TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   Block block{"", {}, {}};
-  block.items.resize(4);
+  block.items.resize(3);
   block.items[0].kernel.kind = hardware::KernelKind::stream;
   block.items[0].kernel.launches = 3;
-  block.items[1].kernel = block.items[0].kernel;
-  block.items[1].kernel.calls = 16;
-  block.items[2].is_collective = true;
-  EXPECT_DOUBLE_EQ(calls(block), 3 + 16 + 1);  // the last item is no kernel
+  block.items[0].kernel.further = 15;
+  block.items[1].is_collective = true;
+  hardware::Stack stack;
+  EXPECT_EQ(host_time(block, stack), Seconds(0));
+  stack.launch_time = Seconds(10e-6);
+  stack.expert_launch_time = Seconds(2e-6);
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
 }
 
 // Who prices a block keeps the ends of its collectives in a list of this length.

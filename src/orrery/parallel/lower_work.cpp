@@ -72,7 +72,7 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
 // The host issues what a block holds while the device works on what it has issued before; it runs so far ahead that
 // only the sums matter. Requests are assumed to be served from recorded graphs.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
-  return context.job().is_inference() ? Seconds(0) : calls(block) * context.stack.launch_time;
+  return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
 }
 
 void add_stream_traffic(std::vector<Operator>& operators, double factor) {
@@ -89,7 +89,7 @@ void issue_experts_apart(std::vector<Operator>& operators) {
   for (auto& op : operators) {
     if (!op.expert) { continue; }
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
-      if (kernel->kind == KernelKind::gemm) { kernel->calls = kernel->launches * kernel->batch; }
+      if (kernel->kind == KernelKind::gemm) { kernel->further = kernel->launches * (kernel->batch - 1); }
     }
   }
 }
@@ -135,7 +135,7 @@ class WorkLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
-    if (context_.stack.experts_apart) { issue_experts_apart(operators); }
+    if (context_.stack.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }
 

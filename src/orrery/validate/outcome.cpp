@@ -75,7 +75,7 @@ Outcome outcome(const PassScenario& pass) {
     if (is_of_experts(item)) { block.items.push_back(item); }
   }
   ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
-  block.launch = parallel::calls(block) * of.stack->launch_time;
+  block.launch = parallel::host_time(block, *of.stack);
   return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
 }
 

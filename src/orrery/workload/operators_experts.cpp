@@ -160,8 +160,10 @@ Operator output_bias(const Routing& r, const Sizes& z) {
   const double narrow = z.element, wide = kFloat;
   const double forward = wide + (narrow + 2.0 * wide) + 2.0 * wide + (wide + narrow);
   const double backward = (narrow + wide) + (wide + narrow) + 2.0 * (2.0 * wide + wide);
-  const int local = static_cast<int>(r.local);
-  return streamed("experts.bias", stream(forward * outputs, 2 * local + 2), stream(backward * outputs, 5 * local + 1));
+  Operator op = streamed("experts.bias", stream(forward * outputs, 4), stream(backward * outputs, 6));
+  op.forward.further = 2 * (r.local - 1);
+  op.backward_input.further = 5 * (r.local - 1);
+  return op;
 }
 
 // Copies are made before they travel and put in the order of experts once they have arrived, or made in that order
@@ -177,7 +179,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
   if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
   append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
-  if (model.mlp_bias && stack.experts_apart && z.training) { list.push_back(output_bias(r, z)); }
+  if (model.mlp_bias && stack.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
   list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
   if (once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }

@@ -164,16 +164,19 @@ TEST(Experts, fused_with_their_activation_cast_only_what_comes_in) {
   EXPECT_EQ(out.backward_input.bytes, find(apart, "experts.out").backward_input.bytes + Bytes(3 * inner));
 }
 
-// 16 rows of 8: forward 4, 2 + 4 + 4, 4 + 4, 4 + 2 bytes an element, in two kernels for each of 4 experts and two more;
-// backward 2 + 4, 4 + 2, and twice 4 + 4 + 4, in five and one more.
+// 16 rows of 8: forward 4, 2 + 4 + 4, 4 + 4, 4 + 2 bytes an element in four kernels, of which two are one for each of 4
+// experts; backward 2 + 4, 4 + 2, and twice 4 + 4 + 4 in six, of which five are.
 TEST(Experts, that_go_one_by_one_add_their_biases_so) {
   Model model = tiny_mixture();
   model.mlp_bias = true;
   Stack stack = plain_gradients();
   const auto together = names(layer(model, slice(2, 4), stack));
   EXPECT_EQ(std::count(together.begin(), together.end(), "experts.bias"), 0);
-  stack.experts_apart = true;
-  expect_operator(layer(model, slice(2, 4), stack), "experts.bias", {0, 16 * 8 * 28, 10}, {0, 16 * 8 * 36, 21});
+  stack.expert_launch_time = Seconds(1e-5);
+  const auto list = layer(model, slice(2, 4), stack);
+  expect_operator(list, "experts.bias", {0, 16 * 8 * 28, 4}, {0, 16 * 8 * 36, 6});
+  EXPECT_EQ(find(list, "experts.bias").forward.further, 2 * 3);
+  EXPECT_EQ(find(list, "experts.bias").backward_input.further, 5 * 3);
 }
 
 TEST(Experts, products_of_several_are_grouped) {
