@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/validate/exchange.hpp"
+
 namespace orrery::validate {
 
 namespace {
@@ -187,16 +189,6 @@ const std::array kEngines = {
         true},
 };
 
-struct PartOfStep {
-  std::string_view prefix;
-  Measured measured;
-};
-constexpr std::array kParts = {
-    PartOfStep{"mcore_moe_layer", Measured::pass},
-    PartOfStep{"deepep", Measured::exchange},
-    PartOfStep{"aic_deepep", Measured::exchange},
-};
-
 // The entry with the longest prefix of `name`; null when none is one.
 template <class Table>
 const typename Table::value_type* longest_prefix(const Table& table, std::string_view name) {
@@ -270,9 +262,9 @@ const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   return other;
 }
 
-Measured measured_by(std::string_view family) {
-  const auto* found = longest_prefix(kParts, family);
-  return found == nullptr ? Measured::step : found->measured;
+Measured measured_by(std::string_view metric) {
+  if (metric == "forward_time" || metric == "backward_time") { return Measured::pass; }
+  return exchange_named(metric) ? Measured::exchange : Measured::step;
 }
 
 }  // namespace orrery::validate

@@ -94,8 +94,8 @@ struct EngineFacts {
 };
 [[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
 
-// What a family measures: a step, or a part of a mixture's by itself.
+// What a table's metric is of: a step, or a part of a mixture's by itself.
 enum class Measured : std::uint8_t { step, pass, exchange };
-[[nodiscard]] Measured measured_by(std::string_view family);
+[[nodiscard]] Measured measured_by(std::string_view metric);
 
 }  // namespace orrery::validate

@@ -92,7 +92,7 @@ Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row)
   }
   if (kind != Kind::inference) {
     ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
-    if (measured_by(cell_text(csv, row, "family")) == Measured::step) { return Measurement{seconds, {}}; }
+    if (measured_by(cell_text(csv, row, "metric")) == Measured::step) { return Measurement{seconds, {}}; }
     ORRERY_TRY(part, positive(csv, row, "value", "a number"));
     return part ? time_of_part(csv, row, *part) : Measurement{};
   }

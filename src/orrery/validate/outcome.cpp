@@ -132,7 +132,7 @@ OrSkip<Outcome> outcome_unless_skipped(const OrSkip<AnyScenario>& scenario) {
 
 OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
   if (const auto* part = std::get_if<ExpertRow>(&row)) {
-    return measured_by(part->family) == Measured::pass ? outcome_unless_skipped(pass_of(*part, parts))
+    return measured_by(part->metric) == Measured::pass ? outcome_unless_skipped(pass_of(*part, parts))
                                                        : outcome_unless_skipped(exchange_of(*part, parts));
   }
   return std::visit(

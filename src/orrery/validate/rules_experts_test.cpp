@@ -1,4 +1,5 @@
 // Rows that measure a part of a mixture's step by itself, and recipes of mixtures.
+#include <cmath>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -100,13 +101,13 @@ TEST(RulesOfExperts, a_pass_over_a_layer_is_its_experts_and_their_exchange) {
 }
 
 TEST(RulesOfExperts, what_is_asked_for_must_be_said) {
-  ExpertRow row = layer("step_time");
-  EXPECT_THAT(outcome_of(AnyRow(row), parts_of(row)).error(), HasSubstr("not the time of a pass"));
-  row = layer("forward_time");
+  EXPECT_EQ(measured_by("step_time"), Measured::step);
+  EXPECT_EQ(measured_by(""), Measured::step);
+  EXPECT_EQ(measured_by("backward_time"), Measured::pass);
+  EXPECT_EQ(measured_by("combine_latency"), Measured::exchange);
+  ExpertRow row = layer("forward_time");
   row.model = "single layer of a friend";
   EXPECT_THAT(outcome_of(AnyRow(row), parts_of(row)).error(), HasSubstr("is not known"));
-  row = exchange(8, "throughput");
-  EXPECT_THAT(outcome_of(AnyRow(row), parts_of(row)).error(), HasSubstr("no exchange of tokens"));
   row = exchange(8, "dispatch_latency");
   row.topk = std::nullopt;
   EXPECT_EQ(outcome_of(AnyRow(row), parts_of(row)).error(), "not stated: topk");

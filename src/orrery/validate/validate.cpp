@@ -45,7 +45,7 @@ AnyRow any_row(Row row) {
 }
 
 AnyRow any_row(TrainingRow row) {
-  if (measured_by(row.family) == Measured::step) { return row; }
+  if (measured_by(row.metric) == Measured::step) { return row; }
   return ExpertRow{std::move(row)};
 }
 
