@@ -123,9 +123,13 @@ constexpr StackFacts kAutomodelExperts{
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
+    .spreads_experts = true,
     .source =
-        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); its "
-        "dense rows, adapters on one GPU for the most part, go as eager code does: unverified"};
+        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); "
+        "where "
+        "that page has a dash for ep, its benchmarks have all ranks (ep_size 64 of 64, 8 of 8: "
+        "examples/benchmark/configs/gptoss_{120b,20b}_te_deepep.yaml@037e04a6a2, read 2026-11); its dense rows, "
+        "adapters on one GPU for the most part, go as eager code does: unverified"};
 
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,

@@ -74,6 +74,8 @@ struct StackFacts {
   bool recomputes_all = false;  // all layers where the table does not say; else as few as must be
   bool interleaves = false;     // its pipelines have a chunk for every layer where the table does not say
   TableHabits tables = {};
+  bool spreads_experts =
+      false;  // over all ranks of a stage that share them evenly, where its tables say one or nothing
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };

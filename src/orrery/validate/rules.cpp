@@ -1,6 +1,7 @@
 #include "orrery/validate/rules.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -199,6 +200,9 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   auto request = request_of(row, habits);
   if (!request) { return skip(request.error()); }
   request->precision = *precision;
+  if (habits.spreads_experts && request->ep == 1 && model->has_experts()) {
+    request->ep = std::gcd(model->experts.count, *row.gpus / request->pp);
+  }
   const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
   const auto settled = estimate::settle(*request, *model, *cluster, stack);
   if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }

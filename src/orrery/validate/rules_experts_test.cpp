@@ -141,5 +141,35 @@ TEST(RulesOfExperts, a_row_is_a_recipe_where_model_machine_format_and_layout_are
   EXPECT_EQ(habits_of(row).stack, "nemo");
 }
 
+// Automodel's page has a dash for ep where its experts lie over all ranks.
+TEST(RulesOfExperts, automodel_spreads_experts_where_its_table_says_one) {
+  TrainingRow row;
+  row.family = "automodel_moe";
+  row.model = "GPT-OSS 120B";
+  row.gpu_type = "H100-SXM";
+  row.precision = "bf16";
+  row.seq = 4096;
+  row.gpus = 64;
+  row.gpus_per_node = 8;
+  row.global_batch = 512;
+  row.micro_batch = 2;
+  row.ep = 1;
+  const auto ep_of = [&](TrainingRow of) {
+    const auto parts = parts_for(ORRERY_SOURCE_DATA_DIR, {AnyRow(of)});
+    const auto scenario = scenario_of(of, *parts);
+    EXPECT_TRUE(scenario.has_value()) << scenario.error();
+    return scenario ? scenario->plan.ep : 0;
+  };
+  EXPECT_EQ(ep_of(row), 64);
+  row.gpus = 24;  // of 128 experts 8 ranks have even shares
+  row.global_batch = 48;
+  EXPECT_EQ(ep_of(row), 8);
+  row.ep = 4;
+  EXPECT_EQ(ep_of(row), 4);
+  row.ep = 1;
+  row.family = "torchtitan";
+  EXPECT_EQ(ep_of(row), 1);
+}
+
 }  // namespace
 }  // namespace orrery::validate
