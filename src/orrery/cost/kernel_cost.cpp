@@ -79,7 +79,7 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {
   if (kernel.flops.value() <= 0.0) { return 0.0; }
   const std::int64_t cores = std::max<std::int64_t>(a.cores, 1);
-  const double rate = peak * a.efficiency(kernel.precision) * kernel.rate;
+  const double rate = peak * a.efficiency(kernel.precision) * kernel.rate * (kernel.grouped ? a.grouped_rate : 1.0);
   double best = std::numeric_limits<double>::infinity();
   for (const Tile& tile : kTiles) { best = std::min(best, tiled_seconds(kernel, tile, cores, rate, memory_rate(a))); }
   return best * (1.0 + a.power_slowdown * best / (best + kPowerTime));

@@ -206,6 +206,16 @@ TEST(KernelCost, grouped_products_share_the_cores) {
   EXPECT_DOUBLE_EQ(grouped, kernel_cost(gemm(1, 2048, 1600, 4096), a).compute.value());
 }
 
+TEST(KernelCost, products_by_expert_reach_a_part_of_what_plain_ones_do) {
+  Accelerator a = round_accelerator();
+  Kernel kernel = gemm(8, 256, 1600, 4096);
+  const double plain = kernel_cost(kernel, a).compute.value();
+  a.grouped_rate = 0.8;
+  EXPECT_DOUBLE_EQ(kernel_cost(kernel, a).compute.value(), plain);
+  kernel.grouped = true;
+  EXPECT_DOUBLE_EQ(kernel_cost(kernel, a).compute.value(), plain / 0.8);
+}
+
 // 1 us beside the work is 1 MB at 1 TB/s: such a transfer takes twice its time, and three launches start three times.
 TEST(KernelCost, a_transfer_of_bandwidth_times_latency_runs_at_half_rate) {
   const Accelerator a = round_accelerator();

@@ -7,7 +7,8 @@
 // of every stage before s (nothing can reach s earlier), and drain(s) the last backward's way back through the same
 // chunks (s's last backward is one of its own first chunk, or comes before it). Transfers, data-parallel communication
 // and the optimizer only add to a step. Under DualPipe a rank does the work of two stages for half of the micro-batches
-// each, and no pair takes less than its work without the waiting for experts.
+// each, and no pair takes less than its work without the waiting for experts. Nor does any pass of stacks that overlap
+// that waiting, of which only the busiest stage's work counts here.
 #include <algorithm>
 #include <vector>
 
@@ -45,7 +46,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     }
     const Seconds passes = m * (work.forward + work.backward);
     const Seconds all = passes + m * work.weight;
-    if (both_ways) {
+    if (both_ways || stack_.overlap_dispatch) {
       longest = max(longest, all - m * work.expert_waits);
       continue;
     }

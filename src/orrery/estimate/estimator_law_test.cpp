@@ -63,8 +63,7 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     c.job.global_batch = c.plan.micro_batch * dice(1, 6);
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host_overhead = Seconds(3e-3);
-    c.stack.launch_time = Seconds(0.0);
-    c.stack.expert_rate = 1.0;
+    c.stack.launch_time = c.stack.expert_launch_time = Seconds(0.0);
 
     const workload::Slice slice = parallel::slice_of(c.job, c.plan);
     const auto& gpu = c.cluster.accelerator;
@@ -108,6 +107,34 @@ TEST(EstimatorLaw, doubling_the_bandwidth_of_every_link_never_slows_a_step) {
     links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
     ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
   }
+}
+
+// What runs beside another micro-batch is the waiting for experts and nothing else; one micro-batch has none beside it.
+TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_waiting_for_experts) {
+  int hid = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    Case c = parallel::test::any_case_of(dice, true);
+    const auto waiting = [&](Case& of) {
+      const auto estimate = Estimator(of.model, of.cluster, of.stack, of.job).estimate(of.plan);
+      Seconds exposed;
+      for (const auto& group : estimate.comm_by_group) {
+        if (group.group == "ep") { exposed = group.exposed; }
+      }
+      return std::pair(estimate.step_time, exposed);
+    };
+    const auto [apart, exposed] = waiting(c);
+    c.stack.overlap_dispatch = true;
+    Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    const Seconds beside = estimator.step_time(c.plan);
+    ASSERT_TRUE(no_slower(beside, apart)) << "seed " << seed;
+    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), beside)) << "seed " << seed;
+    if (c.plan.pp == 1) { ASSERT_TRUE(no_slower(apart - exposed, beside)) << "seed " << seed; }
+    const bool dual = c.plan.schedule == parallel::ScheduleKind::dualpipe;
+    if (dual || parallel::micro_batches(c.job, c.plan) == 1) { ASSERT_EQ(beside, apart) << "seed " << seed; }
+    hid += beside < apart ? 1 : 0;
+  }
+  EXPECT_GT(hid, 50);
 }
 
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
@@ -100,18 +99,12 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
   cost.time += time;
 }
 
-// Of k copies that go to even parts of N places, N (1 - (1 - 1/N)^k) places get any.
-double places_met(double places, double copies) {
-  const double most = std::max(1.0, places);
-  return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
-}
-
 // A token goes once to every node that has experts for it, and there once to every rank that has. What travels between
 // nodes and what is handed on inside them go at the same time.
 Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                        const parallel::Mesh& mesh) {
   const auto part_of = [&](const network::Group& places) {
-    return places_met(call.spread.reach * static_cast<double>(places.size()), call.spread.copies) / call.spread.copies;
+    return call.spread.met(static_cast<double>(places.size())) / call.spread.copies;
   };
   const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
   const bool one_node = across.size() == 1;

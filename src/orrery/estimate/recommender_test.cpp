@@ -61,8 +61,7 @@ TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
     Dice dice(seed);
     Case c = any_case(dice);
     c.cluster = parallel::test::cluster_of({1});
-    c.stack.launch_time = Seconds(0.0);
-    c.stack.expert_rate = 1.0;
+    c.stack.launch_time = c.stack.expert_launch_time = Seconds(0.0);
     c.plan = {};
     c.plan.micro_batch = c.job.global_batch = dice(1, 500);
     c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));

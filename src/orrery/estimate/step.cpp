@@ -50,6 +50,23 @@ ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks
   return cost;
 }
 
+// Of waiting for experts, what runs beside the kernels of another micro-batch: a forward pass beside a backward pass of
+// the same chunk. The first forward and the last backward of m have none beside them.
+void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
+  const Seconds hidden = max(Seconds(0), pair_cost(chunk, chunk).hidden) * (1.0 - 1.0 / micro_batches);
+  Seconds waiting;
+  for (const Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
+    waiting += cost->of(TrafficKind::ep).exposed;
+  }
+  if (!(waiting > Seconds(0))) { return; }
+  for (Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
+    Seconds& exposed = cost->of(TrafficKind::ep).exposed;
+    const Seconds less = (hidden / waiting) * exposed;
+    exposed -= less;
+    cost->time -= less;
+  }
+}
+
 }  // namespace
 
 PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
@@ -94,6 +111,9 @@ class StepSolution {
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
       step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.interference));
+      if (solver_.stack_.overlap_dispatch && !is_dualpipe()) {
+        overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
+      }
     }
     step_.finishes.clear();
     for (const auto& rank_class : program_.classes) {

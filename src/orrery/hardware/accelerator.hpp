@@ -53,10 +53,11 @@ struct Accelerator {
   // What kernels reach. See docs/models/cost.md for how each enters the time of a kernel.
   double matrix_efficiency = 1.0;                      // best measured matrix rate / matrix_peak
   std::map<std::string, double> matrix_efficiency_of;  // by precision name, where one is known to differ
-  double attention_efficiency = 1.0;                   // best fused-attention rate / matrix_peak, forward
-  double portable_attention = 1.0;                     // part of that which kernels of the generation before reach
-  double memory_efficiency = 1.0;                      // best measured streaming rate / memory_bandwidth
-  Seconds kernel_latency;       // what a kernel takes beside its work: start, first loads, last stores
+  double grouped_rate = 1.0;          // of what plain matrix products reach, what products grouped by expert do
+  double attention_efficiency = 1.0;  // best fused-attention rate / matrix_peak, forward
+  double portable_attention = 1.0;    // part of that which kernels of the generation before reach
+  double memory_efficiency = 1.0;     // best measured streaming rate / memory_bandwidth
+  Seconds kernel_latency;             // what a kernel takes beside its work: start, first loads, last stores
   double power_slowdown = 0.0;  // how much longer long matrix products take when power limits the clock; 0: not at all
   double block_scaled_loads = 1.0;  // part of the streaming rate at which products with scaled blocks load operands
   Seconds block_scaled_latency;     // what such a product takes on top of kernel_latency

@@ -22,8 +22,10 @@ struct Kernel {
   Flops flops;                                  // matrix FLOPs, multiply and add counted apart; 0 for stream
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
   Bytes casts;                                  // traffic of making narrow operands of wide ones, in kernels in front
-  int launches = 1;                             // kernels that the framework starts for it
+  int launches = 1;                             // kernels that the framework starts for it, one behind the other
+  std::int64_t further = 0;                     // kernels of single experts that run beside those
   double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
+  bool grouped = false;                         // products of several sets of rows, each by weights of its own; gemm
   bool native = true;                           // uses what the accelerator's matrix units newly have; attention
   bool block_scaled = false;                    // narrow operands carry a scale for every block, not one each; gemm
 

@@ -139,6 +139,8 @@ const Record<Accelerator>& Described<Accelerator>::record() {
                     "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
+          .optional("grouped_rate", &Accelerator::grouped_rate,
+                    "of what matrix products reach, what those grouped by expert do", kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
                     "part of that which kernels reach that were written for the generation before", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
@@ -293,8 +295,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
                     "element that the data-parallel reduction moves",
                     {.max = Bytes(64.0), .positive = true, .unit = "B"})
-          .optional("expert_rate", &Stack::expert_rate,
-                    "of what matrix products reach, what those grouped by expert do", kFraction)
+          .optional("fused_experts", &Stack::fused_experts, "experts' activation and casts are part of their products")
+          .optional("overlap_dispatch", &Stack::overlap_dispatch, "tokens travel beside another micro-batch's kernels")
           .optional("dispatch_per_node", &Stack::dispatch_per_node,
                     "a token goes once to every node that has experts for it, and there once to every rank that has")
           .optional("dispatch_element", &Stack::dispatch_element,
@@ -322,6 +324,8 @@ const Record<Stack>& Described<Stack>::record() {
           .optional("single_port", &Stack::single_port, "collectives of several devices a node leave it by one port")
           .optional("launch_time", &Stack::launch_time,
                     "of the host, to issue one kernel or collective of a forward or backward pass",
+                    {.max = Seconds(1.0), .unit = "us"})
+          .optional("expert_launch_time", &Stack::expert_launch_time, "and a further expert's; 0 = one kernel for all",
                     {.max = Seconds(1.0), .unit = "us"})
           .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
                     {.max = Seconds(3600.0), .unit = "ms"})

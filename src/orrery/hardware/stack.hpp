@@ -38,7 +38,9 @@ struct Stack {
   Bytes gradient_element{4.0};     // gradient accumulation buffer
   double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
   Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  double expert_rate = 1.0;            // of what products reach, what those grouped by expert do: ragged, padded, small
+  bool fused_experts = false;          // ... whose activation and the casts behind it are part of the products
+  bool overlap_dispatch = false;       // tokens travel to experts and back beside another micro-batch's kernels, the
+                                       // forward pass of one beside the backward pass of another
   // Tokens on their way to experts.
   bool dispatch_per_node = false;  // one copy to every node that a token goes to, handed on there (DeepEP); else one to
                                    // every expert
@@ -62,6 +64,8 @@ struct Stack {
   bool single_port = false;        // collectives that meet several devices of each of more than two nodes leave a node
                                    // through one port: its collective library's rings (docs/models/collectives.md)
   Seconds launch_time;             // of the host, to issue one kernel or collective of a forward or backward pass
+  Seconds expert_launch_time;      // and each further expert's of a product that it issues expert by expert, on
+                                   // streams beside each other, as it does their biases; 0: one kernel for all
   Seconds host_overhead;           // per step: data loading, logging, launching what nothing hides
   double memory_reserve = 0.06;    // part of device memory that tensors cannot use
   Sources sources;

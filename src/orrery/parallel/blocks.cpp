@@ -198,6 +198,19 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
   return block;
 }
 
+Seconds host_time(const Block& block, const hardware::Stack& stack) {
+  double launches = 0.0, further = 0.0;
+  for (const auto& item : block.items) {
+    if (item.is_collective) {
+      launches += 1.0;
+    } else if (item.kernel.kind != hardware::KernelKind::none) {
+      launches += item.kernel.launches;
+      further += static_cast<double>(item.kernel.further);
+    }
+  }
+  return launches * stack.launch_time + further * stack.expert_launch_time;
+}
+
 Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {
   Block block{name, {}};
   block.items.resize(1);

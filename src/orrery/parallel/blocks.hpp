@@ -33,6 +33,9 @@ enum class Gradients : std::uint8_t {
                                    const Plan& plan, const hardware::Stack& stack, Recompute recompute,
                                    Gradients gradients = Gradients::all);
 
+// What the host takes to issue all kernels and collectives, one behind the other.
+[[nodiscard]] Seconds host_time(const Block& block, const hardware::Stack& stack);
+
 // A block of one collective.
 [[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group,
                                      Bytes bytes);

@@ -365,6 +365,21 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
+// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; the last item is no kernel.
+TEST(Blocks, the_host_issues_every_kernel_and_collective) {
+  Block block{"", {}, {}};
+  block.items.resize(3);
+  block.items[0].kernel.kind = hardware::KernelKind::stream;
+  block.items[0].kernel.launches = 3;
+  block.items[0].kernel.further = 15;
+  block.items[1].is_collective = true;
+  hardware::Stack stack;
+  EXPECT_EQ(host_time(block, stack), Seconds(0));
+  stack.launch_time = Seconds(10e-6);
+  stack.expert_launch_time = Seconds(2e-6);
+  EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
+}
+
 // Who prices a block keeps the ends of its collectives in a list of this length.
 RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
   const Any any = any_part();

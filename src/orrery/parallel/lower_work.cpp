@@ -72,16 +72,7 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
 // The host issues what a block holds while the device works on what it has issued before; it runs so far ahead that
 // only the sums matter. Requests are assumed to be served from recorded graphs.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
-  if (context.job().is_inference()) { return Seconds(0); }
-  double launches = 0;
-  for (const auto& item : block.items) {
-    if (item.is_collective) {
-      launches += 1.0;
-    } else if (item.kernel.kind != KernelKind::none) {
-      launches += item.kernel.launches;
-    }
-  }
-  return launches * context.stack.launch_time;
+  return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
 }
 
 void add_stream_traffic(std::vector<Operator>& operators, double factor) {
@@ -92,11 +83,13 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   }
 }
 
-void slow_experts(std::vector<Operator>& operators, double rate) {
+// Products grouped by expert. Where the host issues them expert by expert, each with its casts, their kernels run
+// beside each other on streams of their own: more calls, and no more latency on the device.
+void issue_experts_apart(std::vector<Operator>& operators) {
   for (auto& op : operators) {
     if (!op.expert) { continue; }
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
-      if (kernel->kind == KernelKind::gemm) { kernel->rate = rate; }
+      if (kernel->kind == KernelKind::gemm) { kernel->further = kernel->launches * (kernel->batch - 1); }
     }
   }
 }
@@ -142,7 +135,7 @@ class WorkLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
-    if (context_.model.has_experts()) { slow_experts(operators, context_.stack.expert_rate); }
+    if (context_.stack.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }
 

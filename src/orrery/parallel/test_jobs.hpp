@@ -132,7 +132,9 @@ hardware::Stack any_stack(Range&& range) {
   stack.overlap_parameter_gather = any_flag(range);
   stack.gradient_element = stack.gradient_reduce_element = any_flag(range) ? 2_B : 4_B;
   stack.bucket_parameters = any_flag(range) ? 0.0 : static_cast<double>(range(0, 100'000'000));
-  stack.expert_rate = any_flag(range) ? 1.0 : 0.5;
+  stack.expert_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
+  stack.fused_experts = any_flag(range);
+  stack.dispatch_per_node = any_flag(range);
   stack.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
   stack.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
   stack.single_port = any_flag(range);

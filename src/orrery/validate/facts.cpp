@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/validate/exchange.hpp"
 #include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
@@ -38,6 +39,9 @@ constexpr std::array kMachines = {
     MachineFacts{"a40", "a40-server", kSharedDomain},
     MachineFacts{"l40s", "l40s-server"},
     MachineFacts{"h100", "dgx-h100"},
+    MachineFacts{"h100/h800-class-sm90", "dgx-h100"},
+    MachineFacts{"sm90", "dgx-h100"},
+    MachineFacts{"sm100", "dgx-b200"},
     // Of this one memory is known to differ (arXiv 2410.06511; 2.4 TB/s: unverified, from memory) and the power limit
     // to be lower, which is not modelled.
     MachineFacts{"h100-96gb-hbm2e-500w", "dgx-h100", false, 95.0, 2.4},
@@ -148,9 +152,13 @@ constexpr StackFacts kAutomodelExperts{
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
+    .spreads_experts = true,
     .source =
-        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); its "
-        "dense rows, adapters on one GPU for the most part, go as eager code does: unverified"};
+        "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); "
+        "where "
+        "that page has a dash for ep, its benchmarks have all ranks (ep_size 64 of 64, 8 of 8: "
+        "examples/benchmark/configs/gptoss_{120b,20b}_te_deepep.yaml@037e04a6a2, read 2026-11); its dense rows, "
+        "adapters on one GPU for the most part, go as eager code does: unverified"};
 
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
@@ -205,6 +213,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"aic", &kTimedLayers},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
+    FamilyStack{"mcore_moe_layer", &kNemo},
 };
 
 const std::array kEngines = {
@@ -220,15 +229,6 @@ const std::array kEngines = {
                    "latency grows with each sequence by one reading of the weights for every token, as "
                    "though sequences went one by one"},
         true},
-};
-
-struct OtherMeasurement {
-  std::string_view prefix, reason;
-};
-constexpr std::array kOthers = {
-    OtherMeasurement{"mcore_moe_layer", "a pass over one layer, not a step"},
-    OtherMeasurement{"deepep", "a collective, not a step"},
-    OtherMeasurement{"aic_deepep", "a collective, not a step"},
 };
 
 // "NVIDIA H100 80GB HBM3", "8xA100_80GB NVLink", "H100-SXM (an instance)": lower case, hyphens for other gaps, without
@@ -267,6 +267,15 @@ const typename Table::value_type* longest_prefix(const Table& table, std::string
 }
 
 }  // namespace
+
+const StackFacts kNemoRecorded{.stack = "nemo-recorded",
+                               .zero = 1,
+                               .sequence_parallel = true,
+                               .source = "as NeMo; what its recipes record, fuse and overlap: recipes.cpp"};
+const StackFacts kNemoAllToAll{.stack = "nemo-alltoall",
+                               .zero = 1,
+                               .sequence_parallel = true,
+                               .source = "as NeMo; which of its recipes send every copy of a token: recipes.cpp"};
 
 const ModelFacts* model_facts(std::string_view model) {
   const auto organisation = model.find('/');
@@ -314,9 +323,9 @@ const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   return other;
 }
 
-std::string_view other_measurement(std::string_view family) {
-  const auto* found = longest_prefix(kOthers, family);
-  return found == nullptr ? std::string_view{} : found->reason;
+Measured measured_by(std::string_view metric) {
+  if (metric == "forward_time" || metric == "backward_time") { return Measured::pass; }
+  return exchange_named(metric) ? Measured::exchange : Measured::step;
 }
 
 }  // namespace orrery::validate

@@ -73,10 +73,15 @@ struct StackFacts {
   bool recomputes_all = false;  // all layers where the table does not say; else as few as must be
   bool interleaves = false;     // its pipelines have a chunk for every layer where the table does not say
   TableHabits tables = {};
-  bool casts_inputs = false;      // its tables of kernels time a layer, which makes narrow inputs of two-byte ones
+  bool casts_inputs = false;  // its tables of kernels time a layer, which makes narrow inputs of two-byte ones
+  bool spreads_experts =
+      false;  // over all ranks of a stage that share them evenly, where its tables say one or nothing
   bool cuts_micro_batch = false;  // what its tables call micro-batch is cut into as many as there are stages
   std::string_view source = {};
 };
+
+// Of mixtures in Megatron-Bridge, some recipes' (recipes.cpp says which).
+extern const StackFacts kNemoRecorded, kNemoAllToAll;
 
 // The profile of a family of measurements, by the longest prefix of its name; megatron-core for unknown families. An
 // accelerator that only XLA's stack runs on overrules the family.
@@ -91,7 +96,8 @@ struct EngineFacts {
 };
 [[nodiscard]] const EngineFacts& engine_of(std::string_view engine, std::string_view family);
 
-// Why a family is no measurement of a step or a batch; empty when it is.
-[[nodiscard]] std::string_view other_measurement(std::string_view family);
+// What a table's metric is of: a step, or a part of a mixture's by itself.
+enum class Measured : std::uint8_t { step, pass, exchange };
+[[nodiscard]] Measured measured_by(std::string_view metric);
 
 }  // namespace orrery::validate

@@ -7,6 +7,8 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/columns.hpp"
+#include "orrery/validate/exchange.hpp"
+#include "orrery/validate/facts.hpp"
 #include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
@@ -46,6 +48,22 @@ bool unclear_throughput(const Csv& csv, const CsvRow& row) {
   return false;
 }
 
+// A time, or a rate over the bytes that such tables count.
+Measurement time_of_part(const Csv& csv, const CsvRow& row, double value) {
+  const auto metric = cell_text(csv, row, "metric"), unit = cell_text(csv, row, "unit");
+  const auto exchange = exchange_named(metric);
+  const bool rate = exchange && exchange->as_a_rate;
+  if (const auto scale = seconds_per(unit); scale && !rate) { return {value * *scale, {}}; }
+  const auto cell = [&](std::string_view column) { return count(csv, row, column); };
+  if (rate && unit == "GB/s") {
+    const auto whole = [&](std::string_view column) { return static_cast<std::int64_t>(cell(column)); };
+    const double bytes =
+        counted_bytes(*exchange, cell("seq"), cell("hidden"), cell("topk"), whole("gpus"), whole("gpus_per_node"));
+    if (bytes > 0.0) { return {bytes / (value * 1e9), {}}; }
+  }
+  return {{}, fmt::format("metric {} in {} is not the time of a part of a step", quoted(metric), quoted(unit))};
+}
+
 Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
   const auto metric = cell_text(csv, row, "metric"), unit = cell_text(csv, row, "unit");
   const double tokens = count(csv, row, "batch_or_concurrency") * count(csv, row, "osl");
@@ -75,7 +93,9 @@ Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row)
   }
   if (kind != Kind::inference) {
     ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
-    return Measurement{seconds, {}};
+    if (measured_by(cell_text(csv, row, "metric")) == Measured::step) { return Measurement{seconds, {}}; }
+    ORRERY_TRY(part, positive(csv, row, "value", "a number"));
+    return part ? time_of_part(csv, row, *part) : Measurement{};
   }
   ORRERY_TRY(value, positive(csv, row, "value", "a number"));
   if (!value) { return Measurement{}; }

@@ -159,7 +159,7 @@ std::vector<ModelFacts> entries() {
        .catalogue = "deepseek-v3-mtp",
        .source = "NVIDIA-NeMo/Megatron-Bridge:docs/performance-summary.md says of some rows \"w/o MTP\": the others "
                  "train its module for a further token"},
-      {.prefixes = {"deepseekv3-(w/o-mtp)", "deepseek-v3", "deepseek-r1"},
+      {.prefixes = {"deepseekv3-(w/o-mtp)", "deepseek-v3", "deepseek-r1", "single-moe-layer-deepseek"},
        .catalogue = "deepseek-v3",
        .source = "as above; NeMo Automodel builds the network without it: unverified, from memory"},
       {.prefixes = {"kimi-k2"}, .catalogue = "kimi-k2"},
@@ -167,7 +167,7 @@ std::vector<ModelFacts> entries() {
       {.prefixes = {"qwen3-30b-a3b"}, .catalogue = "qwen3-30b-a3b"},
       {.prefixes = {"qwen3-235b-a22b"}, .catalogue = "qwen3-235b-a22b"},
       {.prefixes = {"qwen2.5-7b"}, .catalogue = "qwen2.5-7b"},
-      {.prefixes = {"mixtral-8x7b"}, .catalogue = "mixtral-8x7b"},
+      {.prefixes = {"mixtral-8x7b", "single-moe-layer-mixtral-8x7b"}, .catalogue = "mixtral-8x7b"},
       {.prefixes = {"mixtral-8x22b"}, .catalogue = "mixtral-8x22b"},
       {.prefixes = {"dlrm-dcnv2"}, .catalogue = "dlrm-dcnv2"},
       {.prefixes = {"dlrm-(mlperf-v1"}, .catalogue = "dlrm-criteo-1tb"},

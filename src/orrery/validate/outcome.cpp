@@ -4,8 +4,11 @@
 
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/priced.hpp"
 #include "orrery/estimate/spread.hpp"
 #include "orrery/network/group.hpp"
+#include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/lowerer.hpp"
 
 namespace orrery::validate {
 
@@ -56,6 +59,31 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   return shares;
 }
 
+// Kernels and exchanges between the norm before the experts and the sum behind them.
+bool is_of_experts(const parallel::Item& item) {
+  return item.name.starts_with("experts.") || item.name.starts_with("shared.");
+}
+
+Outcome outcome(const PassScenario& pass) {
+  const Scenario& of = pass.job;
+  parallel::Lowerer lowerer(of.model, of.cluster, *of.stack);
+  const parallel::Work& work = lowerer.work(of.job, of.plan);
+  const parallel::Part& layer = work.parts[static_cast<std::size_t>(work.runs.front().part)];
+  parallel::Block block{"experts", {}, {}};
+  for (const auto& item :
+       work.blocks[static_cast<std::size_t>(pass.backward ? layer.backward : layer.forward)]->items) {
+    if (is_of_experts(item)) { block.items.push_back(item); }
+  }
+  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
+  block.launch = parallel::host_time(block, *of.stack);
+  return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
+}
+
+Outcome outcome(const ExchangeScenario& scenario) {
+  const network::Fabric fabric(scenario.cluster);
+  return {estimate::price_call(scenario.call, fabric, parallel::make_mesh(scenario.cluster, scenario.plan))};
+}
+
 Outcome outcome(const KernelScenario& scenario) {
   return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time, {}, scenario.taken_as};
 }
@@ -87,6 +115,7 @@ Outcome outcome(const CollectiveScenario& scenario) {
 }  // namespace
 
 std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
+  if (std::holds_alternative<ExpertRow>(row)) { return {}; }
   return std::visit(
       [&](const auto& kind) -> std::vector<results::Share> {
         const auto scenario = scenario_of(kind, parts);
@@ -96,12 +125,25 @@ std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
       row);
 }
 
+namespace {
+
+template <class AnyScenario>
+OrSkip<Outcome> outcome_unless_skipped(const OrSkip<AnyScenario>& scenario) {
+  if (!scenario) { return tl::make_unexpected(scenario.error()); }
+  return outcome(*scenario);
+}
+
+}  // namespace
+
 OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
+  if (const auto* part = std::get_if<ExpertRow>(&row)) {
+    return measured_by(part->metric) == Measured::pass ? outcome_unless_skipped(pass_of(*part, parts))
+                                                       : outcome_unless_skipped(exchange_of(*part, parts));
+  }
   return std::visit(
       [&](const auto& kind) -> OrSkip<Outcome> {
         const auto scenario = scenario_of(kind, parts);
-        if (!scenario) { return tl::make_unexpected(scenario.error()); }
-        return outcome(*scenario);
+        return outcome_unless_skipped(scenario);
       },
       row);
 }

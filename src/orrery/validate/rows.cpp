@@ -42,6 +42,7 @@ const std::array kTraining = {
     Field<Training>{"recompute", &Training::recompute},
     Field<Training>{"lora", &Training::lora, false, 0.0},
     Field<Training>{"zero", &Training::zero, false, 0.0},
+    Field<Training>{"metric", &Training::metric},
 };
 
 const std::array kInference = {

@@ -33,8 +33,12 @@ struct Row {
 // A step of training, of a dense model or of a mixture of experts.
 struct TrainingRow : Row, NetworkColumns, MachineColumns {
   std::string sp, recompute;
+  std::string metric;  // of an ExpertRow: what is asked for
   std::optional<std::int64_t> seq, tp, pp, dp, ep, cp, micro_batch, global_batch, vpp, zero, lora;
 };
+
+// A part of a mixture's step by itself: a pass over the expert half of a layer, or an exchange of tokens.
+struct ExpertRow : TrainingRow {};
 
 // A batch of requests, from prompt to last token.
 struct InferenceRow : Row, NetworkColumns, MachineColumns {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -207,9 +208,8 @@ std::optional<std::string> unfit(const InferenceRow& row, const Parts&) {
   return degrees_do_not_divide(row.tp.value_or(1), 1, row.pp.value_or(1), *row.gpus);
 }
 
-// Of no use to ask for more: not a step, or a network that no model describes.
-std::optional<std::string> foreign(const Row& row, const NetworkColumns& network) {
-  if (const auto reason = other_measurement(row.family); !reason.empty()) { return std::string(reason); }
+// Of no use to ask for more: a network that no model describes.
+std::optional<std::string> foreign(const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
   if (facts != nullptr && !facts->skipped.empty()) { return std::string(facts->skipped); }
   return std::nullopt;
@@ -240,7 +240,7 @@ std::vector<std::string> taken_otherwise(const AnyKind& row, const hardware::Clu
 
 template <class AnyKind>
 OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
-  if (auto reason = foreign(row, row)) { return skip(std::move(*reason)); }
+  if (auto reason = foreign(row)) { return skip(std::move(*reason)); }
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   if (machine_of(row.gpu_type) == nullptr) {
     return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type)));
@@ -256,6 +256,9 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   estimate::Request request = request_of(row, habits, *model, *cluster);
   request.precision = *precision;
   auto changes = taken_otherwise(row, *cluster, request);
+  if (habits.spreads_experts && request.ep == 1 && model->has_experts()) {
+    request.ep = std::gcd(model->experts.count, *row.gpus / request.pp);
+  }
   for (auto& change : make_possible(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
   const auto settled = estimate::settle(request, *model, *cluster, stack);
@@ -267,7 +270,10 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 
 }  // namespace
 
-const StackFacts& habits_of(const TrainingRow& row) { return stack_of(row.family, row.gpu_type); }
+const StackFacts& habits_of(const TrainingRow& row) {
+  const StackFacts* recipe = recipe_of(row);
+  return recipe != nullptr ? *recipe : stack_of(row.family, row.gpu_type);
+}
 const StackFacts& habits_of(const InferenceRow& row) { return engine_of(row.engine, row.family).stack; }
 
 OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts) { return scenario_of_row(row, parts); }

@@ -18,13 +18,14 @@
 #include "orrery/hardware/stack.hpp"
 #include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
+#include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rows.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, InferenceRow, KernelRow, CollectiveRow>;
+using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow>;
 
 // Catalogue entries that rows refer to, read once, by catalogue name.
 struct Parts {
@@ -66,12 +67,30 @@ void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_
 [[nodiscard]] OrSkip<hardware::Precision> precision_of(std::string_view text, const StackFacts& habits,
                                                        const hardware::Accelerator& accelerator);
 
+// The software of the recipe that a row of Megatron-Bridge's mixtures is; null where it is the family's.
+[[nodiscard]] const StackFacts* recipe_of(const TrainingRow& row);
+
 // What the row's software does where the row says nothing.
 [[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
 [[nodiscard]] const StackFacts& habits_of(const InferenceRow& row);
 
 [[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
 [[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
+
+// One pass over the expert half of the only layer of a job.
+struct PassScenario {
+  Scenario job;
+  bool backward = false;
+};
+[[nodiscard]] OrSkip<PassScenario> pass_of(const ExpertRow& row, const Parts& parts);
+
+// Tokens on their way between the ranks of a plan.
+struct ExchangeScenario {
+  hardware::Cluster cluster;
+  parallel::Plan plan;
+  parallel::CollectiveCall call;
+};
+[[nodiscard]] OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts);
 
 // A kernel and what it runs on.
 struct KernelScenario {

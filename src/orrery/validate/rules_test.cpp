@@ -152,7 +152,7 @@ TEST(Rules, a_tpu_runs_what_xla_compiles_fully_sharded) {
   EXPECT_EQ(s.job.precision, Precision::bf16);
 }
 
-TEST(Rules, what_is_not_built_or_no_step_is_skipped) {
+TEST(Rules, what_is_not_built_is_skipped) {
   TrainingRow row = whole_row();
   row.gpu_type = "TPU-v7";
   EXPECT_EQ(reason(row), "no accelerator \"TPU-v7\" in the catalogue");
@@ -163,10 +163,6 @@ TEST(Rules, what_is_not_built_or_no_step_is_skipped) {
   row.model = "Nemotron-340B";
   row.gpu_type = "A100-80GB";
   EXPECT_EQ(scenario(row).model.activation, workload::Activation::relu);
-  row.family = "mcore_moe_layer";
-  EXPECT_EQ(reason(row), "a pass over one layer, not a step");
-  row.family = "aic_deepep_ll";
-  EXPECT_EQ(reason(row), "a collective, not a step");
 }
 
 TEST(Rules, a_batch_of_requests) {

@@ -39,6 +39,16 @@ void note(std::vector<std::string>& seen, const std::string& name) {
   if (std::find(seen.begin(), seen.end(), name) == seen.end()) { seen.push_back(name); }
 }
 
+template <class Row>
+AnyRow any_row(Row row) {
+  return row;
+}
+
+AnyRow any_row(TrainingRow row) {
+  if (measured_by(row.metric) == Measured::step) { return row; }
+  return ExpertRow{std::move(row)};
+}
+
 // Adds the rows of one file; says which families it has.
 template <class Row>
 Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind, const Columns<Row>& columns,
@@ -59,7 +69,7 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind,
     } else {
       complaints.push_back(std::move(measured.error().diagnostics.front()));
     }
-    table.rows.emplace_back(std::move(row));
+    table.rows.push_back(any_row(std::move(row)));
     table.predictions.push_back(std::move(prediction));
   }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }

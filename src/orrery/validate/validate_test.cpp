@@ -70,10 +70,11 @@ std::string written(const std::vector<std::string>& cells) {
 
 // The table with its measured columns blank and its names scrambled.
 std::string blinded(const Csv& csv) {
-  const std::set<std::string> measured = {"value",    "value2",  "value_spread",  "step_time_s", "step_time_quality",
-                                          "time_us",  "tflops",  "gbps",          "algbw_GBps",  "busbw_GBps",
-                                          "notes",    "metric",  "unit",          "metric2",     "unit2",
-                                          "params_b", "quality", "engine_version"};
+  const std::set<std::string> measured = {
+      "value",   "value2",        "value_spread", "step_time_s", "step_time_quality",
+      "time_us", "tflops",        "gbps",         "algbw_GBps",  "busbw_GBps",
+      "notes",   "unit",          "metric2",      "unit2",       "params_b",
+      "quality", "engine_version"};
   const std::set<std::string> names = {"id", "source", "config_group"};
   std::string text = written(csv.header);
   for (const auto& row : csv.rows) {

@@ -80,6 +80,10 @@ struct Spread {
   double copies = 0.0;  // experts that a token goes to; 0: every copy travels all the way
   double reach = 1.0;   // part of the experts that one token may go to (node-limited routing)
 
+  // Of `places` that share the experts evenly, those that a token goes to: of k copies to N places that it may go to,
+  // N (1 - (1 - 1/N)^k), at most k.
+  [[nodiscard]] double met(double places) const;
+
   friend bool operator==(const Spread&, const Spread&) = default;
 };
 

@@ -12,6 +12,11 @@
 
 namespace orrery::workload {
 
+double Spread::met(double places) const {
+  const double most = std::max(1.0, reach * places);
+  return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
+}
+
 namespace {
 
 constexpr double kFloat = 4.0;     // bytes of an fp32 value
@@ -26,6 +31,9 @@ struct Routing {
   double rows = 0;         // rows that its experts get
   std::int64_t local = 0;  // its experts
   double met = 0;          // of them, those that get any row
+  // Copies are made where the experts are: a token travels to a rank once, whatever number of its experts want it.
+  Spread once = {};     // no copies: they are made before they travel
+  double arriving = 0;  // tokens that its experts' ranks get from a rank, each once
 };
 
 // Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
@@ -33,7 +41,7 @@ struct Routing {
 // A pass over few tokens does not meet every expert: of T tokens that choose k of E at random, a given expert is met by
 // at least one with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks that are
 // met have one to work through, and the others wait for them. Training meets all.
-Routing routing_of(const Experts& experts, const Sizes& z) {
+Routing routing_of(const Experts& experts, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
   Routing r;
@@ -45,6 +53,11 @@ Routing routing_of(const Experts& experts, const Sizes& z) {
   const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
   r.met =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
+  if (stack.dispatch_per_node && z.ep > 1) {
+    const bool limited = experts.groups > 0 && experts.active_groups > 0;
+    r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
+    r.arriving = r.sent * r.once.met(real(z.ep)) / active;
+  }
   return r;
 }
 
@@ -79,12 +92,13 @@ Operator route(const Experts& experts, const Sizes& z, bool fused) {
   return op;
 }
 
-// Tokens in, copies in the order of experts out. Backward: gradients of the copies in, their sums out, and one more sum
-// for each other reader of the norm's output: the router, shared experts. Keeps the rows that copies went to.
+// Tokens in, copies in the order of experts out: this rank's own before they travel, or those that have arrived.
+// Backward: gradients of the copies in, their sums out, and one more sum for each other reader of the norm's output:
+// the router, shared experts. Keeps the rows that copies went to.
 Operator permute(const Routing& r, const Sizes& z, int other_readers) {
   const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
-  Operator op = streamed("experts.permute", stream(pass + copies),
-                         stream(pass + copies + 3.0 * pass * other_readers, 1 + other_readers));
+  const double both = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z) + copies;
+  Operator op = streamed("experts.permute", stream(both), stream(both + 3.0 * pass * other_readers, 1 + other_readers));
   op.saved = Bytes(r.sent * kRowId);
   return op;
 }
@@ -95,10 +109,12 @@ Operator reorder(std::string_view name, const Routing& r, const Sizes& z) {
   return streamed(name, pass, pass);
 }
 
-// Copies in, weighted sums out; backward: gradients in, those of the copies out. The weights' gradients need the
-// experts' outputs, which are kept for it, unless the weights enter with the activation (fused).
+// Copies in, weighted sums out (of what goes back to a rank, where tokens travel once; the exchange adds up the rest);
+// backward: gradients in, those of the copies out. The weights' gradients need the experts' outputs, which are kept for
+// it, unless the weights enter with the activation (fused).
 Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
-  const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
+  const double pass = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z);
+  const double copies = hidden_bytes(r.sent, z);
   const double outputs = fused ? 0.0 : copies;
   Operator op = streamed("experts.unpermute", stream(pass + copies), stream(pass + copies + outputs));
   op.saved = Bytes(outputs);
@@ -106,30 +122,20 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
 }
 
 // Copies to the experts may be narrower than what comes back; gradients of what comes back go to the experts.
-Operator crossing(std::string_view name, Boundary kind, const Routing& r, const Model& model,
-                  const hardware::Stack& stack, const Sizes& z) {
+Operator crossing(std::string_view name, Boundary kind, const Routing& r, const hardware::Stack& stack,
+                  const Sizes& z) {
   const double back = hidden_bytes(r.sent, z);
   const double element = stack.dispatch_element > Bytes(0) ? stack.dispatch_element.value() : z.element;
   const double there = back * (element / z.element);
   const bool outward = kind == Boundary::dispatch;
   Operator op = boundary(name, kind, outward ? there : back);
   op.boundary_back_bytes = Bytes(outward ? back : there);
-  if (stack.dispatch_per_node) {
-    const auto& e = model.experts;
-    const bool limited = e.groups > 0 && e.active_groups > 0;
-    op.spread = {real(e.active), limited ? real(e.active_groups) / real(e.groups) : 1.0};
-  }
+  op.spread = r.once;
   return op;
 }
 
-void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
-  const Routing r = routing_of(model.experts, z);
-  const bool reorders = r.local > 1 && z.ep * z.etp > 1;
-  const double gathered = hidden_bytes(r.rows, z);
-  list.push_back(permute(r, z, model.experts.shared_ffn > 0 ? 2 : 1));
-  list.push_back(crossing("experts.dispatch", Boundary::dispatch, r, model, stack, z));
-  list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
-  if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
+// The products of a rank's experts.
+Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   Mlp mlp;
   mlp.in = {"experts.in", "experts.in.adapter_in", "experts.in.adapter_out"};
   mlp.out = {"experts.out", "experts.out.adapter_in", "experts.out.adapter_out"};
@@ -141,11 +147,44 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   mlp.expert = true;
   mlp.groups = r.local;
   mlp.met = r.met;
-  append_mlp(list, model, stack, z, mlp);
+  mlp.fused = stack.fused_experts && !z.frozen();
+  return mlp;
+}
+
+// The bias of the experts' outputs, weighted as they are, where experts go one by one. Forward, for each: bias times
+// weights (fp32 out), its sum with the output (two and four bytes in, four out); of all: one tensor of their sums, that
+// in two bytes. Backward: the gradient in four bytes, and for each in two again, times the weights and summed over
+// rows, times the bias and summed over columns.
+Operator output_bias(const Routing& r, const Sizes& z) {
+  const double outputs = r.rows * real(z.hidden);
+  const double narrow = z.element, wide = kFloat;
+  const double forward = wide + (narrow + 2.0 * wide) + 2.0 * wide + (wide + narrow);
+  const double backward = (narrow + wide) + (wide + narrow) + 2.0 * (2.0 * wide + wide);
+  Operator op = streamed("experts.bias", stream(forward * outputs, 4), stream(backward * outputs, 6));
+  op.forward.further = 2 * (r.local - 1);
+  op.backward_input.further = 5 * (r.local - 1);
+  return op;
+}
+
+// Copies are made before they travel and put in the order of experts once they have arrived, or made in that order
+// where they arrive.
+void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
+  const Routing r = routing_of(model.experts, stack, z);
+  const bool once = r.once.copies > 0.0, reorders = !once && r.local > 1 && z.ep * z.etp > 1;
+  const double gathered = hidden_bytes(r.rows, z);
+  const int readers = model.experts.shared_ffn > 0 ? 2 : 1;
+  if (!once) { list.push_back(permute(r, z, readers)); }
+  list.push_back(crossing("experts.dispatch", Boundary::dispatch, r, stack, z));
+  if (once) { list.push_back(permute(r, z, readers)); }
+  list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
+  if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
+  append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
+  if (model.mlp_bias && stack.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
   list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
-  list.push_back(crossing("experts.combine", Boundary::combine, r, model, stack, z));
-  list.push_back(unpermute(r, z, stack.fused_elementwise));
+  if (once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
+  list.push_back(crossing("experts.combine", Boundary::combine, r, stack, z));
+  if (!once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
 }
 
 // One number a token, from its hidden vector. Its input is kept with the router.

@@ -2,6 +2,8 @@
 //
 // Everywhere: n = 8 tokens, h = 8, E = 4 experts of f = 16, k = 2 active, gated; two-byte elements. A hidden tensor is
 // 8 x 8 x 2 = 128 B; 16 copies of tokens are 256 B.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -104,6 +106,88 @@ TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
   expect_operator(list, "experts.unpermute", {0, 384}, {0, 384 + 256});
   // two more kernels: 16 identities of 8 B, four passes
   expect_operator(list, "experts.route", {0, 576 + 512, 4}, {0, 384, 2});
+}
+
+// Of k = 2 copies that go to N places, N (1 - (1 - 1/N)^2): 1, 3/2, 7/4; never more than there are copies, nor places.
+TEST(Experts, copies_meet_no_more_places_than_there_are) {
+  const Spread spread{2.0, 1.0};
+  EXPECT_DOUBLE_EQ(spread.met(1), 1.0);
+  EXPECT_DOUBLE_EQ(spread.met(2), 1.5);
+  EXPECT_DOUBLE_EQ(spread.met(4), 1.75);
+  EXPECT_DOUBLE_EQ((Spread{2.0, 0.5}.met(4)), 1.5);
+  for (double places = 1; places < 1e6; places *= 2) {
+    EXPECT_LE(spread.met(places), std::min(places, 2.0));
+    EXPECT_LE(spread.met(places), spread.met(2 * places));
+  }
+}
+
+// Tokens travel once to each of two ranks: 8 x 3/2 = 12 of 16 B arrive for 16 copies. No copies are made before they
+// travel, and no chunks of ranks put in order.
+TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
+  Stack stack = plain_gradients();
+  stack.dispatch_per_node = true;
+  Slice part = slice(2, 4);
+  part.ep = 2;
+  const auto list = layer(tiny_mixture(), part, stack);
+  auto all = names(list);
+  all.erase(all.begin(), std::find(all.begin(), all.end(), "experts.route"));
+  EXPECT_THAT(all, testing::ElementsAre("experts.route", "experts.dispatch", "experts.permute", "experts.enter",
+                                        "experts.in", "experts.activation", "experts.out", "experts.leave",
+                                        "experts.unpermute", "experts.combine", "mlp.residual"));
+  EXPECT_EQ(find(list, "experts.dispatch").spread, (Spread{2.0, 1.0}));
+  expect_operator(list, "experts.permute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256 + 3 * 128, 2});
+  expect_operator(list, "experts.unpermute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256});
+  part.ep = 1;  // nothing travels
+  EXPECT_EQ(find(layer(tiny_mixture(), part, stack), "experts.permute").forward.bytes, Bytes(128 + 256));
+}
+
+// Between the two products of fp8: no activation of its own, no cast of its output nor of its gradient. The first
+// writes 16 x 16 activated elements more, the second's input gradient reads their 32 inputs and writes as many.
+TEST(Experts, fused_with_their_activation_cast_only_what_comes_in) {
+  Slice part = slice(2, 4);
+  part.precision = Precision::fp8;
+  Stack stack = plain_gradients();
+  const auto apart = layer(tiny_mixture(), part, stack);
+  stack.fused_experts = true;
+  const auto fused = layer(tiny_mixture(), part, stack);
+  const double inner = 16 * 16 * 2;
+  EXPECT_EQ(find(fused, "experts.activation").forward, Kernel{});
+  EXPECT_EQ(find(fused, "experts.activation").backward_input, Kernel{});
+  EXPECT_EQ(find(fused, "experts.activation").saved, find(apart, "experts.activation").saved);
+  const auto &in = find(fused, "experts.in"), &out = find(fused, "experts.out");
+  EXPECT_EQ(in.forward.casts, find(apart, "experts.in").forward.casts);
+  EXPECT_EQ(in.backward_input.casts, Bytes(0));
+  EXPECT_EQ(out.forward.casts, Bytes(0));
+  EXPECT_EQ(out.forward.launches, 1);
+  EXPECT_EQ(out.backward_input.casts, find(apart, "experts.out").backward_input.casts);
+  EXPECT_EQ(in.forward.bytes, find(apart, "experts.in").forward.bytes + Bytes(inner));
+  EXPECT_EQ(out.backward_input.bytes, find(apart, "experts.out").backward_input.bytes + Bytes(3 * inner));
+}
+
+// 16 rows of 8: forward 4, 2 + 4 + 4, 4 + 4, 4 + 2 bytes an element in four kernels, of which two are one for each of 4
+// experts; backward 2 + 4, 4 + 2, and twice 4 + 4 + 4 in six, of which five are.
+TEST(Experts, that_go_one_by_one_add_their_biases_so) {
+  Model model = tiny_mixture();
+  model.mlp_bias = true;
+  Stack stack = plain_gradients();
+  const auto together = names(layer(model, slice(2, 4), stack));
+  EXPECT_EQ(std::count(together.begin(), together.end(), "experts.bias"), 0);
+  stack.expert_launch_time = Seconds(1e-5);
+  const auto list = layer(model, slice(2, 4), stack);
+  expect_operator(list, "experts.bias", {0, 16 * 8 * 28, 4}, {0, 16 * 8 * 36, 6});
+  EXPECT_EQ(find(list, "experts.bias").forward.further, 2 * 3);
+  EXPECT_EQ(find(list, "experts.bias").backward_input.further, 5 * 3);
+}
+
+TEST(Experts, products_of_several_are_grouped) {
+  const auto list = layer(tiny_mixture(), slice(2, 4));
+  for (const auto* kernel : {&find(list, "experts.in").forward, &find(list, "experts.out").backward_weight}) {
+    EXPECT_TRUE(kernel->grouped);
+  }
+  EXPECT_FALSE(find(list, "experts.router").forward.grouped);
+  Slice part = slice(2, 4);
+  part.ep = 4;  // one expert a rank
+  EXPECT_FALSE(find(layer(tiny_mixture(), part), "experts.in").forward.grouped);
 }
 
 // 2 x 2: a rank has 2 experts, half of each; it gets the copies of two ranks' worth of tokens from each of its two.

@@ -59,6 +59,7 @@ struct Mlp {
   bool expert = false;
   std::int64_t groups = 1;  // as in Linear
   double met = 1;
+  bool fused = false;  // the activation and the casts behind it, either way, are part of the products
 };
 void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                 const Mlp& mlp);

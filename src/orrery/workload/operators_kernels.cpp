@@ -32,6 +32,7 @@ struct Shape {
   double rows = 0;  // of all groups
   std::int64_t groups = 1;
   hardware::Precision precision = hardware::Precision::bf16;
+  bool grouped = false;  // groups are experts
 };
 
 Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t k, double volume, double bytes) {
@@ -44,17 +45,21 @@ Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t 
   kernel.k = k;
   kernel.flops = Flops(2.0 * volume);
   kernel.bytes = Bytes(bytes);
+  kernel.grouped = shape.grouped;
   return kernel;
 }
 
 // Narrow copies of X and, backward, of dY, read in two bytes, one kernel for each. Training writes each twice, the
 // second time transposed for the product that makes the weight's gradient.
-void append_casts(Operator& op, const Sizes& z, double input, double gradient) {
+void append_casts(Operator& op, const Sizes& z, const Linear& l) {
   const double copies = z.training && !z.frozen() ? 2.0 : 1.0;
   const double pass = z.element + copies * z.matrix_element;
-  op.forward.casts = Bytes(input * pass);
-  op.backward_input.casts = Bytes(gradient * pass);
-  for (Kernel* kernel : {&op.forward, &op.backward_input}) { kernel->launches += 1; }
+  const auto cast = [&](Kernel& kernel, std::int64_t width) {
+    kernel.casts = Bytes(l.rows * real(width) * pass);
+    kernel.launches += 1;
+  };
+  if (l.casts_input) { cast(op.forward, l.k); }
+  if (l.casts_gradient) { cast(op.backward_input, l.n); }
 }
 
 // With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
@@ -64,7 +69,7 @@ Operator products(const Sizes& z, const Linear& l) {
   const double output = l.output > 0.0 ? l.output : z.element;
   const double gradient = l.output > 0.0 ? l.output : input;  // of Y
   const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.met));
-  const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision};
+  const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision, l.expert && groups > 1};
   const std::int64_t m = ceiling(l.rows / real(groups));
   const double volume = l.rows * weight;
   Operator op;
@@ -76,7 +81,7 @@ Operator products(const Sizes& z, const Linear& l) {
   op.backward_weight =
       product(shape, l.n, l.k, m, volume,
               l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
-  if (input < z.element) { append_casts(op, z, l.rows * k, l.rows * n); }
+  if (input < z.element) { append_casts(op, z, l); }
   return op;
 }
 

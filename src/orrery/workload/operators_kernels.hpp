@@ -76,6 +76,8 @@ struct Linear {
   double output = 0;        // bytes of an element of Y; 0: as every activation
   std::int64_t groups = 1;  // products
   double met = 1;           // of them, those that any row falls to: whose weights are read
+  // What narrow operands are made of in kernels in front of the product; else the kernel that makes the operand does.
+  bool casts_input = true, casts_gradient = true;
 };
 
 // Appends the product; with an adapter its two factors around it: X A before (so that a boundary in front of the

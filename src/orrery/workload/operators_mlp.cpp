@@ -64,17 +64,28 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   in.k = z.hidden;
   in.input = mlp.input;
   in.bias = model.mlp_bias ? real(mlp.groups * in.n) : 0.0;
+  in.casts_gradient = !mlp.fused;
   append_linear(list, z, in);
+  Operator& first = list.back();
 
-  list.push_back(model.gated_mlp ? gated_activation(model, z, mlp, stack)
-                                 : plain_activation(model, z, mlp, stack.fused_elementwise));
+  Operator activation = model.gated_mlp ? gated_activation(model, z, mlp, stack)
+                                        : plain_activation(model, z, mlp, stack.fused_elementwise);
+  const double inner = mlp.rows * real(mlp.ffn) * z.element;
+  if (mlp.fused) {
+    first.forward.bytes += Bytes(inner);  // the activated output beside its input, which is kept
+    activation.forward = activation.backward_input = {};
+  }
+  list.push_back(activation);
 
   Linear out = product(mlp.out, z, mlp);
   out.n = z.hidden;
   out.k = mlp.ffn;
   out.input = mlp.rows * real(mlp.ffn);
   out.bias = mlp.bias_out;
+  out.casts_input = !mlp.fused;
   append_linear(list, z, out);
+  // Its input gradient goes through the activation's derivative: the kept input in; as wide out.
+  if (mlp.fused) { list.back().backward_input.bytes += Bytes((model.gated_mlp ? 3.0 : 1.0) * inner); }
 }
 
 Mlp dense_mlp(const Model& model, const Sizes& z, double input) {
