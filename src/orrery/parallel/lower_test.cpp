@@ -253,6 +253,31 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(reduce[1].call.bytes, Bytes(4.0 * kExperts));
 }
 
+// 2 sequences of 128 tokens of 256 numbers in bf16: 128 KiB, from every rank; or a quarter from each of four, which
+// gather them. With sequence parallelism a rank has its quarter only and needs no more; alone it has all.
+TEST(Lower, a_stack_that_scatters_sends_each_rank_s_part_of_what_all_have) {
+  Case c;
+  c.model = test::gpt(4, 256, 4, 1024);
+  c.job = {4, 128, hardware::Precision::bf16, Task::pretrain};
+  c.plan.pp = 2;
+  c.plan.micro_batch = 2;
+  const auto program = [&](std::int64_t tp, bool scatters, bool sequence_parallel) {
+    c.plan.tp = tp;
+    c.plan.sequence_parallel = sequence_parallel;
+    c.cluster = test::cluster_of({2 * tp});
+    c.stack.scatter_transfers = scatters;
+    return lowered(c);
+  };
+  const Bytes whole(2.0 * 128 * 256 * 2);
+  EXPECT_EQ(program(4, false, false).transfer_bytes, whole);
+  EXPECT_EQ(program(4, true, false).transfer_bytes, whole / 4.0);
+  EXPECT_TRUE(program(4, true, false).gathers_transfers);
+  EXPECT_EQ(program(4, true, true).transfer_bytes, whole / 4.0);
+  EXPECT_FALSE(program(4, true, true).gathers_transfers);
+  EXPECT_EQ(program(1, true, false).transfer_bytes, whole);
+  EXPECT_FALSE(program(1, true, false).gathers_transfers);
+}
+
 TEST(Lower, a_plan_that_is_not_valid_breaks_the_contract) {
   Case c;
   c.model = test::gpt(4, 256, 4, 1024);
