@@ -44,7 +44,7 @@ PARAMETERS = {
     # networks: us where speed is 1, which is that of InfiniBand
     "net.speed.roce": (0.3, 1.5, 10), "net.speed.efa1": (0.5, 3.0, 30), "net.speed.efa2": (0.5, 3.0, 10),
     "net.base": (4, 8.4, 40), "net.step.LL": (1, 5.0, 20), "net.step.LL128": (1, 8.5, 30),
-    "net.step.Simple": (3, 14.0, 60),
+    "net.over.Simple": (1.0, 1.65, 6),  # a step of Simple over one of LL128, which is the shorter
     "net.fraction.LL": (0.01, 0.1, 0.6), "net.fraction.LL128": (0.3, 0.8, 0.97),
     "net.efficiency.ib": (0.6, 0.9, 0.97), "net.efficiency.roce": (0.6, 0.9, 0.97),
     "net.efficiency.efa1": (0.6, 0.9, 0.97), "net.efficiency.efa2": (0.6, 0.9, 0.97),
@@ -101,6 +101,7 @@ def nvlink(file, p):
 def network(file, p):
     speed, efficiency = NETWORKS[file]
     k = p[f"net.speed.{speed}"] if speed else 1.0
+    steps = {"LL": p["net.step.LL"], "LL128": p["net.step.LL128"], "Simple": p["net.step.LL128"] * p["net.over.Simple"]}
     out = {"latency": us(p["net.base"] + p["net.step.LL"] * k)}
     if efficiency:
         out["efficiency"] = part(p[f"net.efficiency.{efficiency}"])
@@ -108,7 +109,7 @@ def network(file, p):
         at = f"protocols.{name}."
         for kind in ("ring", "tree"):
             out[f"{at}{kind}_base"] = us(p["net.base"])
-            out[f"{at}{kind}_step"] = us(p[f"net.step.{name}"] * k)
+            out[f"{at}{kind}_step"] = us(steps[name] * k)
         if name != "Simple":
             out[f"{at}bandwidth_fraction"] = part(p[f"net.fraction.{name}"])
             out[f"{at}until"] = us(UNTIL)

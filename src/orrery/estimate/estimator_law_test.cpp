@@ -117,6 +117,7 @@ TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_wa
     Case c = parallel::test::any_case_of(dice, true);
     const auto waiting = [&](Case& of) {
       const auto estimate = Estimator(of.model, of.cluster, of.stack, of.job).estimate(of.plan);
+      EXPECT_NEAR(estimate.breakdown.total() / estimate.step_time, 1.0, 1e-9) << "seed " << seed;
       Seconds exposed;
       for (const auto& group : estimate.comm_by_group) {
         if (group.group == "ep") { exposed = group.exposed; }
@@ -125,6 +126,7 @@ TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_wa
     };
     const auto [apart, exposed] = waiting(c);
     c.stack.overlap_dispatch = true;
+    (void)waiting(c);
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const Seconds beside = estimator.step_time(c.plan);
     ASSERT_TRUE(no_slower(beside, apart)) << "seed " << seed;

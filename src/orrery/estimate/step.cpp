@@ -59,12 +59,16 @@ void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
     waiting += cost->of(TrafficKind::ep).exposed;
   }
   if (!(waiting > Seconds(0))) { return; }
-  for (Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
-    Seconds& exposed = cost->of(TrafficKind::ep).exposed;
+  const auto hide = [&](Cost& cost) {
+    Seconds& exposed = cost.of(TrafficKind::ep).exposed;
     const Seconds less = (hidden / waiting) * exposed;
     exposed -= less;
-    cost->time -= less;
-  }
+    cost.time -= less;
+    return less;
+  };
+  chunk.forward_hidden = hide(chunk.forward);
+  chunk.backward_hidden = hide(chunk.backward);
+  chunk.weight_hidden = hide(chunk.weight);
 }
 
 }  // namespace
@@ -197,7 +201,8 @@ class StepSolution {
         const ChunkProgram& chunk = chunk_program(stage, c);
         if (segment_side(chunk.forward, step_.blocks).total() > Seconds(0)) { continue; }
         if (segment_side(chunk.first_forward, step_.blocks).total() == Seconds(0)) { continue; }
-        ends[stage * chunks_ + c] = earliest_end(chunk.first_forward, step_.blocks, stream);
+        const Seconds end = earliest_end(chunk.first_forward, step_.blocks, stream);
+        ends[stage * chunks_ + c] = max(Seconds(0), end - chunk_cost(stage, c).forward_hidden);
         any = true;
       }
     }
@@ -256,7 +261,9 @@ class StepSolution {
     for (const std::size_t c : in_order_of_gradients(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
-      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]);
+      const ChunkCost& cost = chunk_cost(stage, c);
+      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) -
+                            (splits() ? cost.weight_hidden : cost.backward_hidden);
       stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
       reduced += segment_side(chunk.last_backward, step_.blocks).dp;
     }

@@ -16,6 +16,9 @@ namespace orrery::estimate {
 struct ChunkCost {
   Cost forward, backward, weight;  // weight: gradients that are a task of their own
   Seconds forward_stall, backward_stall, weight_stall;
+  // What of waiting for experts runs beside another micro-batch, in the mean over all of them: the first forward and
+  // the last backward, which have none beside them, take so much longer than what is above.
+  Seconds forward_hidden, backward_hidden, weight_hidden;
 
   [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
   [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }

@@ -31,15 +31,17 @@ constexpr std::array kRecorded = {
 };
 
 // Recipes with the dispatcher that sends every copy (moe_token_dispatcher_type alltoall): of Qwen3 235B on hosts of
-// eight; of GPT-OSS, whose provider has it, all that do not choose HybridEP, which those in MXFP8 do.
+// eight, on B300 while it took one sequence at a time (two with HybridEP); of GPT-OSS, whose provider has it, all that
+// do not choose HybridEP, which those in MXFP8 do.
 struct AllToAll {
   std::string_view model, gpu_type;  // empty: any
   bool block_scaled_too;
+  std::int64_t micro_batch = 0;  // 0: any
 };
 constexpr std::array kAllToAll = {
     AllToAll{"qwen3-235b", "H100-SXM", true},
     AllToAll{"qwen3-235b", "B200", true},
-    AllToAll{"qwen3-235b", "B300", true},
+    AllToAll{"qwen3-235b", "B300", true, 1},
     AllToAll{"gpt-oss", "", false},
 };
 
@@ -62,7 +64,8 @@ const StackFacts* recipe_of(const TrainingRow& row) {
   if (block_scaled && recorded) { return &kNemoRecorded; }
   const bool all_to_all = std::any_of(kAllToAll.begin(), kAllToAll.end(), [&](const AllToAll& a) {
     const bool there = a.gpu_type.empty() || machine == machine_of(a.gpu_type);
-    return model.starts_with(a.model) && there && (a.block_scaled_too || !block_scaled);
+    const bool sequences = a.micro_batch == 0 || stated(row.micro_batch) == a.micro_batch;
+    return model.starts_with(a.model) && there && sequences && (a.block_scaled_too || !block_scaled);
   });
   return all_to_all ? &kNemoAllToAll : nullptr;
 }

@@ -60,6 +60,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
                                     .input = element,
                                     .output = std::max(element, 2.0)},
                                    *precision);
+  scenario.kernel.grouped = letters(row.op).find("grouped") != std::string::npos;
   scenario.kernel.block_scaled = scales_blocks(row.dtype);
   if (habits.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
