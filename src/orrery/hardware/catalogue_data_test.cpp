@@ -145,6 +145,7 @@ TEST(CatalogueData, a_protocol_with_shorter_steps_has_less_payload) {
     const auto link = shipped().link(name).value();
     for (std::size_t i = 1; i < link.protocols.size(); ++i) {
       EXPECT_LT(link.protocols.front().ring_step, link.protocols[i].ring_step) << name;
+      EXPECT_LE(link.protocols[i - 1].ring_step, link.protocols[i].ring_step) << name;
       EXPECT_LT(link.protocols[i - 1].bandwidth_fraction, link.protocols[i].bandwidth_fraction) << name;
     }
     EXPECT_EQ(link.protocols.back().bandwidth_fraction, 1.0) << name;

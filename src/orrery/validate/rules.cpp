@@ -142,6 +142,14 @@ std::int64_t node_of(const TrainingRow& row, const hardware::Cluster& cluster) {
 
 bool states_no_degree(const TrainingRow& row) { return !row.tp && !row.pp && !row.cp && !row.dp; }
 
+// XLA's partitioner slices layers by itself; other software would have been told how, and nobody knows what.
+std::optional<std::string> unknown_degrees(const TrainingRow& row, const MachineFacts& machine) {
+  if (!states_no_degree(row) || machine.xla || *row.gpus <= *row.global_batch) { return std::nullopt; }
+  return fmt::format("not stated: tp, pp (one each leaves {} of {} gpus without a sequence)",
+                     *row.gpus - *row.global_batch, *row.gpus);
+}
+std::optional<std::string> unknown_degrees(const InferenceRow&, const MachineFacts&) { return std::nullopt; }
+
 estimate::Request request_of(const TrainingRow& row, const StackFacts& habits, const workload::Model& model,
                              const hardware::Cluster& cluster) {
   estimate::Request request;
@@ -242,10 +250,10 @@ template <class AnyKind>
 OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (auto reason = foreign(row)) { return skip(std::move(*reason)); }
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
-  if (machine_of(row.gpu_type) == nullptr) {
-    return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type)));
-  }
+  const MachineFacts* machine = machine_of(row.gpu_type);
+  if (machine == nullptr) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
   if (auto reason = unfit(row, parts)) { return skip(std::move(*reason)); }
+  if (auto reason = unknown_degrees(row, *machine)) { return skip(std::move(*reason)); }
   auto model = model_of(row, longest_sequence(row), parts);
   if (!model) { return skip(model.error()); }
   auto cluster = cluster_of(row, parts);

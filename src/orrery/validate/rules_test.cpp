@@ -231,10 +231,12 @@ TEST(Rules, columns_that_contradict_each_other_become_the_nearest_plan) {
   EXPECT_EQ(scenario(whole_row()).taken_as, "");
 }
 
-TEST(Rules, a_row_without_degrees_is_sliced_where_replicas_would_be_idle) {
+TEST(Rules, a_row_without_degrees_is_sliced_by_xla_where_replicas_would_be_idle_and_skipped_elsewhere) {
   TrainingRow row = whole_row();
   row.tp = row.pp = row.micro_batch = {};
   row.global_batch = 4;
+  EXPECT_EQ(reason(row), "not stated: tp, pp (one each leaves 12 of 16 gpus without a sequence)");
+  row.gpu_type = "TPU-v5p";
   EXPECT_EQ(scenario(row).plan.tp, 4);
   EXPECT_EQ(scenario(row).plan.dp, 4);
   EXPECT_EQ(scenario(row).taken_as, "tp blank -> 4");
