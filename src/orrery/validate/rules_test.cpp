@@ -237,6 +237,7 @@ TEST(Rules, a_row_without_degrees_is_sliced_by_xla_where_replicas_would_be_idle_
   row.global_batch = 4;
   EXPECT_EQ(reason(row), "not stated: tp, pp (one each leaves 12 of 16 gpus without a sequence)");
   row.gpu_type = "TPU-v5p";
+  row.precision = "bf16";
   EXPECT_EQ(scenario(row).plan.tp, 4);
   EXPECT_EQ(scenario(row).plan.dp, 4);
   EXPECT_EQ(scenario(row).taken_as, "tp blank -> 4");
