@@ -18,13 +18,20 @@ sys.path.insert(0, str(ROOT / "tools"))
 import accuracy_plot  # noqa: E402
 from calibrate import errors, tables  # noqa: E402
 
+MIXTURES = ("dlrm_moe.csv", "moe.csv")
 KINDS = (("training", ("training.csv", "training_vtrain_single_node.csv", "lora.csv")),
-         ("dlrm_moe", ("dlrm_moe.csv", "moe.csv")), ("inference", ("inference.csv",)), ("kernels", ("kernels.csv",)),
+         ("dlrm_moe", MIXTURES), ("parts", MIXTURES), ("inference", ("inference.csv",)), ("kernels", ("kernels.csv",)),
          ("collectives", ("collectives.csv",)))
-TITLES = {"training": "Steps of training, dense models", "dlrm_moe": "Steps of training, mixtures of experts",
+TITLES = {"training": "Steps of training, dense models", "dlrm_moe": "Steps of training, mixtures of experts and recommenders",
+          "parts": "Parts of a mixture's step: passes over a layer of experts, exchanges of tokens",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
+
+
+def is_part(row):
+    """By what it measures: a pass over one layer, or tokens on their way to experts and back."""
+    return row.cells.get("metric", "").startswith(("forward_time", "backward_time", "dispatch_", "combine_"))
 
 
 class Line:
@@ -48,12 +55,14 @@ def family_of(row):
     return f"{row.family} {'>=' if float(size) >= MIB else '<'} 1 MiB"
 
 
-def lines_of(options, names, known):
+def lines_of(options, kind, names, known):
     """Scored rows, and {family: (rows, {reason: how many})} of all."""
     scored, counts = [], collections.OrderedDict()
     for path in tables.files(options.tables, names):
         said = {line["id"]: line for line in tables.predictions(options.program, path)}
         rows = [row for row in tables.read([path]) if row.family not in NOT_SCORED]
+        if names is MIXTURES:
+            rows = [row for row in rows if is_part(row) == (kind == "parts")]
         newest = {id(row) for row in tables.newest(rows)}
         for row in rows:
             row.family = family_of(row)
@@ -177,7 +186,7 @@ def main():
     options = parser.parse_args()
     known, folder = tables.held_out(options.residuals), ROOT / "docs/accuracy"
     folder.mkdir(exist_ok=True)
-    parts = [(kind, *lines_of(options, names, known)) for kind, names in KINDS]
+    parts = [(kind, *lines_of(options, kind, names, known)) for kind, names in KINDS]
     text = [HEAD.rstrip()] + ([] if known else [IN_SAMPLE.rstrip()])
     for kind, scored, counts in parts:
         if counts:

@@ -49,6 +49,8 @@ def ratios(options):
             line = predicted.get(row.cells.get("id", ""))
             if row.family in NOT_COUNTED or not line or not line["predicted"] or not line["measured"]:
                 continue
+            if not line["spread"]:  # a part of a job
+                continue
             time = known.get((path.name, line["id"]), float(line["predicted"]))
             found.append((line["spread"], row, float(line["measured"]) / time))
     return found
