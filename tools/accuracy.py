@@ -22,8 +22,8 @@ MIXTURES = ("dlrm_moe.csv", "moe.csv")
 KINDS = (("training", ("training.csv", "training_vtrain_single_node.csv", "lora.csv")),
          ("dlrm_moe", MIXTURES), ("parts", MIXTURES), ("inference", ("inference.csv",)), ("kernels", ("kernels.csv",)),
          ("collectives", ("collectives.csv",)))
-TITLES = {"training": "Steps of training, dense models", "dlrm_moe": "Steps of training, mixtures of experts and recommenders",
-          "parts": "Parts of a mixture's step: passes over a layer of experts, exchanges of tokens",
+TITLES = {"training": "Steps of training, dense models", "dlrm_moe": "Steps of training, mixtures and recommenders",
+          "parts": "Parts of a mixture's step",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
@@ -131,6 +131,7 @@ summary in the README). [Validation](models/validation.md) says how a row become
   never been fitted to, and both columns are the same.
 - **In range**: measurements within the `uncertainty` that the estimate carries; four of five are meant to.
 - **Bias**: mean of signed errors; negative: predictions are too fast.
+- **Parts of a mixture's step** are passes over one layer of experts, and tokens on their way to experts and back, by themselves.
 - In plots, a bar spans what rows of one configuration measured (repeats, vendors, releases); dashed lines are 20 % off.
 """
 
