@@ -153,7 +153,7 @@ std::optional<std::string> unknown_degrees(const InferenceRow&, const MachineFac
 estimate::Request request_of(const TrainingRow& row, const StackFacts& habits, const workload::Model& model,
                              const hardware::Cluster& cluster) {
   estimate::Request request;
-  request.global_batch = *row.global_batch;
+  request.global_batch = row.global_batch;
   request.seq = row.seq;
   request.tp = row.tp.value_or(1);
   request.cp = row.cp.value_or(1);
@@ -183,10 +183,10 @@ estimate::Request request_of(const InferenceRow& row, const StackFacts&, const w
                              const hardware::Cluster&) {
   estimate::Request request;
   request.task = parallel::Task::inference;
-  request.prompt = *row.isl;
-  request.generate = *row.osl;
+  request.prompt = row.isl;
+  request.generate = row.osl;
   if (engine_of(row.engine, row.family).one_by_one) { request.micro_batch = 1; }
-  request.batch = *row.batch;
+  request.batch = row.batch;
   request.tp = row.tp.value_or(1);
   request.pp = row.pp.value_or(1);
   request.ep = row.ep.value_or(1);

@@ -38,7 +38,7 @@ OrSkip<workload::Model> one_layer(const ExpertRow& row, const Parts& parts) {
   if (facts == nullptr || facts->catalogue.empty()) {
     return skip(fmt::format("model: whose layer {} is, is not known", quoted(row.model)));
   }
-  NetworkColumns network = row;
+  NetworkColumns network = static_cast<const NetworkColumns&>(row);
   network.layers = std::nullopt;
   auto model = model_of(network, *row.seq, parts);
   if (!model) { return model; }
@@ -50,7 +50,7 @@ OrSkip<workload::Model> one_layer(const ExpertRow& row, const Parts& parts) {
 
 estimate::Request request_of(const ExpertRow& row, const StackFacts& habits) {
   estimate::Request request;
-  request.global_batch = *row.global_batch;
+  request.global_batch = row.global_batch;
   request.seq = row.seq;
   request.tp = row.tp.value_or(1);
   request.ep = row.ep.value_or(1);
