@@ -27,7 +27,8 @@ constexpr std::array<Tile, 6> kTiles = {
 // Depth of k that filling a core's pipeline and writing the tile out are worth.
 constexpr double kFillDepth = 128.0;
 
-// Smallest depth of k that one part of a split product keeps, so that the fill stays below a third of its time.
+// Smallest depth of k that one part of a split product takes, so that the fill stays below a third of its time. Shorter
+// parts take as long: no product is quicker for being deeper.
 constexpr std::int64_t kSmallestSplit = 256;
 
 // Partial sums of a split product are fp32, written and read once, in the cache: at twice the memory's rate.
@@ -69,11 +70,15 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
   // Time of a part of depth d, per unit of useful work at the reachable rate.
   const double scale = kernel.flops.value() / (useful * rate * tile.efficiency) * area;
   const double whole = scale * real(ceil_div(tiles, cores)) * (real(kernel.k) + kFillDepth);
-  if (2 * tiles > cores || kernel.k < 2 * kSmallestSplit) { return whole; }
-  const std::int64_t parts = std::min(cores / tiles, kernel.k / kSmallestSplit);
-  const double split = scale * (real(kernel.k) / real(parts) + kFillDepth);
-  const double sum = real(parts) * real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
-  return std::min(whole, split + sum);
+  if (2 * tiles > cores || kernel.k <= kSmallestSplit) { return whole; }
+  const double add_up = real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
+  const auto split_in = [&](std::int64_t most) {
+    const double parts = real(std::min(cores / tiles, most));
+    return scale * (std::max(real(kernel.k) / parts, real(kSmallestSplit)) + kFillDepth) + parts * add_up;
+  };
+  const std::int64_t full = kernel.k / kSmallestSplit;
+  const double split = split_in(full);
+  return std::min({whole, split, full * kSmallestSplit < kernel.k ? split_in(full + 1) : split});
 }
 
 double gemm_seconds(const Kernel& kernel, const Accelerator& a, double peak) {

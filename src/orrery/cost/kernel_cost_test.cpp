@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <random>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -340,6 +341,25 @@ RC_GTEST_PROP(KernelCostLaw, products_are_monotone_in_batch_and_depth, ()) {
   RC_ASSERT(time <= kernel_cost(gemm(batch + 1, m, n, k), a).time * kRounding);
   RC_ASSERT(time <= kernel_cost(gemm(batch, m, n, k + 1), a).time * kRounding);
   RC_ASSERT(time <= kernel_cost(gemm(batch, m + 1, n, k), a).time * kRounding);
+}
+
+// Products of few tiles, which are split along k: never quicker for more rows, columns, depth or products.
+TEST(KernelCost, products_that_are_split_are_never_quicker_for_being_larger) {
+  std::mt19937_64 numbers(1);  // NOLINT(cert-msc51-cpp): the same numbers every time
+  const auto draw = [&](std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(numbers() % static_cast<std::uint64_t>(high - low));
+  };
+  for (int i = 0; i < 20'000; ++i) {
+    Accelerator a = round_accelerator();
+    a.cores = draw(1, 150);
+    a.kernel_latency = Seconds(0.0);
+    const std::int64_t batch = draw(1, 5), m = draw(1, 300), n = draw(1, 300), k = draw(1, 3000), more = draw(1, 200);
+    const Seconds time = kernel_cost(gemm(batch, m, n, k), a).time;
+    ASSERT_LE(time, kernel_cost(gemm(batch, m, n, k + more), a).time * kRounding) << k << " + " << more;
+    EXPECT_LE(time, kernel_cost(gemm(batch, m + more, n, k), a).time * kRounding) << m << " + " << more;
+    EXPECT_LE(time, kernel_cost(gemm(batch, m, n + more, k), a).time * kRounding) << n << " + " << more;
+    EXPECT_LE(time, kernel_cost(gemm(batch + 1, m, n, k), a).time * kRounding) << batch;
+  }
 }
 
 // Everybody waits for the slowest node: its kernels take longer, for the same reasons.

@@ -316,4 +316,10 @@ Side segment_side(const Segment& segment, const std::vector<Cost>& blocks) {
   return side;
 }
 
+Seconds segment_reductions(const Segment& segment, const std::vector<Cost>& blocks) {
+  Seconds sum;
+  for (const BlockUse& use : segment) { sum += static_cast<double>(use.repeat) * on_device(blocks, use.reduce); }
+  return sum;
+}
+
 }  // namespace orrery::estimate

@@ -105,4 +105,7 @@ struct Side {
 };
 [[nodiscard]] Side segment_side(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
+// Of a segment's reductions, what the network takes for them.
+[[nodiscard]] Seconds segment_reductions(const parallel::Segment& segment, const std::vector<Cost>& blocks);
+
 }  // namespace orrery::estimate

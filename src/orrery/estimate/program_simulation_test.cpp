@@ -276,8 +276,9 @@ class Player {
     rank.data = min(rank.data, max(data, rank.compute));
   }
 
-  // Reductions of the last micro-batch alone run under what is left of the backward pass, and slow it as a whole.
-  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked, bool interferes = true) {
+  // Unless `reduces_always`, reductions are of the last micro-batch alone, run under what is left of the backward pass,
+  // and slow it as a whole.
+  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked, bool reduces_always = true) {
     const auto executions = written_out(segment);
     std::vector<Seconds> weights(executions.size(), Seconds(0));
     if (asked != nullptr) { weights = *asked; }
@@ -292,16 +293,16 @@ class Player {
       gather(i + 1);
       const Seconds begun = rank.compute;
       run_block(rank, *executions[i].work);
-      if (interferes && asked == nullptr) {
+      if (asked == nullptr) {
         const Block* next = i + 1 < executions.size() ? executions[i + 1].gather : nullptr;
-        const Block* before = i > 0 ? executions[i - 1].reduce : nullptr;
+        const Block* before = i > 0 && reduces_always ? executions[i - 1].reduce : nullptr;
         const Seconds beside = held(next) + held(before);
         const Seconds work = rank.compute - begun;
         rank.compute += min(interference_ * beside, interference_ / (1.0 - interference_) * work);
       }
       if (executions[i].reduce != nullptr) {
         rank.data = max(rank.data, rank.compute) + time_of(*executions[i].reduce);
-        if (!interferes) { rank.reduced += held(executions[i].reduce); }
+        if (!reduces_always) { rank.reduced += held(executions[i].reduce); }
       }
     }
   }

@@ -134,15 +134,19 @@ TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_belo
   EXPECT_GT(checked, 50);
 }
 
-// Twice the lookups of a sample never take less, and a copy of the tables in every node never less memory.
+// Twice the lookups of a sample never take less, and a copy of the tables in every node never less memory. Of tables
+// that several ranks hold, some may send the rows that they met and others whole gradients; when the last turns from
+// one to the other, the host has a collective less to issue.
 TEST(RecommenderEstimate, more_lookups_take_longer_and_more_copies_more_memory) {
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     Dice dice(seed);
     const Case c = any_case(dice);
     if (!c.is_valid()) { continue; }
     Case more = c;
     for (auto& table : more.model.recommender.tables) { table.lookups *= 2.0; }
-    EXPECT_TRUE(no_slower(step_time(c), step_time(more))) << "seed " << seed;
+    constexpr double kKindsOfTables = 2.0;  // shared out, and replicated
+    const auto rounds = kKindsOfTables * static_cast<double>(parallel::micro_batches(c.job, c.plan));
+    EXPECT_TRUE(no_slower(step_time(c), step_time(more) + rounds * c.stack.launch_time)) << "seed " << seed;
     if (c.plan.dp % 2 != 0 || c.plan.tables.sharding == TableSharding::replicated) { continue; }
     Case copies = c;
     copies.plan.tables.ranks = c.plan.dp / 2;

@@ -265,7 +265,7 @@ class StepSolution {
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) -
                             (splits() ? cost.weight_hidden : cost.backward_hidden);
       stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
-      reduced += segment_side(chunk.last_backward, step_.blocks).dp;
+      reduced += segment_reductions(chunk.last_backward, step_.blocks);
     }
     const Seconds under_work = max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const Seconds lost = solver_.stack_.interference * (under_work + gathers_under_work(stage));

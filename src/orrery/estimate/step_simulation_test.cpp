@@ -81,6 +81,26 @@ TEST(StepSimulation, slow_gathers_under_the_first_forward_agree) {
   }
 }
 
+// Weights of experts that nothing trains are gathered in every pass where those are sharded, with no gradients of
+// theirs to reduce: gathers slow the work beside them by themselves.
+TEST(StepSimulation, gathers_of_frozen_weights_that_slow_work_agree) {
+  int slowed = 0;
+  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+    Dice dice(seed);
+    Case c = parallel::test::any_case_of(dice, true);
+    c.job.task = parallel::Task::finetune;
+    c.job.adapter = {8, workload::Adapter::Targets::attention};
+    c.plan.zero = 3;
+    c.plan.shard = 0;
+    c.stack.interference = 0.2;
+    const Compared both = compare(c);
+    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+    c.stack.interference = 0.0;
+    slowed += compare(c).step.time < both.step.time ? 1 : 0;
+  }
+  EXPECT_GT(slowed, 50);
+}
+
 // The first and the last stage meet to sum the tied table; whoever has more left to reduce would be waited for.
 TEST(StepSimulation, tied_tables_without_overlap_agree) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
