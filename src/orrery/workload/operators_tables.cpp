@@ -61,7 +61,9 @@ void add(Load& load, const TablePart& part, const Place& at) {
   if (at.copies <= 1.0) { return; }
   load.reduce += part.count * met * width * kGradient;
   load.update += part.count * met_by_all * width * kGradient;
-  // All-reduce of whole tables, or all-gather of rows: whichever sends less.
+  // All-reduce of whole tables, or all-gather of rows: whichever sends less. Of rows no more than a whole table is
+  // counted: what is left out between one and two of them keeps more lookups from being quicker, as an all-reduce costs
+  // less than twice an all-gather where trees or switches do it.
   const double whole = part.rows * width * at.shared, rows = at.copies * met * (width * at.shared + kRowId);
   (2.0 * whole <= rows ? load.summed : load.listed) += part.count * std::min(whole, rows);
   load.gradients += part.count * (2.0 * whole <= rows ? part.rows * width * kGradient : rows);
