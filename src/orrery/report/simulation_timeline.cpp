@@ -55,7 +55,7 @@ std::string simulation_timeline(const results::Simulation& simulation) {
   std::stable_sort(spans.begin(), spans.end(), [](const SimulatedSpan* a, const SimulatedSpan* b) {
     return a->rank != b->rank ? a->rank < b->rank : a->start_ns < b->start_ns;
   });
-  std::string text = "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[";
+  std::string text = R"({"displayTimeUnit":"ns","traceEvents":[)";
   const char* comma = "\n";
   const auto add = [&](const std::string& event) {
     text += comma + event;

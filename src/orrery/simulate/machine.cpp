@@ -116,7 +116,7 @@ void Machine::happen(const Event& event) {
     case Happening::received_by:
       return tell({static_cast<Party::Kind>(event.flag), event.rank, event.ref, event.extra});
     case Happening::begin: return depart(event.ref);
-    case Happening::node_over: return complete(event.rank, event.ref);
+    case Happening::node_over:
     case Happening::memory_over: return complete(event.rank, event.ref);
     case Happening::server_free:
       if (const auto next = servers_[event.ref].leave()) { serve(*next, event.ref); }

@@ -110,7 +110,8 @@ std::uint32_t Links::next_link(const Packet& packet) {
     if (links_[forth].to == packet.target) { return forth; }
     if (links_[forth + 1].to == packet.target) { return forth + 1; }
   }
-  for (std::uint8_t i = packet.dimension; i < dimensions_.size(); ++i) {
+  const auto dimensions = static_cast<std::uint8_t>(dimensions_.size());
+  for (std::uint8_t i = packet.dimension; i < dimensions; ++i) {
     Dimension& dimension = dimensions_[i];
     const bool moves =
         packet.in_switch || packet.to_switch || dimension.coordinate(packet.at) != dimension.coordinate(packet.target);

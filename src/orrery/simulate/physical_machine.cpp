@@ -35,7 +35,7 @@ PhysicalMachine::PhysicalMachine(const Job& job)
     }
     std::sort(group.places.begin(), group.places.end());
     group.extents = extents_of(job.network, group.ranks);
-    const std::uint32_t size = static_cast<std::uint32_t>(group.ranks->size());
+    const auto size = static_cast<std::uint32_t>(group.ranks->size());
     group.is_line = differing_dimensions(job.network, *group.ranks) > 1 && group.extents.size() == 1 &&
                     group.extents.front().members == size;
   }
