@@ -1,7 +1,6 @@
 #include "apps/cli/arguments.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 
@@ -53,21 +52,18 @@ class Scan {
   void unknown(const std::string& name) {
     const auto meant = likely(name);
     complain(name, meant.empty() ? fmt::format("unknown flag; \"orrery {} --help\" lists them", command_.name())
-                                 : fmt::format("unknown flag; did you mean {}?", join(meant, " or ")));
+                                 : fmt::format("unknown flag; did you mean {}?", either(meant)));
     while (next_is_value()) { ++at_; }  // most likely its value
   }
 
   // Flags that go on where the name ends ("--system" of --system-configuration), if they are few; else the nearest one.
   [[nodiscard]] std::vector<std::string> likely(const std::string& name) const {
-    constexpr std::size_t kFew = 3;
-    std::vector<std::string> known = {"--help"}, longer;
+    std::vector<std::string> known = {"--help"};
     for (const auto& flag : command_.flags()) {
       known.push_back(flag.name);
       if (!flag.negation.empty()) { known.push_back(flag.negation); }
     }
-    std::copy_if(known.begin(), known.end(), std::back_inserter(longer),
-                 [&](const std::string& flag) { return flag.starts_with(name); });
-    if (!longer.empty() && longer.size() <= kFew) { return longer; }
+    if (auto longer = continued(name, known); !longer.empty()) { return longer; }
     const auto near = nearest(name, known);
     return near ? std::vector{*near} : std::vector<std::string>{};
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -43,6 +44,19 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     }
   }
   return best;
+}
+
+std::vector<std::string> continued(std::string_view word, std::span<const std::string> candidates) {
+  constexpr std::size_t kFew = 4;
+  std::vector<std::string> longer;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(longer),
+               [&](const std::string& candidate) { return candidate.starts_with(word); });
+  return longer.size() <= kFew ? longer : std::vector<std::string>{};
+}
+
+std::string either(std::span<const std::string> parts) {
+  if (parts.size() < 2) { return join(parts, ""); }
+  return join(parts.first(parts.size() - 1), ", ") + " or " + parts.back();
 }
 
 std::string join(std::span<const std::string> parts, std::string_view separator) {

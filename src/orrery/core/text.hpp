@@ -16,6 +16,13 @@ namespace orrery {
 // letters differ, at least one edit is always allowed). Ties go to the first candidate.
 [[nodiscard]] std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 
+// The candidates that go on where `word` ends ("h100" of h100-pcie and h100-sxm), in their order, as long as they are
+// few (four); empty otherwise.
+[[nodiscard]] std::vector<std::string> continued(std::string_view word, std::span<const std::string> candidates);
+
+// "a", "a or b", "a, b or c".
+[[nodiscard]] std::string either(std::span<const std::string> parts);
+
 [[nodiscard]] std::string join(std::span<const std::string> parts, std::string_view separator);
 
 // `"text"`, with control characters escaped and long text cut, for messages.

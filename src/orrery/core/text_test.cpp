@@ -45,6 +45,20 @@ TEST(nearest, allows_one_edit_in_short_words) {
   EXPECT_EQ(nearest("qq", std::vector<std::string>{"tp"}), std::nullopt);
 }
 
+TEST(continued, are_those_that_go_on_as_long_as_they_are_few) {
+  const std::vector<std::string> names = {"h100-nvl", "h100-pcie", "h200"};
+  EXPECT_EQ(continued("h100", names), (std::vector<std::string>{"h100-nvl", "h100-pcie"}));
+  EXPECT_TRUE(continued("x", names).empty());
+  EXPECT_TRUE(continued("a", std::vector<std::string>{"a1", "a2", "a3", "a4", "a5"}).empty());
+}
+
+TEST(either, puts_the_last_apart) {
+  EXPECT_EQ(either(std::vector<std::string>{}), "");
+  EXPECT_EQ(either(std::vector<std::string>{"a"}), "a");
+  EXPECT_EQ(either(std::vector<std::string>{"a", "b"}), "a or b");
+  EXPECT_EQ(either(std::vector<std::string>{"a", "b", "c"}), "a, b or c");
+}
+
 TEST(nearest, takes_the_first_of_equals) { EXPECT_EQ(nearest("xp", std::vector<std::string>{"tp", "pp"}), "tp"); }
 
 TEST(join, puts_the_separator_between) {

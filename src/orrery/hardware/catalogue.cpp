@@ -198,11 +198,10 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
   if (folder.empty()) {
     auto all = names();
     all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
-    const auto near = meant_entry(name_or_path, all);
     const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
     if (!is_file) {
       return fail(fmt::format("nothing in the catalogue is called {}{}", quoted(name_or_path),
-                              near ? fmt::format("; did you mean {}?", quoted(*near)) : std::string()));
+                              did_you_mean(name_or_path, all)));
     }
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);

@@ -12,8 +12,10 @@
 namespace orrery::hardware {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 
 Catalogue shipped() { return Catalogue(ORRERY_DATA_DIR); }
@@ -73,8 +75,9 @@ TEST(Catalogue, a_template_without_a_count_is_one_node) {
 TEST(Catalogue, an_unknown_name_gets_the_nearest_one_and_the_command_that_lists_them) {
   EXPECT_EQ(shipped().cluster("dgx-h10", 8).error().text(),
             "unknown cluster \"dgx-h10\"; did you mean \"dgx-h100\"? (\"orrery list clusters\" shows all)");
-  EXPECT_EQ(shipped().accelerator("h100-sx").error().text(),
-            "unknown accelerator \"h100-sx\"; did you mean \"h100-sxm\"? (\"orrery list accelerators\" shows all)");
+  EXPECT_EQ(shipped().accelerator("h100").error().text(),
+            "unknown accelerator \"h100\"; did you mean \"h100-nvl\", \"h100-pcie\" or \"h100-sxm\"? "
+            "(\"orrery list accelerators\" shows all)");
   EXPECT_EQ(shipped().stack("qqqqqq").error().text(), "unknown stack \"qqqqqq\" (\"orrery list stacks\" shows all)");
   EXPECT_EQ(shipped().link("nvlink").error().text(),
             "unknown link class \"nvlink\"; did you mean \"nvlink2\"? (\"orrery list links\" shows all)");
@@ -234,10 +237,16 @@ TEST(Catalogue, a_missing_data_directory_knows_nothing) {
 
 TEST(Catalogue, a_name_is_meant_for_one_that_goes_on_from_it_before_one_that_is_spelled_alike) {
   const std::vector<std::string> known = {"gpt2", "gpt3-175b", "llama-3.1-8b"};
-  EXPECT_EQ(meant_entry("gpt3", known), "gpt3-175b");
-  EXPECT_EQ(meant_entry("gpt", known), "gpt2");
-  EXPECT_EQ(meant_entry("lama-3.1-8b", known), "llama-3.1-8b");
-  EXPECT_EQ(meant_entry(".", known), std::nullopt);
+  EXPECT_THAT(meant_entries("gpt3", known), ElementsAre("gpt3-175b"));
+  EXPECT_THAT(meant_entries("gpt", known), ElementsAre("gpt2", "gpt3-175b"));
+  EXPECT_THAT(meant_entries("lama-3.1-8b", known), ElementsAre("llama-3.1-8b"));
+  EXPECT_THAT(meant_entries(".", known), IsEmpty());
+  EXPECT_THAT(meant_entries("", known), IsEmpty());
+  EXPECT_EQ(did_you_mean("gpt", known), "; did you mean \"gpt2\" or \"gpt3-175b\"?");
+}
+
+TEST(Catalogue, of_many_names_that_go_on_the_shortest_is_meant) {
+  EXPECT_THAT(meant_entries("a", {"a-100", "a-2", "a-300", "a-400", "a-500"}), ElementsAre("a-2"));
 }
 
 TEST(Catalogue, systems_of_mad_max_are_no_clusters_and_say_who_reads_them) {

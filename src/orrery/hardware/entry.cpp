@@ -50,26 +50,31 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
   return names;
 }
 
-std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known) {
-  if (name.empty()) { return std::nullopt; }
+std::vector<std::string> meant_entries(std::string_view name, const std::vector<std::string>& known) {
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
-  if (std::none_of(name.begin(), name.end(), is_letter)) { return std::nullopt; }  // "." is in "llama-3.1-8b" by chance
-  const std::string* longer = nullptr;                                             // the shortest that goes on from it
+  if (std::none_of(name.begin(), name.end(), is_letter)) { return {}; }  // "." is in "llama-3.1-8b" by chance
+  if (auto few = continued(name, known); !few.empty()) { return few; }
+  const std::string* longer = nullptr;  // of many, the shortest
   for (const auto& candidate : known) {
     const bool is_shorter = longer == nullptr || candidate.size() < longer->size();
     if (candidate.starts_with(name) && is_shorter) { longer = &candidate; }
   }
-  if (longer != nullptr) { return *longer; }
-  if (auto near = nearest(name, known)) { return near; }
+  if (longer != nullptr) { return {*longer}; }
+  if (auto near = nearest(name, known)) { return {*near}; }
   const auto holds = [&](const std::string& candidate) { return candidate.find(name) != std::string::npos; };
-  if (const auto found = std::find_if(known.begin(), known.end(), holds); found != known.end()) { return *found; }
-  return std::nullopt;
+  if (const auto found = std::find_if(known.begin(), known.end(), holds); found != known.end()) { return {*found}; }
+  return {};
+}
+
+std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
+  std::vector<std::string> meant = meant_entries(name, known);
+  for (auto& entry : meant) { entry = orrery::quoted(entry); }
+  return meant.empty() ? std::string{} : fmt::format("; did you mean {}?", either(meant));
 }
 
 std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
-  std::string text = fmt::format("unknown {} {}", kind.singular, orrery::quoted(name));
-  if (const auto near = meant_entry(name, known)) { text += fmt::format("; did you mean {}?", orrery::quoted(*near)); }
-  return text + fmt::format(" (\"orrery list {}\" shows all)", kind.plural());
+  return fmt::format("unknown {} {}{} (\"orrery list {}\" shows all)", kind.singular, orrery::quoted(name),
+                     did_you_mean(name, known), kind.plural());
 }
 
 Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,

@@ -51,9 +51,12 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                              const std::string& name_or_path, const Place& place = {});
 
-// What a name was meant to be: the shortest known one that goes on from it ("gpt3" -> "gpt3-175b", "h100" ->
-// "h100-sxm"), else the nearest one, else one that holds it.
-[[nodiscard]] std::optional<std::string> meant_entry(std::string_view name, const std::vector<std::string>& known);
+// What a name was meant to be: the known ones that go on from it ("h100" -> "h100-nvl", "h100-pcie", "h100-sxm") if
+// they are few, the shortest if they are many, else the nearest one, else one that holds it.
+[[nodiscard]] std::vector<std::string> meant_entries(std::string_view name, const std::vector<std::string>& known);
+
+// The same as the end of a message: `; did you mean "dgx-h100"?`, or nothing.
+[[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
 // `unknown cluster "dgx-h10"; did you mean "dgx-h100"? ("orrery list clusters" shows all)`.
 [[nodiscard]] std::string unknown_entry(const EntryKind& kind, std::string_view name,

@@ -1,4 +1,5 @@
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/skip.hpp"
 
 #include <algorithm>
 #include <array>
@@ -19,19 +20,13 @@ namespace {
 
 using parallel::Recompute;
 
-tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
-
 std::string name_of_diagnostic(const Diagnostic& diagnostic) {
   std::string_view flag = diagnostic.place.path;
   while (flag.starts_with('-')) { flag.remove_prefix(1); }
   return flag.empty() ? diagnostic.message : fmt::format("{}: {}", flag, diagnostic.message);
 }
 
-struct Need {
-  bool stated;
-  std::string_view column;
-};
-
+// Of a network that no entry of the catalogue and no sizes of its own stand for, the shape besides.
 std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
   if (facts == nullptr || (facts->catalogue.empty() && facts->network.layers == 0)) {
@@ -39,12 +34,7 @@ std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColu
                                  {network.hidden.has_value(), "hidden"},
                                  {network.heads.has_value(), "heads"}});
   }
-  std::vector<std::string> missing;
-  for (const auto& [stated, column] : needs) {
-    if (!stated) { missing.emplace_back(column); }
-  }
-  if (missing.empty()) { return std::nullopt; }
-  return fmt::format("not stated: {}", join(missing, ", "));
+  return not_stated(needs);
 }
 
 // What a row says of recompute, by the beginning of its text: a choice, how whole layers are chosen (Megatron-Core's
@@ -251,7 +241,7 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (auto reason = foreign(row)) { return skip(std::move(*reason)); }
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   const MachineFacts* machine = machine_of(row.gpu_type);
-  if (machine == nullptr) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
+  if (machine == nullptr) { return skip(unknown_accelerator(row.gpu_type)); }
   if (auto reason = unfit(row, parts)) { return skip(std::move(*reason)); }
   if (auto reason = unknown_degrees(row, *machine)) { return skip(std::move(*reason)); }
   auto model = model_of(row, longest_sequence(row), parts);
@@ -266,17 +256,26 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   auto changes = taken_otherwise(row, *cluster, request);
   if (habits.spreads_experts && request.ep == 1 && model->has_experts()) {
     request.ep = std::gcd(model->experts.count, *row.gpus / request.pp);
+    if (request.ep != 1) { changes.push_back(fmt::format("ep {} -> {}", row.ep ? "1" : "blank", request.ep)); }
   }
   for (auto& change : make_possible(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
-  const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
-  const auto settled = estimate::settle(request, *model, *cluster, stack);
-  if (!settled) { return skip(name_of_diagnostic(settled.error().diagnostics.front())); }
-  const parallel::Job job = estimate::job_of(request, *model);
-  return Scenario{std::move(*model),          std::move(*cluster), &stack, job, settled->plan,
-                  leaves_recompute_open(row), join(changes, "; ")};
+  auto scenario = settled(request, std::move(*model), std::move(*cluster), habits, parts);
+  if (!scenario) { return scenario; }
+  scenario->least_recompute = leaves_recompute_open(row);
+  scenario->taken_as = join(changes, "; ");
+  return scenario;
 }
 
 }  // namespace
+
+OrSkip<Scenario> settled(const estimate::Request& request, workload::Model model, hardware::Cluster cluster,
+                         const StackFacts& habits, const Parts& parts) {
+  const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
+  const auto plan = estimate::settle(request, model, cluster, stack);
+  if (!plan) { return skip(name_of_diagnostic(plan.error().diagnostics.front())); }
+  const parallel::Job job = estimate::job_of(request, model);
+  return Scenario{std::move(model), std::move(cluster), &stack, job, plan->plan};
+}
 
 const StackFacts& habits_of(const TrainingRow& row) {
   const StackFacts* recipe = recipe_of(row);

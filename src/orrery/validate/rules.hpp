@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/estimate/request.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/kernel.hpp"
@@ -21,6 +22,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rows.hpp"
+#include "orrery/validate/skip.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::validate {
@@ -49,9 +51,6 @@ struct Scenario {
   std::string taken_as = {};     // what of the row does not go together, and what it was taken as: "dp 3 -> 4"
 };
 
-template <class T>
-using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is skipped
-
 // `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.
 [[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
 // As the table's machine has it.
@@ -73,6 +72,10 @@ void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_
 // What the row's software does where the row says nothing.
 [[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
 [[nodiscard]] const StackFacts& habits_of(const InferenceRow& row);
+
+// The job that is asked for, with what the request leaves open.
+[[nodiscard]] OrSkip<Scenario> settled(const estimate::Request& request, workload::Model model,
+                                       hardware::Cluster cluster, const StackFacts& habits, const Parts& parts);
 
 [[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
 [[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);

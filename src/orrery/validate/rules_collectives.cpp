@@ -6,6 +6,7 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/skip.hpp"
 #include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
@@ -14,8 +15,6 @@ namespace {
 
 using network::Algorithm;
 using network::Collective;
-
-tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
@@ -153,13 +152,10 @@ Algorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluste
   return several > 1 ? Algorithm::flat_ring : Algorithm::ring;
 }
 
-std::string unfit(const CollectiveRow& row) {
-  std::vector<std::string> missing;
-  if (!row.size_bytes) { missing.emplace_back("size_bytes"); }
-  if (!row.gpus) { missing.emplace_back("gpus"); }
-  if (!missing.empty()) { return "not stated: " + join(missing, ", "); }
-  if (*row.gpus < 2) { return "gpus: one accelerator has nobody to talk to"; }
-  return {};
+std::optional<std::string> unfit(const CollectiveRow& row) {
+  auto missing = not_stated({{row.size_bytes.has_value(), "size_bytes"}, {row.gpus.has_value(), "gpus"}});
+  if (missing) { return missing; }
+  return nobody_to_talk_to(*row.gpus);
 }
 
 }  // namespace
@@ -178,11 +174,11 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
 
 OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
-  if (auto reason = unfit(row); !reason.empty()) { return skip(std::move(reason)); }
+  if (auto reason = unfit(row)) { return skip(std::move(*reason)); }
   const auto call = call_of(row.collective);
   if (!call) { return skip(fmt::format("collective: {} is not predicted", quoted(row.collective))); }
   const std::string_view name = cluster_name(row);
-  if (name.empty()) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
+  if (name.empty()) { return skip(unknown_accelerator(row.gpu_type)); }
 
   hardware::Cluster cluster = parts.clusters.find(name)->second;
   const MachineFacts& machine = *machine_of(row.gpu_type);

@@ -8,27 +8,15 @@
 #include "orrery/estimate/request.hpp"
 #include "orrery/validate/exchange.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/skip.hpp"
 
 namespace orrery::validate {
 
 namespace {
 
-tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
-
-std::optional<std::string> not_stated(std::initializer_list<std::pair<bool, std::string_view>> needs) {
-  std::vector<std::string> missing;
-  for (const auto& [stated, column] : needs) {
-    if (!stated) { missing.emplace_back(column); }
-  }
-  if (missing.empty()) { return std::nullopt; }
-  return fmt::format("not stated: {}", join(missing, ", "));
-}
-
 std::optional<std::string> unfit(const ExpertRow& row) {
   if (!row.unreadable.empty()) { return row.unreadable; }
-  if (machine_of(row.gpu_type) == nullptr) {
-    return fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type));
-  }
+  if (machine_of(row.gpu_type) == nullptr) { return unknown_accelerator(row.gpu_type); }
   return std::nullopt;
 }
 
@@ -86,12 +74,9 @@ OrSkip<PassScenario> pass_of(const ExpertRow& row, const Parts& parts) {
   if (!precision) { return skip(precision.error()); }
   estimate::Request request = request_of(row, habits);
   request.precision = *precision;
-  const hardware::Stack& stack = parts.stacks.find(habits.stack)->second;
-  const auto settled = estimate::settle(request, *model, *cluster, stack);
-  if (!settled) { return skip(settled.error().diagnostics.front().message); }
-  const parallel::Job job = estimate::job_of(request, *model);
-  return PassScenario{{std::move(*model), std::move(*cluster), &stack, job, settled->plan},
-                      row.metric == "backward_time"};
+  auto job = settled(request, std::move(*model), std::move(*cluster), habits, parts);
+  if (!job) { return skip(job.error()); }
+  return PassScenario{std::move(*job), row.metric == "backward_time"};
 }
 
 OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts) {
@@ -104,7 +89,7 @@ OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts) {
   }
   const auto exchange = exchange_named(row.metric);
   ORRERY_ASSERT(exchange);
-  if (*row.gpus < 2) { return skip("gpus: one accelerator has nobody to talk to"); }
+  if (auto reason = nobody_to_talk_to(*row.gpus)) { return skip(std::move(*reason)); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
   parallel::CollectiveCall call{network::Collective::all_to_all, parallel::GroupKind::ep, {}, {}};

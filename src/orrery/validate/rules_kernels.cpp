@@ -6,22 +6,13 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/skip.hpp"
 #include "orrery/validate/spelling.hpp"
 #include "orrery/workload/operators_kernels.hpp"
 
 namespace orrery::validate {
 
 namespace {
-
-tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
-
-std::string missing_sizes(const KernelRow& row) {
-  std::vector<std::string> missing;
-  if (!row.m) { missing.emplace_back("m"); }
-  if (!row.n) { missing.emplace_back("n"); }
-  if (!row.k) { missing.emplace_back("k"); }
-  return missing.empty() ? std::string{} : "not stated: " + join(missing, ", ");
-}
 
 constexpr double kActivation = 2.0;  // bytes
 
@@ -43,10 +34,12 @@ bool is_product(std::string_view op) {
 // m is that of one group. Sums leave the matrix units in no less than two bytes.
 OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
-  if (auto reason = missing_sizes(row); !reason.empty()) { return skip(std::move(reason)); }
+  if (auto reason = not_stated({{row.m.has_value(), "m"}, {row.n.has_value(), "n"}, {row.k.has_value(), "k"}})) {
+    return skip(std::move(*reason));
+  }
   if (!is_product(row.op)) { return skip(fmt::format("op: {} is no product of matrices", quoted(row.op))); }
   const MachineFacts* machine = machine_of(row.gpu_type);
-  if (machine == nullptr) { return skip(fmt::format("no accelerator {} in the catalogue", quoted(row.gpu_type))); }
+  if (machine == nullptr) { return skip(unknown_accelerator(row.gpu_type)); }
   KernelScenario scenario{{}, accelerator_of(*machine, parts)};
   const StackFacts& habits = stack_of(row.family);
   const auto precision = precision_of(row.dtype, habits, scenario.accelerator);
@@ -61,7 +54,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
                                     .output = std::max(element, 2.0)},
                                    *precision);
   scenario.kernel.grouped = letters(row.op).find("grouped") != std::string::npos;
-  scenario.kernel.block_scaled = scales_blocks(row.dtype);
+  scenario.kernel.block_scaled = *precision == hardware::Precision::fp8 && scales_blocks(row.dtype);
   if (habits.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
     scenario.kernel.casts = Bytes(inputs * (kActivation + element));

@@ -9,6 +9,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/validate/formats.hpp"
 #include "orrery/validate/rules.hpp"
+#include "orrery/validate/skip.hpp"
 #include "orrery/workload/catalogue.hpp"
 
 namespace orrery::validate {
@@ -17,8 +18,6 @@ namespace {
 
 using hardware::Precision;
 using Count = std::optional<std::int64_t>;
-
-tl::unexpected<std::string> skip(std::string reason) { return tl::make_unexpected(std::move(reason)); }
 
 // ffn_per_hidden x hidden, rounded up.
 std::int64_t default_ffn(const ModelFacts& facts, std::int64_t hidden) {

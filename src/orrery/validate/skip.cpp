@@ -1,0 +1,27 @@
+#include "orrery/validate/skip.hpp"
+
+#include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
+
+namespace orrery::validate {
+
+std::optional<std::string> not_stated(const std::vector<Need>& needs) {
+  std::vector<std::string> missing;
+  for (const auto& [stated, column] : needs) {
+    if (!stated) { missing.emplace_back(column); }
+  }
+  if (missing.empty()) { return std::nullopt; }
+  return "not stated: " + join(missing, ", ");
+}
+
+std::optional<std::string> nobody_to_talk_to(std::int64_t gpus) {
+  if (gpus >= 2) { return std::nullopt; }
+  return "gpus: one accelerator has nobody to talk to";
+}
+
+std::string unknown_accelerator(std::string_view gpu_type) {
+  return fmt::format("no accelerator {} in the catalogue", quoted(gpu_type));
+}
+
+}  // namespace orrery::validate
