@@ -154,7 +154,7 @@ class Fabric {
 
   // How many times a port's even part of what leaves a node the port that carries most has to; 1 but for one_port.
   // Of the group's own traffic where every device has a port to itself; where devices share ports all groups of a node
-  // are taken to meet on one. The law of docs/models/collectives.md#ways-out-of-a-node.
+  // are taken to meet on one. The law of docs/models/collectives.md#single-port-per-node.
   [[nodiscard]] double crowding(const Shape& shape) const;
 
   // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
