@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes docs/accuracy.md: predicted against measured times of published rows, with plots, and its summary in README.md.
+"""Writes docs/accuracy.md: predicted and measured times of published rows, with plots.
 
   tools/accuracy.py --program build/release/orrery --tables DIR... [--residuals F.csv...]
 
-Tables are those that `orrery validate --data` reads. --residuals: what tools/calibrate wrote of its fits; rows that are
-in one have a prediction by a fit that has not seen their configuration, all others have never been fitted to.
+Tables are those that `orrery validate --data` reads. --residuals: the files that tools/calibrate wrote about its fits. A row
+in one of them has a prediction by a fit that has not seen its configuration; no fit has used any other row.
 """
 import argparse
 import collections
@@ -22,15 +22,15 @@ MIXTURES = ("dlrm_moe.csv", "moe.csv")
 KINDS = (("training", ("training.csv", "training_vtrain_single_node.csv", "lora.csv")),
          ("dlrm_moe", MIXTURES), ("parts", MIXTURES), ("inference", ("inference.csv",)), ("kernels", ("kernels.csv",)),
          ("collectives", ("collectives.csv",)))
-TITLES = {"training": "Steps of training, dense models", "dlrm_moe": "Steps of training, mixtures and recommenders",
-          "parts": "Parts of a mixture's step",
+TITLES = {"training": "Training steps, dense models", "dlrm_moe": "Training steps, mixtures of experts and recommenders",
+          "parts": "Parts of a mixture's training step",
           "inference": "Batches of requests", "kernels": "Single kernels", "collectives": "Collectives"}
 NOT_SCORED = {"memory_unverified"}
 MIB = 1 << 20
 
 
 def is_part(row):
-    """By what it measures: a pass over one layer, or tokens on their way to experts and back."""
+    """Whether it measures a pass over one layer, a dispatch or a combine."""
     return row.cells.get("metric", "").startswith(("forward_time", "backward_time", "dispatch_", "combine_"))
 
 
@@ -48,7 +48,7 @@ class Line:
 
 
 def family_of(row):
-    """Collectives are told apart by size: small ones are latency, large ones bandwidth."""
+    """Collectives are split by size: small ones are bound by latency, large ones by bandwidth."""
     size = row.cells.get("size_bytes")
     if not size:
         return row.family
@@ -91,7 +91,7 @@ def family_rows(scored, counts):
 
 
 def table_text(scored, counts):
-    text = ["| family | rows | skipped | scored | fitted to | mean | mean, held out | median | median, held out | p90 | bias | in range |",
+    text = ["| family | rows | skipped | scored | fitted to | mean | mean, held out | median | median, held out | p90 | bias | in 80 % interval |",
             "|---|---|---|---|---|---|---|---|---|---|---|---|"]
     for family, total, skipped, of, inside, held, fitted, ranged in family_rows(scored, counts):
         if not of:
@@ -120,25 +120,25 @@ def skipped_text(counts):
     return [f"- {count} rows: {reason}" for reason, count in reasons.most_common()]
 
 
-HEAD = """# How accurate it is
+HEAD = """# Accuracy
 
-Predicted against measured times of published rows, written by one command: `tools/accuracy.py` (tables, plots and the
-summary in the README). [Validation](models/validation.md) says how a row becomes a prediction and what it may not see.
+**How far are predictions from published measurements?** `tools/accuracy.py` writes this page (tables and plots).
+[Validation](models/validation.md) defines how a row becomes a prediction and what the prediction may depend on.
 
-- **Scored** are rows that have a measurement and a prediction; of several releases of one configuration the newest.
-- **Held out**: where figures of the catalogue were fitted to a family ([calibration](../tools/calibrate/README.md)), the
-  error of a fit that has not seen the row's configuration; "fitted to" counts those rows. Families without a count have
-  never been fitted to, and both columns are the same.
-- **In range**: measurements within the `uncertainty` that the estimate carries; four of five are meant to.
-- **Bias**: mean of signed errors; negative: predictions are too fast.
-- **Parts of a mixture's step** are passes over one layer of experts, and tokens on their way to experts and back, by themselves.
-- In plots, a bar spans what rows of one configuration measured (repeats, vendors, releases); dashed lines are 20 % off.
+- **Scored** rows have a measurement and a prediction. Of several releases of one configuration, the newest is scored.
+- **Held out**: if values of the catalogue were fitted to a family ([calibration](../tools/calibrate/README.md)), the error of a
+  fit that has not seen the row's configuration. "Fitted to" is the number of rows that were used for fitting. A family without
+  this number was never used for fitting, and both columns are equal.
+- **In 80 % interval**: share of measurements inside the `uncertainty` of the estimate; the target is 80 %.
+- **Bias**: mean of signed errors; negative means that predictions are too fast.
+- **Parts of a mixture's training step** are passes over one layer of experts, and dispatch and combine alone.
+- In plots, a bar spans the measurements of one configuration (repeats, vendors, releases); dashed lines are 20 % error.
 """
 
 
 IN_SAMPLE = """
-**This page was written without held-out predictions** (no `--residuals`): figures of the catalogue were fitted to some of these
-families (their `sources` say which and with what error on configurations held out), and the columns "held out" repeat the
+**This page was written without held-out predictions** (no `--residuals`): values of the catalogue were fitted to some of these
+families (their `sources` state which, and the error on held-out configurations), and the columns "held out" repeat the
 others.
 """
 
@@ -148,7 +148,7 @@ def section(kind, scored, counts, folder):
     if scored:
         plot = folder / f"{kind}.svg"
         plot.write_text(accuracy_plot.svg(scored, TITLES[kind]), encoding="utf-8")
-        text += ["", f"![Predicted against measured: {TITLES[kind]}](accuracy/{kind}.svg)", "", "Largest errors:", "",
+        text += ["", f"![Predicted and measured: {TITLES[kind]}](accuracy/{kind}.svg)", "", "Largest errors:", "",
                  *worst_text(scored)]
     skipped = skipped_text(counts)
     if skipped:
@@ -158,7 +158,7 @@ def section(kind, scored, counts, folder):
 
 def summary(parts, held_out):
     mean = "mean error, held out" if held_out else "mean error"
-    text = [f"| what | rows | median error | {mean} | measurements in range |", "|---|---|---|---|---|"]
+    text = ["", f"| | rows | median error | {mean} | in 80 % interval |", "|---|---|---|---|---|"]
     for kind, scored, _ in parts:
         if not scored:
             continue
@@ -166,17 +166,7 @@ def summary(parts, held_out):
         ranged = [line.inside for line in scored if line.inside is not None]
         within = f"{100 * sum(ranged) / len(ranged):.0f} %" if ranged else ""
         text.append(f"| {TITLES[kind].lower()} | {len(scored)} | {percent(held.median)} | {percent(held.mean)} | {within} |")
-    return "\n".join(text)
-
-
-def write_readme(path, table):
-    begin, end = "<!-- accuracy -->", "<!-- /accuracy -->"
-    text = path.read_text(encoding="utf-8")
-    if begin not in text:
-        print(f"{path.name} has no {begin}", file=sys.stderr)
-        return
-    head, rest = text.split(begin, 1)
-    path.write_text(f"{head}{begin}\n{table}\n{end}{rest.split(end, 1)[1]}", encoding="utf-8")
+    return text
 
 
 def main():
@@ -188,7 +178,7 @@ def main():
     known, folder = tables.held_out(options.residuals), ROOT / "docs/accuracy"
     folder.mkdir(exist_ok=True)
     parts = [(kind, *lines_of(options, kind, names, known)) for kind, names in KINDS]
-    text = [HEAD.rstrip()] + ([] if known else [IN_SAMPLE.rstrip()])
+    text = [HEAD.rstrip()] + ([] if known else [IN_SAMPLE.rstrip()]) + summary(parts, bool(known))
     for kind, scored, counts in parts:
         if counts:
             text += section(kind, scored, counts, folder)
@@ -196,7 +186,6 @@ def main():
     if notes:
         text += ["", notes.rstrip()]
     (ROOT / "docs/accuracy.md").write_text("\n".join(text) + "\n", encoding="utf-8")
-    write_readme(ROOT / "README.md", summary(parts, bool(known)))
 
 
 if __name__ == "__main__":

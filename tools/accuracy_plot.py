@@ -1,4 +1,4 @@
-"""Scatter plots of predicted against measured times as SVG: one square with logarithmic axes for each family."""
+"""Scatter plots of predicted and measured times as SVG: one square with logarithmic axes for each family."""
 import math
 from xml.sax.saxutils import escape
 
@@ -87,7 +87,7 @@ def svg(lines, title):
                  *points(panel, of)]
     columns, rows = min(COLUMNS, len(families)), math.ceil(len(families) / COLUMNS)
     width, height = LEFT + max(columns, 2) * (SIDE + GAP_X) - GAP_X + 24, TOP + rows * (SIDE + GAP_Y) - 16
-    body.append(f'<text x="{width - 24}" y="24" text-anchor="end">across: measured, up: predicted</text>')
+    body.append(f'<text x="{width - 24}" y="24" text-anchor="end">horizontal: measured, vertical: predicted</text>')
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" '
             f'font-size="10" fill="#222">\n<rect width="{width}" height="{height}" fill="#fff"/>\n'
             + "\n".join(body) + "\n</svg>\n")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGES = ("README.md", "docs/guide/plans.md", "docs/guide/launch.md", "docs/guide/traces.md",
+PAGES = ("README.md", "docs/guide/examples.md", "docs/guide/plans.md", "docs/guide/launch.md", "docs/guide/traces.md",
          "docs/guide/simulate.md")
 BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
 RATE = re.compile(r"[0-9.]+ (?:[kM] )?(?=points/s)")
