@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What makes MAD-Max's equations and physical differ, one cause at a time: collectives of DLRM-A on ZionEX.
+"""The causes of the differences between MAD-Max's equations and physical, one at a time: collectives of DLRM-A on ZionEX.
 
-exchange: all-to-all of one direction at 512 samples a device, the machine grows. reduce: all-reduce of the gradients of
-twenty MLP layers, 1.276 GB, the machine grows. blend: the same over 128 devices, links between nodes get faster.
-latency: one all-reduce over 128 devices, the message grows.
+exchange: all-to-all of one direction at 512 samples per device, for machines of different size. reduce: all-reduce of the
+gradients of twenty MLP layers, 1.276 GB, for machines of different size. blend: the same over 128 devices, with faster links
+between nodes. latency: one all-reduce over 128 devices, for messages of different size.
 """
 import pathlib
 
@@ -11,7 +11,7 @@ import studying
 
 HERE = pathlib.Path(__file__).resolve().parent / "clusters"
 BARE, LINKS, STACK = HERE / "zionex_128_bare.yaml", HERE / "zionex_128.yaml", HERE / "madmax_stack.yaml"
-SAMPLES = 512  # of a device
+SAMPLES = 512  # per device
 GRADIENTS = 20 * 3994 * 3994 * 4  # bytes
 
 
@@ -65,7 +65,7 @@ def main():
         system, cluster = faster(program, factor)
         bare = seconds(collective(program, cluster, GRADIENTS, 128))
         rows.append(row("blend", f"x {factor} between nodes", mad_max(program, 128, system)[1], bare, None))
-    rate = GRADIENTS / mad_max(program, 128)[1]  # that of any size
+    rate = GRADIENTS / mad_max(program, 128)[1]  # the same for any size
     for size in (1 << power for power in range(10, 31, 4)):
         bare, links = (seconds(collective(program, cluster, size, 128)) for cluster in (BARE, LINKS))
         rows.append(row("latency", f"{size} bytes", size / rate, bare, links))

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A recommender on rented instances: throughput, GPU-hours, dollars and energy, and which instances no other beats.
+"""A recommender on rented instances: throughput, GPU-hours, dollars and energy, and the Pareto front.
 
-Beside each row stands the throughput that the sheet of the paper's study has (arXiv 2310.02784, figure 16; rounded to
-10,000 there, instances without NVLink excepted), from published_cloud.csv.
+Each row also has the throughput of the paper's table (arXiv 2310.02784, figure 16; rounded to 10,000 there, except for
+instances without NVLink), from published_cloud.csv.
 """
 import csv
 import pathlib
@@ -10,7 +10,7 @@ import pathlib
 import studying
 
 MODEL, BATCH, SAMPLES = "madmax/dlrm_a", 65536, 5e9
-# Devices with 80 GB are instances of their own; their network is that of the instance with 40 GB.
+# Devices with 80 GB are separate instances; their network is that of the instance with 40 GB.
 MEMORY_80 = {("A", "A100-80GB"): ("cloud_A_a100.40", 5.12125), ("B", "A100-80GB"): ("cloud_B_a100.40", 4.09625),
              ("C", "A100-80GB"): ("cloud_C_a100.40", 5.70875)}
 
@@ -42,7 +42,7 @@ def row_of(program, published):
 
 
 def mark_front(rows, cost):
-    """Rows that no other beats in both throughput and a cost."""
+    """The Pareto front of throughput and a cost."""
     for row in rows:
         beaten = any(other["samples_per_s"] >= row["samples_per_s"] and other[cost] <= row[cost] and
                      (other["samples_per_s"], other[cost]) != (row["samples_per_s"], row[cost]) for other in rows)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""A language model at longer and longer contexts: tokens a second and the share of exposed communication, by strategy.
+"""A language model at increasing context lengths: tokens per second and the share of exposed communication, by strategy.
 
-The paper shows this as a figure without numbers; beside ours stands what it has for 4,096 tokens (281.48 samples/s of
-4,096 with every layer fully sharded, from its read-me).
+The paper shows this as a figure without numbers. The table also has its published value for 4,096 tokens (281.48 samples/s
+of 4,096 tokens with every layer fully sharded, from its read-me).
 """
 import studying
 

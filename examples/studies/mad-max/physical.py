@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-"""The paper's cases under MAD-Max's equations and under physical, the same figures of hardware in both.
+"""The paper's cases under MAD-Max's equations and under physical, with the same figures of hardware.
 
 Physical runs three times: without any latency or overhead (bare), with the latencies of the catalogue (links), and with
-a stack of software instead of an ideal one.
-docs/models/mad-max-compared.md says what the differences come from.
+a real software stack instead of an ideal one. docs/models/mad-max-compared.md explains the differences.
 """
 import pathlib
 
@@ -12,7 +11,7 @@ import studying
 HERE = pathlib.Path(__file__).resolve().parent / "clusters"
 DENSE_FP32 = ["--precision", "tf32", "--reduce-precision", "fp32", "--gradient-precision", "fp32", "--table-sharding", "table"]
 
-# What physical says for a strategy of the dense layers. Tables mp are its tables by table over all ranks.
+# Physical's flags for a strategy of the dense layers. Tables mp are table-wise sharding over all ranks.
 SAYS = {"(ddp)": ["--zero", 0], "(fsdp)": ["--zero", 3], "(fsdp,ddp)": ["--zero", 3, "--shard", 8]}
 KINDS = ["all_to_all", "all_reduce", "all_gather", "reduce_scatter"]
 SHOWN = ["model", "strategy", "semantics", "step_ms", "over_mad_max", "compute_ms", *(kind + "_ms" for kind in KINDS),
@@ -63,7 +62,7 @@ def mad_max(program, case):
 
 
 def by_kind(terms):
-    """Seconds of the critical rank's collectives; what binds one starts with its kind."""
+    """Seconds of the critical rank's collectives; the bound of a collective starts with its kind."""
     kinds = {}
     for term in terms:
         kind = term["bound"].split(" ")[0]

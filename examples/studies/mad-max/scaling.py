@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What better hardware is worth: one figure of the machine ten times as good, then all of them, and the best strategy on
+"""The gain of better hardware: one figure of the machine ten times better, then all of them, with the best strategy for
 each; and the machine in several sizes.
 
-The paper shows gains as a figure without numbers; the row of the machine as it is stands beside its 1.21 MQPS.
+The paper shows gains as a figure without numbers; the row of the unchanged machine also has its 1.21 MQPS.
 """
 import studying
 
@@ -60,7 +60,7 @@ def main():
         for row in of_model:
             row["gain"] = row["samples_per_s"] / of_model[0]["samples_per_s"]
         rows += of_model
-    # The strategy that the paper validated, which its own memory rule is against.
+    # The strategy that the paper validated, which its own memory rule excludes.
     validated = program.estimate("madmax/dlrm_a", "madmax/zionex_128", 65536, "emb=(mp); mlp=(ddp)", "--no-memory-rule")
     rows.append({"model": "madmax/dlrm_a", "change": "as it is, validated strategy", "devices": validated["devices"],
                  "strategy": validated["strategy"], "samples_per_s": validated["samples_per_s"],

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The best strategy of every model for every task, and what it gains over fully sharded layers.
+"""The best strategy of every model for every task, and its gain over fully sharded layers.
 
-The paper (arXiv 2310.02784) names the best gains of all: 2.24x in pre-training, 5.27x in inference.
+The paper (arXiv 2310.02784) names the best gains over all models: 2.24x in pre-training, 5.27x in inference.
 """
 import studying
 
@@ -40,7 +40,7 @@ def main():
                              "gain_over_fsdp": best.get("gain"), "published_best_gain": None,
                              "weights_GB": best["memory_B"]["weights"] / 1e9 if best else None})
     for task, gain in PUBLISHED.items():
-        # Its models, less the variants with small tables that fit anywhere.
+        # Its models, without the variants with small tables that fit in any memory.
         of_paper = [row for row in rows if row["task"] == task and row["memory_rule"] == "kept" and row["gain_over_fsdp"]
                     and "small" not in row["model"]]
         max(of_paper, key=lambda row: row["gain_over_fsdp"])["published_best_gain"] = gain

@@ -1,4 +1,4 @@
-"""What the studies share: asking the program, systems with changed figures, tables out as CSV and JSON."""
+"""Shared by the studies: runs of the program, systems with changed figures, tables as CSV and JSON."""
 import argparse
 import csv
 import json
@@ -23,7 +23,7 @@ class Program:
         self.path, self.out = path, out
 
     def ask(self, *words):
-        """The JSON document that a command prints. Exit code 1, nothing fits, has a document, too."""
+        """The JSON document that a command prints. With exit code 1 (nothing fits) there is a document, too."""
         done = subprocess.run([self.path, *map(str, words), "--json"], capture_output=True, text=True, check=False)
         if done.returncode not in (0, 1):
             sys.exit(done.stderr)
@@ -41,7 +41,7 @@ class Program:
         return [entry["name"] for entry in self.ask("list", kind)["entries"]]
 
     def changed(self, cluster, name, change):
-        """A system like `cluster` in a file of its own, after `change` has had its description."""
+        """A file with the system `cluster` after `change` was applied to its description."""
         system = self.ask("describe", cluster)["entry"]
         system["name"] = name
         system.pop("sources", None)
