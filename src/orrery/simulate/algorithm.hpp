@@ -1,6 +1,6 @@
 // The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them; how
-// each moves bytes is in window.hpp (ring, direct, halving and doubling), tree.cpp (double binary tree) and custom.cpp
-// (given as graphs).
+// each moves bytes is in machine_window.cpp (ring, direct, halving and doubling), machine_tree.cpp (double binary tree)
+// and machine_custom.cpp (given as graphs).
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // Reading a trace: to a graph with its index (one thread and all), record by record, and beside it what libprotobuf
 // makes of the same bytes (messages in a vector, and an index by id: less than a graph has). Writing, too.
 //
-// The file is made here: a chain of compute nodes with three attributes, as `chakra_inputs.py big` writes it. The
+// The file is made here: a chain of compute nodes with three attributes. The
 // argument is the number of nodes; instructions are counted on the small one, seconds and bytes per second are of the
 // large one.
 #include <cstdint>
