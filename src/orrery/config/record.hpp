@@ -87,6 +87,27 @@ class Record {
     return describe(std::move(name), member, std::move(doc), bounds, false);
   }
 
+  // The fields of a part of T, under keys of T's own: a file is flat where the struct is not.
+  template <class P>
+  Record& part(P T::* part, const Record<P>& record) {
+    for (std::size_t i = 0; i < record.fields_.size(); ++i) {
+      const auto& field = record.fields_[i];
+      FieldInfo info = record.infos_[i];
+      if (!info.required) { info.default_text = inline_text(field.write(T{}.*part)); }
+      infos_.push_back(std::move(info));
+      fields_.push_back(Field{field.limits,
+                              [part, read = field.read](const Node& node, T& object, const Reading& reading) {
+                                read(node, object.*part, reading);
+                              },
+                              [part, write = field.write](const T& object) { return write(object.*part); },
+                              field.schema});
+    }
+    for (const auto& rule : record.checks_) {
+      checks_.push_back([part, rule](const T& object) { return rule(object.*part); });
+    }
+    return *this;
+  }
+
   // A rule between fields: returns what is wrong, or "" when all is well. Called when every field by itself is right.
   Record& check(std::function<Objection(const T&)> rule) {
     checks_.push_back(std::move(rule));
@@ -161,6 +182,9 @@ class Record {
   }
 
  private:
+  template <class Whole>
+  friend class Record;
+
   struct Field {
     Limits limits;
     std::function<void(const Node&, T&, const Reading&)> read;

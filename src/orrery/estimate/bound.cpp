@@ -46,7 +46,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     }
     const Seconds passes = m * (work.forward + work.backward);
     const Seconds all = passes + m * work.weight;
-    if (both_ways || stack_.overlap_dispatch) {
+    if (both_ways || stack_.overlap.dispatch) {
       longest = max(longest, all - m * work.expert_waits);
       continue;
     }

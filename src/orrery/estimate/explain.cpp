@@ -201,8 +201,8 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
 
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
   std::vector<std::string> list = {
-      context.stack.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
-                                       : "compute slowed by communication that runs beside it",
+      context.stack.overlap.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
+                                               : "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
@@ -249,7 +249,8 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   const hardware::Ground ground = hardware::weakest_ground(context.cluster);
   result.validity = config::enum_name(ground.basis);
   result.validity_note = std::string(ground.of);
-  const bool skips = context.stack.attention == hardware::AttentionKernel::flash && context.stack.causal_skip;
+  const bool skips =
+      context.stack.attention.kernel == hardware::AttentionKernel::flash && context.stack.attention.causal_skip;
   result.causal_half = skips && context.model.causal;  // as model_flops counts
 }
 
@@ -296,7 +297,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
   result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail) + beyond;
-  result.breakdown.host = context.stack.host_overhead + busy.work.launch;
+  result.breakdown.host = context.stack.host.step_overhead + busy.work.launch;
   return result;
 }
 

@@ -425,8 +425,8 @@ class Player {
 }  // namespace
 
 Played play(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
-  Played played = Player(program, fabric, stack.interference).run();
-  played.time += stack.host_overhead;
+  Played played = Player(program, fabric, stack.overlap.interference).run();
+  played.time += stack.host.step_overhead;
   return played;
 }
 

@@ -188,7 +188,7 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   plan.zero = request.zero.value_or(serves ? 0 : 1);
   plan.shard = request.shard;
   plan.schedule = schedule_of(request);
-  plan.dp_overlap = request.dp_overlap.value_or(stack.overlap_gradient_reduce);
+  plan.dp_overlap = request.dp_overlap.value_or(stack.overlap.gradient_reduce);
   plan.tables = tables_of(request, model, plan);
   plan.tp_overlap = request.tp_overlap;
   plan.cp_method = request.cp_method;

@@ -99,7 +99,7 @@ class StepSolution {
     pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
     step_.finish = finish_time();
-    step_.time = step_.ready + step_.finish + solver_.stack_.host_overhead;
+    step_.time = step_.ready + step_.finish + solver_.stack_.host.step_overhead;
     if (explained == Explained::yes) {
       find_busiest_stage();
       solve_variants();
@@ -114,8 +114,8 @@ class StepSolution {
     }
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
-      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.interference));
-      if (solver_.stack_.overlap_dispatch && !is_dualpipe()) {
+      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.overlap.interference));
+      if (solver_.stack_.overlap.dispatch && !is_dualpipe()) {
         overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
       }
     }
@@ -268,7 +268,7 @@ class StepSolution {
       reduced += segment_reductions(chunk.last_backward, step_.blocks);
     }
     const Seconds under_work = max(Seconds(0), reduced - max(Seconds(0), stream - end));
-    const Seconds lost = solver_.stack_.interference * (under_work + gathers_under_work(stage));
+    const Seconds lost = solver_.stack_.overlap.interference * (under_work + gathers_under_work(stage));
     return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 

@@ -79,7 +79,7 @@ struct Made {
     const auto machine = cluster();
     const network::Fabric fabric(machine);
     hardware::Stack stack;
-    stack.interference = interference;
+    stack.overlap.interference = interference;
     const double time = StepSolver(fabric, stack).solve(program).time.value();
     EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
     return time;

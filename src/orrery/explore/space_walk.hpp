@@ -1,6 +1,6 @@
 // A space of plans, walked in families (point.hpp), never stored.
 //
-//   auto space = Space::make(file, model, job, cluster, fixed, stack.overlap_gradient_reduce);
+//   auto space = Space::make(file, model, job, cluster, fixed, stack.overlap.gradient_reduce);
 //   SpaceWalk walk(*space);                       // one per thread
 //   walk.families([&](const Family& family) {     // false stops
 //     walk.members(family, [&](const Member& member) { ... });

@@ -264,80 +264,146 @@ const Record<Cluster>& Described<Cluster>::record() {
 
 namespace {
 
-// What its kernels do; the rest is how it keeps, moves and issues things.
-Record<Stack> kernels_of_stack() {
-  return Record<Stack>("stack", "What a training framework does that a model and a plan do not say.")
-      .optional("name", &Stack::name, "name, the file's when absent")
-      .optional("description", &Stack::description, "which framework and settings it stands for")
-      .optional("attention", &Stack::attention, "attention kernel")
-      .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
-      .optional("narrow_cache", &Stack::narrow_cache,
-                "keys and values are kept in the format of matrix inputs where that is narrower")
-      .optional("attention_rate", &Stack::attention_rate,
-                "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
-      .optional("native_attention", &Stack::native_attention,
-                "the attention kernel uses what the accelerator's matrix units newly have")
-      .optional("stream_traffic", &Stack::stream_traffic,
-                "what element-wise kernels move over what they must: copies, casts, sums apart",
-                {.min = 1.0, .max = 100.0})
-      .optional("fused_elementwise", &Stack::fused_elementwise,
+using hardware::AttentionPolicy;
+using hardware::DispatchPolicy;
+using hardware::FusionPolicy;
+using hardware::GradientPolicy;
+using hardware::HostPolicy;
+using hardware::OptimizerPolicy;
+using hardware::OverlapPolicy;
+using hardware::StoragePolicy;
+using hardware::TablePolicy;
+using hardware::TransferPolicy;
+
+// A policy has no name in a file: its keys are the stack's own.
+template <class Policy>
+Record<Policy> policy() {
+  return Record<Policy>("", "");
+}
+
+Record<AttentionPolicy> attention_policy() {
+  return policy<AttentionPolicy>()
+      .optional("attention", &AttentionPolicy::kernel, "attention kernel")
+      .optional("causal_skip", &AttentionPolicy::causal_skip, "the attention kernel skips masked blocks")
+      .optional("attention_rate", &AttentionPolicy::rate,
+                "rate of this stack's attention kernel / best rate of fused attention on the accelerator", kFraction)
+      .optional("native_attention", &AttentionPolicy::native,
+                "the attention kernel uses the matrix instructions that are new in the accelerator's generation");
+}
+
+Record<StoragePolicy> storage_policy() {
+  return policy<StoragePolicy>()
+      .optional("narrow_cache", &StoragePolicy::narrow_cache,
+                "keys and values are stored in the format of GEMM inputs where that is narrower")
+      .optional("narrow_activations", &StoragePolicy::narrow_activations,
+                "the input of a gated activation is stored for backward in the format of GEMM inputs");
+}
+
+Record<FusionPolicy> fusion_policy() {
+  return policy<FusionPolicy>()
+      .optional("fused_elementwise", &FusionPolicy::elementwise,
                 "bias + activation, and bias + dropout + residual, are one kernel each")
-      .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
-      .optional("narrow_activations", &Stack::narrow_activations,
-                "a gated activation's input is kept for backward in the format of matrix inputs")
-      .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
-                "weight-gradient products add into the gradient buffer themselves")
-      .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
-                "the reduction of a layer's input gradient runs beside the weight-gradient product");
+      .optional("fused_loss", &FusionPolicy::loss, "vocabulary loss without fp32 copies of logits in memory")
+      .optional("fused_gradient_accumulation", &FusionPolicy::gradient_accumulation,
+                "weight-gradient GEMMs accumulate into the gradient buffer")
+      .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs");
+}
+
+Record<OverlapPolicy> overlap_policy() {
+  return policy<OverlapPolicy>()
+      .optional("overlap_tp_backward", &OverlapPolicy::tp_backward,
+                "the reduction of a layer's input gradient overlaps the weight-gradient GEMM")
+      .optional("overlap_gradient_reduce", &OverlapPolicy::gradient_reduce,
+                "the data-parallel reduction of gradients overlaps the backward pass")
+      .optional("overlap_parameter_gather", &OverlapPolicy::parameter_gather,
+                "the all-gather of sharded weights overlaps the next forward pass")
+      .optional("overlap_dispatch", &OverlapPolicy::dispatch,
+                "dispatch and combine of one micro-batch overlap the kernels of another")
+      .optional("interference", &OverlapPolicy::interference,
+                "part of a kernel's rate that is lost while a gather or reduction runs", {.min = 0.0, .max = 0.9});
+}
+
+Record<GradientPolicy> gradient_policy() {
+  return policy<GradientPolicy>()
+      .optional("gradient_element", &GradientPolicy::element, "gradient accumulation buffer, per weight",
+                {.max = Bytes(64.0), .unit = "B"})
+      .optional("bucket_parameters", &GradientPolicy::bucket_parameters,
+                "weights in a gradient bucket; 0 = one bucket a layer", {.min = 0.0, .max = 1e15})
+      .optional("gradient_reduce_element", &GradientPolicy::reduce_element,
+                "element on the wire of the data-parallel reduction",
+                {.max = Bytes(64.0), .positive = true, .unit = "B"})
+      .optional("gradient_norm", &GradientPolicy::norm,
+                "the norm of all gradients is computed before the optimizer (clipping)");
+}
+
+Record<DispatchPolicy> dispatch_policy() {
+  return policy<DispatchPolicy>()
+      .optional(
+          "dispatch_per_node", &DispatchPolicy::copies,
+          "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
+      .optional("dispatch_element", &DispatchPolicy::element, "element of tokens sent to experts; 0 = as activations",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<OptimizerPolicy> optimizer_policy() {
+  return policy<OptimizerPolicy>()
+      .optional("master_element", &OptimizerPolicy::master_element,
+                "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
+      .optional("moment_element", &OptimizerPolicy::state_element, "optimizer state per weight, all moments together",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<TablePolicy> table_policy() {
+  return policy<TablePolicy>()
+      .optional("table_moment_element", &TablePolicy::state_element, "optimizer state per weight of an embedding table",
+                {.max = Bytes(64.0), .unit = "B"})
+      .optional("table_moment_row", &TablePolicy::row_state_element,
+                "additional optimizer state per row of an embedding table", {.max = Bytes(64.0), .unit = "B"})
+      .optional("table_exchange_element", &TablePolicy::exchange_element,
+                "element of looked-up vectors and their gradients in the all-to-all; 0 = as activations",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<TransferPolicy> transfer_policy() {
+  return policy<TransferPolicy>()
+      .optional("scatter_transfers", &TransferPolicy::stages,
+                "between stages every rank sends 1 / tp of an activation and the receivers gather")
+      .optional("single_port", &TransferPolicy::ports,
+                "a collective of several devices a node, over more than two nodes, uses one port of each node");
+}
+
+Record<HostPolicy> host_policy() {
+  return policy<HostPolicy>()
+      .optional("launch_time", &HostPolicy::launch_time,
+                "host time to issue one kernel or collective of a forward or backward pass",
+                {.max = Seconds(1.0), .unit = "us"})
+      .optional("expert_launch_time", &HostPolicy::expert_launch_time,
+                "host time to issue each additional expert's kernel; 0 = one kernel for all experts",
+                {.max = Seconds(1.0), .unit = "us"})
+      .optional("host_overhead", &HostPolicy::step_overhead, "host time per step that is not hidden",
+                {.max = Seconds(3600.0), .unit = "ms"});
 }
 
 }  // namespace
 
 const Record<Stack>& Described<Stack>::record() {
   static const auto record =
-      kernels_of_stack()
-          .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("bucket_parameters", &Stack::bucket_parameters,
-                    "gradients are reduced in groups of layers of so many weights; 0 = layer by layer",
-                    {.min = 0.0, .max = 1e15})
-          .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
-                    "element that the data-parallel reduction moves",
-                    {.max = Bytes(64.0), .positive = true, .unit = "B"})
-          .optional("fused_experts", &Stack::fused_experts, "experts' activation and casts are part of their products")
-          .optional("overlap_dispatch", &Stack::overlap_dispatch, "tokens travel beside another micro-batch's kernels")
-          .optional("dispatch_per_node", &Stack::dispatch_per_node,
-                    "a token goes once to every node that has experts for it, and there once to every rank that has")
-          .optional("dispatch_element", &Stack::dispatch_element,
-                    "element of tokens sent to experts; 0 = as activations", {.max = Bytes(64.0), .unit = "B"})
-          .optional("master_element", &Stack::master_element,
-                    "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
-          .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_moment_element", &Stack::table_moment_element,
-                    "optimizer state of an embedding table's weight", {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_moment_row", &Stack::table_moment_row, "and of a row of a table besides",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_exchange_element", &Stack::table_exchange_element,
-                    "element of looked-up vectors and their gradients on their way; 0 = as activations",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("gradient_norm", &Stack::gradient_norm,
-                    "the norm of all gradients is taken before the optimizer (clipping)")
-          .optional("overlap_gradient_reduce", &Stack::overlap_gradient_reduce,
-                    "gradients are reduced under the backward pass")
-          .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
-                    "sharded weights are gathered under the next forward pass")
-          .optional("interference", &Stack::interference,
-                    "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
-          .optional("scatter_transfers", &Stack::scatter_transfers, "ranks send stages 1 / tp each, which they gather")
-          .optional("single_port", &Stack::single_port, "collectives of several devices a node leave it by one port")
-          .optional("launch_time", &Stack::launch_time,
-                    "of the host, to issue one kernel or collective of a forward or backward pass",
-                    {.max = Seconds(1.0), .unit = "us"})
-          .optional("expert_launch_time", &Stack::expert_launch_time, "and a further expert's; 0 = one kernel for all",
-                    {.max = Seconds(1.0), .unit = "us"})
-          .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
-                    {.max = Seconds(3600.0), .unit = "ms"})
+      Record<Stack>("stack", "What a training framework does that a model and a plan do not specify.")
+          .optional("name", &Stack::name, "name; default: the file's name")
+          .optional("description", &Stack::description, "framework and settings that it describes")
+          .part(&Stack::attention, attention_policy())
+          .part(&Stack::storage, storage_policy())
+          .part(&Stack::fusion, fusion_policy())
+          .optional("stream_traffic", &Stack::stream_traffic,
+                    "memory traffic of element-wise kernels / least possible (copies, casts, separate accumulations)",
+                    {.min = 1.0, .max = 100.0})
+          .part(&Stack::overlap, overlap_policy())
+          .part(&Stack::gradients, gradient_policy())
+          .part(&Stack::dispatch, dispatch_policy())
+          .part(&Stack::optimizer, optimizer_policy())
+          .part(&Stack::tables, table_policy())
+          .part(&Stack::transfers, transfer_policy())
+          .part(&Stack::host, host_policy())
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
                     {.min = 0.0, .max = 0.9})
           .optional("sources", &Stack::sources, std::string(kSourcesDoc));

@@ -65,8 +65,8 @@ class Config {
     const auto type_of = [&](Bytes element) {
       return element >= Bytes(4.0) ? "fp32" : p == Precision::fp16 ? "fp16" : "bf16";
     };
-    json_["data_types"] = {{"grad_accum_dtype", type_of(run_.stack.gradient_element)}};
-    json_["communication_data_type"] = type_of(run_.stack.gradient_reduce_element);
+    json_["data_types"] = {{"grad_accum_dtype", type_of(run_.stack.gradients.element)}};
+    json_["communication_data_type"] = type_of(run_.stack.gradients.reduce_element);
   }
 
   void zero() {
@@ -75,7 +75,7 @@ class Config {
     if (plan_.zero == 0 && plan_.dp_overlap) {
       note("--dp-overlap", "without ZeRO DeepSpeed reduces gradients behind the backward pass (--zero 1 overlaps)");
     }
-    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
     if (bucket > 0) { zero["reduce_bucket_size"] = bucket; }
     if (plan_.zero == 1 || plan_.zero == 2) { zero["reduce_scatter"] = true; }
     const Json host = {{"device", "cpu"}, {"pin_memory", true}};

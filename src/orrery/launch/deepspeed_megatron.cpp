@@ -100,8 +100,8 @@ void add_plan(const TrainingRun& run, Sheet& sheet) {
   sheet.value("--recompute-num-layers", 1, full);
   sheet.toggle("--checkpoint-in-cpu", full && plan.offload.activations);
   sheet.toggle("--cpu-optimizer", plan.offload.optimizer);
-  sheet.toggle("--use-flash-attn-v2", run.stack.attention == hardware::AttentionKernel::flash);
-  sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fused_gradient_accumulation);
+  sheet.toggle("--use-flash-attn-v2", run.stack.attention.kernel == hardware::AttentionKernel::flash);
+  sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fusion.gradient_accumulation);
   sheet.toggle("--fp16", run.job.precision == hardware::Precision::fp16);
   const bool wide = run.job.precision == hardware::Precision::fp32 || run.job.precision == hardware::Precision::tf32;
   sheet.toggle("--bf16", run.job.precision != hardware::Precision::fp16 && !wide);

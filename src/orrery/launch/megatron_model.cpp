@@ -146,10 +146,10 @@ class ModelSettings {
     const auto precision = run_.job.precision;
     const bool wide = precision == Precision::fp32 || precision == Precision::tf32;
     sheet_.toggle("--moe-grouped-gemm", !wide && precision != Precision::fp16);  // of bf16 and narrower only
-    const bool per_node = run_.stack.dispatch_per_node && run_.plan.ep > 1;
+    const bool per_node = run_.stack.dispatch.copies == hardware::TokenCopies::per_node && run_.plan.ep > 1;
     sheet_.value("--moe-token-dispatcher-type", per_node ? "flex" : "alltoall");
     if (per_node) { sheet_.toggle("--moe-enable-deepep"); }
-    if (run_.stack.dispatch_element > Bytes(0.0)) {
+    if (run_.stack.dispatch.element > Bytes(0.0)) {
       sheet_.note("--stack", "what tokens are packed in on their way to experts has no option; they go as they are");
     }
   }

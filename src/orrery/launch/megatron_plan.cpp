@@ -119,10 +119,10 @@ class PlanSettings {
   }
 
   void reduction() {
-    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap_parameter_gather;
+    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);
-    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
     if (bucket > 0 && !uses_fsdp(plan_)) { sheet_.value("--ddp-bucket-size", bucket); }
   }
 
@@ -196,7 +196,7 @@ class PlanSettings {
   // Widths of gradients and of the optimizer's state, by the stack.
   void elements() {
     const auto& stack = run_.stack;
-    const bool half_reduce = stack.gradient_reduce_element < Bytes(4.0);
+    const bool half_reduce = stack.gradients.reduce_element < Bytes(4.0);
     const bool is_fp16 = run_.job.precision == hardware::Precision::fp16;
     if (bridge_) {
       sheet_.toggle("--grad-reduce-in-fp32", !half_reduce);
@@ -204,10 +204,10 @@ class PlanSettings {
       sheet_.toggle("--grad-reduce-in-bf16", half_reduce && !is_fp16);
       sheet_.toggle("--accumulate-allreduce-grads-in-fp32", is_fp16 && !half_reduce);
     }
-    if ((stack.gradient_element < Bytes(4.0)) != half_reduce) {
+    if ((stack.gradients.element < Bytes(4.0)) != half_reduce) {
       sheet_.note("--gradient-precision", "gradients are added up in the format they are reduced in");
     }
-    const bool half_moments = stack.moment_element <= Bytes(4.0) && stack.moment_element > Bytes(0.0);
+    const bool half_moments = stack.optimizer.state_element <= Bytes(4.0) && stack.optimizer.state_element > Bytes(0.0);
     sheet_.toggle("--use-precision-aware-optimizer", half_moments || plan_.offload.optimizer);
     if (half_moments && bridge_) {
       sheet_.note("--stack",
@@ -221,10 +221,10 @@ class PlanSettings {
 
   void kernels() {
     const auto& stack = run_.stack;
-    const bool plain = stack.attention == hardware::AttentionKernel::plain;
+    const bool plain = stack.attention.kernel == hardware::AttentionKernel::plain;
     if (plain) { sheet_.value("--attention-backend", "unfused"); }
-    sheet_.toggle("--cross-entropy-loss-fusion", stack.fused_loss);
-    sheet_.toggle("--no-gradient-accumulation-fusion", !stack.fused_gradient_accumulation);
+    sheet_.toggle("--cross-entropy-loss-fusion", stack.fusion.loss);
+    sheet_.toggle("--no-gradient-accumulation-fusion", !stack.fusion.gradient_accumulation);
   }
 
   void instead(std::string_view flag, std::string_view text) { sheet_.note(flag, fmt::format("{} {}", who(), text)); }

@@ -90,7 +90,7 @@ class Job {
     const bool wide = run_.job.precision == Precision::fp32 || run_.job.precision == Precision::tf32;
     sheet_.value("mixed_precision_param", quote(wide ? "float32" : "bfloat16"));
     sheet_.value("mixed_precision_reduce", quote("float32"));
-    if (run_.stack.gradient_reduce_element < Bytes(4.0)) {
+    if (run_.stack.gradients.reduce_element < Bytes(4.0)) {
       sheet_.note("--reduce-precision", "torchtitan reduces gradients in fp32 only");
     }
     if (run_.job.precision == Precision::fp16 || run_.job.precision == Precision::fp4) {
@@ -176,7 +176,8 @@ class Job {
       if (plan_.etp != 1 && plan_.etp != plan_.tp) {
         sheet_.note(fmt::format("--etp {}", plan_.etp), "torchtitan takes 1 or tp");
       }
-      sheet_.value("expert_parallel_comm_backend", quote(run_.stack.dispatch_per_node ? "deepep" : "standard"));
+      const bool per_node = run_.stack.dispatch.copies == hardware::TokenCopies::per_node;
+      sheet_.value("expert_parallel_comm_backend", quote(per_node ? "deepep" : "standard"));
     }
   }
 

@@ -35,9 +35,9 @@ class BackwardWriter {
       const Operator& op = operators_[j];
       const std::size_t next = product_before(j);
       const std::int32_t arrived = arriving;
-      if (stack_.overlap_tp_backward) { arriving = gather_for(next); }
+      if (stack_.overlap.tp_backward) { arriving = gather_for(next); }
       write_.kernel(op.name, op.backward_weight, Purpose::backward, arrived);
-      if (!stack_.overlap_tp_backward) { arriving = gather_for(next); }
+      if (!stack_.overlap.tp_backward) { arriving = gather_for(next); }
       j = next;
     }
   }
@@ -94,7 +94,7 @@ class BackwardWriter {
   // kept scattered and its weight gradient needs that whole.
   void entry_product(const Operator& enter, const Operator& op) {
     const auto sum = crossing(enter, Direction::backward, plan_);
-    if (weights_ && stack_.overlap_tp_backward) {
+    if (weights_ && stack_.overlap.tp_backward) {
       overlapped_entry_product(enter, op, *sum);
       return;
     }
@@ -131,10 +131,10 @@ class BackwardWriter {
   void shared_entry_product(const Operator& enter, const Operator& op) {
     std::int32_t gathered = -1;
     if (plan_.sequence_parallel) {
-      gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, stack_.overlap_tp_backward);
+      gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, stack_.overlap.tp_backward);
     }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
-    write_.kernel(op.name, op.backward_weight, Purpose::backward, stack_.overlap_tp_backward ? gathered : -1);
+    write_.kernel(op.name, op.backward_weight, Purpose::backward, stack_.overlap.tp_backward ? gathered : -1);
   }
 
   static CollectiveCall gather_again(const Operator& enter) {
@@ -162,7 +162,7 @@ class BackwardWriter {
   std::int32_t gather_for(std::size_t j) {
     const std::size_t enter = j == kNone || !plan_.sequence_parallel ? kNone : enter_of(j);
     if (enter == kNone) { return -1; }
-    const bool overlaps = stack_.overlap_tp_backward;
+    const bool overlaps = stack_.overlap.tp_backward;
     const std::int32_t item =
         write_.collective(operators_[enter].name, gather_again(operators_[enter]), Purpose::backward, overlaps);
     return overlaps ? item : -1;
@@ -208,7 +208,7 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
       further += static_cast<double>(item.kernel.further);
     }
   }
-  return launches * stack.launch_time + further * stack.expert_launch_time;
+  return launches * stack.host.launch_time + further * stack.host.expert_launch_time;
 }
 
 Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {

@@ -66,7 +66,7 @@ TEST(Blocks, a_layer_has_the_collectives_of_megatron) {
 
 TEST(Blocks, without_overlap_backward_has_the_same_collectives_in_the_foreground) {
   hardware::Stack stack;
-  stack.overlap_tp_backward = false;
+  stack.overlap.tp_backward = false;
   EXPECT_EQ(collectives(backward_block("", layer(false), plan_of(4, false), stack, Recompute::none)),
             "all_reduce all_reduce");
   EXPECT_EQ(collectives(backward_block("", layer(true), plan_of(4, true), stack, Recompute::none)),
@@ -75,7 +75,7 @@ TEST(Blocks, without_overlap_backward_has_the_same_collectives_in_the_foreground
 
 TEST(Blocks, full_recompute_runs_the_whole_forward_again_and_selective_the_attention_core) {
   hardware::Stack stack;
-  stack.attention = hardware::AttentionKernel::plain;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto operators = layer(true, stack);
   const auto again = [&](Recompute recompute) {
     std::vector<std::string> names;
@@ -375,8 +375,8 @@ TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   block.items[1].is_collective = true;
   hardware::Stack stack;
   EXPECT_EQ(host_time(block, stack), Seconds(0));
-  stack.launch_time = Seconds(10e-6);
-  stack.expert_launch_time = Seconds(2e-6);
+  stack.host.launch_time = Seconds(10e-6);
+  stack.host.expert_launch_time = Seconds(2e-6);
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
 }
 

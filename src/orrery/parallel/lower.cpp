@@ -82,7 +82,8 @@ class PlanLowering {
     // A decoder's stages hand on what the encoder made as well.
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
     const bool copies = plan_.tp > 1 && !plan_.sequence_parallel;
-    program_.gathers_transfers = copies && context_.stack.scatter_transfers && !program_.job.is_inference();
+    const bool scatters = context_.stack.transfers.stages == hardware::StageTransfer::scattered;
+    program_.gathers_transfers = copies && scatters && !program_.job.is_inference();
     if (program_.gathers_transfers) { program_.transfer_bytes /= static_cast<double>(plan_.tp); }
     for (std::size_t i = 0; i < known_.size(); ++i) { lower_class(program_.classes[i], known_[i]); }
   }
@@ -194,7 +195,7 @@ class PlanLowering {
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));
     }
-    const Bytes element = context_.stack.gradient_reduce_element;
+    const Bytes element = context_.stack.gradients.reduce_element;
     const auto holds = [&](bool ChunkProgram::* what) {
       return std::any_of(rank_class.chunks.begin(), rank_class.chunks.end(),
                          [&](const Chunk& chunk) { return program_.program_of(chunk).*what; });
@@ -221,7 +222,7 @@ class PlanLowering {
 
   void append_optimizer(RankClass& rank_class, double owned) {
     const Bytes element = context_.weight_element;
-    if (context_.stack.gradient_norm) { append_finish(rank_class.finish, norm_block(owned)); }
+    if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
     append_finish(rank_class.finish, optimizer_block(owned));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
@@ -247,7 +248,7 @@ class PlanLowering {
   // Read every gradient, and sum one number over everybody.
   Block norm_block(double parameters) {
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
-    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradient_element));
+    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradients.element));
     return block;
   }
 
@@ -256,9 +257,9 @@ class PlanLowering {
   Block optimizer_block(double parameters) {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};
-    const Bytes state = master_element(stack, context_.weight_element) + stack.moment_element;
+    const Bytes state = master_element(stack, context_.weight_element) + stack.optimizer.state_element;
     if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", parameters * state, true); }
-    const Bytes moved = stack.gradient_element + 2.0 * state + context_.weight_element;
+    const Bytes moved = stack.gradients.element + 2.0 * state + context_.weight_element;
     block.items.push_back(streamed("optimizer.step", parameters * moved));
     return block;
   }

@@ -85,7 +85,7 @@ Segment SegmentLowering::backward(std::span<const PartUse> uses, std::int32_t Pa
 void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, std::int32_t work, std::int32_t gather,
                                       Pending& pending) {
   const PartSizes& sizes = sizes_[static_cast<std::size_t>(use.part)];
-  const double each = sizes.dense + sizes.expert, bucket = context_.stack.bucket_parameters;
+  const double each = sizes.dense + sizes.expert, bucket = context_.stack.gradients.bucket_parameters;
   const auto wait_for = [&](std::int64_t count) {
     pending.dense += static_cast<double>(count) * sizes.dense;
     pending.expert += static_cast<double>(count) * sizes.expert;

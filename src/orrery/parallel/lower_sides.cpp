@@ -27,7 +27,7 @@ void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asyn
 // Under hybrid sharding the shards of different copies are summed when each has been reduced within its own.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();
-  const Bytes element = context.stack.gradient_reduce_element;
+  const Bytes element = context.stack.gradients.reduce_element;
   const Collective collective = plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter;
   if (dense > 0 && plan.replicas() > 1) {
     const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;

@@ -96,7 +96,8 @@ TEST(LowerTables, exchanged_vectors_are_batch_times_tables_times_width) {
 RC_GTEST_PROP(LowerTables, flops_are_those_of_the_model_whatever_the_sharding, ()) {
   Work w = any_work();
   w.plan.recompute = Recompute::none;
-  w.stack.attention = hardware::AttentionKernel::plain;  // fused attention runs a product of its forward pass again
+  w.stack.attention.kernel =
+      hardware::AttentionKernel::plain;  // fused attention runs a product of its forward pass again
   const Program program = lowered(w);
   const double model = workload::model_flops(w.model, w.stack, w.job.global_batch, 1).value();
   RC_ASSERT(near(test::flops_of(program), model));
@@ -110,7 +111,7 @@ RC_GTEST_PROP(LowerTables, memory_of_tables_is_an_even_part_at_least_and_all_of_
   const auto& r = w.model.recommender;
   const double weights = r.table_elements() * hardware::element_size(r.table_precision).value();
   const double shards = static_cast<double>(w.plan.table_ranks());
-  w.stack.table_moment_element = w.stack.table_moment_row = Bytes(0);
+  w.stack.tables.state_element = w.stack.tables.row_state_element = Bytes(0);
   RC_ASSERT(program.memory.front().tables.value() >= weights / shards * (1.0 - 1e-9));
   const Program without_state = lowered(w);
   if (w.plan.tables.sharding == TableSharding::replicated && w.plan.dp == 1) {

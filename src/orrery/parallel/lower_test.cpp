@@ -56,7 +56,7 @@ RC_GTEST_PROP(Lower, all_ranks_and_micro_batches_together_compute_the_model, ())
 RC_GTEST_PROP(Lower, without_recompute_that_is_the_model_s_formula, ()) {
   Case c = without_copied_factors(drawn_case());
   c.plan.recompute = Recompute::none;
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   c.model.sliding_window = 0;  // a plain core computes what the window hides
   const double model = workload::model_flops(c.model, c.stack, c.job.global_batch, c.job.seq, c.job.adapter).value();
   RC_ASSERT(std::abs(flops_of(lowered(c)) - model) <= 1e-11 * model);
@@ -72,7 +72,7 @@ TEST(Lower, padding_of_the_vocabulary_is_computed_and_not_counted_as_the_model_s
   c.plan.pp = 2;
   c.plan.dp = 2;
   c.cluster = test::cluster_of({8, 4});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   const double model = workload::model_flops(c.model, c.stack, 32, 512).value();
   EXPECT_NEAR(flops_of(lowered(c)) - model, 6.0 * 1024 * 943 * 32 * 512, 1e-9 * model);
 }
@@ -153,7 +153,7 @@ RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_
                                weights.expert * real(shards ? 1 : c.plan.expert_replicas()));
   };
   RC_ASSERT(near(sum.weights.value(), 2.0 * copies(3)));
-  RC_ASSERT(near(sum.gradients.value(), copies(2) * c.stack.gradient_element.value()));
+  RC_ASSERT(near(sum.gradients.value(), copies(2) * c.stack.gradients.element.value()));
   RC_ASSERT(near(sum.optimizer.value(), 12.0 * copies(1)));
 }
 
@@ -265,7 +265,7 @@ TEST(Lower, a_stack_that_scatters_sends_each_rank_s_part_of_what_all_have) {
     c.plan.tp = tp;
     c.plan.sequence_parallel = sequence_parallel;
     c.cluster = test::cluster_of({2 * tp});
-    c.stack.scatter_transfers = scatters;
+    c.stack.transfers.stages = scatters ? hardware::StageTransfer::scattered : hardware::StageTransfer::whole;
     return lowered(c);
   };
   const Bytes whole(2.0 * 128 * 256 * 2);

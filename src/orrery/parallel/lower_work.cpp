@@ -26,7 +26,7 @@ bool copies_table(const workload::Model& model, const Job& job, const Plan& plan
 bool LoweringContext::copies_table() const { return parallel::copies_table(model, job(), plan()); }
 
 bool LoweringContext::gathers_under_forward() const {
-  return plan().dp_overlap && stack.overlap_parameter_gather && !plan().offload.weights && !plan().offload.activations;
+  return plan().dp_overlap && stack.overlap.parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
 std::int32_t LoweringContext::add_block(Block block) const {
@@ -135,7 +135,7 @@ class WorkLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
-    if (context_.stack.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
+    if (context_.stack.host.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }
 
@@ -179,7 +179,7 @@ class WorkLowering {
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
-                             workload::kv_cache(model, kind, slice_, job.seq, context_.stack.narrow_cache);
+                             workload::kv_cache(model, kind, slice_, job.seq, context_.stack.storage.narrow_cache);
     }
     return part;
   }
@@ -257,12 +257,12 @@ class WorkLowering {
   // read the new gradient, read and write the buffer.
   void append_accumulation(Block& block, double trained) const {
     const bool once = micro_batches(context_.job(), context_.plan()) == 1;
-    if (context_.stack.fused_gradient_accumulation || once || trained == 0) { return; }
+    if (context_.stack.fusion.gradient_accumulation || once || trained == 0) { return; }
     Item& item = block.items.emplace_back();
     item.name = "gradient.accumulate";
     item.purpose = Purpose::backward;
     item.kernel.kind = KernelKind::stream;
-    item.kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradient_element);
+    item.kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
   }
 
   LoweringContext context_;

@@ -59,7 +59,7 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
 }
 
 Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
-  return weight_element < Bytes(4.0) ? stack.master_element : Bytes(0);
+  return weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
 }
 
 namespace {
@@ -135,8 +135,8 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
     need.kv_cache = sizes.kv_cache;
     return need;
   }
-  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradient_element;
-  const Bytes state = master_element(stack, weight_element) + stack.moment_element;
+  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradients.element;
+  const Bytes state = master_element(stack, weight_element) + stack.optimizer.state_element;
   const Shards optimizer = shards_from(plan, 1);
   need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
   if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }

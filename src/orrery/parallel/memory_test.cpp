@@ -48,9 +48,9 @@ TEST(Memory, gpt_3_175b_by_hand) {
   c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
   c.plan.tp = c.plan.pp = c.plan.dp = 8;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
-  c.stack.fused_loss = false;
-  c.stack.gradient_element = c.stack.gradient_reduce_element = Bytes(2.0);
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
+  c.stack.fusion.loss = false;
+  c.stack.gradients.element = c.stack.gradients.reduce_element = Bytes(2.0);
   const auto memory = memory_of(c);
   EXPECT_EQ(memory[0].weights, Bytes(2.0 * 2'822'731'776));
   EXPECT_EQ(memory[0].gradients, Bytes(2.0 * 2'822'731'776));
@@ -73,7 +73,7 @@ TEST(Memory, gpt_3_175b_with_sequence_parallelism_and_selective_recompute_by_han
   c.plan.sequence_parallel = true;
   c.plan.recompute = Recompute::selective;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto memory = memory_of(c);
   EXPECT_EQ(memory[0].activations, Bytes(8.0 * (12.0 * 106'954'752 + 3'145'728 + 16'384)));
   EXPECT_EQ(memory[0].buffers, Bytes(251'658'240));
@@ -89,7 +89,7 @@ TEST(Memory, sharded_parts_are_whole_while_they_are_at_work) {
   c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
   c.plan.tp = c.plan.pp = c.plan.dp = 8;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   constexpr double kLayers = 2.0 * 226'576'896;
   const double expected[4] = {0.0, 0.0, 2.0 * kLayers, 4.0 * kLayers};
   c.plan.zero = 0;
@@ -206,7 +206,7 @@ RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights,
   c.plan.zero = 0;
   c.plan.shard = 0;
   c.plan.cp_method = workload::ContextMethod::ring;
-  c.stack.attention = hardware::AttentionKernel::flash;
+  c.stack.attention.kernel = hardware::AttentionKernel::flash;
   c.job.seq *= 2;
   const auto whole = memory_of(c);
   c.plan.cp = 2;

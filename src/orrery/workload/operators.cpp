@@ -32,7 +32,7 @@ void append_attention_half(std::vector<Operator>& list, const Model& model, cons
   list.push_back(boundary("attention.leave", Boundary::leave, whole_tensor(z)));
   if (model.post_norms) { list.push_back(norm("attention.post_norm", model, z)); }
   list.push_back(join({"attention.residual", model.attention_output_bias, true, true, 1, z.split_tokens}, z,
-                      stack.fused_elementwise));
+                      stack.fusion.elementwise));
 }
 
 // The encoder's output feeds every decoder layer: its gradients are summed as well.
@@ -40,8 +40,8 @@ void append_cross_half(std::vector<Operator>& list, const Model& model, const ha
   list.push_back(norm("cross.norm", model, z));
   append_cross_attention(list, model, stack, z);
   list.push_back(boundary("cross.leave", Boundary::leave, whole_tensor(z)));
-  list.push_back(
-      join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z, stack.fused_elementwise));
+  list.push_back(join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z,
+                      stack.fusion.elementwise));
 }
 
 void append_mlp_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
@@ -56,7 +56,7 @@ void append_mlp_half(std::vector<Operator>& list, const Model& model, const hard
   }
   if (model.post_norms) { list.push_back(norm("mlp.post_norm", model, z)); }
   const bool bias = model.mlp_bias && !kind.experts;  // experts have theirs
-  list.push_back(join({"mlp.residual", bias, true, true, 1, z.split_tokens}, z, stack.fused_elementwise));
+  list.push_back(join({"mlp.residual", bias, true, true, 1, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
 // x -> x + attention(norm(x)) -> . + mlp(norm(.)): two halves, each with its own enter and leave; in a decoder behind
@@ -76,7 +76,7 @@ void append_parallel_layer(std::vector<Operator>& list, const Model& model, cons
                            const Sizes& z, const LayerKind& kind) {
   ORRERY_ASSERT(!kind.experts && !kind.cross && !model.post_norms);
   ORRERY_ASSERT(!(model.shared_norm && model.is_latent()));
-  const bool fused = stack.fused_elementwise, shared = model.shared_norm;
+  const bool fused = stack.fusion.elementwise, shared = model.shared_norm;
   list.push_back(norm("attention.norm", model, z));
   append_any_attention(list, model, stack, z, kind);
   if (model.attention_output_bias || z.dropout > 0.0) {

@@ -170,7 +170,7 @@ struct Slice {
 [[nodiscard]] double table_parameters(const Model&, std::int64_t tp);
 
 // Bytes of the KV cache of one sequence of `positions` in the layers of `kind`, one layer, on one rank.
-// `narrow`: as Stack::narrow_cache.
+// `narrow`: as StoragePolicy::narrow_cache.
 [[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions,
                              bool narrow = false);
 

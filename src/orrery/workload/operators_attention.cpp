@@ -101,7 +101,7 @@ void append_attention(std::vector<Operator>& list, const Model& model, const har
   qkv.kept = t.query + t.key + t.value;  // for the core
   append_linear(list, z, qkv);
   if (model.qk_norm) { list.push_back(head_norms("attention.qk_norm", model, z)); }
-  if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fused_elementwise)); }
+  if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fusion.elementwise)); }
   append_core(list, stack, z, core);
   append_output(list, kOutput, z);
 }

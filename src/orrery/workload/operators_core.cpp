@@ -117,7 +117,8 @@ Operator context(const Sizes& z, const Core& core, const Arranged& a) {
 // the output projection, except where that projection keeps a narrower copy, or the output has changed its layout.
 Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardware::Stack& stack) {
   const double s = real(z.seq);
-  const double pairs = (stack.causal_skip ? visible_pairs(s, real(core.window), core.causal) : s * s) / real(a.rounds);
+  const double pairs =
+      (stack.attention.causal_skip ? visible_pairs(s, real(core.window), core.causal) : s * s) / real(a.rounds);
   const double rows = real(a.batch) * real(a.queries);
   const double log_sum_exp = z.training ? kFloat * rows : 0.0;
   const double key_dim = real(a.key_dim), value_dim = real(a.value_dim);
@@ -132,8 +133,8 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   forward.flops = Flops(2.0 * real(a.batch) * pairs * (key_dim + value_dim));
   forward.bytes = Bytes(tensors + a.bias + log_sum_exp);
   forward.launches = static_cast<int>(a.rounds);
-  forward.rate = stack.attention_rate;
-  forward.native = stack.native_attention;
+  forward.rate = stack.attention.rate;
+  forward.native = stack.attention.native;
   Kernel backward = forward;
   backward.flops = Flops(2.0 * real(a.batch) * pairs * (3.0 * key_dim + 2.0 * value_dim));
   backward.bytes = Bytes(2.0 * (tensors + a.bias) + log_sum_exp);  // q k v o do in, dq dk dv out; the bias and its own
@@ -176,7 +177,7 @@ Operator decode(const Sizes& z, const Core& core) {
 void append_plain_core(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z, const Core& core) {
   const Arranged a = arrange(z, core);
   list.push_back(scores(z, core, a));
-  list.push_back(softmax(core, a, stack.fused_elementwise));
+  list.push_back(softmax(core, a, stack.fusion.elementwise));
   if (z.dropout > 0.0) { list.push_back(probability_dropout(core, a)); }
   list.push_back(context(z, core, a));
 }
@@ -212,7 +213,7 @@ void append_core(std::vector<Operator>& list, const hardware::Stack& stack, cons
     return;
   }
   if (z.cp > 1) { list.push_back(arrival(z, core, core_tensors(z, core))); }
-  if (stack.attention == hardware::AttentionKernel::flash) {
+  if (stack.attention.kernel == hardware::AttentionKernel::flash) {
     list.push_back(flash(z, core, arrange(z, core), stack));
   } else {
     append_plain_core(list, stack, z, core);

@@ -62,7 +62,7 @@ void append_cross(std::vector<Operator>& list, const Recommender& r, const hardw
   } else {
     product("cross.product", kind.in, kind.out, real(kind.out));
   }
-  const bool fused = stack.fused_elementwise;
+  const bool fused = stack.fusion.elementwise;
   const Traffic forward = fused ? Traffic{4.0 * pass, 1} : Traffic{8.0 * pass, 3};  // sum, product, sum
   Traffic backward{6.0 * pass, 1};  // gradient, x0, W V x + b, sum of x0's in; two out
   if (!fused) { backward = {10.0 * pass, 4}; }
@@ -161,7 +161,7 @@ void append_connected(std::vector<Operator>& list, const hardware::Stack& stack,
   l.groups = layer.groups;
   l.met = real(layer.groups);
   append_linear(list, z, l);
-  if (stack.fused_elementwise) { return; }
+  if (stack.fusion.elementwise) { return; }
   const double pass = layer.samples * real(layer.out) * z.element;
   Traffic forward{2.0 * pass, 1}, backward{pass, 1};
   if (layer.relu) {

@@ -104,7 +104,7 @@ void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, c
   const double count = z.whole(z.vocab);
   if (z.training) {
     constexpr double kValues = 3.0;  // maximum, target logit, sum of exponentials
-    list.push_back(loss(z, count, stack.fused_loss));
+    list.push_back(loss(z, count, stack.fusion.loss));
     list.push_back(boundary("loss.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
   } else {
     constexpr double kValues = 2.0;  // largest logit, its place
@@ -130,7 +130,7 @@ void append_classifier(std::vector<Operator>& list, const Model& model, const ha
   l.bias = real(l.n);
   l.wide = true;
   append_linear(list, z, l);
-  if (z.training) { list.push_back(loss(z, l.rows * real(l.n), stack.fused_loss)); }
+  if (z.training) { list.push_back(loss(z, l.rows * real(l.n), stack.fusion.loss)); }
 }
 
 // Two hidden vectors of a token -> one: [n, 2h] x [2h, h / t], whose parts every rank needs whole again.
@@ -163,7 +163,7 @@ std::vector<Operator> embedding_operators(const Model& model, const hardware::St
   if (model.position == Position::relative) { list.push_back(relative_bias(model, z)); }
   if (model.embedding_norm) { list.push_back(norm("embedding.norm", model, z)); }
   if (z.dropout > 0.0) {
-    list.push_back(join({"embedding.dropout", false, true, false, 0, z.split_tokens}, z, stack.fused_elementwise));
+    list.push_back(join({"embedding.dropout", false, true, false, 0, z.split_tokens}, z, stack.fusion.elementwise));
   }
   keep_forward_only_if_idle(list, z);
   return list;

@@ -53,7 +53,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
   r.met =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
-  if (stack.dispatch_per_node && z.ep > 1) {
+  if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
     const bool limited = experts.groups > 0 && experts.active_groups > 0;
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
     r.arriving = r.sent * r.once.met(real(z.ep)) / active;
@@ -125,7 +125,7 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
 Operator crossing(std::string_view name, Boundary kind, const Routing& r, const hardware::Stack& stack,
                   const Sizes& z) {
   const double back = hidden_bytes(r.sent, z);
-  const double element = stack.dispatch_element > Bytes(0) ? stack.dispatch_element.value() : z.element;
+  const double element = stack.dispatch.element > Bytes(0) ? stack.dispatch.element.value() : z.element;
   const double there = back * (element / z.element);
   const bool outward = kind == Boundary::dispatch;
   Operator op = boundary(name, kind, outward ? there : back);
@@ -147,7 +147,7 @@ Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stac
   mlp.expert = true;
   mlp.groups = r.local;
   mlp.met = r.met;
-  mlp.fused = stack.fused_experts && !z.frozen();
+  mlp.fused = stack.fusion.experts && !z.frozen();
   return mlp;
 }
 
@@ -179,12 +179,12 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
   if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
   append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
-  if (model.mlp_bias && stack.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
+  if (model.mlp_bias && stack.host.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
   list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
-  if (once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
+  if (once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
   list.push_back(crossing("experts.combine", Boundary::combine, r, stack, z));
-  if (!once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
+  if (!once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
 }
 
 // One number a token, from its hidden vector. Its input is kept with the router.
@@ -231,7 +231,7 @@ Operator shared_sum(const Model& model, const Sizes& z) {
 void append_experts(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const bool shared = model.experts.shared_ffn > 0;
   append_router(list, model, z);
-  list.push_back(route(model.experts, z, stack.fused_elementwise));
+  list.push_back(route(model.experts, z, stack.fusion.elementwise));
   if (shared) { append_shared(list, model, stack, z); }
   append_routed(list, model, stack, z);
   if (shared) { list.push_back(shared_sum(model, z)); }

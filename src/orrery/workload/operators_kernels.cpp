@@ -135,8 +135,8 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.dropout = z.training ? model.dropout : 0.0;
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
-  z.cache_element = stack.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
-  z.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : z.element;
+  z.cache_element = stack.storage.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
+  z.gradient_traffic = stack.fusion.gradient_accumulation ? 2.0 * stack.gradients.element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
   z.adapter_rank = z.training ? slice.adapter.rank : 0;

@@ -98,7 +98,7 @@ void append_widened(std::vector<Operator>& list, const hardware::Stack& stack, c
                          z.split(latent.kv_rank));
   kv.kept = t.key + t.value;
   append_linear(list, z, kv);
-  list.push_back(rotary(latent, z, stack.fused_elementwise));
+  list.push_back(rotary(latent, z, stack.fusion.elementwise));
   append_core(list, stack, z, core);
 }
 
@@ -110,7 +110,7 @@ void append_absorbed(std::vector<Operator>& list, const hardware::Stack& stack, 
   core.values_in_keys = true;
   append_linear(list, z, query_up(latent, z));
   append_linear(list, z, per_head(kAbsorb, z, latent.kv_rank, latent.nope_dim));
-  list.push_back(rotary(latent, z, stack.fused_elementwise));
+  list.push_back(rotary(latent, z, stack.fusion.elementwise));
   append_core(list, stack, z, core);
   append_linear(list, z, per_head(kValueUp, z, latent.value_dim, latent.kv_rank));
 }

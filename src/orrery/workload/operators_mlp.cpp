@@ -30,7 +30,7 @@ Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
 // y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Apart: act (2 W),
 // product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well. x may be kept in a byte.
 Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, const hardware::Stack& stack) {
-  const bool fused = stack.fused_elementwise;
+  const bool fused = stack.fusion.elementwise;
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward = fused ? Traffic{3.0 * inner, 1} : Traffic{5.0 * inner, 2};
   Traffic backward = fused ? Traffic{5.0 * inner, 1} : Traffic{9.0 * inner, 3};
@@ -39,7 +39,7 @@ Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, co
     if (!z.frozen()) { backward += {2.0 * inner, 1}; }
   }
   Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
-  const double kept = stack.narrow_activations ? std::max(z.matrix_element, 1.0) / z.element : 1.0;
+  const double kept = stack.storage.narrow_activations ? std::max(z.matrix_element, 1.0) / z.element : 1.0;
   op.saved = Bytes((2.0 * kept + (fused ? 0.0 : 1.0)) * inner);
   return op;
 }
@@ -69,7 +69,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   Operator& first = list.back();
 
   Operator activation = model.gated_mlp ? gated_activation(model, z, mlp, stack)
-                                        : plain_activation(model, z, mlp, stack.fused_elementwise);
+                                        : plain_activation(model, z, mlp, stack.fusion.elementwise);
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   if (mlp.fused) {
     first.forward.bytes += Bytes(inner);  // the activated output beside its input, which is kept

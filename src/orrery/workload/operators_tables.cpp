@@ -141,11 +141,11 @@ Place place_of(const Recommender& r, const hardware::Stack& stack, const Slice& 
   Place at;
   at.own = z.tokens;
   at.element = hardware::element_size(r.table_precision).value();
-  at.exchange = stack.table_exchange_element > Bytes(0) ? stack.table_exchange_element.value() : z.element;
-  at.shared = stack.gradient_reduce_element.value();
+  at.exchange = stack.tables.exchange_element > Bytes(0) ? stack.tables.exchange_element.value() : z.element;
+  at.shared = stack.gradients.reduce_element.value();
   if (slice.pass == Pass::train) {
-    at.moment = stack.table_moment_element.value();
-    at.moment_row = stack.table_moment_row.value();
+    at.moment = stack.tables.state_element.value();
+    at.moment_row = stack.tables.row_state_element.value();
   }
   return at;
 }

@@ -47,9 +47,9 @@ inline Model llama(std::int64_t hidden, std::int64_t heads, std::int64_t kv_head
 // The software of Megatron-LM in 2021: scores in memory, fused element-wise kernels, fp32 loss.
 inline hardware::Stack megatron_2021() {
   hardware::Stack stack;
-  stack.attention = hardware::AttentionKernel::plain;
-  stack.causal_skip = false;
-  stack.fused_loss = false;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
+  stack.attention.causal_skip = false;
+  stack.fusion.loss = false;
   return stack;
 }
 
