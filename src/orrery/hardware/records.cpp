@@ -21,7 +21,7 @@ using hardware::SecondTier;
 using hardware::Stack;
 using hardware::Wiring;
 
-// Figures far outside what anybody builds would only overflow or vanish in the products that times are made of.
+// Bounds far outside real hardware, so that no time overflows or underflows.
 constexpr double kLeastFraction = 1e-6;
 constexpr BytesPerSecond kLeastBandwidth{1.0};
 constexpr BytesPerSecond kMostBandwidth{1e18};
@@ -34,21 +34,21 @@ constexpr Bytes kMostMemory{1e18};
 constexpr Bounds<double> kFraction{.min = kLeastFraction, .max = 1.0};
 constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
 
-constexpr std::string_view kSourcesDoc =
-    "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
+constexpr std::string_view kSourcesDoc = "figure -> source; \"unverified: why\" where no source was read";
 
 constexpr std::string_view kBasisDoc =
-    "what its efficiencies rest on: measured (on this product), generation (on another of it), or prior (on neither)";
+    "basis of its efficiencies: measured (on this product), generation (on another product of it), or prior (other "
+    "generations)";
 
-// One wrong name is enough to say; the file is read again after it is mended.
+// Reports the first unknown name only.
 template <class Values>
 Objection unknown_key(std::string_view field, const Values& values, const std::vector<std::string>& known) {
   for (const auto& [name, value] : values) {
     if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
     const auto near = nearest(name, known);
     return {fmt::format("/{}/{}", field, name),
-            fmt::format("{} has no precision {}; {}", field, quoted(name),
-                        near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "))};
+            fmt::format("{}: unknown precision {}; {}", field, quoted(name),
+                        near ? fmt::format("did you mean {}?", quoted(*near)) : "valid: " + join(known, ", "))};
   }
   return {};
 }
@@ -66,7 +66,8 @@ Objection names_are_distinct(std::string_view list, const Items& items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string& name = items[i].name;
     if (seen.insert(name).second) { continue; }
-    return {fmt::format("/{}/{}/name", list, i), fmt::format("{} has {} twice", list, quoted(name))};
+    return {fmt::format("/{}/{}/name", list, i),
+            fmt::format("{}: {} is there twice; names must differ", list, quoted(name))};
   }
   return {};
 }
@@ -75,14 +76,14 @@ Objection protocols_are_distinct(const LinkClass& link) { return names_are_disti
 
 Objection in_switch_rate_is_sane(const LinkClass& link) {
   if (link.in_switch_efficiency == 0.0 || link.in_switch_efficiency >= kLeastFraction) { return {}; }
-  return {"/in_switch_efficiency", fmt::format("{} is too small; in_switch_efficiency must be 0 or at least {}",
-                                               link.in_switch_efficiency, kLeastFraction)};
+  return {"/in_switch_efficiency",
+          fmt::format("{} is too small; must be 0 or at least {}", link.in_switch_efficiency, kLeastFraction)};
 }
 
 Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
   if (cluster.dimensions.size() > hardware::kMaxDimensions) {
     return {fmt::format("/dimensions/{}", hardware::kMaxDimensions),
-            fmt::format("{} dimensions; at most {} are accepted", cluster.dimensions.size(), hardware::kMaxDimensions)};
+            fmt::format("{} dimensions; at most {} are allowed", cluster.dimensions.size(), hardware::kMaxDimensions)};
   }
   return names_are_distinct("dimensions", cluster.dimensions);
 }
@@ -90,15 +91,15 @@ Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
 Objection second_tier_is_reachable(const Cluster& cluster) {
   const SecondTier& tier = cluster.second_tier;
   if (!(tier.memory > Bytes()) || tier.bandwidth >= kLeastBandwidth) { return {}; }
-  return {"/second_tier/bandwidth", "second_tier has memory and needs a bandwidth"};
+  return {"/second_tier/bandwidth", "missing or 0; a second_tier with memory needs a bandwidth"};
 }
 
 Objection meshes_are_sized(const Cluster& cluster) {
   for (std::size_t i = 0; i < cluster.dimensions.size(); ++i) {
     const auto& dimension = cluster.dimensions[i];
-    if (dimension.wiring != Wiring::mesh || dimension.size != 0) { continue; }
+    if (!hardware::has_pair_links(dimension.wiring) || dimension.size != 0) { continue; }
     return {fmt::format("/dimensions/{}/size", i),
-            fmt::format("dimension {} needs a size; a mesh has a link for every pair of its devices",
+            fmt::format("dimension {} needs a size: a mesh has a link for every pair of its devices",
                         quoted(dimension.name))};
   }
   return {};
@@ -108,7 +109,7 @@ Objection dimensions_are_sized(const Cluster& cluster) {
   for (std::size_t i = 0; i + 1 < cluster.dimensions.size(); ++i) {
     if (cluster.dimensions[i].size == 0) {
       return {fmt::format("/dimensions/{}/size", i),
-              fmt::format("dimension {} needs a size; only the last one may follow from the number of devices",
+              fmt::format("dimension {} needs a size: only the last one may follow from the number of devices",
                           quoted(cluster.dimensions[i].name))};
     }
   }
@@ -119,8 +120,8 @@ Objection dimensions_are_sized(const Cluster& cluster) {
 
 const Record<Accelerator>& Described<Accelerator>::record() {
   static const auto record =
-      Record<Accelerator>("accelerator", "What one accelerator can do. Rates are dense, figures per device.")
-          .optional("name", &Accelerator::name, "name, the file's when absent")
+      Record<Accelerator>("accelerator", "One accelerator. Rates are dense; figures are per device.")
+          .optional("name", &Accelerator::name, "name; default: the file's name")
           .optional("description", &Accelerator::description, "product name as the vendor writes it")
           .required("matrix_peak", &Accelerator::matrix_peak, "dense matrix-unit peak by precision",
                     {.min = kLeastPeak, .max = kMostPeak, .nonempty = true})
@@ -133,26 +134,27 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .required("cache", &Accelerator::cache, "last-level on-chip cache", {.max = kMostMemory, .unit = "MiB"})
           .required("cores", &Accelerator::cores, "independent cores that a kernel's tiles spread over",
                     {.min = 1, .max = 10'000'000})
-          .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured matrix rate / matrix_peak",
+          .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured GEMM rate / matrix_peak",
                     kFraction)
           .optional("matrix_efficiency_of", &Accelerator::matrix_efficiency_of,
-                    "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
+                    "the same per precision, where it differs", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
-          .optional("grouped_rate", &Accelerator::grouped_rate,
-                    "of what matrix products reach, what those grouped by expert do", kFraction)
+          .optional("grouped_rate", &Accelerator::grouped_rate, "rate of GEMMs grouped by expert / rate of plain GEMMs",
+                    kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
-                    "part of that which kernels reach that were written for the generation before", kFraction)
+                    "rate of attention kernels without native instructions / rate of native ones", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)
           .required("kernel_latency", &Accelerator::kernel_latency,
-                    "what a kernel takes beside its work: start, first loads, last stores", {.max = Seconds(1.0)})
+                    "time of a kernel without work: launch on the device, first loads, last stores",
+                    {.max = Seconds(1.0)})
           .optional("power_slowdown", &Accelerator::power_slowdown,
-                    "how much longer long matrix products take when power limits the clock", {.min = 0.0, .max = 10.0})
+                    "relative slowdown of long GEMMs when power limits the clock", {.min = 0.0, .max = 10.0})
           .optional("block_scaled_loads", &Accelerator::block_scaled_loads,
-                    "part of the streaming rate at which products with scaled blocks load their operands", kFraction)
+                    "rate at which block-scaled GEMMs load operands / streaming rate", kFraction)
           .optional("block_scaled_latency", &Accelerator::block_scaled_latency,
-                    "what a product with scaled blocks takes on top of kernel_latency", {.max = Seconds(1.0)})
+                    "latency of a block-scaled GEMM in addition to kernel_latency", {.max = Seconds(1.0)})
           .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
@@ -173,23 +175,22 @@ const Record<Protocol>& Described<Protocol>::record() {
           .optional("bandwidth_fraction", &Protocol::bandwidth_fraction,
                     "payload bandwidth / bandwidth that a large message reaches on the link", kFraction)
           .optional("own_share", &Protocol::own_share,
-                    "part of its own shard that costs a member as much as one that the link carries",
-                    {.min = 0.0, .max = 1.0})
+                    "part of a member's own shard that takes as long as a shard on the link", {.min = 0.0, .max = 1.0})
           .optional("until", &Protocol::until,
-                    "nominal time of a step's bytes above which the library takes a wider protocol; 0 = never")
-          .optional("exchange_base", &Protocol::exchange_base,
-                    "on top of ring_base where every member sends to every other by itself", {.max = Seconds(1.0)})
-          .optional("exchanges", &Protocol::exchanges, "whether such exchanges use it");
+                    "nominal time of a step's bytes above which the library changes to a protocol with more payload; 0 "
+                    "= never")
+          .optional("exchange_base", &Protocol::exchange_base, "in addition to ring_base in all-to-all",
+                    {.max = Seconds(1.0)})
+          .optional("exchanges", &Protocol::exchanges, "all-to-all uses this protocol");
   return record;
 }
 
 const Record<LinkClass>& Described<LinkClass>::record() {
   static const auto record =
-      Record<LinkClass>("link", "A kind of link: what does not depend on how many there are.")
-          .optional("name", &LinkClass::name, "name, the file's when absent")
+      Record<LinkClass>("link", "A class of links: what does not depend on their number.")
+          .optional("name", &LinkClass::name, "name; default: the file's name")
           .optional("description", &LinkClass::description, "product name")
-          .optional("port", &LinkClass::port,
-                    "bandwidth of one port and direction; 0 = every device's share is a port of its own",
+          .optional("port", &LinkClass::port, "bandwidth of one port and direction; 0 = every device has its own port",
                     {.max = kMostBandwidth, .unit = "Gb/s"})
           .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
           .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
@@ -210,16 +211,16 @@ const Record<LinkClass>& Described<LinkClass>::record() {
 
 const Record<NetworkDimension>& Described<NetworkDimension>::record() {
   static const auto record =
-      Record<NetworkDimension>("dimension", "How devices that differ in one coordinate are joined.")
+      Record<NetworkDimension>("dimension", "How devices that differ in one coordinate are connected.")
           .required("name", &NetworkDimension::name, "name, e.g. nvlink", {.nonempty = true})
-          .optional("wiring", &NetworkDimension::wiring, "how the devices of the dimension are joined")
+          .optional("wiring", &NetworkDimension::wiring, "how the devices of the dimension are connected")
           .optional("size", &NetworkDimension::size,
                     "devices along it; 0 (last dimension only) = as many as the cluster needs",
                     {.min = 0, .max = hardware::kMaxDevices})
           .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
           .optional("oversubscription", &NetworkDimension::oversubscription,
-                    "of its switches: what all devices can send over what passes at once; 1 = non-blocking",
+                    "of its switches: bandwidth of all devices / bandwidth through the switches; 1 = non-blocking",
                     {.min = 1.0, .max = 1e4})
           .required("link", &NetworkDimension::link, "a link class, or the name of one");
   return record;
@@ -227,8 +228,8 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
 
 const Record<SecondTier>& Described<SecondTier>::record() {
   static const auto record =
-      Record<SecondTier>("second tier", "Memory beside the accelerator's own; figures are a device's share.")
-          .optional("memory", &SecondTier::memory, "a device's share; 0 = there is none", {.max = kMostMemory})
+      Record<SecondTier>("second tier", "Second memory tier (host memory or a pool); figures are a device's share.")
+          .optional("memory", &SecondTier::memory, "a device's share; 0 = no second tier", {.max = kMostMemory})
           .optional("bandwidth", &SecondTier::bandwidth, "of a device to it, per direction",
                     {.max = kMostBandwidth, .unit = "GB/s"})
           .optional("latency", &SecondTier::latency, "of one transfer", {.max = Seconds(1.0)});
@@ -237,12 +238,12 @@ const Record<SecondTier>& Described<SecondTier>::record() {
 
 const Record<Cluster>& Described<Cluster>::record() {
   static const auto record =
-      Record<Cluster>("cluster", "Identical accelerators joined by network dimensions, innermost first.")
-          .optional("name", &Cluster::name, "name, the file's when absent")
+      Record<Cluster>("cluster", "Identical accelerators connected by network dimensions, innermost first.")
+          .optional("name", &Cluster::name, "name; default: the file's name")
           .optional("description", &Cluster::description, "product name")
           .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
           .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
-          .optional("second_tier", &Cluster::second_tier, "memory beside the accelerator's own: host memory, or a pool")
+          .optional("second_tier", &Cluster::second_tier, "second memory tier: host memory, or a pool")
           .optional("devices", &Cluster::devices, "number of accelerators; 0 = product of the sizes",
                     {.min = 0, .max = hardware::kMaxDevices})
           .optional("node_power_watts", &Cluster::node_power_watts,
@@ -252,7 +253,7 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
           .optional("speed_spread", &Cluster::speed_spread,
-                    "relative standard deviation of nodes' times for the same work; the slowest sets a job's pace",
+                    "relative standard deviation of nodes' times for the same work (stragglers)",
                     {.min = 0.0, .max = 1.0})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
           .check(dimensions_are_few_and_distinct)

@@ -1,5 +1,5 @@
-// A software-stack profile: what a training framework does that a model and a plan do not say. Few parameters, each
-// with a physical meaning; the same for every model, size and device count.
+// A software-stack profile: what a framework does that a model and a plan do not specify, as a few policies. The same
+// for every model, size and device count.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,6 @@ enum class AttentionKernel : std::uint8_t {
   plain,  // scores, softmax and dropout each go through memory
   flash,  // one fused kernel that keeps scores on chip
 };
-
-enum class RecomputeRule : std::uint8_t { least_that_fits, always_full };
 
 // What the attention kernel does.
 struct AttentionPolicy {
