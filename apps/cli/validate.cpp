@@ -22,8 +22,8 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --family vtrain_multi --json
   orrery validate --worst 3
 
-A table has the columns of training.csv, moe.csv, inference.csv, kernels.csv or collectives.csv in data/validation; which of
-them, its header says. Its measured columns influence no prediction and may be empty.
+A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements; its
+header decides which. Measured columns influence no prediction and may be empty.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 

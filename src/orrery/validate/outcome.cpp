@@ -59,8 +59,8 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   return shares;
 }
 
-// Kernels and exchanges between the norm before the experts and the sum behind them.
-bool is_of_experts(const parallel::Item& item) {
+// Kernels and collectives between the norm before the experts and the residual after them.
+bool is_expert_item(const parallel::Item& item) {
   return item.name.starts_with("experts.") || item.name.starts_with("shared.");
 }
 
@@ -72,14 +72,14 @@ Outcome outcome(const PassScenario& pass) {
   parallel::Block block{"experts", {}, {}};
   for (const auto& item :
        work.blocks[static_cast<std::size_t>(pass.backward ? layer.backward : layer.forward)]->items) {
-    if (is_of_experts(item)) { block.items.push_back(item); }
+    if (is_expert_item(item)) { block.items.push_back(item); }
   }
   ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
   block.launch = parallel::host_time(block, *of.stack);
   return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
 }
 
-Outcome outcome(const ExchangeScenario& scenario) {
+Outcome outcome(const AllToAllScenario& scenario) {
   const network::Fabric fabric(scenario.cluster);
   return {estimate::price_call(scenario.call, fabric, parallel::make_mesh(scenario.cluster, scenario.plan))};
 }
@@ -88,7 +88,7 @@ Outcome outcome(const KernelScenario& scenario) {
   return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time, {}, scenario.taken_as};
 }
 
-// Ways to count the same time, not parts of it.
+// Bounds of the same time, not parts of it.
 std::vector<results::Share> terms(const KernelScenario& scenario) {
   const auto cost = cost::kernel_cost(scenario.kernel, scenario.accelerator);
   return {{"compute", cost.compute.value()}, {"memory", cost.memory.value()}, {"latency", cost.latency.value()}};
@@ -106,10 +106,10 @@ Outcome outcome(const CollectiveScenario& scenario) {
   if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension)}; }
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
   if (is_finite(time)) { return {time}; }
-  // Not every call knows every algorithm, nor does every network: then libraries take another.
+  // The algorithm is not available for this collective or network; libraries then choose another one.
   return {fabric.price(*scenario.collective, scenario.bytes, group, network::Algorithm::automatic).time,
           {},
-          "algo -> what the library would take"};
+          "algo -> automatic (not available for this call)"};
 }
 
 }  // namespace
@@ -128,20 +128,20 @@ std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
 namespace {
 
 template <class AnyScenario>
-OrSkip<Outcome> outcome_unless_skipped(const OrSkip<AnyScenario>& scenario) {
+Skippable<Outcome> outcome_unless_skipped(const Skippable<AnyScenario>& scenario) {
   if (!scenario) { return tl::make_unexpected(scenario.error()); }
   return outcome(*scenario);
 }
 
 }  // namespace
 
-OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
+Skippable<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
   if (const auto* part = std::get_if<ExpertRow>(&row)) {
     return measured_by(part->metric) == Measured::pass ? outcome_unless_skipped(pass_of(*part, parts))
-                                                       : outcome_unless_skipped(exchange_of(*part, parts));
+                                                       : outcome_unless_skipped(all_to_all_of(*part, parts));
   }
   return std::visit(
-      [&](const auto& kind) -> OrSkip<Outcome> {
+      [&](const auto& kind) -> Skippable<Outcome> {
         const auto scenario = scenario_of(kind, parts);
         return outcome_unless_skipped(scenario);
       },

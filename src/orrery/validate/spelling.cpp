@@ -37,7 +37,7 @@ std::string letters(std::string_view text) {
   return out;
 }
 
-bool says_nothing(std::string_view text) {
+bool is_not_stated(std::string_view text) {
   return text.empty() || text == "-" || text == "?" ||
          is_one_of(dashed(text), {"n/a", "na", "nan", "null", "unknown", "not-stated"});
 }

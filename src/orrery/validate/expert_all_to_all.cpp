@@ -1,4 +1,4 @@
-#include "orrery/validate/exchange.hpp"
+#include "orrery/validate/expert_all_to_all.hpp"
 
 #include <algorithm>
 
@@ -16,23 +16,23 @@ double nodes_of(std::int64_t devices, std::int64_t per_node) {
 
 }  // namespace
 
-std::optional<Exchange> exchange_named(std::string_view metric) {
+std::optional<ExpertAllToAll> all_to_all_named(std::string_view metric) {
   const bool outward = metric.starts_with("dispatch_");
   if (!outward && !metric.starts_with("combine_")) { return std::nullopt; }
   const bool rate = metric.ends_with("_bottleneck_bw");
   if (!rate && !metric.ends_with("_latency")) { return std::nullopt; }
-  return Exchange{outward ? kScaled : kWide, rate, rate};
+  return ExpertAllToAll{outward ? kScaled : kWide, rate, rate};
 }
 
-workload::Spread once_per_node(double copies, std::int64_t devices, std::int64_t per_node) {
+workload::Spread node_spread(double copies, std::int64_t devices, std::int64_t per_node) {
   return {copies, std::min(1.0, kMostNodes / nodes_of(devices, per_node))};
 }
 
-double counted_bytes(const Exchange& exchange, double tokens, double hidden, double copies, std::int64_t devices,
+double counted_bytes(const ExpertAllToAll& exchange, double tokens, double hidden, double copies, std::int64_t devices,
                      std::int64_t per_node) {
   const double nodes = nodes_of(devices, per_node);
   const double places = nodes > 1.0 ? nodes : static_cast<double>(devices);
-  return tokens * hidden * exchange.element * once_per_node(copies, devices, per_node).met(places);
+  return tokens * hidden * exchange.element * node_spread(copies, devices, per_node).met(places);
 }
 
 }  // namespace orrery::validate

@@ -1,4 +1,4 @@
-#include "orrery/validate/possible.hpp"
+#include "orrery/validate/consistent.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -16,7 +16,7 @@ constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b 
 
 constexpr std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return ceil_div(a, unit) * unit; }
 
-void share_out_experts(Request& request, const workload::Model& model, std::int64_t devices) {
+void distribute_experts(Request& request, const workload::Model& model, std::int64_t devices) {
   if (!model.has_experts()) {
     request.ep = 1;
     return;
@@ -27,7 +27,7 @@ void share_out_experts(Request& request, const workload::Model& model, std::int6
   if (request.tp > 1) { request.sequence_parallel = true; }
 }
 
-void cut_sequence(Request& request, const workload::Model& model) {
+void pad_sequence(Request& request, const workload::Model& model) {
   auto& tokens = request.task == parallel::Task::inference ? request.prompt : request.seq;
   if (!tokens) { return; }
   const std::int64_t parts = request.cp > 1 ? 2 * request.cp : 1;
@@ -38,8 +38,8 @@ void cut_sequence(Request& request, const workload::Model& model) {
   if (request.sequence_parallel && *request.sequence_parallel && !divides) { request.sequence_parallel = false; }
 }
 
-// Sequences of the busiest replica.
-std::int64_t even_out(Request& request, std::int64_t replicas) {
+// Sequences of the fullest replica.
+std::int64_t even_batch(Request& request, std::int64_t replicas) {
   auto& batch = request.task == parallel::Task::inference ? request.batch : request.global_batch;
   std::int64_t share = ceil_div(*batch, replicas);
   if (request.micro_batch) {
@@ -84,7 +84,7 @@ std::vector<std::string> differences(const Request& before, const Request& after
 
 }  // namespace
 
-std::vector<std::string> make_possible(Request& request, const workload::Model& model, std::int64_t devices) {
+std::vector<std::string> make_consistent(Request& request, const workload::Model& model, std::int64_t devices) {
   const Request before = request;
   if (model.is_recommender()) {
     request.seq.reset();
@@ -93,14 +93,14 @@ std::vector<std::string> make_possible(Request& request, const workload::Model& 
   }
   const std::int64_t replicas = devices / (request.tp * request.cp * request.pp);
   request.dp = replicas;
-  share_out_experts(request, model, devices);
-  cut_sequence(request, model);
-  limit_chunks(request, model, even_out(request, replicas));
+  distribute_experts(request, model, devices);
+  pad_sequence(request, model);
+  limit_chunks(request, model, even_batch(request, replicas));
   return differences(before, request);
 }
 
-std::int64_t open_tensor_parallelism(const workload::Model& model, std::int64_t devices, std::int64_t node,
-                                     std::int64_t batch) {
+std::int64_t default_tensor_parallelism(const workload::Model& model, std::int64_t devices, std::int64_t node,
+                                        std::int64_t batch) {
   for (std::int64_t tp = 1; tp <= node; ++tp) {
     if (devices % tp == 0 && model.heads % tp == 0 && devices / tp <= batch) { return tp; }
   }
