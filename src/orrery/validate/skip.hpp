@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <tl/expected.hpp>
+#include "orrery/core/error.hpp"
 
 namespace orrery::validate {
 
