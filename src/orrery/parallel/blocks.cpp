@@ -30,11 +30,11 @@ class BackwardWriter {
   // stack overlaps.
   void weight_gradients() {
     std::size_t j = product_before(operators_.size());
-    std::int32_t arriving = gather_for(j);
+    OptionalItemId arriving = gather_for(j);
     while (j != kNone) {
       const Operator& op = operators_[j];
       const std::size_t next = product_before(j);
-      const std::int32_t arrived = arriving;
+      const OptionalItemId arrived = arriving;
       if (stack_.overlap_tp_backward) { arriving = gather_for(next); }
       write_.kernel(op.name, op.backward_weight, Purpose::backward, arrived);
       if (!stack_.overlap_tp_backward) { arriving = gather_for(next); }
@@ -116,12 +116,12 @@ class BackwardWriter {
   // The input is gathered again beside the input-gradient product, whose result is summed beside the weight-gradient
   // product.
   void overlapped_entry_product(const Operator& enter, const Operator& op, const CollectiveCall& sum) {
-    std::int32_t gathered = -1;
+    OptionalItemId gathered;
     if (plan_.sequence_parallel) {
       gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, true);
     }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
-    const std::int32_t summed = write_.collective(enter.name, sum, Purpose::backward, true);
+    const ItemId summed = write_.collective(enter.name, sum, Purpose::backward, true);
     write_.kernel(op.name, op.backward_weight, Purpose::backward, gathered);
     // Nothing may use the input gradient before it is summed.
     write_.wait(enter.name, summed, Purpose::backward);
@@ -129,12 +129,13 @@ class BackwardWriter {
 
   // A product that shares the tensor of an `enter` with frozen ones between the two (an adapter's).
   void shared_entry_product(const Operator& enter, const Operator& op) {
-    std::int32_t gathered = -1;
+    OptionalItemId gathered;
     if (plan_.sequence_parallel) {
       gathered = write_.collective(enter.name, gather_again(enter), Purpose::backward, stack_.overlap_tp_backward);
     }
     write_.kernel(op.name, op.backward_input, Purpose::backward);
-    write_.kernel(op.name, op.backward_weight, Purpose::backward, stack_.overlap_tp_backward ? gathered : -1);
+    write_.kernel(op.name, op.backward_weight, Purpose::backward,
+                  stack_.overlap_tp_backward ? gathered : OptionalItemId());
   }
 
   static CollectiveCall gather_again(const Operator& enter) {
@@ -158,14 +159,14 @@ class BackwardWriter {
     return kNone;
   }
 
-  // Gathers the input of product `j` again, if need be. The item that has to be waited for, or -1.
-  std::int32_t gather_for(std::size_t j) {
+  // Gathers the input of product `j` again, if need be. The item that has to be waited for.
+  OptionalItemId gather_for(std::size_t j) {
     const std::size_t enter = j == kNone || !plan_.sequence_parallel ? kNone : enter_of(j);
-    if (enter == kNone) { return -1; }
+    if (enter == kNone) { return {}; }
     const bool overlaps = stack_.overlap_tp_backward;
-    const std::int32_t item =
+    const ItemId item =
         write_.collective(operators_[enter].name, gather_again(operators_[enter]), Purpose::backward, overlaps);
-    return overlaps ? item : -1;
+    return overlaps ? OptionalItemId(item) : OptionalItemId();
   }
 
   Operators operators_;
@@ -201,25 +202,17 @@ Block backward_block(std::string_view name, std::span<const Operator> operators,
 Seconds host_time(const Block& block, const hardware::Stack& stack) {
   double launches = 0.0, further = 0.0;
   for (const auto& item : block.items) {
-    if (item.is_collective) {
-      launches += 1.0;
-    } else if (item.kernel.kind != hardware::KernelKind::none) {
-      launches += item.kernel.launches;
-      further += static_cast<double>(item.kernel.further);
-    }
+    if (item.collective() != nullptr) { launches += 1.0; }
+    const KernelLaunch* run = item.kernel();
+    if (run == nullptr || run->kernel.kind == hardware::KernelKind::none) { continue; }
+    launches += run->kernel.launches;
+    further += static_cast<double>(run->kernel.further);
   }
   return launches * stack.launch_time + further * stack.expert_launch_time;
 }
 
 Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {
-  Block block{name, {}};
-  block.items.resize(1);
-  Item& item = block.items.front();
-  item.name = name;
-  item.purpose = Purpose::optimizer;
-  item.is_collective = true;
-  item.call = {collective, group, bytes};
-  return block;
+  return {name, {{name, Purpose::optimizer, CollectiveLaunch{{collective, group, bytes}}}}};
 }
 
 }  // namespace orrery::parallel

@@ -9,6 +9,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::parallel {
@@ -16,6 +17,10 @@ namespace {
 
 using hardware::Kernel;
 using network::Collective;
+using test::call_of;
+using test::is_asynchronous;
+using test::is_collective;
+using test::kernel_of;
 using workload::Operator;
 
 const workload::Model kModel = test::gpt(2, 1024, 16, 4096);
@@ -32,13 +37,13 @@ Plan plan_of(std::int64_t tp, bool sequence_parallel) {
 std::string collectives(const Block& block) {
   std::string text;
   for (const auto& item : block.items) {
-    if (!item.is_collective) { continue; }
+    if (!is_collective(item)) { continue; }
     if (!text.empty()) { text += ' '; }
-    text += item.call.collective == Collective::all_reduce       ? "all_reduce"
-            : item.call.collective == Collective::reduce_scatter ? "reduce_scatter"
-            : item.call.collective == Collective::all_to_all     ? "all_to_all"
-                                                                 : "all_gather";
-    if (item.asynchronous) { text += '*'; }
+    text += call_of(item).collective == Collective::all_reduce       ? "all_reduce"
+            : call_of(item).collective == Collective::reduce_scatter ? "reduce_scatter"
+            : call_of(item).collective == Collective::all_to_all     ? "all_to_all"
+                                                                     : "all_gather";
+    if (is_asynchronous(item)) { text += '*'; }
   }
   return text;
 }
@@ -100,7 +105,7 @@ TEST(Blocks, the_loss_is_reduced_in_the_forward_pass_only) {
   const auto head = workload::head_operators(kModel, stack, slice);
   const auto plan = plan_of(4, false);
   const Block forward = forward_block("", head, plan);
-  EXPECT_EQ(forward.items.back().call.bytes, Bytes(3.0 * 4.0 * 2 * 512));
+  EXPECT_EQ(call_of(forward.items.back()).bytes, Bytes(3.0 * 4.0 * 2 * 512));
   EXPECT_EQ(collectives(forward), "all_reduce");
   EXPECT_EQ(collectives(backward_block("", head, plan, stack, Recompute::none)), "all_reduce*");
 }
@@ -138,9 +143,9 @@ TEST(Blocks, experts_are_reached_by_an_all_to_all_and_left_by_another) {
             "all_to_all all_gather reduce_scatter all_to_all");
   const Block forward = forward_block("", operators, plan);
   const auto of = [&](Collective collective) {
-    return std::find_if(forward.items.begin(), forward.items.end(),
-                        [&](const Item& item) { return item.is_collective && item.call.collective == collective; })
-        ->call;
+    return call_of(*std::find_if(forward.items.begin(), forward.items.end(), [&](const Item& item) {
+      return is_collective(item) && call_of(item).collective == collective;
+    }));
   };
   // 512 tokens, 2 copies of each, 1024 x 2 bytes; gathered over 2.
   EXPECT_EQ(of(Collective::all_to_all).bytes, Bytes(512.0 * 2 * 1024 * 2));
@@ -151,7 +156,7 @@ TEST(Blocks, experts_are_reached_by_an_all_to_all_and_left_by_another) {
 
 const Item& named(const Block& block, std::string_view name, int which) {
   for (const auto& item : block.items) {
-    if (item.name == name && !item.is_collective && which-- == 0) { return item; }
+    if (item.name == name && !is_collective(item) && which-- == 0) { return item; }
   }
   throw std::out_of_range("no such item");
 }
@@ -174,16 +179,16 @@ TEST(Blocks, ring_attention_passes_keys_and_values_beside_its_core) {
       std::find_if(operators.begin(), operators.end(), [](const Operator& op) { return op.name == "attention.flash"; });
   const Item& most = named(forward, "attention.flash", 0);
   const Item& last = named(forward, "attention.flash", 1);
-  EXPECT_EQ(most.kernel.flops, 0.75 * core->forward.flops);
-  EXPECT_EQ(last.kernel.flops, 0.25 * core->forward.flops);
-  EXPECT_EQ(most.kernel.n, 128);
-  EXPECT_EQ(most.kernel.launches + last.kernel.launches, 4);
-  EXPECT_EQ(most.waits_for, -1);
-  const Item& gather = forward.items[static_cast<std::size_t>(last.waits_for)];
-  EXPECT_EQ(gather.call.group, GroupKind::cp);
-  EXPECT_EQ(gather.call.bytes, Bytes(512.0 * 8 * 64 * 2 * 2));
-  const Item& gradients = backward.items[static_cast<std::size_t>(named(backward, "attention.flash", 1).waits_for)];
-  EXPECT_EQ(gradients.call.collective, Collective::reduce_scatter);
+  EXPECT_EQ(kernel_of(most).flops, 0.75 * core->forward.flops);
+  EXPECT_EQ(kernel_of(last).flops, 0.25 * core->forward.flops);
+  EXPECT_EQ(kernel_of(most).n, 128);
+  EXPECT_EQ(kernel_of(most).launches + kernel_of(last).launches, 4);
+  EXPECT_FALSE(most.waits_for());
+  const Item& gather = forward.item(*last.waits_for());
+  EXPECT_EQ(call_of(gather).group, GroupKind::cp);
+  EXPECT_EQ(call_of(gather).bytes, Bytes(512.0 * 8 * 64 * 2 * 2));
+  const Item& gradients = backward.item(*named(backward, "attention.flash", 1).waits_for());
+  EXPECT_EQ(call_of(gradients).collective, Collective::reduce_scatter);
 }
 
 // Jacobs et al., "DeepSpeed-Ulysses" (arXiv:2309.14509), section 3.1.
@@ -206,12 +211,12 @@ TEST(Blocks, overlapped_products_are_cut_in_pieces) {
   Block forward = forward_block("", layer(true), plan);
   const Kernel whole = layer(true)[2].forward;
   ASSERT_EQ(layer(true)[2].name, "attention.qkv");
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.flops, 0.75 * whole.flops);
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.m, whole.m / 4);
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.launches, 3);
-  EXPECT_GE(named(forward, "attention.qkv", 1).waits_for, 0);
-  EXPECT_EQ(named(forward, "attention.output", 0).kernel.launches, 1);  // first the piece that nothing waits for
-  EXPECT_EQ(named(forward, "attention.output", 1).kernel.launches, 3);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).flops, 0.75 * whole.flops);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).m, whole.m / 4);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).launches, 3);
+  EXPECT_TRUE(named(forward, "attention.qkv", 1).waits_for());
+  EXPECT_EQ(kernel_of(named(forward, "attention.output", 0)).launches, 1);  // first the piece that nothing waits for
+  EXPECT_EQ(kernel_of(named(forward, "attention.output", 1)).launches, 3);
   plan.tp_overlap = TpOverlap::pipe;
   forward = forward_block("", layer(true), plan);
   const std::string once =
@@ -239,7 +244,8 @@ TEST(Blocks, growth_goes_with_the_kernel_that_grows) {
   const auto slice = slice_of(job, {}, workload::Pass::decode);
   const Block block = forward_block("", workload::layer_operators(model, {}, slice, {}), {});
   for (const auto& item : block.items) {
-    EXPECT_EQ(item.growth == workload::Growth{}, item.name != "attention.decode") << item.name;
+    const KernelLaunch* launch = item.kernel();
+    EXPECT_EQ(launch == nullptr || launch->growth == workload::Growth{}, item.name != "attention.decode") << item.name;
   }
 }
 
@@ -289,7 +295,7 @@ struct Work {
 Work work_of(const Block& block, Purpose purpose) {
   Work work;
   for (const auto& item : block.items) {
-    if (item.purpose == purpose) { work.add(item.kernel); }
+    if (item.purpose == purpose) { work.add(kernel_of(item)); }
   }
   return work;
 }
@@ -316,7 +322,9 @@ using Traffic = std::map<std::pair<GroupKind, Collective>, double>;
 
 void add_traffic(Traffic& traffic, const Block& block) {
   for (const auto& item : block.items) {
-    if (item.is_collective) { traffic[{item.call.group, item.call.collective}] += item.call.bytes.value(); }
+    if (is_collective(item)) {
+      traffic[{call_of(item).group, call_of(item).collective}] += call_of(item).bytes.value();
+    }
   }
 }
 
@@ -327,7 +335,7 @@ RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
   };
   const Block all = block(Gradients::all), input = block(Gradients::input), weight = block(Gradients::weight);
   Work together = work_of(input, Purpose::backward);
-  for (const auto& item : weight.items) { together.add(item.kernel); }
+  for (const auto& item : weight.items) { together.add(kernel_of(item)); }
   RC_ASSERT(together == work_of(all, Purpose::backward));
   RC_ASSERT(work_of(input, Purpose::recompute) == work_of(all, Purpose::recompute));
   Traffic whole, parts;
@@ -337,7 +345,7 @@ RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
   RC_ASSERT(whole.size() == parts.size());
   for (const auto& [what, bytes] : whole) { RC_ASSERT(std::abs(parts[what] - bytes) <= 1e-12 * bytes); }
   for (const auto& item : weight.items) {
-    RC_ASSERT(!item.is_collective || item.call.collective == Collective::all_gather);
+    RC_ASSERT(!is_collective(item) || call_of(item).collective == Collective::all_gather);
   }
 }
 
@@ -365,14 +373,17 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
-// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; the last item is no kernel.
+// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; waiting takes none.
 TEST(Blocks, the_host_issues_every_kernel_and_collective) {
-  Block block{"", {}, {}};
-  block.items.resize(3);
-  block.items[0].kernel.kind = hardware::KernelKind::stream;
-  block.items[0].kernel.launches = 3;
-  block.items[0].kernel.further = 15;
-  block.items[1].is_collective = true;
+  Kernel kernel;
+  kernel.kind = hardware::KernelKind::stream;
+  kernel.launches = 3;
+  kernel.further = 15;
+  const Block block{"",
+                    {{"", Purpose::forward, KernelLaunch{kernel}},
+                     {"", Purpose::forward, CollectiveLaunch{}},
+                     {"", {}, CollectiveWait{ItemId(1)}}},
+                    {}};
   hardware::Stack stack;
   EXPECT_EQ(host_time(block, stack), Seconds(0));
   stack.launch_time = Seconds(10e-6);
@@ -395,11 +406,10 @@ RC_GTEST_PROP(Blocks, items_wait_for_asynchronous_collectives_before_them, ()) {
   const auto gradients = *rc::gen::element(Gradients::all, Gradients::input, Gradients::weight);
   const Block block = backward_block("", any.operators, any.plan, any.stack, any.recompute, gradients);
   for (std::size_t i = 0; i < block.items.size(); ++i) {
-    if (block.items[i].waits_for < 0) { continue; }
-    const auto other = static_cast<std::size_t>(block.items[i].waits_for);
-    RC_ASSERT(other < i);
-    RC_ASSERT(block.items[other].is_collective);
-    RC_ASSERT(block.items[other].asynchronous);
+    const OptionalItemId other = block.items[i].waits_for();
+    if (!other) { continue; }
+    RC_ASSERT((*other).index() < i);
+    RC_ASSERT(is_asynchronous(block.item(*other)));
   }
 }
 

@@ -105,31 +105,18 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
   return std::nullopt;
 }
 
-void ItemWriter::kernel(std::string_view name, const Kernel& kernel, Purpose purpose, std::int32_t waits_for) {
+void ItemWriter::kernel(std::string_view name, const Kernel& kernel, Purpose purpose, OptionalItemId waits_for) {
   if (kernel.kind == KernelKind::none) { return; }
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.kernel = kernel;
-  item.waits_for = waits_for;
+  items_.push_back({name, purpose, KernelLaunch{kernel, {}, waits_for}});
 }
 
-std::int32_t ItemWriter::collective(std::string_view name, const CollectiveCall& call, Purpose purpose,
-                                    bool asynchronous) {
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.is_collective = true;
-  item.call = call;
-  item.asynchronous = asynchronous;
-  return static_cast<std::int32_t>(items_.size()) - 1;
+ItemId ItemWriter::collective(std::string_view name, const CollectiveCall& call, Purpose purpose, bool asynchronous) {
+  items_.push_back({name, purpose, CollectiveLaunch{call, asynchronous}});
+  return ItemId(items_.size() - 1);
 }
 
-void ItemWriter::wait(std::string_view name, std::int32_t collective, Purpose purpose) {
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.waits_for = collective;
+void ItemWriter::wait(std::string_view name, ItemId collective, Purpose purpose) {
+  items_.push_back({name, purpose, CollectiveWait{collective}});
 }
 
 void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose) {
@@ -140,7 +127,7 @@ void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose)
   } else if ((op.end == workload::End::first) == (direction == Direction::forward)) {
     under_way_ = collective(op.name, *call, purpose, true);
   } else {
-    wait(op.name, under_way_, purpose);
+    wait(op.name, *under_way_, purpose);
   }
 }
 
@@ -155,7 +142,7 @@ void ItemWriter::gather_product(std::string_view gather, const CollectiveCall& c
     return;
   }
   const std::int64_t n = pieces();
-  std::int32_t arrived = -1;
+  OptionalItemId arrived;
   if (plan_.tp_overlap == TpOverlap::ring) {
     arrived = collective(gather, call, purpose, true);
   } else {
@@ -178,7 +165,7 @@ void ItemWriter::product_scatter(std::string_view product, const Kernel& kernel,
   const std::int64_t n = pieces();
   this->kernel(product, pieces_of(kernel, 1, n, Cut::rows), purpose);
   if (plan_.tp_overlap == TpOverlap::ring) {
-    const std::int32_t sent = collective(scatter, call, purpose, true);
+    const ItemId sent = collective(scatter, call, purpose, true);
     this->kernel(product, pieces_of(kernel, n - 1, n, Cut::rows), purpose);
     wait(scatter, sent, purpose);
     return;
@@ -225,31 +212,31 @@ void ItemWriter::core(Operators core, Direction direction, Purpose purpose) {
   const bool exchanged = !core.empty() && core.front().boundary == Boundary::exchange;
   const Operators kernels = exchanged ? core.subspan(1) : core;
   if (!exchanged || plan_.cp == 1) {
-    core_kernels(kernels, direction, purpose, 0, -1);
+    core_kernels(kernels, direction, purpose, 0, {});
     return;
   }
   const Operator& exchange = core.front();
   const CollectiveCall pass{Collective::all_gather, GroupKind::cp, exchange.boundary_bytes};
-  std::int32_t arrived = collective(exchange.name, pass, purpose, true);
+  ItemId arrived = collective(exchange.name, pass, purpose, true);
   if (direction == Direction::backward) {
     const CollectiveCall gradients{Collective::reduce_scatter, GroupKind::cp, exchange.boundary_bytes};
     arrived = collective(exchange.name, gradients, purpose, true);
   }
-  core_kernels(kernels, direction, purpose, plan_.cp - 1, -1);
+  core_kernels(kernels, direction, purpose, plan_.cp - 1, {});
   core_kernels(kernels, direction, purpose, 1, arrived);
 }
 
 // `count` of cp rounds, or all of it when 0.
 void ItemWriter::core_kernels(Operators core, Direction direction, Purpose purpose, std::int64_t count,
-                              std::int32_t waits_for) {
+                              OptionalItemId waits_for) {
   const bool forward = direction == Direction::forward;
   for (std::size_t i = 0; i < core.size(); ++i) {
     const Operator& op = core[forward ? i : core.size() - 1 - i];
     const Kernel& whole = forward ? op.forward : op.backward_input;
     if (whole.kind == KernelKind::none) { continue; }
-    kernel(op.name, count == 0 ? whole : rounds_of(whole, count, plan_.cp), purpose, waits_for);
-    waits_for = -1;
-    if (forward) { items_.back().growth = op.growth; }
+    const Kernel& run = count == 0 ? whole : rounds_of(whole, count, plan_.cp);
+    items_.push_back({op.name, purpose, KernelLaunch{run, forward ? op.growth : workload::Growth{}, waits_for}});
+    waits_for = {};
   }
 }
 

@@ -44,12 +44,10 @@ class ItemWriter {
  public:
   ItemWriter(std::vector<Item>& items, const Plan& plan) : items_(items), plan_(plan) {}
 
-  // Nothing where there is no kernel. `waits_for`: see Item.
-  void kernel(std::string_view name, const hardware::Kernel& kernel, Purpose purpose, std::int32_t waits_for = -1);
-  // Index of the item.
-  std::int32_t collective(std::string_view name, const CollectiveCall& call, Purpose purpose,
-                          bool asynchronous = false);
-  void wait(std::string_view name, std::int32_t collective, Purpose purpose);
+  // Nothing where there is no kernel. `waits_for`: see KernelLaunch.
+  void kernel(std::string_view name, const hardware::Kernel& kernel, Purpose purpose, OptionalItemId waits_for = {});
+  ItemId collective(std::string_view name, const CollectiveCall& call, Purpose purpose, bool asynchronous = false);
+  void wait(std::string_view name, ItemId collective, Purpose purpose);
   void cross(const workload::Operator& op, Direction direction, Purpose purpose);
 
   // A gather and the product that needs it, a product and the scatter that needs it: one after the other, or in pieces
@@ -69,12 +67,12 @@ class ItemWriter {
 
  private:
   std::size_t forward_at(Operators operators, std::size_t i, Purpose purpose);
-  void core_kernels(Operators core, Direction direction, Purpose purpose, std::int64_t count, std::int32_t waits_for);
+  void core_kernels(Operators core, Direction direction, Purpose purpose, std::int64_t count, OptionalItemId waits_for);
   [[nodiscard]] std::int64_t pieces() const { return plan_.tp_overlap == TpOverlap::ring ? plan_.tp : kPipePieces; }
 
   std::vector<Item>& items_;
   const Plan& plan_;
-  std::int32_t under_way_ = -1;  // the collective whose other end has yet to come
+  OptionalItemId under_way_;  // the collective whose other end has yet to come
 };
 
 [[nodiscard]] inline bool is_product(const hardware::Kernel& kernel) {

@@ -17,19 +17,19 @@ void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSize
 
 }  // namespace
 
-StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes> parts) {
+StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts) {
   StageSizes sizes;
   sizes.chunk_kept.push_back(0.0);
   const PartSizes* before = nullptr;
   Bytes deferred;
   for (const PartUse& use : shape) {
-    if (use.part == PartUse::kNextChunk) {
+    if (!use.part) {
       sizes.chunk_kept.push_back(0.0);
       deferred = Bytes(0);
       before = nullptr;
       continue;
     }
-    const PartSizes& part = parts[static_cast<std::size_t>(use.part)];
+    const PartSizes& part = parts[*use.part];
     const auto count = static_cast<double>(use.repeat);
     sizes.dense += count * part.dense;
     sizes.expert += count * part.expert;

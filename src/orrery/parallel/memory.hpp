@@ -15,6 +15,10 @@
 
 namespace orrery::parallel {
 
+struct Part;
+using PartId = Id<Part>;  // position of a part of the model in the lists of a LoweredSlice
+using OptionalPartId = OptionalId<Part>;
+
 // What one part of a model (the embedding, a layer of a kind, the head) takes on a rank before any sharding over
 // replicas. Activations are of one micro-batch.
 struct PartSizes {
@@ -30,14 +34,14 @@ struct PartSizes {
   bool turns = false;               // its backward follows its forward at once (head, modules for further tokens)
 };
 
-// `repeat` parts one after the other in a chunk; `part` is an index, or kNextChunk between two chunks.
+// `repeat` identical parts in a row of a chunk; no part: the border between two chunks.
 struct PartUse {
-  static constexpr std::int32_t kNextChunk = -1;
-  std::int32_t part = 0;
+  OptionalPartId part;
   std::int64_t repeat = 1;
 
   friend bool operator==(const PartUse&, const PartUse&) = default;
 };
+inline constexpr PartUse kNextChunk{{}, 0};
 
 // What a stage adds up to: the same for all stages of a class.
 struct StageSizes {
@@ -60,7 +64,7 @@ struct StageSizes {
 };
 
 // `shape`: the parts of every chunk in the order of the forward pass.
-[[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes> parts);
+[[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts);
 
 // Bytes of the master copy of a weight; none when weights are stored in 32 bits and are their own.
 [[nodiscard]] Bytes master_element(const hardware::Stack& stack, Bytes weight_element);

@@ -188,7 +188,7 @@ RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
   c.plan.ep *= 2;
   const Program more = lower(c.model, c.job, c.plan, c.cluster, c.stack);
   for (std::size_t i = 0; i < more.classes.size(); ++i) {
-    const auto &before = fewer.classes[i], &after = more.classes[i];
+    const auto &before = fewer.classes[RankClassId(i)], &after = more.classes[RankClassId(i)];
     RC_ASSERT(2.0 * after.expert_parameters == before.expert_parameters);
     RC_ASSERT(after.parameters == before.parameters);
   }

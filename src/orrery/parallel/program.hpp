@@ -17,8 +17,10 @@
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "orrery/core/ids.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
@@ -41,23 +43,59 @@ struct CollectiveCall {
   workload::Spread spread = {};  // of an all-to-all over ep
 };
 
-// One thing a rank does. Kernels run on the compute stream, in order. A collective blocks the compute stream, unless it
-// is asynchronous: then it runs on the group's own stream and the item that names it in `waits_for` waits.
+struct Item;
+struct Block;
+struct ChunkProgram;
+struct RankClass;
+
+// Positions: of an item in its block; of the others in the lists of a Program.
+using ItemId = Id<Item>;
+using BlockId = Id<Block>;
+using ChunkProgramId = Id<ChunkProgram>;
+using RankClassId = Id<RankClass>;
+using OptionalItemId = OptionalId<Item>;
+using OptionalBlockId = OptionalId<Block>;
+
+// A kernel on the compute stream, which runs its kernels in order.
+struct KernelLaunch {
+  hardware::Kernel kernel;
+  workload::Growth growth = {};   // decode: of the kernel, with each generated token
+  OptionalItemId waits_for = {};  // an asynchronous collective before it in the block
+};
+
+// A collective. It blocks the compute stream, unless it is asynchronous: then it runs on its group's own stream until
+// the item that waits for it, or the end of the block.
+struct CollectiveLaunch {
+  CollectiveCall call;
+  bool asynchronous = false;
+};
+
+// The compute stream waits for an asynchronous collective before it in the block.
+struct CollectiveWait {
+  ItemId collective;
+};
+
+// One action of a rank.
 struct Item {
   std::string_view name;
   Purpose purpose = Purpose::forward;
-  bool is_collective = false;
-  hardware::Kernel kernel;      // when not a collective
-  workload::Growth growth;      // of the kernel, with every token generated
-  CollectiveCall call;          // when a collective
-  bool asynchronous = false;    // collectives only
-  std::int32_t waits_for = -1;  // index in this block of an asynchronous collective that must have ended
+  std::variant<KernelLaunch, CollectiveLaunch, CollectiveWait> action;
+
+  [[nodiscard]] const KernelLaunch* kernel() const { return std::get_if<KernelLaunch>(&action); }
+  [[nodiscard]] const CollectiveLaunch* collective() const { return std::get_if<CollectiveLaunch>(&action); }
+  // The asynchronous collective that must have ended first.
+  [[nodiscard]] OptionalItemId waits_for() const {
+    if (const auto* wait = std::get_if<CollectiveWait>(&action)) { return wait->collective; }
+    return kernel() != nullptr ? kernel()->waits_for : OptionalItemId();
+  }
 };
 
 struct Block {
   std::string_view name;
-  std::vector<Item> items;  // what is still in flight at the block's end is waited for there
-  Seconds launch = {};      // of the host, to issue all of it: a block takes no less
+  std::vector<Item> items;  // collectives still in flight after the last item are waited for at the end of the block
+  Seconds launch = {};      // host time to launch all items: the block takes at least this long
+
+  [[nodiscard]] const Item& item(ItemId id) const { return items[id.index()]; }
 };
 
 // A block that several programs may hold at once: a search lowers what a slice of the model computes once, and every
@@ -74,16 +112,18 @@ class SharedBlock {
   std::shared_ptr<const Block> block_;
 };
 
-// `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones,
-// and transfers to and from the second memory tier; they take turns): `gather` must have ended before an execution
-// starts. It is issued when the execution before it in the segment starts, that of the first one when the segment does;
-// but gathers of a first_forward whose chunk's forward has none are all issued when the step starts, chunk after chunk.
-// `reduce` is issued when an execution ends, and nobody in this segment waits for it.
+// `repeat` executions of block `work`, overlapped with data-parallel collectives and transfers to and from the second
+// memory tier. Those share one communication stream, in order of issue.
+//
+// An execution starts when its `gather` has ended. A gather is issued when the execution before it in the segment
+// starts; the first one when the segment starts. Exception: the gathers of a first_forward whose chunk has no gathers
+// in `forward` are all issued when the step starts, chunk by chunk. `reduce` is issued when an execution ends; nothing
+// in the segment waits for it.
 struct BlockUse {
-  std::int32_t work = 0;
+  BlockId work;
   std::int64_t repeat = 1;
-  std::int32_t gather = -1;
-  std::int32_t reduce = -1;
+  OptionalBlockId gather = {};
+  OptionalBlockId reduce = {};
 };
 
 using Segment = std::vector<BlockUse>;
@@ -105,10 +145,10 @@ struct ChunkProgram {
   bool waits_for_store = false;   // forward ends only when what it stores in the second tier has got there
 };
 
-// Where a chunk's layers stand in the model, and what it does: an index into Program::chunks.
+// The layers of a chunk, and what it does.
 struct Chunk {
   std::int64_t first_layer = 0, layers = 0;
-  std::int32_t program = 0;
+  ChunkProgramId program;
 };
 
 // Memory of one rank, bytes.
@@ -141,18 +181,16 @@ struct Program {
   PipelineShape pipeline;
   Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
   bool gathers_transfers = false;  // those are parts of 1 / tp, which the receiving ranks gather
-  std::vector<SharedBlock> blocks;
-  std::vector<ChunkProgram> chunks;  // chunks that are alike, of one stage or of several, share one
-  std::vector<RankClass> classes;
-  std::vector<std::int32_t> class_of_stage;  // [stage]
-  std::vector<MemoryNeed> memory;            // [stage]
+  IdVector<BlockId, SharedBlock> blocks;
+  IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one
+  IdVector<RankClassId, RankClass> classes;
+  std::vector<RankClassId> class_of_stage;  // [stage]
+  std::vector<MemoryNeed> memory;           // [stage]
 
-  [[nodiscard]] const Block& block(std::int32_t index) const { return *blocks[static_cast<std::size_t>(index)]; }
-  [[nodiscard]] const ChunkProgram& program_of(const Chunk& chunk) const {
-    return chunks[static_cast<std::size_t>(chunk.program)];
-  }
+  [[nodiscard]] const Block& block(BlockId id) const { return *blocks[id]; }
+  [[nodiscard]] const ChunkProgram& program_of(const Chunk& chunk) const { return chunks[chunk.program]; }
   [[nodiscard]] const RankClass& class_of(std::int64_t stage) const {
-    return classes[static_cast<std::size_t>(class_of_stage[static_cast<std::size_t>(stage)])];
+    return classes[class_of_stage[static_cast<std::size_t>(stage)]];
   }
 };
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -16,7 +17,7 @@ inline double real(std::int64_t n) { return static_cast<double>(n); }
 inline double flops_of(const Program& program, const Segment& segment) {
   double sum = 0.0;
   for (const auto& use : segment) {
-    for (const auto& item : program.block(use.work).items) { sum += real(use.repeat) * item.kernel.flops.value(); }
+    for (const auto& item : program.block(use.work).items) { sum += real(use.repeat) * kernel_of(item).flops.value(); }
   }
   return sum;
 }
@@ -91,8 +92,8 @@ inline workload::Slice undivided(const test::Case& c) {
 }
 
 // What a chunk's pass runs, block by block, repeats written out; collectives of plans without overlap left out.
-inline std::vector<std::int32_t> works_of(const Program& program, const Segment& segment) {
-  std::vector<std::int32_t> list;
+inline std::vector<BlockId> works_of(const Program& program, const Segment& segment) {
+  std::vector<BlockId> list;
   for (const auto& use : segment) {
     const auto& items = program.block(use.work).items;
     if (!items.empty() && items.front().purpose == Purpose::optimizer) { continue; }
@@ -104,16 +105,19 @@ inline std::vector<std::int32_t> works_of(const Program& program, const Segment&
 // Bytes that a rank of every stage puts into calls of one kind in a step.
 inline double bytes_of(const Program& program, GroupKind group, network::Collective collective) {
   double sum = 0.0;
-  const auto add = [&](std::int32_t block, double count) {
-    if (block < 0) { return; }
-    for (const auto& item : program.block(block).items) {
-      const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
-      if (counts) { sum += count * item.call.bytes.value(); }
+  const auto add = [&](OptionalBlockId block, double count) {
+    if (!block) { return; }
+    for (const auto& item : program.block(*block).items) {
+      if (!is_collective(item)) { continue; }
+      const CollectiveCall& call = call_of(item);
+      if (call.group == group && call.collective == collective) { sum += count * call.bytes.value(); }
     }
   };
   const auto add_segment = [&](const Segment& segment, double count) {
     for (const auto& use : segment) {
-      for (const auto block : {use.gather, use.work, use.reduce}) { add(block, count * real(use.repeat)); }
+      for (const OptionalBlockId block : {use.gather, OptionalBlockId(use.work), use.reduce}) {
+        add(block, count * real(use.repeat));
+      }
     }
   };
   const double m = micro_batches_of_chunk(program);

@@ -67,14 +67,13 @@ bool is_of_experts(const parallel::Item& item) {
 Outcome outcome(const PassScenario& pass) {
   const Scenario& of = pass.job;
   parallel::Lowerer lowerer(of.model, of.cluster, *of.stack);
-  const parallel::Work& work = lowerer.work(of.job, of.plan);
-  const parallel::Part& layer = work.parts[static_cast<std::size_t>(work.runs.front().part)];
+  const parallel::LoweredSlice& slice = lowerer.slice(of.job, of.plan);
+  const parallel::Part& layer = slice.parts[slice.runs.front().part];
   parallel::Block block{"experts", {}, {}};
-  for (const auto& item :
-       work.blocks[static_cast<std::size_t>(pass.backward ? layer.backward : layer.forward)]->items) {
+  for (const auto& item : slice.blocks[*(pass.backward ? layer.backward : layer.forward)]->items) {
     if (is_of_experts(item)) { block.items.push_back(item); }
   }
-  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
+  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return !i.waits_for(); }));
   block.launch = parallel::host_time(block, *of.stack);
   return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
 }

@@ -29,9 +29,9 @@ bool LoweringContext::gathers_under_forward() const {
   return plan().dp_overlap && stack.overlap_parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
-std::int32_t LoweringContext::add_block(Block block) const {
+BlockId LoweringContext::add_block(Block block) const {
   blocks->emplace_back(std::move(block));
-  return static_cast<std::int32_t>(blocks->size()) - 1;
+  return blocks->last_id();
 }
 
 namespace {
@@ -52,8 +52,8 @@ constexpr PartNames kTop{"top.forward", "top.backward",       "top.weight_gradie
                          "top.decode",  "top.gather_weights", "top.reduce_gradients"};
 constexpr PartNames kHead{"head.forward", "head.backward",       "head.weight_gradients",
                           "head.decode",  "head.gather_weights", "head.reduce_gradients"};
-constexpr PartNames kFurther{"further_token.forward", "further_token.backward",       "further_token.weight_gradients",
-                             "further_token.decode",  "further_token.gather_weights", "further_token.reduce_gradients"};
+constexpr PartNames kMtp{"further_token.forward", "further_token.backward",       "further_token.weight_gradients",
+                         "further_token.decode",  "further_token.gather_weights", "further_token.reduce_gradients"};
 
 const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
   if (kind.part != workload::DensePart::none) { return kind.part == workload::DensePart::top ? kTop : kInteraction; }
@@ -94,9 +94,9 @@ void issue_experts_apart(std::vector<Operator>& operators) {
   }
 }
 
-class WorkLowering {
+class SliceLowering {
  public:
-  explicit WorkLowering(const LoweringContext& context)
+  explicit SliceLowering(const LoweringContext& context)
       : context_(context),
         slice_(slice_of(context.job(), context.plan(), context.job().is_inference() ? Pass::prefill : Pass::train)) {
     decode_plan_.tp_overlap = TpOverlap::none;  // a token's products have nothing to cut
@@ -105,7 +105,7 @@ class WorkLowering {
     result_.sizes.reserve(4);
   }
 
-  Work run() {
+  LoweredSlice run() {
     const auto& model = context_.model;
     const auto& stack = context_.stack;
     const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
@@ -113,25 +113,25 @@ class WorkLowering {
     result_.embedding = add(kEmbedding, embedding, Recompute::none);
     const bool table_trained = result_.sizes.front().dense > 0;
     const double table = workload::table_parameters(model, context_.plan().tp);
-    if (table_trained) { result_.table = table; }
+    if (table_trained) { result_.token_table = table; }
     lower_layers();
-    result_.head = add(kHead, head, Recompute::none, model.tied_embeddings ? result_.table : 0.0);
-    sizes(result_.head).turns = true;
+    result_.head = add(kHead, head, Recompute::none, model.tied_embeddings ? result_.token_table : 0.0);
+    sizes(*result_.head).turns = true;
     if (context_.copies_table()) {
-      (table_trained ? sizes(result_.head).dense : sizes(result_.head).frozen) += table;
-      sizes(result_.head).dense_bytes += table * context_.weight_element;
+      (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
+      sizes(*result_.head).dense_bytes += table * context_.weight_element;
     }
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
-      const auto further = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
-      result_.further = add(kFurther, further, Recompute::none);
-      sizes(result_.further).turns = true;
+      const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
+      result_.mtp = add(kMtp, mtp, Recompute::none);
+      sizes(*result_.mtp).turns = true;
     }
     return std::move(result_);
   }
 
  private:
   [[nodiscard]] bool decodes() const { return context_.job().is_inference() && context_.job().generate > 1; }
-  [[nodiscard]] PartSizes& sizes(std::int32_t part) { return result_.sizes[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] PartSizes& sizes(PartId part) { return result_.sizes[part]; }
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
@@ -139,19 +139,19 @@ class WorkLowering {
     return operators;
   }
 
-  std::int32_t add_block(Block block) const {
+  BlockId add_block(Block block) const {
     block.launch = launch_time(block, context_);
     return context_.add_block(std::move(block));
   }
 
-  // The model's layers as runs of a kind, each kind lowered when it is first met.
+  // The model's layers as runs of a kind; each kind is lowered once.
   void lower_layers() {
     const auto& model = context_.model;
-    std::vector<std::pair<LayerKind, std::int32_t>> known;
+    std::vector<std::pair<LayerKind, PartId>> known;
     for (std::int64_t layer = 0; layer < model.depth();) {
       const LayerKind kind = workload::layer_kind(model, layer);
       const auto same = std::find_if(known.begin(), known.end(), [&](const auto& pair) { return pair.first == kind; });
-      const std::int32_t part = same != known.end() ? same->second : lower_layer(kind);
+      const PartId part = same != known.end() ? same->second : lower_layer(kind);
       if (same == known.end()) { known.emplace_back(kind, part); }
       layer = is_uniform(model) ? model.depth() : layer + 1;
       if (!result_.runs.empty() && result_.runs.back().part == part) {
@@ -169,13 +169,13 @@ class WorkLowering {
            (model.sliding_window == 0 || model.global_every == 0);
   }
 
-  std::int32_t lower_layer(const LayerKind& kind) {
+  PartId lower_layer(const LayerKind& kind) {
     const auto& job = context_.job();
     const auto& model = context_.model;
     const auto layer = [&](const workload::Slice& s) {
       return workload::layer_operators(model, context_.stack, s, kind);
     };
-    const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute, 0.0, input_of(kind));
+    const PartId part = add(names_of(model, kind), layer, context_.plan().recompute, 0.0, input_of(kind));
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
@@ -193,8 +193,8 @@ class WorkLowering {
   // `input`: of the part, all that full recompute keeps. `tied`: weights that the part uses and makes gradients of, but
   // whose operators are not counted to own them.
   template <class Make>
-  std::int32_t add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0,
-                   Bytes input = {}) {
+  PartId add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0,
+             Bytes input = {}) {
     const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
@@ -209,7 +209,7 @@ class WorkLowering {
     if (!context_.job().is_inference()) { add_backward(part, operators, recompute, sizes.dense + sizes.expert + tied); }
     result_.parts.push_back(part);
     result_.sizes.push_back(sizes);
-    return static_cast<std::int32_t>(result_.parts.size()) - 1;
+    return result_.parts.last_id();
   }
 
   // `untrained`: bytes of a weight that is not trained.
@@ -258,17 +258,16 @@ class WorkLowering {
   void append_accumulation(Block& block, double trained) const {
     const bool once = micro_batches(context_.job(), context_.plan()) == 1;
     if (context_.stack.fused_gradient_accumulation || once || trained == 0) { return; }
-    Item& item = block.items.emplace_back();
-    item.name = "gradient.accumulate";
-    item.purpose = Purpose::backward;
-    item.kernel.kind = KernelKind::stream;
-    item.kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradient_element);
+    Kernel kernel;
+    kernel.kind = KernelKind::stream;
+    kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradient_element);
+    block.items.push_back({"gradient.accumulate", Purpose::backward, KernelLaunch{kernel}});
   }
 
   LoweringContext context_;
   workload::Slice slice_, decode_slice_;
   Plan decode_plan_ = context_.plan();
-  Work result_;
+  LoweredSlice result_;
 };
 
 }  // namespace
@@ -276,15 +275,15 @@ class WorkLowering {
 // Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
 // layers that nothing trains are kept in them, too.
 LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
-                           std::vector<SharedBlock>* blocks) {
+                           IdVector<BlockId, SharedBlock>* blocks) {
   const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
   const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
   const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
   return {model, stack, job, plan, blocks, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
 }
 
-WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan) {
-  WorkKey key;
+SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
+  SliceKey key;
   key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
   key.recompute = plan.recompute;
   key.tp_overlap = plan.tp_overlap;
@@ -295,7 +294,7 @@ WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan)
   return key;
 }
 
-std::size_t WorkHash::operator()(const WorkKey& key) const {
+std::size_t SliceHash::operator()(const SliceKey& key) const {
   const auto& slice = key.slice;
   std::size_t hash = 0;
   const auto mix = [&hash](auto value) {
@@ -311,11 +310,11 @@ std::size_t WorkHash::operator()(const WorkKey& key) const {
   return hash;
 }
 
-Work lower_work(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
-  std::vector<SharedBlock> blocks;
-  Work work = WorkLowering(context_of(model, stack, job, plan, &blocks)).run();
-  work.blocks = std::move(blocks);
-  return work;
+LoweredSlice lower_slice(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
+  IdVector<BlockId, SharedBlock> blocks;
+  LoweredSlice slice = SliceLowering(context_of(model, stack, job, plan, &blocks)).run();
+  slice.blocks = std::move(blocks);
+  return slice;
 }
 
 }  // namespace orrery::parallel
