@@ -56,7 +56,7 @@ WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel
   price.layers_before.push_back(sum);
   std::int64_t layer = 0;
   for (const auto& run : slice.runs) {
-    const PartTime one = time_of(run.part);
+    const PartTime one = time_of(run.without_recompute ? *run.without_recompute : run.part);
     for (; layer < run.end; ++layer) {
       sum += one;
       price.layers_before.push_back(sum);

@@ -31,9 +31,11 @@ struct PartTime {
 };
 
 struct WorkPrice {
-  std::vector<Cost> blocks;             // [block of the slice]
-  PartTime embedding, head;             // head: with the MTP modules
-  std::vector<PartTime> layers_before;  // [layer]: sum over the layers before it; one more than there are layers
+  std::vector<Cost> blocks;  // [block of the slice]
+  PartTime embedding, head;  // head: with the MTP modules
+  // [layer]: sum over the layers before it, the recomputed ones as if they were not where the plan recomputes some
+  // layers of a chunk and not others; one more than there are layers.
+  std::vector<PartTime> layers_before;
 };
 
 class WorkPrices {

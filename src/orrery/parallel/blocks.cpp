@@ -1,5 +1,6 @@
 #include "orrery/parallel/blocks.hpp"
 
+#include <algorithm>
 #include <vector>
 
 #include "orrery/parallel/blocks_writer.hpp"
@@ -19,10 +20,11 @@ class BackwardWriter {
   BackwardWriter(std::vector<Item>& items, Operators operators, const Plan& plan, const hardware::Stack& stack)
       : operators_(operators), plan_(plan), stack_(stack), write_(items, plan) {}
 
-  // Input gradients, with the weight gradients where `weights`; `core_again` runs attention cores forward before.
-  void gradients(bool weights, bool core_again) {
+  // Input gradients, with the weight gradients where `weights`.
+  void gradients(bool weights, workload::TagSet replayed) {
     weights_ = weights;
-    core_again_ = core_again;
+    replayed_ = replayed;
+    replayed_from_ = operators_.size();
     for (std::size_t j = operators_.size(); j > 0;) { j = backward_before(j); }
   }
 
@@ -46,12 +48,14 @@ class BackwardWriter {
   // Writes what comes before operator `j` in the list, and so behind it in time; where to go on.
   std::size_t backward_before(std::size_t j) {
     const Operator& op = operators_[--j];
-    if (op.attention_core) { return core_before(j + 1); }
+    if (is_core(op)) { return core_before(j + 1); }
+    replay_for(j);
     if (op.boundary == Boundary::leave && write_.overlaps_products() && leads_product(j)) {
       return leave_and_product(j);
     }
     const std::size_t enter = enter_of(j);
     if (enter != kNone && enter + 1 == j) {
+      replay_for(enter);
       entry_product(operators_[enter], op);
       return enter;
     }
@@ -68,11 +72,36 @@ class BackwardWriter {
   // The attention core that ends before operator `end`, with its exchange.
   std::size_t core_before(std::size_t end) {
     std::size_t begin = end;
-    while (begin > 0 && operators_[begin - 1].attention_core) { --begin; }
+    while (begin > 0 && is_core(operators_[begin - 1])) { --begin; }
     const Operators core = operators_.subspan(begin, end - begin);
-    if (core_again_) { write_.core(core, Direction::forward, Purpose::recompute); }
+    for (std::size_t i = end; i-- > begin;) { replay_for(i); }
     write_.core(core, Direction::backward, Purpose::backward);
     return begin;
+  }
+
+  // Replays what the backward pass of operator `i` reads and what was not kept: results of the operator itself, and its
+  // input.
+  void replay_for(std::size_t i) {
+    const Operator& op = operators_[i];
+    if (replayed_.contains(op.tag)) { replay_down_to(i); }
+    if (op.saved_input == Bytes(0) || !replayed_.contains(op.input_from)) { return; }
+    std::size_t maker = i;
+    while (maker > 0 && operators_[maker - 1].tag != op.input_from) { --maker; }
+    if (maker > 0) { replay_down_to(maker - 1); }
+  }
+
+  // Runs forward again what is to be replayed from operator `i` on and has not been, one run of neighbours after the
+  // other, the last run first; and the run of `i` to its beginning.
+  void replay_down_to(std::size_t i) {
+    const auto is_replayed = [&](std::size_t k) { return replayed_.contains(operators_[k].tag); };
+    while (replayed_from_ > i) {
+      std::size_t end = replayed_from_;
+      while (end > i + 1 && !is_replayed(end - 1)) { --end; }
+      std::size_t begin = end - 1;
+      while (begin > 0 && is_replayed(begin - 1)) { --begin; }
+      write_.forward(operators_.subspan(begin, end - begin), Purpose::recompute);
+      replayed_from_ = begin;
+    }
   }
 
   // Whether a product stands right before leave `j`, and not right behind an enter as well.
@@ -84,6 +113,7 @@ class BackwardWriter {
   std::size_t leave_and_product(std::size_t j) {
     const Operator& leave = operators_[j];
     const Operator& op = operators_[j - 1];
+    replay_for(j - 1);
     write_.gather_product(leave.name, *crossing(leave, Direction::backward, plan_), op.name, op.backward_input,
                           Cut::rows, Purpose::backward);
     if (weights_) { write_.kernel(op.name, op.backward_weight, Purpose::backward); }
@@ -173,7 +203,9 @@ class BackwardWriter {
   const Plan& plan_;
   const hardware::Stack& stack_;
   ItemWriter write_;
-  bool weights_ = true, core_again_ = false;
+  bool weights_ = true;
+  workload::TagSet replayed_;
+  std::size_t replayed_from_ = 0;  // operators from here on have been replayed where they had to be
 };
 
 }  // namespace
@@ -186,16 +218,15 @@ Block forward_block(std::string_view name, std::span<const Operator> operators, 
 }
 
 Block backward_block(std::string_view name, std::span<const Operator> operators, const Plan& plan,
-                     const hardware::Stack& stack, Recompute recompute, Gradients gradients) {
+                     const hardware::Stack& stack, workload::TagSet replayed, Gradients gradients) {
   Block block{name, {}};
-  block.items.reserve((recompute == Recompute::full ? 3 : 2) * operators.size() + 4);
+  block.items.reserve((replayed.empty() ? 2 : 3) * operators.size() + 4);
   BackwardWriter backward(block.items, operators, plan, stack);
   if (gradients == Gradients::weight) {
     backward.weight_gradients();
     return block;
   }
-  if (recompute == Recompute::full) { ItemWriter(block.items, plan).forward(operators, Purpose::recompute); }
-  backward.gradients(gradients == Gradients::all, recompute == Recompute::selective);
+  backward.gradients(gradients == Gradients::all, replayed);
   return block;
 }
 

@@ -1,5 +1,5 @@
 // Operators of one rank's slice -> blocks of the program: boundaries become collectives, backward runs the operators in
-// reverse, recompute runs forward kernels again.
+// reverse and replays what recompute did not keep.
 #pragma once
 
 #include <cstddef>
@@ -9,6 +9,7 @@
 
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/recompute.hpp"
 #include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel {
@@ -28,9 +29,11 @@ enum class Gradients : std::uint8_t {
   weight,  // what `input` left over
 };
 
-// `recompute` says what of the forward pass was not kept and is run again first (by `all` and `input`).
+// Operators with a tag in `replayed` run forward again (with `all` and `input`): each run of such operators before the
+// first operator whose backward pass reads what they make. Of operators whose collective has two ends, `replayed` has
+// to contain both ends and everything between, or neither.
 [[nodiscard]] Block backward_block(std::string_view name, std::span<const workload::Operator> operators,
-                                   const Plan& plan, const hardware::Stack& stack, Recompute recompute,
+                                   const Plan& plan, const hardware::Stack& stack, workload::TagSet replayed,
                                    Gradients gradients = Gradients::all);
 
 // What the host takes to issue all kernels and collectives, one behind the other.

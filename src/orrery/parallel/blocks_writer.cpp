@@ -184,9 +184,9 @@ void ItemWriter::forward(Operators operators, Purpose purpose) {
 std::size_t ItemWriter::forward_at(Operators operators, std::size_t i, Purpose purpose) {
   const Operator& op = operators[i];
   const bool more = i + 1 < operators.size();
-  if (op.attention_core) {
+  if (is_core(op)) {
     std::size_t end = i;
-    while (end < operators.size() && operators[end].attention_core) { ++end; }
+    while (end < operators.size() && is_core(operators[end])) { ++end; }
     core(operators.subspan(i, end - i), Direction::forward, purpose);
     return end;
   }

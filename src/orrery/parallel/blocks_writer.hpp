@@ -75,6 +75,10 @@ class ItemWriter {
   OptionalItemId under_way_;  // the collective whose other end has yet to come
 };
 
+[[nodiscard]] inline bool is_core(const workload::Operator& op) {
+  return op.tag == workload::OperatorTag::attention_core;
+}
+
 [[nodiscard]] inline bool is_product(const hardware::Kernel& kernel) {
   return kernel.kind == hardware::KernelKind::gemm;
 }

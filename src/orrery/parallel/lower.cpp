@@ -127,12 +127,18 @@ class PlanLowering {
     }
   }
 
+  // Layers of one chunk.
   void append_layers(std::int64_t begin, std::int64_t end) {
+    constexpr std::int64_t kNone = 0;
+    const std::int64_t recomputed_end = begin + plan_.recompute_layers;  // where recompute applies to some layers
     for (const LayerRun& run : slice_.runs) {
       if (begin >= end) { return; }
       if (run.end <= begin) { continue; }
       const std::int64_t until = std::min(end, run.end);
-      shape_.push_back({run.part, until - begin});
+      const std::int64_t recomputed =
+          run.without_recompute ? std::clamp(recomputed_end - begin, kNone, until - begin) : until - begin;
+      if (recomputed > 0) { shape_.push_back({run.part, recomputed}); }
+      if (recomputed < until - begin) { shape_.push_back({run.without_recompute, until - begin - recomputed}); }
       begin = until;
     }
   }

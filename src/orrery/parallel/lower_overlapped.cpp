@@ -93,12 +93,12 @@ class OverlapLowering {
 
   // What backward fetches besides weights: activations that forward has stored in the second tier.
   void add_backward_gather(Part& part, const PartSizes& sizes, const Block& weights) const {
-    if (!context_.plan().offload.activations || sizes.turns || sizes.kept == Bytes(0)) { return; }
+    if (!context_.plan().offload.activations || sizes.turns || sizes.activations.kept == Bytes(0)) { return; }
     Block store{"activations.store", {}};
-    append_transfer(store, store.name, sizes.kept);
+    append_transfer(store, store.name, sizes.activations.kept);
     part.store = context_.add_block(std::move(store));
     Block both = weights;
-    append_transfer(both, "activations.fetch", sizes.kept);
+    append_transfer(both, "activations.fetch", sizes.activations.kept);
     part.backward_gather = context_.add_block(std::move(both));
   }
 

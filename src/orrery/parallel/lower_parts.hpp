@@ -65,7 +65,8 @@ struct Part {
 // Layers up to `end` that are of one kind.
 struct LayerRun {
   std::int64_t end = 0;
-  PartId part;
+  PartId part;                       // with the plan's recompute choice
+  OptionalPartId without_recompute;  // where the plan recomputes some layers of a chunk and not others
 };
 
 // What the ranks of one slice of the model compute. `blocks` are the first blocks of every program that uses the slice,
@@ -83,7 +84,8 @@ struct LoweredSlice {
 // All that a lowered slice depends on, besides model, stack and what every plan of a job shares.
 struct SliceKey {
   workload::Slice slice;
-  Recompute recompute = Recompute::none;
+  workload::TagSet replayed = {};  // recompute
+  bool some_layers = false;        // recompute applies to some layers of a chunk and not to others
   TpOverlap tp_overlap = TpOverlap::none;
   bool splits = false;         // weight gradients are tasks of their own
   bool accumulates = false;    // gradients of several micro-batches are accumulated

@@ -110,12 +110,12 @@ class SliceLowering {
     const auto& stack = context_.stack;
     const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
     const auto head = [&](const workload::Slice& s) { return workload::head_operators(model, stack, s); };
-    result_.embedding = add(kEmbedding, embedding, Recompute::none);
+    result_.embedding = add(kEmbedding, embedding, {});
     const bool table_trained = result_.sizes.front().dense > 0;
     const double table = workload::table_parameters(model, context_.plan().tp);
     if (table_trained) { result_.token_table = table; }
     lower_layers();
-    result_.head = add(kHead, head, Recompute::none, model.tied_embeddings ? result_.token_table : 0.0);
+    result_.head = add(kHead, head, {}, model.tied_embeddings ? result_.token_table : 0.0);
     sizes(*result_.head).turns = true;
     if (context_.copies_table()) {
       (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
@@ -123,7 +123,7 @@ class SliceLowering {
     }
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
       const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
-      result_.mtp = add(kMtp, mtp, Recompute::none);
+      result_.mtp = add(kMtp, mtp, {});
       sizes(*result_.mtp).turns = true;
     }
     return std::move(result_);
@@ -147,18 +147,16 @@ class SliceLowering {
   // The model's layers as runs of a kind; each kind is lowered once.
   void lower_layers() {
     const auto& model = context_.model;
-    std::vector<std::pair<LayerKind, PartId>> known;
+    std::vector<std::pair<LayerKind, LayerRun>> known;
     for (std::int64_t layer = 0; layer < model.depth();) {
       const LayerKind kind = workload::layer_kind(model, layer);
       const auto same = std::find_if(known.begin(), known.end(), [&](const auto& pair) { return pair.first == kind; });
-      const PartId part = same != known.end() ? same->second : lower_layer(kind);
-      if (same == known.end()) { known.emplace_back(kind, part); }
+      LayerRun run = same != known.end() ? same->second : lower_kind(kind);
+      if (same == known.end()) { known.emplace_back(kind, run); }
       layer = is_uniform(model) ? model.depth() : layer + 1;
-      if (!result_.runs.empty() && result_.runs.back().part == part) {
-        result_.runs.back().end = layer;
-      } else {
-        result_.runs.push_back({layer, part});
-      }
+      run.end = layer;
+      if (!result_.runs.empty() && result_.runs.back().part == run.part) { result_.runs.pop_back(); }
+      result_.runs.push_back(run);
     }
   }
 
@@ -169,13 +167,20 @@ class SliceLowering {
            (model.sliding_window == 0 || model.global_every == 0);
   }
 
-  PartId lower_layer(const LayerKind& kind) {
+  LayerRun lower_kind(const LayerKind& kind) {
+    const Plan& plan = context_.plan();
+    LayerRun run{0, lower_layer(kind, replayed_tags(plan.recompute)), {}};
+    if (recomputes_some_layers(plan)) { run.without_recompute = lower_layer(kind, {}); }
+    return run;
+  }
+
+  PartId lower_layer(const LayerKind& kind, workload::TagSet replayed) {
     const auto& job = context_.job();
     const auto& model = context_.model;
     const auto layer = [&](const workload::Slice& s) {
       return workload::layer_operators(model, context_.stack, s, kind);
     };
-    const PartId part = add(names_of(model, kind), layer, context_.plan().recompute, 0.0, input_of(kind));
+    const PartId part = add(names_of(model, kind), layer, replayed, 0.0, input_of(kind));
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
@@ -190,30 +195,30 @@ class SliceLowering {
                                                   : static_cast<double>(kind.in) * context_.residual;
   }
 
-  // `input`: of the part, all that full recompute keeps. `tied`: weights that the part uses and makes gradients of, but
-  // whose operators are not counted to own them.
+  // `input`: of the part, all that is kept where every operator is replayed. `tied`: weights that the part uses and
+  // makes gradients of, but whose operators are not counted to own them.
   template <class Make>
-  PartId add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0,
+  PartId add(const PartNames& names, const Make& operators_of, workload::TagSet replayed, double tied = 0.0,
              Bytes input = {}) {
     const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
     PartSizes sizes =
-        sizes_of(operators, recompute, is_layer ? context_.narrow_element : context_.weight_element, input);
+        sizes_of(operators, replayed, is_layer ? context_.narrow_element : context_.weight_element, input);
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
       part.decode =
           add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
     }
-    if (!context_.job().is_inference()) { add_backward(part, operators, recompute, sizes.dense + sizes.expert + tied); }
+    if (!context_.job().is_inference()) { add_backward(part, operators, replayed, sizes.dense + sizes.expert + tied); }
     result_.parts.push_back(part);
     result_.sizes.push_back(sizes);
     return result_.parts.last_id();
   }
 
   // `untrained`: bytes of a weight that is not trained.
-  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, Recompute recompute, Bytes untrained,
+  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, workload::TagSet replayed, Bytes untrained,
                                    Bytes input) const {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
@@ -224,21 +229,17 @@ class SliceLowering {
       sizes.held.weights += op.held.weights;
       sizes.held.state += op.held.state;
       sizes.held.gradients += op.held.gradients;
-      sizes.whole += op.saved;
-      if (op.attention_core) { sizes.core += op.saved; }
       if (context_.job().is_inference()) {
         sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
       }
     }
-    sizes.kept = sizes.whole;
-    if (recompute == Recompute::selective) { sizes.kept -= sizes.core; }
-    if (recompute == Recompute::full) { sizes.kept = input; }
+    sizes.activations = activations(operators, replayed, input);
     return sizes;
   }
 
-  void add_backward(Part& part, const std::vector<Operator>& operators, Recompute recompute, double trained) {
+  void add_backward(Part& part, const std::vector<Operator>& operators, workload::TagSet replayed, double trained) {
     const auto backward = [&](std::string_view name, Gradients gradients) {
-      return backward_block(name, operators, context_.plan(), context_.stack, recompute, gradients);
+      return backward_block(name, operators, context_.plan(), context_.stack, replayed, gradients);
     };
     const auto& names = *part.names;
     if (!context_.splits()) {
@@ -285,7 +286,8 @@ LoweringContext context_of(const workload::Model& model, const hardware::Stack& 
 SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
   SliceKey key;
   key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
-  key.recompute = plan.recompute;
+  key.replayed = replayed_tags(plan.recompute);
+  key.some_layers = recomputes_some_layers(plan);
   key.tp_overlap = plan.tp_overlap;
   key.splits = splits_backward(plan.schedule);
   key.accumulates = micro_batches(job, plan) > 1;
@@ -305,8 +307,9 @@ std::size_t SliceHash::operator()(const SliceKey& key) const {
   mix(slice.table_ranks | static_cast<std::int64_t>(slice.tables.sharding) << 40U | slice.replicas << 44U);
   mix(slice.tables.replicated_below);
   mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
-  mix(static_cast<int>(key.recompute) | static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 |
-      (key.splits ? 1 : 0) << 9 | (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
+  mix(key.replayed.bits() | (key.some_layers ? 1U : 0U) << 31U);
+  mix(static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 | (key.splits ? 1 : 0) << 9 |
+      (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
   return hash;
 }
 

@@ -183,7 +183,8 @@ std::vector<std::string> parts_of(const Case& c, std::int64_t q) {
   if (q == 0) { list.emplace_back("embedding"); }
   const auto before = std::accumulate(shares.begin(), shares.begin() + q, std::int64_t{0});
   for (std::int64_t i = 0; i < shares[static_cast<std::size_t>(q)]; ++i) {
-    list.push_back(text_of(workload::layer_kind(c.model, before + i)));
+    const bool again = c.plan.recompute != Recompute::none && test::is_recomputed(c, before + i);
+    list.push_back(text_of(workload::layer_kind(c.model, before + i)) + (again ? " recomputed" : ""));
   }
   if (q + 1 == static_cast<std::int64_t>(shares.size())) {
     list.emplace_back("head");

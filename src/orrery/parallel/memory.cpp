@@ -12,7 +12,7 @@ void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSize
   most.expert = std::max(most.expert, one.expert + next.expert);
   most.dense_bytes = max(most.dense_bytes, one.dense_bytes + next.dense_bytes);
   most.expert_bytes = max(most.expert_bytes, one.expert_bytes + next.expert_bytes);
-  most.kept = max(most.kept, one.kept + next.kept);
+  most.kept = max(most.kept, one.activations.kept + next.activations.kept);
 }
 
 }  // namespace
@@ -43,13 +43,13 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
     if (part.turns) {
-      sizes.turning += count * part.kept;
+      sizes.turning += count * part.activations.kept;
     } else {
-      sizes.chunk_kept.back() += count * part.kept.value();
-      deferred += count * max(Bytes(0), part.whole - part.core - part.kept);
+      sizes.chunk_kept.back() += count * part.activations.kept.value();
+      deferred += count * max(Bytes(0), part.activations.whole - part.activations.transient - part.activations.kept);
       sizes.chunk_deferred = max(sizes.chunk_deferred, deferred);
-      sizes.layer_dropped = max(sizes.layer_dropped, part.whole - part.kept);
-      sizes.layer_core = max(sizes.layer_core, part.core);
+      sizes.layer_dropped = max(sizes.layer_dropped, part.activations.whole - part.activations.kept);
+      sizes.layer_transient = max(sizes.layer_transient, part.activations.transient);
     }
     add_pair(sizes.neighbours, part, before);
     if (use.repeat > 1) { add_pair(sizes.neighbours, part, &part); }
@@ -91,15 +91,15 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   return most;
 }
 
-// Besides what is kept: the layer being recomputed, or, where weight gradients are deferred, all that they need of what
-// full recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
+// Besides what is kept: what a layer's replay makes, or, where weight gradients are deferred, all that they read of
+// what recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
 // tensors of parts whose backward follows at once, one micro-batch's worth.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       Bytes weight_element) {
   Bytes buffers = sizes.turning;
-  if (plan.recompute == Recompute::full && splits_backward(shape.schedule)) {
-    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_core;
-  } else if (plan.recompute != Recompute::none) {
+  if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan.recompute))) {
+    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
+  } else {
     buffers += sizes.layer_dropped;
   }
   const auto& pair = sizes.neighbours;

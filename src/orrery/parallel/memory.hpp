@@ -12,6 +12,7 @@
 
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/recompute.hpp"
 
 namespace orrery::parallel {
 
@@ -26,12 +27,10 @@ struct PartSizes {
   double frozen = 0, frozen_expert = 0;
   Bytes dense_bytes, expert_bytes;  // all weights as stored, frozen ones included
   workload::Held held;              // updated where they lie, neither sharded nor moved
-  Bytes kept;                       // from forward to backward under the plan's recompute choice
-  Bytes whole;                      // without any recompute: the working set of recomputing it
-  Bytes core;                       // of that, what no weight gradient needs: the attention core's
-  Bytes working;                    // of a pass that keeps nothing: the largest kernel's input and output
-  Bytes kv_cache;                   // of all sequences of the replica
-  bool turns = false;               // its backward follows its forward at once (head, modules for further tokens)
+  Activations activations;
+  Bytes working;       // of a pass that keeps nothing: the largest kernel's input and output
+  Bytes kv_cache;      // of all sequences of the replica
+  bool turns = false;  // its backward follows its forward at once (head, modules for further tokens)
 };
 
 // `repeat` identical parts in a row of a chunk; no part: the border between two chunks.
@@ -49,10 +48,10 @@ struct StageSizes {
   Bytes dense_bytes, expert_bytes;
   workload::Held held;
   std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
-  Bytes layer_dropped;             // by recompute, of the largest part
-  Bytes layer_core;
-  Bytes chunk_deferred;  // of the fullest chunk: what its weight tasks need of what recompute has dropped
-  Bytes turning;         // kept by parts whose backward follows at once
+  Bytes layer_dropped;             // by recompute: the most of a part
+  Bytes layer_transient;           // the most of a part
+  Bytes chunk_deferred;            // of the fullest chunk: what its weight tasks read of what recompute has dropped
+  Bytes turning;                   // kept by parts whose backward follows at once
   Bytes working;
   Bytes kv_cache;
   // The most of two parts that follow each other: the one at work and its neighbour, which is being fetched or sent

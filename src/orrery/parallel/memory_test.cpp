@@ -1,4 +1,5 @@
 // Memory of a rank: by hand, and what may never make it grow.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -130,6 +131,26 @@ RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
       RC_ASSERT(memory[s].total().value() <= before[s].total().value() * (1.0 + 1e-12));
     }
     before = memory;
+  }
+}
+
+// Recompute of more layers of each chunk keeps less, down to recompute of all.
+RC_GTEST_PROP(Memory, recomputing_more_layers_never_keeps_more, ()) {
+  Case c = drawn_case();
+  c.plan.recompute = test::any_flag(kDraw) ? Recompute::full : Recompute::selective;
+  c.plan.recompute_layers = 0;
+  const auto all = memory_of(c);
+  const auto layers = layers_per_virtual_stage(c.model, c.plan);
+  const std::int64_t most = *std::max_element(layers.begin(), layers.end());
+  std::vector<MemoryNeed> before;
+  for (c.plan.recompute_layers = 1; c.plan.recompute_layers <= most; ++c.plan.recompute_layers) {
+    const auto memory = memory_of(c);
+    for (std::size_t s = 0; s < before.size(); ++s) { RC_ASSERT(memory[s].activations <= before[s].activations); }
+    before = memory;
+  }
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    RC_ASSERT(before[s].activations == all[s].activations);
+    RC_ASSERT(before[s].buffers == all[s].buffers);
   }
 }
 

@@ -58,11 +58,23 @@ inline Alone alone(const std::vector<workload::Operator>& operators, Recompute r
   for (const auto& op : operators) {
     const double forward = op.forward.flops.value();
     sum.flops += forward + op.backward_input.flops.value() + op.backward_weight.flops.value();
-    const bool again = recompute == Recompute::full || (recompute == Recompute::selective && op.attention_core);
+    const bool again = recompute == Recompute::full ||
+                       (recompute == Recompute::selective && op.tag == workload::OperatorTag::attention_core);
     if (again) { sum.flops += forward; }
     (op.expert ? sum.expert : sum.dense) += op.parameters + op.frozen;
   }
   return sum;
+}
+
+// Whether a plan's recompute applies to layer `layer` of the model: one of the first recompute_layers of its chunk.
+inline bool is_recomputed(const test::Case& c, std::int64_t layer) {
+  if (c.plan.recompute_layers == 0) { return true; }
+  std::int64_t first = 0;
+  for (const std::int64_t share : layers_per_virtual_stage(c.model, c.plan)) {
+    if (layer < first + share) { return layer - first < c.plan.recompute_layers; }
+    first += share;
+  }
+  throw InternalError("no such layer");
 }
 
 // All parts of the model, for one sequence.
@@ -76,7 +88,8 @@ inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
   };
   add(workload::embedding_operators(c.model, c.stack, slice), Recompute::none);
   for (std::int64_t i = 0; i < c.model.depth(); ++i) {
-    add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)), c.plan.recompute);
+    add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)),
+        is_recomputed(c, i) ? c.plan.recompute : Recompute::none);
   }
   add(workload::head_operators(c.model, c.stack, slice), Recompute::none);
   for (std::int64_t i = 0; i < c.model.mtp_layers; ++i) {

@@ -262,7 +262,6 @@ TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spel
   }
   row.recompute = "some";  // says nothing, as a blank does: here all fits
   EXPECT_EQ(scenario(row).plan.recompute, Recompute::none);
-  EXPECT_TRUE(scenario(row).least_recompute);
   row.sp = "True";
   EXPECT_TRUE(scenario(row).plan.sequence_parallel);
   row.sp = "maybe";  // the habit of megatron-deepspeed

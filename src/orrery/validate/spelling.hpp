@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "orrery/parallel/plan.hpp"
+
 namespace orrery::validate {
 
 // In lower case; blanks and underscores are hyphens, one for several.
@@ -19,5 +21,8 @@ namespace orrery::validate {
 
 // nullopt: neither.
 [[nodiscard]] std::optional<bool> yes_or_no(std::string_view text);
+
+// The choice that a table means. nullopt: none that estimate has, or none stated.
+[[nodiscard]] std::optional<parallel::Recompute> recompute_spelled(std::string_view text);
 
 }  // namespace orrery::validate

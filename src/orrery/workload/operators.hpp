@@ -15,6 +15,7 @@
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operator_tags.hpp"
 #include "orrery/workload/tables.hpp"
 
 namespace orrery::workload {
@@ -89,6 +90,7 @@ struct Spread {
 
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
+  OperatorTag tag = OperatorTag::residual;
   Boundary boundary = Boundary::none;
   Bytes boundary_bytes;
   Bytes boundary_back_bytes;  // dispatch, combine: of the backward pass, which goes the other way
@@ -101,13 +103,19 @@ struct Operator {
   Kernel backward_weight;  // gradient of the weight, when there is one and it is trained
   Growth growth;           // Pass::decode only
 
-  double parameters = 0;        // trained weights in this slice, elements
-  double frozen = 0;            // weights in this slice that are not trained (under an adapter)
-  bool expert = false;          // its weights are a routed expert's: replicated over other ranks than the rest's
-  Held held;                    // besides
-  Bytes saved;                  // activations kept from forward to backward by this rank
-  bool attention_core = false;  // scores, softmax, dropout, context: what selective recompute drops and redoes
+  double parameters = 0;  // trained weights in this slice, elements
+  double frozen = 0;      // weights in this slice that are not trained (under an adapter)
+  bool expert = false;    // its weights are a routed expert's: replicated over other ranks than the rest's
+  Held held;              // besides
+
+  Bytes saved;        // activations kept from forward to backward by this rank
+  Bytes saved_input;  // of these, the operator's input, which operators with tag `input_from` make
+  OperatorTag input_from = OperatorTag::residual;  // residual: made again only when the whole layer is
 };
+
+// Of an operator's saved activations, those that the backward pass makes again when it replays the operators with these
+// tags: its input when the operators that make the input are replayed, the rest when the operator itself is.
+[[nodiscard]] Bytes dropped_activations(const Operator& op, TagSet replayed);
 
 // Which pass over the model a slice is lowered for.
 enum class Pass : std::uint8_t {

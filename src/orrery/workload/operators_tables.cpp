@@ -102,18 +102,19 @@ constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_
 
 // Update behind the exchange between copies behind the sums: the backward pass runs the list the other way.
 void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
-  Operator update = streamed(names.update, {}, stream(load.update));
+  Operator update = streamed(OperatorTag::tables, names.update, {}, stream(load.update));
   update.held = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
   list.push_back(update);
   const auto share = [&](Boundary kind, double bytes) {
     if (bytes <= 0.0) { return; }
-    list.push_back(boundary(names.share, kind, bytes));
+    list.push_back(boundary(OperatorTag::tables, names.share, kind, bytes));
     list.back().everywhere = everywhere;
   };
   share(Boundary::share_sum, load.summed);
   share(Boundary::share_rows, load.listed);
   // A sort takes a histogram, its passes, and where rows begin.
-  list.push_back(streamed(names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
+  list.push_back(
+      streamed(OperatorTag::tables, names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
   list.back().saved = Bytes(load.lookups * kRowId);
 }
 
@@ -165,9 +166,10 @@ std::vector<Operator> table_operators(const Model& model, const hardware::Stack&
     at.copies = replicas / ranks;
     const Load load = most_of(shares.sharded, at);
     const bool sums = slice.tables.sharding == TableSharding::row;
-    exchange =
-        boundary("tables.exchange", sums ? Boundary::pool_sum : Boundary::pool, at.samples * load.width * at.exchange);
-    list.push_back(boundary("tables.spread", Boundary::spread, asked(shares, slice, at, load.lookups)));
+    exchange = boundary(OperatorTag::tables, "tables.exchange", sums ? Boundary::pool_sum : Boundary::pool,
+                        at.samples * load.width * at.exchange);
+    list.push_back(
+        boundary(OperatorTag::tables, "tables.spread", Boundary::spread, asked(shares, slice, at, load.lookups)));
     append_tables(list, kSharded, load, false);
     exchange.end = End::first;
     list.push_back(exchange);
