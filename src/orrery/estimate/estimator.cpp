@@ -54,9 +54,9 @@ MemoryOutcome Estimator::memory(const Plan& plan) {
 
 parallel::Capacity Estimator::room() const { return {capacity(), cluster_.second_tier.memory}; }
 
-bool Estimator::may_fit(const Plan& plan, const parallel::Leanest& leanest) {
+bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_memory) {
   make_room();
-  return lowerer_.may_fit(job_, plan, leanest, room());
+  return lowerer_.may_fit(job_, plan, lowest_memory, room());
 }
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered) {

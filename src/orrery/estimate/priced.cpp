@@ -110,7 +110,7 @@ void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective
 Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                        const parallel::Mesh& mesh) {
   const auto part_of = [&](const network::Group& places) {
-    return call.spread.met(static_cast<double>(places.size())) / call.spread.copies;
+    return call.node_dispatch.places_reached(static_cast<double>(places.size())) / call.node_dispatch.copies;
   };
   const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
   const bool one_node = across.size() == 1;
@@ -137,7 +137,7 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 
 Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
   if (call.group == GroupKind::host) { return Way::host; }
-  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
+  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
   const bool passes_on = call.group == GroupKind::cp && call.collective != network::Collective::all_to_all;
   return passes_on ? Way::rounds : Way::collective;
 }

@@ -14,9 +14,9 @@
 
 namespace orrery::parallel {
 
-// No block has more items: who walks one may keep a list of this length. (The longest that lowering makes is the
-// backward pass of a mixture of experts behind latent attention, with adapters, full recompute and products in pieces:
-// 141.)
+// An upper bound of the items of a block, for lists of fixed length. (The longest block that lowering makes has 141
+// items: the backward pass of a mixture of experts with latent attention, adapters, full recompute and GEMMs in
+// chunks.)
 inline constexpr std::size_t kMostItems = 256;
 
 [[nodiscard]] Block forward_block(std::string_view name, std::span<const workload::Operator> operators,
@@ -25,8 +25,8 @@ inline constexpr std::size_t kMostItems = 256;
 // Which gradients a backward block makes.
 enum class Gradients : std::uint8_t {
   all,
-  input,   // those that flow on to the layer before
-  weight,  // what `input` left over
+  input,   // those that the layer before needs
+  weight,  // the rest
 };
 
 // Operators with a tag in `replayed` run forward again (with `all` and `input`): each run of such operators before the
@@ -36,7 +36,7 @@ enum class Gradients : std::uint8_t {
                                    const Plan& plan, const hardware::Stack& stack, workload::TagSet replayed,
                                    Gradients gradients = Gradients::all);
 
-// What the host takes to issue all kernels and collectives, one behind the other.
+// Host time to launch all kernels and collectives, one after the other.
 [[nodiscard]] Seconds host_time(const Block& block, const hardware::Stack& stack);
 
 // A block of one collective.

@@ -58,11 +58,11 @@ class PlanLowering {
     }
   }
 
-  // Whether some plan may fit that differs in zero, shard and offload, up to `leanest`. Needs partition().
-  [[nodiscard]] bool may_fit(const Leanest& leanest, const Capacity& capacity) {
+  // Whether some plan may fit that differs in zero, shard and offload, up to `lowest_memory`. Needs partition().
+  [[nodiscard]] bool may_fit(const LowestMemory& lowest_memory, const Capacity& capacity) {
     return std::all_of(program_.class_of_stage.begin(), program_.class_of_stage.end(), [&, stage = 0](auto c) mutable {
       const StageSizes& sizes = known_[c.index()].sizes;
-      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, leanest,
+      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, lowest_memory,
                                              context_.stack, context_.weight_element);
       return least.device <= capacity.device && least.together <= capacity.device + capacity.second_tier;
     });
@@ -73,7 +73,7 @@ class PlanLowering {
     program_.blocks.assign(slice_.blocks.begin(), slice_.blocks.end());
     const IdVector<PartId, Part> parts = with_overlapped_blocks(context_, slice_);
     SegmentLowering segments(context_, parts, slice_.sizes);
-    // A decoder's stages hand on what the encoder made as well.
+    // The stages of a decoder also send the encoder's output to the next stage.
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
     const bool copies = plan_.tp > 1 && !plan_.sequence_parallel;
     program_.gathers_transfers = copies && context_.stack.scatter_transfers && !program_.job.is_inference();
@@ -85,7 +85,7 @@ class PlanLowering {
  private:
   void reserve() {
     const auto stages = static_cast<std::size_t>(plan_.pp);
-    constexpr std::size_t kUsualKinds = 4;  // both ends, and one or two kinds between
+    constexpr std::size_t kUsualKinds = 4;  // first and last stage, and one or two classes between
     program_.classes.clear();
     program_.chunks.clear();
     program_.class_of_stage.clear();
@@ -185,9 +185,9 @@ class PlanLowering {
     if (!block.items.empty()) { segment.push_back({context_.add_block(std::move(block))}); }
   }
 
-  // Gradients that are reduced when the pipeline has ended, and those that two stages hold, which are summed over the
-  // two when each has been summed over its replicas (Megatron-LM's order), so that the two stages, which meet in it,
-  // have nothing left to do that the other's lateness could delay.
+  // Gradients that are reduced when the pipeline has ended; then those of weights that two stages hold, which are
+  // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). The two stages
+  // synchronise there, so it comes last: the later one delays nothing else of the earlier one.
   void lower_finish(RankClass& rank_class) {
     if (plan_.zero < 2 && !plan_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
@@ -212,7 +212,7 @@ class PlanLowering {
     append_optimizer(rank_class, owned);
   }
 
-  // Trained weights of one rank where they are sharded from a ZeRO stage on.
+  // Trained weights of one rank if they are sharded from ZeRO stage `zero` on.
   [[nodiscard]] double of_a_shard(int zero, const RankClass& rank_class) const {
     if (plan_.zero < zero) { return rank_class.parameters + rank_class.expert_parameters; }
     return rank_class.parameters / static_cast<double>(plan_.shards()) +
@@ -242,15 +242,15 @@ class PlanLowering {
     return {name, Purpose::optimizer, KernelLaunch{kernel}};
   }
 
-  // Read every gradient, and sum one number over everybody.
+  // Read every gradient, and all-reduce one number over all ranks.
   Block norm_block(double parameters) {
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
     block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradient_element));
     return block;
   }
 
-  // Read gradient, read and write master copy and moments, write the weight. State in the second tier streams in and
-  // out beside it, both ways at once: what takes its time is one way's bytes.
+  // Read gradient, read and write master copy and moments, write the weight. Offloaded state is read and written
+  // concurrently, in both directions at once: the time is that of the bytes of one direction.
   Block optimizer_block(double parameters) {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};
@@ -292,13 +292,13 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
   program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
 }
 
-bool Lowerer::may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity) {
+bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory, const Capacity& capacity) {
   begin(job, plan);
   const LoweredSlice& shared = slice(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
   PlanLowering lowering(program_, context, shared);
   lowering.partition();
-  return lowering.may_fit(leanest, capacity);
+  return lowering.may_fit(lowest_memory, capacity);
 }
 
 std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, const Capacity& capacity) {

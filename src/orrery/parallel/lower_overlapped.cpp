@@ -19,7 +19,7 @@ void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asyn
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
-// Under hybrid sharding the shards of different copies are summed when each has been reduced within its own.
+// Under hybrid sharding gradients are reduced within each sharded copy, then over the copies.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();
   const Bytes element = context.stack.gradient_reduce_element;
@@ -91,9 +91,11 @@ class OverlapLowering {
     part.reduce = add_unless_empty(std::move(reduce));
   }
 
-  // What backward fetches besides weights: activations that forward has stored in the second tier.
+  // Backward also fetches the activations that forward has stored in the second tier.
   void add_backward_gather(Part& part, const PartSizes& sizes, const Block& weights) const {
-    if (!context_.plan().offload.activations || sizes.turns || sizes.activations.kept == Bytes(0)) { return; }
+    if (!context_.plan().offload.activations || sizes.backward_follows || sizes.activations.kept == Bytes(0)) {
+      return;
+    }
     Block store{"activations.store", {}};
     append_transfer(store, store.name, sizes.activations.kept);
     part.store = context_.add_block(std::move(store));

@@ -52,8 +52,8 @@ constexpr PartNames kTop{"top.forward", "top.backward",       "top.weight_gradie
                          "top.decode",  "top.gather_weights", "top.reduce_gradients"};
 constexpr PartNames kHead{"head.forward", "head.backward",       "head.weight_gradients",
                           "head.decode",  "head.gather_weights", "head.reduce_gradients"};
-constexpr PartNames kMtp{"further_token.forward", "further_token.backward",       "further_token.weight_gradients",
-                         "further_token.decode",  "further_token.gather_weights", "further_token.reduce_gradients"};
+constexpr PartNames kMtp{"mtp.forward", "mtp.backward",       "mtp.weight_gradients",
+                         "mtp.decode",  "mtp.gather_weights", "mtp.reduce_gradients"};
 
 const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
   if (kind.part != workload::DensePart::none) { return kind.part == workload::DensePart::top ? kTop : kInteraction; }
@@ -69,8 +69,8 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
   return rows * static_cast<double>(kernel.n + kernel.k) * element;
 }
 
-// The host issues what a block holds while the device works on what it has issued before; it runs so far ahead that
-// only the sums matter. Requests are assumed to be served from recorded graphs.
+// The host launches the items of a block while the device executes earlier ones, far enough ahead that only the sums
+// matter. Requests are assumed to be served from CUDA graphs.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
   return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
 }
@@ -83,8 +83,8 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   }
 }
 
-// Products grouped by expert. Where the host issues them expert by expert, each with its casts, their kernels run
-// beside each other on streams of their own: more calls, and no more latency on the device.
+// Grouped GEMMs of experts. Where the host launches them expert by expert, each with its casts, their kernels run
+// concurrently on streams of their own: more launches, and no more latency on the device.
 void issue_experts_apart(std::vector<Operator>& operators) {
   for (auto& op : operators) {
     if (!op.expert) { continue; }
@@ -99,7 +99,7 @@ class SliceLowering {
   explicit SliceLowering(const LoweringContext& context)
       : context_(context),
         slice_(slice_of(context.job(), context.plan(), context.job().is_inference() ? Pass::prefill : Pass::train)) {
-    decode_plan_.tp_overlap = TpOverlap::none;  // a token's products have nothing to cut
+    decode_plan_.tp_overlap = TpOverlap::none;  // the GEMMs of one token cannot be split by rows
     if (decodes()) { decode_slice_ = slice_of(context.job(), context.plan(), Pass::decode); }
     result_.parts.reserve(4);
     result_.sizes.reserve(4);
@@ -116,7 +116,7 @@ class SliceLowering {
     if (table_trained) { result_.token_table = table; }
     lower_layers();
     result_.head = add(kHead, head, {}, model.tied_embeddings ? result_.token_table : 0.0);
-    sizes(*result_.head).turns = true;
+    sizes(*result_.head).backward_follows = true;
     if (context_.copies_table()) {
       (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
       sizes(*result_.head).dense_bytes += table * context_.weight_element;
@@ -124,7 +124,7 @@ class SliceLowering {
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
       const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
       result_.mtp = add(kMtp, mtp, {});
-      sizes(*result_.mtp).turns = true;
+      sizes(*result_.mtp).backward_follows = true;
     }
     return std::move(result_);
   }
@@ -189,7 +189,7 @@ class SliceLowering {
     return part;
   }
 
-  // What a layer reads: the residual stream, or a sample's numbers.
+  // The input of a layer: the residual stream, or the vectors of a sample.
   [[nodiscard]] Bytes input_of(const LayerKind& kind) const {
     return kind.part == workload::DensePart::none ? context_.residual
                                                   : static_cast<double>(kind.in) * context_.residual;
@@ -226,9 +226,9 @@ class SliceLowering {
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
       (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
-      sizes.held.weights += op.held.weights;
-      sizes.held.state += op.held.state;
-      sizes.held.gradients += op.held.gradients;
+      sizes.in_place.weights += op.in_place.weights;
+      sizes.in_place.state += op.in_place.state;
+      sizes.in_place.gradients += op.in_place.gradients;
       if (context_.job().is_inference()) {
         sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
       }
@@ -254,8 +254,8 @@ class SliceLowering {
     part.weight = add_block(std::move(block));
   }
 
-  // Unless the weight-gradient products do it themselves, adding into the gradient buffer is a kernel of its own:
-  // read the new gradient, read and write the buffer.
+  // Unless the weight-gradient GEMMs accumulate, adding to the gradient buffer is a kernel: read the new gradient, read
+  // and write the buffer.
   void append_accumulation(Block& block, double trained) const {
     const bool once = micro_batches(context_.job(), context_.plan()) == 1;
     if (context_.stack.fused_gradient_accumulation || once || trained == 0) { return; }
@@ -273,8 +273,8 @@ class SliceLowering {
 
 }  // namespace
 
-// Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
-// layers that nothing trains are kept in them, too.
+// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are those of GEMM inputs. Weights of
+// layers that are not trained are stored in them, too.
 LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
                            IdVector<BlockId, SharedBlock>* blocks) {
   const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));

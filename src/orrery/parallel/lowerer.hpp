@@ -39,8 +39,10 @@ class Lowerer {
   // Nothing where a stage needs more than `capacity`; memory is computed before anything else.
   [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
 
-  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the leanest; see least_memory.
-  [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity);
+  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the lowest_memory; see
+  // least_memory.
+  [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory,
+                             const Capacity& capacity);
 
   // What a plan's ranks compute. The next plan of the same slice gets the same object.
   [[nodiscard]] const LoweredSlice& slice(const Job& job, const Plan& plan);

@@ -37,13 +37,13 @@ StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, Pa
     sizes.frozen_expert += count * part.frozen_expert;
     sizes.dense_bytes += count * part.dense_bytes;
     sizes.expert_bytes += count * part.expert_bytes;
-    sizes.held.weights += count * part.held.weights;
-    sizes.held.state += count * part.held.state;
-    sizes.held.gradients += count * part.held.gradients;
+    sizes.in_place.weights += count * part.in_place.weights;
+    sizes.in_place.state += count * part.in_place.state;
+    sizes.in_place.gradients += count * part.in_place.gradients;
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
-    if (part.turns) {
-      sizes.turning += count * part.activations.kept;
+    if (part.backward_follows) {
+      sizes.kept_briefly += count * part.activations.kept;
     } else {
       sizes.chunk_kept.back() += count * part.activations.kept.value();
       deferred += count * max(Bytes(0), part.activations.whole - part.activations.transient - part.activations.kept);
@@ -64,7 +64,7 @@ Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
 
 namespace {
 
-// Ranks that share one copy of something, by what it belongs to.
+// Ranks that one copy is sharded over.
 struct Shards {
   double dense = 1, expert = 1;
 
@@ -81,7 +81,7 @@ Shards shards_from(const Plan& plan, int zero) {
   return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
 }
 
-// The most micro-batches at once whose backward is done and whose weight task is not.
+// The largest number of micro-batches at a time whose backward has run and whose weight task has not.
 std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   std::int64_t now = 0, most = 0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
@@ -96,7 +96,7 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
 // tensors of parts whose backward follows at once, one micro-batch's worth.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       Bytes weight_element) {
-  Bytes buffers = sizes.turning;
+  Bytes buffers = sizes.kept_briefly;
   if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan.recompute))) {
     buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
   } else {
@@ -113,7 +113,7 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
   return buffers;
 }
 
-// Moves `all` to the second tier but for what is on its way or at work.
+// Offloads `all` except what is in use or in transfer.
 void offload(MemoryNeed& need, Bytes& all, Bytes working) {
   need.offloaded += all;
   all = min(all, working);
@@ -128,8 +128,8 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const Shards weights = shards_from(plan, 3);
   need.weights = weights.part_of(sizes.dense_bytes, sizes.expert_bytes);
   if (plan.offload.weights) { offload(need, need.weights, weights.part_of(pair.dense_bytes, pair.expert_bytes)); }
-  need.weights += sizes.held.weights;
-  need.tables = sizes.held.weights;
+  need.weights += sizes.in_place.weights;
+  need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
     need.activations = sizes.working;
     need.kv_cache = sizes.kv_cache;
@@ -140,9 +140,9 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const Shards optimizer = shards_from(plan, 1);
   need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
   if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }
-  need.gradients += sizes.held.gradients;
-  need.optimizer += sizes.held.state;
-  need.tables += sizes.held.state + sizes.held.gradients;
+  need.gradients += sizes.in_place.gradients;
+  need.optimizer += sizes.in_place.state;
+  need.tables += sizes.in_place.state + sizes.in_place.gradients;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
   need.buffers = working_buffers(sizes, shape, stage, plan, weight_element);
@@ -150,9 +150,10 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
 }
 
 LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Job& job,
-                         const Plan& plan, const Leanest& leanest, const hardware::Stack& stack, Bytes weight_element) {
+                         const Plan& plan, const LowestMemory& lowest_memory, const hardware::Stack& stack,
+                         Bytes weight_element) {
   Plan lean = plan;
-  lean.zero = leanest.zero;
+  lean.zero = lowest_memory.zero;
   lean.shard = 0;
   lean.offload = {};
   const auto with_plain_buffers = [&] {
@@ -164,8 +165,8 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
     return need;
   };
   const Bytes together = with_plain_buffers().total();
-  if (!leanest.offload.any()) { return {together, together}; }
-  lean.offload = leanest.offload;
+  if (!lowest_memory.offload.any()) { return {together, together}; }
+  lean.offload = lowest_memory.offload;
   return {with_plain_buffers().total(), together};
 }
 

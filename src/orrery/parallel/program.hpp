@@ -1,16 +1,15 @@
 // The lowered program: what every rank of a job does in one training step, as data.
 //
-// A program is what a model, a job and a plan mean. `estimate` prices it in closed form; graph generation unrolls it;
-// both read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
+// A model, a job and a plan are lowered to a program. `estimate` prices it in closed form; graph generation unrolls it;
+// both read nothing else. Identical ranks share a class; identical layers share a block.
 //
-//   step of a rank = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
-//                    when its own reductions have ended, finish_reduce (gradient synchronisation that is left);
-//                    when everybody has got there, finish (gradient norm, optimizer, weights gathered)
-//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then, for every further token,
-//   decode
-//                       segments, each growing with the cache (Item::growth)
-//   segment        = blocks with repeat counts
-//   block          = kernels and collectives in program order, and what the host takes to launch them
+//   step of a rank    = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
+//                       when its own reductions have ended, finish_reduce (the rest of gradient synchronisation);
+//                       when all ranks have done so, finish (gradient norm, optimizer, gather of weights)
+//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then decode segments for every
+//                       additional token, each growing with the KV cache (KernelLaunch::growth)
+//   segment           = blocks with repeat counts
+//   block             = kernels and collectives in program order, and the host time to launch them
 #pragma once
 
 #include <cstdint>
@@ -39,8 +38,8 @@ enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 struct CollectiveCall {
   network::Collective collective = network::Collective::all_reduce;
   GroupKind group = GroupKind::tp;
-  Bytes bytes;                   // nccl-tests size: the whole buffer
-  workload::Spread spread = {};  // of an all-to-all over ep
+  Bytes bytes;                                // nccl-tests size: the whole buffer
+  workload::NodeDispatch node_dispatch = {};  // of an all-to-all over ep
 };
 
 struct Item;
@@ -98,11 +97,11 @@ struct Block {
   [[nodiscard]] const Item& item(ItemId id) const { return items[id.index()]; }
 };
 
-// A block that several programs may hold at once: a search lowers what a slice of the model computes once, and every
-// plan of that slice shares it.
+// A block that several programs share: a search lowers what a slice of the model computes once for all plans with that
+// slice.
 class SharedBlock {
  public:
-  SharedBlock(Block block)  // NOLINT(google-explicit-constructor): a block is one that nobody shares yet
+  SharedBlock(Block block)  // NOLINT(google-explicit-constructor): a block that is not shared yet
       : block_(std::make_shared<const Block>(std::move(block))) {}
 
   const Block& operator*() const { return *block_; }
@@ -136,13 +135,13 @@ using Segment = std::vector<BlockUse>;
 struct ChunkProgram {
   bool has_embedding = false, has_head = false;
   Segment forward;        // of every micro-batch
-  Segment backward;       // of every micro-batch but, where different, the last
-  Segment weight;         // of every micro-batch but, where different, the last
-  Segment last_backward;  // what completes the last micro-batch's gradients, reducing them when that is overlapped
-  Segment first_forward;  // of the first micro-batch: gathers updated weights when that is overlapped; else as forward
+  Segment backward;       // of every micro-batch; the last one has last_backward instead where weight is empty
+  Segment weight;         // of every micro-batch but the last
+  Segment last_backward;  // completes the gradients of the last micro-batch; with their reductions when overlapped
+  Segment first_forward;  // of the first micro-batch: with gathers of updated weights when overlapped; else as forward
   Segment decode;         // inference: one generated token of a micro-batch
-  bool waits_for_reduce = false;  // what makes gradients ends only when their reductions have (sharded gradients)
-  bool waits_for_store = false;   // forward ends only when what it stores in the second tier has got there
+  bool waits_for_reduce = false;  // segments that make gradients end when their reductions have (sharded gradients)
+  bool waits_for_store = false;   // forward ends when the activations that it offloads are stored
 };
 
 // The layers of a chunk, and what it does.
@@ -180,7 +179,7 @@ struct Program {
   Mesh mesh;
   PipelineShape pipeline;
   Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
-  bool gathers_transfers = false;  // those are parts of 1 / tp, which the receiving ranks gather
+  bool gathers_transfers = false;  // each rank sends 1 / tp of the tensor, and the receiving ranks gather it
   IdVector<BlockId, SharedBlock> blocks;
   IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one
   IdVector<RankClassId, RankClass> classes;
@@ -194,10 +193,10 @@ struct Program {
   }
 };
 
-// Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1
-// of stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; what is left over goes to the
-// latest virtual stages but the last, so that the first and last, which hold embedding and head, come short first. Plan
-// fields may count embedding or head as a layer, or set the first and last stage's share.
+// Layers of each virtual stage, in the order of the model: one entry per stage and chunk; under DualPipe, where chunk 1
+// of stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; the remainder goes to the latest
+// virtual stages except the last, so that the first and the last, which hold embedding and head, have fewer. Plan
+// fields may count embedding or head as a layer, or set the number of the first and last stage.
 [[nodiscard]] std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan);
 
 // Index into layers_per_virtual_stage.

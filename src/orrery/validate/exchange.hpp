@@ -21,7 +21,7 @@ struct Exchange {
 [[nodiscard]] std::optional<Exchange> exchange_named(std::string_view metric);
 
 // A token of those tests goes to four nodes at most, as DeepSeek-V3's do.
-[[nodiscard]] workload::Spread once_per_node(double copies, std::int64_t devices, std::int64_t per_node);
+[[nodiscard]] workload::NodeDispatch once_per_node(double copies, std::int64_t devices, std::int64_t per_node);
 
 // What a rate of such a table counts: a token for every node that it goes to, or every rank where there is one node,
 // its own included.

@@ -95,7 +95,7 @@ OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts) {
   parallel::CollectiveCall call{network::Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
   const auto copies = static_cast<double>(*row.topk);
   call.bytes = Bytes(static_cast<double>(*row.seq) * copies * static_cast<double>(*row.hidden) * exchange->element);
-  if (exchange->once) { call.spread = once_per_node(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus)); }
+  if (exchange->once) { call.node_dispatch = once_per_node(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus)); }
   return ExchangeScenario{std::move(*cluster), exchanging(*row.gpus), call};
 }
 

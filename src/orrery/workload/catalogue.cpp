@@ -105,7 +105,7 @@ Result<Model> read_file_of_model(const std::string& path) {
     const bool is_orrerys = described && node.find("architectures") == nullptr;
     if (!is_orrerys) {
       return fail(node.place,
-                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; known: {}",
+                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; valid: {}",
                               join(huggingface_model_types(), ", ")));
     }
   }

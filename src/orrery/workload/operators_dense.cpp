@@ -167,7 +167,7 @@ void append_connected(std::vector<Operator>& list, const hardware::Stack& stack,
   l.bias = real(layer.groups * layer.out);
   l.expert = layer.expert;
   l.groups = layer.groups;
-  l.met = real(layer.groups);
+  l.groups_read = real(layer.groups);
   append_linear(list, z, l);
   if (stack.fused_elementwise) { return; }
   const double pass = layer.samples * real(layer.out) * z.element;

@@ -1,5 +1,5 @@
-// The feed-forward half with a mixture of experts: a router, the way of token copies to their experts' ranks and back,
-// a grouped product over the experts of a rank, and experts that every token passes.
+// The feed-forward half with a mixture of experts: a router, dispatch and combine of token copies, a grouped GEMM over
+// the experts of a rank, and shared experts.
 //
 // Routing is balanced: every expert gets an even share of copies. Left out: the load-balancing loss (its products are
 // of E numbers a token), drops and padding to blocks of rows, transfers in narrower precisions.
@@ -12,8 +12,8 @@
 
 namespace orrery::workload {
 
-double Spread::met(double places) const {
-  const double most = std::max(1.0, reach * places);
+double NodeDispatch::places_reached(double places) const {
+  const double most = std::max(1.0, reachable * places);
   return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
 }
 
@@ -27,20 +27,20 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 
 // How many copies of tokens go where, on one rank.
 struct Routing {
-  double sent = 0;         // copies of this rank's tokens, padding to the capacity included
-  double rows = 0;         // rows that its experts get
-  std::int64_t local = 0;  // its experts
-  double met = 0;          // of them, those that get any row
+  double sent = 0;          // copies of this rank's tokens, padding to the capacity included
+  double rows = 0;          // rows that its experts get
+  std::int64_t local = 0;   // its experts
+  double experts_read = 0;  // of them, those that get any row
   // Copies are made where the experts are: a token travels to a rank once, whatever number of its experts want it.
-  Spread once = {};     // no copies: they are made before they travel
-  double arriving = 0;  // tokens that its experts' ranks get from a rank, each once
+  NodeDispatch once = {};  // no copies: they are made before they travel
+  double arriving = 0;     // tokens that its experts' ranks get from a rank, each once
 };
 
 // Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
 // moe_expert_capacity_factor with padding). Inference drops nothing.
-// A pass over few tokens does not meet every expert: of T tokens that choose k of E at random, a given expert is met by
-// at least one with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks that are
-// met have one to work through, and the others wait for them. Training meets all.
+// A pass over few tokens does not use every expert: of T tokens that choose k of E at random, at least one uses a given
+// expert with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks in use have one
+// expert to run, and the others wait for them. Training uses all.
 Routing routing_of(const Experts& experts, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
@@ -51,12 +51,12 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
   const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
-  r.met =
+  r.experts_read =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
   if (stack.dispatch_per_node && z.ep > 1) {
     const bool limited = experts.groups > 0 && experts.active_groups > 0;
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
-    r.arriving = r.sent * r.once.met(real(z.ep)) / active;
+    r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
   return r;
 }
@@ -133,7 +133,7 @@ Operator crossing(std::string_view name, Boundary kind, const Routing& r, const 
   const bool outward = kind == Boundary::dispatch;
   Operator op = boundary(OperatorTag::expert_exchange, name, kind, outward ? there : back);
   op.boundary_back_bytes = Bytes(outward ? back : there);
-  op.spread = r.once;
+  op.node_dispatch = r.once;
   return op;
 }
 
@@ -152,7 +152,7 @@ Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stac
   mlp.bias_out = model.mlp_bias ? real(r.local * z.hidden) : 0.0;
   mlp.expert = true;
   mlp.groups = r.local;
-  mlp.met = r.met;
+  mlp.groups_read = r.experts_read;
   mlp.fused = stack.fused_experts && !z.frozen();
   return mlp;
 }

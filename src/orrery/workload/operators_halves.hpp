@@ -61,7 +61,7 @@ struct Mlp {
   double bias_out = 0;  // elements of the second product's bias, where the residual does not hold them
   bool expert = false;
   std::int64_t groups = 1;  // as in Linear
-  double met = 1;
+  double groups_read = 1;
   bool fused = false;  // the activation and the casts behind it, either way, are part of the products
 };
 void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,

@@ -68,7 +68,7 @@ Operator products(const Sizes& z, const Linear& l) {
   const double input = l.wide ? z.element : z.matrix_element;
   const double output = l.output > 0.0 ? l.output : z.element;
   const double gradient = l.output > 0.0 ? l.output : input;  // of Y
-  const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.met));
+  const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.groups_read));
   const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision, l.expert && groups > 1};
   const std::int64_t m = ceiling(l.rows / real(groups));
   const double volume = l.rows * weight;
@@ -76,9 +76,9 @@ Operator products(const Sizes& z, const Linear& l) {
   op.name = l.names.base;
   op.tag = l.tag;
   op.expert = l.expert;
-  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.met * weight) * input + l.rows * n * output);
-  op.backward_input =
-      product(shape, m, l.k, l.n, volume, l.rows * n * gradient + l.met * weight * input + l.rows * k * z.element);
+  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
+  op.backward_input = product(shape, m, l.k, l.n, volume,
+                              l.rows * n * gradient + l.groups_read * weight * input + l.rows * k * z.element);
   op.backward_weight =
       product(shape, l.n, l.k, m, volume,
               l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
@@ -99,7 +99,7 @@ Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::
   l.wide = true;
   l.expert = base.expert;
   l.groups = base.groups;
-  l.met = base.met;
+  l.groups_read = base.groups_read;
   Operator op = products(z, l);
   op.parameters = real(l.groups) * real(n) * real(k);
   save_input(op, kept * z.element, from);

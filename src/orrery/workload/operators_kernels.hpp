@@ -77,7 +77,7 @@ struct Linear {
   bool expert = false;                         // weights of routed experts
   double output = 0;                           // bytes of an element of Y; 0: as every activation
   std::int64_t groups = 1;                     // products
-  double met = 1;                              // of them, those that any row falls to: whose weights are read
+  double groups_read = 1;                      // of them, those that any row falls to: whose weights are read
   // What narrow operands are made of in kernels in front of the product; else the kernel that makes the operand does.
   bool casts_input = true, casts_gradient = true;
 };

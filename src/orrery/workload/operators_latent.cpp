@@ -54,7 +54,7 @@ Linear up_projection(const Linear::Names& names, double rows, std::int64_t n, st
 Linear per_head(const Linear::Names& names, const Sizes& z, std::int64_t n, std::int64_t k) {
   Linear l = up_projection(names, z.whole(z.heads), n, k, 0.0);
   l.groups = z.heads;
-  l.met = real(z.heads);
+  l.groups_read = real(z.heads);
   return l;
 }
 

@@ -53,7 +53,7 @@ Linear product(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
   l.adapted = z.adapts_all;
   l.expert = mlp.expert;
   l.groups = mlp.groups;
-  l.met = mlp.met;
+  l.groups_read = mlp.groups_read;
   return l;
 }
 
