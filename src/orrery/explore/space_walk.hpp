@@ -46,7 +46,7 @@ class Space {
   // The job, with `seq` as above; its global_batch is a point's own.
   [[nodiscard]] const parallel::Job& job() const;
   // The most that plans of a family can do to need little memory.
-  [[nodiscard]] parallel::Leanest leanest() const;
+  [[nodiscard]] parallel::LowestMemory lowest_memory() const;
   // Axes in the order written, which is that of Order: "tp", "tier.dp".
   [[nodiscard]] const std::vector<std::string>& axes() const;
   // Those of them that no plan of ours feels: counted, not walked.

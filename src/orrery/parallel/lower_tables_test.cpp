@@ -63,8 +63,10 @@ const Block& embedding(const Program& program, bool forward) {
 double bytes_of(const Block& block, GroupKind group, Collective collective, std::string_view name = {}) {
   double sum = 0;
   for (const Item& item : block.items) {
-    const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
-    if (counts && (name.empty() || item.name == name)) { sum += item.call.bytes.value(); }
+    if (!test::is_collective(item)) { continue; }
+    const CollectiveCall& call = test::call_of(item);
+    const bool counts = call.group == group && call.collective == collective;
+    if (counts && (name.empty() || item.name == name)) { sum += call.bytes.value(); }
   }
   return sum;
 }
@@ -151,8 +153,8 @@ TEST(LowerTables, the_exchange_stands_around_the_bottom_mlp_in_both_passes) {
   const Block& backward = embedding(program, false);
   EXPECT_THAT(names(backward), ElementsAre("tables.exchange", "bottom.product", "bottom.product", "bottom.product",
                                            "tables.exchange", "tables.lookup", "tables.update"));
-  EXPECT_TRUE(backward.items[0].asynchronous);
-  EXPECT_EQ(backward.items[4].waits_for, 0);
+  EXPECT_TRUE(test::is_asynchronous(backward.items[0]));
+  EXPECT_EQ(backward.items[4].waits_for(), ItemId(0));
 }
 
 std::string first_problem(const Work& w) {

@@ -120,9 +120,9 @@ TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
   std::int64_t executions = 0;
   for (const auto& use : program.chunks.front().last_backward) {
     executions += use.repeat;
-    if (use.reduce < 0) { continue; }
+    if (!use.reduce) { continue; }
     EXPECT_EQ(use.repeat, 1);
-    reduced.push_back(program.block(use.reduce).items.front().call.bytes.value() / 4.0);
+    reduced.push_back(test::call_of(program.block(*use.reduce).items.front()).bytes.value() / 4.0);
   }
   EXPECT_EQ(executions, 12);
   EXPECT_EQ(reduced, (std::vector<double>{head + 4 * layer, 4 * layer, 2 * layer + table}));

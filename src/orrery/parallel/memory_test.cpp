@@ -1,4 +1,5 @@
 // Memory of a rank: by hand, and what may never make it grow.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -133,6 +134,26 @@ RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
   }
 }
 
+// Recompute of more layers of each chunk keeps less, down to recompute of all.
+RC_GTEST_PROP(Memory, recomputing_more_layers_never_keeps_more, ()) {
+  Case c = drawn_case();
+  c.plan.recompute = test::any_flag(kDraw) ? Recompute::full : Recompute::selective;
+  c.plan.recompute_layers = 0;
+  const auto all = memory_of(c);
+  const auto layers = layers_per_virtual_stage(c.model, c.plan);
+  const std::int64_t most = *std::max_element(layers.begin(), layers.end());
+  std::vector<MemoryNeed> before;
+  for (c.plan.recompute_layers = 1; c.plan.recompute_layers <= most; ++c.plan.recompute_layers) {
+    const auto memory = memory_of(c);
+    for (std::size_t s = 0; s < before.size(); ++s) { RC_ASSERT(memory[s].activations <= before[s].activations); }
+    before = memory;
+  }
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    RC_ASSERT(before[s].activations == all[s].activations);
+    RC_ASSERT(before[s].buffers == all[s].buffers);
+  }
+}
+
 // Inner stages of one shape differ only in how many micro-batches are on their way: fewer on later ones.
 RC_GTEST_PROP(Memory, earlier_stages_of_a_shape_keep_at_least_as_much_as_later_ones, ()) {
   const Case c = drawn_case();
@@ -188,7 +209,7 @@ RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
   c.plan.ep *= 2;
   const Program more = lower(c.model, c.job, c.plan, c.cluster, c.stack);
   for (std::size_t i = 0; i < more.classes.size(); ++i) {
-    const auto &before = fewer.classes[i], &after = more.classes[i];
+    const auto &before = fewer.classes[RankClassId(i)], &after = more.classes[RankClassId(i)];
     RC_ASSERT(2.0 * after.expert_parameters == before.expert_parameters);
     RC_ASSERT(after.parameters == before.parameters);
   }

@@ -78,6 +78,7 @@ struct Plan {
   int zero = 0;            // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp x cp
   std::int64_t shard = 0;  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them
   Recompute recompute = Recompute::none;
+  std::int64_t recompute_layers = 0;  // recompute applies to the first so many layers of each chunk; 0: to all
   ScheduleKind schedule = ScheduleKind::one_f_one_b;
   bool dp_overlap = true;  // gradient reduction under the last backward, weight gather under the first forward
   TpOverlap tp_overlap = TpOverlap::none;

@@ -24,7 +24,7 @@ std::optional<ExpertAllToAll> all_to_all_named(std::string_view metric) {
   return ExpertAllToAll{outward ? kScaled : kWide, rate, rate};
 }
 
-workload::Spread node_spread(double copies, std::int64_t devices, std::int64_t per_node) {
+workload::NodeDispatch node_dispatch(double copies, std::int64_t devices, std::int64_t per_node) {
   return {copies, std::min(1.0, kMostNodes / nodes_of(devices, per_node))};
 }
 
@@ -32,7 +32,7 @@ double counted_bytes(const ExpertAllToAll& exchange, double tokens, double hidde
                      std::int64_t per_node) {
   const double nodes = nodes_of(devices, per_node);
   const double places = nodes > 1.0 ? nodes : static_cast<double>(devices);
-  return tokens * hidden * exchange.element * node_spread(copies, devices, per_node).met(places);
+  return tokens * hidden * exchange.element * node_dispatch(copies, devices, per_node).places_reached(places);
 }
 
 }  // namespace orrery::validate

@@ -21,7 +21,7 @@ struct ExpertAllToAll {
 [[nodiscard]] std::optional<ExpertAllToAll> all_to_all_named(std::string_view metric);
 
 // In those tests a token is sent to at most four nodes, as in DeepSeek-V3.
-[[nodiscard]] workload::Spread node_spread(double copies, std::int64_t devices, std::int64_t per_node);
+[[nodiscard]] workload::NodeDispatch node_dispatch(double copies, std::int64_t devices, std::int64_t per_node);
 
 // The bytes that a rate of such a table counts: one copy of a token for every node that it is sent to, or for every
 // rank where there is one node, its own included.

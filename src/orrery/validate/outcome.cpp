@@ -14,27 +14,9 @@ namespace orrery::validate {
 
 namespace {
 
-// Part of the layers that are run again where the plan's full recompute is only what was left: recipes recompute as
-// many layers as must be (Megatron-Core: --recompute-num-layers), and activations grow evenly with the others.
-double part_recomputed(const Scenario& scenario, estimate::Estimator& estimator, const parallel::Plan& lighter) {
-  const double room = scenario.cluster.accelerator.memory.value() * (1.0 - scenario.stack->memory_reserve);
-  const double least = estimator.memory(scenario.plan).need.value(), most = estimator.memory(lighter).need.value();
-  if (least >= room || most <= least) { return 1.0; }
-  return std::clamp((most - room) / (most - least), 0.0, 1.0);
-}
-
-Seconds step_time(const Scenario& scenario, estimate::Estimator& estimator) {
-  const Seconds full = estimator.step_time(scenario.plan);
-  if (!scenario.least_recompute || scenario.plan.recompute != parallel::Recompute::full) { return full; }
-  parallel::Plan lighter = scenario.plan;
-  lighter.recompute = parallel::Recompute::selective;
-  const double part = part_recomputed(scenario, estimator, lighter);
-  return part * full + (1.0 - part) * estimator.step_time(lighter);
-}
-
 Outcome outcome(const Scenario& scenario) {
   estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
-  return {step_time(scenario, estimator),
+  return {estimator.step_time(scenario.plan),
           estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack), scenario.taken_as,
           estimator.memory(scenario.plan).fits};
 }
@@ -49,8 +31,6 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   };
   add("compute", parts.compute);
   add("recompute", parts.recompute);
-  const double saved = (estimate.step_time - step_time(scenario, estimator)).value();
-  if (saved > 0.0) { shares.push_back({"layers not recomputed", -saved}); }
   for (const auto& group : estimate.comm_by_group) { add("exposed " + group.group, group.exposed); }
   add("bubble", parts.bubble);
   add("optimizer", parts.optimizer);
@@ -67,14 +47,13 @@ bool is_expert_item(const parallel::Item& item) {
 Outcome outcome(const PassScenario& pass) {
   const Scenario& of = pass.job;
   parallel::Lowerer lowerer(of.model, of.cluster, *of.stack);
-  const parallel::Work& work = lowerer.work(of.job, of.plan);
-  const parallel::Part& layer = work.parts[static_cast<std::size_t>(work.runs.front().part)];
+  const parallel::LoweredSlice& slice = lowerer.slice(of.job, of.plan);
+  const parallel::Part& layer = slice.parts[slice.runs.front().part];
   parallel::Block block{"experts", {}, {}};
-  for (const auto& item :
-       work.blocks[static_cast<std::size_t>(pass.backward ? layer.backward : layer.forward)]->items) {
+  for (const auto& item : slice.blocks[*(pass.backward ? layer.backward : layer.forward)]->items) {
     if (is_expert_item(item)) { block.items.push_back(item); }
   }
-  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
+  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return !i.waits_for(); }));
   block.launch = parallel::host_time(block, *of.stack);
   return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
 }

@@ -2,7 +2,6 @@
 #include "orrery/validate/skip.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -10,7 +9,9 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/estimator.hpp"
 #include "orrery/estimate/request.hpp"
+#include "orrery/parallel/program.hpp"
 #include "orrery/validate/consistent.hpp"
 #include "orrery/validate/spelling.hpp"
 
@@ -37,39 +38,8 @@ std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColu
   return not_stated(needs);
 }
 
-// The row's recompute by the beginning of its text: a choice, a way to choose whole layers (Megatron-Core's
-// --recompute-method), or recomputed modules (its --recompute-modules).
-constexpr std::array<std::pair<std::string_view, Recompute>, 15> kRecompute = {{
-    {"none", Recompute::none},
-    {"selective", Recompute::selective},
-    {"core-attn", Recompute::selective},
-    {"attention", Recompute::selective},
-    {"attn", Recompute::selective},
-    {"moe-act", Recompute::selective},
-    {"layernorm", Recompute::selective},
-    {"mla-up-proj", Recompute::selective},
-    {"mlp", Recompute::selective},
-    {"shared-experts", Recompute::selective},
-    {"sac", Recompute::selective},  // torchtitan's selective activation checkpointing
-    {"full", Recompute::full},
-    {"uniform", Recompute::full},
-    {"block", Recompute::full},
-    {"activation-checkpointing", Recompute::full},
-}};
-
-// nullopt: not stated, or an unknown text.
-std::optional<Recompute> stated_recompute(const TrainingRow& row) {
-  const std::string text = dashed(row.recompute);
-  for (const auto& [beginning, recompute] : kRecompute) {
-    if (text.starts_with(beginning)) { return recompute; }
-  }
-  const auto answer = yes_or_no(text);
-  if (!answer) { return std::nullopt; }
-  return *answer ? Recompute::full : Recompute::none;
-}
-
 std::optional<Recompute> recompute_of(const TrainingRow& row, const StackFacts& defaults) {
-  if (const auto stated = stated_recompute(row)) { return stated; }
+  if (const auto stated = recompute_spelled(row.recompute)) { return stated; }
   return defaults.recomputes_all ? std::optional(Recompute::full) : std::nullopt;
 }
 
@@ -235,6 +205,22 @@ std::vector<std::string> contradictions(const AnyKind& row, const hardware::Clus
   return found;
 }
 
+// Recompute that a row leaves open applies to as few layers as fit: recipes recompute no more (Megatron-Core:
+// --recompute-num-layers).
+void recompute_no_more_than_needed(Scenario& scenario) {
+  if (scenario.plan.recompute != Recompute::full) { return; }
+  estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
+  if (!estimator.memory(scenario.plan).fits) { return; }
+  const auto layers = parallel::layers_per_virtual_stage(scenario.model, scenario.plan);
+  std::int64_t too_few = 0, enough = *std::max_element(layers.begin(), layers.end());
+  while (enough - too_few > 1) {
+    parallel::Plan plan = scenario.plan;
+    plan.recompute_layers = (too_few + enough) / 2;
+    (estimator.memory(plan).fits ? enough : too_few) = plan.recompute_layers;
+  }
+  scenario.plan.recompute_layers = enough;
+}
+
 template <class AnyKind>
 Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   if (auto reason = not_modelled_reason(row)) { return skip(std::move(*reason)); }
@@ -260,7 +246,7 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   for (auto& change : make_consistent(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   auto scenario = resolved(request, std::move(*model), std::move(*cluster), defaults, parts);
   if (!scenario) { return scenario; }
-  scenario->least_recompute = recompute_not_stated(row);
+  if (recompute_not_stated(row)) { recompute_no_more_than_needed(*scenario); }
   scenario->taken_as = join(changes, "; ");
   return scenario;
 }

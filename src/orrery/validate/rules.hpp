@@ -47,8 +47,7 @@ struct Scenario {
   const hardware::Stack* stack = nullptr;  // in Parts
   parallel::Job job;
   parallel::Plan plan;
-  bool least_recompute = false;  // not stated: as few layers as must be
-  std::string taken_as = {};     // columns that contradict each other, and what they were taken as: "dp 3 -> 4"
+  std::string taken_as = {};  // columns that contradict each other, and what they were taken as: "dp 3 -> 4"
 };
 
 // `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.

@@ -95,7 +95,9 @@ Skippable<AllToAllScenario> all_to_all_of(const ExpertRow& row, const Parts& par
   parallel::CollectiveCall call{network::Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
   const auto copies = static_cast<double>(*row.topk);
   call.bytes = Bytes(static_cast<double>(*row.seq) * copies * static_cast<double>(*row.hidden) * exchange->element);
-  if (exchange->once_per_node) { call.spread = node_spread(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus)); }
+  if (exchange->once_per_node) {
+    call.node_dispatch = node_dispatch(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus));
+  }
   return AllToAllScenario{std::move(*cluster), expert_parallel_plan(*row.gpus), call};
 }
 

@@ -70,8 +70,8 @@ TEST(RulesOfExperts, an_exchange_moves_every_copy_or_a_token_to_a_node_once) {
   EXPECT_FALSE(all_to_all_named("dispatch_seconds"));
   EXPECT_FALSE(all_to_all_named("step_time"));
   // Eight copies to two nodes meet 2 (1 - 1/2^8); of eight nodes four at most, so 4 (1 - (3/4)^8) of them.
-  EXPECT_DOUBLE_EQ(once_per_node(8, 16, 8).met(2), 2.0 * (1.0 - 1.0 / 256.0));
-  EXPECT_DOUBLE_EQ(once_per_node(8, 64, 8).met(8), 4.0 * (1.0 - std::pow(0.75, 8)));
+  EXPECT_DOUBLE_EQ(once_per_node(8, 16, 8).places_reached(2), 2.0 * (1.0 - 1.0 / 256.0));
+  EXPECT_DOUBLE_EQ(once_per_node(8, 64, 8).places_reached(8), 4.0 * (1.0 - std::pow(0.75, 8)));
 }
 
 // In one node every rank is a place: 8 (1 - (7/8)^8) of them.

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "orrery/estimate/estimator.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rules_samples.hpp"
 
@@ -86,6 +87,29 @@ TEST(Rules, what_has_no_effect_is_off) {
   row.vpp = 4;
   EXPECT_FALSE(scenario(row).plan.sequence_parallel);
   EXPECT_EQ(scenario(row).plan.vpp, 1);
+}
+
+// Recompute that a row does not state applies to as few layers of each chunk as fit in memory.
+TEST(Rules, blank_recompute_applies_to_as_few_layers_as_fit) {
+  TrainingRow row = whole_row();
+  row.recompute = "";
+  row.hidden = 8192;
+  row.heads = 64;
+  row.global_batch = 256;
+  int found = 0;
+  for (const std::int64_t micro_batch : {1, 2, 4, 8, 16, 32, 64}) {
+    row.micro_batch = micro_batch;
+    const Scenario least = scenario(row);
+    const std::int64_t layers = least.plan.recompute_layers;
+    if (least.plan.recompute != Recompute::full || layers <= 1 || layers == 4) { continue; }
+    estimate::Estimator estimator(least.model, least.cluster, *least.stack, least.job);
+    EXPECT_TRUE(estimator.memory(least.plan).fits);
+    parallel::Plan fewer = least.plan;
+    fewer.recompute_layers = layers - 1;
+    EXPECT_FALSE(estimator.memory(fewer).fits);
+    ++found;
+  }
+  EXPECT_GT(found, 0);
 }
 
 // A model of a few MB fits whatever is chosen: nothing is recomputed and the micro-batch is the largest divisor of a
@@ -262,7 +286,6 @@ TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spel
   }
   row.recompute = "some";  // says nothing, as a blank does: here all fits
   EXPECT_EQ(scenario(row).plan.recompute, Recompute::none);
-  EXPECT_TRUE(scenario(row).least_recompute);
   row.sp = "True";
   EXPECT_TRUE(scenario(row).plan.sequence_parallel);
   row.sp = "maybe";  // the habit of megatron-deepspeed

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "orrery/parallel/plan.hpp"
+
 namespace orrery::validate {
 
 // Lower case; blanks, underscores and hyphens become one hyphen.
@@ -18,5 +20,8 @@ namespace orrery::validate {
 
 // nullopt: neither.
 [[nodiscard]] std::optional<bool> yes_or_no(std::string_view text);
+
+// The choice that a table means. nullopt: none that estimate has, or none stated.
+[[nodiscard]] std::optional<parallel::Recompute> recompute_spelled(std::string_view text);
 
 }  // namespace orrery::validate

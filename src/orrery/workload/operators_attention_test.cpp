@@ -151,7 +151,7 @@ TEST(Attention, ring_passes_keys_and_values_of_all_ranks_by) {
   const Operator& exchange = find(list, "attention.exchange");
   EXPECT_EQ(exchange.boundary, Boundary::exchange);
   EXPECT_EQ(exchange.boundary_bytes, Bytes(8 * 2 * 4 * 2));
-  EXPECT_TRUE(exchange.attention_core);
+  EXPECT_EQ(exchange.tag, OperatorTag::attention_core);
   expect_operator(list, "attention.flash", {256, 4 * 64 + 32, 2}, {640, 8 * 64 + 32, 6});
   expect_shape(find(list, "attention.flash").forward, 4, 2, 4, 4);
   expect_linear(list, "attention.qkv", {2 * 4 * 16 * 8, (32 + 128 + 64) * 2});

@@ -110,14 +110,14 @@ TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
 
 // Of k = 2 copies that go to N places, N (1 - (1 - 1/N)^2): 1, 3/2, 7/4; never more than there are copies, nor places.
 TEST(Experts, copies_meet_no_more_places_than_there_are) {
-  const Spread spread{2.0, 1.0};
-  EXPECT_DOUBLE_EQ(spread.met(1), 1.0);
-  EXPECT_DOUBLE_EQ(spread.met(2), 1.5);
-  EXPECT_DOUBLE_EQ(spread.met(4), 1.75);
-  EXPECT_DOUBLE_EQ((Spread{2.0, 0.5}.met(4)), 1.5);
+  const NodeDispatch dispatch{2.0, 1.0};
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(1), 1.0);
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(2), 1.5);
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(4), 1.75);
+  EXPECT_DOUBLE_EQ((NodeDispatch{2.0, 0.5}.places_reached(4)), 1.5);
   for (double places = 1; places < 1e6; places *= 2) {
-    EXPECT_LE(spread.met(places), std::min(places, 2.0));
-    EXPECT_LE(spread.met(places), spread.met(2 * places));
+    EXPECT_LE(dispatch.places_reached(places), std::min(places, 2.0));
+    EXPECT_LE(dispatch.places_reached(places), dispatch.places_reached(2 * places));
   }
 }
 
@@ -134,7 +134,7 @@ TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
   EXPECT_THAT(all, testing::ElementsAre("experts.route", "experts.dispatch", "experts.permute", "experts.enter",
                                         "experts.in", "experts.activation", "experts.out", "experts.leave",
                                         "experts.unpermute", "experts.combine", "mlp.residual"));
-  EXPECT_EQ(find(list, "experts.dispatch").spread, (Spread{2.0, 1.0}));
+  EXPECT_EQ(find(list, "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
   expect_operator(list, "experts.permute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256 + 3 * 128, 2});
   expect_operator(list, "experts.unpermute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256});
   part.ep = 1;  // nothing travels

@@ -64,7 +64,7 @@ inline double saved(const std::vector<Operator>& list) {
 
 inline double core_saved(const std::vector<Operator>& list) {
   return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) {
-    return sum + (op.attention_core ? op.saved.value() : 0.0);
+    return sum + (op.tag == OperatorTag::attention_core ? op.saved.value() : 0.0);
   });
 }
 

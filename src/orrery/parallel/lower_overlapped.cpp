@@ -9,22 +9,17 @@ using network::Collective;
 namespace {
 
 void append(Block& block, Collective collective, GroupKind group, Bytes bytes) {
-  Item& item = block.items.emplace_back();
-  item.name = block.name;
-  item.purpose = Purpose::optimizer;
-  item.is_collective = true;
-  item.call = {collective, group, bytes};
+  block.items.push_back({block.name, Purpose::optimizer, CollectiveLaunch{{collective, group, bytes}}});
 }
 
 }  // namespace
 
 void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asynchronous) {
-  append(block, Collective::broadcast, GroupKind::host, bytes);
-  block.items.back().name = name;
-  block.items.back().asynchronous = asynchronous;
+  const CollectiveCall call{Collective::broadcast, GroupKind::host, bytes};
+  block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
-// Under hybrid sharding the shards of different copies are summed when each has been reduced within its own.
+// Under hybrid sharding gradients are reduced within each sharded copy, then over the copies.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
   const Plan& plan = context.plan();
   const Bytes element = context.stack.gradients.reduce_element;
@@ -53,34 +48,38 @@ void append_gather(Block& block, const LoweringContext& context, Bytes dense, By
 
 namespace {
 
-// What goes on beside the parts of a model: weights gathered or fetched, gradients reduced, activations stored.
-class SideLowering {
+// The blocks that are overlapped with the parts of a model: weights gathered or fetched, gradients reduced, activations
+// stored.
+class OverlapLowering {
  public:
-  SideLowering(const LoweringContext& context, const Work& work) : context_(context), work_(work) {}
+  OverlapLowering(const LoweringContext& context, const LoweredSlice& slice) : context_(context), slice_(slice) {}
 
-  void run(std::vector<Part>& parts) const {
-    parts = work_.parts;
-    for (std::size_t i = 0; i < parts.size(); ++i) { add_side_blocks(parts[i], work_.sizes[i]); }
+  [[nodiscard]] IdVector<PartId, Part> parts() const {
+    IdVector<PartId, Part> parts = slice_.parts;
+    auto sizes = slice_.sizes.begin();
+    for (Part& part : parts) { add_blocks(part, *sizes++); }
+    return parts;
   }
 
  private:
-  std::int32_t add_unless_empty(Block block) const {
-    return block.items.empty() ? -1 : context_.add_block(std::move(block));
+  [[nodiscard]] OptionalBlockId add_unless_empty(Block block) const {
+    if (block.items.empty()) { return {}; }
+    return context_.add_block(std::move(block));
   }
 
-  void add_side_blocks(Part& part, const PartSizes& sizes) const {
+  void add_blocks(Part& part, const PartSizes& sizes) const {
     const Plan& plan = context_.plan();
     const auto& names = *part.names;
-    Block beside{names.gather, {}}, work{names.gather, {}};
-    if (plan.offload.weights) { append_transfer(beside, "weights.fetch", resident(sizes)); }
+    Block overlapped{names.gather, {}}, blocking{names.gather, {}};
+    if (plan.offload.weights) { append_transfer(overlapped, "weights.fetch", resident(sizes)); }
     if (plan.zero == 3) {
-      append_gather(plan.dp_overlap ? beside : work, context_, sizes.dense_bytes, sizes.expert_bytes);
+      append_gather(plan.dp_overlap ? overlapped : blocking, context_, sizes.dense_bytes, sizes.expert_bytes);
     }
-    add_backward_gather(part, sizes, beside);
-    part.gather = add_unless_empty(std::move(beside));
-    part.gather_work = add_unless_empty(std::move(work));
+    add_backward_gather(part, sizes, overlapped);
+    part.gather = add_unless_empty(std::move(overlapped));
+    part.gather_work = add_unless_empty(std::move(blocking));
     part.first_gather = part.gather;
-    if (part.backward_gather < 0) { part.backward_gather = part.gather; }
+    if (!part.backward_gather) { part.backward_gather = part.gather; }
     if (context_.job().is_inference()) { return; }
     if ((plan.zero == 1 || plan.zero == 2) && context_.gathers_under_forward()) {
       Block updated{names.gather, {}};
@@ -92,14 +91,16 @@ class SideLowering {
     part.reduce = add_unless_empty(std::move(reduce));
   }
 
-  // What backward fetches besides weights: activations that forward has stored in the second tier.
+  // Backward also fetches the activations that forward has stored in the second tier.
   void add_backward_gather(Part& part, const PartSizes& sizes, const Block& weights) const {
-    if (!context_.plan().offload.activations || sizes.turns || sizes.kept == Bytes(0)) { return; }
+    if (!context_.plan().offload.activations || sizes.backward_follows || sizes.activations.kept == Bytes(0)) {
+      return;
+    }
     Block store{"activations.store", {}};
-    append_transfer(store, store.name, sizes.kept);
+    append_transfer(store, store.name, sizes.activations.kept);
     part.store = context_.add_block(std::move(store));
     Block both = weights;
-    append_transfer(both, "activations.fetch", sizes.kept);
+    append_transfer(both, "activations.fetch", sizes.activations.kept);
     part.backward_gather = context_.add_block(std::move(both));
   }
 
@@ -112,13 +113,13 @@ class SideLowering {
   }
 
   const LoweringContext& context_;
-  const Work& work_;
+  const LoweredSlice& slice_;
 };
 
 }  // namespace
 
-void add_sides(std::vector<Part>& parts, const LoweringContext& context, const Work& work) {
-  SideLowering(context, work).run(parts);
+IdVector<PartId, Part> with_overlapped_blocks(const LoweringContext& context, const LoweredSlice& slice) {
+  return OverlapLowering(context, slice).parts();
 }
 
 }  // namespace orrery::parallel

@@ -29,9 +29,9 @@ bool LoweringContext::gathers_under_forward() const {
   return plan().dp_overlap && stack.overlap.parameter_gather && !plan().offload.weights && !plan().offload.activations;
 }
 
-std::int32_t LoweringContext::add_block(Block block) const {
+BlockId LoweringContext::add_block(Block block) const {
   blocks->emplace_back(std::move(block));
-  return static_cast<std::int32_t>(blocks->size()) - 1;
+  return blocks->last_id();
 }
 
 namespace {
@@ -52,8 +52,8 @@ constexpr PartNames kTop{"top.forward", "top.backward",       "top.weight_gradie
                          "top.decode",  "top.gather_weights", "top.reduce_gradients"};
 constexpr PartNames kHead{"head.forward", "head.backward",       "head.weight_gradients",
                           "head.decode",  "head.gather_weights", "head.reduce_gradients"};
-constexpr PartNames kFurther{"further_token.forward", "further_token.backward",       "further_token.weight_gradients",
-                             "further_token.decode",  "further_token.gather_weights", "further_token.reduce_gradients"};
+constexpr PartNames kMtp{"mtp.forward", "mtp.backward",       "mtp.weight_gradients",
+                         "mtp.decode",  "mtp.gather_weights", "mtp.reduce_gradients"};
 
 const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
   if (kind.part != workload::DensePart::none) { return kind.part == workload::DensePart::top ? kTop : kInteraction; }
@@ -69,8 +69,8 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
   return rows * static_cast<double>(kernel.n + kernel.k) * element;
 }
 
-// The host issues what a block holds while the device works on what it has issued before; it runs so far ahead that
-// only the sums matter. Requests are assumed to be served from recorded graphs.
+// The host launches the items of a block while the device executes earlier ones, far enough ahead that only the sums
+// matter. Requests are assumed to be served from CUDA graphs.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
   return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
 }
@@ -83,8 +83,8 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
   }
 }
 
-// Products grouped by expert. Where the host issues them expert by expert, each with its casts, their kernels run
-// beside each other on streams of their own: more calls, and no more latency on the device.
+// Grouped GEMMs of experts. Where the host launches them expert by expert, each with its casts, their kernels run
+// concurrently on streams of their own: more launches, and no more latency on the device.
 void issue_experts_apart(std::vector<Operator>& operators) {
   for (auto& op : operators) {
     if (!op.expert) { continue; }
@@ -94,44 +94,44 @@ void issue_experts_apart(std::vector<Operator>& operators) {
   }
 }
 
-class WorkLowering {
+class SliceLowering {
  public:
-  explicit WorkLowering(const LoweringContext& context)
+  explicit SliceLowering(const LoweringContext& context)
       : context_(context),
         slice_(slice_of(context.job(), context.plan(), context.job().is_inference() ? Pass::prefill : Pass::train)) {
-    decode_plan_.tp_overlap = TpOverlap::none;  // a token's products have nothing to cut
+    decode_plan_.tp_overlap = TpOverlap::none;  // the GEMMs of one token cannot be split by rows
     if (decodes()) { decode_slice_ = slice_of(context.job(), context.plan(), Pass::decode); }
     result_.parts.reserve(4);
     result_.sizes.reserve(4);
   }
 
-  Work run() {
+  LoweredSlice run() {
     const auto& model = context_.model;
     const auto& stack = context_.stack;
     const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
     const auto head = [&](const workload::Slice& s) { return workload::head_operators(model, stack, s); };
-    result_.embedding = add(kEmbedding, embedding, Recompute::none);
+    result_.embedding = add(kEmbedding, embedding, {});
     const bool table_trained = result_.sizes.front().dense > 0;
     const double table = workload::table_parameters(model, context_.plan().tp);
-    if (table_trained) { result_.table = table; }
+    if (table_trained) { result_.token_table = table; }
     lower_layers();
-    result_.head = add(kHead, head, Recompute::none, model.tied_embeddings ? result_.table : 0.0);
-    sizes(result_.head).turns = true;
+    result_.head = add(kHead, head, {}, model.tied_embeddings ? result_.token_table : 0.0);
+    sizes(*result_.head).backward_follows = true;
     if (context_.copies_table()) {
-      (table_trained ? sizes(result_.head).dense : sizes(result_.head).frozen) += table;
-      sizes(result_.head).dense_bytes += table * context_.weight_element;
+      (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
+      sizes(*result_.head).dense_bytes += table * context_.weight_element;
     }
     if (model.mtp_layers > 0 && !context_.job().is_inference()) {
-      const auto further = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
-      result_.further = add(kFurther, further, Recompute::none);
-      sizes(result_.further).turns = true;
+      const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
+      result_.mtp = add(kMtp, mtp, {});
+      sizes(*result_.mtp).backward_follows = true;
     }
     return std::move(result_);
   }
 
  private:
   [[nodiscard]] bool decodes() const { return context_.job().is_inference() && context_.job().generate > 1; }
-  [[nodiscard]] PartSizes& sizes(std::int32_t part) { return result_.sizes[static_cast<std::size_t>(part)]; }
+  [[nodiscard]] PartSizes& sizes(PartId part) { return result_.sizes[part]; }
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
@@ -139,26 +139,24 @@ class WorkLowering {
     return operators;
   }
 
-  std::int32_t add_block(Block block) const {
+  BlockId add_block(Block block) const {
     block.launch = launch_time(block, context_);
     return context_.add_block(std::move(block));
   }
 
-  // The model's layers as runs of a kind, each kind lowered when it is first met.
+  // The model's layers as runs of a kind; each kind is lowered once.
   void lower_layers() {
     const auto& model = context_.model;
-    std::vector<std::pair<LayerKind, std::int32_t>> known;
+    std::vector<std::pair<LayerKind, LayerRun>> known;
     for (std::int64_t layer = 0; layer < model.depth();) {
       const LayerKind kind = workload::layer_kind(model, layer);
       const auto same = std::find_if(known.begin(), known.end(), [&](const auto& pair) { return pair.first == kind; });
-      const std::int32_t part = same != known.end() ? same->second : lower_layer(kind);
-      if (same == known.end()) { known.emplace_back(kind, part); }
+      LayerRun run = same != known.end() ? same->second : lower_kind(kind);
+      if (same == known.end()) { known.emplace_back(kind, run); }
       layer = is_uniform(model) ? model.depth() : layer + 1;
-      if (!result_.runs.empty() && result_.runs.back().part == part) {
-        result_.runs.back().end = layer;
-      } else {
-        result_.runs.push_back({layer, part});
-      }
+      run.end = layer;
+      if (!result_.runs.empty() && result_.runs.back().part == run.part) { result_.runs.pop_back(); }
+      result_.runs.push_back(run);
     }
   }
 
@@ -169,13 +167,20 @@ class WorkLowering {
            (model.sliding_window == 0 || model.global_every == 0);
   }
 
-  std::int32_t lower_layer(const LayerKind& kind) {
+  LayerRun lower_kind(const LayerKind& kind) {
+    const Plan& plan = context_.plan();
+    LayerRun run{0, lower_layer(kind, replayed_tags(plan.recompute)), {}};
+    if (recomputes_some_layers(plan)) { run.without_recompute = lower_layer(kind, {}); }
+    return run;
+  }
+
+  PartId lower_layer(const LayerKind& kind, workload::TagSet replayed) {
     const auto& job = context_.job();
     const auto& model = context_.model;
     const auto layer = [&](const workload::Slice& s) {
       return workload::layer_operators(model, context_.stack, s, kind);
     };
-    const std::int32_t part = add(names_of(model, kind), layer, context_.plan().recompute, 0.0, input_of(kind));
+    const PartId part = add(names_of(model, kind), layer, replayed, 0.0, input_of(kind));
     if (job.is_inference()) {
       const std::int64_t sequences = job.global_batch / context_.plan().dp;
       sizes(part).kv_cache = static_cast<double>(sequences) *
@@ -184,36 +189,36 @@ class WorkLowering {
     return part;
   }
 
-  // What a layer reads: the residual stream, or a sample's numbers.
+  // The input of a layer: the residual stream, or the vectors of a sample.
   [[nodiscard]] Bytes input_of(const LayerKind& kind) const {
     return kind.part == workload::DensePart::none ? context_.residual
                                                   : static_cast<double>(kind.in) * context_.residual;
   }
 
-  // `input`: of the part, all that full recompute keeps. `tied`: weights that the part uses and makes gradients of, but
-  // whose operators are not counted to own them.
+  // `input`: of the part, all that is kept where every operator is replayed. `tied`: weights that the part uses and
+  // makes gradients of, but whose operators are not counted to own them.
   template <class Make>
-  std::int32_t add(const PartNames& names, const Make& operators_of, Recompute recompute, double tied = 0.0,
-                   Bytes input = {}) {
+  PartId add(const PartNames& names, const Make& operators_of, workload::TagSet replayed, double tied = 0.0,
+             Bytes input = {}) {
     const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
     Part part;
     part.names = &names;
     const bool is_layer = &names != &kEmbedding && &names != &kHead;
     PartSizes sizes =
-        sizes_of(operators, recompute, is_layer ? context_.narrow_element : context_.weight_element, input);
+        sizes_of(operators, replayed, is_layer ? context_.narrow_element : context_.weight_element, input);
     part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
     if (decodes()) {
       part.decode =
           add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
     }
-    if (!context_.job().is_inference()) { add_backward(part, operators, recompute, sizes.dense + sizes.expert + tied); }
+    if (!context_.job().is_inference()) { add_backward(part, operators, replayed, sizes.dense + sizes.expert + tied); }
     result_.parts.push_back(part);
     result_.sizes.push_back(sizes);
-    return static_cast<std::int32_t>(result_.parts.size()) - 1;
+    return result_.parts.last_id();
   }
 
   // `untrained`: bytes of a weight that is not trained.
-  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, Recompute recompute, Bytes untrained,
+  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, workload::TagSet replayed, Bytes untrained,
                                    Bytes input) const {
     const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
     PartSizes sizes;
@@ -221,24 +226,20 @@ class WorkLowering {
       (op.expert ? sizes.expert : sizes.dense) += op.parameters;
       (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
       (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
-      sizes.held.weights += op.held.weights;
-      sizes.held.state += op.held.state;
-      sizes.held.gradients += op.held.gradients;
-      sizes.whole += op.saved;
-      if (op.attention_core) { sizes.core += op.saved; }
+      sizes.in_place.weights += op.in_place.weights;
+      sizes.in_place.state += op.in_place.state;
+      sizes.in_place.gradients += op.in_place.gradients;
       if (context_.job().is_inference()) {
         sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
       }
     }
-    sizes.kept = sizes.whole;
-    if (recompute == Recompute::selective) { sizes.kept -= sizes.core; }
-    if (recompute == Recompute::full) { sizes.kept = input; }
+    sizes.activations = activations(operators, replayed, input);
     return sizes;
   }
 
-  void add_backward(Part& part, const std::vector<Operator>& operators, Recompute recompute, double trained) {
+  void add_backward(Part& part, const std::vector<Operator>& operators, workload::TagSet replayed, double trained) {
     const auto backward = [&](std::string_view name, Gradients gradients) {
-      return backward_block(name, operators, context_.plan(), context_.stack, recompute, gradients);
+      return backward_block(name, operators, context_.plan(), context_.stack, replayed, gradients);
     };
     const auto& names = *part.names;
     if (!context_.splits()) {
@@ -253,40 +254,40 @@ class WorkLowering {
     part.weight = add_block(std::move(block));
   }
 
-  // Unless the weight-gradient products do it themselves, adding into the gradient buffer is a kernel of its own:
-  // read the new gradient, read and write the buffer.
+  // Unless the weight-gradient GEMMs accumulate, adding to the gradient buffer is a kernel: read the new gradient, read
+  // and write the buffer.
   void append_accumulation(Block& block, double trained) const {
     const bool once = micro_batches(context_.job(), context_.plan()) == 1;
     if (context_.stack.fusion.gradient_accumulation || once || trained == 0) { return; }
-    Item& item = block.items.emplace_back();
-    item.name = "gradient.accumulate";
-    item.purpose = Purpose::backward;
-    item.kernel.kind = KernelKind::stream;
-    item.kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
+    Kernel kernel;
+    kernel.kind = KernelKind::stream;
+    kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
+    block.items.push_back({"gradient.accumulate", Purpose::backward, KernelLaunch{kernel}});
   }
 
   LoweringContext context_;
   workload::Slice slice_, decode_slice_;
   Plan decode_plan_ = context_.plan();
-  Work result_;
+  LoweredSlice result_;
 };
 
 }  // namespace
 
-// Weights and activations are kept in 16 bits at least; 8- and 4-bit formats name the inputs of products. Weights of
-// layers that nothing trains are kept in them, too.
+// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are those of GEMM inputs. Weights of
+// layers that are not trained are stored in them, too.
 LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
-                           std::vector<SharedBlock>* blocks) {
+                           IdVector<BlockId, SharedBlock>* blocks) {
   const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
   const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
   const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
   return {model, stack, job, plan, blocks, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
 }
 
-WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan) {
-  WorkKey key;
+SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
+  SliceKey key;
   key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
-  key.recompute = plan.recompute;
+  key.replayed = replayed_tags(plan.recompute);
+  key.some_layers = recomputes_some_layers(plan);
   key.tp_overlap = plan.tp_overlap;
   key.splits = splits_backward(plan.schedule);
   key.accumulates = micro_batches(job, plan) > 1;
@@ -295,7 +296,7 @@ WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan)
   return key;
 }
 
-std::size_t WorkHash::operator()(const WorkKey& key) const {
+std::size_t SliceHash::operator()(const SliceKey& key) const {
   const auto& slice = key.slice;
   std::size_t hash = 0;
   const auto mix = [&hash](auto value) {
@@ -306,16 +307,17 @@ std::size_t WorkHash::operator()(const WorkKey& key) const {
   mix(slice.table_ranks | static_cast<std::int64_t>(slice.tables.sharding) << 40U | slice.replicas << 44U);
   mix(slice.tables.replicated_below);
   mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
-  mix(static_cast<int>(key.recompute) | static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 |
-      (key.splits ? 1 : 0) << 9 | (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
+  mix(key.replayed.bits() | (key.some_layers ? 1U : 0U) << 31U);
+  mix(static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 | (key.splits ? 1 : 0) << 9 |
+      (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
   return hash;
 }
 
-Work lower_work(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
-  std::vector<SharedBlock> blocks;
-  Work work = WorkLowering(context_of(model, stack, job, plan, &blocks)).run();
-  work.blocks = std::move(blocks);
-  return work;
+LoweredSlice lower_slice(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
+  IdVector<BlockId, SharedBlock> blocks;
+  LoweredSlice slice = SliceLowering(context_of(model, stack, job, plan, &blocks)).run();
+  slice.blocks = std::move(blocks);
+  return slice;
 }
 
 }  // namespace orrery::parallel
