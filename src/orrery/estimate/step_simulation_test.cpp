@@ -37,8 +37,8 @@ struct Compared {
 };
 
 Compared compare(const Case& c) {
-  using network::WaysOut;
-  const network::Fabric fabric(c.cluster, c.stack.single_port ? WaysOut::one_port : WaysOut::all_ports);
+  using network::NodeEgress;
+  const network::Fabric fabric(c.cluster, c.stack.single_port ? NodeEgress::one_port : NodeEgress::all_ports);
   const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   parallel::PipelineSolver solver;
   return {StepSolver(fabric, c.stack).solve(program), play(program, fabric, c.stack), rounding(c)};

@@ -45,7 +45,7 @@ Block gather(double seconds) {
   Item item;
   item.name = "gather";
   item.is_collective = true;
-  item.call = {network::Collective::all_gather, parallel::GroupKind::dp, Bytes(2e9 * seconds)};
+  item.call = {Collective::all_gather, parallel::GroupKind::dp, Bytes(2e9 * seconds)};
   return {"gather", {item}};
 }
 

@@ -138,7 +138,7 @@ class BackwardWriter {
   }
 
   static CollectiveCall gather_again(const Operator& enter) {
-    return {network::Collective::all_gather, GroupKind::tp, enter.boundary_bytes};
+    return {Collective::all_gather, GroupKind::tp, enter.boundary_bytes};
   }
 
   // The enter whose tensor is the input of weight-gradient product `j`: right before it, or with nothing but frozen
@@ -211,7 +211,7 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
   return launches * stack.launch_time + further * stack.expert_launch_time;
 }
 
-Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {
+Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes) {
   Block block{name, {}};
   block.items.resize(1);
   Item& item = block.items.front();

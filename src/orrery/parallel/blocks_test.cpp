@@ -15,7 +15,6 @@ namespace orrery::parallel {
 namespace {
 
 using hardware::Kernel;
-using network::Collective;
 using workload::Operator;
 
 const workload::Model kModel = test::gpt(2, 1024, 16, 4096);

@@ -102,7 +102,7 @@ inline std::vector<std::int32_t> works_of(const Program& program, const Segment&
 }
 
 // Bytes that a rank of every stage puts into calls of one kind in a step.
-inline double bytes_of(const Program& program, GroupKind group, network::Collective collective) {
+inline double bytes_of(const Program& program, GroupKind group, Collective collective) {
   double sum = 0.0;
   const auto add = [&](std::int32_t block, double count) {
     if (block < 0) { return; }

@@ -107,7 +107,7 @@ Outcome outcome(const CollectiveScenario& scenario) {
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
   if (is_finite(time)) { return {time}; }
   // Not every call knows every algorithm, nor does every network: then libraries take another.
-  return {fabric.price(*scenario.collective, scenario.bytes, group, network::Algorithm::automatic).time,
+  return {fabric.price(*scenario.collective, scenario.bytes, group, CollectiveAlgorithm::automatic).time,
           {},
           "algo -> what the library would take"};
 }

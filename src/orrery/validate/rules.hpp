@@ -11,13 +11,13 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
@@ -106,8 +106,8 @@ struct KernelScenario {
 // A call and the devices that take part, which are the whole cluster.
 struct CollectiveScenario {
   hardware::Cluster cluster;
-  std::optional<network::Collective> collective;  // nullopt: one message, between devices as far apart as there are
-  network::Algorithm algorithm = network::Algorithm::automatic;
+  std::optional<Collective> collective;  // nullopt: one message, between devices as far apart as there are
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   Bytes bytes;
 };
 [[nodiscard]] OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);

@@ -92,7 +92,7 @@ OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts) {
   if (auto reason = nobody_to_talk_to(*row.gpus)) { return skip(std::move(*reason)); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
-  parallel::CollectiveCall call{network::Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
+  parallel::CollectiveCall call{Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
   const auto copies = static_cast<double>(*row.topk);
   call.bytes = Bytes(static_cast<double>(*row.seq) * copies * static_cast<double>(*row.hidden) * exchange->element);
   if (exchange->once) { call.spread = once_per_node(copies, *row.gpus, row.gpus_per_node.value_or(*row.gpus)); }
