@@ -11,6 +11,7 @@
 #include "apps/cli/trace.hpp"
 #include "orrery/api/collective.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/report/collective.hpp"
 
