@@ -11,6 +11,7 @@
 #include "apps/cli/trace.hpp"
 #include "orrery/api/collective.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/report/collective.hpp"
 
@@ -64,11 +65,11 @@ Result<Enum> named(const std::string& flag, const std::string& text, const std::
 }
 
 // What libraries offer beside the operations that have a price.
-Result<network::Collective> operation(const std::string& text) {
+Result<Collective> operation(const std::string& text) {
   for (const char* other : {"reduce", "gather", "scatter", "barrier", "sendrecv"}) {
     if (text == other) { return fail(flag_place("--op"), orrery::quoted(text) + " is not built yet"); }
   }
-  return named<network::Collective>("--op", text, "collective operation");
+  return named<Collective>("--op", text, "collective operation");
 }
 
 Result<api::CollectiveRequest> request_of(const Options& options) {
@@ -102,9 +103,9 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
   if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
     return fail(flag_place("--devices"), fmt::format("at most {}", hardware::kMaxDevices));
   }
-  auto algorithm = network::Algorithm::automatic;
+  auto algorithm = CollectiveAlgorithm::automatic;
   if (!options.algorithm.empty()) {
-    ORRERY_TRY(asked, named<network::Algorithm>("--algorithm", options.algorithm, "algorithm"));
+    ORRERY_TRY(asked, named<CollectiveAlgorithm>("--algorithm", options.algorithm, "algorithm"));
     algorithm = asked;
   }
   ORRERY_TRY(data, data_directory());
@@ -142,14 +143,14 @@ void declare(Command& command, const Shared& options) {
   };
   const std::string what = "The operation", cluster = "Among the devices of a cluster";
   const std::string files = "Among the ranks of ASTRA-sim's files";
-  text({"--op", "NAME", join(names_of<network::Collective>(), ", "), what, names_of<network::Collective>()},
-       &Options::op);
+  text({"--op", "NAME", join(names_of<Collective>(), ", "), what, names_of<Collective>()}, &Options::op);
   text({"--size", "SIZES", "with units, divided by commas, or ranges: 8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB", what},
        &Options::size);
   text({"--cluster", "NAME", "catalogue name or YAML file", cluster, {}, "clusters"}, &Options::cluster);
   text({"--devices", "N", "devices; as many as the cluster's file says when absent", cluster}, &Options::devices);
-  text({"--algorithm", "NAME", "auto (when absent: the cheapest that libraries offer), ring, tree, direct, in_switch",
-        cluster, names_of<network::Algorithm>()},
+  text({"--algorithm", "NAME",
+        "auto (default: the cheapest that libraries offer), ring, tree, direct, in_switch, flat_ring", cluster,
+        names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);

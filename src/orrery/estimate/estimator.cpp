@@ -21,8 +21,8 @@ Estimator::Estimator(const workload::Model& model, const hardware::Cluster& clus
       cluster_(cluster),
       stack_(stack),
       job_(job),
-      fabric_(cluster, stack.transfers.ports == hardware::NodePorts::one ? network::WaysOut::one_port
-                                                                         : network::WaysOut::all_ports),
+      fabric_(cluster, stack.transfers.ports == hardware::NodePorts::one ? network::NodeEgress::one_port
+                                                                         : network::NodeEgress::all_ports),
       lowerer_(model, cluster, stack),
       prices_(model, fabric_),
       solver_(fabric_, stack) {

@@ -138,7 +138,7 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
   if (call.group == GroupKind::host) { return Way::host; }
   if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
-  const bool passes_on = call.group == GroupKind::cp && call.collective != network::Collective::all_to_all;
+  const bool passes_on = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
   return passes_on ? Way::rounds : Way::collective;
 }
 
@@ -156,7 +156,7 @@ Seconds price_hop(const parallel::Program& program, const network::Fabric& fabri
   const Seconds hop = fabric.transfer(program.transfer_bytes, dimension);
   if (!program.gathers_transfers) { return hop; }
   const Bytes whole = static_cast<double>(program.plan.tp) * program.transfer_bytes;
-  return hop + fabric.price(network::Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
+  return hop + fabric.price(Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
 }
 
 Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, std::int64_t grown) {

@@ -8,7 +8,7 @@
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/cluster.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/price_cache.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"

@@ -221,10 +221,9 @@ class Player {
     const Seconds sent = fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
     if (!program_.gathers_transfers) { return sent; }
     const auto parts = static_cast<double>(program_.plan.tp);
-    return sent + fabric_
-                      .price(network::Collective::all_gather, parts * program_.transfer_bytes,
-                             program_.mesh.group(GroupKind::tp))
-                      .time;
+    return sent +
+           fabric_.price(Collective::all_gather, parts * program_.transfer_bytes, program_.mesh.group(GroupKind::tp))
+               .time;
   }
 
   [[nodiscard]] bool is_last(std::int64_t micro_batch) const {

@@ -37,9 +37,9 @@ struct Compared {
 };
 
 Compared compare(const Case& c) {
-  using network::WaysOut;
+  using network::NodeEgress;
   const network::Fabric fabric(
-      c.cluster, c.stack.transfers.ports == hardware::NodePorts::one ? WaysOut::one_port : WaysOut::all_ports);
+      c.cluster, c.stack.transfers.ports == hardware::NodePorts::one ? NodeEgress::one_port : NodeEgress::all_ports);
   const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   parallel::PipelineSolver solver;
   return {StepSolver(fabric, c.stack).solve(program), play(program, fabric, c.stack), rounding(c)};

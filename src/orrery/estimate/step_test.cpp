@@ -42,7 +42,7 @@ Block work(double seconds, Purpose purpose = Purpose::forward) {
 }
 
 Block gather(double seconds, parallel::GroupKind group = parallel::GroupKind::dp, bool asynchronous = false) {
-  const parallel::CollectiveCall call{network::Collective::all_gather, group, Bytes(2e9 * seconds)};
+  const parallel::CollectiveCall call{Collective::all_gather, group, Bytes(2e9 * seconds)};
   return {"gather", {{"gather", Purpose::forward, parallel::CollectiveLaunch{call, asynchronous}}}};
 }
 

@@ -62,7 +62,7 @@ std::vector<Row> rows_of(const std::string& name) {
 constexpr double printed(double step) { return 0.5 * step * 1.0001; }
 
 TEST(Published, every_row_of_the_cloud_study) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   const auto rows = rows_of("cloud.csv");
   for (const Row& row : rows) {
     const std::string strategy = "mlp=(" + row.text("mlp") + "); emb=(" + row.text("emb") + ")";
@@ -92,7 +92,7 @@ Task task_of(const std::string& name) {
 }
 
 TEST(Published, every_row_of_the_sweeps_of_recommenders) {
-  std::map<std::string, Work> models;
+  std::map<std::string, SampleWork> models;
   const System system = catalogue_system("zionex_128");
   const auto rows = rows_of("sweeps.csv");
   for (const Row& row : rows) {
@@ -112,7 +112,7 @@ TEST(Published, every_row_of_the_sweeps_of_recommenders) {
 
 // Gains are over the first row of a task.
 TEST(Published, every_row_of_the_tasks_of_a_recommender) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   std::map<std::string, double> baseline;
   const auto rows = rows_of("tasks.csv");
@@ -202,15 +202,15 @@ TEST(Headlines, llama2_70b_gathers_and_scatters) {
 // The early gathers of vision models, on a language model: LLaMA-65B with (DDP) takes 15,028 ms instead of 2,811; and
 // without them ViT-10B runs at 1812.8 samples/s with (DDP) and 1399.4 with (FSDP).
 TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
-  Work llama = catalogue_work("llama_65b");
-  const auto time = [&](const Work& work, const char* system, const char* strategy) {
+  SampleWork llama = catalogue_work("llama_65b");
+  const auto time = [&](const SampleWork& work, const char* system, const char* strategy) {
     return milliseconds(
         estimate_of(work, catalogue_system(system), strategy, {Task::pretrain, {}, 2048, true}).step_time);
   };
   EXPECT_NEAR(time(llama, "dc_A_2048", "transformer=(ddp)"), 2811, 0.5);
   llama.gathers_early = true;
   EXPECT_NEAR(time(llama, "dc_A_2048", "transformer=(ddp)"), 15028, 0.5);
-  Work vision = catalogue_work("vit_10b");
+  SampleWork vision = catalogue_work("vit_10b");
   EXPECT_LT(time(vision, "zionex_128", "transformer=(fsdp)"), time(vision, "zionex_128", "transformer=(ddp)"));
   vision.gathers_early = false;
   EXPECT_NEAR(2048e3 / time(vision, "zionex_128", "transformer=(ddp)"), 1812.8, 0.05);
@@ -220,7 +220,7 @@ TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
 // The best gains over (FSDP) that the paper finds: 2.24x in pre-training, 5.27x in inference. Both of DLRM-A with
 // experts on 128 GPUs, both with the memory rule kept.
 TEST(Headlines, the_best_gains_are_those_of_experts) {
-  const Work work = catalogue_work("dlrm_a_moe");
+  const SampleWork work = catalogue_work("dlrm_a_moe");
   const System system = catalogue_system("zionex_128");
   const auto best = [&](Task task) {
     Evaluator evaluator(work, system, {task, {}, 65536, true});
@@ -266,7 +266,7 @@ TEST(Headlines, sizes_of_the_models) {
                                    {"dinov2_l", 0.303e9, 0, 1e6, 0},
                                    {"dinov2_g", 1.134e9, 0, 1e6, 0}};
   for (const auto& size : sizes) {
-    const Work work = catalogue_work(size.model);
+    const SampleWork work = catalogue_work(size.model);
     EXPECT_NEAR(work.parameters(), size.parameters, printed(size.parameters_step)) << size.model;
     if (size.flops > 0) { EXPECT_NEAR(work.flops(), size.flops, printed(size.flops_step)) << size.model; }
   }

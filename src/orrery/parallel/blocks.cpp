@@ -167,7 +167,7 @@ class BackwardWriter {
   }
 
   static CollectiveCall gather_again(const Operator& enter) {
-    return {network::Collective::all_gather, GroupKind::tp, enter.boundary_bytes};
+    return {Collective::all_gather, GroupKind::tp, enter.boundary_bytes};
   }
 
   // The enter whose tensor is the input of weight-gradient GEMM `j`: directly before it, or with only frozen GEMMs
@@ -240,7 +240,7 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
   return launches * stack.host.launch_time + expert_launches * stack.host.expert_launch_time;
 }
 
-Block collective_block(std::string_view name, network::Collective collective, GroupKind group, Bytes bytes) {
+Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes) {
   return {name, {{name, Purpose::optimizer, CollectiveLaunch{{collective, group, bytes}}}}};
 }
 

@@ -40,7 +40,6 @@ enum class Gradients : std::uint8_t {
 [[nodiscard]] Seconds host_time(const Block& block, const hardware::Stack& stack);
 
 // A block of one collective.
-[[nodiscard]] Block collective_block(std::string_view name, network::Collective collective, GroupKind group,
-                                     Bytes bytes);
+[[nodiscard]] Block collective_block(std::string_view name, Collective collective, GroupKind group, Bytes bytes);
 
 }  // namespace orrery::parallel

@@ -18,7 +18,6 @@ namespace orrery::parallel {
 namespace {
 
 using hardware::Kernel;
-using network::Collective;
 using test::call_of;
 using test::is_asynchronous;
 using test::is_collective;

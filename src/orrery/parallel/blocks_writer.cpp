@@ -6,7 +6,6 @@ namespace orrery::parallel {
 
 using hardware::Kernel;
 using hardware::KernelKind;
-using network::Collective;
 using workload::Boundary;
 using workload::Operator;
 

@@ -17,8 +17,6 @@
 
 namespace orrery::parallel {
 
-using network::Collective;
-
 namespace {
 
 // A class of stages, or a kind of chunk, and its parts in order.

@@ -4,8 +4,6 @@
 
 namespace orrery::parallel {
 
-using network::Collective;
-
 namespace {
 
 void append(Block& block, Collective collective, GroupKind group, Bytes bytes) {

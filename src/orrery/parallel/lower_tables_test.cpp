@@ -15,7 +15,6 @@
 namespace orrery::parallel {
 namespace {
 
-using network::Collective;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using workload::TableSharding;

@@ -12,7 +12,6 @@
 namespace orrery::parallel {
 namespace {
 
-using network::Collective;
 using test::any_case;
 using test::bytes_of;
 using test::Case;

@@ -19,11 +19,11 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/ids.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/plan.hpp"
@@ -36,7 +36,7 @@ enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 
 // A collective, or, over GroupKind::host, `bytes` between the device and its second memory tier.
 struct CollectiveCall {
-  network::Collective collective = network::Collective::all_reduce;
+  Collective collective = Collective::all_reduce;
   GroupKind group = GroupKind::tp;
   Bytes bytes;                                // nccl-tests size: the whole buffer
   workload::NodeDispatch node_dispatch = {};  // of an all-to-all over ep

@@ -116,7 +116,7 @@ inline std::vector<BlockId> works_of(const Program& program, const Segment& segm
 }
 
 // Bytes that a rank of every stage puts into calls of one kind in a step.
-inline double bytes_of(const Program& program, GroupKind group, network::Collective collective) {
+inline double bytes_of(const Program& program, GroupKind group, Collective collective) {
   double sum = 0.0;
   const auto add = [&](OptionalBlockId block, double count) {
     if (!block) { return; }

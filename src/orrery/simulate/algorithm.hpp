@@ -12,17 +12,18 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
+
 namespace orrery::simulate {
 
-enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
+// Those that ASTRA-sim has: the first of the enum.
 inline constexpr std::size_t kCollectives = 4;
 
-[[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE"
+[[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE", as in a graph
 
-enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree, in_switch };
-
+// `method` is one of ring, direct, halving_doubling, tree and in_switch.
 struct Algorithm {
-  Method method = Method::ring;
+  CollectiveAlgorithm method = CollectiveAlgorithm::ring;
   bool flat = false;                    // one*: over all ranks as if they were one dimension
   std::optional<std::uint32_t> window;  // direct: messages under way at once; absent: to all peers
 
@@ -39,7 +40,7 @@ using Choice = std::variant<std::vector<Algorithm>, std::string>;
 
 struct Builtin {
   std::string_view name;
-  Method method;
+  CollectiveAlgorithm method;
   bool flat;
   bool takes_window;
 };

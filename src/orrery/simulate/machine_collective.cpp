@@ -103,7 +103,7 @@ void Machine::take_turns(Running& running, Collective collective) {
   }
   for (const Phase& phase : running.plan->phases) {
     turn_of(phase) += chunks;
-    if (phase.method == Method::double_binary_tree) { tree_of(phase) += chunks; }
+    if (phase.method == CollectiveAlgorithm::tree) { tree_of(phase) += chunks; }
   }
 }
 
@@ -327,7 +327,7 @@ void Machine::start_phase(std::uint32_t id) {
   chunk.to_chunk = kNone;
   chunk.here = phase.ring.position(chunk.rank);
   chunk.opened = chunk.sent = chunk.tokens = chunk.got = 0;
-  if (phase.method == Method::double_binary_tree) {
+  if (phase.method == CollectiveAlgorithm::tree) {
     start_tree(id);
   } else {
     start_window(id);
@@ -379,7 +379,7 @@ void Machine::delay(std::uint32_t id, std::uint32_t step, bool reduce, const Tri
   request.chunk = id;
   request.step = step;
   request.reduce = reduce;
-  request.bytes = phase.method == Method::halving_doubling ? exchange(phase, step).bytes : phase.message;
+  request.bytes = phase.method == CollectiveAlgorithm::halving_doubling ? exchange(phase, step).bytes : phase.message;
   request.work = trip.work;
   request.back = trip.back;
   buses_[chunk.rank].trip(request, trip.to_memory, kernel_.now());
@@ -389,14 +389,14 @@ void Machine::endpoint_passed(std::uint32_t id, std::uint32_t step, bool reduce)
   if (!reduce) { return proceed(id, step); }
   const Chunk& chunk = chunks_[id];
   const Phase& phase = phase_of(chunk);
-  const std::uint64_t time = phase.method == Method::halving_doubling
+  const std::uint64_t time = phase.method == CollectiveAlgorithm::halving_doubling
                                  ? reduction_ns(job_.system, exchange(phase, step).bytes)
                                  : phase.reduction_ns;
   kernel_.after(chunk.rank, time, {Happening::reduced, 0, chunk.rank, id, step});
 }
 
 void Machine::proceed(std::uint32_t id, std::uint32_t step) {
-  if (phase_of(chunks_[id]).method == Method::double_binary_tree) {
+  if (phase_of(chunks_[id]).method == CollectiveAlgorithm::tree) {
     tree_step(id, step);
   } else {
     token(id);
@@ -405,7 +405,7 @@ void Machine::proceed(std::uint32_t id, std::uint32_t step) {
 
 void Machine::receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  if (phase_of(chunk).method == Method::double_binary_tree) { return tree_receive(id, from); }
+  if (phase_of(chunk).method == CollectiveAlgorithm::tree) { return tree_receive(id, from); }
   ++chunk.got;
   open_slot(id);
 }

@@ -9,7 +9,7 @@ namespace orrery::simulate {
 void Machine::start_window(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
   const Phase& phase = phase_of(chunk);
-  if (phase.method == Method::ring) {
+  if (phase.method == CollectiveAlgorithm::ring) {
     const std::uint32_t n = phase.ring.size;
     const std::uint32_t next = phase.ring.at((chunk.here + 1) % n, chunk.rank, chunk.here);
     const std::uint32_t previous = phase.ring.at((chunk.here + n - 1) % n, chunk.rank, chunk.here);
@@ -40,7 +40,7 @@ void Machine::token(std::uint32_t id) {
   const Phase& phase = phase_of(chunk);
   const std::uint32_t others = phase.ring.size - 1;
   ++chunk.tokens;
-  const bool second_half = phase.method == Method::direct && phase.collective == Collective::all_reduce &&
+  const bool second_half = phase.method == CollectiveAlgorithm::direct && phase.collective == Collective::all_reduce &&
                            phase.sends - chunk.sent <= others;
   if (second_half) {
     if (chunk.got < others) { return; }  // nothing goes out again before all have come in
@@ -59,7 +59,7 @@ bool Machine::emit(std::uint32_t id) {
   if (slot == phase.sends || chunk.tokens == 0 || slot == chunk.opened) { return false; }
   ++chunk.sent;
   --chunk.tokens;
-  if (phase.method == Method::ring) {
+  if (phase.method == CollectiveAlgorithm::ring) {
     if (chunk.to_chunk == kNone) { chunk.to_chunk = known_chunk(chunk.to, chunk.group, chunk.id); }
     send_native(chunk, chunk.to, phase.message, chunk.flight_ns, chunk.to_chunk);
     expect_native(id, chunk.from, phase.message);
@@ -68,7 +68,7 @@ bool Machine::emit(std::uint32_t id) {
   const std::uint32_t n = phase.ring.size;
   std::uint32_t to = 0, from = 0;
   std::uint64_t bytes = phase.message;
-  if (phase.method == Method::direct) {
+  if (phase.method == CollectiveAlgorithm::direct) {
     const std::uint32_t step = 1 + slot % (n - 1);
     to = (chunk.here + (chunk.clockwise ? step : n - step)) % n;
     from = (chunk.here + (chunk.clockwise ? n - step : step)) % n;

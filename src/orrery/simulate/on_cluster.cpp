@@ -104,9 +104,15 @@ NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
 // On wires of their own or through one switch everybody can talk to everybody at once; round rings, and across many
 // nodes, neighbours do.
 Algorithm algorithm_of(const hardware::NetworkDimension& dimension, Collective collective) {
-  const bool far = dimension.wiring == hardware::Wiring::ring || dimension.wiring == hardware::Wiring::rails;
-  const bool all_to_all = collective == Collective::all_to_all && dimension.wiring != hardware::Wiring::ring;
-  return Algorithm{far && !all_to_all ? Method::ring : Method::direct, false, std::nullopt};
+  const auto over = [](CollectiveAlgorithm algorithm) { return Algorithm{algorithm, false, std::nullopt}; };
+  switch (dimension.wiring) {
+    case hardware::Wiring::ring: return over(CollectiveAlgorithm::ring);
+    case hardware::Wiring::rails:
+      return over(collective == Collective::all_to_all ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring);
+    case hardware::Wiring::switched:
+    case hardware::Wiring::mesh: return over(CollectiveAlgorithm::direct);
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
 }  // namespace

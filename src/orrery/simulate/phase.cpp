@@ -33,8 +33,8 @@ std::vector<Live> live_dimensions(const Network& network, const std::vector<Algo
   return live;
 }
 
-std::uint64_t output(Collective collective, Method method, std::uint64_t size, std::uint32_t ranks) {
-  if (method == Method::double_binary_tree) { return size; }
+std::uint64_t output(Collective collective, CollectiveAlgorithm method, std::uint64_t size, std::uint32_t ranks) {
+  if (method == CollectiveAlgorithm::tree) { return size; }
   if (collective == Collective::reduce_scatter) { return size / ranks; }
   if (collective == Collective::all_gather) { return size * ranks; }
   return size;
@@ -46,28 +46,31 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
   const bool group = phase.ring.members != nullptr;
   const bool exact = std::has_single_bit(n);
   switch (phase.method) {
-    case Method::ring:
+    case CollectiveAlgorithm::ring:
       phase.sends = twice ? 2 * (n - 1) : phase.collective == Collective::all_to_all ? n * (n - 1) / 2 : n - 1;
       phase.period = n;
       break;
-    case Method::direct:
+    case CollectiveAlgorithm::direct:
       phase.window = std::min(algorithm.window.value_or(n - 1), n - 1);
       phase.sends = (twice ? 2 : 1) * (n - 1);
       phase.period = phase.window * (group ? n : 2);
       break;
-    case Method::halving_doubling:
+    case CollectiveAlgorithm::halving_doubling:
       if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
       if (phase.collective == Collective::all_to_all) { return fail("halvingDoubling cannot do an ALL_TO_ALL"); }
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
-    case Method::in_switch: return fail("inSwitch is an algorithm of physical semantics, ASTRA-sim has none like it");
-    case Method::double_binary_tree:
+    case CollectiveAlgorithm::in_switch:
+      return fail("inSwitch needs `--semantics physical`: released versions of ASTRA-sim have no such algorithm");
+    case CollectiveAlgorithm::automatic:
+    case CollectiveAlgorithm::flat_ring: return fail("no algorithm of ASTRA-sim");  // no name leads here
+    case CollectiveAlgorithm::tree:
       if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
       if (group) { return fail("doubleBinaryTree cannot serve a group smaller than the machine"); }
       break;
   }
-  phase.message = phase.method == Method::double_binary_tree || phase.collective == Collective::all_gather
+  phase.message = phase.method == CollectiveAlgorithm::tree || phase.collective == Collective::all_gather
                       ? phase.size
                       : phase.size / n;
   phase.reduction_ns = reduction_ns(system, phase.message);
@@ -109,7 +112,7 @@ class Planner {
         ++phase.turn_uses;
         phase.turn_number += before ? 1 : 0;
       }
-      if (other.method == Method::double_binary_tree) {
+      if (other.method == CollectiveAlgorithm::tree) {
         ++phase.tree_uses;
         phase.tree_number += before ? 1 : 0;
       }

@@ -11,16 +11,6 @@ namespace orrery::simulate {
 
 namespace {
 
-network::Operation operation_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce: return network::Operation::all_reduce;
-    case Collective::all_gather: return network::Operation::all_gather;
-    case Collective::reduce_scatter: return network::Operation::reduce_scatter;
-    case Collective::all_to_all: return network::Operation::all_to_all;
-  }
-  return network::Operation::all_reduce;
-}
-
 // Chunks go round rings both ways in turn.
 network::Steps of_chunk(const PhysicalPhase& phase, std::uint32_t chunk) {
   network::Steps steps = phase.steps;
@@ -112,7 +102,7 @@ std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t ran
     extent.algorithm = (*list)[std::min<std::size_t>(extent.dimension, list->size() - 1)];
     extent.algorithm.flat = false;
     const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
-    if (extent.algorithm.method == Method::in_switch && (!has_switch || group.is_line)) {
+    if (extent.algorithm.method == CollectiveAlgorithm::in_switch && (!has_switch || group.is_line)) {
       throw Stop{rank, work.id, "is inSwitch, but its ranks are not all connected to one Switch of the network"};
     }
     extents.push_back(extent);
@@ -125,7 +115,7 @@ const PhysicalPlan& PhysicalMachine::plan(const PhysicalCollective& collective, 
   const Work& work = collective.work;
   auto& kept = plans_[{work.group, static_cast<std::uint8_t>(work.collective), chunk, work.dimensions, 0}];
   if (!kept) {
-    auto made = physical_plan({operation_of(work.collective), chunk, collective.ranks, extents(work, rank), 0});
+    auto made = physical_plan({work.collective, chunk, collective.ranks, extents(work, rank), 0});
     if (!made) { throw Stop{rank, job_.programs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
     kept = std::make_unique<PhysicalPlan>(std::move(*made));
   }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/graph/chakra_collective.hpp"
 #include "orrery/graph/check.hpp"
 #include "orrery/simulate/graph_fields.hpp"
 
@@ -143,19 +144,14 @@ class Compiler {
     work.priority = static_cast<std::int32_t>(fields_.integer(node, fields_.comm_priority));
     work.group = group(node);
     involve(work, node);
-    if (type == CollectiveType::all_reduce) {
-      work.collective = Collective::all_reduce;
-    } else if (type == CollectiveType::all_gather) {
-      work.collective = Collective::all_gather;
-    } else if (type == CollectiveType::reduce_scatter) {
-      work.collective = Collective::reduce_scatter;
-    } else if (type == CollectiveType::all_to_all) {
-      work.collective = Collective::all_to_all;
-    } else if (!graph::is_known(type)) {
+    const auto known = graph::collective_of(type);
+    if (!graph::is_known(type)) {
       return fields_.wrong(node, fmt::format("has the comm_type {}, which is none", static_cast<std::uint64_t>(type)));
-    } else {
+    }
+    if (!known || static_cast<std::size_t>(*known) >= kCollectives) {
       return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
     }
+    work.collective = *known;
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&setting_.system.algorithms[static_cast<std::size_t>(work.collective)]);
     const bool small =

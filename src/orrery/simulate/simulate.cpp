@@ -28,7 +28,7 @@ bool gives_a_tree_what_it_cannot_do(const Job& job) {
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&job.system.algorithms[static_cast<std::size_t>(work.collective)]);
     return list != nullptr && std::any_of(list->begin(), list->end(), [](const Algorithm& algorithm) {
-             return algorithm.method == Method::double_binary_tree;
+             return algorithm.method == CollectiveAlgorithm::tree;
            });
   };
   return std::any_of(job.programs.begin(), job.programs.end(), [&](const Program& program) {

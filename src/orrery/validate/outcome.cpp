@@ -86,7 +86,7 @@ Outcome outcome(const CollectiveScenario& scenario) {
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
   if (is_finite(time)) { return {time}; }
   // The algorithm is not available for this collective or network; libraries then choose another one.
-  return {fabric.price(*scenario.collective, scenario.bytes, group, network::Algorithm::automatic).time,
+  return {fabric.price(*scenario.collective, scenario.bytes, group, CollectiveAlgorithm::automatic).time,
           {},
           "algo -> automatic (not available for this call)"};
 }

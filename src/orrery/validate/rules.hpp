@@ -11,13 +11,13 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
@@ -105,8 +105,8 @@ struct KernelScenario {
 // A collective of all devices of a cluster.
 struct CollectiveScenario {
   hardware::Cluster cluster;
-  std::optional<network::Collective> collective;  // nullopt: one message, over the outermost dimension
-  network::Algorithm algorithm = network::Algorithm::automatic;
+  std::optional<Collective> collective;  // nullopt: one message, over the outermost dimension
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   Bytes bytes;
 };
 [[nodiscard]] Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);

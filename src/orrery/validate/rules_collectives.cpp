@@ -13,9 +13,6 @@ namespace orrery::validate {
 
 namespace {
 
-using network::Algorithm;
-using network::Collective;
-
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // Names of operations, as `letters` spells them; the longest one that a name contains is taken ("all_reduce_perf",
@@ -141,15 +138,15 @@ void remove_newer_features(hardware::Cluster& cluster, std::string_view version)
 }
 
 // "Ring", "Ring (NVLS off)", "Tree", "NVLS", "NVLSTree forced"; a text that guesses or names several is automatic.
-Algorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
+CollectiveAlgorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
   const std::string text = dashed(row.algo);
-  if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return Algorithm::automatic; }
-  if (text.starts_with("nvls")) { return Algorithm::in_switch; }
-  if (text.starts_with("tree")) { return Algorithm::tree; }
-  if (!text.starts_with("ring")) { return Algorithm::automatic; }
+  if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return CollectiveAlgorithm::automatic; }
+  if (text.starts_with("nvls")) { return CollectiveAlgorithm::in_switch; }
+  if (text.starts_with("tree")) { return CollectiveAlgorithm::tree; }
+  if (!text.starts_with("ring")) { return CollectiveAlgorithm::automatic; }
   const auto several = std::count_if(cluster.dimensions.begin(), cluster.dimensions.end(),
                                      [](const auto& dimension) { return dimension.size > 1; });
-  return several > 1 ? Algorithm::flat_ring : Algorithm::ring;
+  return several > 1 ? CollectiveAlgorithm::flat_ring : CollectiveAlgorithm::ring;
 }
 
 std::optional<std::string> missing_or_invalid(const CollectiveRow& row) {
@@ -190,7 +187,8 @@ Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts&
   auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
   if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
 
-  CollectiveScenario scenario{std::move(*scaled), call->collective, Algorithm::automatic, Bytes(*row.size_bytes)};
+  CollectiveScenario scenario{std::move(*scaled), call->collective, CollectiveAlgorithm::automatic,
+                              Bytes(*row.size_bytes)};
   scenario.algorithm = algorithm_of(row, scenario.cluster);
   return scenario;
 }

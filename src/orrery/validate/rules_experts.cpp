@@ -92,7 +92,7 @@ Skippable<AllToAllScenario> all_to_all_of(const ExpertRow& row, const Parts& par
   if (auto reason = too_few_devices(*row.gpus)) { return skip(std::move(*reason)); }
   auto cluster = cluster_of(row, parts);
   if (!cluster) { return skip(cluster.error()); }
-  parallel::CollectiveCall call{network::Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
+  parallel::CollectiveCall call{Collective::all_to_all, parallel::GroupKind::ep, {}, {}};
   const auto copies = static_cast<double>(*row.topk);
   call.bytes = Bytes(static_cast<double>(*row.seq) * copies * static_cast<double>(*row.hidden) * exchange->element);
   if (exchange->once_per_node) {

@@ -1,4 +1,5 @@
-// The time of a schedule whose chunks follow each other, in closed form.
+// The time of a schedule whose buffer is cut into chunks that follow each other, in closed form. (Not pipeline
+// parallelism: stages here are steps of one collective.)
 //
 // The phases of a schedule are grouped into stages; a stage has one level, or, where every step uses other links
 // (trees, chains), one level per step. Chunk c passes level l in round c + l, and a round ends when everything in it
@@ -16,7 +17,7 @@
 #include <cstdint>
 
 #include "orrery/core/units.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 
 namespace orrery::network {
 
@@ -34,23 +35,23 @@ struct StageShape {
   std::int64_t levels = 1;
   double steps = 0.0;  // of one level
   Bytes sent, received;
-  Bytes reduced, reducing;  // what members reduce, and what passes the port meanwhile
-  Bytes own;                // Phase::own
-  double hops = 1.0;        // Phase::hops
-  bool beside = false;      // not a stage of its own: what the stage before does on another dimension meanwhile
+  Bytes reduced, reducing;  // what members reduce, and what passes the port at the same time
+  Bytes own;                // SchedulePhase::own
+  double hops = 1.0;        // SchedulePhase::hops
+  bool concurrent = false;  // not a stage of its own: what the stage before does on another dimension meanwhile
 };
 
-struct Shape {
+struct ScheduleShape {
   InlineList<StageShape, kMaxPhases> stages;
-  InlineList<std::size_t, kMaxPhases> stage_of_phase;  // first of those beside each other
+  InlineList<std::size_t, kMaxPhases> stage_of_phase;  // of concurrent phases, the first one's
   std::size_t slots = 0;                               // dimensions
   int outermost = 0;                                   // the highest of them
 };
 
 // Consecutive phases on one dimension are one stage, unless their steps use different links (trees, chains) or
-// different directions (switches). Phases of a flat ring are beside each other, one for every dimension: a step takes
-// the mean latency of the hops of the way round, and the bytes of the slowest port.
-[[nodiscard]] Shape shape_of(const Schedule& schedule);
+// different directions (switches). Phases of a flat ring are concurrent, one for every dimension: a step takes the mean
+// latency of the ring's hops, and the bytes of the slowest port.
+[[nodiscard]] ScheduleShape shape_of(const Schedule& schedule);
 
 // A stage under a protocol: what one level takes for the whole buffer.
 struct Stage {
@@ -61,33 +62,33 @@ struct Stage {
   Seconds reduction;  // beyond the slower direction
 };
 
-struct Pipeline {
+struct ChunkedSchedule {
   Seconds base;
   InlineList<Stage, kMaxPhases> stages;
   std::size_t slots = 0;
 };
 
-[[nodiscard]] Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol);
+[[nodiscard]] ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
 
 // Whether the library takes the protocol for steps of this size. Its choice looks at the outermost links.
-[[nodiscard]] bool takes(const Fabric& fabric, const Shape& shape, std::size_t protocol);
+[[nodiscard]] bool takes(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
 
-struct PipelineTime {
+struct ChunkedTime {
   Seconds latency, bandwidth, reduction;
   [[nodiscard]] Seconds total() const { return latency + bandwidth + reduction; }
 };
 
 // T(chunks) without the base, and what it is made of: the terms of the busiest port of every round.
-[[nodiscard]] PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks);
+[[nodiscard]] ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks);
 
 // The same total, without its terms: the inner loop.
-[[nodiscard]] Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks);
+[[nodiscard]] Seconds chunked_total(const ChunkedSchedule& chunked, std::int64_t chunks);
 
-// What a port forces on the time: at least fixed + latency * C + rest / C with C chunks, in seconds.
+// A lower bound of the time from one port: at least fixed + latency * C + rest / C with C chunks, in seconds.
 struct PortBound {
   double fixed = 0.0, latency = 0.0, rest = 0.0;
 
-  // Whether no chunk count from 1 on stays below `limit`. The least of latency * C + rest / C over C >= 1 is
+  // Whether no chunk count from 1 on stays below `limit`. The minimum of latency * C + rest / C over C >= 1 is
   // latency + rest if rest <= latency, and 2 sqrt(latency * rest) otherwise.
   [[nodiscard]] bool excludes(double limit) const {
     const double left = limit - fixed;
@@ -98,13 +99,13 @@ struct PortBound {
 };
 using PortBounds = InlineList<PortBound, kMaxExtents>;
 
-[[nodiscard]] PortBounds port_bounds(const Pipeline& pipeline);
+[[nodiscard]] PortBounds port_bounds(const ChunkedSchedule& chunked);
 
-// The power of two from 1 to kMaxChunks with the least time. Counts that a port rules out are not tried.
+// The power of two from 1 to kMaxChunks with the shortest time. Counts that the bound of a port excludes are skipped.
 struct Chunking {
   std::int64_t chunks = 1;
   Seconds time;
 };
-[[nodiscard]] Chunking best_chunks(const Pipeline& pipeline, const PortBounds& bounds);
+[[nodiscard]] Chunking best_chunks(const ChunkedSchedule& chunked, const PortBounds& bounds);
 
 }  // namespace orrery::network

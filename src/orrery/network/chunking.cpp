@@ -1,4 +1,4 @@
-#include "orrery/network/pipeline.hpp"
+#include "orrery/network/chunking.hpp"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,7 @@
 namespace orrery::network {
 namespace {
 
-// Sends as much as it receives, on every step, through the same ports: may share a stage with others of its sort.
+// Sends as much as it receives in every step, through the same ports: consecutive phases may share a stage.
 bool shares_stage(Pattern pattern) {
   return pattern == Pattern::ring || pattern == Pattern::scatter || pattern == Pattern::all_pairs ||
          pattern == Pattern::exchange;
@@ -29,21 +29,21 @@ void for_each_run(const InlineList<Stage, kMaxPhases>& stages, std::int64_t chun
   }
 }
 
-std::size_t slot_of(const Shape& shape, int dimension) {
+std::size_t slot_of(const ScheduleShape& shape, int dimension) {
   for (const StageShape& stage : shape.stages) {
     if (stage.dimension == dimension) { return stage.slot; }
   }
   return shape.slots;
 }
 
-// For a port: the rounds in which its stages run, and before and after them the rounds in which the first chunk is on
-// its way to it and the last chunk on its way from it.
-PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
+// For a port: the rounds in which its stages run, the rounds before them in which the first chunk reaches it, and the
+// rounds after them in which the last chunk leaves it.
+PortBound port_bound(const ChunkedSchedule& chunked, std::size_t slot) {
   PortBound bound;
   double between_fixed = 0.0, between_rest = 0.0;  // stages of other ports since the last stage of this one
   bool seen = false;
   double out = 0.0, in = 0.0;
-  for (const Stage& stage : pipeline.stages) {
+  for (const Stage& stage : chunked.stages) {
     const auto levels = static_cast<double>(stage.levels);
     const double bytes = (max(stage.out, stage.in) + stage.reduction).value();
     if (stage.slot != slot) {
@@ -68,7 +68,7 @@ PortBound port_bound(const Pipeline& pipeline, std::size_t slot) {
   return bound;
 }
 
-// What one entry of a shape takes under a protocol.
+// The times of one entry of a shape under a protocol.
 Stage stage_of(const Fabric& fabric, const StageShape& part, const StepCost& cost) {
   Stage stage;
   stage.slot = part.slot;
@@ -82,8 +82,8 @@ Stage stage_of(const Fabric& fabric, const StageShape& part, const StepCost& cos
   return stage;
 }
 
-// Beside each other: latencies are parts of a mean, and the port with most to do decides.
-void join(Stage& stage, const Stage& other) {
+// Concurrent entries: latencies are terms of a mean over hops, and the busiest port decides the rest.
+void merge(Stage& stage, const Stage& other) {
   const Seconds longest = max(stage.out + stage.reduction, other.out + other.reduction);
   stage.latency += other.latency;
   stage.out = max(stage.out, other.out);
@@ -91,8 +91,8 @@ void join(Stage& stage, const Stage& other) {
   stage.reduction = longest - stage.out;
 }
 
-// The entry of a shape for a phase that begins one; `level` is where it starts.
-StageShape begun_by(const Phase& phase, std::int64_t level, std::size_t slot) {
+// The entry of a shape that starts with `phase`, at `level`.
+StageShape first_entry(const SchedulePhase& phase, std::int64_t level, std::size_t slot) {
   StageShape stage;
   stage.kind = kind_of(phase.pattern);
   stage.dimension = phase.dimension;
@@ -101,7 +101,7 @@ StageShape begun_by(const Phase& phase, std::int64_t level, std::size_t slot) {
   stage.first_level = level;
   stage.levels = level_per_step(phase.pattern) ? phase.steps : 1;
   stage.hops = phase.hops;
-  stage.beside = phase.beside;
+  stage.concurrent = phase.concurrent;
   return stage;
 }
 
@@ -111,18 +111,18 @@ bool level_per_step(Pattern pattern) {
   return pattern == Pattern::chain || pattern == Pattern::tree_up || pattern == Pattern::tree_down;
 }
 
-Shape shape_of(const Schedule& schedule) {
-  Shape shape;
+ScheduleShape shape_of(const Schedule& schedule) {
+  ScheduleShape shape;
   std::int64_t level = 0;
-  const Phase* before = nullptr;
-  for (const Phase& phase : schedule.phases) {
+  const SchedulePhase* before = nullptr;
+  for (const SchedulePhase& phase : schedule.phases) {
     const bool per_step = level_per_step(phase.pattern);
     const double steps = per_step ? 1.0 : static_cast<double>(phase.steps);
     if (before == nullptr || before->dimension != phase.dimension || !shares_stage(before->pattern) ||
         !shares_stage(phase.pattern)) {
-      const std::size_t slot = phase.beside ? shape.stages.back().slot : slot_of(shape, phase.dimension);
-      if (phase.beside) { --level; }
-      shape.stages.push_back(begun_by(phase, level, slot));
+      const std::size_t slot = phase.concurrent ? shape.stages.back().slot : slot_of(shape, phase.dimension);
+      if (phase.concurrent) { --level; }
+      shape.stages.push_back(first_entry(phase, level, slot));
       level += shape.stages.back().levels;
       shape.slots = std::max(shape.slots, slot + 1);
       shape.outermost = std::max(shape.outermost, phase.dimension);
@@ -134,32 +134,32 @@ Shape shape_of(const Schedule& schedule) {
     stage.reduced += phase.reduced_per_step * steps;
     if (phase.reduces) { stage.reducing += max(phase.sent_per_step, phase.received_per_step) * steps; }
     stage.own += phase.own;
-    shape.stage_of_phase.push_back(phase.beside ? shape.stage_of_phase.back() : shape.stages.size() - 1);
+    shape.stage_of_phase.push_back(phase.concurrent ? shape.stage_of_phase.back() : shape.stages.size() - 1);
     before = &phase;
   }
   return shape;
 }
 
-Pipeline make_pipeline(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
-  Pipeline pipeline;
-  pipeline.slots = shape.slots;
-  const double crowding = fabric.crowding(shape);
+ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
+  ChunkedSchedule chunked;
+  chunked.slots = shape.slots;
+  const double port_contention = fabric.port_contention(shape);
   for (const StageShape& part : shape.stages) {
     StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
-    const bool passed_on = part.kind == StepKind::ring || part.kind == StepKind::tree;
-    if (passed_on && part.dimension == shape.outermost) { cost.seconds_per_byte *= crowding; }
-    pipeline.base = max(pipeline.base, cost.base);
+    const bool forwarded = part.kind == StepKind::ring || part.kind == StepKind::tree;
+    if (forwarded && part.dimension == shape.outermost) { cost.seconds_per_byte *= port_contention; }
+    chunked.base = max(chunked.base, cost.base);
     const Stage stage = stage_of(fabric, part, cost);
-    if (part.beside) {
-      join(pipeline.stages.back(), stage);
+    if (part.concurrent) {
+      merge(chunked.stages.back(), stage);
     } else {
-      pipeline.stages.push_back(stage);
+      chunked.stages.push_back(stage);
     }
   }
-  return pipeline;
+  return chunked;
 }
 
-bool takes(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
+bool takes(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
   return std::all_of(shape.stages.begin(), shape.stages.end(), [&](const StageShape& stage) {
     if (stage.dimension != shape.outermost || stage.kind == StepKind::in_switch) { return true; }
     const double step = stage.sent.value() / std::max(1.0, stage.steps);
@@ -167,18 +167,18 @@ bool takes(const Fabric& fabric, const Shape& shape, std::size_t protocol) {
   });
 }
 
-PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks) {
+ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks) {
   const double share = 1.0 / static_cast<double>(chunks);
-  PipelineTime time;
-  for_each_run(pipeline.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
-    PipelineTime worst;
+  ChunkedTime time;
+  for_each_run(chunked.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
+    ChunkedTime worst;
     Seconds longest(-1.0);
     for (std::size_t lead = first; lead < last; ++lead) {
-      PipelineTime port;
+      ChunkedTime port;
       Seconds in;
       for (std::size_t s = first; s < last; ++s) {
-        const Stage& stage = pipeline.stages[s];
-        if (stage.slot != pipeline.stages[lead].slot) { continue; }
+        const Stage& stage = chunked.stages[s];
+        if (stage.slot != chunked.stages[lead].slot) { continue; }
         port.latency += stage.latency;
         port.bandwidth += stage.out * share;
         in += stage.in * share;
@@ -197,22 +197,22 @@ PipelineTime pipeline_time(const Pipeline& pipeline, std::int64_t chunks) {
   return time;
 }
 
-Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks) {
+Seconds chunked_total(const ChunkedSchedule& chunked, std::int64_t chunks) {
   struct Load {
     double out = 0.0, in = 0.0;
   };
   const double share = 1.0 / static_cast<double>(chunks);
   InlineList<Load, kMaxPhases> load;  // of each stage for one chunk
-  for (const Stage& stage : pipeline.stages) {
+  for (const Stage& stage : chunked.stages) {
     const double fixed = stage.latency.value() + stage.reduction.value() * share;
     load.push_back({fixed + stage.out.value() * share, fixed + stage.in.value() * share});
   }
   double time = 0.0;
-  for_each_run(pipeline.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
+  for_each_run(chunked.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
     std::array<Load, kMaxExtents> ports{};
     double longest = 0.0;
     for (std::size_t s = first; s < last; ++s) {
-      Load& port = ports[pipeline.stages[s].slot];
+      Load& port = ports[chunked.stages[s].slot];
       port.out += load[s].out;
       port.in += load[s].in;
       longest = std::max({longest, port.out, port.in});
@@ -222,15 +222,15 @@ Seconds pipeline_total(const Pipeline& pipeline, std::int64_t chunks) {
   return Seconds(time);
 }
 
-PortBounds port_bounds(const Pipeline& pipeline) {
+PortBounds port_bounds(const ChunkedSchedule& chunked) {
   PortBounds bounds;
-  for (std::size_t slot = 0; slot < pipeline.slots; ++slot) { bounds.push_back(port_bound(pipeline, slot)); }
+  for (std::size_t slot = 0; slot < chunked.slots; ++slot) { bounds.push_back(port_bound(chunked, slot)); }
   return bounds;
 }
 
-Chunking best_chunks(const Pipeline& pipeline, const PortBounds& bounds) {
-  if (pipeline.stages.size() == 1 && pipeline.stages[0].levels == 1) { return {1, pipeline_total(pipeline, 1)}; }
-  // A first guess near sqrt(rest / latency) of the port with most to do, so that the others rarely need a full look.
+Chunking best_chunks(const ChunkedSchedule& chunked, const PortBounds& bounds) {
+  if (chunked.stages.size() == 1 && chunked.stages[0].levels == 1) { return {1, chunked_total(chunked, 1)}; }
+  // A first guess near sqrt(rest / latency) of the busiest port, so that the others rarely need a full evaluation.
   const PortBound* busiest = bounds.begin();
   for (const PortBound& port : bounds) {
     if (port.fixed > busiest->fixed) { busiest = &port; }
@@ -239,16 +239,16 @@ Chunking best_chunks(const Pipeline& pipeline, const PortBounds& bounds) {
   while (guess < kMaxChunks && busiest->latency * static_cast<double>(4 * guess * guess) <= busiest->rest) {
     guess *= 2;
   }
-  Chunking best{guess, pipeline_total(pipeline, guess)};
-  const auto hopeless = [&](double chunks, double share) {
+  Chunking best{guess, chunked_total(chunked, guess)};
+  const auto is_excluded = [&](double chunks, double share) {
     return std::any_of(bounds.begin(), bounds.end(), [&](const PortBound& port) {
       return port.fixed + port.latency * chunks + port.rest * share >= best.time.value();
     });
   };
   double share = 1.0;
   for (std::int64_t chunks = 1; chunks <= kMaxChunks; chunks *= 2, share *= 0.5) {
-    if (chunks == guess || hopeless(static_cast<double>(chunks), share)) { continue; }
-    const Seconds time = pipeline_total(pipeline, chunks);
+    if (chunks == guess || is_excluded(static_cast<double>(chunks), share)) { continue; }
+    const Seconds time = chunked_total(chunked, chunks);
     if (time < best.time) { best = {chunks, time}; }
   }
   return best;
