@@ -90,8 +90,9 @@ bool is_recommender(const NetworkColumns& network, const Parts& parts) {
 void place_tables(estimate::Request& request, const TrainingRow& row, const TableDefaults& defaults) {
   const bool one_node = *row.gpus <= row.gpus_per_node.value_or(*row.gpus);
   const workload::TableSharding usual = one_node ? defaults.one_node : defaults.nodes;
-  if (usual != workload::TableSharding::table) { request.table_sharding = usual; }  // else the estimator's default
-  request.replicate_tables_below = one_node ? defaults.replicated_below : defaults.replicated_below_nodes;
+  request.tables.emplace();
+  if (usual != workload::TableSharding::table) { request.tables->sharding = usual; }  // else the estimator's default
+  request.tables->replicated_below = one_node ? defaults.replicated_below : defaults.replicated_below_nodes;
 }
 
 // Devices of a node: the row's, or the cluster's.
@@ -120,7 +121,7 @@ estimate::Request request_of(const TrainingRow& row, const StackFacts& defaults,
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
-  if (!row.vpp && defaults.interleaves) { request.vpp = largest_vpp(row, request.pp); }
+  if (!row.vpp && defaults.interleaves) { request.vpp = largest_vpp(row, *request.pp); }
   request.micro_batch = micro_batch_of(row, defaults);
   if (model.is_recommender()) { place_tables(request, row, defaults.tables); }
   request.sequence_parallel = sequence_parallel_of(row, defaults);
@@ -201,7 +202,7 @@ std::vector<std::string> contradictions(const AnyKind& row, const hardware::Clus
   if (auto format = taken_as(row.precision, request.precision); !format.empty()) {
     found.push_back("precision " + format);
   }
-  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", request.tp)); }
+  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", *request.tp)); }
   return found;
 }
 
@@ -240,8 +241,8 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   request.precision = *precision;
   auto changes = contradictions(row, *cluster, request);
   if (defaults.expert_parallel_over_all && request.ep == 1 && model->has_experts()) {
-    request.ep = std::gcd(model->experts.count, *row.gpus / request.pp);
-    if (request.ep != 1) { changes.push_back(fmt::format("ep {} -> {}", row.ep ? "1" : "blank", request.ep)); }
+    request.ep = std::gcd(model->experts.count, *row.gpus / *request.pp);
+    if (request.ep != 1) { changes.push_back(fmt::format("ep {} -> {}", row.ep ? "1" : "blank", *request.ep)); }
   }
   for (auto& change : make_consistent(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   auto scenario = resolved(request, std::move(*model), std::move(*cluster), defaults, parts);
