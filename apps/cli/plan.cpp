@@ -44,42 +44,6 @@ struct Options {
   bool json = false;
 };
 
-// What the user typed is no axis of the search any more.
-explore::Fixed fixed_by(const TypedRequest& typed) {
-  explore::Fixed fixed;
-  const auto& request = typed.request;
-  const auto fix = [&](const char* field, auto& axis, const auto& value) {
-    if (typed.has(field)) { axis = value; }
-  };
-  fix("tp", fixed.tp, request.tp);
-  fix("cp", fixed.cp, request.cp);
-  fix("pp", fixed.pp, request.pp);
-  fix("ep", fixed.ep, request.ep);
-  fix("vpp", fixed.vpp, request.vpp);
-  fix("cp_method", fixed.cp_method, request.cp_method);
-  fixed.table_sharding = request.table_sharding;
-  fixed.table_ranks = request.table_ranks;
-  fixed.replicate_tables_below = request.replicate_tables_below;
-  fixed.etp = request.etp;
-  fixed.dp = request.dp;
-  fixed.micro_batch = request.micro_batch;
-  fixed.sequence_parallel = request.sequence_parallel;
-  fixed.zero = request.zero;
-  fixed.recompute = request.recompute;
-  fixed.schedule = request.schedule;
-  fixed.dp_overlap = request.dp_overlap;
-  fixed.tp_overlap = request.tp_overlap;
-  fixed.shard = request.shard;
-  fixed.first_stage_layers = request.first_stage_layers;
-  fixed.last_stage_layers = request.last_stage_layers;
-  fixed.embedding_as_layer = request.embedding_as_layer;
-  fixed.head_as_layer = request.head_as_layer;
-  // What cannot be offloaded is a mistake of the request, and the search says so.
-  if (const auto offload = estimate::offload_of(request)) { fixed.offload = *offload; }
-  if (const auto placement = estimate::placement_of(request)) { fixed.placement = *placement; }
-  return fixed;
-}
-
 struct Question {
   TypedRequest typed;
   SearchChoices choices;
@@ -136,7 +100,7 @@ Result<Question> question(const Options& options) {
 api::PlanRequest plan_request(const Question& asked) {
   api::PlanRequest request;
   request.job = asked.typed.request;
-  request.fixed = fixed_by(asked.typed);
+  request.fixed = asked.typed.request;
   request.space = asked.space;
   request.device_counts = asked.device_counts;
   request.objective = asked.choices.objective;

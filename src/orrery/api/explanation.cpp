@@ -75,59 +75,56 @@ std::string where_the_time_goes(const Estimate& best) {
   return (best.inference ? "batch: " : "step: ") + join(texts, ", ");
 }
 
-// A choice of a plan, as a flag spells it.
-struct Choice {
-  std::string_view name;
-  std::string (*value)(const PlanSummary&);
-};
+// Sentences keep the order of these; other choices follow.
+constexpr std::array<std::string_view, 18> kFirst{
+    "tp",       "cp",          "pp",         "dp",    "ep",        "etp",
+    "vpp",      "micro_batch", "cp_method",  "zero",  "recompute", "sequence_parallel",
+    "schedule", "tp_overlap",  "dp_overlap", "shard", "offload",   "placement"};
 
-const std::array<Choice, 21>& choices() {
-  static const std::array<Choice, 21> all{{
-      {"tp", [](const PlanSummary& plan) { return std::to_string(plan.tp); }},
-      {"cp", [](const PlanSummary& plan) { return std::to_string(plan.cp); }},
-      {"pp", [](const PlanSummary& plan) { return std::to_string(plan.pp); }},
-      {"dp", [](const PlanSummary& plan) { return std::to_string(plan.dp); }},
-      {"ep", [](const PlanSummary& plan) { return std::to_string(plan.ep); }},
-      {"etp", [](const PlanSummary& plan) { return std::to_string(plan.etp); }},
-      {"vpp", [](const PlanSummary& plan) { return std::to_string(plan.vpp); }},
-      {"micro-batch", [](const PlanSummary& plan) { return std::to_string(plan.micro_batch); }},
-      {"cp-method", [](const PlanSummary& plan) { return plan.cp > 1 ? plan.cp_method : std::string(); }},
-      {"zero", [](const PlanSummary& plan) { return std::to_string(plan.zero); }},
-      {"recompute", [](const PlanSummary& plan) { return plan.recompute; }},
-      {"sequence-parallel", [](const PlanSummary& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }},
-      {"schedule", [](const PlanSummary& plan) { return plan.schedule; }},
-      {"tp-overlap", [](const PlanSummary& plan) { return plan.tp_overlap; }},
-      {"dp-overlap", [](const PlanSummary& plan) { return std::string(plan.dp_overlap ? "on" : "off"); }},
-      {"shard", [](const PlanSummary& plan) { return std::to_string(plan.shard); }},
-      {"offload", [](const PlanSummary& plan) { return plan.offload.empty() ? std::string("none") : plan.offload; }},
-      {"placement",
-       [](const PlanSummary& plan) { return plan.placement.empty() ? std::string("by rank") : plan.placement; }},
-      {"table-sharding", [](const PlanSummary& plan) { return plan.table_sharding; }},
-      {"table-ranks", [](const PlanSummary& plan) { return std::to_string(plan.table_ranks); }},
-      {"replicate-tables-below", [](const PlanSummary& plan) { return std::to_string(plan.replicate_tables_below); }},
-  }};
-  return all;
+std::vector<std::string_view> choices_of(const PlanSummary& plan) {
+  std::vector<std::string_view> names(kFirst.begin(), kFirst.end());
+  for (const auto& value : plan.values) {
+    if (!value.is_derived && std::find(names.begin(), names.end(), value.name) == names.end()) {
+      names.push_back(value.name);
+    }
+  }
+  return names;
 }
 
-std::string value_of(const PlanSummary& plan, std::string_view axis) {
-  const auto* found =
-      std::find_if(choices().begin(), choices().end(), [&](const Choice& choice) { return choice.name == axis; });
-  return found == choices().end() ? std::string() : found->value(plan);
+std::string spelled(std::string_view name) {
+  std::string flag(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+std::string value_of(const PlanSummary& plan, std::string_view name) {
+  if (name == "cp_method" && plan.number("cp") <= 1) { return ""; }
+  std::string text = plan.text(name);
+  if (text.empty() && name == "offload") { return "none"; }
+  if (text.empty() && name == "placement") { return "by rank"; }
+  return text;
+}
+
+// `axis` as a flag spells it.
+std::string value_on(const PlanSummary& plan, std::string_view axis) {
+  std::string name(axis);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return value_of(plan, name);
 }
 
 // How two plans differ, "micro-batch 2 instead of 1, zero 1 instead of 0". What follows from something else that is
 // said goes unsaid.
 std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
   std::vector<std::string> texts;
-  for (const auto& choice : choices()) {
-    const std::string theirs = choice.value(other), ours = choice.value(best);
-    const bool follows =
-        (choice.name == "cp-method" && other.cp != best.cp) || (choice.name == "schedule" && other.vpp != best.vpp);
+  for (const std::string_view name : choices_of(best)) {
+    const std::string theirs = value_of(other, name), ours = value_of(best, name);
+    const bool follows = (name == "cp_method" && other.number("cp") != best.number("cp")) ||
+                         (name == "schedule" && other.number("vpp") != best.number("vpp"));
     if (theirs == ours || follows) { continue; }
-    if (choice.name == "sequence-parallel") {
-      texts.emplace_back(other.sequence_parallel ? "with sequence parallelism" : "without sequence parallelism");
+    if (name == "sequence_parallel") {
+      texts.emplace_back(other.is_on(name) ? "with sequence parallelism" : "without sequence parallelism");
     } else {
-      texts.push_back(fmt::format("{} {} instead of {}", choice.name, theirs, ours));
+      texts.push_back(fmt::format("{} {} instead of {}", spelled(name), theirs, ours));
     }
   }
   return texts.empty() ? "the same plan" : join(texts, ", ");
@@ -136,20 +133,23 @@ std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
 // A value of an axis and what follows from it, "2 (with vpp 4, micro-batch 1)". What only one value could follow to
 // goes unsaid.
 std::string value_and_followers(const PlanSummary& other, std::string_view axis, const PlanSummary& best) {
+  const auto theirs = [&](std::string_view name) { return other.number(name); };
+  const auto ours = [&](std::string_view name) { return best.number(name); };
+  const bool is_copied = theirs("dp") * theirs("cp") > 1 && ours("dp") * ours("cp") > 1;
+  const bool sliced_alike = theirs("etp") == theirs("tp") && ours("etp") == ours("tp") && ours("tp") > 1;
   const auto goes_unsaid = [&](std::string_view name) {
-    return name == axis || name == "dp" || name == "schedule" ||
-           (name == "vpp" && (other.pp == 1 || axis == "schedule")) || (name == "sequence-parallel" && other.tp == 1) ||
-           (name == "cp-method" && other.cp == 1) ||
-           (name == "dp-overlap" && (other.dp * other.cp == 1 || best.dp * best.cp == 1)) ||
-           (name == "etp" && (other.tp == 1 || (other.etp == other.tp && best.etp == best.tp && best.tp > 1)));
+    return spelled(name) == axis || name == "dp" || name == "schedule" ||
+           (name == "vpp" && (theirs("pp") == 1 || axis == "schedule")) ||
+           (name == "sequence_parallel" && theirs("tp") == 1) || (name == "cp_method" && theirs("cp") == 1) ||
+           (name == "dp_overlap" && !is_copied) || (name == "etp" && (theirs("tp") == 1 || sliced_alike));
   };
   std::vector<std::string> texts;
-  for (const auto& choice : choices()) {
-    const std::string theirs = choice.value(other);
-    if (theirs == choice.value(best) || goes_unsaid(choice.name)) { continue; }
-    texts.push_back(fmt::format("{} {}", choice.name, theirs));
+  for (const std::string_view name : choices_of(best)) {
+    const std::string value = value_of(other, name);
+    if (value == value_of(best, name) || goes_unsaid(name)) { continue; }
+    texts.push_back(fmt::format("{} {}", spelled(name), value));
   }
-  const std::string value = value_of(other, axis);
+  const std::string value = value_on(other, axis);
   return texts.empty() ? value : fmt::format("{} (with {})", value, join(texts, ", "));
 }
 
@@ -241,10 +241,10 @@ std::string one_step_away(const Alternative& one, const Estimate& best) {
     const char* but = one.searched ? "" : "; it is searched only when --schedule asks for it";
     return fmt::format("{} would {}{}{}", value, effect, why, but);
   }
-  const std::string unless =
-      one.searched
-          ? ""
-          : fmt::format(" (as the winner is; other plans under it may fit: --schedule {})", other.plan.schedule);
+  const std::string unless = one.searched
+                                 ? ""
+                                 : fmt::format(" (as the winner is; other plans under it may fit: --schedule {})",
+                                               other.plan.text("schedule"));
   return fmt::format("{} would {}{}, but needs {}{}", value, effect, why, format_bytes(other.memory.total()), unless);
 }
 
@@ -255,7 +255,7 @@ std::vector<std::string> by_axis(const Estimate& best, const std::vector<Alterna
     if (one.axis == axis) {
       lines.back() += "; " + one_step_away(one, best);
     } else {
-      lines.push_back(fmt::format("{} {}: {}", one.axis, value_of(best.plan, one.axis), one_step_away(one, best)));
+      lines.push_back(fmt::format("{} {}: {}", one.axis, value_on(best.plan, one.axis), one_step_away(one, best)));
     }
     axis = one.axis;
   }

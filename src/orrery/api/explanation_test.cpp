@@ -13,6 +13,31 @@ namespace {
 
 using testing::ElementsAre;
 
+results::PlanSummary plan() {
+  const std::int64_t one = 1, none = 0;
+  results::PlanSummary plan;
+  plan.values = {{"tp", one},
+                 {"cp", one},
+                 {"pp", one},
+                 {"ep", one},
+                 {"etp", one},
+                 {"dp", one},
+                 {"vpp", one},
+                 {"micro_batch", one},
+                 {"zero", none},
+                 {"recompute", "none"},
+                 {"schedule", "1f1b"},
+                 {"sequence_parallel", false},
+                 {"tp_overlap", "none"},
+                 {"cp_method", "ring"},
+                 {"dp_overlap", false},
+                 {"shard", none},
+                 {"offload", ""},
+                 {"placement", ""},
+                 {"micro_batches", one, false, true}};
+  return plan;
+}
+
 // 10 s: 6 compute, 2 exposed, 1.5 bubble, 0.5 host. 60 of 75 GiB, most of it activations.
 results::Estimate made() {
   results::Estimate e;
@@ -28,10 +53,11 @@ results::Estimate made() {
   e.memory.buffers = 2_GiB;
   e.memory.capacity = 75_GiB;
   e.memory.stage = 3;
-  e.plan.tp = 4;
-  e.plan.micro_batch = 2;
-  e.plan.recompute = "none";
-  e.plan.schedule = "1f1b";
+  e.plan = plan();
+  e.plan.set("tp", std::int64_t{4});
+  e.plan.set("micro_batch", std::int64_t{2});
+  e.plan.set("recompute", std::string("none"));
+  e.plan.set("schedule", std::string("1f1b"));
   return e;
 }
 
@@ -52,10 +78,10 @@ TEST(Explanation, memory_binds_above_nine_tenths) {
 
 TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
   auto other = made();
-  other.plan.micro_batch = 1;
-  other.plan.zero = 1;
-  other.plan.recompute = "full";
-  other.plan.sequence_parallel = true;
+  other.plan.set("micro_batch", std::int64_t{1});
+  other.plan.set("zero", std::int64_t{1});
+  other.plan.set("recompute", std::string("full"));
+  other.plan.set("sequence_parallel", true);
   other.step_time = 11_s;
   other.breakdown.recompute = 1.25_s;
   other.breakdown.bubble = 1.25_s;
@@ -69,7 +95,7 @@ TEST(Explanation, compares_for_as_many_sequences_where_batches_differ) {
   auto best = made(), other = made();
   best.global_batch = 16;
   other.global_batch = 8;
-  other.plan.dp = 2;
+  other.plan.set("dp", std::int64_t{2});
   other.step_time = 6_s;
   other.breakdown.compute = 3_s;
   other.breakdown.exposed_comm = 1_s;
@@ -81,11 +107,12 @@ TEST(Explanation, compares_for_as_many_sequences_where_batches_differ) {
 
 TEST(Explanation, names_what_replicas_the_second_tier_and_the_network_have_to_do_with_it) {
   auto best = made(), other = made();
-  best.plan.dp = other.plan.dp = 2;
-  best.plan.dp_overlap = true;
-  other.plan.shard = 4;
-  other.plan.offload = "weights";
-  other.plan.placement = "tp=0 dp=1";
+  best.plan.set("dp", std::int64_t{2});
+  other.plan.set("dp", std::int64_t{2});
+  best.plan.set("dp_overlap", true);
+  other.plan.set("shard", std::int64_t{4});
+  other.plan.set("offload", std::string("weights"));
+  other.plan.set("placement", std::string("tp=0 dp=1"));
   EXPECT_EQ(explanation({best, other}, {})[3],
             "runner-up (dp-overlap off instead of on, shard 4 instead of 0, offload weights instead of none, placement "
             "tp=0 dp=1 instead of by rank) loses 0.0 %: nothing that shows");
@@ -104,24 +131,24 @@ TEST(Explanation, no_communication_and_an_equal_runner_up_have_words_too) {
 // ep 8 of the winner: with 4 the reduction of experts' gradients takes 1 s longer, with 16 the exchange of tokens does.
 TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
   auto best = made();
-  best.plan.ep = 8;
+  best.plan.set("ep", std::int64_t{8});
   best.breakdown.exposed_comm = 2_s;
   best.comm_by_group = {{"ep", 3_s, 1.5_s}, {"dp", 1_s, 0.5_s}};
   auto fewer = best, more = best, larger = best, zero_bubble = best;
-  fewer.plan.ep = 4;
+  fewer.plan.set("ep", std::int64_t{4});
   fewer.step_time = 11_s;
   fewer.breakdown.exposed_comm = 3_s;
   fewer.comm_by_group[1].exposed = 1.5_s;
-  more.plan.ep = 16;
+  more.plan.set("ep", std::int64_t{16});
   more.step_time = 10.5_s;
   more.breakdown.exposed_comm = 2.5_s;
   more.comm_by_group[0].exposed = 2_s;
-  larger.plan.micro_batch = 4;
+  larger.plan.set("micro_batch", std::int64_t{4});
   larger.step_time = 9_s;
   larger.breakdown.compute = 5_s;
   larger.memory.activations = 78_GiB;
   larger.feasible = false;
-  zero_bubble.plan.schedule = "zero-bubble";
+  zero_bubble.plan.set("schedule", std::string("zero-bubble"));
   zero_bubble.step_time = 9.5_s;
   zero_bubble.breakdown.bubble = 1_s;
   const auto lines = explanation({best}, {{"ep", fewer, {}, true},
@@ -141,7 +168,7 @@ TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
 
 TEST(Explanation, memory_that_keeps_no_faster_neighbour_out_does_not_bind) {
   auto slower = made();
-  slower.plan.zero = 0;
+  slower.plan.set("zero", std::int64_t{0});
   slower.step_time = 12_s;
   slower.feasible = false;
   EXPECT_THAT(explanation({made()}, {{"zero", slower, {}, true}})[1], testing::HasSubstr("memory does not bind"));
@@ -150,15 +177,15 @@ TEST(Explanation, memory_that_keeps_no_faster_neighbour_out_does_not_bind) {
 // pp 2 of the winner's micro-batch does not fit; with 1 it does, and is slower.
 TEST(Explanation, says_what_follows_from_a_choice_and_what_memory_keeps_out) {
   auto best = made(), fits = made();
-  best.plan.pp = 1;
-  fits.plan.pp = 2;
-  fits.plan.micro_batch = 1;
-  fits.plan.vpp = 4;
-  fits.plan.schedule = "interleaved";
+  best.plan.set("pp", std::int64_t{1});
+  fits.plan.set("pp", std::int64_t{2});
+  fits.plan.set("micro_batch", std::int64_t{1});
+  fits.plan.set("vpp", std::int64_t{4});
+  fits.plan.set("schedule", std::string("interleaved"));
   fits.step_time = 11_s;
   fits.breakdown.bubble = 2.5_s;
   auto faster = fits;
-  faster.plan.micro_batch = 2;
+  faster.plan.set("micro_batch", std::int64_t{2});
   faster.step_time = 9_s;
   faster.feasible = false;
   const auto lines = explanation({best}, {{"pp", fits, faster, true}});
@@ -168,8 +195,8 @@ TEST(Explanation, says_what_follows_from_a_choice_and_what_memory_keeps_out) {
 
 TEST(Explanation, says_of_a_schedule_that_does_not_fit_that_others_of_its_plans_may) {
   auto best = made(), dual = made();
-  best.plan.vpp = 2;
-  dual.plan.schedule = "dualpipe";
+  best.plan.set("vpp", std::int64_t{2});
+  dual.plan.set("schedule", std::string("dualpipe"));
   dual.feasible = false;
   EXPECT_EQ(explanation({best}, {{"schedule", dual, {}, false}})[3],
             "schedule 1f1b: dualpipe would take as long, but needs 60.0 GiB (as the winner is; other plans under it "

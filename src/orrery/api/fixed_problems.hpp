@@ -5,13 +5,12 @@
 
 #include "orrery/api/inputs.hpp"
 #include "orrery/core/error.hpp"
-#include "orrery/explore/fixed.hpp"
 #include "orrery/parallel/plan.hpp"
 
 namespace orrery::api {
 
 // What makes fixed values impossible; nothing where they are not to blame, such as for a batch that suits no plan.
-[[nodiscard]] std::vector<Diagnostic> problems_of(const explore::Fixed& fixed, const Inputs& inputs,
+[[nodiscard]] std::vector<Diagnostic> problems_of(const parallel::PartialPlan& fixed, const Inputs& inputs,
                                                   const parallel::Job& job);
 
 }  // namespace orrery::api

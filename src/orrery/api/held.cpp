@@ -6,6 +6,7 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::api {
 
@@ -14,30 +15,27 @@ using parallel::ScheduleKind;
 
 namespace {
 
-// The least number above 1 that divides `whole` and is less; 0 where there is none.
-std::int64_t least_proper_divisor(std::int64_t whole) {
-  for (std::int64_t d = 2; d * d <= whole; ++d) {
-    if (whole % d == 0) { return d; }
-  }
-  return 0;
-}
+using parallel::ChoiceKind;
+using parallel::PlanChoice;
+
+// How layers are shared out over stages is one choice made with several flags.
+constexpr std::string_view kEnds = "head_as_layer";
 
 class Held {
  public:
-  Held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed, const explore::Space& space)
+  Held(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed, const explore::Space& space)
       : inputs_(inputs), job_(job), fixed_(fixed), space_(space) {}
 
   std::vector<std::string> list() {
-    add_schedules();
-    const auto overlapped = [](Plan& plan) { plan.tp_overlap = parallel::TpOverlap::ring; };
-    add(!job_.is_inference() && fixed_.tp_overlap == parallel::TpOverlap::none && can_change(overlapped),
-        "tp-overlap (--tp-overlap)");
-    add_offload();
-    const auto sharded = [](Plan& plan) { plan.shard = least_proper_divisor(plan.replicas()); };
-    add(fixed_.shard == 0 && can_change(sharded), "hybrid sharding (--shard)");
-    add_ends();
-    const bool reduces = !job_.is_inference() && any([](const Plan& plan) { return plan.replicas() > 1; });
-    add(!fixed_.dp_overlap && reduces, "dp-overlap (--dp-overlap)");
+    for (const PlanChoice* choice : parallel::choices_from({"schedule", "tp_overlap", "offload", "shard", kEnds})) {
+      if (choice->name == "schedule") {
+        add_schedules();
+      } else if (choice->name == kEnds) {
+        add_ends();
+      } else if (!is_searched(*choice)) {
+        add_choice(*choice);
+      }
+    }
     return std::move(texts_);
   }
 
@@ -69,6 +67,30 @@ class Held {
     });
   }
 
+  // An axis of the space, or fixed, or without effect on the task.
+  [[nodiscard]] bool is_searched(const PlanChoice& choice) const {
+    if (choice.refused_in_inference && job_.is_inference()) { return true; }
+    const auto& axes = space_.axes();
+    return std::any_of(choice.parts.begin(), choice.parts.end(), [&](const parallel::PlanPart& part) {
+      return parallel::fixed_value(part.field, fixed_) || std::find(axes.begin(), axes.end(), part.axis) != axes.end();
+    });
+  }
+
+  // "tp-overlap (--tp-overlap)", "offload of weights, optimizer (--offload)".
+  void add_choice(const PlanChoice& choice) {
+    const std::string flag = parallel::flag_of(choice);
+    const std::string title = choice.title.empty() ? flag.substr(2) : std::string(choice.title);
+    if (choice.kind == ChoiceKind::words) {
+      std::vector<std::string> words;
+      for (const auto& part : choice.parts) {
+        if (can_change([&](Plan& plan) { part.set(plan, 1); })) { words.emplace_back(part.word); }
+      }
+      add(!words.empty(), fmt::format("{} {} ({})", title, join(words, ", "), flag));
+    } else if (choice.otherwise != nullptr) {
+      add(can_change(choice.otherwise), fmt::format("{} ({})", title, flag));
+    }
+  }
+
   // Of inference all schedules are the same.
   void add_schedules() {
     if (fixed_.schedule || fixed_.vpp.value_or(1) > 1 || job_.is_inference()) { return; }
@@ -82,36 +104,25 @@ class Held {
     add(!names.empty(), fmt::format("schedule {} (--schedule)", join(names, ", ")));
   }
 
-  void add_offload() {
-    if (fixed_.offload.any()) { return; }
-    std::vector<std::string> names;
-    const auto offer = [&](const char* name, bool parallel::Offload::* part) {
-      if (can_change([&](Plan& plan) { plan.offload.*part = true; })) { names.emplace_back(name); }
-    };
-    offer("weights", &parallel::Offload::weights);
-    offer("activations", &parallel::Offload::activations);
-    offer("optimizer", &parallel::Offload::optimizer);
-    add(!names.empty(), fmt::format("offload of {} (--offload)", join(names, ", ")));
-  }
-
   void add_ends() {
-    const bool are_fixed = fixed_.embedding_as_layer || fixed_.head_as_layer || fixed_.first_stage_layers > 0 ||
-                           fixed_.last_stage_layers > 0;
-    const bool possible = can_change([](Plan& plan) { plan.head_as_layer = plan.pp > 1; });
-    add(!are_fixed && possible,
+    using F = parallel::PlanField;
+    for (const F end : {F::first_stage_layers, F::last_stage_layers, F::embedding_as_layer, F::head_as_layer}) {
+      if (parallel::fixed_value(end, fixed_)) { return; }
+    }
+    add(can_change([](Plan& plan) { plan.head_as_layer = plan.pp > 1; }),
         "uneven ends (--embedding-as-layer, --head-as-layer, --first-stage-layers, --last-stage-layers)");
   }
 
   const Inputs& inputs_;
   const parallel::Job& job_;
-  const explore::Fixed& fixed_;
+  const parallel::PartialPlan& fixed_;
   const explore::Space& space_;
   std::vector<std::string> texts_;
 };
 
 }  // namespace
 
-std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job, const explore::Fixed& fixed,
+std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed,
                               const explore::Space& space) {
   return Held(inputs, job, fixed, space).list();
 }

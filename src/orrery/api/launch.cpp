@@ -2,54 +2,36 @@
 #include "orrery/launch/launch.hpp"
 
 #include <utility>
+#include <variant>
 
 #include "orrery/api/inputs.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/estimate/estimator.hpp"
-#include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_record.hpp"
 
 namespace orrery::api {
 
 namespace {
 
-template <class E>
-E named(const std::string& name) {
-  const auto value = config::enum_value<E>(name);
-  ORRERY_ASSERT(value.has_value());
-  return *value;
+config::Node node_of(const results::PlanValue& value) {
+  if (const auto* number = std::get_if<std::int64_t>(&value.value)) { return config::integer_node(*number); }
+  if (const auto* is_on = std::get_if<bool>(&value.value)) { return config::boolean_node(*is_on); }
+  return config::text_node(std::get<std::string>(value.value));
 }
 
 }  // namespace
 
 estimate::Request request_of(estimate::Request job, const results::PlanSummary& plan) {
-  job.tp = plan.tp;
-  job.cp = plan.cp;
-  job.pp = plan.pp;
-  job.ep = plan.ep;
-  job.etp = plan.etp;
-  job.dp = plan.dp;
-  job.vpp = plan.vpp;
-  job.micro_batch = plan.micro_batch;
-  job.sequence_parallel = plan.sequence_parallel;
-  job.zero = plan.zero;
-  job.shard = plan.shard;
-  job.recompute = named<parallel::Recompute>(plan.recompute);
-  job.schedule = named<parallel::ScheduleKind>(plan.schedule);
-  job.tp_overlap = named<parallel::TpOverlap>(plan.tp_overlap);
-  if (plan.cp > 1) { job.cp_method = named<workload::ContextMethod>(plan.cp_method); }
-  job.dp_overlap = plan.dp_overlap;
-  job.offload = plan.offload;
-  job.first_stage_layers = plan.first_stage_layers;
-  job.last_stage_layers = plan.last_stage_layers;
-  job.embedding_as_layer = plan.embedding_as_layer;
-  job.head_as_layer = plan.head_as_layer;
-  job.placement = plan.placement;
-  if (!plan.table_sharding.empty()) {
-    job.table_sharding = named<workload::TableSharding>(plan.table_sharding);
-    const bool shared_out = *job.table_sharding != workload::TableSharding::replicated;
-    job.table_ranks = shared_out ? plan.table_ranks : 0;
-    job.replicate_tables_below = plan.replicate_tables_below;
+  std::vector<Diagnostic> complaints;
+  for (const auto& value : plan.values) {
+    const auto* const choice = parallel::find_choice(value.name);
+    if (choice == nullptr) { continue; }
+    const config::Limits limits;
+    parallel::read(*choice, node_of(value), job, {value.name, limits, false, complaints});
   }
+  ORRERY_ASSERT(complaints.empty());
+  // What a plan says of ranks that share nothing is one.
+  if (job.tables && job.tables->sharding == workload::TableSharding::replicated) { job.tables->ranks = 0; }
   return job;
 }
 

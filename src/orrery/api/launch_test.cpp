@@ -67,12 +67,12 @@ TEST(ApiLaunch, a_plan_of_a_space_file_stands_again_as_a_request) {
   ASSERT_TRUE(found.has_value()) << found.error().text();
   ASSERT_EQ(found->best.size(), 20U);
   for (const auto& best : found->best) {
-    EXPECT_THAT(best.plan.placement, HasSubstr("="));
+    EXPECT_THAT(best.plan.text("placement"), HasSubstr("="));
     const auto again = orrery.estimate(request_of(search.job, best));
     ASSERT_TRUE(again.has_value()) << again.error().text();
     EXPECT_EQ(again->estimate.step_time, best.step_time);
     EXPECT_EQ(again->estimate.memory.total(), best.memory.total());
-    EXPECT_EQ(again->estimate.plan.placement, best.plan.placement);
+    EXPECT_EQ(again->estimate.plan.text("placement"), best.plan.text("placement"));
     EXPECT_EQ(again->estimate.global_batch, best.global_batch);
     EXPECT_THAT(again->chosen, IsEmpty());
   }

@@ -9,7 +9,6 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/space_file.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/launch/launch.hpp"
@@ -34,7 +33,7 @@ struct LaunchAnswer {
 
 struct PlanRequest {
   estimate::Request job;  // plan fields that are typed fix their axis
-  explore::Fixed fixed;
+  parallel::PartialPlan fixed;
   std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
   std::vector<std::int64_t> device_counts;  // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;

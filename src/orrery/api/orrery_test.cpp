@@ -93,10 +93,10 @@ TEST(Api, a_search_finds_what_exhaustive_pricing_finds_and_estimates_it) {
   for (std::size_t i = 0; i < 7; ++i) {
     const auto &a = pruned->best[i], &b = exhaustive->best[i];
     EXPECT_EQ(a.step_time, b.step_time);
-    EXPECT_EQ(a.plan.tp, b.plan.tp);
-    EXPECT_EQ(a.plan.pp, b.plan.pp);
-    EXPECT_EQ(a.plan.micro_batch, b.plan.micro_batch);
-    EXPECT_EQ(a.plan.zero, b.plan.zero);
+    EXPECT_EQ(a.plan.number("tp"), b.plan.number("tp"));
+    EXPECT_EQ(a.plan.number("pp"), b.plan.number("pp"));
+    EXPECT_EQ(a.plan.number("micro_batch"), b.plan.number("micro_batch"));
+    EXPECT_EQ(a.plan.number("zero"), b.plan.number("zero"));
     EXPECT_TRUE(a.feasible);
     if (i > 0) { EXPECT_GE(a.step_time, pruned->best[i - 1].step_time); }
   }
@@ -110,19 +110,7 @@ TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
   const auto found = orrery().plan(asked);
   ASSERT_TRUE(found);
   const auto& best = found->best.front();
-  auto typed = asked.job;
-  typed.tp = best.plan.tp;
-  typed.pp = best.plan.pp;
-  typed.dp = best.plan.dp;
-  typed.vpp = best.plan.vpp;
-  typed.micro_batch = best.plan.micro_batch;
-  typed.sequence_parallel = best.plan.sequence_parallel;
-  typed.zero = best.plan.zero;
-  typed.dp_overlap = best.plan.dp_overlap;
-  typed.recompute = best.plan.recompute == "none"        ? parallel::Recompute::none
-                    : best.plan.recompute == "selective" ? parallel::Recompute::selective
-                                                         : parallel::Recompute::full;
-  const auto again = orrery().estimate(typed);
+  const auto again = orrery().estimate(request_of(asked.job, best.plan));
   ASSERT_TRUE(again) << again.error().text();
   EXPECT_EQ(again->estimate.step_time, best.step_time);
 }
@@ -136,8 +124,8 @@ TEST(Api, fixed_axes_stay_fixed_and_explanations_come_when_asked_for) {
   const auto found = orrery().plan(asked);
   ASSERT_TRUE(found);
   for (const auto& best : found->best) {
-    EXPECT_EQ(best.plan.tp, 4);
-    EXPECT_EQ(best.plan.zero, 3);
+    EXPECT_EQ(best.plan.number("tp"), 4);
+    EXPECT_EQ(best.plan.number("zero"), 3);
   }
   EXPECT_GE(found->explanation.size(), 4U);
 }
@@ -161,7 +149,7 @@ TEST(Api, fixed_values_that_no_plan_can_have_are_a_mistake_with_a_reason) {
     const auto found = orrery().plan(fixed);
     return found ? found->nothing_fits : found.error().text();
   };
-  using explore::Fixed;
+  using Fixed = parallel::PartialPlan;
   EXPECT_THAT(complaint(&Fixed::tp, 3), HasSubstr("--tp: \"3\" does not divide the 32 attention heads"));
   EXPECT_THAT(complaint(&Fixed::dp, 3), HasSubstr("--dp: tp 1 x pp 1 x dp 3 = 3 devices, but the cluster has 16"));
   EXPECT_THAT(complaint(&Fixed::micro_batch, 3), HasSubstr("--micro-batch: \"3\" does not divide the 4 sequences"));
@@ -182,7 +170,7 @@ TEST(Api, fixed_choices_that_no_plan_of_a_mixture_can_have_name_their_flag) {
     const auto found = orrery().plan(fixed);
     return found ? found->nothing_fits : found.error().text();
   };
-  using explore::Fixed;
+  using Fixed = parallel::PartialPlan;
   using parallel::ScheduleKind;
   EXPECT_THAT(complaint([](Fixed& f) { f.ep = 3; }), HasSubstr("--ep: \"3\" does not divide the 8 experts"));
   EXPECT_THAT(complaint([](Fixed& f) { f.etp = 5; }), HasSubstr("--etp: \"5\" does not divide the 16384 columns"));
@@ -218,12 +206,12 @@ TEST(Api, a_search_spreads_the_experts_of_a_mixture) {
   ASSERT_TRUE(found) << found.error().text();
   ASSERT_FALSE(found->best.empty());
   const auto& plan = found->best.front().plan;
-  EXPECT_GT(plan.ep, 1);
-  EXPECT_LE(plan.ep * plan.etp, 8);
-  EXPECT_LE(plan.tp, 8);
+  EXPECT_GT(plan.number("ep"), 1);
+  EXPECT_LE(plan.number("ep") * plan.number("etp"), 8);
+  EXPECT_LE(plan.number("tp"), 8);
   const auto& lines = found->explanation;
   const bool says_ep = std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.starts_with("ep " + std::to_string(plan.ep) + ": ");
+    return line.starts_with("ep " + plan.text("ep") + ": ");
   });
   EXPECT_TRUE(says_ep);
 }
@@ -270,7 +258,7 @@ TEST(Api, a_search_says_what_it_held) {
     const auto found = orrery().plan(fixed);
     return found ? found->held : std::vector<std::string>{found.error().text()};
   };
-  using explore::Fixed;
+  using Fixed = parallel::PartialPlan;
   using testing::ElementsAre;
   EXPECT_THAT(held([](Fixed&) {}), ElementsAre("schedule zero-bubble, dualpipe, gpipe (--schedule)", overlap, offload,
                                                sharding, ends, reduce));
@@ -279,7 +267,7 @@ TEST(Api, a_search_says_what_it_held) {
   EXPECT_THAT(held([](Fixed& f) {
                 f.schedule = parallel::ScheduleKind::gpipe;
                 f.tp_overlap = parallel::TpOverlap::ring;
-                f.offload.weights = true;
+                f.offload = parallel::Offload{.weights = true};
                 f.head_as_layer = true;
                 f.zero = 0;
                 f.dp_overlap = true;

@@ -26,7 +26,10 @@ PlanRequest small_search() {
 }
 
 using Degrees = std::array<std::int64_t, 6>;
-Degrees degrees_of(const results::PlanSummary& plan) { return {plan.tp, plan.cp, plan.pp, plan.dp, plan.ep, plan.etp}; }
+Degrees degrees_of(const results::PlanSummary& plan) {
+  return {plan.number("tp"), plan.number("cp"), plan.number("pp"),
+          plan.number("dp"), plan.number("ep"), plan.number("etp")};
+}
 
 class WhatIf : public testing::Test {
  protected:

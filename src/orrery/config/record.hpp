@@ -87,6 +87,15 @@ class Record {
     return describe(std::move(name), member, std::move(doc), bounds, false);
   }
 
+  // An optional field that is no member of T: `read` and `write` say where its value is. `info` and `limits` describe
+  // it.
+  Record& computed(FieldInfo info, Limits limits, std::function<void(const Node&, T&, const Reading&)> read,
+                   std::function<Node(const T&)> write, std::function<Node()> schema) {
+    infos_.push_back(std::move(info));
+    fields_.push_back(Field{std::move(limits), std::move(read), std::move(write), std::move(schema)});
+    return *this;
+  }
+
   // A rule between fields: returns what is wrong, or "" when all is well. Called when every field by itself is right.
   Record& check(std::function<Objection(const T&)> rule) {
     checks_.push_back(std::move(rule));

@@ -10,6 +10,7 @@
 #include "orrery/estimate/terms.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 #include "orrery/workload/operators.hpp"
 
 namespace orrery::estimate {
@@ -19,57 +20,42 @@ using parallel::RankClass;
 
 namespace {
 
-std::string offload_names(const parallel::Offload& offload) {
-  std::vector<std::string_view> names;
-  if (offload.weights) { names.emplace_back("weights"); }
-  if (offload.activations) { names.emplace_back("activations"); }
-  if (offload.optimizer) { names.emplace_back("optimizer"); }
-  return fmt::format("{}", fmt::join(names, ","));
-}
-
-std::string placement_text(const parallel::Placement& placement) {
-  std::vector<std::string> pins;
-  const auto add = [&](const char* group, int dimension) {
-    if (dimension >= 0) { pins.push_back(fmt::format("{}={}", group, dimension)); }
-  };
-  add("tp", placement.tp);
-  add("cp", placement.cp);
-  add("dp", placement.dp);
-  add("pp", placement.pp);
-  return fmt::format("{}", fmt::join(pins, " "));
-}
-
-results::PlanSummary summary(const Program& program) {
-  const auto& plan = program.plan;
-  results::PlanSummary summary;
-  summary.tp = plan.tp;
-  summary.cp = plan.cp;
-  summary.pp = plan.pp;
-  summary.ep = plan.ep;
-  summary.etp = plan.etp;
-  summary.dp = plan.dp;
-  summary.vpp = plan.vpp;
-  summary.micro_batch = plan.micro_batch;
-  summary.micro_batches = program.pipeline.micro_batches;
-  summary.sequence_parallel = plan.sequence_parallel;
-  summary.zero = plan.zero;
-  summary.recompute = config::enum_name(plan.recompute);
-  summary.schedule = config::enum_name(plan.schedule);
-  summary.tp_overlap = config::enum_name(plan.tp_overlap);
-  summary.cp_method = config::enum_name(plan.cp_method);
-  summary.dp_overlap = plan.reduces_under_backward();
-  summary.shard = plan.shard;
-  summary.offload = offload_names(plan.offload);
-  summary.placement = placement_text(plan.placement);
-  if (plan.tables.sharding != workload::TableSharding::none) {
-    summary.table_sharding = config::enum_name(plan.tables.sharding);
-    summary.table_ranks = plan.table_ranks();
-    summary.replicate_tables_below = plan.tables.replicated_below;
+results::PlanValue value_of(const parallel::PlanChoice& choice, const parallel::Plan& plan) {
+  using parallel::ChoiceKind;
+  results::PlanValue value{choice.name, {}, false, false};
+  if (choice.kind == ChoiceKind::words || choice.kind == ChoiceKind::pins) {
+    value.value = parallel::text_of(choice, plan);
+    value.departs = parallel::text_of(choice, parallel::Plan{}) != parallel::text_of(choice, plan);
+    return value;
   }
-  summary.first_stage_layers = plan.first_stage_layers;
-  summary.last_stage_layers = plan.last_stage_layers;
-  summary.embedding_as_layer = plan.embedding_as_layer;
-  summary.head_as_layer = plan.head_as_layer;
+  const auto get = choice.reported != nullptr ? choice.reported : choice.parts.front().get;
+  const std::int64_t number = get(plan);
+  value.departs = number != choice.usual.value_or(choice.parts.front().get(parallel::Plan{}));
+  switch (choice.kind) {
+    case ChoiceKind::boolean: value.value = number != 0; break;
+    case ChoiceKind::name: value.value = std::string(choice.names[static_cast<std::size_t>(number)]); break;
+    case ChoiceKind::number:
+    case ChoiceKind::words:
+    case ChoiceKind::pins: value.value = number; break;
+  }
+  return value;
+}
+
+// In the order of documents; choices that are not named here come after those that are.
+results::PlanSummary summary(const Program& program) {
+  static const auto choices = parallel::choices_from({"tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro_batch", "zero",
+                                                      "recompute", "schedule", "sequence_parallel", "tp_overlap",
+                                                      "cp_method", "dp_overlap", "shard", "offload", "placement"});
+  const bool has_tables = program.plan.tables.sharding != workload::TableSharding::none;
+  results::PlanSummary summary;
+  const auto add = [&](bool of_recommenders) {
+    for (const auto* choice : choices) {
+      if (choice->of_recommenders == of_recommenders) { summary.values.push_back(value_of(*choice, program.plan)); }
+    }
+  };
+  add(false);
+  summary.values.push_back({"micro_batches", program.pipeline.micro_batches, false, true});
+  if (has_tables) { add(true); }
   return summary;
 }
 

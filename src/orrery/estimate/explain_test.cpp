@@ -3,6 +3,8 @@
 #include <cmath>
 #include <numeric>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -195,19 +197,37 @@ TEST(Explain, details_are_left_out_unless_asked_for) {
   EXPECT_TRUE(e.classes.empty());
 }
 
+std::vector<std::string_view> names_of(const results::PlanSummary& plan) {
+  std::vector<std::string_view> names;
+  for (const auto& value : plan.values) { names.push_back(value.name); }
+  return names;
+}
+
+// Documents have the choices of a plan in this order; tables of a recommender come last.
+TEST(Explain, choices_of_a_plan_keep_their_order_in_documents) {
+  const std::vector<std::string_view> first = {
+      "tp",         "cp",          "pp",         "ep",        "etp",      "dp",
+      "vpp",        "micro_batch", "zero",       "recompute", "schedule", "sequence_parallel",
+      "tp_overlap", "cp_method",   "dp_overlap", "shard",     "offload",  "placement"};
+  const auto names = names_of(estimate_of(case_of(0)).plan);
+  ASSERT_GT(names.size(), first.size());
+  EXPECT_TRUE(std::equal(first.begin(), first.end(), names.begin()));
+  EXPECT_EQ(names.back(), "micro_batches");
+}
+
 TEST(Explain, the_plan_and_the_job_come_back_as_they_went_in) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Case c = case_of(seed);
     const Estimate e = estimate_of(c);
-    ASSERT_EQ(e.plan.tp, c.plan.tp);
-    ASSERT_EQ(e.plan.pp, c.plan.pp);
-    ASSERT_EQ(e.plan.dp, c.plan.dp);
-    ASSERT_EQ(e.plan.vpp, c.plan.vpp);
-    ASSERT_EQ(e.plan.micro_batch, c.plan.micro_batch);
-    ASSERT_EQ(e.plan.micro_batches, parallel::micro_batches(c.job, c.plan));
-    ASSERT_EQ(e.plan.sequence_parallel, c.plan.sequence_parallel);
-    ASSERT_EQ(e.plan.zero, c.plan.zero);
-    ASSERT_EQ(e.plan.dp_overlap, c.plan.reduces_under_backward());
+    ASSERT_EQ(e.plan.number("tp"), c.plan.tp);
+    ASSERT_EQ(e.plan.number("pp"), c.plan.pp);
+    ASSERT_EQ(e.plan.number("dp"), c.plan.dp);
+    ASSERT_EQ(e.plan.number("vpp"), c.plan.vpp);
+    ASSERT_EQ(e.plan.number("micro_batch"), c.plan.micro_batch);
+    ASSERT_EQ(e.plan.number("micro_batches"), parallel::micro_batches(c.job, c.plan));
+    ASSERT_EQ(e.plan.is_on("sequence_parallel"), c.plan.sequence_parallel);
+    ASSERT_EQ(e.plan.number("zero"), c.plan.zero);
+    ASSERT_EQ(e.plan.is_on("dp_overlap"), c.plan.reduces_under_backward());
     ASSERT_EQ(e.devices, c.cluster.devices);
     ASSERT_EQ(e.global_batch, c.job.global_batch);
     ASSERT_EQ(e.seq, c.job.seq);

@@ -1,5 +1,5 @@
-// What a user asks an estimate for, as typed: by flags, in a scenario file, or both. Fields that are left open are
-// settled by documented rules (`settle`).
+// What a user requests an estimate of: by flags, in a scenario file, or both. `settle` decides by documented rules what
+// is not given.
 #pragma once
 
 #include <array>
@@ -20,7 +20,8 @@ namespace orrery::estimate {
 
 enum class Semantics : std::uint8_t { physical, mad_max };
 
-struct Request {
+// The job, and those choices of a plan that are given.
+struct Request : parallel::PartialPlan {
   std::string model, cluster;
   std::int64_t devices = 0;  // 0: as many as the cluster description has
   std::string stack = "megatron-core";
@@ -28,34 +29,16 @@ struct Request {
 
   parallel::Task task = parallel::Task::pretrain;
   std::optional<std::int64_t> global_batch;  // sequences; of training
-  std::optional<std::int64_t> seq;           // open: a vision model's own, a recommender's 1
+  std::optional<std::int64_t> seq;           // not given: a vision model's own, a recommender's 1
   hardware::Precision precision = hardware::Precision::bf16;
   std::optional<std::int64_t> prompt, generate, batch;  // of inference
   std::int64_t lora = 0;
   workload::Adapter::Targets lora_targets = workload::Adapter::Targets::attention;
 
-  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, vpp = 1;
-  std::optional<std::int64_t> etp;          // open: tp when ep is 1, else 1
-  std::optional<std::int64_t> dp;           // open: devices / (tp cp pp)
-  std::optional<std::int64_t> micro_batch;  // open: the largest that fits, up to 8
-  std::optional<bool> sequence_parallel;    // open: off, but on where experts and tp > 1 need it
-  std::optional<int> zero;                  // open: 1; 0 for inference
-  std::int64_t shard = 0;
-  std::optional<parallel::Recompute> recompute;    // open: the least that fits
-  std::optional<parallel::ScheduleKind> schedule;  // open: 1f1b, or interleaved when vpp > 1
-  parallel::TpOverlap tp_overlap = parallel::TpOverlap::none;
-  workload::ContextMethod cp_method = workload::ContextMethod::ring;
-  std::optional<bool> dp_overlap;  // open: the stack's habit
-  std::int64_t first_stage_layers = 0, last_stage_layers = 0;
-  bool embedding_as_layer = false, head_as_layer = false;
-  std::optional<hardware::Precision> gradient_precision;  // open: the stack's
-  std::optional<hardware::Precision> reduce_precision;    // open: the stack's
-  std::optional<double> bucket;                           // open: the stack's
+  std::optional<hardware::Precision> gradient_precision;  // not given: the stack's
+  std::optional<hardware::Precision> reduce_precision;    // not given: the stack's
+  std::optional<double> bucket;                           // not given: the stack's
 
-  std::optional<workload::TableSharding> table_sharding;  // open: whole tables, or rows where ranks outnumber them
-  std::int64_t table_ranks = 0, replicate_tables_below = 0;
-
-  std::string offload, placement;
   std::string strategy, local_batch, freeze;  // of mad-max
   bool memory_rule = true;                    // of mad-max
 };
@@ -78,12 +61,9 @@ struct Request {
 // The stack with what the request says of gradients.
 [[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
 
-[[nodiscard]] Result<parallel::Offload> offload_of(const Request& request);
-[[nodiscard]] Result<parallel::Placement> placement_of(const Request& request);
-
-// The plan that a request stands for, open fields settled: dp from the devices; recompute the least and then
+// The plan of a request, with what is not given decided: dp from the devices; recompute the least and then
 // micro-batch the largest (up to 8, dividing a replica's batch) that fit in memory together, recompute first; when
-// nothing fits, full recompute and micro-batch 1. `chosen` names the fields that were settled here.
+// nothing fits, full recompute and micro-batch 1. `chosen` names the fields that were decided here.
 struct SettledPlan {
   parallel::Plan plan;
   std::vector<std::string> chosen;  // "micro_batch 2 (the largest that fits)"

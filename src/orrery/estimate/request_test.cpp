@@ -179,15 +179,17 @@ TEST(Settle, interleaving_keeps_whole_groups_of_micro_batches) {
   EXPECT_EQ(e.plan().micro_batch, 6);
 }
 
+Result<Request> request_with(const std::string& fields) {
+  const auto node = config::parse_yaml("{model: gpt, cluster: plain, " + fields + "}", "s.yaml");
+  if (!node) { return tl::make_unexpected(node.error()); }
+  return request_record().read(*node);
+}
+
 TEST(Request, placement_names_groups_and_dimensions_each_once) {
-  Request request;
-  EXPECT_FALSE(placement_of(request)->any());
-  request.placement = "tp=0 pp=1,dp=2";
-  EXPECT_EQ(*placement_of(request), (parallel::Placement{0, -1, 2, 1}));
+  EXPECT_FALSE(request_with("placement: \"\"")->placement);
+  EXPECT_EQ(request_with("placement: \"tp=0 pp=1,dp=2\"")->placement, (parallel::Placement{0, -1, 2, 1}));
   for (const char* wrong : {"tp", "tp=", "tp=x", "tp=0x", "ep=0", "tp=-1", "tp=0 tp=1", "=1", "tp=100"}) {
-    request.placement = wrong;
-    EXPECT_FALSE(placement_of(request)) << wrong;
-    EXPECT_FALSE(problems(request).empty()) << wrong;
+    EXPECT_FALSE(request_with(std::string("placement: \"") + wrong + "\"")) << wrong;
   }
 }
 
@@ -206,12 +208,12 @@ TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   request.task = parallel::Task::pretrain;
   request.tp = 8;
   request.batch = 8;
-  request.table_ranks = 4;
+  request.tables = {workload::TableSharding::none, 4, 0};
   EXPECT_THAT(
       texts_of(problems(request)),
       ElementsAre("--tp: is of --semantics physical; mad-max has --strategy, and degrees follow from the machine",
-                  "--batch: is of --semantics physical; mad-max has --global-batch in every task",
                   "--table-ranks: is of --semantics physical; mad-max has emb in --strategy",
+                  "--batch: is of --semantics physical; mad-max has --global-batch in every task",
                   "--freeze: needs --task finetune"));
   EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
@@ -243,14 +245,10 @@ TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
 }
 
 TEST(Request, what_is_offloaded_is_a_list_of_names) {
-  Request request;
-  request.offload = "optimizer,weights";
-  EXPECT_EQ(*offload_of(request), (parallel::Offload{true, false, true}));
-  request.offload = "weight";
-  EXPECT_THAT(texts_of(problems(request)),
-              ElementsAre("--offload: \"weight\" cannot be offloaded; did you mean \"weights\"?"));
-  request.offload = "";
-  EXPECT_FALSE(offload_of(request)->any());
+  EXPECT_EQ(request_with("offload: \"optimizer,weights\"")->offload, (parallel::Offload{true, false, true}));
+  EXPECT_THAT(request_with("offload: weight").error().text(),
+              testing::HasSubstr("\"weight\" cannot be offloaded; did you mean \"weights\"?"));
+  EXPECT_FALSE(request_with("offload: \"\"")->offload);
 }
 
 TEST(Request, gradients_are_the_stack_s_unless_typed) {
@@ -301,7 +299,8 @@ Request any_request() {
   r.seq = number(1'000'000'000);
   r.precision = *rc::gen::element(hardware::Precision::fp8, hardware::Precision::bf16, hardware::Precision::tf32);
   for (auto* degree : {&r.tp, &r.cp, &r.pp, &r.ep, &r.vpp}) { *degree = number(100); }
-  for (auto* count : {&r.lora, &r.shard, &r.first_stage_layers}) { *count = number(1000) - 1; }
+  r.lora = number(1000) - 1;
+  for (auto* count : {&r.shard, &r.first_stage_layers}) { *count = maybe(number(1000) - 1); }
   for (auto* count : {&r.prompt, &r.generate, &r.batch}) { *count = maybe(number(1000)); }
   r.etp = maybe(number(100));
   r.gradient_precision = maybe(hardware::Precision::bf16);
@@ -315,8 +314,8 @@ Request any_request() {
   r.schedule = maybe(static_cast<ScheduleKind>(choice(5)));
   r.tp_overlap = static_cast<parallel::TpOverlap>(choice(3));
   r.dp_overlap = maybe(*rc::gen::arbitrary<bool>());
-  r.offload = *rc::gen::element<std::string>("", "weights,activations");
-  r.placement = *rc::gen::element<std::string>("", "tp=0 pp=1");
+  r.offload = maybe(parallel::Offload{true, true, false});
+  r.placement = maybe(parallel::Placement{0, -1, -1, 1});
   r.strategy = *rc::gen::element<std::string>("", "mlp=(tp,ddp)");
   r.local_batch = *rc::gen::element<std::string>("", "mlp=512");
   return r;
@@ -338,6 +337,7 @@ RC_GTEST_PROP(RequestRecord, what_is_printed_reads_back, ()) {
   RC_ASSERT(again->dp_overlap == request.dp_overlap);
   RC_ASSERT(again->seq == request.seq);
   RC_ASSERT(again->offload == request.offload);
+  RC_ASSERT(again->placement == request.placement);
 }
 
 TEST(RequestRecord, bounds_and_names_are_checked) {

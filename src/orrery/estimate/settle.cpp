@@ -1,19 +1,15 @@
-// What a request leaves open, settled by documented rules.
+// What a request does not give, decided by documented rules.
 #include <algorithm>
 
 #include <fmt/format.h>
 
 #include "orrery/estimate/request.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::estimate {
 
 namespace {
-
-parallel::ScheduleKind schedule_of(const Request& request) {
-  const auto usual = request.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
-  return request.schedule.value_or(usual);
-}
 
 // Tries recompute choices from least to most, and micro-batches from large to small, until one fits.
 class Settling {
@@ -96,6 +92,10 @@ std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan&
                  : "the largest that fits, up to 8";
 }
 
+bool gives_sharding(const Request& request) {
+  return request.tables && request.tables->sharding != workload::TableSharding::none;
+}
+
 std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const parallel::Plan& plan,
                                        bool experts, bool fits) {
   std::vector<std::string> chosen;
@@ -110,7 +110,7 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
     chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (experts are sliced as tp, not shared out)", plan.etp)
                                   : std::string("etp 1 (experts stay whole)"));
   }
-  if (!request.table_sharding && plan.tables.sharding != workload::TableSharding::none) {
+  if (!gives_sharding(request) && plan.tables.sharding != workload::TableSharding::none) {
     chosen.push_back(plan.tables.sharding == workload::TableSharding::row
                          ? fmt::format("table-sharding row (there are fewer tables than {} ranks)", plan.table_ranks())
                          : std::string("table-sharding table (every rank can have some)"));
@@ -141,65 +141,51 @@ std::vector<Diagnostic> idle_flags(const Request& request) {
   const auto require = [&](bool holds, const char* flag, const char* message) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, message}); }
   };
-  require(request.cp > 1 || request.cp_method == workload::ContextMethod::ring, "--cp-method",
+  using workload::ContextMethod;
+  const bool has_context = request.cp.value_or(1) > 1, has_stages = request.pp.value_or(1) > 1;
+  require(has_context || request.cp_method.value_or(ContextMethod::ring) == ContextMethod::ring, "--cp-method",
           "needs --cp of at least 2");
-  require(request.pp > 1 || !request.embedding_as_layer, "--embedding-as-layer", "needs --pp of at least 2");
-  require(request.pp > 1 || !request.head_as_layer, "--head-as-layer", "needs --pp of at least 2");
+  require(has_stages || !request.embedding_as_layer.value_or(false), "--embedding-as-layer",
+          "needs --pp of at least 2");
+  require(has_stages || !request.head_as_layer.value_or(false), "--head-as-layer", "needs --pp of at least 2");
   return found;
 }
 
 // Experts that are not shared out over ranks are sliced as everything else is; those that are stay whole.
-std::int64_t usual_etp(const Request& request, const workload::Model& model) {
-  const bool sliced = model.has_experts() && request.ep == 1 && request.tp >= 1 && model.experts.ffn % request.tp == 0;
-  return sliced ? request.tp : 1;
+std::int64_t usual_etp(const parallel::Plan& plan, const workload::Model& model) {
+  const bool sliced = model.has_experts() && plan.ep == 1 && plan.tp >= 1 && model.experts.ffn % plan.tp == 0;
+  return sliced ? plan.tp : 1;
 }
 
 // Whole tables where they go round, else rows.
-workload::TablePlan tables_of(const Request& request, const workload::Model& model, const parallel::Plan& plan) {
-  using workload::TableSharding;
-  workload::TablePlan tables{TableSharding::none, request.table_ranks, request.replicate_tables_below};
-  if (!model.is_recommender()) {
-    tables.sharding = request.table_sharding.value_or(TableSharding::none);
-    return tables;
-  }
-  const std::int64_t ranks = request.table_ranks > 0 ? request.table_ranks : plan.dp;
-  tables.sharding = request.table_sharding.value_or(workload::usual_sharding(model.recommender, tables, ranks));
-  return tables;
+workload::TableSharding usual_sharding(const parallel::Plan& plan, const workload::Model& model) {
+  const std::int64_t ranks = plan.tables.ranks > 0 ? plan.tables.ranks : plan.dp;
+  return workload::usual_sharding(model.recommender, plan.tables, ranks);
 }
 
-// The plan as typed, open fields at their first guess.
+// A product of degrees that a user typed may be beyond counting; problems() says so.
+std::int64_t usual_dp(const parallel::Plan& plan, std::int64_t devices) {
+  const double product = static_cast<double>(plan.tp) * static_cast<double>(plan.cp) * static_cast<double>(plan.pp);
+  const bool countable = product >= 1.0 && product <= static_cast<double>(devices);
+  return std::max<std::int64_t>(1, countable ? devices / (plan.tp * plan.cp * plan.pp) : 1);
+}
+
+// The plan as given; the rest is at its first guess.
 parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
                        const hardware::Stack& stack) {
+  parallel::Plan plan = parallel::whole_plan(request);
+  const auto unless = [](const auto& given, auto& choice, auto usual) {
+    if (!given) { choice = usual; }
+  };
   const bool serves = request.task == parallel::Task::inference;
-  parallel::Plan plan;
-  plan.tp = request.tp;
-  plan.cp = request.cp;
-  plan.pp = request.pp;
-  plan.ep = request.ep;
-  plan.etp = request.etp.value_or(usual_etp(request, model));
-  plan.vpp = request.vpp;
-  // A product of what a user typed may be beyond counting; problems() says so.
-  const double product =
-      static_cast<double>(request.tp) * static_cast<double>(request.cp) * static_cast<double>(request.pp);
-  const bool countable = product >= 1.0 && product <= static_cast<double>(devices);
-  const std::int64_t rest = countable ? devices / (request.tp * request.cp * request.pp) : 1;
-  plan.dp = request.dp.value_or(std::max<std::int64_t>(1, rest));
-  plan.sequence_parallel = request.sequence_parallel.value_or(model.has_experts() && plan.tp > 1);
-  plan.zero = request.zero.value_or(serves ? 0 : 1);
-  plan.shard = request.shard;
-  plan.schedule = schedule_of(request);
-  plan.dp_overlap = request.dp_overlap.value_or(stack.overlap_gradient_reduce);
-  plan.tables = tables_of(request, model, plan);
-  plan.tp_overlap = request.tp_overlap;
-  plan.cp_method = request.cp_method;
-  if (const auto offload = offload_of(request)) { plan.offload = *offload; }
-  if (const auto placement = placement_of(request)) { plan.placement = *placement; }
-  plan.first_stage_layers = request.first_stage_layers;
-  plan.last_stage_layers = request.last_stage_layers;
-  plan.embedding_as_layer = request.embedding_as_layer;
-  plan.head_as_layer = request.head_as_layer;
-  plan.micro_batch = request.micro_batch.value_or(1);
-  plan.recompute = request.recompute.value_or(parallel::Recompute::none);
+  const auto usual_schedule = plan.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+  unless(request.etp, plan.etp, usual_etp(plan, model));
+  unless(request.dp, plan.dp, usual_dp(plan, devices));
+  unless(request.sequence_parallel, plan.sequence_parallel, model.has_experts() && plan.tp > 1);
+  unless(request.zero, plan.zero, serves ? 0 : 1);
+  unless(request.schedule, plan.schedule, usual_schedule);
+  unless(request.dp_overlap, plan.dp_overlap, stack.overlap_gradient_reduce);
+  if (model.is_recommender() && !gives_sharding(request)) { plan.tables.sharding = usual_sharding(plan, model); }
   return plan;
 }
 

@@ -1,108 +1,74 @@
 #include "orrery/explore/neighbours.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <numeric>
 #include <optional>
-#include <string_view>
+#include <utility>
 
 #include "orrery/core/error.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::explore {
 
 using parallel::Plan;
+using parallel::PlanField;
 
 namespace {
 
-struct Axis {
-  std::string_view name;
-  std::int64_t (*value)(const Plan&);  // its order is that of the axis
-};
+using parallel::PlanChoice;
+using Choices = std::vector<const PlanChoice*>;
 
-enum : std::size_t {
-  kTp,
-  kCp,
-  kPp,
-  kEp,
-  kEtp,
-  kVpp,
-  kMicroBatch,
-  kCpMethod,
-  kSequenceParallel,
-  kRecompute,
-  kZero,
-  kTpOverlap,
-  kDpOverlap,
-  kShard,
-  kOffload,
-  kPlacement,
-  kTableSharding,
-  kTableRanks,
-  kReplicated,
-  kNeighbourAxes
-};
-constexpr std::size_t kCuts = kEtp + 1;  // the axes that cut the batch or the layers come first
+// The degrees, which cut the batch or the layers, come first. Lines of an explanation keep the order of the names here.
+Choices compared_choices() {
+  Choices list =
+      parallel::choices_from({"tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch", "cp_method", "sequence_parallel",
+                              "recompute", "zero", "tp_overlap", "dp_overlap", "shard", "offload", "placement"});
+  std::erase_if(list, [](const PlanChoice* choice) { return !choice->is_explained; });
+  std::stable_partition(list.begin(), list.end(), [](const PlanChoice* choice) { return choice->is_degree; });
+  return list;
+}
 
-std::int64_t digits(std::initializer_list<int> values) {
+const Choices& compared() {
+  static const Choices list = compared_choices();
+  return list;
+}
+
+// The value of a choice, in the order of its axis; of several parts the first weighs most.
+std::int64_t value_of(const PlanChoice& choice, const Plan& plan) {
+  if (choice.parts.size() == 1) { return choice.parts.front().get(plan); }
   std::int64_t number = 0;
-  for (const int value : values) { number = 16 * number + value + 1; }
+  for (const auto& part : choice.parts) { number = 16 * number + part.get(plan) + 1; }
   return number;
 }
 
-constexpr std::array<Axis, kNeighbourAxes> kAxes{{
-    {"tp", [](const Plan& plan) { return plan.tp; }},
-    {"cp", [](const Plan& plan) { return plan.cp; }},
-    {"pp", [](const Plan& plan) { return plan.pp; }},
-    {"ep", [](const Plan& plan) { return plan.ep; }},
-    {"etp", [](const Plan& plan) { return plan.etp; }},
-    {"vpp", [](const Plan& plan) { return plan.vpp; }},
-    {"micro-batch", [](const Plan& plan) { return plan.micro_batch; }},
-    {"cp-method", [](const Plan& plan) { return static_cast<std::int64_t>(plan.cp_method); }},
-    {"sequence-parallel", [](const Plan& plan) { return std::int64_t{plan.sequence_parallel ? 1 : 0}; }},
-    {"recompute", [](const Plan& plan) { return static_cast<std::int64_t>(plan.recompute); }},
-    {"zero", [](const Plan& plan) { return std::int64_t{plan.zero}; }},
-    {"tp-overlap", [](const Plan& plan) { return static_cast<std::int64_t>(plan.tp_overlap); }},
-    {"dp-overlap", [](const Plan& plan) { return std::int64_t{plan.dp_overlap ? 1 : 0}; }},
-    {"shard", [](const Plan& plan) { return plan.shard; }},
-    {"offload",
-     [](const Plan& plan) {
-       return digits({plan.offload.weights ? 1 : 0, plan.offload.activations ? 1 : 0, plan.offload.optimizer ? 1 : 0});
-     }},
-    {"placement",
-     [](const Plan& plan) {
-       return digits({plan.placement.tp, plan.placement.cp, plan.placement.dp, plan.placement.pp});
-     }},
-    {"table-sharding", [](const Plan& plan) { return static_cast<std::int64_t>(plan.tables.sharding); }},
-    {"table-ranks", [](const Plan& plan) { return plan.tables.ranks; }},
-    {"replicate-tables-below", [](const Plan& plan) { return plan.tables.replicated_below; }},
-}};
-
-// The axis on which two plans differ, and nothing where there are none or several: the one of those that cut, whatever
-// follows from it, or the only one at all.
-std::optional<std::size_t> axis_between(const Plan& a, const Plan& b) {
-  std::array<bool, kAxes.size()> differs{};
-  for (std::size_t i = 0; i < kAxes.size(); ++i) { differs[i] = kAxes[i].value(a) != kAxes[i].value(b); }
-  if (differs[kTp] && a.etp == a.tp && b.etp == b.tp) { differs[kEtp] = false; }
-  const auto cuts = std::span(differs).first(kCuts);
-  const bool cut = std::find(cuts.begin(), cuts.end(), true) != cuts.end();
-  std::optional<std::size_t> found;
-  for (std::size_t i = 0; i < (cut ? kCuts : kAxes.size()); ++i) {
-    if (!differs[i]) { continue; }
-    if (found) { return std::nullopt; }
-    found = i;
+// The choice in which two plans differ, and nothing where there are none or several: the degree in which they do,
+// whatever follows from it, or the only one at all.
+const PlanChoice* choice_between(const Plan& a, const Plan& b) {
+  const bool sliced_alike = a.tp != b.tp && a.etp == a.tp && b.etp == b.tp;
+  const PlanChoice* found = nullptr;
+  for (const PlanChoice* choice : compared()) {
+    if (found != nullptr && found->is_degree && !choice->is_degree) { break; }
+    const bool follows = sliced_alike && choice->parts.front().field == PlanField::etp;
+    if (follows || value_of(*choice, a) == value_of(*choice, b)) { continue; }
+    if (found != nullptr) { return nullptr; }
+    found = choice;
   }
   return found;
 }
 
-// Those of the points that keep the choices of `plan` which do not follow from `axis`.
-std::vector<Point> keeping_choices(std::vector<Point> points, const Plan& plan, std::size_t axis) {
-  if (axis >= kCuts) { return points; }
-  for (const std::size_t choice : {kRecompute, kZero, kSequenceParallel, kCpMethod}) {
-    const bool says_nothing = (choice == kZero && plan.replicas() == 1 && axis <= kPp) ||
-                              (choice == kSequenceParallel && plan.tp == 1) || (choice == kCpMethod && plan.cp == 1);
-    if (says_nothing) { continue; }
-    const auto value = kAxes[choice].value;
+// Those of the points that keep the choices of `plan` which do not follow from `changed`.
+std::vector<Point> keeping_choices(std::vector<Point> points, const Plan& plan, const PlanChoice& changed) {
+  if (!changed.is_degree) { return points; }
+  const PlanField degree = changed.parts.front().field;
+  const bool may_copy = degree == PlanField::tp || degree == PlanField::cp || degree == PlanField::pp;
+  for (const PlanField field :
+       {PlanField::recompute, PlanField::zero, PlanField::sequence_parallel, PlanField::cp_method}) {
+    const bool has_no_effect = (field == PlanField::zero && plan.replicas() == 1 && may_copy) ||
+                               (field == PlanField::sequence_parallel && plan.tp == 1) ||
+                               (field == PlanField::cp_method && plan.cp == 1);
+    if (has_no_effect) { continue; }
+    const auto value = parallel::part_of(field).get;
     std::vector<Point> alike;
     std::copy_if(points.begin(), points.end(), std::back_inserter(alike),
                  [&](const Point& other) { return value(other.plan) == value(plan); });
@@ -174,37 +140,43 @@ namespace {
 
 // Whether a family may hold a plan one choice away: what its plans differ in is left out of the comparison.
 bool may_be_near(Plan family, const Plan& plan) {
-  family.zero = plan.zero;
-  family.dp_overlap = plan.dp_overlap;
-  family.shard = plan.shard;
-  family.offload = plan.offload;
-  family.placement = plan.placement;
-  const bool is_own =
-      std::all_of(kAxes.begin(), kAxes.end(), [&](const Axis& axis) { return axis.value(family) == axis.value(plan); });
-  return is_own || axis_between(family, plan).has_value();
+  bool is_own = true;
+  for (const PlanChoice* choice : compared()) {
+    const bool varies =
+        std::any_of(choice->parts.begin(), choice->parts.end(), [](const auto& part) { return part.inner; });
+    if (varies) {
+      for (const auto& part : choice->parts) { part.set(family, part.get(plan)); }
+    }
+    is_own &= value_of(*choice, family) == value_of(*choice, plan);
+  }
+  return is_own || choice_between(family, plan) != nullptr;
 }
+
+std::string name_of(const PlanChoice& choice) { return parallel::flag_of(choice).substr(2); }
 
 }  // namespace
 
 std::vector<Neighbour> neighbours(Walk& walk, const Point& point, Evaluator& evaluator) {
   const Plan& plan = point.plan;
-  std::array<Nearest, kAxes.size()> nearest;
+  std::vector<Nearest> nearest(compared().size());
   for (const Point& other : points_of(walk, [&](const Plan& family) { return may_be_near(family, plan); })) {
-    const auto axis = axis_between(other.plan, plan);
-    if (!axis) { continue; }
-    const auto value = kAxes[*axis].value;
+    const PlanChoice* const choice = choice_between(other.plan, plan);
+    if (choice == nullptr) { continue; }
+    const auto value = [choice](const Plan& one) { return value_of(*choice, one); };
+    auto& near =
+        nearest[static_cast<std::size_t>(std::find(compared().begin(), compared().end(), choice) - compared().begin())];
     const bool is_below = value(other.plan) < value(plan);
-    auto& place = is_below ? nearest[*axis].below : nearest[*axis].above;
+    auto& place = is_below ? near.below : near.above;
     const std::int64_t nearer = place.empty() ? 0 : value(other.plan) - value(place.front().plan);
     if (is_below ? nearer > 0 : nearer < 0) { place.clear(); }
     if (place.empty() || nearer == 0) { place.push_back(other); }
   }
   std::vector<Neighbour> found;
-  for (std::size_t i = 0; i < kAxes.size(); ++i) {
+  for (std::size_t i = 0; i < nearest.size(); ++i) {
     for (auto* points : {&nearest[i].below, &nearest[i].above}) {
       if (points->empty()) { continue; }
-      const auto kept = keeping_choices(std::move(*points), plan, i);
-      found.push_back({std::string(kAxes[i].name), fastest(kept, evaluator)});
+      const auto kept = keeping_choices(std::move(*points), plan, *compared()[i]);
+      found.push_back({name_of(*compared()[i]), fastest(kept, evaluator)});
     }
   }
   return found;

@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include "orrery/estimate/estimator.hpp"
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/neighbours.hpp"
 #include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"

@@ -1,5 +1,5 @@
-// What each axis of a space file is called, of what kind its values are, what it means for a plan, and when it says
-// nothing: docs/format/space.md, "What is left out by itself".
+// What each axis of a space file is called, of what kind its values are, what it means for a plan, and when it has no
+// effect: docs/format/space.md, "What is left out by itself". Axes that are fields of a plan have it from there.
 #include <array>
 #include <string_view>
 #include <utility>
@@ -9,30 +9,39 @@
 
 namespace orrery::explore {
 
-using parallel::Placement;
 using parallel::Plan;
-using parallel::Recompute;
-using parallel::ScheduleKind;
-using parallel::TpOverlap;
-using workload::ContextMethod;
+using parallel::PlanSetting;
 
 namespace {
 
 // ---- kinds of values
 // -------------------------------------------------------------------------------------------------
 
-template <class E>
-const ValueKind& choices_of(std::string_view name) {
-  static const ValueKind kind{name, config::kEnumTexts<E>, {}};
+// "attention" is what published search problems call selective recompute.
+constexpr std::array<std::pair<std::string_view, std::int64_t>, 1> kRecomputeAliases{{{"attention", 1}}};
+static_assert(config::EnumNames<parallel::Recompute>::value[1].first == parallel::Recompute::selective);
+
+ValueKind kind_from(const parallel::PlanChoice& choice, Axis axis) {
+  ValueKind kind{choice.name, choice.names, {}};
+  if (axis == Axis::recompute) { kind.aliases = kRecomputeAliases; }
   return kind;
 }
 
-const ValueKind& recomputes() {
-  // "attention" is what published search problems call it.
-  static constexpr std::array<std::pair<std::string_view, std::int64_t>, 1> kAliases{{{"attention", 1}}};
-  static_assert(config::EnumNames<Recompute>::value[1].first == Recompute::selective);
-  static const ValueKind kind{"recompute", config::kEnumTexts<Recompute>, kAliases};
-  return kind;
+bool has_names(Axis axis) { return parallel::choice_of(axis).kind == parallel::ChoiceKind::name; }
+
+const ValueKind* kind_of_field(Axis axis) {
+  using parallel::ChoiceKind;
+  static const auto named = [] {
+    std::array<ValueKind, parallel::kPlanFields> kinds{};
+    for (std::size_t i = 0; i < kinds.size(); ++i) {
+      const Axis one = static_cast<Axis>(i);
+      if (has_names(one)) { kinds[i] = kind_from(parallel::choice_of(one), one); }
+    }
+    return kinds;
+  }();
+  if (has_names(axis)) { return &named[static_cast<std::size_t>(axis)]; }
+  const ChoiceKind kind = parallel::choice_of(axis).kind;
+  return kind == ChoiceKind::boolean || kind == ChoiceKind::words ? &booleans() : &integers();
 }
 
 const ValueKind& tp_communications() {
@@ -41,144 +50,65 @@ const ValueKind& tp_communications() {
   return kind;
 }
 
-const ValueKind& schedules() { return choices_of<ScheduleKind>("schedule"); }
-const ValueKind& tp_overlaps() { return choices_of<TpOverlap>("tp_overlap"); }
-const ValueKind& table_shardings() { return choices_of<workload::TableSharding>("table_sharding"); }
-const ValueKind& cp_methods() { return choices_of<ContextMethod>("cp_method"); }
+// ---- rules of axes
+// ---------------------------------------------------------------------------------------------------
 
-template <class E>
-E choice(std::int64_t value) {
-  return config::EnumNames<E>::value[static_cast<std::size_t>(value)].first;
+AxisRule rule_of_field(Axis axis) {
+  const parallel::PlanPart& part = parallel::part_of(axis);
+  const parallel::PlanChoice& choice = parallel::choice_of(axis);
+  AxisRule rule{.name = part.axis,
+                .kind = kind_of_field(axis),
+                .needs = part.after,
+                .inner = part.inner,
+                .of_training = part.training_only,
+                .nothing = part.idle,
+                .is_silent = part.is_idle,
+                .effect = part.effect,
+                .counts = choice.kind == parallel::ChoiceKind::number && choice.usual_is_open,
+                .merges = part.merges,
+                .write = part.set};
+  // The other names of what it follows from.
+  if (is_in(rule.needs, Axis::zero)) { rule.needs |= axis_mask({kOptimizerSharding}); }
+  if (is_in(rule.needs, Axis::sequence_parallel)) { rule.needs |= axis_mask({kTpComm}); }
+  return rule;
 }
 
-// ---- when an axis says nothing
-// ---------------------------------------------------------------------------------------
-
-const Plan& plan_of(const Chosen& chosen) { return chosen.member.point.plan; }
-
-bool one_slice(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).tp == 1; }
-bool one_part(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).cp == 1; }
-bool one_stage(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).pp == 1; }
-bool one_replica(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).dp == 1; }
-bool no_experts(const CompiledSpace& space, const Chosen&) { return !space.model.has_experts(); }
-bool no_tables(const CompiledSpace& space, const Chosen&) { return !space.model.is_recommender(); }
-bool no_tables_shared(const CompiledSpace& space, const Chosen& chosen) {
-  return no_tables(space, chosen) || plan_of(chosen).tables.sharding == workload::TableSharding::replicated;
-}
-bool no_second_tier(const CompiledSpace& space, const Chosen&) { return !space.has_second_tier; }
-bool nothing_sharded(const CompiledSpace&, const Chosen& chosen) { return plan_of(chosen).zero == 0; }
-
-// Nobody else holds the same weights.
-bool one_copy(const CompiledSpace& space, const Chosen& chosen) {
-  const Plan& plan = plan_of(chosen);
-  return plan.replicas() == 1 && (!space.model.has_experts() || plan.expert_replicas() == 1);
+std::int64_t sequence_parallel_of(const Plan& plan, std::int64_t tp_comm) {
+  return tp_comm == kReduceScatterAllGather && plan.tp > 1 ? 1 : 0;
 }
 
-bool no_activations_kept(const CompiledSpace& space, const Chosen& chosen) {
-  return !space.has_second_tier || plan_of(chosen).recompute == Recompute::full;
-}
-
-bool nothing_gathered_again(const CompiledSpace&, const Chosen& chosen) {
-  const bool gathers = chosen.slots[slot_of(Axis::tp_comm)] == kReduceScatterAllGather;
-  return !gathers || plan_of(chosen).recompute == Recompute::full;
-}
-
-// ---- what it means for a plan
-// ----------------------------------------------------------------------------------------
-
-template <auto Member>
-void write_number(Plan& plan, std::int64_t value) {
-  plan.*Member = static_cast<std::remove_reference_t<decltype(plan.*Member)>>(value);
-}
-
-template <auto Member>
-void write_choice(Plan& plan, std::int64_t value) {
-  plan.*Member = choice<std::remove_reference_t<decltype(plan.*Member)>>(value);
-}
-
-template <auto Member>
-void write_offload(Plan& plan, std::int64_t value) {
-  plan.offload.*Member = value != 0;
-}
-
-// Of a plan without tables, nothing is written.
-void write_table_sharding(Plan& plan, std::int64_t value) {
-  using workload::TableSharding;
-  if (plan.tables.sharding != TableSharding::none) { plan.tables.sharding = choice<TableSharding>(value); }
-}
-template <auto Member>
-void write_tables(Plan& plan, std::int64_t value) {
-  plan.tables.*Member = value;
-}
-
-// A group of one lies nowhere.
-template <auto Member, auto Degree>
-void write_place(Plan& plan, std::int64_t value) {
-  plan.placement.*Member = plan.*Degree > 1 ? static_cast<std::int8_t>(value) : Placement::kByRank;
-}
-
-constexpr bool kInner = true, kOuter = false, kOfTraining = true, kOfBoth = false;
-constexpr SlotMask kCopies = kDegrees | axis_mask({Axis::ep, Axis::etp});
-
-const std::array<AxisRule, kAxes>& rules() {
-  static constexpr SlotMask kNone = 0, kTp = axis_mask({Axis::tp}), kCp = axis_mask({Axis::cp}),
-                            kPp = axis_mask({Axis::pp});
-  static const std::array<AxisRule, kAxes> table{{
-      {"tp", integers, kNone, kOuter, kOfBoth, 1, nullptr, write_number<&Plan::tp>},
-      {"cp", integers, kNone, kOuter, kOfTraining, 1, nullptr, write_number<&Plan::cp>},
-      {"pp", integers, kNone, kOuter, kOfBoth, 1, nullptr, write_number<&Plan::pp>},
-      {"dp", integers, kDegrees, kOuter, kOfBoth, 1, nullptr, nullptr},
-      {"ep", integers, kDegrees, kOuter, kOfBoth, 1, no_experts, write_number<&Plan::ep>},
-      {"etp", integers, kDegrees, kOuter, kOfBoth, 1, no_experts, write_number<&Plan::etp>},
-      {"vpp", integers, kPp, kOuter, kOfTraining, 1, one_stage, write_number<&Plan::vpp>},
-      {"micro_batch", integers, kDegrees, kOuter, kOfBoth, 1, nullptr, write_number<&Plan::micro_batch>},
-      {"cp_method", cp_methods, kCp, kOuter, kOfTraining, position_of(ContextMethod::ring), one_part,
-       write_choice<&Plan::cp_method>},
-      {"sequence_parallel", booleans, kTp, kOuter, kOfBoth, 0, one_slice, write_number<&Plan::sequence_parallel>},
-      {"recompute", recomputes, kNone, kOuter, kOfTraining, position_of(Recompute::none), nullptr,
-       write_choice<&Plan::recompute>},
-      {"schedule", schedules, kPp | axis_mask({Axis::vpp}), kOuter, kOfTraining, position_of(ScheduleKind::one_f_one_b),
-       one_stage, write_choice<&Plan::schedule>},
-      {"tp_overlap", tp_overlaps, kTp | axis_mask({Axis::sequence_parallel, Axis::tp_comm}), kOuter, kOfTraining,
-       position_of(TpOverlap::none), one_slice, write_choice<&Plan::tp_overlap>},
-      {"first_stage_layers", integers, kPp, kOuter, kOfBoth, 0, one_stage, write_number<&Plan::first_stage_layers>},
-      {"last_stage_layers", integers, kPp, kOuter, kOfBoth, 0, one_stage, write_number<&Plan::last_stage_layers>},
-      {"embedding_as_layer", booleans, kPp, kOuter, kOfBoth, 0, one_stage, write_number<&Plan::embedding_as_layer>},
-      {"head_as_layer", booleans, kPp, kOuter, kOfBoth, 0, one_stage, write_number<&Plan::head_as_layer>},
-      {"zero", integers, kCopies, kInner, kOfTraining, 0, one_copy, write_number<&Plan::zero>},
-      {"shard", integers, kDegrees | axis_mask({Axis::zero, Axis::optimizer_sharding}), kInner, kOfTraining, 0,
-       nothing_sharded, write_number<&Plan::shard>},
-      {"dp_overlap", booleans, kCopies, kInner, kOfTraining, 0, one_copy, write_number<&Plan::dp_overlap>},
-      {"offload_weights", booleans, kNone, kInner, kOfBoth, 0, no_second_tier,
-       write_offload<&parallel::Offload::weights>},
-      {"offload_activations", booleans, axis_mask({Axis::recompute}), kInner, kOfTraining, 0, no_activations_kept,
-       write_offload<&parallel::Offload::activations>},
-      {"offload_optimizer", booleans, kNone, kInner, kOfTraining, 0, no_second_tier,
-       write_offload<&parallel::Offload::optimizer>},
-      {"tier.tp", integers, kTp, kOuter, kOfBoth, 0, one_slice, write_place<&Placement::tp, &Plan::tp>},
-      {"tier.cp", integers, kCp, kInner, kOfBoth, 0, one_part, write_place<&Placement::cp, &Plan::cp>},
-      {"tier.dp", integers, kDegrees, kInner, kOfBoth, 0, one_replica, write_place<&Placement::dp, &Plan::dp>},
-      {"tier.pp", integers, kPp, kInner, kOfBoth, 0, one_stage, write_place<&Placement::pp, &Plan::pp>},
-      {"table_sharding", table_shardings, kNone, kOuter, kOfBoth, 0, no_tables, write_table_sharding},
-      {"table_ranks", integers, kDegrees | axis_mask({Axis::table_sharding}), kOuter, kOfBoth, 0, no_tables_shared,
-       write_tables<&workload::TablePlan::ranks>},
-      {"replicate_tables_below", integers, axis_mask({Axis::table_sharding}), kOuter, kOfBoth, 0, no_tables_shared,
-       write_tables<&workload::TablePlan::replicated_below>},
-      {"optimizer_sharding", booleans, kCopies, kInner, kOfTraining, 0, one_copy, write_number<&Plan::zero>},
-      {"tp_comm", tp_communications, kTp, kOuter, kOfBoth, kAllReduce, nullptr, write_number<&Plan::sequence_parallel>},
-      {"ag_redo", booleans, axis_mask({Axis::tp_comm, Axis::recompute}), kInner, kOfTraining, 0, nothing_gathered_again,
-       nullptr},
-      {"fused_activation", booleans, kNone, kInner, kOfBoth, 0, nullptr, nullptr},
-  }};
-  return table;
+std::array<AxisRule, kAxes> all_rules() {
+  std::array<AxisRule, kAxes> rules;
+  for (std::size_t i = 0; i < parallel::kPlanFields; ++i) { rules[i] = rule_of_field(static_cast<Axis>(i)); }
+  const auto at = [&](Axis axis) -> AxisRule& { return rules[static_cast<std::size_t>(axis)]; };
+  at(kOptimizerSharding) = at(Axis::zero);
+  at(kOptimizerSharding).name = "optimizer_sharding";
+  at(kOptimizerSharding).kind = &booleans();
+  at(kTpComm) = {.name = "tp_comm",
+                 .kind = &tp_communications(),
+                 .needs = axis_mask({Axis::tp}),
+                 .nothing = kAllReduce,
+                 .effect = sequence_parallel_of,
+                 .merges = true,
+                 .write = at(Axis::sequence_parallel).write};
+  at(kAgRedo) = {.name = "ag_redo",
+                 .kind = &booleans(),
+                 .needs = axis_mask({kTpComm, Axis::recompute}),
+                 .inner = true,
+                 .of_training = true};
+  at(kFusedActivation) = {.name = "fused_activation", .kind = &booleans(), .inner = true};
+  return rules;
 }
 
 }  // namespace
 
-const AxisRule& rule_of(Axis axis) { return rules()[static_cast<std::size_t>(axis)]; }
+const AxisRule& rule_of(Axis axis) {
+  static const std::array<AxisRule, kAxes> rules = all_rules();
+  return rules[static_cast<std::size_t>(axis)];
+}
 
 std::string_view axis_name(Axis axis) { return rule_of(axis).name; }
-const ValueKind& kind_of(Axis axis) { return rule_of(axis).kind(); }
+const ValueKind& kind_of(Axis axis) { return *rule_of(axis).kind; }
 
 std::string_view fact_name(Fact fact) {
   static constexpr std::array<std::string_view, kFacts> kNames{"devices",  "node_size", "hidden",  "heads",

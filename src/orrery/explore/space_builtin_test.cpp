@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/space_walk.hpp"
 #include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
@@ -55,7 +54,7 @@ std::vector<Plan> sorted_plans(const Space& space, std::int64_t batch) {
 }
 
 std::vector<Plan> walked(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
-                         const Fixed& fixed, bool dp_overlap) {
+                         const parallel::PartialPlan& fixed, bool dp_overlap) {
   const auto space = Space::make(builtin(job.is_inference()), model, job, cluster, fixed, dp_overlap);
   EXPECT_TRUE(space) << space.error().text();
   return sorted_plans(*space, job.global_batch);
@@ -63,14 +62,15 @@ std::vector<Plan> walked(const workload::Model& model, const parallel::Job& job,
 
 // Any of the values that a user can fix, sensible or not.
 template <class Range>
-Fixed any_typed(Range&& range) {
+parallel::PartialPlan any_typed(Range&& range) {
   using parallel::Recompute;
   using parallel::ScheduleKind;
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   const auto some = [&] { return range(0, 8) == 0; };
   const auto degree = [&] { return any_of(range, {1, 2, 2, 3, 4, 8, 0, -1}); };
-  for (auto member :
-       {&Fixed::tp, &Fixed::cp, &Fixed::pp, &Fixed::dp, &Fixed::ep, &Fixed::etp, &Fixed::vpp, &Fixed::micro_batch}) {
+  for (auto member : {&parallel::PartialPlan::tp, &parallel::PartialPlan::cp, &parallel::PartialPlan::pp,
+                      &parallel::PartialPlan::dp, &parallel::PartialPlan::ep, &parallel::PartialPlan::etp,
+                      &parallel::PartialPlan::vpp, &parallel::PartialPlan::micro_batch}) {
     if (some()) { fixed.*member = degree(); }
   }
   if (some()) { fixed.sequence_parallel = range(0, 2) == 1; }
@@ -81,7 +81,7 @@ Fixed any_typed(Range&& range) {
   if (some()) { fixed.cp_method = static_cast<workload::ContextMethod>(range(0, 2)); }
   if (some()) { fixed.tp_overlap = static_cast<parallel::TpOverlap>(range(0, 3)); }
   if (some()) { fixed.shard = range(1, 5); }
-  if (some()) { fixed.offload = {range(0, 2) == 1, range(0, 2) == 1, range(0, 2) == 1}; }
+  if (some()) { fixed.offload = parallel::Offload{range(0, 2) == 1, range(0, 2) == 1, range(0, 2) == 1}; }
   if (some()) { fixed.first_stage_layers = range(0, 4); }
   if (some()) { fixed.last_stage_layers = range(0, 4); }
   if (some()) { fixed.embedding_as_layer = true; }
@@ -90,7 +90,7 @@ Fixed any_typed(Range&& range) {
 }
 
 void expect_the_same(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
-                     const Fixed& fixed, bool dp_overlap) {
+                     const parallel::PartialPlan& fixed, bool dp_overlap) {
   const auto wanted = enumerate(model, job, cluster, fixed, dp_overlap);
   const auto found = walked(model, job, cluster, fixed, dp_overlap);
   ASSERT_EQ(found.size(), wanted.size());

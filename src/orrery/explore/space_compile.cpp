@@ -14,73 +14,16 @@ using parallel::Plan;
 
 namespace {
 
-// What the user typed for an axis, as its value.
-std::optional<std::int64_t> typed_number(const Fixed& fixed, Axis axis) {
-  const auto given = [](bool is_given, std::int64_t value) { return is_given ? std::optional(value) : std::nullopt; };
-  if (axis == Axis::tp) { return fixed.tp; }
-  if (axis == Axis::cp) { return fixed.cp; }
-  if (axis == Axis::pp) { return fixed.pp; }
-  if (axis == Axis::dp) { return fixed.dp; }
-  if (axis == Axis::ep) { return fixed.ep; }
-  if (axis == Axis::etp) { return fixed.etp; }
-  if (axis == Axis::vpp) { return fixed.vpp; }
-  if (axis == Axis::micro_batch) { return fixed.micro_batch; }
-  if (axis == Axis::zero) { return given(fixed.zero.has_value(), fixed.zero.value_or(0)); }
-  if (axis == Axis::optimizer_sharding) { return given(fixed.zero.has_value(), fixed.zero.value_or(0) > 0 ? 1 : 0); }
-  if (axis == Axis::shard) { return given(fixed.shard > 0, fixed.shard); }
-  if (axis == Axis::table_ranks) { return given(fixed.table_ranks > 0, fixed.table_ranks); }
-  if (axis == Axis::replicate_tables_below) {
-    return given(fixed.replicate_tables_below > 0, fixed.replicate_tables_below);
+// What a search was given for an axis, as its value.
+std::optional<std::int64_t> typed(const parallel::PartialPlan& fixed, Axis axis) {
+  const auto as = [](std::optional<std::int64_t> value, std::int64_t zero, std::int64_t more) {
+    return value ? std::optional(*value > 0 ? more : zero) : std::nullopt;
+  };
+  if (axis == kOptimizerSharding) { return as(parallel::fixed_value(Axis::zero, fixed), 0, 1); }
+  if (axis == kTpComm) {
+    return as(parallel::fixed_value(Axis::sequence_parallel, fixed), kAllReduce, kReduceScatterAllGather);
   }
-  const parallel::Placement& at = fixed.placement;
-  if (axis == Axis::tier_tp) { return given(at.tp >= 0, at.tp); }
-  if (axis == Axis::tier_cp) { return given(at.cp >= 0, at.cp); }
-  if (axis == Axis::tier_dp) { return given(at.dp >= 0, at.dp); }
-  if (axis == Axis::tier_pp) { return given(at.pp >= 0, at.pp); }
-  if (axis == Axis::first_stage_layers) { return given(fixed.first_stage_layers > 0, fixed.first_stage_layers); }
-  if (axis == Axis::last_stage_layers) { return given(fixed.last_stage_layers > 0, fixed.last_stage_layers); }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> typed_choice(const Fixed& fixed, Axis axis) {
-  const auto given = [](bool is_given, std::int64_t value) { return is_given ? std::optional(value) : std::nullopt; };
-  const bool split = fixed.sequence_parallel.value_or(false), offloads = fixed.offload.any();
-  if (axis == Axis::sequence_parallel) { return given(fixed.sequence_parallel.has_value(), split ? 1 : 0); }
-  if (axis == Axis::tp_comm) {
-    return given(fixed.sequence_parallel.has_value(), split ? kReduceScatterAllGather : kAllReduce);
-  }
-  if (axis == Axis::dp_overlap) {
-    return given(fixed.dp_overlap.has_value(), fixed.dp_overlap.value_or(false) ? 1 : 0);
-  }
-  if (axis == Axis::recompute) {
-    return given(fixed.recompute.has_value(), position_of(fixed.recompute.value_or(parallel::Recompute::none)));
-  }
-  if (axis == Axis::schedule) {
-    const auto kind = fixed.schedule.value_or(parallel::ScheduleKind::one_f_one_b);
-    return given(fixed.schedule.has_value(), position_of(kind));
-  }
-  if (axis == Axis::cp_method) {
-    const auto method = fixed.cp_method.value_or(workload::ContextMethod::ring);
-    return given(fixed.cp_method.has_value(), position_of(method));
-  }
-  if (axis == Axis::tp_overlap) {
-    return given(fixed.tp_overlap != parallel::TpOverlap::none, position_of(fixed.tp_overlap));
-  }
-  if (axis == Axis::table_sharding) {
-    const auto sharding = fixed.table_sharding.value_or(workload::TableSharding::table);
-    return given(fixed.table_sharding.has_value(), position_of(sharding));
-  }
-  if (axis == Axis::embedding_as_layer) { return given(fixed.embedding_as_layer, 1); }
-  if (axis == Axis::head_as_layer) { return given(fixed.head_as_layer, 1); }
-  if (axis == Axis::offload_weights) { return given(offloads, fixed.offload.weights ? 1 : 0); }
-  if (axis == Axis::offload_activations) { return given(offloads, fixed.offload.activations ? 1 : 0); }
-  if (axis == Axis::offload_optimizer) { return given(offloads, fixed.offload.optimizer ? 1 : 0); }
-  return std::nullopt;
-}
-
-std::optional<std::int64_t> typed(const Fixed& fixed, Axis axis) {
-  const auto number = typed_number(fixed, axis);
-  return number ? number : typed_choice(fixed, axis);
+  return is_field(axis) ? parallel::fixed_value(axis, fixed) : std::nullopt;
 }
 
 class Compiler {
@@ -114,42 +57,29 @@ class Compiler {
   // Neither typed nor an axis.
   [[nodiscard]] bool is_open(Axis axis) const { return !is_written(axis) && !typed(source_.fixed, axis); }
 
-  // What no axis says is as typed, or as `orrery estimate` settles it.
+  // What no axis says is as typed, or as `orrery estimate` decides it; degrees and what depends on them are levels.
   void settle_base() {
-    const Fixed& fixed = source_.fixed;
-    const bool serves = space_.job.is_inference();
+    const parallel::PartialPlan& fixed = source_.fixed;
     Plan& plan = space_.base;
-    plan.ep = fixed.ep.value_or(1);
-    plan.etp = fixed.etp.value_or(1);
-    plan.vpp = fixed.vpp.value_or(1);
-    plan.micro_batch = fixed.micro_batch.value_or(1);
-    plan.sequence_parallel = fixed.sequence_parallel.value_or(false);
-    plan.zero = fixed.zero.value_or(serves ? 0 : 1);
-    plan.shard = fixed.shard;
-    plan.recompute = fixed.recompute.value_or(parallel::Recompute::none);
-    plan.schedule = fixed.schedule.value_or(parallel::ScheduleKind::one_f_one_b);
-    plan.dp_overlap = fixed.dp_overlap.value_or(source_.dp_overlap);
-    plan.tp_overlap = fixed.tp_overlap;
-    plan.offload = fixed.offload;
-    plan.placement = fixed.placement;
-    if (space_.model.is_recommender()) {
-      plan.tables = {fixed.table_sharding.value_or(workload::TableSharding::table), fixed.table_ranks,
-                     fixed.replicate_tables_below};
+    plan = parallel::whole_plan(fixed);
+    plan.tp = plan.cp = plan.pp = plan.dp = 1;
+    plan.cp_method = Plan{}.cp_method;
+    if (!fixed.zero) { plan.zero = space_.job.is_inference() ? 0 : 1; }
+    if (!fixed.dp_overlap) { plan.dp_overlap = source_.dp_overlap; }
+    if (!space_.model.is_recommender()) { plan.tables = {}; }
+    if (space_.model.is_recommender() && !typed(fixed, Axis::table_sharding)) {
+      plan.tables.sharding = workload::TableSharding::table;
     }
-    plan.first_stage_layers = fixed.first_stage_layers;
-    plan.last_stage_layers = fixed.last_stage_layers;
-    plan.embedding_as_layer = fixed.embedding_as_layer;
-    plan.head_as_layer = fixed.head_as_layer;
     space_.dp = fixed.dp;
-    space_.pins = fixed.placement.any();
+    space_.pins = plan.placement.any();
     space_.follows_schedule = is_open(Axis::schedule);
-    space_.follows_sequence = is_open(Axis::sequence_parallel) && is_open(Axis::tp_comm);
+    space_.follows_sequence = is_open(Axis::sequence_parallel) && is_open(kTpComm);
     space_.follows_etp = is_open(Axis::etp);
     space_.follows_tables = space_.model.is_recommender() && is_open(Axis::table_sharding);
     space_.refused = !parallel::is_valid(space_.cluster, plan);
     const auto& tier = space_.cluster.second_tier;
     space_.has_second_tier = tier.memory > Bytes(0) && tier.bandwidth > BytesPerSecond(0);
-    space_.validity_varies = fixed.shard > 0 || is_written(Axis::shard);
+    space_.validity_varies = plan.shard > 0 || is_written(Axis::shard);
   }
 
   void settle_facts() {
@@ -344,7 +274,7 @@ class Compiler {
       is_told_apart |= is_in(read_by_text(other), level.axis);
       for (const Level& counted : other.counted) { is_told_apart |= is_in(counted.reads, level.axis); }
     }
-    level.merges = !is_told_apart && (level.axis == Axis::tp_comm || level.axis == Axis::tp_overlap);
+    level.merges = !is_told_apart && rule_of(level.axis).merges;
   }
 
   const SpaceSource& source_;

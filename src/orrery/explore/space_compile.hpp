@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "orrery/core/error.hpp"
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/space_compiled.hpp"
 
 namespace orrery::explore {
@@ -14,7 +13,7 @@ struct SpaceSource {
   const workload::Model& model;
   const parallel::Job& job;
   const hardware::Cluster& cluster;
-  const Fixed& fixed;
+  const parallel::PartialPlan& fixed;
   bool dp_overlap = false;
 };
 

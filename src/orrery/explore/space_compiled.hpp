@@ -14,6 +14,7 @@
 #include "orrery/explore/space_file.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/parallel/plan.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::explore {
@@ -72,14 +73,18 @@ struct Chosen {
 
 struct AxisRule {
   std::string_view name;
-  const ValueKind& (*kind)() = nullptr;
+  const ValueKind* kind = nullptr;
   SlotMask needs = 0;        // axes that have to be walked before, besides those that expressions name
   bool inner = false;        // members of a family differ in it
-  bool of_training = false;  // says nothing in inference
-  std::int64_t nothing = 0;  // the value that stands for saying nothing
-  // When it does say nothing; null: never.
-  bool (*is_silent)(const CompiledSpace& space, const Chosen& chosen) = nullptr;
-  // Writes a value to a plan; null: our model does not feel it, or it is written elsewhere.
+  bool of_training = false;  // without effect in inference
+  std::int64_t nothing = 0;  // the value that stands for having no effect
+  // Whether it has no effect; null: it always has one.
+  bool (*is_silent)(const parallel::PlanSetting& setting) = nullptr;
+  // What the model depends on of a value; null: the value. Values with the same effect mean the same plan.
+  std::int64_t (*effect)(const parallel::Plan& plan, std::int64_t value) = nullptr;
+  bool counts = false;  // things, 0 for as many as usual: no negative values
+  bool merges = false;  // they are one point of the walk, unless another axis asks which it was
+  // Writes an effect to a plan; null: our model does not depend on it.
   void (*write)(parallel::Plan& plan, std::int64_t value) = nullptr;
 };
 [[nodiscard]] const AxisRule& rule_of(Axis axis);
@@ -91,7 +96,7 @@ struct AxisRule {
 }
 inline constexpr SlotMask kDegrees = axis_mask({Axis::tp, Axis::cp, Axis::pp});
 inline constexpr SlotMask kTiers = axis_mask({Axis::tier_tp, Axis::tier_cp, Axis::tier_dp, Axis::tier_pp});
-inline constexpr SlotMask kWithoutEffect = axis_mask({Axis::ag_redo, Axis::fused_activation});
+inline constexpr SlotMask kWithoutEffect = axis_mask({kAgRedo, kFusedActivation});
 [[nodiscard]] constexpr bool is_in(SlotMask mask, Axis axis) { return (mask & mask_of(slot_of(axis))) != 0; }
 
 // Position of a choice among those of its axis, which is its value in expressions.
@@ -117,7 +122,7 @@ inline constexpr std::int64_t kAllReduce = 0, kReduceScatterAllGather = 2;  // o
 [[nodiscard]] std::string out_of_range(const CompiledSpace& space, Axis axis, std::int64_t value);
 // Makes the choice in the plan and in the slots.
 void choose(const CompiledSpace& space, const Level& level, std::int64_t value, Chosen& chosen);
-// What the model feels of a value: values with the same effect mean the same plan.
+// What a value comes to in the plan.
 [[nodiscard]] std::int64_t effect(Axis axis, std::int64_t value, const Chosen& chosen);
 
 }  // namespace orrery::explore

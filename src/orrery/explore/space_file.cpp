@@ -255,8 +255,7 @@ class Reader {
 
   // Two names for one choice.
   void check_pairs() {
-    for (const auto& [a, b] :
-         {std::pair{Axis::zero, Axis::optimizer_sharding}, {Axis::sequence_parallel, Axis::tp_comm}}) {
+    for (const auto& [a, b] : {std::pair{Axis::zero, kOptimizerSharding}, {Axis::sequence_parallel, kTpComm}}) {
       if (!is_written_before(a) || !is_written_before(b)) { continue; }
       const auto found =
           std::find_if(file_.axes.begin(), file_.axes.end(), [&](const auto& one) { return one.axis == b; });

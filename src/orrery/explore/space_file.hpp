@@ -11,49 +11,20 @@
 #include "orrery/config/node.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/explore/expression.hpp"
+#include "orrery/parallel/plan.hpp"
 
 namespace orrery::explore {
 
-// What a space can vary. The last ones are names of published search problems for choices that plans have otherwise,
-// and axes that our model does not feel.
-enum class Axis : std::uint8_t {
-  tp,
-  cp,
-  pp,
-  dp,
-  ep,
-  etp,
-  vpp,
-  micro_batch,
-  cp_method,
-  sequence_parallel,
-  recompute,
-  schedule,
-  tp_overlap,
-  first_stage_layers,
-  last_stage_layers,
-  embedding_as_layer,
-  head_as_layer,
-  zero,
-  shard,
-  dp_overlap,
-  offload_weights,
-  offload_activations,
-  offload_optimizer,
-  tier_tp,
-  tier_cp,
-  tier_dp,
-  tier_pp,
-  table_sharding,
-  table_ranks,
-  replicate_tables_below,
-  optimizer_sharding,
-  tp_comm,
-  ag_redo,
-  fused_activation,
-};
-inline constexpr std::size_t kAxes = 34;
+// What a space can vary: the fields of a plan (parallel/plan_table.cpp), and names that published search problems have
+// for choices of a plan or for what our model does not depend on.
+using Axis = parallel::PlanField;
+inline constexpr Axis kOptimizerSharding = static_cast<Axis>(parallel::kPlanFields);  // zero 0 or 1
+inline constexpr Axis kTpComm = static_cast<Axis>(parallel::kPlanFields + 1);         // sequence parallelism
+inline constexpr Axis kAgRedo = static_cast<Axis>(parallel::kPlanFields + 2);
+inline constexpr Axis kFusedActivation = static_cast<Axis>(parallel::kPlanFields + 3);
+inline constexpr std::size_t kAxes = parallel::kPlanFields + 4;
 
+[[nodiscard]] constexpr bool is_field(Axis axis) { return static_cast<std::size_t>(axis) < parallel::kPlanFields; }
 [[nodiscard]] std::string_view axis_name(Axis axis);  // "tier.tp"
 [[nodiscard]] const ValueKind& kind_of(Axis axis);
 

@@ -25,7 +25,7 @@ SpaceFile file_of(const std::string& text) {
 }
 
 // A model of 12 layers and 8 heads on 4 x 4 devices, batches of 48.
-Result<Space> made(const std::string& text, const Fixed& fixed = {}, std::int64_t batch = 48) {
+Result<Space> made(const std::string& text, const parallel::PartialPlan& fixed = {}, std::int64_t batch = 48) {
   const parallel::Job job{batch, 96, hardware::Precision::bf16, parallel::Task::pretrain};
   return Space::make(file_of(text), parallel::test::llama(12, 512, 8, 8, 768, 1024), job,
                      parallel::test::cluster_of({4, 4}), fixed, true);
@@ -162,10 +162,10 @@ TEST(SpaceFile, what_no_axis_says_is_what_estimate_takes) {
 }
 
 TEST(SpaceFile, what_is_typed_is_the_axis) {
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.tp = 8;  // not in the list
   fixed.recompute = parallel::Recompute::full;
-  fixed.offload.weights = true;
+  fixed.offload = parallel::Offload{.weights = true};
   const auto points = points_of(*made(
       "axes: {tp: [1, 2], recompute: [none, selective], zero: [0, 2], offload_optimizer: [true, false]}\n", fixed));
   ASSERT_EQ(points.size(), 2U);
@@ -196,7 +196,7 @@ TEST(SpaceFile, too_many_points_to_count_are_refused) {
   for (const auto* axis : {"first_stage_layers", "last_stage_layers", "micro_batch", "vpp"}) {
     text += std::string("  ") + axis + ": 1..60000\n";
   }
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.pp = 2;
   EXPECT_TRUE(made(text, fixed));  // micro_batch divides, the others 60,000 each
   EXPECT_EQ(made(text, fixed)->points(), 60'000LL * 60'000 * 60'000 * 4);

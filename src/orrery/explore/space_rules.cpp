@@ -8,7 +8,6 @@ namespace orrery::explore {
 
 using parallel::Plan;
 using parallel::ScheduleKind;
-using parallel::TpOverlap;
 
 namespace {
 
@@ -63,14 +62,22 @@ void follow(const CompiledSpace& space, Plan& plan) {
   if (space.follows_etp) { plan.etp = space.model.has_experts() && plan.ep == 1 ? plan.tp : 1; }
 }
 
+// Of ag_redo, which only a published search problem has.
+bool nothing_gathered_again(const Chosen& chosen) {
+  const bool gathers = chosen.slots[slot_of(kTpComm)] == kReduceScatterAllGather;
+  return !gathers || chosen.member.point.plan.recompute == parallel::Recompute::full;
+}
+
 }  // namespace
 
 std::optional<std::int64_t> silent(const CompiledSpace& space, const Level& level, const Chosen& chosen) {
   // What is typed holds whatever it says, but a sequence that is not split has no method.
   if (level.fixed && !(level.typed && level.axis == Axis::cp_method)) { return std::nullopt; }
   const AxisRule& rule = rule_of(level.axis);
-  const bool says_nothing =
-      (rule.of_training && space.job.is_inference()) || (rule.is_silent != nullptr && rule.is_silent(space, chosen));
+  const parallel::PlanSetting setting{space.model, chosen.member.point.plan, space.has_second_tier};
+  const bool says_nothing = (rule.of_training && space.job.is_inference()) ||
+                            (rule.is_silent != nullptr && rule.is_silent(setting)) ||
+                            (level.axis == kAgRedo && nothing_gathered_again(chosen));
   return says_nothing ? std::optional(rule.nothing) : std::nullopt;
 }
 
@@ -95,17 +102,12 @@ std::string out_of_range(const CompiledSpace& space, Axis axis, std::int64_t val
   if (is_in(kTiers, axis) && (value < 0 || value >= dimensions)) {
     return fmt::format("{} is not a network dimension of {}; 0 to {} are", value, space.cluster.name, dimensions - 1);
   }
-  const bool counts = axis == Axis::shard || axis == Axis::table_ranks || axis == Axis::replicate_tables_below ||
-                      axis == Axis::first_stage_layers || axis == Axis::last_stage_layers;
-  return counts && value < 0 ? fmt::format("{} is negative; 0 leaves it open", value) : "";
+  return rule_of(axis).counts && value < 0 ? fmt::format("{} is negative; 0 leaves it open", value) : "";
 }
 
 std::int64_t effect(Axis axis, std::int64_t value, const Chosen& chosen) {
-  const Plan& plan = chosen.member.point.plan;
-  if (axis == Axis::tp_comm) { return value == kReduceScatterAllGather && plan.tp > 1 ? 1 : 0; }
-  // Without sequence parallelism nothing is gathered or scattered piece by piece.
-  if (axis == Axis::tp_overlap && !plan.sequence_parallel) { return position_of(TpOverlap::none); }
-  return value;
+  const AxisRule& rule = rule_of(axis);
+  return rule.effect == nullptr ? value : rule.effect(chosen.member.point.plan, value);
 }
 
 void choose(const CompiledSpace& space, const Level& level, std::int64_t value, Chosen& chosen) {

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
 #include "orrery/parallel/test_jobs.hpp"
@@ -135,7 +134,7 @@ RC_GTEST_PROP(Space, a_fixed_axis_keeps_the_plans_that_have_its_value, ()) {
   auto plans = all_combinations(j, true, zero_fixed);
   RC_PRE(!plans.empty());
   const Plan chosen = plans[*rc::gen::inRange<std::size_t>(0, plans.size())];
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   const auto fix = [&](auto& value, auto Plan::* member, bool always = false) {
     if (!always && *rc::gen::arbitrary<bool>()) { return; }
     value = chosen.*member;
@@ -166,7 +165,7 @@ TEST(Space, a_fixed_value_may_lie_beyond_the_axis) {
   const auto model = parallel::test::llama(32, 4096, 64, 64, 4096, 4096);
   const parallel::Job job{64, 512, hardware::Precision::bf16, parallel::Task::pretrain};
   const auto cluster = parallel::test::cluster_of({2, 8});
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.tp = 16;
   EXPECT_FALSE(enumerate(model, job, cluster, fixed, true).empty());
   fixed = {};
@@ -182,8 +181,10 @@ TEST(Space, fixed_values_without_a_meaning_leave_nothing) {
   const parallel::Job job{64, 512, hardware::Precision::bf16, parallel::Task::pretrain};
   const auto cluster = parallel::test::cluster_of({2, 8});
   for (const std::int64_t value : {std::int64_t{-1}, std::int64_t{0}, std::int64_t{3}, std::int64_t{1} << 62}) {
-    for (auto member : {&Fixed::tp, &Fixed::cp, &Fixed::pp, &Fixed::dp, &Fixed::ep, &Fixed::etp, &Fixed::micro_batch}) {
-      Fixed fixed;
+    for (auto member : {&parallel::PartialPlan::tp, &parallel::PartialPlan::cp, &parallel::PartialPlan::pp,
+                        &parallel::PartialPlan::dp, &parallel::PartialPlan::ep, &parallel::PartialPlan::etp,
+                        &parallel::PartialPlan::micro_batch}) {
+      parallel::PartialPlan fixed;
       fixed.*member = value;
       EXPECT_TRUE(enumerate(model, job, cluster, fixed, true).empty()) << value;
     }
@@ -198,7 +199,7 @@ struct Mixture {
     model.experts = {.count = 8, .active = 2, .ffn = 1024};
     model.max_seq = 1 << 20;
   }
-  [[nodiscard]] std::vector<Plan> plans(const Fixed& fixed = {}) const {
+  [[nodiscard]] std::vector<Plan> plans(const parallel::PartialPlan& fixed = {}) const {
     return enumerate(model, job, cluster, fixed, true);
   }
 };
@@ -218,7 +219,7 @@ TEST(Space, experts_of_a_mixture_are_spread_and_sequences_split_wherever_tp_is) 
 
 // 61 layers over 16 stages, as DeepSeek-V3 has them: some stages have 3 layers, others 4.
 TEST(Space, layers_need_not_divide_over_stages) {
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.pp = 16;
   EXPECT_FALSE(Mixture().plans(fixed).empty());
 }
@@ -240,7 +241,7 @@ TEST(Space, a_schedule_is_asked_for_or_1f1b_and_interleaved) {
   }
   for (const auto schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::zero_bubble,
                               ScheduleKind::dualpipe, ScheduleKind::interleaved}) {
-    Fixed fixed;
+    parallel::PartialPlan fixed;
     fixed.schedule = schedule;
     const auto plans = m.plans(fixed);
     EXPECT_FALSE(plans.empty());
@@ -253,7 +254,7 @@ TEST(Space, a_schedule_is_asked_for_or_1f1b_and_interleaved) {
 
 TEST(Space, what_is_no_axis_is_the_same_in_every_plan) {
   Mixture m;
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.tp_overlap = parallel::TpOverlap::ring;
   fixed.shard = 2;
   fixed.first_stage_layers = 2;
@@ -276,8 +277,8 @@ TEST(Space, what_is_no_axis_is_the_same_in_every_plan) {
 
 TEST(Space, offload_needs_a_second_tier) {
   Mixture m;
-  Fixed fixed;
-  fixed.offload.optimizer = true;
+  parallel::PartialPlan fixed;
+  fixed.offload = parallel::Offload{.optimizer = true};
   m.cluster.second_tier = {};
   EXPECT_TRUE(m.plans(fixed).empty());
   m.cluster.second_tier.memory = 512_GiB;
@@ -311,7 +312,7 @@ TEST(Space, overlap_is_the_stack_s_habit_unless_it_is_fixed) {
   const parallel::Job job{2, 16, hardware::Precision::bf16, parallel::Task::pretrain};
   const auto cluster = parallel::test::cluster_of({2});
   EXPECT_FALSE(enumerate(model, job, cluster, {}, false).front().dp_overlap);
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   fixed.dp_overlap = true;
   EXPECT_TRUE(enumerate(model, job, cluster, fixed, false).front().dp_overlap);
 }

@@ -10,7 +10,7 @@
 namespace orrery::explore {
 
 Result<Space> Space::make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
-                          const hardware::Cluster& cluster, const Fixed& fixed, bool dp_overlap) {
+                          const hardware::Cluster& cluster, const parallel::PartialPlan& fixed, bool dp_overlap) {
   ORRERY_TRY(compiled, compile({file, model, job, cluster, fixed, dp_overlap}));
   Odometer odometer(compiled);
   compiled.count = odometer.count();  // goes through all that is ever calculated
@@ -40,7 +40,7 @@ parallel::Leanest Space::leanest() const {
   for (const Level& level : compiled_->levels) {
     const auto at_most = [&](std::int64_t value) { return static_cast<int>(level.fixed.value_or(value)); };
     if (level.axis == Axis::zero) { leanest.zero = at_most(most); }
-    if (level.axis == Axis::optimizer_sharding) { leanest.zero = std::max(leanest.zero, at_most(1)); }
+    if (level.axis == kOptimizerSharding) { leanest.zero = std::max(leanest.zero, at_most(1)); }
     if (level.axis == Axis::offload_weights) { leanest.offload.weights = at_most(1) != 0; }
     if (level.axis == Axis::offload_activations) { leanest.offload.activations = at_most(1) != 0; }
     if (level.axis == Axis::offload_optimizer) { leanest.offload.optimizer = at_most(1) != 0; }

@@ -19,7 +19,6 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
-#include "orrery/explore/fixed.hpp"
 #include "orrery/explore/point.hpp"
 #include "orrery/explore/search.hpp"
 #include "orrery/explore/space_file.hpp"
@@ -39,7 +38,8 @@ class Space {
   // `job.global_batch` 0: the file's max_batch decides, plan by plan. `job.seq` 0: the model's longest sequence.
   // Fails where an expression cannot be calculated, saying for which values of the axes before it.
   [[nodiscard]] static Result<Space> make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
-                                          const hardware::Cluster& cluster, const Fixed& fixed, bool dp_overlap);
+                                          const hardware::Cluster& cluster, const parallel::PartialPlan& fixed,
+                                          bool dp_overlap);
 
   // All points, multiplied out where axes do not depend on each other.
   [[nodiscard]] std::int64_t points() const;

@@ -30,7 +30,6 @@
 #include <utility>
 #include <vector>
 
-#include "orrery/explore/fixed.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
@@ -75,16 +74,16 @@ std::vector<T> axis(const std::optional<T>& fixed, std::vector<T> values) {
 class Enumeration {
  public:
   Enumeration(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
-              const Fixed& fixed, bool dp_overlap)
+              const parallel::PartialPlan& fixed, bool dp_overlap)
       : model_(model), job_(job), cluster_(cluster), fixed_(fixed) {
     plan_.dp_overlap = fixed.dp_overlap.value_or(dp_overlap);
-    plan_.tp_overlap = fixed.tp_overlap;
-    plan_.shard = fixed.shard;
-    plan_.offload = fixed.offload;
-    plan_.first_stage_layers = fixed.first_stage_layers;
-    plan_.last_stage_layers = fixed.last_stage_layers;
-    plan_.embedding_as_layer = fixed.embedding_as_layer;
-    plan_.head_as_layer = fixed.head_as_layer;
+    plan_.tp_overlap = fixed.tp_overlap.value_or(plan_.tp_overlap);
+    plan_.shard = fixed.shard.value_or(0);
+    plan_.offload = fixed.offload.value_or(plan_.offload);
+    plan_.first_stage_layers = fixed.first_stage_layers.value_or(0);
+    plan_.last_stage_layers = fixed.last_stage_layers.value_or(0);
+    plan_.embedding_as_layer = fixed.embedding_as_layer.value_or(false);
+    plan_.head_as_layer = fixed.head_as_layer.value_or(false);
   }
 
   std::vector<Plan> run() {
@@ -193,7 +192,7 @@ class Enumeration {
   const workload::Model& model_;
   const parallel::Job& job_;
   const hardware::Cluster& cluster_;
-  const Fixed& fixed_;
+  const parallel::PartialPlan& fixed_;
   Plan plan_;
   std::vector<Plan> plans_;
 };
@@ -201,7 +200,8 @@ class Enumeration {
 }  // namespace loops
 
 inline std::vector<Plan> enumerate(const workload::Model& model, const parallel::Job& job,
-                                   const hardware::Cluster& cluster, const Fixed& fixed, bool dp_overlap) {
+                                   const hardware::Cluster& cluster, const parallel::PartialPlan& fixed,
+                                   bool dp_overlap) {
   return loops::Enumeration(model, job, cluster, fixed, dp_overlap).run();
 }
 

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "orrery/explore/fixed.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::explore::test {
@@ -30,7 +29,8 @@ struct SearchCase {
   parallel::Job job;
   hardware::Cluster cluster;
   hardware::Stack stack;
-  Fixed fixed;  // what narrows the space so that schedules and degrees that are not offered come up, too
+  parallel::PartialPlan
+      fixed;  // what narrows the space so that schedules and degrees that are not offered come up, too
 };
 
 template <class Range>
@@ -56,9 +56,9 @@ workload::Model any_kind_of_model(Range&& range) {
 }
 
 template <class Range>
-Fixed any_fixed(Range&& range) {
+parallel::PartialPlan any_fixed(Range&& range) {
   using parallel::ScheduleKind;
-  Fixed fixed;
+  parallel::PartialPlan fixed;
   switch (range(0, 6)) {
     case 0: fixed.schedule = ScheduleKind::zero_bubble; break;
     case 1: fixed.schedule = ScheduleKind::dualpipe; break;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,31 +64,60 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
+// The choices of a plan have two forms: a Plan has a value for each, a PartialPlan only for those that were given.
+struct Whole {
+  template <class T>
+  using Of = T;
+  template <class T>
+  static constexpr T usual(T value) {
+    return value;
+  }
+};
+struct Partial {
+  template <class T>
+  using Of = std::optional<T>;
+  template <class T>
+  static constexpr std::nullopt_t usual(T) {
+    return std::nullopt;
+  }
+};
+
 // Degrees multiply to the number of devices: devices = tp x cp x pp x dp. Ranks are laid out tp innermost, then cp, dp,
 // pp. Experts are laid over the same ranks of a stage, etp innermost, then ep; ep x etp divides tp x cp x dp.
-struct Plan {
-  std::int64_t tp = 1;           // tensor-parallel degree
-  std::int64_t cp = 1;           // context-parallel degree
-  std::int64_t pp = 1;           // pipeline stages
-  std::int64_t dp = 1;           // data-parallel replicas
-  std::int64_t ep = 1;           // expert-parallel degree
-  std::int64_t etp = 1;          // tensor-parallel degree of routed experts
-  std::int64_t vpp = 1;          // model chunks per stage (interleaving)
-  std::int64_t micro_batch = 1;  // sequences per micro-batch per replica
-  bool sequence_parallel = false;
-  int zero = 0;            // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp x cp
-  std::int64_t shard = 0;  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them
-  Recompute recompute = Recompute::none;
-  ScheduleKind schedule = ScheduleKind::one_f_one_b;
-  bool dp_overlap = true;  // gradient reduction under the last backward, weight gather under the first forward
-  TpOverlap tp_overlap = TpOverlap::none;
-  workload::ContextMethod cp_method = workload::ContextMethod::ring;
-  Offload offload = {};
-  Placement placement = {};
-  workload::TablePlan tables = {};                             // of a recommender, and of nothing else
-  std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
-  bool embedding_as_layer = false, head_as_layer = false;      // in sharing out layers, either counts as one
+//
+// Names, help, bounds, axes and what else is said of a choice: plan_table.cpp.
+template <class Form>
+struct PlanChoices {
+  template <class T>
+  using Of = typename Form::template Of<T>;
 
+  Of<std::int64_t> tp = Form::usual(1);           // tensor-parallel degree
+  Of<std::int64_t> cp = Form::usual(1);           // context-parallel degree
+  Of<std::int64_t> pp = Form::usual(1);           // pipeline stages
+  Of<std::int64_t> dp = Form::usual(1);           // data-parallel replicas
+  Of<std::int64_t> ep = Form::usual(1);           // expert-parallel degree
+  Of<std::int64_t> etp = Form::usual(1);          // tensor-parallel degree of routed experts
+  Of<std::int64_t> vpp = Form::usual(1);          // model chunks per stage (interleaving)
+  Of<std::int64_t> micro_batch = Form::usual(1);  // sequences per micro-batch per replica
+  Of<bool> sequence_parallel = Form::usual(false);
+  Of<int> zero = Form::usual(0);  // 0 replicated, 1 optimizer, 2 + gradients, 3 + weights sharded over dp x cp
+  Of<std::int64_t> shard =
+      Form::usual(0);  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all
+  Of<Recompute> recompute = Form::usual(Recompute::none);
+  Of<ScheduleKind> schedule = Form::usual(ScheduleKind::one_f_one_b);
+  Of<bool> dp_overlap = Form::usual(true);  // gradient reduction under the last backward, weight gather under the first
+                                            // forward
+  Of<TpOverlap> tp_overlap = Form::usual(TpOverlap::none);
+  Of<workload::ContextMethod> cp_method = Form::usual(workload::ContextMethod::ring);
+  Of<Offload> offload = Form::usual(Offload{});
+  Of<Placement> placement = Form::usual(Placement{});
+  Of<workload::TablePlan> tables = Form::usual(workload::TablePlan{});  // of a recommender, and of nothing else
+  Of<std::int64_t> first_stage_layers = Form::usual(0);                 // 0: as even as possible
+  Of<std::int64_t> last_stage_layers = Form::usual(0);
+  Of<bool> embedding_as_layer = Form::usual(false);  // in sharing out layers, it counts as one
+  Of<bool> head_as_layer = Form::usual(false);
+
+  // The rest is about whole plans.
   [[nodiscard]] std::int64_t devices() const { return tp * cp * pp * dp; }
   [[nodiscard]] std::int64_t stage_ranks() const { return tp * cp * dp; }  // ranks of one pipeline stage
   // Ranks that hold the same weights: dense ones, and those of routed experts.
@@ -107,8 +137,47 @@ struct Plan {
   [[nodiscard]] bool reduces_under_backward() const {
     return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
   }
-  friend bool operator==(const Plan&, const Plan&) = default;
+  friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
+
+using Plan = PlanChoices<Whole>;
+using PartialPlan = PlanChoices<Partial>;
+
+// The choices as whole numbers, one by one: rows of the table in plan_table.cpp, axes of searches, in axis order.
+enum class PlanField : std::uint8_t {
+  tp,
+  cp,
+  pp,
+  dp,
+  ep,
+  etp,
+  vpp,
+  micro_batch,
+  cp_method,
+  sequence_parallel,
+  recompute,
+  schedule,
+  tp_overlap,
+  first_stage_layers,
+  last_stage_layers,
+  embedding_as_layer,
+  head_as_layer,
+  zero,
+  shard,
+  dp_overlap,
+  offload_weights,
+  offload_activations,
+  offload_optimizer,
+  tier_tp,
+  tier_cp,
+  tier_dp,
+  tier_pp,
+  table_sharding,
+  table_ranks,
+  replicate_tables_below,
+  count
+};
+inline constexpr std::size_t kPlanFields = static_cast<std::size_t>(PlanField::count);
 
 // The slice of the model that a rank of the plan works on, for one micro-batch of one pass.
 [[nodiscard]] workload::Slice slice_of(const Job& job, const Plan& plan, workload::Pass pass = workload::Pass::train);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <variant>
 
 #include <nlohmann/json.hpp>
 
@@ -61,33 +62,10 @@ Json memory_json(const results::Memory& memory) {
 }
 
 Json plan_summary_json(const results::PlanSummary& plan) {
-  Json json = {{"tp", plan.tp},
-               {"cp", plan.cp},
-               {"pp", plan.pp},
-               {"ep", plan.ep},
-               {"etp", plan.etp},
-               {"dp", plan.dp},
-               {"vpp", plan.vpp},
-               {"micro_batch", plan.micro_batch},
-               {"zero", plan.zero},
-               {"recompute", plan.recompute},
-               {"schedule", plan.schedule},
-               {"sequence_parallel", plan.sequence_parallel},
-               {"tp_overlap", plan.tp_overlap},
-               {"cp_method", plan.cp_method},
-               {"dp_overlap", plan.dp_overlap},
-               {"shard", plan.shard},
-               {"offload", plan.offload},
-               {"placement", plan.placement},
-               {"first_stage_layers", plan.first_stage_layers},
-               {"last_stage_layers", plan.last_stage_layers},
-               {"embedding_as_layer", plan.embedding_as_layer},
-               {"head_as_layer", plan.head_as_layer},
-               {"micro_batches", plan.micro_batches}};
-  if (plan.table_sharding.empty()) { return json; }
-  json["table_sharding"] = plan.table_sharding;
-  json["table_ranks"] = plan.table_ranks;
-  json["replicate_tables_below"] = plan.replicate_tables_below;
+  Json json = Json::object();
+  for (const auto& one : plan.values) {
+    std::visit([&](const auto& value) { json[std::string(one.name)] = value; }, one.value);
+  }
   return json;
 }
 

@@ -7,6 +7,32 @@
 
 namespace orrery::report::samples {
 
+// tp 8, pp 8, dp 16 with 48 micro-batches of 2.
+inline results::PlanSummary plan() {
+  const auto number = [](std::int64_t value) { return value; };
+  results::PlanSummary plan;
+  plan.values = {{"tp", number(8)},
+                 {"cp", number(1)},
+                 {"pp", number(8)},
+                 {"ep", number(1)},
+                 {"etp", number(1)},
+                 {"dp", number(16)},
+                 {"vpp", number(1)},
+                 {"micro_batch", number(2)},
+                 {"zero", number(1)},
+                 {"recompute", "selective"},
+                 {"schedule", "1f1b"},
+                 {"sequence_parallel", true},
+                 {"tp_overlap", "none"},
+                 {"cp_method", "ring"},
+                 {"dp_overlap", true},
+                 {"shard", number(0)},
+                 {"offload", ""},
+                 {"placement", ""},
+                 {"micro_batches", number(48), false, true}};
+  return plan;
+}
+
 inline results::Estimate estimate() {
   results::Estimate sample;
   sample.model = "tiny";
@@ -46,17 +72,7 @@ inline results::Estimate estimate() {
   sample.task = "pretrain";
   sample.validity = "generation";
   sample.validity_note = "fast-link";
-  sample.plan.tp = 8;
-  sample.plan.pp = 8;
-  sample.plan.dp = 16;
-  sample.plan.micro_batch = 2;
-  sample.plan.micro_batches = 48;
-  sample.plan.sequence_parallel = true;
-  sample.plan.zero = 1;
-  sample.plan.recompute = "selective";
-  sample.plan.schedule = "1f1b";
-  sample.plan.tp_overlap = "none";
-  sample.plan.dp_overlap = true;
+  sample.plan = plan();
   sample.not_modelled = {"weather", "stragglers"};
   return sample;
 }

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <fmt/format.h>
@@ -26,8 +28,6 @@ constexpr std::string_view kLabel = "{:<12}";  // what a line is about
 
 std::string label(std::string_view name) { return fmt::format(fmt::runtime(kLabel), name); }
 
-std::string_view on_off(bool value) { return value ? "on" : "off"; }
-
 // Differences of large sums leave crumbs that are no part of the answer.
 bool rounds_to_nothing(Seconds part, Seconds step) { return std::abs(part.value()) <= 1e-9 * step.value(); }
 
@@ -39,57 +39,95 @@ std::string bar(double fraction) {
   return std::string(static_cast<std::size_t>(length), '#');
 }
 
+// "first-stage-layers 4", "head-as-layer".
+std::string spelled(const results::PlanValue& value) {
+  std::string name(value.name);
+  std::replace(name.begin(), name.end(), '_', '-');
+  const bool* const is_on = std::get_if<bool>(&value.value);
+  return is_on != nullptr && *is_on ? name : fmt::format("{} {}", name, results::text_of(value));
+}
+
 // Of a recommender.
 std::vector<std::string> table_degrees(const results::PlanSummary& plan) {
-  std::vector<std::string> parts = {fmt::format("dp {}", plan.dp)};
-  if (plan.ep > 1) { parts.push_back(fmt::format("ep {}", plan.ep)); }
-  parts.push_back(plan.table_sharding == "replicated"
+  std::vector<std::string> parts = {fmt::format("dp {}", plan.number("dp"))};
+  if (plan.number("ep") > 1) { parts.push_back(fmt::format("ep {}", plan.number("ep"))); }
+  const std::string sharding = plan.text("table_sharding");
+  parts.push_back(sharding == "replicated"
                       ? std::string("tables replicated")
-                      : fmt::format("tables by {} over {} ranks", plan.table_sharding, grouped(plan.table_ranks)));
-  if (plan.replicate_tables_below > 0) {
-    parts.push_back(fmt::format("tables below {} rows replicated", grouped(plan.replicate_tables_below)));
+                      : fmt::format("tables by {} over {} ranks", sharding, grouped(plan.number("table_ranks"))));
+  if (const std::int64_t rows = plan.number("replicate_tables_below"); rows > 0) {
+    parts.push_back(fmt::format("tables below {} rows replicated", grouped(rows)));
   }
   return parts;
 }
 
+bool has_tables(const results::PlanSummary& plan) { return plan.find("table_sharding") != nullptr; }
+
 // Degrees first; what is at its usual value and seldom used goes unsaid.
 std::vector<std::string> degrees(const results::PlanSummary& plan) {
-  std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
-  const auto unless = [&](std::int64_t usual, std::int64_t value, std::string_view name) {
-    if (value != usual) { parts.push_back(fmt::format("{} {}", name, value)); }
-  };
-  if (!plan.table_sharding.empty()) { return table_degrees(plan); }
-  if (plan.cp > 1) { parts.push_back(fmt::format("cp {} ({})", plan.cp, plan.cp_method)); }
-  unless(1, plan.ep, "ep");
-  unless(1, plan.etp, "etp");
-  parts.insert(parts.end(), {fmt::format("pp {}", plan.pp), fmt::format("dp {}", plan.dp)});
-  unless(0, plan.first_stage_layers, "first-stage-layers");
-  unless(0, plan.last_stage_layers, "last-stage-layers");
-  if (plan.embedding_as_layer) { parts.emplace_back("embedding-as-layer"); }
-  if (plan.head_as_layer) { parts.emplace_back("head-as-layer"); }
+  if (has_tables(plan)) { return table_degrees(plan); }
+  std::vector<std::string> parts = {fmt::format("tp {}", plan.number("tp"))};
+  if (plan.number("cp") > 1) { parts.push_back(fmt::format("cp {} ({})", plan.number("cp"), plan.text("cp_method"))); }
+  for (const char* name : {"ep", "etp"}) {
+    if (plan.number(name) != 1) { parts.push_back(fmt::format("{} {}", name, plan.number(name))); }
+  }
+  parts.insert(parts.end(), {fmt::format("pp {}", plan.number("pp")), fmt::format("dp {}", plan.number("dp"))});
   return parts;
+}
+
+// What the line of a plan says of itself, with words or places of its own.
+constexpr std::array<std::string_view, 22> kSaid = {"tp",
+                                                    "cp",
+                                                    "pp",
+                                                    "ep",
+                                                    "etp",
+                                                    "dp",
+                                                    "vpp",
+                                                    "zero",
+                                                    "recompute",
+                                                    "schedule",
+                                                    "shard",
+                                                    "tp_overlap",
+                                                    "dp_overlap",
+                                                    "micro_batch",
+                                                    "offload",
+                                                    "placement",
+                                                    "cp_method",
+                                                    "sequence_parallel",
+                                                    "table_sharding",
+                                                    "table_ranks",
+                                                    "micro_batches",
+                                                    "replicate_tables_below"};
+
+void add_others(const results::PlanSummary& plan, std::vector<std::string>& parts) {
+  for (const auto& value : plan.values) {
+    const bool is_said = std::find(kSaid.begin(), kSaid.end(), value.name) != kSaid.end();
+    if (value.departs && !is_said) { parts.push_back(spelled(value)); }
+  }
 }
 
 std::string plan_lines(const results::Estimate& estimate, std::span<const std::string> chosen) {
   const auto& plan = estimate.plan;
   std::vector<std::string> parts = degrees(plan);
   const auto add = [&](std::string part) { parts.push_back(std::move(part)); };
-  if (!estimate.inference) { add(fmt::format("vpp {}", plan.vpp)); }
-  add(fmt::format("micro-batch {} ({} per replica{})", plan.micro_batch, grouped(plan.micro_batches),
-                  estimate.inference ? "" : " and step"));
+  add_others(plan, parts);
+  if (!estimate.inference) { add(fmt::format("vpp {}", plan.number("vpp"))); }
+  add(fmt::format("micro-batch {} ({} per replica{})", plan.number("micro_batch"),
+                  grouped(plan.number("micro_batches")), estimate.inference ? "" : " and step"));
   if (!estimate.inference) {
-    add(plan.shard > 0 ? fmt::format("zero {} over {} ranks", plan.zero, plan.shard)
-                       : fmt::format("zero {}", plan.zero));
-    add(fmt::format("recompute {}", plan.recompute));
-    add(fmt::format("schedule {}", plan.schedule));
+    const std::int64_t zero = plan.number("zero"), shard = plan.number("shard");
+    add(shard > 0 ? fmt::format("zero {} over {} ranks", zero, shard) : fmt::format("zero {}", zero));
+    add(fmt::format("recompute {}", plan.text("recompute")));
+    add(fmt::format("schedule {}", plan.text("schedule")));
   }
-  if (plan.table_sharding.empty()) { add(fmt::format("sequence-parallel {}", on_off(plan.sequence_parallel))); }
+  if (!has_tables(plan)) { add(fmt::format("sequence-parallel {}", plan.text("sequence_parallel"))); }
   if (!estimate.inference) {
-    if (plan.table_sharding.empty()) { add(fmt::format("tp-overlap {}", plan.tp_overlap)); }
-    add(fmt::format("dp-overlap {}", on_off(plan.dp_overlap)));
+    if (!has_tables(plan)) { add(fmt::format("tp-overlap {}", plan.text("tp_overlap"))); }
+    add(fmt::format("dp-overlap {}", plan.text("dp_overlap")));
   }
-  if (!plan.offload.empty()) { add(fmt::format("offload {}", plan.offload)); }
-  if (!plan.placement.empty()) { add(fmt::format("placement {}", plan.placement)); }
+  for (const char* name : {"offload", "placement"}) {
+    if (!plan.text(name).empty()) { add(fmt::format("{} {}", name, plan.text(name))); }
+  }
   std::string text = wrapped_list(label("plan"), parts);
   if (!chosen.empty()) { text += wrapped_list(label("chosen"), chosen); }
   return text;

@@ -28,55 +28,83 @@ std::string step_share(Seconds part, const results::Estimate& estimate) {
 
 // One column of the ranking; those that are at their usual value everywhere are left out.
 struct PlanColumn {
-  std::string_view header;
-  std::string (*value)(const results::PlanSummary&);
+  std::string_view name, header;
   std::string_view usual;
   bool training_only = false;
   bool of_sequences = false;  // says nothing of a recommender
 };
 
 constexpr std::string_view kAlways = "\x01";
+constexpr bool kTraining = true, kSequences = true;
 
-const std::array<PlanColumn, 19>& plan_columns() {
-  using Plan = results::PlanSummary;
-  static const std::array<PlanColumn, 19> columns{{
-      {"tp", [](const Plan& plan) { return std::to_string(plan.tp); }, kAlways, false, true},
-      {"cp", [](const Plan& plan) { return std::to_string(plan.cp); }, "1"},
-      {"cp by", [](const Plan& plan) { return plan.cp > 1 ? plan.cp_method : std::string("ring"); }, "ring"},
-      {"ep", [](const Plan& plan) { return std::to_string(plan.ep); }, "1"},
-      {"etp", [](const Plan& plan) { return std::to_string(plan.etp); }, "1"},
-      {"pp", [](const Plan& plan) { return std::to_string(plan.pp); }, kAlways, false, true},
-      {"dp", [](const Plan& plan) { return std::to_string(plan.dp); }, kAlways},
-      {"vpp", [](const Plan& plan) { return std::to_string(plan.vpp); }, kAlways, true, true},
-      {"mb", [](const Plan& plan) { return std::to_string(plan.micro_batch); }, kAlways},
-      {"sp", [](const Plan& plan) { return std::string(plan.sequence_parallel ? "on" : "off"); }, kAlways, false, true},
-      {"zero", [](const Plan& plan) { return std::to_string(plan.zero); }, kAlways, true},
-      {"shard", [](const Plan& plan) { return std::to_string(plan.shard); }, "0"},
-      {"schedule", [](const Plan& plan) { return plan.vpp > 1 ? std::string("1f1b") : plan.schedule; }, "1f1b", true},
-      {"tp-overlap", [](const Plan& plan) { return plan.tp_overlap; }, "none"},
-      {"offload", [](const Plan& plan) { return plan.offload; }, ""},
-      {"placement", [](const Plan& plan) { return plan.placement; }, ""},
-      {"tables", [](const Plan& plan) { return plan.table_sharding; }, ""},
-      {"over", [](const Plan& plan) { return std::to_string(plan.table_ranks); }, "1"},
-      {"replicated below", [](const Plan& plan) { return std::to_string(plan.replicate_tables_below); }, "0"},
-  }};
-  return columns;
+// Columns with headers, usual values or places of their own; other choices follow where they depart from their usual
+// value.
+constexpr std::array<PlanColumn, 19> kColumns{{
+    {"tp", "tp", kAlways, false, kSequences},
+    {"cp", "cp", "1"},
+    {"cp_method", "cp by", "ring"},
+    {"ep", "ep", "1"},
+    {"etp", "etp", "1"},
+    {"pp", "pp", kAlways, false, kSequences},
+    {"dp", "dp", kAlways},
+    {"vpp", "vpp", kAlways, kTraining, kSequences},
+    {"micro_batch", "mb", kAlways},
+    {"sequence_parallel", "sp", kAlways, false, kSequences},
+    {"zero", "zero", kAlways, kTraining},
+    {"shard", "shard", "0"},
+    {"schedule", "schedule", "1f1b", kTraining},
+    {"tp_overlap", "tp-overlap", "none"},
+    {"offload", "offload", ""},
+    {"placement", "placement", ""},
+    {"table_sharding", "tables", ""},
+    {"table_ranks", "over", "1"},
+    {"replicate_tables_below", "replicated below", "0"},
+}};
+// Not in the ranking, but for recompute, which has its column at the end.
+constexpr std::array<std::string_view, 6> kLeftOut{"recompute",         "dp_overlap",         "first_stage_layers",
+                                                   "last_stage_layers", "embedding_as_layer", "head_as_layer"};
+
+std::string cell(const results::PlanSummary& plan, std::string_view name) {
+  const bool interleaves = name == "schedule" && plan.number("vpp") > 1;  // vpp says so
+  const bool has_no_context = name == "cp_method" && plan.number("cp") <= 1;
+  return interleaves ? "1f1b" : has_no_context ? "ring" : plan.text(name);
 }
 
-std::vector<PlanColumn> shown_columns(const std::vector<results::Estimate>& best) {
-  const bool serves = best.front().inference.has_value();
-  std::vector<PlanColumn> shown;
-  std::copy_if(plan_columns().begin(), plan_columns().end(), std::back_inserter(shown), [&](const PlanColumn& column) {
-    if (serves && column.training_only) { return false; }
-    if (best.front().samples_only && column.of_sequences) { return false; }
-    return std::any_of(best.begin(), best.end(),
-                       [&](const auto& one) { return column.value(one.plan) != column.usual; });
-  });
+struct ShownColumn {
+  std::string_view name;
+  std::string header;
+};
+
+bool has_place(std::string_view name) {
+  return std::any_of(kColumns.begin(), kColumns.end(), [&](const PlanColumn& column) { return column.name == name; }) ||
+         std::find(kLeftOut.begin(), kLeftOut.end(), name) != kLeftOut.end();
+}
+
+std::vector<ShownColumn> shown_columns(const std::vector<results::Estimate>& best) {
+  const bool serves = best.front().inference.has_value(), samples_only = best.front().samples_only;
+  std::vector<ShownColumn> shown;
+  for (const PlanColumn& column : kColumns) {
+    if ((serves && column.training_only) || (samples_only && column.of_sequences)) { continue; }
+    const bool departs = std::any_of(best.begin(), best.end(), [&](const auto& one) {
+      return one.plan.find(column.name) != nullptr && cell(one.plan, column.name) != column.usual;
+    });
+    if (departs) { shown.push_back({column.name, std::string(column.header)}); }
+  }
+  for (const auto& value : best.front().plan.values) {
+    const bool departs = std::any_of(best.begin(), best.end(), [&](const auto& one) {
+      const auto* const other = one.plan.find(value.name);
+      return other != nullptr && other->departs;
+    });
+    if (has_place(value.name) || !departs) { continue; }
+    std::string header(value.name);
+    std::replace(header.begin(), header.end(), '_', '-');
+    shown.push_back({value.name, std::move(header)});
+  }
   return shown;
 }
 
 std::string ranking(const std::vector<results::Estimate>& best) {
-  const std::vector<PlanColumn> shown = shown_columns(best);
+  const std::vector<ShownColumn> shown = shown_columns(best);
   const bool serves = best.front().inference.has_value();
   const bool batches_differ = std::any_of(
       best.begin(), best.end(), [&](const auto& one) { return one.global_batch != best.front().global_batch; });
@@ -90,7 +118,7 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   const bool answers = serves && !best.front().samples_only;  // token by token
   if (answers) { table.column("first token").column("per token"); }
   table.column("MFU").column(best.front().samples_only ? "samples/s" : "tokens/s");
-  for (const auto& column : shown) { table.column(std::string(column.header)); }
+  for (const auto& column : shown) { table.column(column.header); }
   if (!serves) { table.column("recompute", Table::Align::left); }
   table.column("GiB used").column("bubble").column("comm");
   for (std::size_t i = 0; i < best.size(); ++i) {
@@ -106,8 +134,8 @@ std::string ranking(const std::vector<results::Estimate>& best) {
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
     }
     row.insert(row.end(), {percent(one.mfu), config::format_count(one.tokens_per_s)});
-    for (const auto& column : shown) { row.push_back(column.value(one.plan)); }
-    if (!serves) { row.push_back(one.plan.recompute); }
+    for (const auto& column : shown) { row.push_back(cell(one.plan, column.name)); }
+    if (!serves) { row.push_back(one.plan.text("recompute")); }
     row.insert(row.end(),
                {fmt::format("{:.1f}/{:.1f}", one.memory.total().value() / kGiB, one.memory.capacity.value() / kGiB),
                 step_share(one.breakdown.bubble, one), step_share(one.breakdown.exposed_comm, one)});

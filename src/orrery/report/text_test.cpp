@@ -159,11 +159,11 @@ what would change the answer: the nearest values at which other degrees win
 TEST(Text, plans_of_the_largest_jobs_still_fit_the_page) {
   results::PlanSearch search = samples::search();
   auto& plan = search.best[0].plan;
-  plan.tp = 16;
-  plan.pp = 128;
-  plan.dp = 16384;
-  plan.vpp = 8;
-  plan.micro_batch = 16;
+  plan.set("tp", std::int64_t{16});
+  plan.set("pp", std::int64_t{128});
+  plan.set("dp", std::int64_t{16384});
+  plan.set("vpp", std::int64_t{8});
+  plan.set("micro_batch", std::int64_t{16});
   search.best[0].memory.capacity = Bytes(180e9);
   EXPECT_LE(longest_line(plan_text(search)), kPageWidth);
 }

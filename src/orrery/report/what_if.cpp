@@ -13,15 +13,12 @@ namespace orrery::report {
 namespace {
 
 std::string degrees_of(const results::PlanSummary& plan) {
-  std::vector<std::string> parts = {fmt::format("tp {}", plan.tp)};
-  const auto add = [&](std::int64_t value, const char* name) {
-    if (value > 1) { parts.push_back(fmt::format("{} {}", name, value)); }
-  };
-  add(plan.cp, "cp");
-  add(plan.ep, "ep");
-  add(plan.etp, "etp");
-  parts.push_back(fmt::format("pp {}", plan.pp));
-  parts.push_back(fmt::format("dp {}", plan.dp));
+  std::vector<std::string> parts;
+  for (const char* name : {"tp", "cp", "ep", "etp", "pp", "dp"}) {
+    const std::string_view degree(name);
+    const bool is_said = degree == "tp" || degree == "pp" || degree == "dp" || plan.number(degree) > 1;
+    if (is_said) { parts.push_back(fmt::format("{} {}", degree, plan.number(degree))); }
+  }
   return join(parts, ", ");
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "orrery/core/units.hpp"
@@ -91,21 +93,27 @@ struct Uncertainty {
   std::string basis;  // what the range rests on
 };
 
-struct PlanSummary {
-  std::int64_t tp = 1, cp = 1, pp = 1, ep = 1, etp = 1, dp = 1, vpp = 1, micro_batch = 1;
-  std::int64_t micro_batches = 1;
-  bool sequence_parallel = false;
-  int zero = 0;
-  std::int64_t shard = 0;  // ranks that share a sharded copy; 0: all replicas
-  std::string recompute, schedule, tp_overlap, cp_method;
-  bool dp_overlap = false;
-  std::string offload;                                         // "weights,optimizer"; empty: nothing
-  std::string placement;                                       // "tp=0 dp=1"; empty: rank order
-  std::int64_t first_stage_layers = 0, last_stage_layers = 0;  // 0: as even as possible
-  bool embedding_as_layer = false, head_as_layer = false;
-  std::string table_sharding;                                // of a recommender; empty: there are no tables
-  std::int64_t table_ranks = 1, replicate_tables_below = 0;  // ranks that share out one copy
+// A choice of a plan, or what follows from the choices.
+struct PlanValue {
+  std::string_view name;  // "micro_batch", as scenario files and documents have it: a constant of the program
+  std::variant<std::int64_t, bool, std::string> value;
+  bool departs = false;     // is not what goes without saying
+  bool is_derived = false;  // no choice
 };
+
+// The choices of a plan in the order of documents; those that a model cannot make are left out.
+struct PlanSummary {
+  std::vector<PlanValue> values;
+
+  void set(std::string_view name, std::variant<std::int64_t, bool, std::string> value);  // appended where it is new
+  [[nodiscard]] const PlanValue* find(std::string_view name) const;
+  // 0, false or "" where the plan has no such value.
+  [[nodiscard]] std::int64_t number(std::string_view name) const;
+  [[nodiscard]] bool is_on(std::string_view name) const;
+  [[nodiscard]] std::string text(std::string_view name) const;  // of any value: "8", "on", "ring"
+};
+
+[[nodiscard]] std::string text_of(const PlanValue& value);
 
 struct Estimate {
   std::string model, cluster, stack, precision;

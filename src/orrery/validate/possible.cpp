@@ -21,20 +21,22 @@ void share_out_experts(Request& request, const workload::Model& model, std::int6
     request.ep = 1;
     return;
   }
-  const std::int64_t ranks = devices / request.pp;
-  request.ep = std::min(request.ep, ranks);
-  while (ranks % request.ep != 0 || model.experts.count % request.ep != 0) { --request.ep; }
+  const std::int64_t ranks = devices / request.pp.value_or(1);
+  std::int64_t ep = std::min(request.ep.value_or(1), ranks);
+  while (ranks % ep != 0 || model.experts.count % ep != 0) { --ep; }
+  request.ep = ep;
   if (request.tp > 1) { request.sequence_parallel = true; }
 }
 
 void cut_sequence(Request& request, const workload::Model& model) {
   auto& tokens = request.task == parallel::Task::inference ? request.prompt : request.seq;
   if (!tokens) { return; }
-  const std::int64_t parts = request.cp > 1 ? 2 * request.cp : 1;
-  const bool padded = model.has_experts() && request.tp > 1;
-  const std::int64_t unit = padded ? std::max(parts, request.cp * request.tp) : parts;
+  const std::int64_t cp = request.cp.value_or(1), tp = request.tp.value_or(1);
+  const std::int64_t parts = cp > 1 ? 2 * cp : 1;
+  const bool padded = model.has_experts() && tp > 1;
+  const std::int64_t unit = padded ? std::max(parts, cp * tp) : parts;
   *tokens = rounded_up(*tokens, unit % parts == 0 ? unit : unit * 2);
-  const bool divides = *tokens / request.cp % request.tp == 0;
+  const bool divides = *tokens / cp % tp == 0;
   if (request.sequence_parallel && *request.sequence_parallel && !divides) { request.sequence_parallel = false; }
 }
 
@@ -52,9 +54,10 @@ std::int64_t even_out(Request& request, std::int64_t replicas) {
 }
 
 void limit_chunks(Request& request, const workload::Model& model, std::int64_t share) {
-  if (request.vpp == 1) { return; }
-  request.vpp = std::clamp<std::int64_t>(model.depth() / request.pp, 1, request.vpp);
-  if (share / request.micro_batch.value_or(1) % request.pp != 0) { request.vpp = 1; }
+  const std::int64_t vpp = request.vpp.value_or(1), pp = request.pp.value_or(1);
+  if (vpp == 1) { return; }
+  request.vpp = std::clamp<std::int64_t>(model.depth() / pp, 1, vpp);
+  if (share / request.micro_batch.value_or(1) % pp != 0) { request.vpp = 1; }
 }
 
 using Count = std::optional<std::int64_t>;
@@ -91,7 +94,7 @@ std::vector<std::string> make_possible(Request& request, const workload::Model& 
     request.cp = request.tp = request.pp = request.vpp = 1;
     request.sequence_parallel = false;
   }
-  const std::int64_t replicas = devices / (request.tp * request.cp * request.pp);
+  const std::int64_t replicas = devices / (request.tp.value_or(1) * request.cp.value_or(1) * request.pp.value_or(1));
   request.dp = replicas;
   share_out_experts(request, model, devices);
   cut_sequence(request, model);

@@ -94,7 +94,7 @@ RC_GTEST_PROP(Possible, whatever_is_stated_becomes_a_plan, ()) {
   r.dp = any(1, 9);
   if (any(0, 1) == 1 || r.pp > 1) { r.micro_batch = any(1, 12); }
   r.sequence_parallel = r.tp > 1 && any(0, 1) == 1;
-  const hardware::Cluster cluster = parallel::test::cluster_of({r.tp * r.cp * r.pp * any(1, 6)});
+  const hardware::Cluster cluster = parallel::test::cluster_of({*r.tp * *r.cp * *r.pp * any(1, 6)});
   (void)make_possible(r, model, cluster.devices);
   const auto settled = estimate::settle(r, model, cluster, hardware::Stack{});
   if (!settled) { RC_FAIL(settled.error().text()); }

@@ -121,8 +121,9 @@ bool is_recommender(const NetworkColumns& network, const Parts& parts) {
 void lay_out_tables(estimate::Request& request, const TrainingRow& row, const TableHabits& habits) {
   const bool one_node = *row.gpus <= row.gpus_per_node.value_or(*row.gpus);
   const workload::TableSharding usual = one_node ? habits.one_node : habits.nodes;
-  if (usual != workload::TableSharding::table) { request.table_sharding = usual; }  // else whole where they go round
-  request.replicate_tables_below = one_node ? habits.replicated_below : habits.replicated_below_nodes;
+  request.tables.emplace();
+  if (usual != workload::TableSharding::table) { request.tables->sharding = usual; }  // else whole where they go round
+  request.tables->replicated_below = one_node ? habits.replicated_below : habits.replicated_below_nodes;
 }
 
 // Devices of a node, as far as the row says it.
@@ -151,7 +152,7 @@ estimate::Request request_of(const TrainingRow& row, const StackFacts& habits, c
   request.ep = row.ep.value_or(1);
   request.dp = row.dp;
   request.vpp = request.pp > 1 ? row.vpp.value_or(1) : 1;
-  if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, request.pp); }
+  if (!row.vpp && habits.interleaves) { request.vpp = most_chunks(row, *request.pp); }
   request.micro_batch = micro_batch_of(row, habits);
   if (model.is_recommender()) { lay_out_tables(request, row, habits.tables); }
   request.sequence_parallel = sequence_parallel_of(row, habits);
@@ -232,7 +233,7 @@ std::vector<std::string> taken_otherwise(const AnyKind& row, const hardware::Clu
   if (auto format = taken_as(row.precision, request.precision); !format.empty()) {
     found.push_back("precision " + format);
   }
-  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", request.tp)); }
+  if (request.tp != row.tp.value_or(1)) { found.push_back(fmt::format("tp blank -> {}", *request.tp)); }
   return found;
 }
 
@@ -255,8 +256,8 @@ OrSkip<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
   request.precision = *precision;
   auto changes = taken_otherwise(row, *cluster, request);
   if (habits.spreads_experts && request.ep == 1 && model->has_experts()) {
-    request.ep = std::gcd(model->experts.count, *row.gpus / request.pp);
-    if (request.ep != 1) { changes.push_back(fmt::format("ep {} -> {}", row.ep ? "1" : "blank", request.ep)); }
+    request.ep = std::gcd(model->experts.count, *row.gpus / *request.pp);
+    if (request.ep != 1) { changes.push_back(fmt::format("ep {} -> {}", row.ep ? "1" : "blank", *request.ep)); }
   }
   for (auto& change : make_possible(request, *model, cluster->devices)) { changes.push_back(std::move(change)); }
   auto scenario = settled(request, std::move(*model), std::move(*cluster), habits, parts);

@@ -1,0 +1,135 @@
+// The table of a plan's choices is whole, and says the same in both directions.
+#include "orrery/parallel/plan_fields.hpp"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/parallel/plan_record.hpp"
+
+namespace orrery::parallel {
+namespace {
+
+// A value of the part that is not the one of Plan{}.
+std::int64_t another_value(const PlanChoice& choice, const PlanPart& part) {
+  const std::int64_t usual = part.get(Plan{});
+  return usual == 1 || (choice.kind == ChoiceKind::name && usual == 0 && choice.names.size() == 1) ? 0 : usual + 1;
+}
+
+TEST(PlanTable, every_field_is_a_part_of_one_choice) {
+  std::set<PlanField> fields;
+  std::set<std::string_view> names, axes;
+  for (const PlanChoice& choice : plan_choices()) {
+    EXPECT_TRUE(names.insert(choice.name).second) << choice.name;
+    EXPECT_FALSE(choice.help.empty()) << choice.name;
+    for (const PlanPart& part : choice.parts) {
+      EXPECT_TRUE(fields.insert(part.field).second) << part.axis;
+      EXPECT_TRUE(axes.insert(part.axis).second) << part.axis;
+      EXPECT_EQ(&part_of(part.field), &part);
+      EXPECT_EQ(&choice_of(part.field), &choice);
+    }
+  }
+  EXPECT_EQ(fields.size(), kPlanFields);
+}
+
+TEST(PlanTable, what_is_set_is_read_and_changes_nothing_else) {
+  for (const PlanChoice& choice : plan_choices()) {
+    for (const PlanPart& part : choice.parts) {
+      Plan plan;
+      const std::int64_t value = another_value(choice, part);
+      part.set(plan, value);
+      EXPECT_EQ(part.get(plan), value) << part.axis;
+      EXPECT_FALSE(plan == Plan{}) << part.axis;
+      part.set(plan, part.get(Plan{}));
+      EXPECT_TRUE(plan == Plan{}) << part.axis;
+    }
+  }
+}
+
+TEST(PlanTable, what_is_given_is_in_the_whole_plan_and_can_be_taken_back) {
+  for (const PlanChoice& choice : plan_choices()) {
+    for (const PlanPart& part : choice.parts) {
+      PartialPlan partial;
+      EXPECT_FALSE(is_given(choice, partial)) << choice.name;
+      EXPECT_TRUE(whole_plan(partial) == Plan{});
+      const std::int64_t value = std::max<std::int64_t>(1, another_value(choice, part));
+      part.give(partial, value);
+      EXPECT_TRUE(is_given(choice, partial)) << part.axis;
+      EXPECT_EQ(part.get(whole_plan(partial)), value) << part.axis;
+      EXPECT_EQ(fixed_value(part.field, partial), value) << part.axis;
+      choice.take_back(partial);
+      EXPECT_FALSE(is_given(choice, partial)) << part.axis;
+    }
+  }
+}
+
+TEST(PlanTable, usual_values_are_those_of_a_plan_of_which_nothing_is_said) {
+  for (const PlanChoice& choice : plan_choices()) {
+    if (choice.usual) { EXPECT_EQ(*choice.usual, choice.parts.front().get(Plan{})) << choice.name; }
+    if (choice.usual_is_open) { EXPECT_TRUE(choice.usual) << choice.name; }
+  }
+}
+
+TEST(PlanTable, giving_the_usual_value_fixes_a_degree_and_leaves_open_what_says_so) {
+  PartialPlan partial;
+  partial.tp = 1;
+  partial.shard = 0;
+  partial.tp_overlap = TpOverlap::none;
+  EXPECT_EQ(fixed_value(PlanField::tp, partial), 1);
+  EXPECT_EQ(fixed_value(PlanField::shard, partial), std::nullopt);
+  EXPECT_EQ(fixed_value(PlanField::tp_overlap, partial), std::nullopt);
+  EXPECT_FALSE(departs(*find_choice("tp"), partial));
+  partial.offload = Offload{.weights = true};
+  EXPECT_EQ(fixed_value(PlanField::offload_optimizer, partial), 0);  // weights, and nothing else
+}
+
+// An axis may only read what is walked before it.
+TEST(PlanTable, fields_that_are_read_before_others_form_no_ring) {
+  FieldMask done = 0;
+  std::size_t left = kPlanFields;
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (const PlanChoice& choice : plan_choices()) {
+      for (const PlanPart& part : choice.parts) {
+        const FieldMask bit = field_mask({part.field});
+        if ((done & bit) != 0 || (part.after & ~done) != 0) { continue; }
+        done |= bit;
+        --left;
+        moved = true;
+      }
+    }
+  }
+  EXPECT_EQ(left, 0U);
+}
+
+TEST(PlanTable, choices_that_are_named_come_first) {
+  const auto list = choices_from({"zero", "tp"});
+  ASSERT_EQ(list.size(), plan_choices().size());
+  EXPECT_EQ(list[0]->name, "zero");
+  EXPECT_EQ(list[1]->name, "tp");
+  EXPECT_EQ(list[2]->name, "cp");
+  EXPECT_EQ(flag_of(*find_choice("micro_batch")), "--micro-batch");
+  EXPECT_EQ(find_choice("microbatch"), nullptr);
+}
+
+// What is printed of a choice reads back, whatever its kind.
+TEST(PlanRecord, what_is_printed_reads_back) {
+  for (const PlanChoice& choice : plan_choices()) {
+    for (const PlanPart& part : choice.parts) {
+      PartialPlan partial, again;
+      part.give(partial, std::max<std::int64_t>(1, another_value(choice, part)));
+      std::vector<Diagnostic> complaints;
+      const config::Limits limits = limits_of(choice);
+      read(choice, to_node(choice, partial), again, {choice.name, limits, false, complaints});
+      EXPECT_TRUE(complaints.empty()) << choice.name;
+      EXPECT_TRUE(again == partial) << part.axis;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace orrery::parallel

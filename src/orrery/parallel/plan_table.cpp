@@ -1,0 +1,480 @@
+// The table of a plan's choices: one row each. What a choice means is in plan.hpp and in what lowers and prices plans,
+// which values are valid in plan_model.cpp and its neighbours.
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
+
+namespace orrery::parallel {
+
+namespace {
+
+constexpr std::int64_t kMostDevices = 100'000'000;
+constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostRows = 1'000'000'000'000;
+
+// ---- values as numbers ----------------------------------------------------------------------------------------------
+
+template <class T>
+std::int64_t number_of(T value) {
+  if constexpr (std::is_enum_v<T>) {
+    std::int64_t at = 0;
+    for (const auto& [other, name] : config::EnumNames<T>::value) {
+      if (other == value) { return at; }
+      ++at;
+    }
+    return -1;
+  } else {
+    return static_cast<std::int64_t>(value);
+  }
+}
+
+template <class T>
+T value_from(std::int64_t number) {
+  if constexpr (std::is_enum_v<T>) {
+    return number < 0 ? T{} : config::EnumNames<T>::value[static_cast<std::size_t>(number)].first;
+  } else {
+    return static_cast<T>(number);
+  }
+}
+
+// Access to the member that `At` (a generic lambda without state) picks, in both forms of a plan.
+template <class At>
+PlanPart part(PlanField field, std::string_view axis, At) {
+  using T = std::remove_cvref_t<decltype(At{}(std::declval<const Plan&>()))>;
+  PlanPart made;
+  made.field = field;
+  made.axis = axis;
+  made.get = [](const Plan& plan) { return number_of(At{}(plan)); };
+  made.set = [](Plan& plan, std::int64_t value) { At{}(plan) = value_from<T>(value); };
+  made.given = [](const PartialPlan& partial) {
+    const auto& value = At{}(partial);
+    return value ? std::optional(number_of(*value)) : std::nullopt;
+  };
+  made.give = [](PartialPlan& partial, std::int64_t value) { At{}(partial) = value_from<T>(value); };
+  return made;
+}
+
+// The same of a member of a group of choices. It is given when `is_given` says so of the group and its number.
+template <auto Member, auto IsGiven, class At>
+PlanPart member(PlanField field, std::string_view axis, std::string_view word, At) {
+  using Group = std::remove_cvref_t<decltype(At{}(std::declval<const Plan&>()))>;
+  using T = std::remove_cvref_t<decltype(std::declval<Group>().*Member)>;
+  PlanPart made;
+  made.field = field;
+  made.axis = axis;
+  made.word = word;
+  made.get = [](const Plan& plan) { return number_of(At{}(plan).*Member); };
+  made.set = [](Plan& plan, std::int64_t value) { At{}(plan).*Member = value_from<T>(value); };
+  made.given = [](const PartialPlan& partial) -> std::optional<std::int64_t> {
+    const auto& group = At{}(partial);
+    if (!group) { return std::nullopt; }
+    const std::int64_t value = number_of((*group).*Member);
+    return IsGiven(*group, value) ? std::optional(value) : std::nullopt;
+  };
+  made.give = [](PartialPlan& partial, std::int64_t value) {
+    auto& group = At{}(partial);
+    if (!group) { group.emplace(); }
+    (*group).*Member = value_from<T>(value);
+  };
+  return made;
+}
+
+// ---- when a choice has no effect ------------------------------------------------------------------------------------
+
+bool one_slice(const PlanSetting& at) { return at.plan.tp == 1; }
+bool one_part(const PlanSetting& at) { return at.plan.cp == 1; }
+bool one_stage(const PlanSetting& at) { return at.plan.pp == 1; }
+bool one_replica(const PlanSetting& at) { return at.plan.dp == 1; }
+bool no_experts(const PlanSetting& at) { return !at.model.has_experts(); }
+bool no_tables(const PlanSetting& at) { return !at.model.is_recommender(); }
+bool no_sharded_tables(const PlanSetting& at) {
+  return no_tables(at) || at.plan.tables.sharding == workload::TableSharding::replicated;
+}
+bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
+bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
+bool no_activations_kept(const PlanSetting& at) { return !at.has_second_tier || at.plan.recompute == Recompute::full; }
+// Nobody else has the same weights.
+bool one_copy(const PlanSetting& at) {
+  return at.plan.replicas() == 1 && (!at.model.has_experts() || at.plan.expert_replicas() == 1);
+}
+
+// A group of one is mapped to no dimension.
+template <auto Degree>
+std::int64_t pin_of_group(const Plan& plan, std::int64_t value) {
+  return plan.*Degree > 1 ? value : Placement::kByRank;
+}
+
+// ---- values that plans of a search could have instead ---------------------------------------------------------------
+
+void overlap_tensor_parallel(Plan& plan) { plan.tp_overlap = TpOverlap::ring; }
+void overlap_data_parallel_otherwise(Plan& plan) { plan.dp_overlap = plan.dp_overlap != (plan.replicas() > 1); }
+
+// The least number above 1 that divides the replicas and is less.
+void shard_over_some(Plan& plan) {
+  plan.shard = 0;
+  const std::int64_t replicas = plan.replicas();
+  for (std::int64_t d = 2; d * d <= replicas && plan.shard == 0; ++d) {
+    if (replicas % d == 0) { plan.shard = d; }
+  }
+}
+
+// ---- rows -----------------------------------------------------------------------------------------------------------
+
+constexpr FieldMask kTp = field_mask({PlanField::tp}), kCp = field_mask({PlanField::cp}),
+                    kPp = field_mask({PlanField::pp});
+constexpr FieldMask kDegrees = kTp | kCp | kPp;
+constexpr FieldMask kCopies = kDegrees | field_mask({PlanField::ep, PlanField::etp});
+
+constexpr std::string_view kDegreesOfMadMax = "has --strategy, and degrees follow from the machine";
+constexpr std::string_view kFsdpOfMadMax = "has fsdp in --strategy";
+constexpr std::string_view kTablesOfMadMax = "has emb in --strategy";
+
+constexpr auto kOffload = [](auto& plan) -> auto& { return plan.offload; };
+constexpr auto kPlacement = [](auto& plan) -> auto& { return plan.placement; };
+constexpr auto kTables = [](auto& plan) -> auto& { return plan.tables; };
+constexpr auto kAny = [](const Offload& offload, std::int64_t) { return offload.any(); };
+constexpr auto kNotNegative = [](const auto&, std::int64_t value) { return value >= 0; };
+constexpr auto kPositive = [](const auto&, std::int64_t value) { return value > 0; };
+
+template <class At>
+PlanChoice simple(std::string_view name, std::string_view help, ChoiceKind kind, PlanField field, At at) {
+  PlanChoice row;
+  row.name = name;
+  row.help = help;
+  row.kind = kind;
+  row.parts.push_back(part(field, name, at));
+  row.take_back = [](PartialPlan& partial) { At{}(partial).reset(); };
+  return row;
+}
+
+template <class At>
+PlanChoice number(std::string_view name, std::string_view help, std::int64_t min, std::int64_t max, PlanField field,
+                  At at) {
+  PlanChoice row = simple(name, help, ChoiceKind::number, field, at);
+  row.min = min;
+  row.max = max;
+  return row;
+}
+
+template <class At>
+PlanChoice boolean(std::string_view name, std::string_view help, PlanField field, At at) {
+  return simple(name, help, ChoiceKind::boolean, field, at);
+}
+
+template <class At>
+PlanChoice named(std::string_view name, std::string_view help, PlanField field, At at) {
+  using T = std::remove_cvref_t<decltype(at(std::declval<const Plan&>()))>;
+  PlanChoice row = simple(name, help, ChoiceKind::name, field, at);
+  row.names = config::kEnumTexts<T>;
+  return row;
+}
+
+template <class At>
+PlanChoice degree(std::string_view name, std::string_view help, PlanField field, At at) {
+  PlanChoice row = number(name, help, 1, kMostDevices, field, at);
+  row.in_mad_max = kDegreesOfMadMax;
+  row.parts[0].idle = 1;
+  return row;
+}
+
+using Rows = std::vector<PlanChoice>;
+
+void add_degrees(Rows& rows) {
+  using F = PlanField;
+  const auto add = [&](PlanChoice row) -> PlanPart& {
+    rows.push_back(std::move(row));
+    return rows.back().parts[0];
+  };
+  const auto cuts = [&](std::optional<std::int64_t> usual) {
+    rows.back().usual = usual;
+    rows.back().is_degree = true;
+  };
+  add(degree("tp", "tensor-parallel degree", F::tp, [](auto& plan) -> auto& { return plan.tp; }));
+  cuts(1);
+  add(degree("cp", "context-parallel degree", F::cp, [](auto& plan) -> auto& { return plan.cp; })).training_only = true;
+  cuts(1);
+  add(degree("pp", "pipeline stages", F::pp, [](auto& plan) -> auto& { return plan.pp; }));
+  cuts(1);
+  {
+    PlanPart& ep = add(degree("ep", "expert-parallel degree", F::ep, [](auto& plan) -> auto& { return plan.ep; }));
+    ep.after = kDegrees;
+    ep.is_idle = no_experts;
+    cuts(1);
+  }
+  {
+    PlanPart& etp =
+        add(degree("etp", "tensor-parallel degree of routed experts; open: tp, or 1 where ep shares them out", F::etp,
+                   [](auto& plan) -> auto& { return plan.etp; }));
+    etp.after = kDegrees;
+    etp.is_idle = no_experts;
+    cuts({});
+  }
+  add(degree("dp", "data-parallel replicas; open: devices / (tp x cp x pp)", F::dp, [](auto& plan) -> auto& {
+    return plan.dp;
+  })).after = kDegrees;
+  rows.back().is_explained = false;  // it follows from the others
+  {
+    PlanPart& vpp = add(degree("vpp", "model chunks per pipeline stage (interleaving)", F::vpp,
+                               [](auto& plan) -> auto& { return plan.vpp; }));
+    vpp.after = kPp;
+    vpp.is_idle = one_stage;
+    vpp.training_only = true;
+    rows.back().usual = 1;
+    rows.back().refused_in_inference = true;
+  }
+  add(degree("micro_batch", "sequences per micro-batch of a replica; open: the largest that fits, up to 8",
+             F::micro_batch, [](auto& plan) -> auto& { return plan.micro_batch; }))
+      .after = kDegrees;
+  rows.back().in_mad_max = "has --local-batch";
+}
+
+PlanChoice sequence_parallel() {
+  PlanChoice row = boolean("sequence_parallel",
+                           "split norms, dropouts and residuals along the sequence over tp; open: off, but on where "
+                           "experts need it",
+                           PlanField::sequence_parallel, [](auto& plan) -> auto& { return plan.sequence_parallel; });
+  row.parts[0].after = kTp;
+  row.parts[0].is_idle = one_slice;
+  return row;
+}
+
+PlanChoice zero() {
+  PlanChoice row =
+      number("zero", "sharded over dp x cp: 0 nothing, 1 optimizer, 2 + gradients, 3 + weights (FSDP); open: 1", 0, 3,
+             PlanField::zero, [](auto& plan) -> auto& { return plan.zero; });
+  row.in_mad_max = kFsdpOfMadMax;
+  PlanPart& axis = row.parts[0];
+  axis.after = kCopies;
+  axis.inner = axis.training_only = true;
+  axis.is_idle = one_copy;
+  return row;
+}
+
+PlanChoice shard() {
+  PlanChoice row =
+      number("shard", "hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them", 0,
+             kMostDevices, PlanField::shard, [](auto& plan) -> auto& { return plan.shard; });
+  row.usual = 0;
+  row.usual_is_open = true;
+  row.in_mad_max = kFsdpOfMadMax;
+  row.otherwise = shard_over_some;
+  row.title = "hybrid sharding";
+  PlanPart& axis = row.parts[0];
+  axis.after = kDegrees | field_mask({PlanField::zero});
+  axis.inner = axis.training_only = true;
+  axis.is_idle = nothing_sharded;
+  return row;
+}
+
+PlanChoice recompute() {
+  PlanChoice row = named("recompute", "activations run again in backward; open: the least that fits",
+                         PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
+  row.refused_in_inference = true;
+  row.parts[0].training_only = true;
+  return row;
+}
+
+PlanChoice schedule() {
+  PlanChoice row = named("schedule", "pipeline schedule; open: 1f1b, or interleaved when vpp > 1", PlanField::schedule,
+                         [](auto& plan) -> auto& { return plan.schedule; });
+  row.refused_in_inference = true;
+  row.is_explained = false;  // api/planning.cpp has its own alternatives, as the micro-batch follows
+  PlanPart& axis = row.parts[0];
+  axis.after = kPp | field_mask({PlanField::vpp});
+  axis.training_only = true;
+  axis.idle = number_of(ScheduleKind::one_f_one_b);
+  axis.is_idle = one_stage;
+  return row;
+}
+
+PlanChoice tp_overlap() {
+  PlanChoice row = named("tp_overlap", "tensor-parallel communication beside its products", PlanField::tp_overlap,
+                         [](auto& plan) -> auto& { return plan.tp_overlap; });
+  row.usual = number_of(TpOverlap::none);
+  row.usual_is_open = true;
+  row.refused_in_inference = true;
+  row.otherwise = overlap_tensor_parallel;
+  PlanPart& axis = row.parts[0];
+  axis.after = kTp | field_mask({PlanField::sequence_parallel});
+  axis.training_only = true;
+  axis.is_idle = one_slice;
+  // Without sequence parallelism nothing is gathered or scattered piece by piece.
+  axis.effect = [](const Plan& plan, std::int64_t value) {
+    return plan.sequence_parallel ? value : number_of(TpOverlap::none);
+  };
+  axis.merges = true;
+  return row;
+}
+
+PlanChoice cp_method() {
+  PlanChoice row = named("cp_method", "how context parallelism exchanges: keys and values, or heads",
+                         PlanField::cp_method, [](auto& plan) -> auto& { return plan.cp_method; });
+  row.usual = number_of(workload::ContextMethod::ring);
+  PlanPart& axis = row.parts[0];
+  axis.after = kCp;
+  axis.training_only = true;
+  axis.is_idle = one_part;
+  return row;
+}
+
+PlanChoice dp_overlap() {
+  PlanChoice row =
+      boolean("dp_overlap", "data-parallel communication beside forward and backward; open: the stack's habit",
+              PlanField::dp_overlap, [](auto& plan) -> auto& { return plan.dp_overlap; });
+  row.refused_in_inference = true;
+  row.otherwise = overlap_data_parallel_otherwise;
+  row.reported = [](const Plan& plan) -> std::int64_t { return plan.reduces_under_backward() ? 1 : 0; };
+  PlanPart& axis = row.parts[0];
+  axis.after = kCopies;
+  axis.inner = axis.training_only = true;
+  axis.is_idle = one_copy;
+  return row;
+}
+
+// How layers are shared out over stages.
+void add_ends(Rows& rows) {
+  const auto add = [&](PlanChoice row) {
+    row.usual = 0;
+    row.usual_is_open = true;
+    row.is_explained = false;
+    row.parts[0].after = kPp;
+    row.parts[0].is_idle = one_stage;
+    rows.push_back(std::move(row));
+  };
+  add(number("first_stage_layers", "layers of the first stage; 0: an even share", 0, kMostLayers,
+             PlanField::first_stage_layers, [](auto& plan) -> auto& { return plan.first_stage_layers; }));
+  add(number("last_stage_layers", "layers of the last stage; 0: an even share", 0, kMostLayers,
+             PlanField::last_stage_layers, [](auto& plan) -> auto& { return plan.last_stage_layers; }));
+  add(boolean("embedding_as_layer", "in sharing out layers over stages, the embedding counts as one",
+              PlanField::embedding_as_layer, [](auto& plan) -> auto& { return plan.embedding_as_layer; }));
+  add(boolean("head_as_layer", "in sharing out layers over stages, the head counts as one", PlanField::head_as_layer,
+              [](auto& plan) -> auto& { return plan.head_as_layer; }));
+}
+
+void add_tables(Rows& rows) {
+  using F = PlanField;
+  using workload::TablePlan;
+  const auto add = [&](PlanChoice row, PlanPart axis, void (*take_back)(PartialPlan&)) {
+    row.in_mad_max = kTablesOfMadMax;
+    row.of_recommenders = true;
+    row.take_back = take_back;
+    row.parts = {std::move(axis)};
+    rows.push_back(std::move(row));
+  };
+  PlanChoice sharding;
+  sharding.name = "table_sharding";
+  sharding.help =
+      "embedding tables over ranks: whole, by rows, ...; open: table, or row where ranks are more than tables";
+  sharding.kind = ChoiceKind::name;
+  sharding.names = config::kEnumTexts<workload::TableSharding>;
+  auto axis = member<&TablePlan::sharding, kNotNegative>(F::table_sharding, "table_sharding", "", kTables);
+  axis.is_idle = no_tables;
+  // A plan without tables stays one.
+  axis.effect = [](const Plan& plan, std::int64_t value) {
+    return plan.tables.sharding == workload::TableSharding::none ? std::int64_t{-1} : value;
+  };
+  add(std::move(sharding), axis, [](PartialPlan& partial) {
+    if (partial.tables) { partial.tables->sharding = workload::TableSharding::none; }
+  });
+
+  const auto count = [](std::string_view name, std::string_view help, std::int64_t max) {
+    PlanChoice row;
+    row.name = name;
+    row.help = help;
+    row.min = 0;
+    row.max = max;
+    row.usual = 0;
+    row.usual_is_open = true;
+    return row;
+  };
+  PlanChoice ranks =
+      count("table_ranks", "ranks that share out one copy of the embedding tables; 0: all of them", kMostDevices);
+  ranks.reported = [](const Plan& plan) { return plan.table_ranks(); };
+  axis = member<&TablePlan::ranks, kPositive>(F::table_ranks, "table_ranks", "", kTables);
+  axis.after = kDegrees | field_mask({F::table_sharding});
+  axis.is_idle = no_sharded_tables;
+  add(std::move(ranks), axis, [](PartialPlan& partial) {
+    if (partial.tables) { partial.tables->ranks = 0; }
+  });
+
+  axis =
+      member<&TablePlan::replicated_below, kPositive>(F::replicate_tables_below, "replicate_tables_below", "", kTables);
+  axis.after = field_mask({F::table_sharding});
+  axis.is_idle = no_sharded_tables;
+  add(count("replicate_tables_below", "embedding tables of fewer rows are replicated; 0: none", kMostRows), axis,
+      [](PartialPlan& partial) {
+        if (partial.tables) { partial.tables->replicated_below = 0; }
+      });
+}
+
+PlanChoice offload() {
+  using F = PlanField;
+  PlanChoice row;
+  row.name = "offload";
+  row.help = "what lives in a second memory tier: weights,activations,optimizer";
+  row.kind = ChoiceKind::words;
+  row.title = "offload of";
+  row.take_back = [](PartialPlan& partial) { partial.offload.reset(); };
+  row.parts = {
+      member<&Offload::weights, kAny>(F::offload_weights, "offload_weights", "weights", kOffload),
+      member<&Offload::activations, kAny>(F::offload_activations, "offload_activations", "activations", kOffload),
+      member<&Offload::optimizer, kAny>(F::offload_optimizer, "offload_optimizer", "optimizer", kOffload)};
+  for (PlanPart& axis : row.parts) {
+    axis.inner = true;
+    axis.is_idle = no_second_tier;
+    axis.training_only = axis.field != F::offload_weights;
+  }
+  row.parts[1].after = field_mask({F::recompute});
+  row.parts[1].is_idle = no_activations_kept;
+  return row;
+}
+
+PlanChoice placement() {
+  using F = PlanField;
+  PlanChoice row;
+  row.name = "placement";
+  row.help = "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"";
+  row.kind = ChoiceKind::pins;
+  row.take_back = [](PartialPlan& partial) { partial.placement.reset(); };
+  const auto add = [&](PlanPart axis, FieldMask after, bool (*is_idle)(const PlanSetting&),
+                       std::int64_t (*effect)(const Plan&, std::int64_t)) {
+    axis.after = after;
+    axis.is_idle = is_idle;
+    axis.effect = effect;
+    axis.inner = axis.field != F::tier_tp;
+    row.parts.push_back(std::move(axis));
+  };
+  add(member<&Placement::tp, kNotNegative>(F::tier_tp, "tier.tp", "tp", kPlacement), kTp, one_slice,
+      pin_of_group<&Plan::tp>);
+  add(member<&Placement::cp, kNotNegative>(F::tier_cp, "tier.cp", "cp", kPlacement), kCp, one_part,
+      pin_of_group<&Plan::cp>);
+  add(member<&Placement::dp, kNotNegative>(F::tier_dp, "tier.dp", "dp", kPlacement), kDegrees, one_replica,
+      pin_of_group<&Plan::dp>);
+  add(member<&Placement::pp, kNotNegative>(F::tier_pp, "tier.pp", "pp", kPlacement), kPp, one_stage,
+      pin_of_group<&Plan::pp>);
+  return row;
+}
+
+}  // namespace
+
+const std::vector<PlanChoice>& plan_choices() {
+  static const Rows table = [] {
+    Rows rows;
+    add_degrees(rows);
+    for (PlanChoice (*row)() :
+         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap}) {
+      rows.push_back(row());
+    }
+    add_ends(rows);
+    add_tables(rows);
+    rows.push_back(offload());
+    rows.push_back(placement());
+    return rows;
+  }();
+  return table;
+}
+
+}  // namespace orrery::parallel
