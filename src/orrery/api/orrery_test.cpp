@@ -37,7 +37,7 @@ TEST(Api, an_estimate_says_what_it_was_asked_about_and_what_was_chosen) {
   EXPECT_EQ(answer->estimate.cluster, "dgx-a100");
   EXPECT_EQ(answer->estimate.stack, "megatron-core");
   EXPECT_EQ(answer->estimate.devices, 16);
-  EXPECT_EQ(answer->estimate.plan.dp, 8);
+  EXPECT_EQ(answer->estimate.plan.number("dp"), 8);
   EXPECT_TRUE(answer->estimate.feasible);
   EXPECT_FALSE(answer->estimate.terms.empty());
   EXPECT_EQ(answer->chosen.size(), 5U);
@@ -48,13 +48,12 @@ TEST(Api, all_mistakes_of_a_request_come_at_once) {
   auto asked = request("llama-2-7c", 16, 64, 4096);
   asked.cluster = "dgx-a10";
   asked.stack = "megatron-cor";
-  asked.placement = "tp=inner";
+  asked.lora = 16;
   const auto answer = orrery().estimate(asked);
   ASSERT_FALSE(answer);
   EXPECT_FALSE(answer.error().answer_is_no);
   const std::string text = answer.error().text();
-  for (const char* part :
-       {"--model", "llama-2-7b", "--cluster", "dgx-a100", "--stack", "megatron-core", "--placement"}) {
+  for (const char* part : {"--model", "llama-2-7b", "--cluster", "dgx-a100", "--stack", "megatron-core", "--lora"}) {
     EXPECT_THAT(text, HasSubstr(part));
   }
 }

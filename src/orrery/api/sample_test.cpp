@@ -46,7 +46,7 @@ TEST(ApiSample, flags_say_what_differs_from_a_request_without_words) {
   auto request = small_search().job;
   request.cp_method = workload::ContextMethod::ulysses;
   request.dp_overlap = false;
-  request.placement = "tp=0 dp=1";
+  request.placement = parallel::Placement{.tp = 0, .dp = 1};
   const std::vector<std::string> expected = {
       "--model", "llama-2-7b", "--cluster",   "dgx-a100", "--devices",       "16",          "--global-batch", "64",
       "--seq",   "4096",       "--cp-method", "ulysses",  "--no-dp-overlap", "--placement", "tp=0 dp=1"};

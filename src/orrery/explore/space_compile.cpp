@@ -110,6 +110,7 @@ class Compiler {
     for (const WrittenAxis& written : source_.file.axes) {
       Level level;
       level.axis = written.axis;
+      level.rule = &rule_of(level.axis);
       level.values = written.values;
       level.place = written.place;
       level.order = space_.names.size();
@@ -125,6 +126,7 @@ class Compiler {
     if (is_written(axis)) { return; }
     Level level;
     level.axis = axis;
+    level.rule = &rule_of(axis);
     level.fixed = usual;
     set_typed(level);
     open_.push_back(std::move(level));
@@ -144,7 +146,7 @@ class Compiler {
     const bool reads_dp = (used & mask_of(slot_of(Fact::dp))) != 0;
     return (used | (reads_batch || reads_dp ? kDegrees : 0)) & ~mask_of(slot_of(level.axis));
   }
-  [[nodiscard]] SlotMask needs(const Level& level) const { return read_by_text(level) | rule_of(level.axis).needs; }
+  [[nodiscard]] SlotMask needs(const Level& level) const { return read_by_text(level) | level.rule->needs; }
 
   // Axes without effect that no other axis asks for are counted with the level that they follow from.
   void take_out_uncounted() {
@@ -188,7 +190,7 @@ class Compiler {
   // Axes in which members of a family differ, less those that the others need.
   [[nodiscard]] SlotMask inner_axes() const {
     SlotMask inner = 0;
-    for (const Level& level : open_) { inner |= rule_of(level.axis).inner ? mask_of(slot_of(level.axis)) : 0; }
+    for (const Level& level : open_) { inner |= level.rule->inner ? mask_of(slot_of(level.axis)) : 0; }
     if (slices_follow_tiers()) { inner &= ~kTiers; }
     for (SlotMask before = 0; before != inner;) {
       before = inner;
@@ -274,7 +276,7 @@ class Compiler {
       is_told_apart |= is_in(read_by_text(other), level.axis);
       for (const Level& counted : other.counted) { is_told_apart |= is_in(counted.reads, level.axis); }
     }
-    level.merges = !is_told_apart && rule_of(level.axis).merges;
+    level.merges = !is_told_apart && level.rule->merges;
   }
 
   const SpaceSource& source_;

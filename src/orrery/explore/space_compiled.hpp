@@ -22,9 +22,12 @@ namespace orrery::explore {
 // Levels of a walk, as a set.
 using LevelMask = std::uint64_t;
 
+struct AxisRule;
+
 // An axis in the order of the walk.
 struct Level {
   Axis axis = Axis::tp;
+  const AxisRule* rule = nullptr;
   AxisValues values;
   Place place;
   std::optional<std::int64_t> fixed;  // typed, or no axis of the file: has this value alone
@@ -123,6 +126,6 @@ inline constexpr std::int64_t kAllReduce = 0, kReduceScatterAllGather = 2;  // o
 // Makes the choice in the plan and in the slots.
 void choose(const CompiledSpace& space, const Level& level, std::int64_t value, Chosen& chosen);
 // What a value comes to in the plan.
-[[nodiscard]] std::int64_t effect(Axis axis, std::int64_t value, const Chosen& chosen);
+[[nodiscard]] std::int64_t effect(const Level& level, std::int64_t value, const Chosen& chosen);
 
 }  // namespace orrery::explore

@@ -95,7 +95,7 @@ void Odometer::add(const Level& level, std::int64_t value, std::int64_t position
     if (std::find(seen_.begin(), seen_.end(), value) != seen_.end()) { return; }
     seen_.push_back(value);
   }
-  Entry entry{value, effect(level.axis, value, chosen_), 1, static_cast<std::uint16_t>(position), {}};
+  Entry entry{value, effect(level, value, chosen_), 1, static_cast<std::uint16_t>(position), {}};
   if (!level.counted.empty()) {
     choose(space_, level, value, chosen_);
     entry.weight = weigh(level, entry);

@@ -73,7 +73,7 @@ bool nothing_gathered_again(const Chosen& chosen) {
 std::optional<std::int64_t> silent(const CompiledSpace& space, const Level& level, const Chosen& chosen) {
   // What is typed holds whatever it says, but a sequence that is not split has no method.
   if (level.fixed && !(level.typed && level.axis == Axis::cp_method)) { return std::nullopt; }
-  const AxisRule& rule = rule_of(level.axis);
+  const AxisRule& rule = *level.rule;
   const parallel::PlanSetting setting{space.model, chosen.member.point.plan, space.has_second_tier};
   const bool says_nothing = (rule.of_training && space.job.is_inference()) ||
                             (rule.is_silent != nullptr && rule.is_silent(setting)) ||
@@ -105,8 +105,8 @@ std::string out_of_range(const CompiledSpace& space, Axis axis, std::int64_t val
   return rule_of(axis).counts && value < 0 ? fmt::format("{} is negative; 0 leaves it open", value) : "";
 }
 
-std::int64_t effect(Axis axis, std::int64_t value, const Chosen& chosen) {
-  const AxisRule& rule = rule_of(axis);
+std::int64_t effect(const Level& level, std::int64_t value, const Chosen& chosen) {
+  const AxisRule& rule = *level.rule;
   return rule.effect == nullptr ? value : rule.effect(chosen.member.point.plan, value);
 }
 
@@ -117,11 +117,11 @@ void choose(const CompiledSpace& space, const Level& level, std::int64_t value, 
     const bool ends = fits_degree(space, level, value, chosen);  // dp and batch
     ORRERY_ASSERT(ends);
   }
-  const AxisRule& rule = rule_of(level.axis);
+  const AxisRule& rule = *level.rule;
   // What is typed is in the plan already, but for what depends on the axes before it.
   const bool writes =
       rule.write != nullptr && (!level.typed || is_in(kDegrees, level.axis) || level.axis == Axis::cp_method);
-  if (writes) { rule.write(plan, effect(level.axis, value, chosen)); }
+  if (writes) { rule.write(plan, effect(level, value, chosen)); }
   if (!rule.inner) { follow(space, plan); }
 }
 

@@ -1,5 +1,8 @@
 // Nothing of a plan is dropped: whatever changes in it changes the launch or its notes.
+#include <algorithm>
 #include <functional>
+#include <map>
+#include <string_view>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -7,11 +10,13 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/launch/test_runs.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::launch {
 namespace {
 
 using parallel::Plan;
+using parallel::PlanField;
 using parallel::ScheduleKind;
 
 // What the program reads of a text: comments and the plan that we repeat for people are none of it.
@@ -51,51 +56,45 @@ TrainingRun full_run() {
 using Change = std::function<void(Plan&)>;
 
 struct Named {
-  const char* name;
+  std::string_view name;
   Change change;
 };
 
-// One change per field. The structured binding counts the fields: a new one does not compile here until it has a
-// change.
+// Values that full_run() can change to; every other number of a plan changes to the next one.
+const std::map<PlanField, std::int64_t>& values() {
+  using F = PlanField;
+  static const std::map<F, std::int64_t> table = {{F::tp, 4},
+                                                  {F::cp, 4},
+                                                  {F::pp, 2},
+                                                  {F::dp, 32},
+                                                  {F::ep, 8},
+                                                  {F::etp, 2},
+                                                  {F::vpp, 7},
+                                                  {F::zero, 3},
+                                                  {F::recompute, 2},
+                                                  {F::schedule, 0},
+                                                  {F::shard, 4},
+                                                  {F::tier_dp, 1},
+                                                  {F::tier_pp, 1},
+                                                  {F::first_stage_layers, 10},
+                                                  {F::last_stage_layers, 10}};
+  return table;
+}
+
+// One change per field, but for tables of recommenders, which none of these tools trains.
 std::vector<Named> changes() {
-  const Plan plan;
-  const auto& [tp, cp, pp, dp, ep, etp, vpp, micro_batch, sequence_parallel, zero, shard, recompute, schedule,
-               dp_overlap, tp_overlap, cp_method, offload, placement, tables, first_stage_layers, last_stage_layers,
-               embedding_as_layer, head_as_layer] = plan;
-  const auto& [weights, activations, optimizer] = offload;
-  const auto& [placed_tp, placed_cp, placed_dp, placed_pp] = placement;
-  (void)tables;  // of recommenders, which none of these tools trains
   std::vector<Named> list;
-  const auto add = [&](const auto& /*field*/, const char* name, Change change) {
-    list.push_back({name, std::move(change)});
-  };
-  add(tp, "tp", [](Plan& p) { p.tp = 4; });
-  add(cp, "cp", [](Plan& p) { p.cp = 4; });
-  add(pp, "pp", [](Plan& p) { p.pp = 2; });
-  add(dp, "dp", [](Plan& p) { p.dp = 32; });
-  add(ep, "ep", [](Plan& p) { p.ep = 8; });
-  add(etp, "etp", [](Plan& p) { p.etp = 2; });
-  add(vpp, "vpp", [](Plan& p) { p.vpp = 7; });
-  add(micro_batch, "micro_batch", [](Plan& p) { p.micro_batch = 2; });
-  add(sequence_parallel, "sequence_parallel", [](Plan& p) { p.sequence_parallel = false; });
-  add(zero, "zero", [](Plan& p) { p.zero = 3; });
-  add(shard, "shard", [](Plan& p) { p.shard = 4; });
-  add(recompute, "recompute", [](Plan& p) { p.recompute = parallel::Recompute::full; });
-  add(schedule, "schedule", [](Plan& p) { p.schedule = ScheduleKind::gpipe; });
-  add(dp_overlap, "dp_overlap", [](Plan& p) { p.dp_overlap = false; });
-  add(tp_overlap, "tp_overlap", [](Plan& p) { p.tp_overlap = parallel::TpOverlap::ring; });
-  add(cp_method, "cp_method", [](Plan& p) { p.cp_method = workload::ContextMethod::ulysses; });
-  add(weights, "offload.weights", [](Plan& p) { p.offload.weights = true; });
-  add(activations, "offload.activations", [](Plan& p) { p.offload.activations = true; });
-  add(optimizer, "offload.optimizer", [](Plan& p) { p.offload.optimizer = true; });
-  add(placed_tp, "placement.tp", [](Plan& p) { p.placement.tp = 0; });
-  add(placed_cp, "placement.cp", [](Plan& p) { p.placement.cp = 0; });
-  add(placed_dp, "placement.dp", [](Plan& p) { p.placement.dp = 1; });
-  add(placed_pp, "placement.pp", [](Plan& p) { p.placement.pp = 1; });
-  add(first_stage_layers, "first_stage_layers", [](Plan& p) { p.first_stage_layers = 10; });
-  add(last_stage_layers, "last_stage_layers", [](Plan& p) { p.last_stage_layers = 10; });
-  add(embedding_as_layer, "embedding_as_layer", [](Plan& p) { p.embedding_as_layer = true; });
-  add(head_as_layer, "head_as_layer", [](Plan& p) { p.head_as_layer = true; });
+  for (const auto& choice : parallel::plan_choices()) {
+    if (choice.of_recommenders) { continue; }
+    for (const auto& part : choice.parts) {
+      const auto value = values().find(part.field);
+      list.push_back({part.axis, [&part, value](Plan& plan) {
+                        const std::int64_t now = part.get(plan);
+                        const bool is_switch = parallel::choice_of(part.field).kind == parallel::ChoiceKind::boolean;
+                        part.set(plan, value != values().end() ? value->second : is_switch ? 1 - now : now + 1);
+                      }});
+    }
+  }
   return list;
 }
 
@@ -120,7 +119,7 @@ TEST(LaunchCoverage, nothing_is_dropped_of_a_plan_without_stages_or_experts) {
     run.plan.dp = 16;
     return run;
   };
-  const std::vector<std::string> idle = {
+  const std::vector<std::string_view> idle = {
       "ep",  // there are no experts
       "etp",
       "pp",  // and it stays without stages
