@@ -14,8 +14,9 @@
 
 namespace orrery::simulate {
 
-enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all };
-inline constexpr std::size_t kCollectives = 4;
+// ASTRA-sim replays the recorded duration of a broadcast; physical semantics runs it.
+enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+inline constexpr std::size_t kCollectives = 5;
 
 [[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE"
 

@@ -50,7 +50,7 @@ std::string name_of(const Algorithm& algorithm) {
 
 std::string_view name_of(Collective collective) {
   constexpr std::array<std::string_view, kCollectives> kNames = {"ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER",
-                                                                 "ALL_TO_ALL"};
+                                                                 "ALL_TO_ALL", "BROADCAST"};
   return kNames[static_cast<std::size_t>(collective)];
 }
 

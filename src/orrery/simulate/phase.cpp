@@ -61,7 +61,8 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
-    case Method::in_switch: return fail("inSwitch is an algorithm of physical semantics, ASTRA-sim has none like it");
+    case Method::in_switch:
+      return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
     case Method::double_binary_tree:
       if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
       if (group) { return fail("doubleBinaryTree cannot serve a group smaller than the machine"); }

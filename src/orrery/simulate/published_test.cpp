@@ -108,7 +108,7 @@ JobFiles files_of(Row& row) {
 // its dimensions. The last dimension is then the one that was changed.
 std::string repaired(const std::string& network, std::uint32_t ranks, const fs::path& folder) {
   Warnings warnings;
-  const auto read = read_network(network, warnings);
+  const auto read = read_network(network, Semantics::astra_sim, warnings);
   if (!read || read->ranks() == ranks) { return network; }
   std::uint32_t rest = ranks;
   std::ostringstream topology, count, bandwidth, latency;
@@ -119,7 +119,7 @@ std::string repaired(const std::string& network, std::uint32_t ranks, const fs::
     const char* comma = last ? "" : ", ";
     topology << kNames[static_cast<std::size_t>(dimension.topology)] << comma;
     count << (last ? rest : dimension.ranks) << comma;
-    bandwidth << dimension.bandwidth_gib << comma;
+    bandwidth << dimension.bytes_per_second / static_cast<double>(1U << 30U) << comma;
     latency << dimension.latency_ns << comma;
     rest /= dimension.ranks;
   }
