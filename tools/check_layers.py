@@ -8,7 +8,8 @@ The rules:
   - the headers of a third-party package appear only in the .cpp files of the rooms that rooms.txt names, or in its
     headers too where the package is marked `+`; fmt is allowed everywhere; test and bench packages in *_test.cpp and
     *_bench.cpp;
-  - the library does not print or read the clock: a few standard headers are left to apps and tests.
+  - the library does not print or read the clock: a few standard headers are left to apps and tests;
+  - numbers are read with std::from_chars: std::stod and its kind depend on the locale of the process (tests may).
 """
 import argparse
 import pathlib
@@ -45,6 +46,9 @@ LEFT_TO_THE_EDGE = {
     "ctime": "the library never reads the clock",
     "random": "distributions differ between standard libraries; results must not",
 }
+
+# Their decimal point is the locale's, which a host process may have set.
+LOCALE = re.compile(r"\b(stof|stod|stold|strtof|strtod|strtold|atof|sscanf)\s*\(")
 
 POSIX = re.compile(r"^(sys/|unistd\.h$|fcntl\.h$|signal\.h$|poll\.h$)")
 
@@ -152,6 +156,9 @@ def check(root):
                 wrong = found and complaint(rooms, path, found[1], found[2], exists)
                 if wrong:
                     complaints.append(f"{path}:{number}: {wrong}")
+                locale = kind_of(path) in ("header", "source") and LOCALE.search(line.split("//")[0])
+                if locale:
+                    complaints.append(f"{path}:{number}: {locale[1]} depends on the locale; std::from_chars does not")
     return complaints
 
 
@@ -159,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parent.parent, help="the repository")
     complaints = check(parser.parse_args().root)
-    print("\n".join(complaints + [f"layers: {len(complaints)} wrong includes"]))
+    print("\n".join(complaints + [f"layers: {len(complaints)} complaints"]))
     return 1 if complaints else 0
 
 

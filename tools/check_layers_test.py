@@ -71,6 +71,12 @@ class CheckLayers(unittest.TestCase):
         self.assert_wrong("src/orrery/core/a.cpp", "<chrono>", "never reads the clock")
         self.assert_sound("apps/cli/main.cpp", "<chrono>")
 
+    def test_numbers_are_read_without_the_locale(self):
+        line = "double value = std::stod(text);  // as typed\n"
+        self.assertIn("depends on the locale", self.complaints({"apps/cli/a.cpp": line})[0])
+        self.assertEqual(self.complaints({"apps/cli/a_test.cpp": line}), [])
+        self.assertEqual(self.complaints({"apps/cli/a.cpp": "// not std::stod(text)\n"}), [])
+
     def test_unknown_packages_and_rooms_are_named(self):
         self.assert_wrong("src/orrery/core/a.cpp", "<boost/any.hpp>", "does not know")
         self.assert_wrong("src/orrery/attic/a.cpp", "<vector>", "'attic' is not a room")

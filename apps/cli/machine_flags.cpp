@@ -1,6 +1,6 @@
 #include "apps/cli/machine_flags.hpp"
 
-#include <stdexcept>
+#include <charconv>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,14 +60,13 @@ Result<void> MachineFlags::take_flags() {
   ORRERY_TRY(count, whole_number("--num-queues-per-dim", queues, 1));
   if (count > kMostQueues) { return fail(flag_place("--num-queues-per-dim"), "at most 1024 are simulated"); }
   files.flags.queues_per_dimension = static_cast<std::uint32_t>(count);
-  try {
-    std::size_t read = 0;
-    const double value = std::stod(scale, &read);
-    if (read != scale.size() || !(value >= 0) || value > kMostScale) { throw std::invalid_argument(scale); }
-    files.flags.injection_scale = value;
-  } catch (const std::exception&) {
-    return fail(flag_place("--injection-scale"), orrery::quoted(scale) + " is no number of at least 0");
+  double value = 0;  // not std::stod: its decimal point depends on the locale
+  const auto [end, error] = std::from_chars(scale.data(), scale.data() + scale.size(), value);
+  if (error != std::errc() || end != scale.data() + scale.size() || !(value >= 0) || value > kMostScale) {
+    return fail(flag_place("--injection-scale"),
+                orrery::quoted(scale) + " is not valid; valid: a number from 0 to 1000000000");
   }
+  files.flags.injection_scale = value;
   files.flags.rendezvous = rendezvous == "true" || rendezvous == "1";
   if (!files.flags.rendezvous && rendezvous != "false" && rendezvous != "0") {
     return fail(flag_place("--rendezvous-protocol"), orrery::quoted(rendezvous) + " is neither true nor false");

@@ -66,7 +66,11 @@ Result<void> take_cluster(const Options& options) {
 
 Result<void> take(const Options& options) {
   if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
-    return fail(flag_place("--fold"), orrery::quoted(options.fold) + " is neither auto nor off");
+    return fail(flag_place("--fold"),
+                orrery::quoted(options.fold) + " is not valid; valid: off (auto is not built yet)");
+  }
+  if (options.fold == "auto") {
+    return fail(flag_place("--fold"), "\"auto\" is not built yet; \"off\", the default, simulates every rank");
   }
   if (on_cluster(options)) { return take_cluster(options); }
   using simulate::JobFiles;
@@ -146,9 +150,6 @@ Result<int> run(const Options& options) {
   if (getrusage(RUSAGE_SELF, &usage) == 0) {
     simulation.peak_rss_B = static_cast<std::uint64_t>(usage.ru_maxrss) * kKibibyte;
   }
-  if (options.fold == "auto") {
-    simulation.warnings.emplace_back("--fold auto: every rank was simulated; folding of alike ranks is not built yet");
-  }
   if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
   if (options.json) {
@@ -188,7 +189,7 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "whether alike ranks may be simulated once; off when absent, and auto is not built yet",
+        "simulate identical ranks once; default: off, every rank is simulated; auto is not built yet",
         how,
         {"auto", "off"}},
        &Options::fold);

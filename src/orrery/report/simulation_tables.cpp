@@ -1,5 +1,7 @@
 #include "orrery/report/simulation_tables.hpp"
 
+#include <charconv>
+
 #include <fmt/format.h>
 
 #include "orrery/core/error.hpp"
@@ -73,12 +75,21 @@ Sheet links(const Simulation& simulation) {
   return sheet;
 }
 
+// Names that are numbers are numbers.
+Cell group_of(const results::SimulatedCollective& row) {
+  if (row.whole_machine) { return "all"; }
+  std::uint64_t number = 0;
+  const char* end = row.group.data() + row.group.size();
+  const auto [stopped, error] = std::from_chars(row.group.data(), end, number);
+  return error == std::errc() && stopped == end ? Cell(number) : Cell(row.group);
+}
+
 Sheet collectives(const SimulationTables& tables) {
   Sheet sheet{
       "collectives", {"group", "op", "algorithm", "bytes", "ranks", "first_start_ns", "last_start_ns", "end_ns"}, {}};
   for (const results::SimulatedCollective& row : tables.collectives) {
-    sheet.rows.push_back({row.whole_machine ? Cell("all") : count(row.group), row.op, row.algorithm, count(row.bytes),
-                          count(row.ranks), count(row.first_start_ns), count(row.last_start_ns), count(row.end_ns)});
+    sheet.rows.push_back({group_of(row), row.op, row.algorithm, count(row.bytes), count(row.ranks),
+                          count(row.first_start_ns), count(row.last_start_ns), count(row.end_ns)});
   }
   return sheet;
 }

@@ -57,7 +57,7 @@ struct SimulatedCollective {
   std::string algorithm;  // one per dimension that takes part, inner first: "ring,direct"
   std::uint64_t bytes = 0;
   std::uint32_t ranks = 0;
-  std::uint64_t group = 0;  // its id in the file
+  std::string group;  // its name in the file; empty for the whole machine
   bool whole_machine = false;
   std::uint64_t first_start_ns = 0, last_start_ns = 0, end_ns = 0;
 };

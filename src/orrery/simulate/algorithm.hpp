@@ -16,8 +16,9 @@
 
 namespace orrery::simulate {
 
-// Those that ASTRA-sim has: the first of the enum.
-inline constexpr std::size_t kCollectives = 4;
+// The first of the enum: ASTRA-sim's four, and broadcast, of which ASTRA-sim replays the recorded duration; physical
+// semantics runs it.
+inline constexpr std::size_t kCollectives = 5;
 
 [[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE", as in a graph
 

@@ -87,9 +87,23 @@ TEST(DoubleBinaryTree, chunks_take_turns_at_two_trees) {
   EXPECT_EQ(finish(Rig({{kFull, 4}, {kRing, 4}}, {"doubleBinaryTree", "ring"}).chunks(3), all_reduce(1, kMiB)), rows);
 }
 
+TEST(DoubleBinaryTree, an_all_gather_runs_as_an_all_reduce_with_a_warning_in_a_group_of_all_ranks_too) {
+  Rig rig({{kFull, 4}}, {"doubleBinaryTree"});
+  rig.groups = {{"1", {0, 1, 2, 3}}};
+  for (const char* group : {"", "1"}) {
+    const auto result = run(
+        rig, [&](std::uint32_t) { return std::vector{collective(1, CollectiveType::all_gather, 4096, {}, group)}; });
+    ASSERT_TRUE(result) << result.error().text();
+    ASSERT_EQ(result->warnings.size(), 1U) << group;
+    EXPECT_EQ(result->warnings.front(),
+              "doubleBinaryTree runs an all-reduce in place of other collectives, as in "
+              "ASTRA-sim");
+  }
+}
+
 TEST(Dimensions, localBWAware_scatters_inside_and_baseline_reduces_everywhere) {
   auto rig = Rig({{kRing, 4}, {kRing, 2}}, {"ring", "ring"}).chunks(5, 3, 3);
-  rig.dimensions[1].bandwidth_gib = 25;
+  rig.dimensions[1].bandwidth = 25;
   rig.dimensions[1].latency_ns = 1000;
   EXPECT_EQ(finish(rig, all_reduce(1, kMiB)), all(8, 37034));
   rig.system.optimization = Optimization::baseline;
@@ -134,7 +148,7 @@ TEST(Dimensions, there_may_be_six) {
 TEST(Groups, members_are_a_flat_ring_in_the_listed_order_and_pay_ten_nanoseconds) {
   auto full = Rig({{kFull, 8}}, {"direct2"}).chunks(2);
   full.system.endpoint_delay_ns = 100;
-  full.groups = {{1, {5, 1, 3}}};
+  full.groups = {{"1", {5, 1, 3}}};
   const auto odd = [](const std::vector<std::uint32_t>& members, const NodeRecord& work) {
     return [members, work](std::uint32_t rank) {
       const bool in = std::find(members.begin(), members.end(), rank) != members.end();
@@ -146,14 +160,14 @@ TEST(Groups, members_are_a_flat_ring_in_the_listed_order_and_pay_ten_nanoseconds
 
   auto ring = Rig({{kRing, 8}}, {"ring"}).aware();
   ring.system.endpoint_delay_ns = 100;
-  ring.groups = {{7, {6, 0, 2, 4}}};
+  ring.groups = {{"7", {6, 0, 2, 4}}};
   times = finish_of(run(ring, odd({6, 0, 2, 4}, collective(1, CollectiveType::reduce_scatter, kMiB, {}, "7"))));
   EXPECT_EQ(times, (Times{33799, 1000, 33799, 1000, 33799, 1000, 33799, 1000}));
 }
 
 TEST(Groups, ranks_that_ran_different_numbers_of_group_chunks_never_meet_again) {
   auto rig = Rig({{kFull, 4}}, {"ring"});
-  rig.groups = {{1, {0, 1}}};
+  rig.groups = {{"1", {0, 1}}};
   const auto result = run(rig, [](std::uint32_t rank) {
     std::vector<NodeRecord> nodes;
     if (rank < 2) { nodes.push_back(all_reduce(1, 4096, {}, "1")); }
@@ -190,7 +204,7 @@ TEST(SharedBus, a_trip_without_bytes_is_short) {
 // queues, in a group as well, and follow each other.
 TEST(Group, an_all_reduce_takes_half_of_the_queues_by_local_bandwidth) {
   auto rig = Rig({{kRing, 4}}, {"ring"}).chunks(2, 2, 2);
-  rig.groups = {{7, {0, 1}}};
+  rig.groups = {{"7", {0, 1}}};
   const auto of_two = [&](std::uint32_t rank) {
     return rank < 2 ? std::vector{all_reduce(1, kMiB, {}, "7")} : std::vector{compute(1, 1)};
   };
@@ -202,7 +216,7 @@ TEST(Group, an_all_reduce_takes_half_of_the_queues_by_local_bandwidth) {
 
 TEST(Group, without_a_list_of_algorithms_it_is_a_ring) {
   auto rig = Rig({{kRing, 4}}, {"ring"});
-  rig.groups = {{7, {0, 1, 2}}};
+  rig.groups = {{"7", {0, 1, 2}}};
   const auto of_three = [&](std::uint32_t rank) {
     return rank < 3 ? std::vector{all_reduce(1, kMiB, {}, "7")} : std::vector{compute(1, 1)};
   };

@@ -22,7 +22,9 @@ NodeRecord tagged(NodeRecord record, std::int64_t tag) {
 
 std::vector<CustomProgram> programs_of(const Graphs& graphs) {
   std::vector<CustomProgram> programs;
-  for (const auto& nodes : graphs) { programs.push_back(custom_program(graph_of(nodes), "g").value()); }
+  for (const auto& nodes : graphs) {
+    programs.push_back(custom_program(graph_of(nodes), "g", Semantics::astra_sim).value());
+  }
   return programs;
 }
 

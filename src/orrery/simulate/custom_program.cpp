@@ -17,13 +17,26 @@ namespace {
 
 constexpr std::uint64_t kMostTags = 500'000'000;
 
-CustomStep step_of(GraphFields& fields, NodeIndex node) {
+constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
+
+std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
+  constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
+  const Graph& graph = fields.graph();
+  if (graph.duration_ns(node) > kMost) { fields.wrong(node, "takes longer than the clock can hold"); }
+  switch (semantics) {
+    case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicoseconds;
+    case Semantics::physical: return graph.duration_ns(node) * kPicoseconds;
+  }
+  return 0;
+}
+
+CustomStep step_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   const Graph& graph = fields.graph();
   CustomStep step;
   step.id = graph.id(node);
   const NodeType type = graph.type(node);
   if (type == NodeType::comp) {
-    step.amount = std::max<std::uint64_t>(1, graph.duration_us(node) * 1000);
+    step.amount = duration_of(fields, node, semantics);
     return step;
   }
   if (type != NodeType::comm_send && type != NodeType::comm_recv) {
@@ -91,14 +104,14 @@ class Tables {
 
 }  // namespace
 
-Result<CustomProgram> custom_program(const Graph& graph, const std::string& file) {
+Result<CustomProgram> custom_program(const Graph& graph, const std::string& file, Semantics semantics) {
   GraphFields fields(graph, file, "custom collective");
   if (auto runnable = fields.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
   CustomProgram program;
   const auto count = static_cast<NodeIndex>(graph.node_count());
   Tables tables(count);
   for (NodeIndex node = 0; node < count; ++node) {
-    program.steps.push_back(step_of(fields, node));
+    program.steps.push_back(step_of(fields, node, semantics));
     tables.add(graph, node);
   }
   if (fields.failed()) { return tl::make_unexpected(fields.failure()); }

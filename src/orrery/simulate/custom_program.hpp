@@ -7,13 +7,14 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/graph/graph.hpp"
+#include "orrery/simulate/inputs.hpp"
 
 namespace orrery::simulate {
 
 struct CustomStep {
   enum class Act : std::uint8_t { send, receive, compute };
   std::uint64_t id = 0;
-  std::uint64_t amount = 0;  // bytes; nanoseconds
+  std::uint64_t amount = 0;  // bytes; of computing, picoseconds
   std::uint64_t tag = 0;
   std::uint32_t peer = 0;  // position in the group
   std::uint32_t parents = 0;
@@ -26,7 +27,9 @@ struct CustomProgram {
   std::vector<std::uint32_t> start;  // free at first, in the original's order
 };
 
-// Takes from the graph what a custom collective runs; refuses nodes of other types.
-[[nodiscard]] Result<CustomProgram> custom_program(const graph::Graph& graph, const std::string& file);
+// Takes from the graph what a custom collective runs; refuses nodes of other types. Computing takes its recorded
+// duration, in ASTRA-sim's semantics in whole microseconds and at least 1 ns.
+[[nodiscard]] Result<CustomProgram> custom_program(const graph::Graph& graph, const std::string& file,
+                                                   Semantics semantics);
 
 }  // namespace orrery::simulate

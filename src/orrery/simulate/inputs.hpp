@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "orrery/memory/expansion.hpp"
@@ -24,11 +25,10 @@ enum class Topology : std::uint8_t { Ring, FullyConnected, Switch };
 struct NetworkDimension {
   Topology topology = Topology::Ring;
   std::uint32_t ranks = 2;
-  double bandwidth_gib = 1;  // GiB/s, which the files call GB/s
+  double bytes_per_second = 1e9;  // of a link, in one direction
   double latency_ns = 0;
 
-  // Bytes per nanosecond.
-  [[nodiscard]] double bytes_per_ns() const { return bandwidth_gib * static_cast<double>(1U << 30U) / 1e9; }
+  [[nodiscard]] double bytes_per_ns() const { return bytes_per_second / 1e9; }
 };
 
 // The first dimension varies fastest: rank = sum of coordinate x product of the sizes before.
@@ -66,8 +66,29 @@ struct System {
 };
 
 struct Group {
-  std::uint64_t id = 0;              // as in the file
+  std::string name;                  // as in the file; numbers without leading zeros
   std::vector<std::uint32_t> ranks;  // in the file's order
+};
+
+// The name under which a group is found: of "007" it is "7", as numbers are compared as numbers.
+[[nodiscard]] std::string group_key(std::string_view name);
+
+// Finds the group that a rank means by a name, without a search through all groups and their ranks.
+class GroupIndex {
+ public:
+  GroupIndex() = default;
+  explicit GroupIndex(const std::vector<Group>& groups);  // which must outlive the index
+
+  // Position of the group; nullopt where no group has the name.
+  [[nodiscard]] std::optional<std::uint32_t> find(const std::string& name) const;
+  [[nodiscard]] bool contains(std::uint32_t group, std::uint32_t rank) const;
+  [[nodiscard]] std::uint32_t size(std::uint32_t group) const;
+  [[nodiscard]] std::vector<std::string> names() const;  // in the order of positions
+
+ private:
+  const std::vector<Group>* groups_ = nullptr;
+  std::unordered_map<std::string, std::uint32_t> by_name_;
+  std::vector<std::vector<std::uint32_t>> ascending_;  // ranks; empty where the group's list is ascending already
 };
 
 }  // namespace orrery::simulate

@@ -27,7 +27,7 @@ std::string Inquiry::named(const Waiting& who) const {
 
 std::string Inquiry::group_name(const Work& collective) const {
   return collective.group == kWholeMachine ? std::string("all ranks")
-                                           : fmt::format("group {}", job_.groups[collective.group - 1].id);
+                                           : fmt::format("group {}", job_.groups[collective.group - 1].name);
 }
 
 Cause Inquiry::follow(Next next) {

@@ -62,8 +62,9 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
 
 Result<void> read_programs(Job& job, const JobFiles& files) {
   const std::uint32_t ranks = job.network.ranks();
+  const GroupIndex of_file(job.groups);
   const Setting setting{job.system,
-                        job.groups,
+                        of_file,
                         job.memory.arrangement,
                         ranks,
                         static_cast<std::uint32_t>(job.network.dimensions.size()),
@@ -91,7 +92,8 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
       }
       own[rank] = std::move(*listed);
     }
-    const Setting with_own{setting.system,     files.groups.empty() ? own[rank] : setting.groups,
+    const GroupIndex of_graph = files.groups.empty() ? GroupIndex(own[rank]) : GroupIndex();
+    const Setting with_own{setting.system,     files.groups.empty() ? of_graph : of_file,
                            setting.memory,     setting.ranks,
                            setting.dimensions, setting.names,
                            setting.semantics};
@@ -117,7 +119,7 @@ Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positi
     ORRERY_TRY(graph, read_graph(graph_file(prefix, position), prefix, position,
                                  fmt::format("{} ranks run it as a collective", positions)));
     const std::string file = graph_file(prefix, position).value_or("");
-    ORRERY_TRY(program, custom_program(graph, file));
+    ORRERY_TRY(program, custom_program(graph, file, job.semantics));
     for (const CustomStep& step : program.steps) {
       if (step.act == CustomStep::Act::compute || (step.peer < positions && step.peer != position)) { continue; }
       Place place{file, 0, 0, fmt::format("node {}", step.id)};
@@ -129,7 +131,8 @@ Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positi
   return {};
 }
 
-// A list of algorithms has an entry per dimension. With fewer the original leaves the other dimensions out.
+// A list of algorithms has an entry per dimension, or is one flat algorithm. With fewer entries ASTRA-sim leaves the
+// other dimensions out; physical semantics refuses collectives that need one of them (PhysicalMachine::extents).
 Result<void> check_lists(Job& job, const std::string& system_file) {
   const std::size_t dimensions = job.network.dimensions.size();
   for (std::size_t i = 0; i < kCollectives; ++i) {
@@ -159,9 +162,11 @@ std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std
   for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
   if (group == kWholeMachine) { return positions; }
   const std::vector<std::uint32_t>& ranks = job.groups[group - 1].ranks;
+  std::vector<std::uint32_t> ascending = ranks;
+  std::sort(ascending.begin(), ascending.end());
   for (std::uint32_t i = 0; i < members; ++i) {
-    positions[i] = static_cast<std::uint32_t>(
-        std::count_if(ranks.begin(), ranks.end(), [&](std::uint32_t rank) { return rank < ranks[i]; }));
+    const auto place = std::lower_bound(ascending.begin(), ascending.end(), ranks[i]);
+    positions[i] = static_cast<std::uint32_t>(place - ascending.begin());
   }
   return positions;
 }
@@ -242,7 +247,7 @@ Result<Job> read_machine(const JobFiles& files) {
       for (auto& diagnostic : result.error().diagnostics) { wrong.diagnostics.push_back(diagnostic); }
     }
   };
-  keep(job.network, read_network(files.network, job.warnings));
+  keep(job.network, read_network(files.network, files.semantics, job.warnings));
   keep(job.system, read_system(files.system, files.flags, job.warnings));
   if (!files.memory.empty()) { keep(job.memory, read_memory(files.memory, job.warnings)); }
   if (!files.groups.empty()) {
@@ -263,6 +268,10 @@ Result<Job> add_graphs(Job machine, const JobFiles& files) {
 Result<Job> read_job(const JobFiles& files) {
   ORRERY_TRY(machine, read_machine(files));
   return add_graphs(std::move(machine), files);
+}
+
+Place place_of(const Job& job, std::uint32_t rank, std::uint64_t node_id) {
+  return {job.files.empty() ? "" : job.files[rank], 0, 0, fmt::format("rank {}, node {}", rank, node_id)};
 }
 
 Failure explained(const Job& job, Failure stalled) {

@@ -58,6 +58,9 @@ struct JobFiles {
 // Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
 [[nodiscard]] Result<void> complete(Job& job);
 
+// For errors and warnings: the file of a rank, and the node by its id.
+[[nodiscard]] Place place_of(const Job& job, std::uint32_t rank, std::uint64_t node_id);
+
 // Why a job does not end: what was suspected of its custom collectives, or else what was seen.
 [[nodiscard]] Failure explained(const Job& job, Failure stalled);
 

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <map>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -87,22 +89,23 @@ class Tables {
   }
 
   void add(std::string_view name, const std::vector<std::uint64_t>& ranks) {
-    const auto id = whole_number(name);
-    if (!id || ranks.empty()) { return; }
-    Group group{*id, {}};
+    if (name.empty() || ranks.empty()) { return; }
+    Group group{group_key(name), {}};
     for (const std::uint64_t rank : ranks) {
-      if (rank >= ranks_) { return; }  // of a job that was larger: a mistake where somebody uses it
-      const auto member = static_cast<std::uint32_t>(rank);
-      if (std::find(group.ranks.begin(), group.ranks.end(), member) != group.ranks.end()) {
-        return wrong(fmt::format("lists rank {} twice in process group {}", rank, *id));
-      }
-      group.ranks.push_back(member);
+      if (rank >= ranks_) { return; }  // of a job that was larger: an error where a node uses it
+      group.ranks.push_back(static_cast<std::uint32_t>(rank));
     }
-    const auto known = std::find_if(groups_.begin(), groups_.end(), [&](const Group& g) { return g.id == *id; });
-    if (known == groups_.end()) {
+    std::vector<std::uint32_t> ascending = group.ranks;
+    std::sort(ascending.begin(), ascending.end());
+    const auto twice = std::adjacent_find(ascending.begin(), ascending.end());
+    if (twice != ascending.end()) {
+      return wrong(fmt::format("lists rank {} twice in process group {}", *twice, group.name));
+    }
+    const auto [known, is_new] = positions_.try_emplace(group.name, groups_.size());
+    if (is_new) {
       groups_.push_back(std::move(group));
-    } else if (known->ranks != group.ranks) {
-      wrong(fmt::format("lists process group {} twice, with different ranks", *id));
+    } else if (groups_[known->second].ranks != group.ranks) {
+      wrong(fmt::format("lists process group {} twice, with different ranks", group.name));
     }
   }
 
@@ -112,6 +115,7 @@ class Tables {
   std::uint32_t ranks_;
   Place where_;
   std::vector<Group> groups_;
+  std::unordered_map<std::string, std::size_t> positions_;  // in groups_, by name
   Failure failure_;
 };
 
@@ -125,22 +129,22 @@ Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_
 Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& programs,
                          const std::vector<std::vector<Group>>& own, const std::vector<std::string>& files) {
   const auto given = static_cast<std::uint32_t>(groups.size());
-  std::map<std::pair<std::uint64_t, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
-  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> member_of;           // id, rank
+  std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
+  std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> member_of;           // name, rank
   for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
     std::vector<std::uint32_t> meaning;
     for (const Group& group : own[rank]) {
       const auto [found, is_new] =
-          known.try_emplace({group.id, group.ranks}, static_cast<std::uint32_t>(groups.size() + 1));
+          known.try_emplace({group.name, group.ranks}, static_cast<std::uint32_t>(groups.size() + 1));
       if (is_new) { groups.push_back(group); }
       meaning.push_back(found->second);
       for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
-        const auto [other, first] = member_of.try_emplace({group.id, member}, found->second);
+        const auto [other, first] = member_of.try_emplace({group.name, member}, found->second);
         if (first) { continue; }
         return fail(
             Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
             fmt::format("lists process group {} with other ranks than an earlier file does, and rank {} in both",
-                        group.id, member));
+                        group.name, member));
       }
     }
     for (Work& work : programs[rank].nodes) {

@@ -12,15 +12,15 @@
 
 namespace orrery::simulate {
 
-// From the file's metadata ("process_group/<number>", a list of ranks) and from METADATA nodes whose inputs hold
+// From the file's metadata ("process_group/<name>", a list of ranks) and from METADATA nodes whose inputs hold
 // PyTorch's table of process groups, [{"pg_name": "1", "ranks": [0, 1], …}, …], as it prints it, inside a list or not.
-// Groups without ranks are all ranks, names that are no numbers cannot be meant by a collective, and ranks that are not
-// there are of a job that was larger: those are left out. Fails naming file and node where a table cannot be read.
+// Groups without ranks (all ranks) and groups of a larger job, with ranks that this one does not have, are left out.
+// Fails naming file and node where a table cannot be read.
 [[nodiscard]] Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_t rank,
                                                        const std::string& file, std::uint32_t ranks);
 
 // Groups of ranks' own, as those of the job: `programs[rank]` was compiled with the job's groups and own[rank] behind
-// them, and is changed to mean the job's, which grow by what is new. What two ranks list by the same number and with
+// them, and is changed to mean the job's, which grow by what is new. What two ranks list by the same name and with
 // different members are two groups, as long as no rank is in both; else it is refused.
 [[nodiscard]] Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& programs,
                                        const std::vector<std::vector<Group>>& own,

@@ -33,16 +33,17 @@ TEST(ListedGroups, tables_are_read_as_pytorch_and_its_printers_write_them) {
     const auto groups = listed(values);
     ASSERT_TRUE(groups) << values << ": " << groups.error().text();
     ASSERT_EQ(groups->size(), 1U) << values;
-    EXPECT_EQ(groups->front().id, 1U);
+    EXPECT_EQ(groups->front().name, "1");
     EXPECT_EQ(groups->front().ranks, (std::vector<std::uint32_t>{3, 1}));
   }
 }
 
-TEST(ListedGroups, groups_of_all_ranks_of_other_names_and_of_larger_jobs_are_left_out) {
+TEST(ListedGroups, groups_of_all_ranks_and_of_larger_jobs_are_left_out_and_names_need_not_be_numbers) {
   const auto groups =
       listed(R"([{"pg_name": "0", "ranks": []}, {"pg_name": "dp", "ranks": [0]}, {"pg_name": "2", "ranks": [0, 8]}])");
   ASSERT_TRUE(groups);
-  EXPECT_TRUE(groups->empty());
+  ASSERT_EQ(groups->size(), 1U);
+  EXPECT_EQ(groups->front().name, "dp");
 }
 
 TEST(ListedGroups, what_cannot_be_read_names_file_and_node) {
@@ -70,9 +71,9 @@ Program using_group(std::uint32_t group) {
 }
 
 TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_job) {
-  std::vector<Group> groups = {{7, {0, 1, 2, 3}}};
+  std::vector<Group> groups = {{"7", {0, 1, 2, 3}}};
   std::vector<Program> programs = {using_group(2), using_group(3), using_group(1)};
-  const std::vector<std::vector<Group>> own = {{{1, {0, 1}}}, {{2, {1, 2}}, {1, {0, 1}}}, {}};
+  const std::vector<std::vector<Group>> own = {{{"1", {0, 1}}}, {{"2", {1, 2}}, {"1", {0, 1}}}, {}};
   ASSERT_TRUE(join_groups(groups, programs, own, {"a", "b", "c"}));
   ASSERT_EQ(groups.size(), 3U);
   EXPECT_EQ(programs[0].nodes[0].group, 2U);  // {0, 1}
@@ -83,14 +84,14 @@ TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_j
 TEST(ListedGroups, one_number_may_mean_different_groups_of_different_ranks) {
   std::vector<Group> groups;
   std::vector<Program> programs = {using_group(1), using_group(1)};
-  ASSERT_TRUE(join_groups(groups, programs, {{{1, {0, 2}}}, {{1, {1, 3}}}}, {"a", "b"}));
+  ASSERT_TRUE(join_groups(groups, programs, {{{"1", {0, 2}}}, {{"1", {1, 3}}}}, {"a", "b"}));
   EXPECT_NE(programs[0].nodes[0].group, programs[1].nodes[0].group);
 }
 
 TEST(ListedGroups, a_rank_in_two_groups_of_one_number_is_refused) {
   std::vector<Group> groups;
   std::vector<Program> programs = {using_group(1), using_group(1)};
-  const auto joined = join_groups(groups, programs, {{{1, {0, 1}}}, {{1, {1, 2}}}}, {"a", "b"});
+  const auto joined = join_groups(groups, programs, {{{"1", {0, 1}}}, {{"1", {1, 2}}}}, {"a", "b"});
   ASSERT_FALSE(joined);
   EXPECT_NE(joined.error().text().find("b rank 1: lists process group 1 with other ranks"), std::string::npos)
       << joined.error().text();

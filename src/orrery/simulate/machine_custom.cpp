@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/rate.hpp"
 
 namespace orrery::simulate {
 
@@ -46,7 +47,8 @@ void Machine::start_custom_step(std::uint32_t number, std::uint32_t which) {
     case CustomStep::Act::send: return send({step.amount, step.tag, chunk.rank, peer, party});
     case CustomStep::Act::receive: return expect(party, {step.tag, step.amount, peer, chunk.rank});
     case CustomStep::Act::compute:
-      return kernel_.after(chunk.rank, step.amount, {Happening::custom_over, 0, chunk.rank, number, which});
+      return kernel_.after(chunk.rank, step.amount / kPicosecondsPerNs,
+                           {Happening::custom_over, 0, chunk.rank, number, which});
   }
 }
 

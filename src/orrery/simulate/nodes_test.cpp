@@ -1,5 +1,7 @@
 // Nodes, messages and memory under ASTRA-sim's rules, by hand; 1 MiB takes 500 + 19531 = 20031 ns over a link of 50
 // GiB/s and 500 ns.
+#include <algorithm>
+#include <stdexcept>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -19,6 +21,39 @@ TEST(Nodes, one_accelerator_runs_one_node_and_the_host_another) {
   EXPECT_EQ(finish(pair(), {compute(1, 5), compute(2, 7)}), all(2, 12000));
   EXPECT_EQ(finish(pair(), {compute(1, 5), on_host(compute(2, 7))}), all(2, 7000));
   EXPECT_EQ(finish(pair(), compute(1, 0)), all(2, 1));  // no duration: one nanosecond
+}
+
+// A kernel of 1.9 us: ASTRA-sim reads whole microseconds only.
+NodeRecord short_kernel() {
+  NodeRecord made = compute(1, 1);
+  made.attributes = {{keys::duration_ns, Value::natural(1900), {}, {}}};
+  return made;
+}
+
+bool warns(const Result<results::Simulation>& simulation, const std::string& part) {
+  if (!simulation) { throw std::runtime_error(simulation.error().text()); }
+  return std::any_of(simulation->warnings.begin(), simulation->warnings.end(),
+                     [&](const std::string& warning) { return warning.find(part) != std::string::npos; });
+}
+
+TEST(Nodes, exact_durations_are_cut_to_whole_microseconds_with_a_warning) {
+  const auto result = run(pair(), [](std::uint32_t) { return std::vector{short_kernel()}; });
+  EXPECT_EQ(finish_of(result), all(2, 1000));
+  EXPECT_TRUE(warns(result, "cut to whole microseconds"));
+  EXPECT_FALSE(warns(run(pair(), [](std::uint32_t) { return std::vector{compute(1, 2)}; }), "microseconds"));
+}
+
+TEST(Nodes, physical_semantics_takes_durations_to_the_nanosecond) {
+  Rig rig = pair();
+  EXPECT_EQ(finish(rig.physical(), short_kernel()), all(2, 1900));
+}
+
+TEST(Nodes, broadcasts_take_their_recorded_duration_with_a_warning) {
+  NodeRecord broadcast = collective(1, CollectiveType::broadcast, kMiB);
+  broadcast.duration_us = 3;
+  const auto result = run(pair(), [&](std::uint32_t) { return std::vector{broadcast}; });
+  EXPECT_EQ(finish_of(result), all(2, 3000));
+  EXPECT_TRUE(warns(result, "BROADCAST nodes take their recorded duration"));
 }
 
 TEST(Nodes, those_that_are_ready_start_by_ascending_id_and_may_pass_one_that_waits_for_its_slot) {
@@ -79,6 +114,14 @@ TEST(Messages, a_send_is_over_when_it_has_arrived_and_a_receive_too) {
 
 // Three hops: latency per hop and the bytes once; with congestion, stored and forwarded at every rank. A switch: two
 // links either way.
+TEST(Messages, a_send_that_no_rank_receives_is_warned_of) {
+  const auto result = run(pair(), [](std::uint32_t rank) {
+    return rank == 0 ? std::vector{send(1, 1, 500), send(2, 1, 700)} : std::vector{receive(1, 0, 500)};
+  });
+  EXPECT_TRUE(warns(result, "w.0.et rank 0, node 2: sends 700 B with tag 0 to rank 1, which has no matching receive"));
+  EXPECT_TRUE(warns(result, "(1 such message)"));
+}
+
 TEST(Messages, hops_cost_latency_or_everything) {
   const auto time = [](const Rig& rig, std::uint32_t to) {
     const auto result = run(rig, [to](std::uint32_t rank) {

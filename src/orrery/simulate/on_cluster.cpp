@@ -77,40 +77,32 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
 }
 
 NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
-  NetworkDimension dimension;
-  dimension.ranks = static_cast<std::uint32_t>(given.size);
-  const double gigabytes = given.rate().value() * given.link.efficiency * 1e-9;
+  const double bytes_per_second = given.rate().value() * given.link.efficiency;
   const double latency = given.link.latency.value() * 1e9;
-  dimension.bandwidth_gib = gigabytes;
-  dimension.latency_ns = latency;
+  const auto dimension = [&](Topology topology, double links, double hops) {
+    return NetworkDimension{topology, static_cast<std::uint32_t>(given.size), bytes_per_second / links, latency / hops};
+  };
   switch (given.wiring) {
     case hardware::Wiring::switched:
-    case hardware::Wiring::rails:  // the latency is from device to device, which is two links
-      dimension.topology = Topology::Switch;
-      dimension.latency_ns = latency / 2;
-      break;
-    case hardware::Wiring::ring:
-      dimension.topology = Topology::Ring;
-      if (given.size > 2) { dimension.bandwidth_gib = gigabytes / 2; }
-      break;
+    case hardware::Wiring::rails: return dimension(Topology::Switch, 1, 2);  // its latency is from device to device
+    case hardware::Wiring::ring: return dimension(Topology::Ring, given.size > 2 ? 2 : 1, 1);
     case hardware::Wiring::mesh:
-      dimension.topology = Topology::FullyConnected;
-      dimension.bandwidth_gib = gigabytes / static_cast<double>(std::max<std::int64_t>(given.size - 1, 1));
-      break;
+      return dimension(Topology::FullyConnected, static_cast<double>(std::max<std::int64_t>(given.size - 1, 1)), 1);
   }
-  return dimension;
+  ORRERY_ASSERT(false);  // a wiring that is not priced here must not pass as a ring
+  return {};
 }
 
-// On wires of their own or through one switch everybody can talk to everybody at once; round rings, and across many
-// nodes, neighbours do.
-Algorithm algorithm_of(const hardware::NetworkDimension& dimension, Collective collective) {
-  const auto over = [](CollectiveAlgorithm algorithm) { return Algorithm{algorithm, false, std::nullopt}; };
-  switch (dimension.wiring) {
-    case hardware::Wiring::ring: return over(CollectiveAlgorithm::ring);
+// Over links of their own or one switch all ranks send to all at once; around rings, and across many nodes, they send
+// to neighbours. A broadcast is a chain everywhere, as NCCL's is.
+CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
+  if (collective == Collective::broadcast) { return CollectiveAlgorithm::ring; }
+  switch (wiring) {
+    case hardware::Wiring::ring: return CollectiveAlgorithm::ring;
     case hardware::Wiring::rails:
-      return over(collective == Collective::all_to_all ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring);
+      return collective == Collective::all_to_all ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
     case hardware::Wiring::switched:
-    case hardware::Wiring::mesh: return over(CollectiveAlgorithm::direct);
+    case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
   }
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
@@ -147,7 +139,7 @@ Job machine_on(const hardware::Cluster& cluster) {
     if (given.size <= 1) { continue; }
     job.network.dimensions.push_back(dimension_of(given));
     for (std::size_t i = 0; i < kCollectives; ++i) {
-      algorithms[i].push_back(algorithm_of(given, static_cast<Collective>(i)));
+      algorithms[i].push_back({method_of(given.wiring, static_cast<Collective>(i)), false, std::nullopt});
     }
   }
   for (std::size_t i = 0; i < kCollectives; ++i) {

@@ -38,15 +38,31 @@ TEST(OnCluster, wirings_become_links_whose_bandwidths_add_up_to_the_devices) {
                                       dimension(Wiring::switched, 1, 100, 1), dimension(Wiring::rails, 2, 50, 0.9)}));
   ASSERT_EQ(job.network.dimensions.size(), 3U);  // one device has nobody to talk to
   EXPECT_EQ(job.network.dimensions[0].topology, Topology::FullyConnected);
-  EXPECT_NEAR(job.network.dimensions[0].bandwidth_gib, 50, 1e-9);  // 300 x 0.5 on 3 links
+  EXPECT_NEAR(job.network.dimensions[0].bytes_per_second, 50e9, 1);  // 300 x 0.5 on 3 links
   EXPECT_EQ(job.network.dimensions[1].topology, Topology::Ring);
-  EXPECT_NEAR(job.network.dimensions[1].bandwidth_gib, 40, 1e-9);  // 100 x 0.8 on 2
+  EXPECT_NEAR(job.network.dimensions[1].bytes_per_second, 40e9, 1);  // 100 x 0.8 on 2
   EXPECT_EQ(job.network.dimensions[2].topology, Topology::Switch);
-  EXPECT_NEAR(job.network.dimensions[2].bandwidth_gib, 45, 1e-9);
+  EXPECT_NEAR(job.network.dimensions[2].bytes_per_second, 45e9, 1);
   EXPECT_NEAR(job.network.dimensions[2].latency_ns, 2000, 1e-9);  // 4 us from device to device, over two links
   EXPECT_NEAR(job.system.peak_tflops, 500, 1e-9);
   EXPECT_NEAR(job.system.local_memory_gb, 2000, 1e-9);
   EXPECT_EQ(job.semantics, Semantics::physical);
+}
+
+// Their process group is named "dp", in the metadata of the files.
+TEST(OnCluster, the_example_traces_run) {
+  const auto traces = std::filesystem::path(ORRERY_SOURCE_DATA_DIR).parent_path() / "examples/traces/step";
+  const auto graphs = graphs_of({traces.string()});
+  ASSERT_TRUE(graphs) << graphs.error().text();
+  JobFiles files;
+  files.graphs = *graphs;
+  files.tables = true;
+  const auto job = read_job_on(cluster({dimension(hardware::Wiring::switched, 2, 300, 0.5)}), files);
+  ASSERT_TRUE(job) << job.error().text();
+  const auto simulation = simulate(*job);
+  ASSERT_TRUE(simulation) << simulation.error().text();
+  ASSERT_FALSE(simulation->tables->collectives.empty());
+  EXPECT_EQ(simulation->tables->collectives.front().group, "dp");
 }
 
 TEST(OnCluster, graphs_are_found_by_prefix_by_folder_and_by_name_in_the_order_of_ranks) {

@@ -62,7 +62,7 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
     case CollectiveAlgorithm::in_switch:
-      return fail("inSwitch needs `--semantics physical`: released versions of ASTRA-sim have no such algorithm");
+      return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring: return fail("no algorithm of ASTRA-sim");  // no name leads here
     case CollectiveAlgorithm::tree:

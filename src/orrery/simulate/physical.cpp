@@ -98,7 +98,7 @@ std::vector<results::SimulatedCollective> collectives_of(const Job& job, const P
     row.bytes = one->work.amount;
     row.ranks = one->ranks;
     row.whole_machine = one->work.group == kWholeMachine;
-    if (!row.whole_machine) { row.group = job.groups[one->work.group - 1].id; }
+    if (!row.whole_machine) { row.group = job.groups[one->work.group - 1].name; }
     row.first_start_ns = up_to_ns(one->first_start);
     row.last_start_ns = up_to_ns(one->last_start);
     row.end_ns = up_to_ns(one->end);
@@ -146,6 +146,13 @@ results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
   return simulation;
 }
 
+tl::unexpected<Failure> unmatched(const Job& job, const PhysicalMachine::Unreceived& unreceived) {
+  const Work& send = job.programs[unreceived.rank].nodes[unreceived.node];
+  return fail(place_of(job, unreceived.rank, send.id),
+              fmt::format("sends {} B with tag {} to rank {}, which has no matching receive ({} such {})", send.amount,
+                          send.tag, send.peer, unreceived.messages, unreceived.messages == 1 ? "message" : "messages"));
+}
+
 }  // namespace
 
 Result<results::Simulation> simulate_physical(const Job& job) {
@@ -161,14 +168,11 @@ Result<results::Simulation> simulate_physical(const Job& job) {
     for (std::uint32_t rank = 0; rank < machine.ranks().size(); ++rank) {
       if (!machine.finished(rank)) { return tl::make_unexpected(explained(job, physically_stalled(job, machine))); }
     }
+    if (const auto unreceived = machine.unreceived()) { return unmatched(job, *unreceived); }
     return result_of(job, machine);
   } catch (const TooLong&) {
     return fail(fmt::format("after {} ns something would take longer than the clock can tell", up_to_ns(now)));
-  } catch (const Stop& stop) {
-    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
-                      fmt::format("rank {}, node {}", stop.rank, stop.node)},
-                stop.why);
-  }
+  } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
 }
 
 }  // namespace orrery::simulate

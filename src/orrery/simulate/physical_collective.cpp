@@ -82,11 +82,14 @@ std::optional<std::uint32_t> PhysicalMachine::node_of(std::uint32_t rank, std::u
 
 // ---- how it is run -------------------------------------------------------------------------------------------------
 
-// The dimensions that take part, each with its algorithm: the system's for the dimension; a list that is too short goes
-// on with its last one; a flat one takes all ranks as one dimension.
+// The dimensions that take part, each with its algorithm: the system's for the dimension; a flat one takes all ranks as
+// one dimension. Broadcasts, for which ASTRA-sim's files have no algorithm, are chains from the first rank of the
+// group.
 std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t rank) const {
   const auto* list =
       std::get_if<std::vector<Algorithm>>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
+  const std::vector<Algorithm> chains(job_.network.dimensions.size());
+  if (work.collective == Collective::broadcast && list != nullptr && list->empty()) { list = &chains; }
   if (list == nullptr || list->empty()) { throw Stop{rank, work.id, "has no algorithm"}; }
   const PhysicalGroup& group = groups_[work.group];
   std::vector<Extent> extents;
@@ -99,7 +102,15 @@ std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t ran
   for (Extent extent : group.extents) {
     const bool is_involved = !whole || extent.dimension > 15 || ((work.dimensions >> extent.dimension) & 1U) != 0;
     if (!is_involved) { continue; }
-    extent.algorithm = (*list)[std::min<std::size_t>(extent.dimension, list->size() - 1)];
+    if (extent.dimension >= list->size()) {
+      throw Stop{
+          rank, work.id,
+          fmt::format("is a collective over dimension {}, but the system file has {} {} for {}; it needs one per "
+                      "dimension ({})",
+                      extent.dimension, list->size(), list->size() == 1 ? "algorithm" : "algorithms",
+                      name_of(work.collective), job_.network.dimensions.size())};
+    }
+    extent.algorithm = (*list)[extent.dimension];
     extent.algorithm.flat = false;
     const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
     if (extent.algorithm.method == CollectiveAlgorithm::in_switch && (!has_switch || group.is_line)) {

@@ -81,7 +81,7 @@ double least_sent(CollectiveType type, double bytes, double n) {
   return bytes * (n - 1) / n;
 }
 
-double links_of(const NetworkDimension& dimension) {
+double links_of(const RigDimension& dimension) {
   if (dimension.topology == Topology::FullyConnected) { return dimension.ranks - 1; }
   return dimension.topology == Topology::Ring && dimension.ranks > 2 ? 2 : 1;
 }
@@ -93,7 +93,7 @@ RC_GTEST_PROP(PhysicalLaw, no_collective_is_faster_than_its_latency_and_its_byte
   const std::uint32_t ranks = ranks_of(rig);
   const auto result = simulated(rig, Graphs(ranks, {collective(1, type, bytes)}));
   double links = 0, latency = 0;
-  for (const NetworkDimension& dimension : rig.dimensions) {
+  for (const RigDimension& dimension : rig.dimensions) {
     links += links_of(dimension);
     latency += dimension.latency_ns * 1000 * (dimension.topology == Topology::Switch ? 2 : 1);
   }

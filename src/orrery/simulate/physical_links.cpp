@@ -35,7 +35,7 @@ Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(u
     dimension.stride = stride;
     dimension.first_link = count;
     dimension.latency = up_to_picoseconds(given.latency_ns);
-    dimension.rate = rate_of_gb(given.bandwidth_gib);
+    dimension.rate = rate_of(given.bytes_per_second);
     if (given.topology == Topology::FullyConnected) {
       dimension.rows.resize(ranks_);
     } else {
@@ -47,7 +47,7 @@ Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(u
   }
   if (memory_gb > 0) {  // read, read, write
     constexpr std::uint64_t kPasses = 3;
-    memory_rate_ = rate_of_gb(memory_gb, kPasses);
+    memory_rate_ = rate_of(memory_gb * 1e9, kPasses);
     reducers_ = count;
     links_.resize(std::size_t{count} + ranks_);
     for (std::uint32_t i = count; i < links_.size(); ++i) { links_[i].dimension = kReducer; }

@@ -53,6 +53,13 @@ class PhysicalMachine final : private LinkUser {
   [[nodiscard]] std::uint64_t events() const { return rounds_.events(); }
   [[nodiscard]] std::uint64_t messages() const { return messages_; }
   [[nodiscard]] std::uint64_t now() const { return rounds_.now(); }
+
+  // Messages of SEND nodes that have arrived and that no RECV node matches: how many, and the first sender.
+  struct Unreceived {
+    std::uint32_t rank = 0, node = 0;
+    std::uint64_t messages = 0;
+  };
+  [[nodiscard]] std::optional<Unreceived> unreceived() const;
   [[nodiscard]] std::vector<results::SimulatedLink> link_counts() const { return links_.counts(); }
 
  private:

@@ -103,6 +103,20 @@ void PhysicalMachine::notice_arrived(std::uint32_t packet) {
   set_out(letter);
 }
 
+std::optional<PhysicalMachine::Unreceived> PhysicalMachine::unreceived() const {
+  std::optional<Unreceived> all;
+  for (const auto& [envelope, box] : mail_) {
+    if (envelope.scope != 0) { continue; }  // of a custom collective, whose check has warned of it
+    for (const std::uint32_t id : box.letters) {
+      const Correspondent& sender = letters_[id].sender;
+      const std::uint64_t messages = all ? all->messages + 1 : 1;
+      const bool is_first = !all || std::pair(sender.rank, sender.ref) < std::pair(all->rank, all->node);
+      all = is_first ? Unreceived{sender.rank, sender.ref, messages} : Unreceived{all->rank, all->node, messages};
+    }
+  }
+  return all;
+}
+
 // What a node waited for is on its way.
 void PhysicalMachine::receiving(const Correspondent& who) {
   if (who.kind != Correspondent::Kind::node) { return; }
@@ -154,8 +168,8 @@ void PhysicalMachine::start_custom_step(std::uint32_t id, std::uint32_t which) {
     }
     case CustomStep::Act::receive: return receive({step.tag, step.amount, peer, run.rank, run.collective + 1}, self);
     case CustomStep::Act::compute:
-      if (step.amount > (kMostTime - rounds_.now()) / kPicosecondsPerNs) { throw TooLong{}; }
-      return rounds_.at(rounds_.now() + step.amount * kPicosecondsPerNs, {PhysicalEvent::custom_over, id, which});
+      if (step.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
+      return rounds_.at(rounds_.now() + step.amount, {PhysicalEvent::custom_over, id, which});
   }
 }
 

@@ -89,8 +89,8 @@ TEST(Physical, a_message_across_a_torus_pays_for_a_link_in_each_dimension_and_fo
   // 0 -> 5 on 4 x 4. 500 + 700 ns, and 1 MiB at 25 GB/s: 41,943.04 ns, whichever dimension is the narrow one.
   for (const bool narrow_first : {true, false}) {
     Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}});
-    torus.dimensions[0].bandwidth_gib = narrow_first ? 25 : 50;
-    torus.dimensions[1].bandwidth_gib = narrow_first ? 50 : 25;
+    torus.dimensions[0].bandwidth = narrow_first ? 25 : 50;
+    torus.dimensions[1].bandwidth = narrow_first ? 50 : 25;
     torus.dimensions[1].latency_ns = 700;
     const auto result = simulated(torus, at({{0, {send(1, 5, kMiB)}}, {5, {receive(1, 0, kMiB)}}}));
     EXPECT_EQ(picoseconds(result)[5], 1'200'000 + 2 * kMiBTime);
@@ -237,12 +237,65 @@ TEST(Physical, chunks_go_round_a_ring_both_ways_in_turn) {
 TEST(Physical, a_group_that_is_a_grid_uses_the_dimensions_in_which_its_ranks_differ) {
   // The second column of 4 x 4: ranks 1, 5, 9, 13 are neighbours in the outer dimension.
   Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, {"ring", "ring"});
-  torus.groups = {{1, {1, 5, 9, 13}}};
+  torus.groups = {{"1", {1, 5, 9, 13}}};
   const auto result = simulated(torus, [](std::uint32_t rank) {
     return rank % 4 == 1 ? std::vector{all_reduce(1, kMiB, {}, "1")} : std::vector{node(1, NodeType::metadata)};
   });
   EXPECT_EQ(picoseconds(result)[5], 6 * step(262144));
   for (const auto& link : result.tables->links) { EXPECT_EQ(link.dimension, 1U); }
+}
+
+TEST(Physical, a_broadcast_is_a_chain_from_the_first_rank_whatever_duration_is_recorded) {
+  // Ring of 4, 64 KiB: rank 3 has all after three steps; the others are done when their copy has left.
+  NodeRecord broadcast = collective(1, CollectiveType::broadcast, 65536);
+  broadcast.duration_us = 3;
+  Rig ring = rig({{Topology::Ring, 4}});
+  const std::uint64_t sent = 65536 * 20;
+  const Times expected = {sent, step(65536) + sent, 2 * step(65536) + sent, 3 * step(65536)};
+  EXPECT_EQ(picoseconds(simulated(ring, [&](std::uint32_t) { return std::vector{broadcast}; })), expected);
+}
+
+TEST(Physical, a_list_of_algorithms_without_the_dimension_of_a_collective_is_refused) {
+  const auto torus = [](const std::vector<std::string>& algorithms) {
+    return rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, algorithms);
+  };
+  const auto everywhere = [](std::uint32_t) { return std::vector{all_reduce(1, kMiB)}; };
+  const auto refused = run(torus({"ring"}), everywhere);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("over dimension 1, but the system file has 1 algorithm for ALL_REDUCE"),
+            std::string::npos)
+      << refused.error().text();
+  EXPECT_TRUE(run(torus({"oneRing"}), everywhere));  // one ring over both dimensions
+}
+
+TEST(Physical, the_double_binary_tree_refuses_an_all_gather) {
+  const auto refused = run(rig({{Topology::Ring, 4}}, {"doubleBinaryTree"}),
+                           [](std::uint32_t) { return std::vector{collective(1, CollectiveType::all_gather, 4096)}; });
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().text().find("doubleBinaryTree"), std::string::npos);
+}
+
+TEST(Physical, a_send_that_no_rank_receives_is_an_error) {
+  const auto lost = run(rig({{Topology::Ring, 4}}),
+                        at({{0, {send(1, 3, 500), send(2, 3, 700), send(3, 2, 900)}}, {3, {receive(1, 0, 500)}}}));
+  ASSERT_FALSE(lost);
+  EXPECT_NE(lost.error().text().find("w.0.et rank 0, node 2: sends 700 B with tag 0 to rank 3, which has no matching "
+                                     "receive (2 such messages)"),
+            std::string::npos)
+      << lost.error().text();
+}
+
+TEST(Physical, groups_may_have_names) {
+  Rig ring = rig({{Topology::Ring, 4}});
+  ring.groups = {{"tp", {0, 1}}, {"dp", {2, 3}}};
+  const auto result =
+      simulated(ring, [](std::uint32_t rank) { return std::vector{all_reduce(1, kMiB, {}, rank < 2 ? "tp" : "dp")}; });
+  ASSERT_EQ(result.tables->collectives.size(), 2U);
+  EXPECT_EQ(result.tables->collectives[0].group, "tp");
+  const auto unknown = run(ring, [](std::uint32_t) { return std::vector{all_reduce(1, kMiB, {}, "pp")}; });
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().text().find("has the pg_name \"pp\", but there is no such process group of the 4 ranks"), std::string::npos)
+      << unknown.error().text();
 }
 
 // ---- ranks ---------------------------------------------------------------------------------------------------------

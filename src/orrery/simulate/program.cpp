@@ -1,7 +1,6 @@
 #include "orrery/simulate/program.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -37,6 +36,8 @@ class Compiler {
     program.nodes.reserve(by_id.size());
     for (const NodeIndex node : by_id) { program.nodes.push_back(work(node)); }
     if (fields_.failed()) { return tl::make_unexpected(fields_.failure()); }
+    program.cut_durations = cut_durations_;
+    program.replayed_broadcasts = replayed_broadcasts_;
     link(program, by_id);
     if (setting_.names) {
       for (const NodeIndex node : by_id) { program.names.emplace_back(graph.name(node)); }
@@ -86,17 +87,17 @@ class Compiler {
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     work.act = Act::hold;
     work.amount = recorded == 0 ? 1 : recorded;
+    cut_durations_ = cut_durations_ || fields_.graph().duration_ns(node) != recorded;
   }
 
-  // As recorded, nothing added.
+  // As recorded, to the nanosecond, nothing added.
   void replay_physically(Work& work, NodeIndex node) {
-    constexpr std::uint64_t kPicoseconds = 1'000'000;   // of a microsecond
-    constexpr std::uint64_t kMost = 1'000'000'000'000;  // microseconds
-    if (fields_.graph().duration_us(node) > kMost) {
-      return fields_.wrong(node, "takes longer than the clock can tell");
-    }
+    constexpr std::uint64_t kPicoseconds = 1'000;           // of a nanosecond
+    constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // nanoseconds
+    const std::uint64_t recorded = fields_.graph().duration_ns(node);
+    if (recorded > kMost) { return fields_.wrong(node, "takes longer than the clock can tell"); }
     work.act = Act::hold;
-    work.amount = fields_.graph().duration_us(node) * kPicoseconds;
+    work.amount = recorded * kPicoseconds;
   }
 
   void compute(Work& work, NodeIndex node, bool on_host) {
@@ -138,7 +139,10 @@ class Compiler {
 
   void collective(Work& work, NodeIndex node) {
     const auto type = static_cast<CollectiveType>(fields_.need(node, fields_.comm_type, "comm_type"));
-    if (type == CollectiveType::broadcast) { return replay(work, node); }
+    if (type == CollectiveType::broadcast && !physical()) {
+      replayed_broadcasts_ = true;
+      return replay(work, node);
+    }
     work.act = Act::collective;
     work.amount = fields_.need(node, fields_.comm_size, "comm_size");
     work.priority = static_cast<std::int32_t>(fields_.integer(node, fields_.comm_priority));
@@ -152,10 +156,11 @@ class Compiler {
       return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
     }
     work.collective = *known;
+    if (work.collective == Collective::broadcast) { return; }  // needs no algorithm: a chain
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&setting_.system.algorithms[static_cast<std::size_t>(work.collective)]);
     const bool small =
-        work.group != kWholeMachine && setting_.groups[work.group - 1].ranks.size() < setting_.ranks;  // ring then
+        work.group != kWholeMachine && setting_.groups.size(work.group - 1) < setting_.ranks;  // ring then
     if (list != nullptr && list->empty() && (physical() || !small) &&
         !setting_.system.custom_of_node.contains(work.id)) {
       fields_.wrong(node, fmt::format("is an {}, for which the system file has no algorithm", graph::name_of(type)));
@@ -179,27 +184,31 @@ class Compiler {
 
   // 1 + the position of the node's group; 0: all ranks.
   std::uint32_t group(NodeIndex node) {
-    const auto name = graph::group_name(fields_.value(node, fields_.pg_name));
-    if (!name || name->empty()) { return kWholeMachine; }
-    std::uint64_t id = 0;
-    const auto [end, error] = std::from_chars(name->data(), name->data() + name->size(), id);
-    if (error != std::errc() || end != name->data() + name->size()) {
-      fields_.wrong(node, fmt::format("has the pg_name {}; groups are numbers", quoted(*name)));
-      return kWholeMachine;
+    const auto text = graph::group_name(fields_.value(node, fields_.pg_name));
+    if (!text || text->empty()) { return kWholeMachine; }
+    const std::string name = group_key(*text);
+    if (const auto found = setting_.groups.find(name)) {
+      if (!setting_.groups.contains(*found, rank_)) {
+        fields_.wrong(node, fmt::format("is a collective of group {}, which does not contain rank {}", name, rank_));
+      }
+      return *found + 1;
     }
-    std::uint32_t named = kWholeMachine;
-    for (std::uint32_t i = 0; i < setting_.groups.size(); ++i) {
-      const Group& group = setting_.groups[i];
-      if (group.id != id) { continue; }
-      named = i + 1;
-      if (std::find(group.ranks.begin(), group.ranks.end(), rank_) != group.ranks.end()) { return named; }
-    }
-    if (named != kWholeMachine) {
-      fields_.wrong(node, fmt::format("is a collective of group {}, which rank {} is not in", id, rank_));
-      return named;
-    }
-    if (id != 0) { fields_.wrong(node, fmt::format("has the pg_name {}, which is no group that was given", id)); }
+    if (name != "0") { fields_.wrong(node, unknown_group(name)); }
     return kWholeMachine;
+  }
+
+  [[nodiscard]] std::string unknown_group(const std::string& name) const {
+    const std::string text = fmt::format("has the pg_name {}, but there is no such process group of the {} ranks; ",
+                                         quoted(name), setting_.ranks);
+    const std::vector<std::string> known = setting_.groups.names();
+    if (known.empty()) { return text + "neither the graph nor a file of groups lists one"; }
+    constexpr std::size_t kMost = 8;
+    const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
+    const auto near = is_number ? std::nullopt : nearest(name, known);
+    if (near) { return text + fmt::format("did you mean {}?", quoted(*near)); }
+    const std::vector<std::string> first(known.begin(),
+                                         known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMost)));
+    return text + fmt::format("groups are {}{}", join(first, ", "), known.size() > kMost ? ", …" : "");
   }
 
   void message(Work& work, NodeIndex node, Act act, std::optional<graph::KeyIndex> key, const char* name) {
@@ -255,6 +264,7 @@ class Compiler {
   }
 
   GraphFields fields_;
+  bool cut_durations_ = false, replayed_broadcasts_ = false;
   std::uint32_t rank_;
   const Setting& setting_;
 };

@@ -53,6 +53,9 @@ struct Program {
   std::vector<std::uint32_t> child_begin;  // one per node and one more
   std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
   std::vector<std::string> names;          // by node, where they were asked for
+  // What ASTRA-sim's semantics leaves out of this rank, for warnings.
+  bool cut_durations = false;        // duration_ns says more than the whole microseconds that are replayed
+  bool replayed_broadcasts = false;  // take their recorded duration, whatever their size
 
   [[nodiscard]] std::span<const std::uint32_t> children_of(std::uint32_t node) const {
     return {children.data() + child_begin[node], children.data() + child_begin[node + 1]};
@@ -62,7 +65,7 @@ struct Program {
 // What compiling needs to know beside the graph.
 struct Setting {
   const System& system;
-  const std::vector<Group>& groups;
+  const GroupIndex& groups;
   memory::Arrangement memory;
   std::uint32_t ranks = 0;
   std::uint32_t dimensions = 0;  // of the network

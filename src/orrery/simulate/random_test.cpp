@@ -40,7 +40,7 @@ Rig rig_of(Dice& dice) {
   if (dimensions == 1 && dice.below(2) == 0) { rig.aware(); }
   if (dice.below(4) == 0) { rig.system.bus = SharedBus{dice.below(10), dice.below(5), dice.below(5), 0.01F}; }
   rig.memory = {static_cast<memory::Arrangement>(1 + dice.below(3)), 100, 50, 2};
-  rig.groups = {{1, {0, 1}}};
+  rig.groups = {{"1", {0, 1}}};
   return rig;
 }
 

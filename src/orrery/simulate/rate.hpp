@@ -47,11 +47,10 @@ class Rate {
   std::array<Known, 8> known_;  // messages of a run have few lengths
 };
 
-// A bandwidth in 1e9 bytes per second, to the byte.
-[[nodiscard]] inline Rate rate_of_gb(double gigabytes, std::uint64_t parts = 1) {
+// To the next whole byte per second.
+[[nodiscard]] inline Rate rate_of(double bytes_per_second, std::uint64_t parts = 1) {
   constexpr double kMost = 1e18;
-  const double bytes = gigabytes * 1e9;
-  return Rate(static_cast<std::uint64_t>(bytes < kMost ? bytes + 0.5 : kMost), parts);
+  return Rate(static_cast<std::uint64_t>(bytes_per_second < kMost ? bytes_per_second + 0.5 : kMost), parts);
 }
 
 }  // namespace orrery::simulate

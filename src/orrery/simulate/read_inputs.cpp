@@ -4,6 +4,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <string>
+#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -23,6 +25,15 @@ constexpr std::array<std::string_view, 3> kTopologies = {"Ring", "FullyConnected
 constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                                            "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
 
+// What `bandwidth` counts: ASTRA-sim calls 2^30 bytes per second one GB/s.
+double bandwidth_unit(Semantics semantics) {
+  switch (semantics) {
+    case Semantics::astra_sim: return static_cast<double>(1U << 30U);
+    case Semantics::physical: return 1e9;
+  }
+  return 1e9;
+}
+
 void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& topology, const Node& count,
                     const Node& bandwidth, const Node& latency) {
   if (const auto which = file.choice(topology, "topology", kTopologies)) {
@@ -37,7 +48,7 @@ void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& 
   }
   if (const auto value = file.real(bandwidth, "bandwidth")) {
     if (!(*value > 0)) { file.complain(bandwidth.place, fmt::format("bandwidth is {}; it should be above 0", *value)); }
-    dimension.bandwidth_gib = *value;
+    dimension.bytes_per_second = *value;
   }
   if (const auto value = file.real(latency, "latency")) {
     if (!(*value >= 0)) { file.complain(latency.place, fmt::format("latency is {}; it should be at least 0", *value)); }
@@ -52,25 +63,21 @@ std::optional<std::uint64_t> whole_number(std::string_view text) {
 }
 
 Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wrong) {
-  Group group;
+  Group group{group_key(member.key), {}};
   const auto complain = [&](const Place& place, std::string message) {
     wrong.diagnostics.push_back({place, std::move(message)});
   };
-  if (const auto id = whole_number(member.key)) {
-    group.id = *id;
-  } else {
-    complain(member.place(), fmt::format("group {} should be a whole number", quoted(member.key)));
-  }
   if (member.value.kind != Kind::sequence || member.value.items.empty()) {
     complain(member.value.place, fmt::format("group {} should be a list of ranks", member.key));
   }
+  std::unordered_set<std::uint64_t> listed;
   for (const Node& item : member.value.items) {
     const auto rank = item.kind == Kind::integer ? whole_number(item.scalar) : std::nullopt;
     if (!rank || *rank >= ranks) {
-      complain(item.place, fmt::format("group {} names {}, which is no rank; there are {}", member.key,
-                                       quoted(item.scalar), ranks));
-    } else if (std::find(group.ranks.begin(), group.ranks.end(), *rank) != group.ranks.end()) {
-      complain(item.place, fmt::format("group {} names rank {} twice", member.key, *rank));
+      complain(item.place, fmt::format("group {} lists {}; the {} ranks are 0 to {}", member.key, quoted(item.scalar),
+                                       ranks, ranks - 1));
+    } else if (!listed.insert(*rank).second) {
+      complain(item.place, fmt::format("group {} lists rank {} twice", member.key, *rank));
     } else {
       group.ranks.push_back(static_cast<std::uint32_t>(*rank));
     }
@@ -88,7 +95,7 @@ std::uint32_t Network::ranks() const {
   return product;
 }
 
-Result<Network> read_network(const std::string& path, Warnings& warnings) {
+Result<Network> read_network(const std::string& path, Semantics semantics, Warnings& warnings) {
   ORRERY_TRY(file, ForeignFile::open(path));
   const auto topology = file.list("topology", true);
   const auto count = file.list("npus_count", true);
@@ -108,6 +115,7 @@ Result<Network> read_network(const std::string& path, Warnings& warnings) {
   std::uint64_t ranks = 1;
   for (std::size_t i = 0; i < dimensions; ++i) {
     read_dimension(file, network.dimensions[i], *topology[i], *count[i], *bandwidth[i], *latency[i]);
+    network.dimensions[i].bytes_per_second *= bandwidth_unit(semantics);
     ranks *= network.dimensions[i].ranks;
     if (ranks > kMaxRanks) {
       file.complain(count[i]->place, fmt::format("npus_count makes more than {} ranks", kMaxRanks));
@@ -147,10 +155,15 @@ Result<memory::Expansion> read_memory(const std::string& path, Warnings& warning
 
 Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ranks) {
   ORRERY_TRY(root, config::read_file(path));
-  if (root.kind != Kind::mapping) { return fail(root.place, "should be groups by number: {\"1\": [0, 1]}"); }
+  if (root.kind != Kind::mapping) { return fail(root.place, "should be groups by name: {\"1\": [0, 1]}"); }
   std::vector<Group> groups;
   Failure wrong;
-  for (const config::Member& member : root.members) { groups.push_back(read_group(member, ranks, wrong)); }
+  std::unordered_set<std::string> names;
+  for (const config::Member& member : root.members) {
+    groups.push_back(read_group(member, ranks, wrong));
+    if (names.insert(groups.back().name).second) { continue; }
+    wrong.diagnostics.push_back({member.place(), fmt::format("group {} is listed twice", groups.back().name)});
+  }
   if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
   return groups;
 }

@@ -18,11 +18,12 @@ struct SystemFlags {
   bool rendezvous = false;
 };
 
-[[nodiscard]] Result<Network> read_network(const std::string& path, Warnings& warnings);
+// `semantics` decides the unit of `bandwidth`: 2^30 or 10^9 bytes per second.
+[[nodiscard]] Result<Network> read_network(const std::string& path, Semantics semantics, Warnings& warnings);
 [[nodiscard]] Result<System> read_system(const std::string& path, const SystemFlags& flags, Warnings& warnings);
 [[nodiscard]] Result<memory::Expansion> read_memory(const std::string& path, Warnings& warnings);
 
-// Ranks are below `ranks`, each once; ids are numbers.
+// Ranks are below `ranks`, each once. A name is any text.
 [[nodiscard]] Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ranks);
 
 }  // namespace orrery::simulate

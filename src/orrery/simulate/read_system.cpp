@@ -17,9 +17,10 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kPolicies = {"LIFO", "FIFO", "EXPLICIT"};
 constexpr std::array<std::string_view, 2> kOptimizations = {"baseline", "localBWAware"};
-constexpr std::array<std::string_view, kCollectives> kImplementation = {
-    "all-reduce-implementation", "all-gather-implementation", "reduce-scatter-implementation",
-    "all-to-all-implementation"};
+// By Collective; broadcasts have no key.
+constexpr std::array<std::string_view, 4> kImplementation = {"all-reduce-implementation", "all-gather-implementation",
+                                                             "reduce-scatter-implementation",
+                                                             "all-to-all-implementation"};
 
 void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key) {
   std::vector<std::string> names;
@@ -133,7 +134,9 @@ Result<System> read_system(const std::string& path, const SystemFlags& flags, Wa
   system.reduction_delay_ns = file.whole("local-reduction-delay").value_or(1);
   read_rates(file, system);
   system.bus = read_bus(file);
-  for (std::size_t i = 0; i < kCollectives; ++i) { system.algorithms[i] = read_choice(file, kImplementation[i]); }
+  for (std::size_t i = 0; i < kImplementation.size(); ++i) {
+    system.algorithms[i] = read_choice(file, kImplementation[i]);
+  }
   system.custom_of_node = read_custom_of_node(file);
   read_ignored(file);
   if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }

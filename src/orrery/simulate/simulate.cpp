@@ -19,12 +19,12 @@ bool leaves_all_dimensions_open(const Program& program) {
   });
 }
 
-// A tree reduces and hands back, whatever it was asked for.
-bool gives_a_tree_what_it_cannot_do(const Job& job) {
+// A collective other than an all-reduce whose algorithm is the double binary tree, which runs an all-reduce all the
+// same. Groups of all ranks use the dimensions of the machine; smaller ones cannot use the tree.
+bool runs_another_collective_as_a_tree(const Job& job) {
   const auto is_wrong = [&](const Work& work) {
-    if (work.act != Act::collective || work.collective == Collective::all_reduce || work.group != kWholeMachine) {
-      return false;
-    }
+    const bool whole = work.group == kWholeMachine || job.groups[work.group - 1].ranks.size() == job.network.ranks();
+    if (work.act != Act::collective || work.collective == Collective::all_reduce || !whole) { return false; }
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&job.system.algorithms[static_cast<std::size_t>(work.collective)]);
     return list != nullptr && std::any_of(list->begin(), list->end(), [](const Algorithm& algorithm) {
@@ -34,6 +34,29 @@ bool gives_a_tree_what_it_cannot_do(const Job& job) {
   return std::any_of(job.programs.begin(), job.programs.end(), [&](const Program& program) {
     return std::any_of(program.nodes.begin(), program.nodes.end(), is_wrong);
   });
+}
+
+// Messages of SEND nodes that no RECV node matches; ASTRA-sim ends without a word about them.
+void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> senders;  // rank, node
+  std::uint64_t messages = 0;
+  for (const auto& [address, box] : machine.boxes()) {
+    if (box.arrived == 0) { continue; }
+    const auto& nodes = job.programs[address.source].nodes;
+    const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = address](const Work& work) {
+      return work.act == Act::send && work.peer == where.target && work.tag == where.tag && work.amount == where.bytes;
+    });
+    if (sender == nodes.end()) { continue; }  // of a custom collective, whose check has warned of it
+    senders.emplace_back(address.source, sender - nodes.begin());
+    messages += box.arrived;
+  }
+  if (senders.empty()) { return; }
+  const auto [rank, node] = *std::min_element(senders.begin(), senders.end());
+  const Work& send = job.programs[rank].nodes[node];
+  const std::string what = fmt::format(
+      "sends {} B with tag {} to rank {}, which has no matching receive; ASTRA-sim does not wait for one ({} such {})",
+      send.amount, send.tag, send.peer, messages, messages == 1 ? "message" : "messages");
+  warnings.push_back(Diagnostic{place_of(job, rank, send.id), what}.text());
 }
 
 // Defects of the original that showed in this run and change its numbers.
@@ -47,8 +70,19 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
       std::any_of(job.programs.begin(), job.programs.end(), leaves_all_dimensions_open)) {
     warnings.emplace_back("collectives without involved_dim leave the fifth dimension out, as in ASTRA-sim");
   }
-  if (gives_a_tree_what_it_cannot_do(job)) {
-    warnings.emplace_back("doubleBinaryTree does an all-reduce, whatever it is given for, as in ASTRA-sim");
+  if (std::any_of(job.programs.begin(), job.programs.end(), [](const Program& p) { return p.cut_durations; })) {
+    warnings.emplace_back(
+        "recorded durations are cut to whole microseconds, as in ASTRA-sim: duration_ns has no effect");
+  }
+  if (std::any_of(job.programs.begin(), job.programs.end(), [](const Program& p) { return p.replayed_broadcasts; })) {
+    warnings.emplace_back(
+        "BROADCAST nodes take their recorded duration, whatever their size, as in ASTRA-sim; --semantics physical "
+        "sends "
+        "their bytes");
+  }
+  warn_of_unreceived_sends(job, machine, warnings);
+  if (runs_another_collective_as_a_tree(job)) {
+    warnings.emplace_back("doubleBinaryTree runs an all-reduce in place of other collectives, as in ASTRA-sim");
   }
   if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
     warnings.emplace_back(
@@ -96,11 +130,7 @@ Result<results::Simulation> simulate(const Job& job) {
         fmt::format("after {} ns something would take longer than the clock can tell, which is 30 years: a "
                     "latency, a size or a bandwidth of the inputs is out of bounds",
                     machine.now()));
-  } catch (const Stop& stop) {
-    return fail(Place{job.files.empty() ? "" : job.files[stop.rank], 0, 0,
-                      fmt::format("rank {}, node {}", stop.rank, stop.node)},
-                stop.why);
-  }
+  } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
   const auto& ranks = machine.ranks();
   if (!std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.finished; })) {
     return tl::make_unexpected(explained(job, stalled(job, machine)));

@@ -57,7 +57,7 @@ TEST(Stalled, ranks_that_wait_for_each_other_are_a_circle) {
 // Two groups in different orders: 0 is in A first, 1 in B first.
 TEST(Stalled, collectives_in_different_orders_are_a_circle) {
   auto rig = ring(4);
-  rig.groups = {{1, {0, 1}}, {2, {1, 0}}};
+  rig.groups = {{"1", {0, 1}}, {"2", {1, 0}}};
   const auto text = refusal(rig, [](std::uint32_t rank) {
     if (rank > 1) { return std::vector{compute(1, 1)}; }
     return std::vector{all_reduce(1, 4096, {}, rank == 0 ? "1" : "2"), all_reduce(2, 4096, {1}, rank == 0 ? "2" : "1")};
@@ -69,7 +69,7 @@ TEST(Stalled, collectives_in_different_orders_are_a_circle) {
 
 TEST(Stalled, numbers_of_chunks_that_the_original_confuses_are_told) {
   auto rig = ring(4);
-  rig.groups = {{1, {0, 1}}};
+  rig.groups = {{"1", {0, 1}}};
   const auto text = refusal(rig, [](std::uint32_t rank) {
     if (rank > 1) { return std::vector{all_reduce(2, 4096)}; }
     return std::vector{all_reduce(1, 4096, {}, "1"), all_reduce(2, 4096, {1})};
@@ -79,7 +79,7 @@ TEST(Stalled, numbers_of_chunks_that_the_original_confuses_are_told) {
 
 TEST(Stalled, a_group_of_one_never_ends) {
   auto rig = ring(4);
-  rig.groups = {{1, {0}}};
+  rig.groups = {{"1", {0}}};
   const auto text = refusal(
       rig, [](std::uint32_t rank) { return std::vector{rank == 0 ? all_reduce(1, 4096, {}, "1") : compute(1, 1)}; });
   EXPECT_EQ(text,

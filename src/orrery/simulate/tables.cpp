@@ -210,7 +210,7 @@ std::vector<results::SimulatedCollective> collectives_of(const Job& job, const M
       collective.algorithm = algorithm_of(job, work);
       collective.bytes = work.amount;
       collective.whole_machine = work.group == kWholeMachine;
-      collective.group = collective.whole_machine ? 0 : job.groups[work.group - 1].id;
+      if (!collective.whole_machine) { collective.group = job.groups[work.group - 1].name; }
       collective.first_start_ns = span.start_ns;
     }
     ++collective.ranks;

@@ -166,7 +166,7 @@ TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
 
 TEST(Tables, a_collective_is_from_the_first_start_to_the_last_end) {
   auto rig = Rig({{Topology::FullyConnected, 4}}, {"direct"});
-  rig.groups = {{7, {0, 1}}};
+  rig.groups = {{"7", {0, 1}}};
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     std::vector<NodeRecord> nodes = {compute(1, rank + 1), all_reduce(2, 4096, {1})};
     if (rank < 2) { nodes.push_back(collective(3, CollectiveType::all_gather, 64, {2}, "7")); }
@@ -181,7 +181,7 @@ TEST(Tables, a_collective_is_from_the_first_start_to_the_last_end) {
   EXPECT_EQ(whole.last_start_ns, 4000U);
   EXPECT_EQ(whole.algorithm, "direct");
   const auto& group = tables.collectives[1];
-  EXPECT_EQ(group.group, 7U);
+  EXPECT_EQ(group.group, "7");
   EXPECT_EQ(group.ranks, 2U);
   EXPECT_EQ(group.bytes, 64U);
 }

@@ -90,10 +90,18 @@ inline graph::Graph graph_of(const std::vector<NodeRecord>& nodes) {
 
 constexpr std::int64_t kMiB = 1 << 20;
 
-// What the tests are about unless they say otherwise: 50 GiB/s and 500 ns a dimension, an endpoint delay of 10 ns, a
-// local memory of 1600 GB/s, one chunk, one queue.
+// As in a network file, whose unit of bandwidth depends on the semantics: 2^30 or 10^9 bytes per second.
+struct RigDimension {
+  Topology topology = Topology::Ring;
+  std::uint32_t ranks = 2;
+  double bandwidth = 50;
+  double latency_ns = 500;
+};
+
+// What the tests are about unless they say otherwise: bandwidth 50 and 500 ns a dimension, an endpoint delay of 10 ns,
+// a local memory of 1600 GB/s, one chunk, one queue.
 struct Rig {
-  std::vector<NetworkDimension> dimensions;
+  std::vector<RigDimension> dimensions;
   System system;
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
@@ -101,7 +109,7 @@ struct Rig {
   std::vector<Group> groups;
 
   Rig(std::vector<std::pair<Topology, std::uint32_t>> shape, const std::vector<std::string>& algorithms) {
-    for (const auto& [topology, ranks] : shape) { dimensions.push_back({topology, ranks, 50, 500}); }
+    for (const auto& [topology, ranks] : shape) { dimensions.push_back({topology, ranks}); }
     system.optimization = Optimization::localBWAware;
     system.local_memory_gb = 1600;
     use(algorithms);
@@ -135,13 +143,17 @@ inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
   job.semantics = rig.semantics;
   job.backend = rig.backend;
   job.tables = job.spans = rig.semantics == Semantics::physical;
-  job.network.dimensions = rig.dimensions;
+  const double unit = rig.semantics == Semantics::physical ? 1e9 : static_cast<double>(1U << 30U);
+  for (const RigDimension& each : rig.dimensions) {
+    job.network.dimensions.push_back({each.topology, each.ranks, each.bandwidth * unit, each.latency_ns});
+  }
   job.system = rig.system;
   job.memory = rig.memory;
   job.groups = rig.groups;
   const std::uint32_t ranks = job.network.ranks();
+  const GroupIndex groups(job.groups);
   const Setting setting{job.system,
-                        job.groups,
+                        groups,
                         job.memory.arrangement,
                         ranks,
                         static_cast<std::uint32_t>(job.network.dimensions.size()),

@@ -1,0 +1,67 @@
+// ASTRA-sim's files: units and groups.
+#include "orrery/simulate/read_inputs.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace orrery::simulate::test {
+namespace {
+
+std::string written(const std::string& name, const std::string& text) {
+  const auto file = std::filesystem::path(::testing::TempDir()) / name;
+  std::ofstream(file) << text;
+  return file.string();
+}
+
+TEST(ReadNetwork, bandwidth_counts_2_to_the_30_bytes_in_astra_sims_semantics_and_1e9_in_physical_ones) {
+  const std::string file =
+      written("units.yml", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n");
+  Warnings warnings;
+  const auto bytes_per_second = [&](Semantics semantics) {
+    return read_network(file, semantics, warnings).value().dimensions.front().bytes_per_second;
+  };
+  EXPECT_EQ(bytes_per_second(Semantics::astra_sim), 53'687'091'200.0);
+  EXPECT_EQ(bytes_per_second(Semantics::physical), 50e9);
+}
+
+TEST(ReadGroups, names_are_any_text_and_numbers_are_compared_as_numbers) {
+  const auto groups = read_groups(written("names.json", R"({"tp": [0, 1], "007": [2]})"), 4);
+  ASSERT_TRUE(groups) << groups.error().text();
+  const GroupIndex index(*groups);
+  EXPECT_EQ(index.find("tp"), 0U);
+  EXPECT_EQ(index.find(group_key("7")), 1U);
+  EXPECT_EQ(index.find("dp"), std::nullopt);
+  EXPECT_TRUE(index.contains(0, 1));
+  EXPECT_FALSE(index.contains(0, 2));
+  const auto twice = read_groups(written("twice.json", R"({"7": [0, 1], "007": [2]})"), 4);
+  ASSERT_FALSE(twice);
+  EXPECT_NE(twice.error().text().find("group 7 is listed twice"), std::string::npos) << twice.error().text();
+}
+
+// Processor time to read one group of so many ranks; the least of three, as other processes disturb it.
+double reading_time(std::uint32_t ranks) {
+  std::string text = "{\"1\": [0";
+  for (std::uint32_t i = 1; i < ranks; ++i) { text += "," + std::to_string(i); }
+  const std::string file = written("large.json", text + "]}");
+  double least = 1e9;
+  for (int i = 0; i < 3; ++i) {
+    const std::clock_t start = std::clock();
+    EXPECT_TRUE(read_groups(file, ranks));
+    least = std::min(least, static_cast<double>(std::clock() - start));
+  }
+  return least;
+}
+
+// 16 times the ranks take 16 times as long where the check for ranks that are listed twice is linear, up to 256 times
+// where it compares all pairs.
+TEST(ReadGroups, time_grows_with_the_ranks_and_not_with_their_square) {
+  EXPECT_LT(reading_time(160'000), 60 * reading_time(10'000));
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test
