@@ -93,7 +93,7 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
 class Checks {
  public:
   Checks(const std::vector<JobFiles>& jobs, std::size_t files, const graph::JobCheckOptions& options)
-      : job_of_(files, kNone), rank_of_(files) {
+      : job_of_(files, kNone), options_(options) {
     for (const JobFiles& job : jobs) {
       for (const std::size_t file : job.files) { job_of_[file] = jobs_.size(); }
       jobs_.emplace_back(options);
@@ -101,11 +101,12 @@ class Checks {
     made_.files.resize(files);
   }
 
-  void add(std::size_t position, const std::string& path, const graph::Graph& graph, results::TraceFile facts,
-           std::size_t examples) {
+  void add(std::size_t position, const std::string& path, const graph::Graph& graph, results::TraceFile facts) {
     const auto rank = trace_name(path).rank;
-    made_.files[position] = {std::move(facts), rank, graph::check(graph, {examples, rank})};
-    if (job_of_[position] != kNone) { jobs_[job_of_[position]].add(*rank, graph); }
+    const bool in_job = job_of_[position] != kNone;
+    const bool alone = !in_job && !options_.partial;
+    made_.files[position] = {std::move(facts), rank, graph::check(graph, {options_.examples, rank, alone})};
+    if (in_job) { jobs_[job_of_[position]].add(*rank, graph); }
   }
 
   results::TraceCheck finish(const std::vector<JobFiles>& jobs) {
@@ -118,7 +119,7 @@ class Checks {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> job_of_;
-  std::vector<std::optional<std::uint64_t>> rank_of_;
+  graph::JobCheckOptions options_;
   std::vector<graph::JobCheck> jobs_;
   results::TraceCheck made_;
 };
@@ -148,7 +149,7 @@ Result<results::TraceCheck> trace_check(const std::vector<std::string>& files, c
   ORRERY_TRY(groups, read_groups(check.groups));
   Checks checks(jobs, files.size(), {check.examples, check.partial, std::move(groups)});
   auto read = for_each_graph(files, options, [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) {
-    checks.add(i, files[i], graph, std::move(facts), check.examples);
+    checks.add(i, files[i], graph, std::move(facts));
     return Result<void>();
   });
   if (!read) { return tl::make_unexpected(std::move(read).error()); }

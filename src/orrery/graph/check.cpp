@@ -1,10 +1,11 @@
 #include "orrery/graph/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <unordered_map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "orrery/graph/topology.hpp"
 
@@ -19,13 +20,20 @@ class Checker {
   Checker(const Graph& graph, const CheckOptions& options)
       : graph_(graph),
         rank_(options.rank),
+        alone_(options.alone),
         found_(options.examples),
         comm_type_(graph.find_key(keys::comm_type)),
         comm_size_(graph.find_key(keys::comm_size)),
         comm_src_(graph.find_key(keys::comm_src)),
         comm_dst_(graph.find_key(keys::comm_dst)),
         tensor_size_(graph.find_key(keys::tensor_size)),
-        pg_name_(graph.find_key(keys::pg_name)) {}
+        pg_name_(graph.find_key(keys::pg_name)) {
+    for (const ProcessGroup& group : graph.groups()) {
+      if (rank_ && std::find(group.ranks.begin(), group.ranks.end(), *rank_) == group.ranks.end()) {
+        without_rank_.emplace(group.name, &group);
+      }
+    }
+  }
 
   std::vector<Finding> findings() {
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
@@ -36,6 +44,7 @@ class Checker {
     }
     check_cycle();
     check_groups();
+    if (alone_) { tell_uncompared(); }
     return found_.take();
   }
 
@@ -126,15 +135,12 @@ class Checker {
   }
 
   void check_rank(NodeIndex node) {
-    const auto name = rank_ ? group_name(graph_.value(node, pg_name_)) : std::nullopt;
-    if (!name) { return; }
-    for (const ProcessGroup& group : graph_.groups()) {
-      if (group.name == *name && std::find(group.ranks.begin(), group.ranks.end(), *rank_) == group.ranks.end()) {
-        add(Problem::group_members, node,
-            fmt::format("is a collective of group \"{}\", whose ranks ({}) lack this rank, {}", *name,
-                        fmt::join(group.ranks, ", "), *rank_));
-      }
-    }
+    const auto name = without_rank_.empty() ? std::nullopt : group_name(graph_.value(node, pg_name_));
+    const auto group = name ? without_rank_.find(*name) : without_rank_.end();
+    if (group == without_rank_.end()) { return; }
+    add(Problem::group_members, node,
+        fmt::format("is a collective of group \"{}\", whose ranks ({}) do not include this rank, {}", *name,
+                    ranks_text(group->second->ranks), *rank_));
   }
 
   void check_cycle() {
@@ -160,10 +166,30 @@ class Checker {
     }
   }
 
+  void tell_uncompared() {
+    std::array<std::size_t, 3> counts = {};
+    constexpr std::array kTypes = {NodeType::comm_send, NodeType::comm_recv, NodeType::comm_coll};
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      const auto* type = std::find(kTypes.begin(), kTypes.end(), graph_.type(node));
+      if (type != kTypes.end()) { ++counts[static_cast<std::size_t>(type - kTypes.begin())]; }
+    }
+    if (counts == std::array<std::size_t, 3>{}) { return; }
+    found_.add(Problem::not_compared,
+               {fmt::format("sends {}, receives {}, collectives {}: whether other ranks match them is not known, since "
+                            "no file of another rank is given (the files of a job are PREFIX.RANK.et)",
+                            counts[0], counts[1], counts[2]),
+                {},
+                {},
+                {}},
+               false);
+  }
+
   const Graph& graph_;
   std::optional<std::uint64_t> rank_;
+  bool alone_;
   Findings found_;
   std::vector<NodeIndex> sorted_;
+  std::unordered_map<std::string, const ProcessGroup*> without_rank_;  // groups that do not include rank_
   std::optional<KeyIndex> comm_type_, comm_size_, comm_src_, comm_dst_, tensor_size_, pg_name_;
 };
 

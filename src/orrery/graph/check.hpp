@@ -17,6 +17,8 @@ namespace orrery::graph {
 struct CheckOptions {
   std::size_t examples = 3;           // how many of a problem are told; the rest is counted
   std::optional<std::uint64_t> rank;  // whose graph it is, if that is known
+  bool alone = false;                 // no graph of another rank is checked with it: sends, receives and collectives are
+                                      // then a finding, not_compared
 };
 
 // In the order of Problem; none of them: the graph is sound.
@@ -29,6 +31,7 @@ struct CheckOptions {
 //                         COMM_SEND_NODE; comm_src, comm_size of a COMM_RECV_NODE; tensor_size of a MEM_*_NODE
 //   unusable_attribute    there is one of these, and it is no number of that kind
 //   group_members         the rank list of a group names a rank twice, or lacks the rank whose graph uses it
+//   not_compared          not unsound: how many sends, receives and collectives nobody compares with other ranks
 //   odd_attribute         not unsound: comm_size or comm_type is no int64, which some readers take for 0
 [[nodiscard]] std::vector<Finding> check(const Graph& graph, const CheckOptions& options = {});
 

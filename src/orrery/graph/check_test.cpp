@@ -128,7 +128,35 @@ TEST(Check, a_rank_uses_groups_it_is_in) {
   const auto found = check(graph, {3, 1});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].count, 2U);
-  EXPECT_THAT(found[0].examples[0].message, HasSubstr("whose ranks (2, 3, 3) lack this rank, 1"));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("whose ranks (2, 3, 3) do not include this rank, 1"));
+}
+
+// Every collective of a rank that a large group lacks is told of. A search of the group for each, or a message with all
+// of its ranks, would take 100,000 x 400,000 steps: minutes, which the test does not have.
+TEST(Check, a_group_of_400000_ranks_is_searched_once) {
+  constexpr std::uint64_t kRanks = 400'000;
+  constexpr std::uint64_t kCollectives = 100'000;
+  ProcessGroup group{"dp", {}};
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { group.ranks.push_back(rank); }
+  std::vector<NodeRecord> nodes;
+  for (std::uint64_t id = 1; id <= kCollectives; ++id) {
+    nodes.push_back(collective(id, CollectiveType::all_reduce, 8, "dp"));
+  }
+  const auto found = check(graph_of(nodes, {group}), {1, kRanks});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::group_members));
+  EXPECT_EQ(found[0].count, kCollectives);
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("14, 15, … (400000 ranks)) do not include this rank, 400000"));
+}
+
+// Nobody can say whether a lone file's send is received: that is told, and is no fault of the file.
+TEST(Check, communication_of_a_lone_file_is_told_as_not_compared) {
+  const Graph graph = graph_of({test::message(1, true, 1, 0, 8), collective(2, CollectiveType::all_reduce, 8)});
+  EXPECT_THAT(check(graph, {3, 0, false}), IsEmpty());
+  const auto found = check(graph, {3, 0, true});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::not_compared));
+  EXPECT_TRUE(is_sound(found));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("sends 1, receives 0, collectives 1:"));
+  EXPECT_THAT(check(graph_of({node(1)}), {3, 0, true}), IsEmpty());
 }
 
 TEST(Check, numbers_that_other_readers_misread_are_told_and_not_unsound) {

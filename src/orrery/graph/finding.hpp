@@ -28,7 +28,7 @@ enum class Problem : std::uint8_t {
   message_size,  // a send and its receive have different sizes
   deadlock,      // ranks wait for each other in a circle
   missing_rank,  // no file for a rank of the job
-  not_compared,  // what cannot be held against other ranks
+  not_compared,  // communication that cannot be compared with other ranks
   odd_attribute  // fine here, misread elsewhere
 };
 
@@ -65,6 +65,9 @@ class Findings {
   std::size_t most_;
   std::vector<Finding> found_;
 };
+
+// "0, 1, 2": the ranks of a group in a message; of a large group the first ones and the number of all.
+[[nodiscard]] std::string ranks_text(const std::vector<std::uint64_t>& ranks);
 
 // Whether nothing that was found makes it unsound.
 [[nodiscard]] bool is_sound(const std::vector<Finding>& findings);

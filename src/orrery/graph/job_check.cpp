@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "orrery/graph/check.hpp"
 #include "orrery/graph/topology.hpp"
@@ -94,8 +93,8 @@ struct JobCheck::State {
     const auto [known, is_new] = members.try_emplace(group.name, group.ranks, from);
     if (is_new || known->second.first == group.ranks) { return; }
     mismatch(Problem::collective_membership, {fmt::format("group \"{}\" has the ranks {} in {} and {} in {}",
-                                                          group.name, fmt::join(known->second.first, ", "),
-                                                          known->second.second, fmt::join(group.ranks, ", "), from),
+                                                          group.name, ranks_text(known->second.first),
+                                                          known->second.second, ranks_text(group.ranks), from),
                                               {},
                                               {},
                                               {}});
@@ -142,19 +141,20 @@ struct JobCheck::State {
     for (const std::uint64_t member : list) {
       if (!ranks.contains(member) && !options.partial) {
         mismatch(Problem::group_members,
-                 {fmt::format("group \"{}\" has rank {} (says {}), for which there is no file", group, member, from),
+                 {fmt::format("group \"{}\" has rank {} (according to {}), which has no file", group, member, from),
                   {},
                   {},
                   {}});
       }
     }
+    const std::set<std::uint64_t> members_of_group(list.begin(), list.end());
     for (const auto& [rank, calls] : by_rank) {
-      if (std::find(list.begin(), list.end(), rank) != list.end()) { continue; }
+      if (members_of_group.contains(rank)) { continue; }
       mismatch(Problem::group_members,
                example(rank, calls.front(),
-                       fmt::format("is a collective of group \"{}\", whose ranks ({}; says {}) lack "
+                       fmt::format("is a collective of group \"{}\", whose ranks ({}, according to {}) do not include "
                                    "this rank",
-                                   group, fmt::join(list, ", "), from)));
+                                   group, ranks_text(list), from)));
     }
   }
 

@@ -141,6 +141,21 @@ TEST(JobCheck, members_that_are_not_there_are_missed_unless_the_job_is_partial) 
   EXPECT_THAT(problems(checked({{message(1, true, 5, 0, 8)}, {node(1)}})), ElementsAre(Problem::unmatched_send));
 }
 
+// Both ways of being wrong about members, for each of many ranks. Searching the list for each rank, or naming all of it
+// in each message, would take 100,000 x 100,000 steps.
+TEST(JobCheck, members_of_a_large_group_are_found_without_searching_it_for_each_rank) {
+  constexpr std::uint64_t kRanks = 100'000;
+  JobCheckOptions options;
+  options.groups = {{"dp", {}}};
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { options.groups[0].ranks.push_back(kRanks + rank); }
+  JobCheck job(std::move(options));
+  const Graph graph = graph_of({collective(1, CollectiveType::all_reduce, 8, "dp")});
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { job.add(rank, graph); }
+  const auto found = job.findings();
+  ASSERT_THAT(problems(found), ElementsAre(Problem::group_members));
+  EXPECT_EQ(found[0].count, 2 * kRanks);  // of the list without a file, and with a file and not on the list
+}
+
 TEST(JobCheck, a_rank_without_a_file) {
   JobCheck job;
   job.add(0, graph_of({node(1)}));
