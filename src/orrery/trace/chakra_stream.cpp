@@ -4,6 +4,7 @@
 
 #include "orrery/trace/chakra.hpp"
 #include "orrery/trace/decode.hpp"
+#include "orrery/trace/foreign.hpp"
 #include "orrery/trace/framing.hpp"
 #include "orrery/trace/notes.hpp"
 #include "orrery/trace/source.hpp"
@@ -147,6 +148,7 @@ struct ChakraStream::State {
   }
 
   Result<void> begin() {
+    if (auto ok = refuse_foreign(*source, report.file); !ok) { return ok; }
     std::string_view ahead = source->ahead(kSniffBytes);
     // Some converters put the whole of their input into the first record.
     if (const auto first = ahead.empty() ? tl::make_unexpected("") : frame_of(ahead);

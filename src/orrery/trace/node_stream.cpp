@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/trace/foreign.hpp"
 #include "orrery/trace/json_lines.hpp"
 #include "orrery/trace/notes.hpp"
 #include "orrery/trace/source.hpp"
@@ -29,6 +30,7 @@ class JsonLinesReader {
   }
 
   Result<void> begin() {
+    if (auto ok = refuse_foreign(*source_, report_.file); !ok) { return ok; }
     ORRERY_TRY(line, next_line());
     if (!line || !is_metadata_line(*line)) {
       first_ = line;
