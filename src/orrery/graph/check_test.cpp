@@ -13,7 +13,7 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Dice;
+using test::Random;
 using test::graph_of;
 using test::node;
 using testing::ElementsAre;
@@ -32,8 +32,8 @@ struct Damage {
   std::uint64_t node;
 };
 
-Damage damage(Dice& dice, std::vector<NodeRecord>& nodes, std::size_t which) {
-  NodeRecord& victim = nodes[dice.below(nodes.size())];
+Damage damage(Random& random, std::vector<NodeRecord>& nodes, std::size_t which) {
+  NodeRecord& victim = nodes[random.below(nodes.size())];
   switch (which) {
     case 0: {
       NodeRecord again = victim;
@@ -62,11 +62,11 @@ Damage damage(Dice& dice, std::vector<NodeRecord>& nodes, std::size_t which) {
 }
 
 RC_GTEST_PROP(Check, a_sound_graph_is_sound_in_any_order_and_one_thing_broken_is_named, (std::uint64_t seed)) {
-  Dice dice(seed);
-  std::vector<NodeRecord> nodes = test::random_step(dice, 2 + dice.below(40));
+  Random random(seed);
+  std::vector<NodeRecord> nodes = test::random_step(random, 2 + random.below(40));
   RC_ASSERT(check(graph_of(nodes)).empty());
-  RC_ASSERT(check(graph_of(test::renumbered(dice, nodes, true))).empty());
-  const auto [problem, id] = damage(dice, nodes, dice.below(7));
+  RC_ASSERT(check(graph_of(test::renumbered(random, nodes, true))).empty());
+  const auto [problem, id] = damage(random, nodes, random.below(7));
   const auto found = check(graph_of(nodes));
   RC_ASSERT(problems(found) == std::vector{problem});
   RC_ASSERT(found[0].unsound && found[0].count == 1);
@@ -76,11 +76,11 @@ RC_GTEST_PROP(Check, a_sound_graph_is_sound_in_any_order_and_one_thing_broken_is
 
 // Every node on the cycle depends on the next, wherever the back edge closes it.
 RC_GTEST_PROP(Check, a_cycle_is_named_by_nodes_that_depend_on_each_other, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const std::size_t count = 2 + dice.below(40);
-  std::vector<NodeRecord> nodes = test::random_step(dice, count);
-  const std::size_t later = 1 + dice.below(count - 1);
-  const std::size_t earlier = dice.below(later);
+  Random random(seed);
+  const std::size_t count = 2 + random.below(40);
+  std::vector<NodeRecord> nodes = test::random_step(random, count);
+  const std::size_t later = 1 + random.below(count - 1);
+  const std::size_t earlier = random.below(later);
   nodes[earlier].data_deps.push_back(nodes[later].id);
   const bool direct = [&]() -> bool {
     std::vector<bool> reaches(count, false);  // from `earlier`, by children
@@ -94,7 +94,7 @@ RC_GTEST_PROP(Check, a_cycle_is_named_by_nodes_that_depend_on_each_other, (std::
     }
     return reaches[later];
   }();
-  const Graph graph = graph_of(test::renumbered(dice, nodes, true));
+  const Graph graph = graph_of(test::renumbered(random, nodes, true));
   const std::vector<NodeIndex> cycle = cycle_of(graph, run_order(graph));
   RC_ASSERT(cycle.empty() != direct);
   RC_ASSERT(problems(check(graph)) == (direct ? std::vector{Problem::cycle} : std::vector<Problem>{}));

@@ -10,7 +10,7 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Dice;
+using test::Random;
 using test::graph_of;
 using test::message;
 using test::node;
@@ -34,14 +34,14 @@ std::vector<Problem> problems(const std::vector<Finding>& findings) {
 }
 
 // Ranks that do the same in the same order: collectives of all, of a group, and a ring of messages between.
-Ranks random_job(Dice& dice) {
-  const std::size_t count = 2 + dice.below(4);
+Ranks random_job(Random& random) {
+  const std::size_t count = 2 + random.below(4);
   Ranks ranks(count);
   std::uint64_t id = 0;
-  for (std::size_t step = 1 + dice.below(8); step > 0; --step) {
-    const std::size_t what = dice.below(3);
-    const auto size = static_cast<std::int64_t>(1 + dice.below(3));
-    const std::int64_t tag = static_cast<std::int64_t>(dice.below(2));
+  for (std::size_t step = 1 + random.below(8); step > 0; --step) {
+    const std::size_t what = random.below(3);
+    const auto size = static_cast<std::int64_t>(1 + random.below(3));
+    const std::int64_t tag = static_cast<std::int64_t>(random.below(2));
     for (std::size_t rank = 0; rank < count; ++rank) {
       const std::vector<std::uint64_t> before = id == 0 ? std::vector<std::uint64_t>{} : std::vector{id};
       const auto next = static_cast<std::int64_t>((rank + 1) % count);
@@ -63,20 +63,20 @@ Ranks random_job(Dice& dice) {
 }
 
 RC_GTEST_PROP(JobCheck, ranks_that_do_the_same_fit, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const Ranks ranks = random_job(dice);
+  Random random(seed);
+  const Ranks ranks = random_job(random);
   RC_ASSERT(checked(ranks).empty());
 }
 
 // One communication of one rank is taken away, or changed: that is found, of that rank or of one that waits for it.
 RC_GTEST_PROP(JobCheck, one_communication_that_differs_is_found, (std::uint64_t seed)) {
-  Dice dice(seed);
-  Ranks ranks = random_job(dice);
-  std::vector<NodeRecord>& victim = ranks[dice.below(ranks.size())];
-  const std::size_t at = dice.below(victim.size() / 2) * 2;
+  Random random(seed);
+  Ranks ranks = random_job(random);
+  std::vector<NodeRecord>& victim = ranks[random.below(ranks.size())];
+  const std::size_t at = random.below(victim.size() / 2) * 2;
   NodeRecord& call = victim[at];
   const bool collects = call.type == NodeType::comm_coll;
-  const std::size_t how = dice.below(3);
+  const std::size_t how = random.below(3);
   if (how == 0) {
     call.type = NodeType::comp;  // gone
   } else if (how == 1) {

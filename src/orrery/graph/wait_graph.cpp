@@ -37,7 +37,7 @@ WaitGraph::Member WaitGraph::leader(Member member) {
 
 void WaitGraph::join(Member a, Member b) { leader_[leader(b)] = leader(a); }
 
-WaitGraph::Step WaitGraph::step(Member member) const {
+WaitGraph::BlockedNode WaitGraph::blocked_node(Member member) const {
   const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), member,
                                       [](Member wanted, const Rank& rank) { return wanted < rank.first; });
   const Rank& rank = *std::prev(after);
@@ -70,7 +70,7 @@ std::vector<std::uint32_t> WaitGraph::left_waiting() {
   return waits_for;
 }
 
-std::vector<WaitGraph::Step> WaitGraph::cycle() {
+std::vector<WaitGraph::BlockedNode> WaitGraph::cycle() {
   const std::vector<std::uint32_t> waits_for = left_waiting();
   const auto count = static_cast<Member>(leader_.size());
   std::vector<std::pair<Member, Member>> blocked(count);  // of each who is left, a dependency on somebody who is, too
@@ -83,16 +83,16 @@ std::vector<WaitGraph::Step> WaitGraph::cycle() {
   if (at == count) { return {}; }
   std::vector<bool> seen(count, false);
   for (; !seen[at]; at = leader(blocked[at].second)) { seen[at] = true; }
-  std::vector<Step> steps;
+  std::vector<BlockedNode> nodes;
   const Member start = at;
   do {
     const auto [child, parent] = blocked[at];
-    steps.push_back(step(child));
+    nodes.push_back(blocked_node(child));
     at = leader(parent);
     // Where ranks meet, the one that is waited for and the one that waits are two sides of a collective.
-    if (blocked[at].first != parent) { steps.push_back(step(parent)); }
+    if (blocked[at].first != parent) { nodes.push_back(blocked_node(parent)); }
   } while (at != start);
-  return steps;
+  return nodes;
 }
 
 }  // namespace orrery::graph

@@ -12,7 +12,7 @@ namespace orrery::graph {
 
 class WaitGraph {
  public:
-  struct Step {
+  struct BlockedNode {
     std::uint64_t rank = 0;
     std::uint64_t id = 0;
   };
@@ -30,7 +30,7 @@ class WaitGraph {
 
   // Nodes that wait for each other in a circle, each for the next; empty when there are none. Dependencies of a node on
   // itself do not count.
-  [[nodiscard]] std::vector<Step> cycle();
+  [[nodiscard]] std::vector<BlockedNode> cycle();
 
  private:
   struct Rank {
@@ -41,7 +41,7 @@ class WaitGraph {
 
   [[nodiscard]] std::vector<std::uint32_t> left_waiting();  // dependencies of each leader that are never met
   [[nodiscard]] Member leader(Member member);
-  [[nodiscard]] Step step(Member member) const;
+  [[nodiscard]] BlockedNode blocked_node(Member member) const;
 
   std::vector<Rank> ranks_;  // in the order they came
   std::map<std::uint64_t, std::size_t> positions_;

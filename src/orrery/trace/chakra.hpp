@@ -33,13 +33,14 @@ enum class Compression : std::uint8_t { none, gzip, zstd };
 
 [[nodiscard]] std::string_view name_of(Compression compression);  // "none", "gzip", "zstd"
 
+enum class NoteKind : std::uint8_t {
+  oddity,      // nothing is lost: a field that the schema does not know, a text that is not UTF-8, no metadata
+  lost_record  // tolerant mode: a record, or the rest of the file, was left out
+};
+
 // Something about a file that was read all the same.
 struct Note {
-  enum class Kind : std::uint8_t {
-    oddity,      // nothing is lost: a field that the schema does not know, a text that is not UTF-8, no metadata
-    lost_record  // tolerant mode: a record, or the rest of the file, was left out
-  };
-  Kind kind = Kind::oddity;
+  NoteKind kind = NoteKind::oddity;
   std::string message;                // without place
   std::uint64_t offset = 0;           // byte of the uncompressed file where the (first) record of this note starts
   std::optional<std::uint64_t> node;  // id of the node in that record, if it is known

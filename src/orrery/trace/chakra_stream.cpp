@@ -62,7 +62,7 @@ struct ChakraStream::State {
     return fail(Place{report.file, 0, 0, {}}, fmt::format("{}: {}", where, what));
   }
 
-  void note(Note::Kind kind, const std::string& what, std::uint64_t at, std::optional<std::uint64_t> id) {
+  void note(NoteKind kind, const std::string& what, std::uint64_t at, std::optional<std::uint64_t> id) {
     notes.add(kind, what, at, id);
   }
 
@@ -72,7 +72,7 @@ struct ChakraStream::State {
     ended = true;
     if (report.records == 0) { return failure(position, what + ". Is this a Chakra trace?"); }
     if (!options.tolerant) { return failure(position, what); }
-    note(Note::Kind::lost_record, what + "; the rest of the file is left out", position, std::nullopt);
+    note(NoteKind::lost_record, what + "; the rest of the file is left out", position, std::nullopt);
     return std::nullopt;
   }
 
@@ -117,7 +117,7 @@ struct ChakraStream::State {
   }
 
   void note_oddities(const Decoder& from, std::optional<std::uint64_t> id) {
-    for (const Oddity& oddity : from.oddities()) { note(Note::Kind::oddity, oddity.text(), offset, id); }
+    for (const Oddity& oddity : from.oddities()) { note(NoteKind::oddity, oddity.text(), offset, id); }
   }
 
   void seek(std::uint64_t to) {
@@ -138,11 +138,11 @@ struct ChakraStream::State {
         ended = true;
         return failure(offset, error.what());
       }
-      note(Note::Kind::lost_record, fmt::format("{}; the record is left out", error.what()), offset,
+      note(NoteKind::lost_record, fmt::format("{}; the record is left out", error.what()), offset,
            node.id != 0 ? std::optional(node.id) : std::nullopt);
       return false;
     }
-    if (bytes.empty()) { note(Note::Kind::oddity, kEmptyRecord, offset, node.id); }
+    if (bytes.empty()) { note(NoteKind::oddity, kEmptyRecord, offset, node.id); }
     if (!decoder.oddities().empty()) { note_oddities(decoder, node.id); }
     return true;
   }
@@ -162,7 +162,7 @@ struct ChakraStream::State {
     decoder = Decoder(report.version);
     metadata_decoder = Decoder(report.version);
     if (!report.has_metadata) {
-      note(Note::Kind::oddity, "there is no record about the file; the first one is a node", 0, std::nullopt);
+      note(NoteKind::oddity, "there is no record about the file; the first one is a node", 0, std::nullopt);
       return {};
     }
     ORRERY_TRY(record, next_record());

@@ -74,7 +74,7 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       if (graph::is_text(type)) {
         const std::string_view text = list.bytes();
         if (type == ValueType::string_list && !is_utf8(text)) {
-          context.oddities.push_back({Oddity::Kind::not_text, Oddity::Where::list, 1});
+          context.oddities.push_back({OddityKind::not_text, Oddity::Where::list, 1});
         }
         graph::append_text(payload, text);
       } else {
@@ -84,7 +84,7 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       FieldReader packed(list.bytes());
       while (!packed.at_end()) { graph::append_number(payload, type, number(packed, type)); }
     } else {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::list, list.field()});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::list, list.field()});
       list.skip();
     }
   }
@@ -101,13 +101,13 @@ Value list_value(std::string_view bytes, ValueType type, OpenList& open, const D
 void keep_unknown(FieldReader& field, std::string*& kept, bool known_number, Oddity::Where where,
                   const DecodeContext& context) {
   context.oddities.push_back(
-      {known_number ? Oddity::Kind::other_wire_type : Oddity::Kind::unknown_field, where, field.field()});
+      {known_number ? OddityKind::other_wire_type : OddityKind::unknown_field, where, field.field()});
   if (kept == nullptr) { kept = &context.scratch.fresh(); }
   kept->append(field.skip());
 }
 
 void note_text(std::string_view text, std::uint32_t field, Oddity::Where where, const DecodeContext& context) {
-  if (!is_utf8(text)) { context.oddities.push_back({Oddity::Kind::not_text, where, field}); }
+  if (!is_utf8(text)) { context.oddities.push_back({OddityKind::not_text, where, field}); }
 }
 
 void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const DecodeContext& context) {
@@ -115,7 +115,7 @@ void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const Decode
   FieldReader field(bytes);
   while (field.next()) {
     if (field.type() != pbf_wire_type::length_delimited || field.field() > 3) {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::io, field.field()});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::io, field.field()});
       field.skip();
       continue;
     }
@@ -164,16 +164,16 @@ void with_wire_errors(const Decode& decode) {
 
 std::string Oddity::text() const {
   switch (kind) {
-    case Kind::unknown_field:
+    case OddityKind::unknown_field:
       return fmt::format("field {} of {} is not in the schema; it is kept as it is", field, name_of(where));
-    case Kind::other_wire_type:
+    case OddityKind::other_wire_type:
       return fmt::format("field {} of {} has a wire type that is not its own; it is kept as it is and not understood",
                          field, name_of(where));
-    case Kind::dropped_field:
+    case OddityKind::dropped_field:
       return fmt::format("field {} of {} is not in the schema; it is left out", field, name_of(where));
-    case Kind::not_text:
+    case OddityKind::not_text:
       return fmt::format("field {} of {} is not UTF-8; other readers refuse the file", field, name_of(where));
-    case Kind::unknown_attribute:
+    case OddityKind::unknown_attribute:
       return fmt::format("the value of an attribute (field {}) does not go with the type it names", field);
   }
   return "is odd";

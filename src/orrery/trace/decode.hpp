@@ -19,18 +19,19 @@ class WireError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+enum class OddityKind : std::uint8_t {
+  unknown_field,      // kept
+  other_wire_type,    // a field of the schema in a form that the schema does not give it; kept as unknown
+  dropped_field,      // unknown and within a list or a tensor list: not kept
+  not_text,           // not UTF-8
+  unknown_attribute,  // an old attribute whose type and value contradict each other
+};
+
 // Something odd about a record that was decoded.
 struct Oddity {
-  enum class Kind : std::uint8_t {
-    unknown_field,      // kept
-    other_wire_type,    // a field of the schema in a form that the schema does not give it; kept as unknown
-    dropped_field,      // unknown and within a list or a tensor list: not kept
-    not_text,           // not UTF-8
-    unknown_attribute,  // an old attribute whose type and value do not go together
-  };
   enum class Where : std::uint8_t { node, metadata, attribute, list, io };
 
-  Kind kind;
+  OddityKind kind;
   Where where;
   std::uint32_t field;  // number
 

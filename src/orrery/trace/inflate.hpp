@@ -17,14 +17,14 @@ class Inflater {
  public:
   virtual ~Inflater() = default;
 
-  struct Step {
+  struct InflateStep {
     std::size_t taken = 0;    // bytes of the input that were used
     std::size_t written = 0;  // bytes of the output that were filled
   };
 
   // Decompresses some of `in` to `out` (not empty). Members of a file that follow each other are one stream. Fails with
   // what is wrong with the data, without place.
-  virtual tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) = 0;
+  virtual tl::expected<InflateStep, std::string> step(std::string_view in, char* out, std::size_t room) = 0;
 
   // Whether the input may end here.
   [[nodiscard]] virtual bool complete() const = 0;

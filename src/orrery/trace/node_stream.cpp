@@ -56,7 +56,7 @@ class JsonLinesReader {
       auto read = read_json_line(*line, node_, texts_);
       if (read) { return &node_; }
       if (!tolerant_) { return placed(read.error()); }
-      notes_.add(Note::Kind::lost_record, read.error().diagnostics.front().message + "; the line is left out", offset_,
+      notes_.add(NoteKind::lost_record, read.error().diagnostics.front().message + "; the line is left out", offset_,
                  std::nullopt);
     }
   }
@@ -108,7 +108,7 @@ class JsonLinesReader {
     if (!tolerant_ || report_.records == 0) {
       return fail(Place{report_.file, 0, 0, {}}, fmt::format("byte {}: {}", position_, why));
     }
-    notes_.add(Note::Kind::lost_record, why + "; the rest of the file is left out", position_, std::nullopt);
+    notes_.add(NoteKind::lost_record, why + "; the rest of the file is left out", position_, std::nullopt);
     return std::nullopt;
   }
 

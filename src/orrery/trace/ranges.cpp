@@ -269,9 +269,9 @@ class Reader {
 
   void note_oddities(Range& range, std::size_t node, std::string_view bytes, const Decoder& decoder) const {
     const std::uint64_t id = columns_.id[node];
-    if (bytes.empty()) { range.notes.add(Note::Kind::oddity, kEmptyRecord, columns_.offset[node], id); }
+    if (bytes.empty()) { range.notes.add(NoteKind::oddity, kEmptyRecord, columns_.offset[node], id); }
     for (const Oddity& oddity : decoder.oddities()) {
-      range.notes.add(Note::Kind::oddity, oddity.text(), columns_.offset[node], id);
+      range.notes.add(NoteKind::oddity, oddity.text(), columns_.offset[node], id);
     }
   }
 

@@ -37,7 +37,7 @@ enum class Parallelism : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Parallelism parallelism);  // "HYBRID_DATA_MODEL", as in files
 
 struct TextLayer {
-  struct Phase {
+  struct Pass {
     std::uint64_t cycles = 0;
     std::optional<graph::CollectiveType> collective;  // NONE in the file: nothing
     std::uint64_t bytes = 0;
@@ -45,9 +45,9 @@ struct TextLayer {
 
   std::string name;
   int line = 0;
-  Phase forward;
-  Phase input_gradient;
-  Phase weight_gradient;
+  Pass forward;
+  Pass input_gradient;
+  Pass weight_gradient;
   std::uint64_t update_cycles = 0;         // between the end of a collective and the use of its result
   std::optional<Parallelism> parallelism;  // HYBRID_CUSTOMIZED: of this layer
 };

@@ -38,7 +38,7 @@ std::string_view short_name_of(CollectiveType type) {
   return type == CollectiveType::reduce_scatter ? "reduce_scatter" : "all_to_all";
 }
 
-const TextLayer::Phase& phase_of(const TextLayer& layer, Stage stage) {
+const TextLayer::Pass& pass_of(const TextLayer& layer, Stage stage) {
   if (stage == Stage::input_gradient) { return layer.input_gradient; }
   return stage == Stage::weight_gradient ? layer.weight_gradient : layer.forward;
 }
@@ -161,22 +161,22 @@ class Loop {
 
   void compute(std::size_t layer, Stage stage) {
     const TextLayer& of = workload_.layers[layer];
-    work(fmt::format("{}.{}", of.name, name_of(stage)), phase_of(of, stage).cycles, false, waited_for_);
+    work(fmt::format("{}.{}", of.name, name_of(stage)), pass_of(of, stage).cycles, false, waited_for_);
     waited_for_ = {node_.id};
   }
 
   // Starts the collective, and what follows when it has finished. Nothing where it involves nobody.
   Handle start(std::size_t layer, Stage stage, int priority = 0) {
     const TextLayer& of = workload_.layers[layer];
-    const TextLayer::Phase& phase = phase_of(of, stage);
+    const TextLayer::Pass& pass = pass_of(of, stage);
     const std::vector<bool> involved = involved_in(layer, stage);
-    if (!phase.collective || !dims_.involves_somebody(involved)) { return {}; }
-    begin(fmt::format("{}.{}.{}", of.name, name_of(stage), short_name_of(*phase.collective)), NodeType::comm_coll,
+    if (!pass.collective || !dims_.involves_somebody(involved)) { return {}; }
+    begin(fmt::format("{}.{}.{}", of.name, name_of(stage), short_name_of(*pass.collective)), NodeType::comm_coll,
           waited_for_);
     node_.attributes.push_back({graph::keys::is_cpu_op, Value::boolean(false), {}, {}});
-    node_.attributes.push_back({graph::keys::comm_type, Value::integer(static_cast<int>(*phase.collective)), {}, {}});
+    node_.attributes.push_back({graph::keys::comm_type, Value::integer(static_cast<int>(*pass.collective)), {}, {}});
     node_.attributes.push_back(
-        {graph::keys::comm_size, Value::integer(static_cast<std::int64_t>(phase.bytes)), {}, {}});
+        {graph::keys::comm_size, Value::integer(static_cast<std::int64_t>(pass.bytes)), {}, {}});
     std::string flags;
     for (const bool flag : involved) { graph::append_number(flags, ValueType::bool_list, flag ? 1 : 0); }
     node_.attributes.push_back({graph::keys::involved_dim, Value::view(ValueType::bool_list, flags), {}, {}});
@@ -246,7 +246,7 @@ std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDim
     for (const Stage stage : {Stage::forward, Stage::input_gradient, Stage::weight_gradient}) {
       const auto involved = stage == Stage::weight_gradient ? dims.of_weights(kind) : dims.of_activations(kind);
       const bool never = workload.parallelism == Parallelism::distributed_inference && stage != Stage::forward;
-      if (!phase_of(layer, stage).collective || (dims.involves_somebody(involved) && !never)) { continue; }
+      if (!pass_of(layer, stage).collective || (dims.involves_somebody(involved) && !never)) { continue; }
       Finding& finding = findings[{kind, stage}];
       if (finding.count++ == 0) { finding.first = &layer; }
     }

@@ -248,9 +248,9 @@ class Parser {
     layer.line = line.number;
     if (!is_utf8(layer.name)) { complain(line.number, line.words[0], "the name is not UTF-8"); }
     reserved(line);
-    layer.forward = phase(line, 2);
-    layer.input_gradient = phase(line, 5);
-    layer.weight_gradient = phase(line, 8);
+    layer.forward = pass(line, 2);
+    layer.input_gradient = pass(line, 5);
+    layer.weight_gradient = pass(line, 8);
     layer.update_cycles = natural(line.number, line.words[11], kColumns[11]).value_or(0);
     if (customized) { layer.parallelism = own_kind(line); }
     made_.layers.push_back(std::move(layer));
@@ -266,20 +266,20 @@ class Parser {
     }
   }
 
-  TextLayer::Phase phase(const WordLine& line, std::size_t at) {
-    TextLayer::Phase phase;
-    phase.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
-    phase.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
+  TextLayer::Pass pass(const WordLine& line, std::size_t at) {
+    TextLayer::Pass pass;
+    pass.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
+    pass.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
     const Word& word = line.words[at + 1];
-    if (word.text == "NONE") { return phase; }
-    phase.collective = find_in(kCollectives, word.text);
-    if (phase.collective) { return phase; }
+    if (word.text == "NONE") { return pass; }
+    pass.collective = find_in(kCollectives, word.text);
+    if (pass.collective) { return pass; }
     if (word.text == "ALLREDUCEALLTOALL") {
       complain(line.number, word, "ALLREDUCEALLTOALL cannot be read: the size of its all-to-all is not in the file");
     } else {
       complain_unknown(line.number, word, "collective", kCollectives, {"NONE"});
     }
-    return phase;
+    return pass;
   }
 
   std::optional<Parallelism> own_kind(const WordLine& line) {

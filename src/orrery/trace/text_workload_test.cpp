@@ -252,8 +252,8 @@ TEST(TextWorkload, groups_have_the_ranks_along_their_dimensions) {
 }
 
 RC_GTEST_PROP(TextWorkload, groups_divide_the_ranks_and_their_members_name_them_alike, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  TextWorkloadOptions options = over({1 + dice.below(4), 1 + dice.below(4), 1 + dice.below(3)});
+  test::Random random(seed);
+  TextWorkloadOptions options = over({1 + random.below(4), 1 + random.below(4), 1 + random.below(3)});
   options.process_groups = true;
   std::map<std::string, std::vector<std::uint64_t>> groups;
   const std::uint64_t ranks = options.dimensions[0] * options.dimensions[1] * options.dimensions[2];
