@@ -1,4 +1,4 @@
-// The program: finds the subcommand, runs it, and turns what went wrong into lines and exit codes.
+// The program: finds the subcommand, runs it, and turns errors into lines on standard error and an exit code.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -23,7 +23,7 @@ enum ExitCode { kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInternalError = 3 };
 
 std::string overview(const std::vector<Command>& commands) {
   std::string text =
-      "orrery: what a training job needs, and how best to spread it over a cluster\n\n"
+      "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and searches the best parallel plan\n\n"
       "usage: orrery COMMAND [flags]\n\n";
   for (const auto& command : commands) {
     if (!command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
@@ -98,7 +98,7 @@ int exit_code_of(const std::vector<std::string>& arguments) {
 // the stream would go into that file. It is opened on /dev/null the wrong way round, so that using it fails as before.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
-    const bool is_closed = ::fcntl(stream, F_GETFD) == -1;                                        // NOLINT(*-vararg)
+    const bool is_closed = ::fcntl(stream, F_GETFD) == -1;                                       // NOLINT(*-vararg)
     if (is_closed) { (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); }  // NOLINT(*-vararg)
   }
 }
@@ -109,6 +109,6 @@ void reserve_standard_streams() {
 
 int main(int count, char** values) {
   orrery::cli::reserve_standard_streams();
-  (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves early is seen where output is written
+  (void)std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write instead
   return orrery::cli::exit_code_of(std::vector<std::string>(values + (count > 0 ? 1 : 0), values + count));
 }
