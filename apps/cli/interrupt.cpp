@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// What a signal handler may look at: names one after another, each with a zero byte, and an empty one at the end. Empty
-// while there are none. The one place of the program that a handler reaches, hence global.
+// The data of the signal handler: names one after another, each with a zero byte, and an empty one at the end. A signal
+// handler can access globals only.
 std::string names_storage;                           // NOLINT
 std::atomic<const char*> names_to_remove = nullptr;  // NOLINT
 

@@ -71,7 +71,7 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
   if (path.empty()) { return std::vector<graph::ProcessGroup>(); }
   ORRERY_TRY(root, config::read_file(path));
   if (root.kind != config::Kind::mapping) {
-    return fail(root.place, "should hold the ranks of each process group: {\"name\": [0, 1], …}");
+    return fail(root.place, "must map process groups to their ranks: {\"name\": [0, 1], …}");
   }
   std::vector<graph::ProcessGroup> groups;
   for (const config::Member& member : root.members) {
@@ -79,11 +79,13 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
     for (const config::Node& item : member.value.items) {
       const bool natural = item.kind == config::Kind::integer &&
                            item.scalar.find_first_not_of("0123456789") == std::string::npos && item.scalar.size() < 19;
-      if (!natural) { return fail(item.place, fmt::format("\"{}\" is no rank", item.scalar)); }
+      if (!natural) {
+        return fail(item.place, fmt::format("\"{}\" is not a rank, a whole number of at least 0", item.scalar));
+      }
       group.ranks.push_back(std::stoull(item.scalar));
     }
     if (member.value.kind != config::Kind::sequence) {
-      return fail(member.value.place, "should be a list of ranks, such as [0, 1]");
+      return fail(member.value.place, "must be a list of ranks, such as [0, 1]");
     }
     groups.push_back(std::move(group));
   }

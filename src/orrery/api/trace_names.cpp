@@ -78,7 +78,7 @@ Result<std::vector<TraceJob>> jobs_of(const std::vector<std::string>& files) {
     const auto [there, is_new] = ranks.try_emplace(*name.rank, i);
     if (!is_new) {
       return fail(Place{files[i], 0, 0, {}},
-                  fmt::format("is rank {} of its job, and so is {}", *name.rank, files[there->second]));
+                  fmt::format("has rank {} of its job, and so has {}", *name.rank, files[there->second]));
     }
   }
   std::vector<TraceJob> jobs;

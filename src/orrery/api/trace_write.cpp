@@ -19,18 +19,18 @@ enum class Form : std::uint8_t { chakra, json_lines, dot, graphml };
 Result<Form> form_of(const std::string& path) {
   const TraceName name = trace_name(path);
   std::string suffix = name.suffix;
-  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "zstd is read, not written; .gz is"); }
+  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "writing zstd is not supported; use .gz"); }
   if (suffix.ends_with(".gz")) { suffix.resize(suffix.size() - 3); }
   if (suffix == ".et") { return Form::chakra; }
   if (suffix == ".jsonl" || suffix == ".json") { return Form::json_lines; }
   if (suffix == ".dot" || suffix == ".gv") { return Form::dot; }
   if (suffix == ".graphml") { return Form::graphml; }
   return fail(Place{path, 0, 0, {}},
-              "its suffix names no form to write: .et, .jsonl, .dot or .graphml, each with or "
-              "without .gz");
+              "unknown suffix; valid are .et, .jsonl, .dot and .graphml, each with or without "
+              ".gz");
 }
 
-// The version that a file of the current schema claims, where it was read from an older one.
+// The version to claim when a file of an older schema is written in the current one.
 std::optional<std::string> new_claim(const results::TraceFile& file) {
   return file.schema.empty() || file.schema == "0.0.4" ? std::nullopt : std::optional<std::string>("0.0.4");
 }
@@ -75,7 +75,7 @@ Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const 
                                    const graph::Fold& fold, const TraceOptions& options) {
   ORRERY_TRY(form, form_of(out));
   if (fold.by != graph::Fold::By::none && form != Form::dot && form != Form::graphml) {
-    return fail(Place{out, 0, 0, {}}, "only drawings are folded: .dot and .graphml");
+    return fail(Place{out, 0, 0, {}}, "--fold applies to drawings only (.dot, .graphml)");
   }
   TraceWritten written;
   written.files = output_names(files, out);
@@ -91,7 +91,7 @@ Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, cons
                                      const TraceOptions& options) {
   ORRERY_TRY(form, form_of(out));
   if (form != Form::chakra && form != Form::json_lines) {
-    return fail(Place{out, 0, 0, {}}, "a trace is written as .et or .jsonl");
+    return fail(Place{out, 0, 0, {}}, "anonymized traces are written as .et or .jsonl only");
   }
   TraceWritten written;
   written.files = output_names(files, out);
@@ -120,7 +120,7 @@ Result<TraceWritten> trace_timeline(const std::vector<std::string>& files, const
         if (!added) { return fail(Place{files[i], 0, 0, {}}, added.error().diagnostics.front().message); }
         if (added->placed > 0) {
           written.notes.push_back(
-              fmt::format("{}: {} of {} nodes have no start time; they are placed by dependencies and durations",
+              fmt::format("{}: {} of {} nodes have no start time; they are placed by their dependencies and durations",
                           files[i], added->placed, added->placed + added->recorded));
         }
         return {};

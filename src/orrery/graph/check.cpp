@@ -56,7 +56,7 @@ class Checker {
   void check_id(NodeIndex node) {
     const auto first = graph_.find(graph_.id(node));
     if (!first || *first == node) { return; }
-    add(Problem::duplicate_id, node, fmt::format("has the id of an earlier node, at byte {}", graph_.offset(*first)));
+    add(Problem::duplicate_id, node, fmt::format("has the same id as the node at byte {}", graph_.offset(*first)));
   }
 
   void check_dependencies(NodeIndex node, std::span<const NodeIndex> parents, const char* kind) {
@@ -89,13 +89,13 @@ class Checker {
       case NodeType::comm_recv: need(node, comm_src_, keys::comm_src); return need(node, comm_size_, keys::comm_size);
       case NodeType::comm_coll: return check_collective(node);
       case NodeType::invalid:
-        return add(Problem::unknown_type, node, "is an INVALID_NODE (type 0, which a node without a type has)");
+        return add(Problem::unknown_type, node, "is an INVALID_NODE (type 0, the default of a node without type)");
     }
     add(Problem::unknown_type, node,
-        fmt::format("has the type {}; the schema has 1 to 7", static_cast<std::int32_t>(graph_.type(node))));
+        fmt::format("has type {}; the schema has 1 to 7", static_cast<std::int32_t>(graph_.type(node))));
   }
 
-  // An attribute that has to be there and to be a number that is not negative.
+  // A required attribute, which must be a number of at least 0.
   void need(NodeIndex node, std::optional<KeyIndex> key, std::string_view name) {
     const auto value = graph_.value(node, key);
     if (!value) {
@@ -103,7 +103,7 @@ class Checker {
     }
     if (!value->as_uint() || is_list(value->type())) {
       add(Problem::unusable_attribute, node,
-          fmt::format("has {} as {}; it should be a whole number, not negative", name, shown(*value)));
+          fmt::format("has {} as {}; it must be a whole number of at least 0", name, shown(*value)));
     }
   }
 
@@ -118,7 +118,7 @@ class Checker {
     const auto number = type ? type->as_int() : std::nullopt;
     const auto collective = static_cast<CollectiveType>(number.value_or(0));
     if (number && (*number != static_cast<std::int32_t>(*number) || !is_known(collective))) {
-      add(Problem::unknown_type, node, fmt::format("has the comm_type {}; the schema has 0 to 9", *number));
+      add(Problem::unknown_type, node, fmt::format("has comm_type {}; the schema has 0 to 9", *number));
     }
     if (number && collective == CollectiveType::barrier && !graph_.value(node, comm_size_)) { return; }
     need(node, comm_size_, keys::comm_size);
@@ -130,8 +130,7 @@ class Checker {
   void check_width(NodeIndex node, const std::optional<Value>& value, std::string_view name) {
     if (!value || value->type() == ValueType::int64_val || !value->as_uint() || is_list(value->type())) { return; }
     add(Problem::odd_attribute, node,
-        fmt::format("has {} as {}; readers that look for int64_val take it for 0", name, name_of(value->type())),
-        false);
+        fmt::format("has {} as {}; readers that expect int64_val read it as 0", name, name_of(value->type())), false);
   }
 
   void check_rank(NodeIndex node) {
@@ -152,7 +151,7 @@ class Checker {
     }
     if (cycle.size() > kNodesOfACycle) { ids += fmt::format("({} more) -> ", cycle.size() - kNodesOfACycle); }
     add(Problem::cycle, cycle.front(),
-        fmt::format("waits for itself: {}{} (each depends on the next)", ids, graph_.id(cycle.front())));
+        fmt::format("depends on itself: {}{} (each depends on the next)", ids, graph_.id(cycle.front())));
   }
 
   void check_groups() {

@@ -13,9 +13,9 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Random;
 using test::graph_of;
 using test::node;
+using test::Random;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;

@@ -1,5 +1,5 @@
-// Id to position. Ids that count up cost nothing, ids that are dense a table, others a hash table of positions.
-// Private to the rooms that build graphs.
+// Id to position. Consecutive ids need no memory, dense ids a table, others a hash table of positions.
+// Private to rooms that build graphs.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +15,10 @@ class IdIndex {
  public:
   IdIndex() = default;
 
-  // Of several nodes with one id, the first is found. `ids` must outlive no call but this one; pass it to find again.
+  // Of several nodes with one id, find() returns the first. `ids` is not kept: pass it to find() again.
   explicit IdIndex(std::span<const std::uint64_t> ids);
 
-  // The first node with that id. `ids`: those that the index was made of.
+  // The first node with that id. `ids`: those of the constructor.
   [[nodiscard]] std::optional<NodeIndex> find(std::uint64_t id, std::span<const std::uint64_t> ids) const {
     if (storage_ == Storage::counting) {
       const std::uint64_t position = id - first_;

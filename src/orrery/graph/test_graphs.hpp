@@ -11,7 +11,7 @@
 
 namespace orrery::graph::test {
 
-// Small, seeded, the same everywhere.
+// A small seeded generator, equal on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
@@ -75,8 +75,8 @@ inline std::vector<NodeRecord> random_step(Random& random, std::size_t count) {
   std::vector<NodeRecord> nodes;
   for (std::uint64_t id = 1; id <= count; ++id) {
     NodeRecord made = random.one_in(5) ? collective(id, static_cast<CollectiveType>(random.below(9)),
-                                                  static_cast<std::int64_t>(random.below(3)) * 1024, "dp")
-                                     : node(id);
+                                                    static_cast<std::int64_t>(random.below(3)) * 1024, "dp")
+                                       : node(id);
     made.name = kNames[random.below(3)];
     made.duration_us = random.below(3);
     for (std::uint64_t parent = id > 6 ? id - 6 : 1; parent < id; ++parent) {

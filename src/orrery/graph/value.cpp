@@ -11,7 +11,7 @@ namespace orrery::graph {
 
 namespace {
 
-// How the bits of a number are to be read.
+// How the bits of a number are read.
 enum class ScalarKind : std::uint8_t { none, real64, real32, natural, integer, boolean, text };
 
 struct TypeFacts {
@@ -74,7 +74,7 @@ std::uint64_t loaded(const char* at, const TypeFacts& fact) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, at, sizeof bits);
     return fact.kind == ScalarKind::integer ? static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(bits)})
-                                      : bits;
+                                            : bits;
   }
   return *at == 0 ? 0 : 1;
 }

@@ -44,7 +44,7 @@ WaitGraph::BlockedNode WaitGraph::blocked_node(Member member) const {
   return {rank.rank, rank.ids[member - rank.first]};
 }
 
-// Removes who waits for nobody, again and again; who is left waits in a circle, or for one.
+// Repeatedly removes nodes without unsatisfied dependencies; the rest is on a cycle, or depends on one.
 std::vector<std::uint32_t> WaitGraph::left_waiting() {
   const std::size_t count = leader_.size();
   std::vector<std::uint64_t> begin(count + 2, 0);
@@ -73,7 +73,8 @@ std::vector<std::uint32_t> WaitGraph::left_waiting() {
 std::vector<WaitGraph::BlockedNode> WaitGraph::cycle() {
   const std::vector<std::uint32_t> waits_for = left_waiting();
   const auto count = static_cast<Member>(leader_.size());
-  std::vector<std::pair<Member, Member>> blocked(count);  // of each who is left, a dependency on somebody who is, too
+  std::vector<std::pair<Member, Member>> blocked(
+      count);  // of each remaining node, a dependency on another remaining node
   Member at = count;
   for (const auto& [child, parent] : waits_) {
     if (waits_for[leader(child)] == 0 || waits_for[leader(parent)] == 0) { continue; }
@@ -89,7 +90,7 @@ std::vector<WaitGraph::BlockedNode> WaitGraph::cycle() {
     const auto [child, parent] = blocked[at];
     nodes.push_back(blocked_node(child));
     at = leader(parent);
-    // Where ranks meet, the one that is waited for and the one that waits are two sides of a collective.
+    // At a collective, the awaited node and the waiting node are sides of different ranks.
     if (blocked[at].first != parent) { nodes.push_back(blocked_node(parent)); }
   } while (at != start);
   return nodes;

@@ -81,7 +81,9 @@ std::vector<Link> random_dag(test::Random& random, std::size_t count) {
     for (std::size_t n = random.below(4); n > 0; --n) { link.data.push_back(ids[random.below(i)]); }
     for (std::size_t n = random.below(3); n > 0; --n) { link.ctrl.push_back(ids[random.below(i)]); }
   }
-  if (random.one_in(2)) { std::rotate(links.begin(), links.begin() + static_cast<long>(random.below(count)), links.end()); }
+  if (random.one_in(2)) {
+    std::rotate(links.begin(), links.begin() + static_cast<long>(random.below(count)), links.end());
+  }
   return links;
 }
 
@@ -164,12 +166,12 @@ TEST(Feeder, misuse_is_a_failure_and_changes_nothing) {
   EXPECT_EQ(feeder->complete(1).error().text(),
             "graph: node 1: cannot be completed: it is ready but was not given out");
   EXPECT_EQ(feeder->complete(2).error().text(), "graph: node 2: cannot be completed: it waits for its parents");
-  EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it is not there");
-  EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it is not there");
-  EXPECT_EQ(feeder->node(4).error().text(), "graph: node 4: is not there");
+  EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it does not exist");
+  EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it does not exist");
+  EXPECT_EQ(feeder->node(4).error().text(), "graph: node 4: does not exist");
   EXPECT_EQ(feeder->next().value()->id, 1U);
   EXPECT_TRUE(feeder->complete(1));
-  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is complete already");
+  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is already complete");
   EXPECT_EQ(feeder->ready(), 2U);
   EXPECT_EQ(feeder->completed(), 1U);
   EXPECT_THAT(issue_all(*feeder), ElementsAre(2, 3));
@@ -198,10 +200,10 @@ TEST(Feeder, a_cycle_counts_only_among_the_dependencies_followed) {
 TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
   const std::vector<Link> links = {{1, {}, {}}, {2, {1, 99}, {}}, {3, {2}, {98, 97}}};
   EXPECT_EQ(refusal(links),
-            "graph: node 2: can never run: it depends on node 99, which is not there; 2 more dependencies are on nodes "
-            "that are not there");
+            "graph: node 2: can never run: it depends on node 99, which is missing; 2 more dependencies are on missing "
+            "nodes");
   EXPECT_EQ(refusal({{10, {}, {}}, {7, {3}, {}}}),
-            "graph: node 7: can never run: it depends on node 3, which is not there");
+            "graph: node 7: can never run: it depends on node 3, which is missing");
   FeederOptions options;
   options.ignore_missing = true;
   auto feeder = feeder_of(links, options);
@@ -213,13 +215,13 @@ TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
 }
 
 TEST(Feeder, an_id_that_two_nodes_have_is_refused_with_both_places) {
-  EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the id of another node");
+  EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the same id as another node");
   const std::string bytes = chakra_bytes(graph_of({{1, {}, {}}, {2, {}, {}}, {2, {1}, {}}}));
   const auto read = read_chakra_bytes(bytes, "w.0.et");
   const auto feeder = Feeder::of_bytes(bytes, "w.0.et");
   ASSERT_FALSE(feeder);
   EXPECT_EQ(feeder.error().text(), "w.0.et: byte " + std::to_string(read->graph.offset(2)) +
-                                       ", node 2: has the id of another node, at byte " +
+                                       ", node 2: has the same id as another node, at byte " +
                                        std::to_string(read->graph.offset(1)));
 }
 
@@ -228,7 +230,7 @@ TEST(Feeder, errors_of_a_file_name_the_place) {
   const auto read = read_chakra_bytes(bytes, "w.0.et");
   EXPECT_EQ(Feeder::of_bytes(bytes, "w.0.et").error().text(),
             "w.0.et: byte " + std::to_string(read->graph.offset(1)) +
-                ", node 2: can never run: it depends on node 5, which is not there");
+                ", node 2: can never run: it depends on node 5, which is missing");
   EXPECT_THAT(Feeder::of_bytes(bytes.substr(0, bytes.size() - 1), "w.0.et").error().text(),
               HasSubstr("the file ends after"));
   EXPECT_THAT(Feeder::open("/nowhere/w.0.et").error().text(), HasSubstr("does not exist"));

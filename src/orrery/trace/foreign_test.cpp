@@ -26,7 +26,8 @@ constexpr const char* kPyTorch =
     "{\n  \"schema\": \"1.1.0-chakra.0.0.4\", \"pid\": 17, \"start_ts\": 8,\n  \"nodes\": [\n    {\"id\": 2";
 constexpr const char* kChakraJson = "{\n    \"workload_graph\": [\n        {\n            \"Id\": 216,\n";
 constexpr const char* kResult = "{\n  \"schema\": \"orrery.trace-info/1\",\n  \"files\": []\n}\n";
-constexpr const char* kWorkload = "HYBRID_TRANSFORMER\tmodel_parallel_NPU_group: 4\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n";
+constexpr const char* kWorkload =
+    "HYBRID_TRANSFORMER\tmodel_parallel_NPU_group: 4\n1\nlayer -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n";
 constexpr const char* kConfig = "topology: [ Ring ]\nnpus_count: [ 8 ]\n";
 
 std::string message_of(std::string_view start) { return foreign_format(start).value_or("nothing"); }
@@ -54,7 +55,10 @@ TEST(Foreign, json_lines_and_chakra_records_are_not_foreign) {
   EXPECT_EQ(message_of("{\"id\":1,\"name\":\"a\"}\n"), "nothing");
   EXPECT_EQ(message_of("{\"schema\":\"orrery.trace-nodes/1\"}\n"), "nothing");
   EXPECT_EQ(message_of("{\"nodes\":1}\n"), "nothing");  // an unknown field of a node, which the reader names
-  EXPECT_EQ(message_of(std::string_view("\x07\x0a\x05" "0.0.4", 8)), "nothing");
+  EXPECT_EQ(message_of(std::string_view("\x07\x0a\x05"
+                                        "0.0.4",
+                                        8)),
+            "nothing");
   // The metadata of a trace without nodes, all of it characters: 34 bytes (a quotation mark), field 1, 32 characters.
   EXPECT_EQ(message_of("\"\n " + std::string(32, 'v')), "nothing");
 }

@@ -6,9 +6,9 @@ namespace orrery::trace {
 
 namespace {
 
-// A damaged file may be odd in as many ways as there are numbers of fields.
+// A damaged file may have an oddity for every field number.
 constexpr std::size_t kMostNotes = 200;
-constexpr const char* kMore = "there is more that is odd";
+constexpr const char* kMore = "more oddities of other kinds";
 
 }  // namespace
 

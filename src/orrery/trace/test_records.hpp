@@ -129,7 +129,7 @@ class RecordMaker {
     made.id = random_.one_in(20) ? random_.number() : position;
     made.name = text();
     made.type = static_cast<graph::NodeType>(random_.one_in(20) ? static_cast<std::int32_t>(random_.bits())
-                                                              : static_cast<std::int32_t>(random_.below(8)));
+                                                                : static_cast<std::int32_t>(random_.below(8)));
     made.start_us = random_.one_in(2) ? 0 : random_.number();
     made.duration_us = random_.one_in(2) ? 0 : random_.number();
     made.ctrl_deps = deps(made.id);
