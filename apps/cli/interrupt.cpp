@@ -34,11 +34,16 @@ PartialFiles::PartialFiles(const std::vector<std::string>& names) {
   names_storage.clear();
   for (const std::string& name : names) { names_storage += name + '\0'; }
   names_to_remove = names_storage.c_str();
-  for (const int signal : kSignals) { (void)std::signal(signal, remove_and_end); }
+  for (const int signal : kSignals) {
+    // A signal that is ignored stays ignored: nohup is meant to survive the end of the terminal.
+    if (std::signal(signal, remove_and_end) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
 }
 
 PartialFiles::~PartialFiles() {
-  for (const int signal : kSignals) { (void)std::signal(signal, SIG_DFL); }
+  for (const int signal : kSignals) {
+    if (std::signal(signal, SIG_DFL) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
   names_to_remove = nullptr;
 }
 

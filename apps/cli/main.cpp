@@ -109,6 +109,8 @@ void reserve_standard_streams() {
 
 int main(int count, char** values) {
   orrery::cli::reserve_standard_streams();
-  (void)std::signal(SIGPIPE, SIG_IGN);  // a closed pipe is an error of the write instead
+  // A closed pipe and a file beyond the limit of its size (ulimit -f) are errors of the write instead.
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   return orrery::cli::exit_code_of(std::vector<std::string>(values + (count > 0 ? 1 : 0), values + count));
 }

@@ -3,6 +3,7 @@
 Nothing here depends on how fast the machine is: where a test must act while the program runs, the program waits for it
 at a named pipe, or the test waits for what the program writes. The one limit, for a program that hangs, is generous.
 """
+import errno
 import os
 import pathlib
 import pty
@@ -10,6 +11,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -50,10 +52,46 @@ class ProgramTest(unittest.TestCase):
         return sorted(path.name for path in self.folder.iterdir() if not path.is_fifo())
 
     def start(self, *arguments, **more):
+        return self.start_command([PROGRAM, *arguments], **more)
+
+    def start_command(self, command, ignored=(), **more):
+        """The signals that this folder sends have their default effect, even if the tests run in the background."""
+        before = more.pop("preexec_fn", lambda: None)
+
+        def prepare():
+            for number in INTERRUPTING:
+                signal.signal(number, signal.SIG_IGN if number in ignored else signal.SIG_DFL)
+            before()
+
         environment = {**os.environ, **more.pop("env", {})}
-        process = subprocess.Popen([PROGRAM, *arguments], cwd=self.folder, env=environment, **more)
+        process = subprocess.Popen(command, cwd=self.folder, env=environment, preexec_fn=prepare, **more)
         self.addCleanup(self.stop, process)
         return process
+
+    def wait_for(self, process, found):
+        """Until found(), while the program runs; what it returned."""
+        while not (result := found()):
+            self.assertIsNone(process.poll(), "the program ended before the test could act")
+            time.sleep(0.01)
+        return result
+
+    def feed(self, process, pipe, text=""):
+        """The writing end of a named pipe that the program has opened and reads; `text` is written."""
+        def opened():
+            try:
+                return os.open(self.folder / pipe, os.O_WRONLY | os.O_NONBLOCK)
+            except OSError as error:
+                if error.errno != errno.ENXIO:  # no reader yet
+                    raise
+                return None
+
+        end = self.wait_for(process, opened)
+        os.set_blocking(end, True)
+        stream = os.fdopen(end, "w")
+        self.addCleanup(stream.close)
+        stream.write(text)
+        stream.flush()
+        return stream
 
     def stop(self, process):
         if process.poll() is None:
