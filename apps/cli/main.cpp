@@ -23,7 +23,7 @@ enum ExitCode { kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInternalError = 3 };
 
 std::string overview(const std::vector<Command>& commands) {
   std::string text =
-      "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and searches the best parallel plan\n\n"
+      "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and finds the best parallel plan\n\n"
       "usage: orrery COMMAND [flags]\n\n";
   for (const auto& command : commands) {
     if (!command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
