@@ -136,7 +136,7 @@ TEST(Fold, nodes_on_a_cycle_are_a_level_of_their_own) {
       folded(graph_of({node(1), node(2, NodeType::comp, {3}), node(3, NodeType::comp, {2, 1})}), {Fold::By::depth, 10});
   ASSERT_EQ(made.nodes.size(), 2U);
   EXPECT_EQ(made.nodes[0].name, "level 0 to 9");
-  EXPECT_EQ(made.nodes[1].name, "on or behind a cycle");
+  EXPECT_EQ(made.nodes[1].name, "on a cycle, or after one");
 }
 
 // Everything that statistics look at but names is kept.
