@@ -106,7 +106,7 @@ Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow&
   ORRERY_TRY(measurement, time_in(kind, csv, row));
   const std::string_view reason = cell_text(csv, row, "unscored");
   if (!is_not_stated(reason)) { measurement.unscored_reason = reason; }
-  return std::move(measurement);
+  return measurement;
 }
 
 }  // namespace orrery::validate
