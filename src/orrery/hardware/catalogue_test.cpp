@@ -256,27 +256,27 @@ TEST(Catalogue, describe_of_an_unknown_name_proposes_any_kind) {
   EXPECT_EQ(shipped().description("qqqqqqqq").error().text(), "nothing in the catalogue is called \"qqqqqqqq\"");
 }
 
-TEST(Catalogue, a_missing_data_directory_knows_nothing) {
+TEST(Catalogue, a_missing_data_directory_has_no_entries) {
   const Catalogue nowhere("/nonexistent");
   EXPECT_TRUE(nowhere.accelerators().value().empty());
   EXPECT_THAT(nowhere.cluster("dgx-h100", 8).error().text(), Not(HasSubstr("did you mean")));
 }
 
-TEST(Catalogue, a_name_is_meant_for_one_that_goes_on_from_it_before_one_that_is_spelled_alike) {
+TEST(Catalogue, proposes_names_that_continue_the_text_before_similar_names) {
   const std::vector<std::string> known = {"gpt2", "gpt3-175b", "llama-3.1-8b"};
-  EXPECT_THAT(meant_entries("gpt3", known), ElementsAre("gpt3-175b"));
-  EXPECT_THAT(meant_entries("gpt", known), ElementsAre("gpt2", "gpt3-175b"));
-  EXPECT_THAT(meant_entries("lama-3.1-8b", known), ElementsAre("llama-3.1-8b"));
-  EXPECT_THAT(meant_entries(".", known), IsEmpty());
-  EXPECT_THAT(meant_entries("", known), IsEmpty());
+  EXPECT_THAT(proposed_entries("gpt3", known), ElementsAre("gpt3-175b"));
+  EXPECT_THAT(proposed_entries("gpt", known), ElementsAre("gpt2", "gpt3-175b"));
+  EXPECT_THAT(proposed_entries("lama-3.1-8b", known), ElementsAre("llama-3.1-8b"));
+  EXPECT_THAT(proposed_entries(".", known), IsEmpty());
+  EXPECT_THAT(proposed_entries("", known), IsEmpty());
   EXPECT_EQ(did_you_mean("gpt", known), "; did you mean \"gpt2\" or \"gpt3-175b\"?");
 }
 
-TEST(Catalogue, of_many_names_that_go_on_the_shortest_is_meant) {
-  EXPECT_THAT(meant_entries("a", {"a-100", "a-2", "a-300", "a-400", "a-500"}), ElementsAre("a-2"));
+TEST(Catalogue, proposes_the_shortest_of_many_names_that_continue_the_text) {
+  EXPECT_THAT(proposed_entries("a", {"a-100", "a-2", "a-300", "a-400", "a-500"}), ElementsAre("a-2"));
 }
 
-TEST(Catalogue, systems_of_mad_max_are_no_clusters_and_say_who_reads_them) {
+TEST(Catalogue, systems_of_mad_max_are_not_clusters_and_name_the_semantics_that_reads_them) {
   const auto names = entry_names(ORRERY_DATA_DIR, kMadMaxSystems);
   ASSERT_FALSE(names.empty());
   EXPECT_TRUE(names.front().starts_with("madmax/"));
