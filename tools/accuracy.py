@@ -3,8 +3,8 @@
 
   tools/accuracy.py --program build/release/orrery --tables DIR... [--residuals F.csv...]
 
-Tables are those that `orrery validate --data` reads. --residuals: the files that tools/calibrate wrote about its fits. A row
-in one of them has a prediction by a fit that has not seen its configuration; no fit has used any other row.
+Tables are in the format of `orrery validate --data`. --residuals: files of residuals from tools/calibrate. A row in one of
+them has a held-out prediction: by a fit without its configuration. All other rows were not used in any fit.
 """
 import argparse
 import collections

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Runs the benches and holds their instruction counts against bench/baselines.json.
+"""Runs the benches and compares their instruction counts with bench/baselines.json.
 
-Wall time on a shared machine says little, so it is printed and never judged. What is judged is the number of
-instructions of one call of each benchmark (its set-up and one iteration), counted by callgrind: the same binary gives
-the same count. A count above its baseline by more than `tolerance` is a failure; one below it by as much is reported,
-to be kept with --update. Counts of another compiler than the baseline's are printed and not judged. Without valgrind
-only times are printed.
+Wall time varies on a shared machine, so it is only printed. The comparison uses the number of instructions of one call of
+each benchmark (its set-up and one iteration), counted by callgrind: the same binary gives the same count. A count that
+exceeds its baseline by more than `tolerance` is a failure; one that is lower by as much is reported (--update keeps it).
+Counts of another compiler than the baseline's are only printed. Without valgrind only times are printed.
 """
 import argparse
 import json
@@ -19,7 +18,7 @@ import tempfile
 
 def benchmarks(program):
     listed = subprocess.run([program, "--benchmark_list_tests"], capture_output=True, text=True, check=True)
-    # Those by the clock on the wall are for the eye: large, or on several threads, whose instructions vary.
+    # Benchmarks in real time are only printed: they are large, or use several threads, and their counts vary.
     return [name for name in listed.stdout.split() if "/real_time" not in name]
 
 
@@ -68,7 +67,7 @@ def main():
     for program in programs:
         subprocess.run([program.resolve()], check=True)
     if not shutil.which("valgrind"):
-        print("bench: valgrind is missing; instructions were not counted")
+        print("bench: valgrind is not installed; instructions are not counted")
         return 0
     counts = {f"{program.name}/{name}": instructions(program.resolve(), name)
               for program in programs for name in benchmarks(program.resolve())}

@@ -4,12 +4,12 @@
 The rules:
   - a room includes itself and rooms of a strictly lower level;
   - an include of ours is written "orrery/<room>/<file>.hpp" (or "apps/..." inside apps) and the file exists;
-  - a header test_*.hpp is what several tests share: only tests include it;
+  - a header test_*.hpp is shared by tests: only tests include it;
   - the headers of a third-party package appear only in the .cpp files of the rooms that rooms.txt names, or in its
     headers too where the package is marked `+`; fmt is allowed everywhere; test and bench packages in *_test.cpp and
     *_bench.cpp;
-  - the library does not print or read the clock: a few standard headers are left to apps and tests;
-  - numbers are read with std::from_chars: std::stod and its kind depend on the locale of the process (tests may).
+  - the library does not print and does not read the clock: some standard headers are for apps and tests only;
+  - numbers are read with std::from_chars: std::stod and the like depend on the locale of the process (tests may).
 """
 import argparse
 import pathlib
@@ -38,7 +38,7 @@ PACKAGES = {
     "google/protobuf/": "oracle",
 }
 
-# Standard headers that the library (not its tests, not apps) stays away from.
+# Standard headers that the library must not include; its tests and apps may.
 LEFT_TO_THE_EDGE = {
     "iostream": "the library never prints",
     "print": "the library never prints",

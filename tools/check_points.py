@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Asks `orrery estimate` about points of a space, one by one, and compares with what `orrery plan` says of them.
+"""Compares sampled points of `orrery plan` with `orrery estimate` of the same plans, one process each.
 
   tools/check_points.py build/release/orrery examples/spaces/p-b.yaml 1000 [--seed S]
 
-Draws points evenly (`plan --sample`), runs the printed flags through `orrery estimate --json` for every point that a plan
-stands for, and compares verdict, step time, memory, batch and plan to the last digit.
+Samples points uniformly (`plan --sample`), runs `orrery estimate --json` with the printed flags for every point with a
+valid plan, and compares verdict, step time, memory, batch and plan to the last digit.
 """
 import argparse
 import concurrent.futures
@@ -21,7 +21,7 @@ def output(command):
 
 
 def differences(program, point):
-    """What `orrery estimate` says otherwise: [(field, of the sample, of the estimate)]."""
+    """The fields in which `orrery estimate` differs: [(field, in the sample, in the estimate)]."""
     estimate = output([program, "estimate", *point["flags"], "--json"])
     pairs = {
         "fits": (point["verdict"] == "priced", estimate["feasible"]),
@@ -38,9 +38,9 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program")
     parser.add_argument("space")
-    parser.add_argument("count", type=int, help="points to draw")
+    parser.add_argument("count", type=int, help="number of points to sample")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=2, help="estimates at a time")
+    parser.add_argument("--jobs", type=int, default=2, help="number of parallel estimates")
     options = parser.parse_args()
     sample = output([options.program, "plan", "--space", options.space, "--sample", str(options.count), "--seed",
                      str(options.seed), "--json"])
@@ -56,7 +56,7 @@ def main():
             print(f"  orrery estimate {' '.join(point['flags'])}")
     differing = sum(1 for wrong in found if wrong)
     drawn = ", ".join(f"{count} {name}" for name, count in sorted(verdicts.items()))
-    print(f"{options.space}: {len(sample['sample'])} of {sample['points']} points drawn ({drawn}); "
+    print(f"{options.space}: {len(sample['sample'])} of {sample['points']} points sampled ({drawn}); "
           f"{len(possible)} compared, {differing} differ")
     return 1 if differing or not possible else 0
 

@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
 """Checks the length of files and of C++ functions.
 
-A file: 400 lines is worth a remark, more than 600 is an error. A C++ function: more than 70 lines is an error, counted
-from its first line to its closing brace. What has a reason to be longer (a table) is listed in
-tools/size_exemptions.txt as `path: reason` or `path:function: reason`; an entry that no longer applies
-is an error as well.
+A file: more than 400 lines gives a remark, more than 600 is an error. A C++ function: more than 70 lines, from its first
+line to its closing brace, is an error. Exceptions (tables) are listed in tools/size_exemptions.txt as `path: reason` or
+`path:function: reason`; an entry that no longer applies is an error as well.
 
-Functions are found by their braces, not by parsing C++: inside namespaces and classes, text with a parameter list
-before a `{` begins a function. Lambdas count as part of the function they are in.
+Functions are found by their braces, without parsing C++: inside namespaces and classes, a parameter list before a `{`
+begins a function. Lambdas are part of the function that contains them.
 """
 import argparse
 import pathlib

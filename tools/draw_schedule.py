@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Draws the pipeline schedules of docs/models/schedules/tasks.json, one SVG each.
 
-The tasks come from the solver (src/orrery/parallel/pipeline_picture_test.cpp writes and checks them); this only draws.
-A row is a stage, time runs to the right. The second chunk (of DualPipe: the second direction) is paler.
---check draws nothing and fails when a picture is not what would be drawn.
+The tasks are from the solver (src/orrery/parallel/pipeline_picture_test.cpp writes and checks them). A row is a stage,
+time runs to the right. The second chunk (DualPipe: the second direction) is paler.
+--check draws nothing and fails if a picture is out of date.
 """
 import argparse
 import html

@@ -19,8 +19,8 @@ class Pictures(unittest.TestCase):
             for _, _, entry in words:
                 self.assertIn(f">{entry}<", drawn)
 
-    def test_all_stages_idle_alike(self):
-        # What the sentence in each picture says of "each stage".
+    def test_all_stages_are_idle_for_the_same_time(self):
+        # Each picture states the idle time of "each stage".
         for name, schedule in json.loads((draw_schedule.FOLDER / "tasks.json").read_text()).items():
             busy = {sum(task[4] - task[3] for task in stage) for stage in schedule["stages"]}
             self.assertEqual(len(busy), 1, name)

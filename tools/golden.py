@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Runs the golden tests of commands and messages: what a command prints is compared byte for byte.
+"""Runs the golden tests of commands and messages: compares the output of each command byte for byte.
 
 A case is a folder tests/golden/<name> with
-  cmd       one shell line that begins with `orrery` (lines that begin with # say why the case exists);
+  cmd       one shell line that begins with `orrery` (lines that begin with # give the reason for the case);
   expected  standard output, a line `--- stderr`, standard error, a line `--- exit N`;
   anything else the command reads. It runs in a temporary copy of the folder, with the program on PATH.
 
-What differs from run to run or machine to machine is replaced on both sides before comparing. This is all of it:
+Text that depends on the run or the machine is replaced on both sides before the comparison:
   the repository's root          <repo>       the temporary folder of the case   <case>
   the number after "wall_s",     <t>          the number before ` points/s`      <t>
   "points_per_s", "peak_rss_B"
@@ -45,7 +45,7 @@ def rendered(stdout, stderr, code):
 def command_of(case):
     lines = [line for line in (case / "cmd").read_text().splitlines() if line.strip() and not line.startswith("#")]
     if len(lines) != 1 or not re.match(r"orrery\b", lines[0]):
-        raise ValueError(f"{case.name}/cmd: one line that begins with `orrery` is wanted")
+        raise ValueError(f"{case.name}/cmd: must have one line that begins with `orrery`")
     return lines[0]
 
 
@@ -86,8 +86,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True, type=pathlib.Path, help="the orrery to run")
     parser.add_argument("--cases", type=pathlib.Path, default=ROOT / "tests/golden", help="the folder of cases")
-    parser.add_argument("--update", action="store_true", help="rewrite what is expected")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="cases to run at once")
+    parser.add_argument("--update", action="store_true", help="rewrite the expected output")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="number of parallel cases")
     parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run (default: all)")
     args = parser.parse_args()
     program = args.program.resolve()

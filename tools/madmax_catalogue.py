@@ -2,8 +2,8 @@
 """Writes data/madmax from tables of MAD-Max's configurations (arXiv 2310.02784): models.csv and systems.csv, a row per
 configuration, columns named as in its configuration files.
 
-Run once; the program reads what this wrote, and never the tables. What it adds: where a figure comes from, and what
-data/madmax/additions.csv has: what is odd about a configuration, and what a device was rented for.
+Run once; the program reads the output, never the tables. The output also has the source of each figure and the contents of
+data/madmax/additions.csv: irregularities of a configuration, and the rent of a device.
 
   tools/madmax_catalogue.py FOLDER_WITH_THE_TABLES
 """
@@ -21,7 +21,7 @@ PRECISION_OF_BYTES = {"4": "fp32", "2": "fp16"}
 
 
 def additions():
-    """What data/madmax/additions.csv says, by name."""
+    """The rows of data/madmax/additions.csv by name."""
     lines = [line for line in (ROOT / "additions.csv").read_text().splitlines() if not line.startswith("#")]
     return {row["name"]: row for row in csv.DictReader(lines)}
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Keeps the output that pages show true: runs the commands of their code blocks and compares.
+"""Checks the command output shown in the documentation: runs the commands of its code blocks and compares.
 
-A block whose first line begins with `$ orrery` holds commands, each followed by what it prints (standard output, then
-standard error). Commands run in the repository's root, with the program on PATH. Rates (`points/s`) differ from run to
-run and are not compared. --update rewrites the pages.
+A block whose first line begins with `$ orrery` has commands, each followed by its output (standard output, then standard
+error). Commands run in the repository's root, with the program on PATH. Rates (`points/s`) vary and are
+not compared. --update rewrites the pages.
 """
 import argparse
 import concurrent.futures

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the trace files that golden tests and the guide read, sound and broken ones; standard library only.
+"""Writes the sound and broken trace files of golden tests and the guide; uses the standard library only.
 
-Each case of tests/golden that is named here gets its files. Run it after a change here and commit what it wrote: the
-files are small, and the tests must not depend on a writer that they test.
+Writes the files of each case of tests/golden that is named here. Run it after a change and commit the output: the files are
+small, and tests must not depend on the writer that they test.
 """
 import argparse
 import gzip
@@ -219,7 +219,7 @@ EXAMPLES = {
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--golden", type=pathlib.Path, default=ROOT / "tests/golden", help="the folder of cases")
-    parser.add_argument("--examples", type=pathlib.Path, default=ROOT / "examples/traces", help="those of the guide")
+    parser.add_argument("--examples", type=pathlib.Path, default=ROOT / "examples/traces", help="the folder of the guide's traces")
     arguments = parser.parse_args()
     golden = arguments.golden
     for case, files in CASES.items():

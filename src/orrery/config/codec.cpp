@@ -11,7 +11,7 @@ namespace orrery::config {
 
 namespace {
 
-// Whole numbers up to here are exact as doubles; a real that is integral is taken for an integer only below it.
+// Integers up to 2^53 are exact as doubles; up to it a real without a fraction is read as an integer.
 constexpr double kLargestExact = 9007199254740992.0;  // 2^53
 
 std::string limit_text(double limit, const TypeInfo& type) {
@@ -20,7 +20,7 @@ std::string limit_text(double limit, const TypeInfo& type) {
   return whole ? fmt::format("{:.0f}", limit) : fmt::format("{}", limit);
 }
 
-// "is a list", "has no value", "\"x\"": how a message names what was found.
+// The value in a message: "is a list", "has no value", "\"x\" is not valid".
 std::string found_text(const Node& node) {
   switch (node.kind) {
     case Kind::null: return "has no value";
@@ -38,7 +38,7 @@ void complain_kind(const Node& node, const Reading& reading, std::string_view wa
   reading.complain(node, fmt::format("{}; {} must be {}", found_text(node), reading.field, wanted));
 }
 
-// A number in quotes is text; saying so is kinder than "not an integer".
+// A number in quotes is text; the message must name the quotes.
 void complain_number(const Node& node, const Reading& reading, std::string_view wanted) {
   if (node.kind != Kind::text) { return complain_kind(node, reading, wanted); }
   const Kind plain = plain_kind(node.scalar);

@@ -202,7 +202,7 @@ Result<Node> FieldTable::flag_node(std::string_view field, std::string_view text
   root.place = place;
   const auto found = std::find_if(infos_.begin(), infos_.end(), [&](const FieldInfo& f) { return f.name == field; });
   const bool scalar = found != infos_.end() && found->type.shape == Shape::scalar;
-  if (scalar) {  // taken as it stands: a name may hold ": " or "#"
+  if (scalar) {  // not parsed as YAML: a name may contain ": " or "#"
     add(root, std::string(field), plain_node(std::string(text), place));
     return root;
   }

@@ -38,13 +38,13 @@ Result<std::vector<std::string>> steps_of(std::string_view path, const Place& pl
   for (bool more = true; more;) {
     const std::size_t end = rest.find(separator);
     const std::string_view step = rest.substr(0, end);
-    if (step.empty()) { return fail(place, fmt::format("{} has an empty step", quoted(path))); }
+    if (step.empty()) { return fail(place, fmt::format("{} has an empty key", quoted(path))); }
     steps.push_back(pointer ? unescaped_step(step) : std::string(step));
     more = end != std::string_view::npos;
     if (more) { rest.remove_prefix(end + 1); }
   }
   if (steps.size() > static_cast<std::size_t>(kMaxDepth)) {
-    return fail(place, fmt::format("goes more than {} levels deep", kMaxDepth));
+    return fail(place, fmt::format("has {} levels; at most {} are valid", steps.size(), kMaxDepth));
   }
   return steps;
 }
@@ -56,13 +56,13 @@ Result<Node*> item_at(Node& list, const std::string& step, const Place& place) {
     return fail(place, fmt::format("{} is a list; {} is not an index", quoted(list.place.path), quoted(step)));
   }
   if (index >= list.items.size()) {
-    return fail(place, fmt::format("{} has {} items, counted from 0; there is no item {}", quoted(list.place.path),
-                                   list.items.size(), index));
+    return fail(place, fmt::format("{} is not an index of {}, a list of {} items counted from 0", index,
+                                   quoted(list.place.path), list.items.size()));
   }
   return &list.items[index];
 }
 
-// The node one step below, made when it is missing.
+// The node one level below; created if it is missing.
 Result<Node*> step_into(Node& node, const std::string& step, const Place& place) {
   if (node.kind == Kind::sequence) { return item_at(node, step, place); }
   if (node.kind == Kind::null) {
@@ -71,7 +71,7 @@ Result<Node*> step_into(Node& node, const std::string& step, const Place& place)
   }
   if (node.kind != Kind::mapping) {
     return fail(place,
-                fmt::format("there is nothing below {}, which is {}", quoted(node.place.path), quoted(node.scalar)));
+                fmt::format("{} is the value {} and has no fields", quoted(node.place.path), quoted(node.scalar)));
   }
   if (Node* found = node.find(step)) { return found; }
   Node& made = add(node, step, null_node());
@@ -84,11 +84,11 @@ Result<Node*> step_into(Node& node, const std::string& step, const Place& place)
 tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::string_view value, const Place& place) {
   ORRERY_TRY(steps, steps_of(dotted_path, place));
   if (value.find_first_not_of(" \t") == std::string_view::npos) {
-    return fail(place, "has no value; write null where none is meant");
+    return fail(place, "has no value; write null to clear the field");
   }
   auto parsed = parse_yaml(value, {});
   if (!parsed) { return fail(place, fmt::format("{}: {}", quoted(value), parsed.error().diagnostics.front().message)); }
-  Node changed = root;  // so that a step that fails leaves no half-made path behind
+  Node changed = root;  // a failed step must not leave a partial path
   Node* node = &changed;
   for (const std::string& step : steps) {
     ORRERY_TRY(next, step_into(*node, step, place));
@@ -108,7 +108,7 @@ tl::expected<void, Failure> set_assignment(Node& root, std::string_view path_equ
   const std::size_t equals = path_equals_value.find('=');
   if (equals == std::string_view::npos || equals == 0) {
     return fail(Place{"", 0, 0, "--set"},
-                fmt::format("{} is not of the form path.to.field=value", quoted(path_equals_value)));
+                fmt::format("{} is not valid; write path.to.field=value", quoted(path_equals_value)));
   }
   return set(root, path_equals_value.substr(0, equals), path_equals_value.substr(equals + 1));
 }

@@ -54,22 +54,22 @@ TEST(set, splits_an_assignment_at_the_first_equals_sign) {
   Node root = sample();
   ASSERT_TRUE(set_assignment(root, "name=a=b").has_value());
   EXPECT_EQ(root.find("name")->scalar, "a=b");
-  EXPECT_EQ(set_assignment(root, "name").error().text(), "--set: \"name\" is not of the form path.to.field=value");
-  EXPECT_EQ(set_assignment(root, "=3").error().text(), "--set: \"=3\" is not of the form path.to.field=value");
+  EXPECT_EQ(set_assignment(root, "name").error().text(), "--set: \"name\" is not valid; write path.to.field=value");
+  EXPECT_EQ(set_assignment(root, "=3").error().text(), "--set: \"=3\" is not valid; write path.to.field=value");
 }
 
 TEST(set, says_why_a_path_does_not_fit) {
   EXPECT_EQ(complaint("network.2.bandwidth", "1"),
-            "--set network.2.bandwidth: \"/network\" has 2 items, counted from 0; there is no item 2");
+            "--set network.2.bandwidth: 2 is not an index of \"/network\", a list of 2 items counted from 0");
   EXPECT_EQ(complaint("network.first.bandwidth", "1"),
             "--set network.first.bandwidth: \"/network\" is a list; \"first\" is not an index");
-  EXPECT_EQ(complaint("name.first", "1"), "--set name.first: there is nothing below \"/name\", which is \"x\"");
-  EXPECT_EQ(complaint("a..b", "1"), "--set a..b: \"a..b\" has an empty step");
-  EXPECT_EQ(complaint("", "1"), "--set : \"\" has an empty step");
+  EXPECT_EQ(complaint("name.first", "1"), "--set name.first: \"/name\" is the value \"x\" and has no fields");
+  EXPECT_EQ(complaint("a..b", "1"), "--set a..b: \"a..b\" has an empty key");
+  EXPECT_EQ(complaint("", "1"), "--set : \"\" has an empty key");
 }
 
 TEST(set, says_why_a_value_does_not_fit) {
-  EXPECT_EQ(complaint("name", ""), "--set name: has no value; write null where none is meant");
+  EXPECT_EQ(complaint("name", ""), "--set name: has no value; write null to clear the field");
   EXPECT_EQ(complaint("name", "[1, 2"),
             "--set name: \"[1, 2\": a key must be text, not a list or a mapping (is a bracket left open?)");
   EXPECT_EQ(complaint("name", "a: b: c"), "--set name: \"a: b: c\": not valid YAML: illegal map value");

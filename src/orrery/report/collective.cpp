@@ -1,15 +1,16 @@
 #include "orrery/report/collective.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "orrery/config/json.hpp"
 #include "orrery/report/table.hpp"
 
 namespace orrery::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using config::json_object;
+using config::Node;
 using results::CollectiveRow;
 using results::CollectiveTable;
 
@@ -46,16 +47,20 @@ std::string line(const CollectiveTable& table, const CollectiveRow& row, bool te
                             printable(row.terms->protocol));
 }
 
-Json json_of(const CollectiveRow& row) {
-  Json json = {{"size_B", row.size_B},           {"time_s", row.time.value()}, {"algbw_Bps", row.algbw.value()},
-               {"busbw_Bps", row.busbw.value()}, {"algorithm", row.algorithm}, {"count", row.count}};
+Node json_of(const CollectiveRow& row) {
+  Node json = json_object({{"size_B", row.size_B},
+                           {"time_s", row.time},
+                           {"algbw_Bps", row.algbw},
+                           {"busbw_Bps", row.busbw},
+                           {"algorithm", row.algorithm},
+                           {"count", row.count}});
   if (!row.terms) { return json; }
-  json["protocol"] = row.terms->protocol;
-  json["chunks"] = row.terms->chunks;
-  json["terms_s"] = {{"base", row.terms->base.value()},
-                     {"latency", row.terms->latency.value()},
-                     {"bandwidth", row.terms->bandwidth.value()},
-                     {"reduction", row.terms->reduction.value()}};
+  config::add_fields(json, {{"protocol", row.terms->protocol},
+                            {"chunks", row.terms->chunks},
+                            {"terms_s", json_object({{"base", row.terms->base},
+                                                     {"latency", row.terms->latency},
+                                                     {"bandwidth", row.terms->bandwidth},
+                                                     {"reduction", row.terms->reduction}})}});
   return json;
 }
 
@@ -69,18 +74,15 @@ std::string collective_text(const CollectiveTable& table, bool terms) {
 }
 
 std::string collective_json(const CollectiveTable& table) {
-  Json rows = Json::array();
-  for (const CollectiveRow& row : table.rows) { rows.push_back(json_of(row)); }
-  const Json json = {{"schema", "orrery.collective/1"},
-                     {"semantics", table.semantics},
-                     {"method", table.method},
-                     {"op", table.op},
-                     {"where", table.where},
-                     {"network", table.network},
-                     {"ranks", table.ranks},
-                     {"rows", rows},
-                     {"warnings", table.warnings}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return config::json_document(json_object({{"schema", "orrery.collective/1"},
+                                            {"semantics", table.semantics},
+                                            {"method", table.method},
+                                            {"op", table.op},
+                                            {"where", table.where},
+                                            {"network", table.network},
+                                            {"ranks", table.ranks},
+                                            {"rows", config::json_list(table.rows, json_of)},
+                                            {"warnings", table.warnings}}));
 }
 
 }  // namespace orrery::report

@@ -32,10 +32,10 @@ std::string gigabytes(Bytes bytes) { return fmt::format("{:.2f} GB", bytes.value
 
 std::string memory_text(const results::MadMaxEstimate& estimate) {
   const std::string weights =
-      fmt::format("{} of weights a device; the rule wants {} of {}", gigabytes(estimate.weights),
+      fmt::format("{} of weights per device; the memory rule requires {}, capacity {}", gigabytes(estimate.weights),
                   gigabytes(estimate.needed), gigabytes(estimate.capacity));
   const bool fits = estimate.needed <= estimate.capacity;
-  return weights + (fits ? ": fits" : estimate.memory_rule ? ": does not fit" : ": does not fit, and is left out");
+  return weights + (fits ? ": fits" : estimate.memory_rule ? ": does not fit" : ": does not fit (memory rule off)");
 }
 
 std::string classes_text(const results::MadMaxEstimate& estimate) {
@@ -99,14 +99,15 @@ std::string mad_max_plan_text(const results::MadMaxSearch& search, TextStyle sty
   for (const auto& one : search.best) { add(std::to_string(++rank), one, one.gain); }
   if (search.has_baseline) { add("base", search.baseline, 1.0); }
   text += table.text() + "\n";
-  text += wrapped("", fmt::format("{} sets of strategies: {} priced, {} over {} of memory ({} x weights), {} with a "
-                                  "batch that is not whole samples",
+  text += wrapped("", fmt::format("{} combinations of strategies: {} priced, {} exceed {} of memory ({} x weights), "
+                                  "{} have a fractional local batch",
                                   grouped(search.points), grouped(search.evaluated), grouped(search.over_memory),
                                   gigabytes(first.capacity), std::round(first.needed / first.weights),
                                   grouped(search.uneven_batch)));
-  const std::string rule = first.memory_rule ? "kept" : "left out (--no-memory-rule)";
-  return text + wrapped("", fmt::format("memory rule {}; gain is over the base, which need not fit; {}", rule,
-                                        bold("semantics mad-max", style)));
+  const std::string rule = first.memory_rule ? "on" : "off (--no-memory-rule)";
+  return text +
+         wrapped("", fmt::format("memory rule {}; gain is relative to the baseline (base), which may exceed memory; {}",
+                                 rule, bold("semantics mad-max", style)));
 }
 
 }  // namespace orrery::report

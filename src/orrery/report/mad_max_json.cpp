@@ -1,123 +1,123 @@
-#include <cmath>
-#include <optional>
-
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "orrery/config/json.hpp"
 #include "orrery/report/mad_max.hpp"
 
 namespace orrery::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using config::add_fields;
+using config::json_object;
+using config::json_text;
+using config::JsonValue;
+using config::Node;
 
-Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+constexpr int kIndent = 1;
 
-std::string text_of(const Json& json) {
-  return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+Node breakdown_json(const results::MadMaxBreakdown& parts) {
+  return json_object({{"gemm", parts.gemm},
+                      {"embedding", parts.embedding},
+                      {"all_to_all", parts.all_to_all},
+                      {"all_reduce", parts.all_reduce},
+                      {"all_gather", parts.all_gather},
+                      {"reduce_scatter", parts.reduce_scatter},
+                      {"exposed_comm", parts.exposed}});
 }
 
-Json breakdown_json(const results::MadMaxBreakdown& parts) {
-  return {{"gemm", number(parts.gemm.value())},
-          {"embedding", number(parts.embedding.value())},
-          {"all_to_all", number(parts.all_to_all.value())},
-          {"all_reduce", number(parts.all_reduce.value())},
-          {"all_gather", number(parts.all_gather.value())},
-          {"reduce_scatter", number(parts.reduce_scatter.value())},
-          {"exposed_comm", number(parts.exposed.value())}};
+Node class_json(const results::MadMaxClass& one) {
+  return json_object({{"class", one.name},
+                      {"strategy", one.strategy},
+                      {"copies", one.copies},
+                      {"shards", one.shards},
+                      {"local_batch", one.local_batch}});
 }
 
-Json classes_json(const results::MadMaxEstimate& estimate) {
-  Json classes = Json::array();
-  for (const auto& one : estimate.classes) {
-    classes.push_back({{"class", one.name},
-                       {"strategy", one.strategy},
-                       {"copies", one.copies},
-                       {"shards", one.shards},
-                       {"local_batch", one.local_batch}});
-  }
-  return classes;
-}
-
-// What rent and power come to, where the system's description knows them.
-void add_expenses(Json& json, const results::MadMaxEstimate& estimate) {
+// Cost and energy, if the system has a price and a power.
+void add_expenses(Node& json, const results::MadMaxEstimate& estimate) {
   const double device_seconds = static_cast<double>(estimate.devices) * estimate.step_time.value();
   if (estimate.usd_per_device_hour > 0) {
-    json["cost_usd_per_step"] = number(device_seconds / 3600.0 * estimate.usd_per_device_hour);
+    add_fields(json, {{"cost_usd_per_step", device_seconds / 3600.0 * estimate.usd_per_device_hour}});
   }
-  if (estimate.watts_per_device > 0) { json["energy_J_per_step"] = number(device_seconds * estimate.watts_per_device); }
+  if (estimate.watts_per_device > 0) {
+    add_fields(json, {{"energy_J_per_step", device_seconds * estimate.watts_per_device}});
+  }
 }
 
-Json estimate_fields(const results::MadMaxEstimate& estimate) {
-  Json json;
-  json["semantics"] = "mad-max";
-  json["model"] = estimate.model;
-  json["cluster"] = estimate.cluster;
-  json["task"] = estimate.task;
-  json["frozen"] = estimate.frozen;
-  json["feasible"] = estimate.feasible;
-  json["infeasible_reason"] = estimate.feasible ? Json(nullptr) : Json(estimate.infeasible_reason);
-  json["memory_rule"] = estimate.memory_rule;
-  json["devices"] = estimate.devices;
-  json["global_batch"] = estimate.global_batch;
-  json["seq"] = estimate.seq > 0 ? Json(estimate.seq) : Json(nullptr);
-  json["strategy"] = estimate.strategy;
-  json["classes"] = classes_json(estimate);
-  json["step_time_s"] = number(estimate.step_time.value());
-  json["samples_per_s"] = number(estimate.samples_per_s);
-  json["tokens_per_s"] = number(estimate.tokens_per_s);
-  json["model_flops_per_step"] = number(estimate.model_flops.value());
-  json["mfu"] = number(estimate.mfu);
-  json["hfu"] = number(estimate.mfu);
-  json["breakdown_s"] = breakdown_json(estimate.breakdown);
-  json["comm_s"] = {{"total", number(estimate.breakdown.communication().value())},
-                    {"exposed", number(estimate.breakdown.exposed.value())}};
-  json["memory_B"] = {{"weights", number(estimate.weights.value())},
-                      {"total", number(estimate.needed.value())},
-                      {"capacity", number(estimate.capacity.value())}};
+void add_estimate(Node& json, const results::MadMaxEstimate& estimate) {
+  add_fields(
+      json,
+      {{"semantics", "mad-max"},
+       {"model", estimate.model},
+       {"cluster", estimate.cluster},
+       {"task", estimate.task},
+       {"frozen", estimate.frozen},
+       {"feasible", estimate.feasible},
+       {"infeasible_reason", estimate.feasible ? JsonValue(nullptr) : JsonValue(estimate.infeasible_reason)},
+       {"memory_rule", estimate.memory_rule},
+       {"devices", estimate.devices},
+       {"global_batch", estimate.global_batch},
+       {"seq", estimate.seq > 0 ? JsonValue(estimate.seq) : JsonValue(nullptr)},
+       {"strategy", estimate.strategy},
+       {"classes", config::json_list(estimate.classes, class_json)},
+       {"step_time_s", estimate.step_time},
+       {"samples_per_s", estimate.samples_per_s},
+       {"tokens_per_s", estimate.tokens_per_s},
+       {"model_flops_per_step", estimate.model_flops},
+       {"mfu", estimate.mfu},
+       {"hfu", estimate.mfu},
+       {"breakdown_s", breakdown_json(estimate.breakdown)},
+       {"comm_s",
+        json_object({{"total", estimate.breakdown.communication()}, {"exposed", estimate.breakdown.exposed}})},
+       {"memory_B",
+        json_object({{"weights", estimate.weights}, {"total", estimate.needed}, {"capacity", estimate.capacity}})}});
   add_expenses(json, estimate);
-  if (estimate.gain > 0) { json["gain"] = number(estimate.gain); }
-  json["not_modelled"] = estimate.not_modelled;
+  if (estimate.gain > 0) { add_fields(json, {{"gain", estimate.gain}}); }
+  add_fields(json, {{"not_modelled", estimate.not_modelled}});
+}
+
+Node estimate_json(const results::MadMaxEstimate& estimate) {
+  Node json = json_object({});
+  add_estimate(json, estimate);
   return json;
 }
 
 }  // namespace
 
 std::string mad_max_json(const results::MadMaxEstimate& estimate) {
-  Json json = {{"schema", "orrery.estimate/1"}};
-  json.update(estimate_fields(estimate));
-  return text_of(json);
+  Node json = json_object({{"schema", "orrery.estimate/1"}});
+  add_estimate(json, estimate);
+  return config::json_document(json, kIndent);
 }
 
 std::string mad_max_plan_json(const results::MadMaxSearch& search) {
-  Json json = {{"schema", "orrery.plan/1"}, {"semantics", "mad-max"}};
-  json["space"] = {{"points", search.points},
-                   {"evaluated", search.points},
-                   {"priced", search.evaluated},
-                   {"pruned", 0},
-                   {"feasible", search.feasible},
-                   {"rejected", {{"memory", search.over_memory}, {"network", 0}, {"batch", search.uneven_batch}}}};
-  json["wall_s"] = search.wall_s;
-  json["points_per_s"] = search.wall_s > 0 ? Json(static_cast<double>(search.points) / search.wall_s) : Json(nullptr);
-  json["baseline"] = search.has_baseline ? estimate_fields(search.baseline) : Json(nullptr);
-  json["best"] = Json::array();
-  for (std::size_t i = 0; i < search.best.size(); ++i) {
-    Json one = {{"rank", i + 1}};
-    one.update(estimate_fields(search.best[i]));
-    json["best"].push_back(std::move(one));
+  Node json = json_object({{"schema", "orrery.plan/1"}, {"semantics", "mad-max"}});
+  const Node rejected = json_object({{"memory", search.over_memory}, {"network", 0}, {"batch", search.uneven_batch}});
+  add_fields(json, {{"space", json_object({{"points", search.points},
+                                           {"evaluated", search.points},
+                                           {"priced", search.evaluated},
+                                           {"pruned", 0},
+                                           {"feasible", search.feasible},
+                                           {"rejected", rejected}})},
+                    {"wall_s", search.wall_s},
+                    {"points_per_s", search.wall_s > 0 ? JsonValue(static_cast<double>(search.points) / search.wall_s)
+                                                       : JsonValue(nullptr)},
+                    {"baseline", search.has_baseline ? estimate_json(search.baseline) : config::null_node()}});
+  Node best = config::sequence_node();
+  for (const auto& estimate : search.best) {
+    Node one = json_object({{"rank", best.items.size() + 1}});
+    add_estimate(one, estimate);
+    append(best, std::move(one));
   }
-  return text_of(json);
+  add_fields(json, {{"best", std::move(best)}});
+  return config::json_document(json, kIndent);
 }
 
 std::string mad_max_timeline(const results::MadMaxEstimate& estimate) {
   constexpr double kMicroseconds = 1e6;
-  const auto text = [](const std::string& value) {
-    return Json(value).dump(-1, ' ', false, Json::error_handler_t::replace);
-  };
   std::string events = "{\"displayTimeUnit\":\"ms\",\"traceEvents\":[\n";
   events += fmt::format(R"({{"ph":"M","name":"process_name","pid":0,"args":{{"name":{}}}}},)",
-                        text(estimate.model + " on " + estimate.cluster + ", every device")) +
+                        json_text(estimate.model + " on " + estimate.cluster + ", every device")) +
             "\n";
   events += R"({"ph":"M","name":"thread_name","pid":0,"tid":0,"args":{"name":"compute"}},)"
             "\n";
@@ -126,7 +126,7 @@ std::string mad_max_timeline(const results::MadMaxEstimate& estimate) {
     events += fmt::format(
         ",\n"
         R"({{"ph":"X","name":{},"cat":"{}","pid":0,"tid":{},"ts":{},"dur":{},"args":{{"start_s":{},"duration_s":{}}}}})",
-        text(event.name), event.operation, event.computes ? 0 : 1, event.start.value() * kMicroseconds,
+        json_text(event.name), event.operation, event.computes ? 0 : 1, event.start.value() * kMicroseconds,
         event.duration.value() * kMicroseconds, event.start.value(), event.duration.value());
   }
   return events + "\n]}\n";

@@ -2,12 +2,11 @@
 
 #include <map>
 #include <tuple>
-#include <type_traits>
 #include <variant>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "orrery/config/json.hpp"
 #include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
@@ -16,7 +15,9 @@ namespace orrery::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;  // keys stay in the order of the contract
+using config::json_object;
+using config::JsonWriter;
+using config::Node;
 
 auto key_of(const results::SimulatedRank& rank) {
   return std::tuple(rank.finish_ns, rank.exposed_comm_ns, rank.compute_ns, rank.memory_ns, rank.idle_ns);
@@ -33,26 +34,38 @@ std::string ranges_text(const RankClass& ranks) {
   return text;
 }
 
-Json json_of(const Cell& cell) {
-  return std::visit(
-      [](const auto& value) -> Json {
-        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, std::monostate>) {
-          return nullptr;
-        } else {
-          return value;
-        }
-      },
-      cell);
+Node range_json(const std::pair<std::uint64_t, std::uint64_t>& range) {
+  return config::sequence_node({config::json_count(range.first), config::json_count(range.second)});
 }
 
-Json json_of(const Sheet& sheet) {
-  Json rows = Json::array();
+Node class_json(const RankClass& ranks) {
+  return json_object({{"ranks", config::json_list(ranks.ranks, range_json)},
+                      {"finish_ns", ranks.result.finish_ns},
+                      {"exposed_comm_ns", ranks.result.exposed_comm_ns},
+                      {"compute_ns", ranks.result.compute_ns},
+                      {"memory_ns", ranks.result.memory_ns},
+                      {"idle_ns", ranks.result.idle_ns}});
+}
+
+void write(const Cell& cell, JsonWriter& writer) {
+  if (const auto* count = std::get_if<std::uint64_t>(&cell)) { return writer.value(*count); }
+  if (const auto* figure = std::get_if<double>(&cell)) { return writer.value(*figure); }
+  if (const auto* text = std::get_if<std::string>(&cell)) { return writer.value(std::string_view(*text)); }
+  writer.null();
+}
+
+// Row by row: a table of operators has millions of cells.
+void write(const Sheet& sheet, JsonWriter& writer) {
+  writer.open_list();
   for (const auto& row : sheet.rows) {
-    Json json = Json::object();
-    for (std::size_t i = 0; i < row.size(); ++i) { json[sheet.columns[i]] = json_of(row[i]); }
-    rows.push_back(std::move(json));
+    writer.open_object();
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      writer.key(sheet.columns[i]);
+      write(row[i], writer);
+    }
+    writer.close();
   }
-  return rows;
+  writer.close();
 }
 
 }  // namespace
@@ -92,30 +105,37 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
 }
 
 std::string simulation_json(const results::Simulation& simulation, const std::vector<std::string>& tables) {
-  Json classes = Json::array();
-  for (const RankClass& ranks : rank_classes(simulation.ranks)) {
-    Json ranges = Json::array();
-    for (const auto& [first, last] : ranks.ranks) { ranges.push_back({first, last}); }
-    classes.push_back({{"ranks", ranges},
-                       {"finish_ns", ranks.result.finish_ns},
-                       {"exposed_comm_ns", ranks.result.exposed_comm_ns},
-                       {"compute_ns", ranks.result.compute_ns},
-                       {"memory_ns", ranks.result.memory_ns},
-                       {"idle_ns", ranks.result.idle_ns}});
+  const Node stats = json_object({{"nodes", simulation.nodes},
+                                  {"events", simulation.events},
+                                  {"messages", simulation.messages},
+                                  {"simulated_ranks", simulation.simulated_ranks},
+                                  {"wall_s", simulation.wall_s},
+                                  {"peak_rss_B", simulation.peak_rss_B}});
+  const Node head = json_object({{"schema", "orrery.simulate/1"},
+                                 {"semantics", simulation.semantics},
+                                 {"backend", simulation.backend},
+                                 {"ranks", simulation.ranks.size()},
+                                 {"makespan_ns", simulation.makespan_ns()},
+                                 {"classes", config::json_list(rank_classes(simulation.ranks), class_json)},
+                                 {"stats", stats},
+                                 {"warnings", simulation.warnings}});
+  if (tables.empty()) { return config::json_document(head); }
+  std::string text;
+  JsonWriter writer(text);
+  writer.open_object();
+  for (const config::Member& member : head.members) {
+    writer.key(member.key);
+    writer.value(member.value);
   }
-  const Json stats = {{"nodes", simulation.nodes},       {"events", simulation.events},
-                      {"messages", simulation.messages}, {"simulated_ranks", simulation.simulated_ranks},
-                      {"wall_s", simulation.wall_s},     {"peak_rss_B", simulation.peak_rss_B}};
-  Json json = {{"schema", "orrery.simulate/1"},
-               {"semantics", simulation.semantics},
-               {"backend", simulation.backend},
-               {"ranks", simulation.ranks.size()},
-               {"makespan_ns", simulation.makespan_ns()},
-               {"classes", classes},
-               {"stats", stats},
-               {"warnings", simulation.warnings}};
-  for (const std::string& name : tables) { json["tables"][name] = json_of(sheet_of(simulation, name)); }
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  writer.key("tables");
+  writer.open_object();
+  for (const std::string& name : tables) {
+    writer.key(name);
+    write(sheet_of(simulation, name), writer);
+  }
+  writer.close();
+  writer.close();
+  return text + "\n";
 }
 
 }  // namespace orrery::report

@@ -75,7 +75,7 @@ Sheet links(const Simulation& simulation) {
   return sheet;
 }
 
-// Names that are numbers are numbers.
+// A name that is a number becomes a number.
 Cell group_of(const results::SimulatedCollective& row) {
   if (row.whole_machine) { return "all"; }
   std::uint64_t number = 0;

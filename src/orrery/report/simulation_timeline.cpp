@@ -2,8 +2,8 @@
 #include <map>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
+#include "orrery/config/json.hpp"
 #include "orrery/report/simulation.hpp"
 
 namespace orrery::report {
@@ -17,10 +17,6 @@ constexpr std::uint32_t kReceives = static_cast<std::uint32_t>(SimulatedSpan::Ro
 // Microseconds, which the format counts in.
 std::string microseconds(std::uint64_t nanoseconds) {
   return fmt::format("{}.{:03}", nanoseconds / 1000, nanoseconds % 1000);
-}
-
-std::string json_text(const std::string& text) {
-  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::string row_name(std::uint32_t row) {
@@ -73,7 +69,7 @@ std::string simulation_timeline(const results::Simulation& simulation) {
                       row_name(row)));
     }
     add(fmt::format(R"({{"ph":"X","name":{},"pid":{},"tid":{},"ts":{},"dur":{},"args":{{"node":{}}}}})",
-                    json_text(span->name), span->rank, row, microseconds(span->start_ns),
+                    config::json_text(span->name), span->rank, row, microseconds(span->start_ns),
                     microseconds(span->end_ns - span->start_ns), span->node));
   }
   return text + "\n]}\n";

@@ -23,7 +23,7 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
                                         estimate.devices == 1 ? "device" : "devices", estimate.cluster);
   std::string work =
       estimate.inference
-          ? fmt::format("{} sequences, {} tokens in and {} out of each", grouped(estimate.global_batch),
+          ? fmt::format("batch of {} sequences, {} input and {} output tokens each", grouped(estimate.global_batch),
                         grouped(estimate.inference->prompt), grouped(estimate.inference->generate))
           : fmt::format("global batch {} x {} tokens", grouped(estimate.global_batch), grouped(estimate.seq));
   if (estimate.samples_only) {
@@ -31,7 +31,7 @@ std::string job_header(const results::Estimate& estimate, TextStyle style) {
         fmt::format("{} of {} samples", estimate.inference ? "batch" : "global batch", grouped(estimate.global_batch));
   }
   work += fmt::format(", {}, stack {}", estimate.precision, estimate.stack);
-  if (estimate.lora > 0) { work += fmt::format(", LoRA of rank {}", estimate.lora); }
+  if (estimate.lora > 0) { work += fmt::format(", LoRA rank {}", estimate.lora); }
   return bold(printable(title), style) + "\n" + printable(work) + "\n";
 }
 

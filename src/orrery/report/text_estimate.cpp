@@ -24,12 +24,12 @@ using config::format_flops;
 using config::format_rate;
 using config::format_seconds;
 
-constexpr std::string_view kLabel = "{:<12}";  // what a line is about
+constexpr std::string_view kLabel = "{:<12}";  // the first column
 
 std::string label(std::string_view name) { return fmt::format(fmt::runtime(kLabel), name); }
 
-// Differences of large sums leave crumbs that are no part of the answer.
-bool rounds_to_nothing(Seconds part, Seconds step) { return std::abs(part.value()) <= 1e-9 * step.value(); }
+// Rounding errors of large sums are not shown.
+bool is_negligible(Seconds part, Seconds step) { return std::abs(part.value()) <= 1e-9 * step.value(); }
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0.0; }
 
@@ -47,14 +47,14 @@ std::string spelled(const results::PlanValue& value) {
   return is_on != nullptr && *is_on ? name : fmt::format("{} {}", name, results::text_of(value));
 }
 
-// Of a recommender.
+// Of recommenders.
 std::vector<std::string> table_degrees(const results::PlanSummary& plan) {
   std::vector<std::string> parts = {fmt::format("dp {}", plan.number("dp"))};
   if (plan.number("ep") > 1) { parts.push_back(fmt::format("ep {}", plan.number("ep"))); }
   const std::string sharding = plan.text("table_sharding");
-  parts.push_back(sharding == "replicated"
-                      ? std::string("tables replicated")
-                      : fmt::format("tables by {} over {} ranks", sharding, grouped(plan.number("table_ranks"))));
+  parts.push_back(sharding == "replicated" ? std::string("tables replicated")
+                                           : fmt::format("tables sharded by {} over {} ranks", sharding,
+                                                         grouped(plan.number("table_ranks"))));
   if (const std::int64_t rows = plan.number("replicate_tables_below"); rows > 0) {
     parts.push_back(fmt::format("tables below {} rows replicated", grouped(rows)));
   }
@@ -63,7 +63,7 @@ std::vector<std::string> table_degrees(const results::PlanSummary& plan) {
 
 bool has_tables(const results::PlanSummary& plan) { return plan.find("table_sharding") != nullptr; }
 
-// Degrees first; what is at its usual value and seldom used goes unsaid.
+// Degrees. Rarely used ones are shown only if they differ from 1.
 std::vector<std::string> degrees(const results::PlanSummary& plan) {
   if (has_tables(plan)) { return table_degrees(plan); }
   std::vector<std::string> parts = {fmt::format("tp {}", plan.number("tp"))};
@@ -75,34 +75,34 @@ std::vector<std::string> degrees(const results::PlanSummary& plan) {
   return parts;
 }
 
-// What the line of a plan says of itself, with words or places of its own.
-constexpr std::array<std::string_view, 22> kSaid = {"tp",
-                                                    "cp",
-                                                    "pp",
-                                                    "ep",
-                                                    "etp",
-                                                    "dp",
-                                                    "vpp",
-                                                    "zero",
-                                                    "recompute",
-                                                    "schedule",
-                                                    "shard",
-                                                    "tp_overlap",
-                                                    "dp_overlap",
-                                                    "micro_batch",
-                                                    "offload",
-                                                    "placement",
-                                                    "cp_method",
-                                                    "sequence_parallel",
-                                                    "table_sharding",
-                                                    "table_ranks",
-                                                    "micro_batches",
-                                                    "replicate_tables_below"};
+// Choices with their own words or position in the line of a plan; the others follow if they are not at their default.
+constexpr std::array<std::string_view, 22> kPlaced = {"tp",
+                                                      "cp",
+                                                      "pp",
+                                                      "ep",
+                                                      "etp",
+                                                      "dp",
+                                                      "vpp",
+                                                      "zero",
+                                                      "recompute",
+                                                      "schedule",
+                                                      "shard",
+                                                      "tp_overlap",
+                                                      "dp_overlap",
+                                                      "micro_batch",
+                                                      "offload",
+                                                      "placement",
+                                                      "cp_method",
+                                                      "sequence_parallel",
+                                                      "table_sharding",
+                                                      "table_ranks",
+                                                      "micro_batches",
+                                                      "replicate_tables_below"};
 
 void add_others(const results::PlanSummary& plan, std::vector<std::string>& parts) {
   for (const auto& value : plan.values) {
-    const bool is_said = std::find(kSaid.begin(), kSaid.end(), value.name) != kSaid.end();
-    if (value.departs && !is_said) { parts.push_back(spelled(value)); }
+    const bool is_placed = std::find(kPlaced.begin(), kPlaced.end(), value.name) != kPlaced.end();
+    if (value.departs && !is_placed) { parts.push_back(spelled(value)); }
   }
 }
 
@@ -116,7 +116,7 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
                   grouped(plan.number("micro_batches")), estimate.inference ? "" : " and step"));
   if (!estimate.inference) {
     const std::int64_t zero = plan.number("zero"), shard = plan.number("shard");
-    add(shard > 0 ? fmt::format("zero {} over {} ranks", zero, shard) : fmt::format("zero {}", zero));
+    add(shard > 0 ? fmt::format("zero {} in groups of {} ranks", zero, shard) : fmt::format("zero {}", zero));
     add(fmt::format("recompute {}", plan.text("recompute")));
     add(fmt::format("schedule {}", plan.text("schedule")));
   }
@@ -133,7 +133,7 @@ std::string plan_lines(const results::Estimate& estimate, std::span<const std::s
   return text;
 }
 
-std::string answering_lines(const results::Estimate& estimate, TextStyle style) {
+std::string single_pass_lines(const results::Estimate& estimate, TextStyle style) {
   std::string text = label("batch") + bold(format_seconds(estimate.step_time, 4), style) + ": one forward pass\n";
   text += fmt::format("{}{} samples/s\n", label("throughput"), format_count(estimate.samples_per_s));
   text += fmt::format("{}{} of {} per device\n", label("MFU"), percent(estimate.mfu), format_rate(estimate.peak));
@@ -141,59 +141,61 @@ std::string answering_lines(const results::Estimate& estimate, TextStyle style) 
 }
 
 std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
-  if (estimate.samples_only) { return answering_lines(estimate, style); }
+  if (estimate.samples_only) { return single_pass_lines(estimate, style); }
   const auto& served = *estimate.inference;
-  std::string text = label("first token") + bold(format_seconds(served.time_to_first_token, 4), style) +
-                     fmt::format(": the whole batch's prompts\n");
+  std::string text = label("TTFT") + bold(format_seconds(served.time_to_first_token, 4), style) +
+                     ": time to first token, prefill of the whole batch\n";
   if (served.generate > 1) {
-    text += label("per token") + bold(format_seconds(served.time_per_output_token, 4), style) +
-            fmt::format(" on average, {} for the last\n", format_seconds(served.last_token));
+    text += label("TPOT") + bold(format_seconds(served.time_per_output_token, 4), style) +
+            fmt::format(": time per output token, mean; {} for the last token\n", format_seconds(served.last_token));
   }
-  text +=
-      fmt::format("{}{}: first to last token of all\n", label("whole batch"), format_seconds(estimate.step_time, 4));
-  text += fmt::format("{}{} tokens/s generated ({} while decoding), {} sequences/s\n", label("throughput"),
+  text += fmt::format("{}{}: prefill and decode of all sequences\n", label("batch time"),
+                      format_seconds(estimate.step_time, 4));
+  text += fmt::format("{}{} output tokens/s ({} during decode), {} sequences/s\n", label("throughput"),
                       format_count(served.output_tokens_per_s), format_count(served.decode_tokens_per_s),
                       format_count(estimate.samples_per_s));
-  text += fmt::format("{}{} a token and sequence, in the whole model\n", label("KV cache"),
+  text += fmt::format("{}{} per token of a sequence, over all layers\n", label("KV cache"),
                       format_bytes(served.kv_bytes_per_token));
   text += fmt::format("{}{} of {} per device\n", label("MFU"), percent(estimate.mfu), format_rate(estimate.peak));
   return text;
 }
 
-std::string pace_line(const results::Estimate& estimate) {
+std::string stragglers_line(const results::Estimate& estimate) {
   if (estimate.slowest_pace <= 1.0) { return ""; }
-  return wrapped(label("pace"), fmt::format("the slowest node's, on which kernels take {} longer than on a typical one",
-                                            percent(estimate.slowest_pace - 1.0)));
+  return wrapped(label("stragglers"), fmt::format("slowest node {} slower than the median; kernel times include it",
+                                                  percent(estimate.slowest_pace - 1.0)));
 }
 
 std::string validity_line(const results::Estimate& estimate) {
   if (estimate.validity.empty()) { return ""; }
   if (estimate.validity == "measured") {
-    return wrapped(label("validity"), "what devices and links reach of their peaks is measured on them");
+    return wrapped(label("validity"),
+                   "measured: the efficiencies of devices and links are from measurements of these products");
   }
-  const std::string_view rests = estimate.validity == "generation" ? "is taken from measurements of its generation"
-                                                                   : "is a prior: nothing measured was at hand";
-  return wrapped(label("validity"), fmt::format("what {} reaches of its peak {}", estimate.validity_note, rests));
+  const std::string_view basis = estimate.validity == "generation"
+                                     ? "is from measurements of other products of its generation"
+                                     : "is a prior: no measurements were available";
+  return wrapped(label("validity"), fmt::format("the efficiency of {} {}", estimate.validity_note, basis));
 }
 
-// What a step, or a batch of requests, costs and draws, where that is known.
+// Cost and energy of a step or of a batch of requests, where known.
 std::string expense_lines(const results::Estimate& estimate) {
-  const std::string_view of = estimate.inference ? "a batch" : "a step";
+  const std::string_view unit = estimate.inference ? "per batch" : "per step";
   std::string text;
   if (estimate.cost) {
-    text += wrapped(label("cost"), fmt::format("{} {}, {}", dollars(estimate.cost->amount), of, estimate.cost->basis));
+    text +=
+        wrapped(label("cost"), fmt::format("{} {}, {}", dollars(estimate.cost->amount), unit, estimate.cost->basis));
   }
   if (estimate.energy) {
-    text +=
-        wrapped(label("energy"), fmt::format("{} {}, {}", joules(estimate.energy->amount), of, estimate.energy->basis));
+    text += wrapped(label("energy"),
+                    fmt::format("{} {}, {}", joules(estimate.energy->amount), unit, estimate.energy->basis));
   }
   return text;
 }
 
-// Where four of five measured times of its kind lie.
-std::string range_of(const results::Estimate& estimate) {
+std::string interval_text(const results::Estimate& estimate) {
   if (!estimate.uncertainty) { return ""; }
-  return fmt::format(" ({} to {} in four of five)", format_seconds(estimate.uncertainty->p10),
+  return fmt::format(" (80 % interval {} to {})", format_seconds(estimate.uncertainty->p10),
                      format_seconds(estimate.uncertainty->p90));
 }
 
@@ -202,18 +204,18 @@ std::string rate_lines(const results::Estimate& estimate, TextStyle style) {
   const double seconds = estimate.step_time.value();
   const FlopsPerSecond reached(share(estimate.model_flops.value(), devices * seconds));
   std::string text =
-      label("step time") + bold(format_seconds(estimate.step_time, 4), style) + range_of(estimate) + "\n";
+      label("step time") + bold(format_seconds(estimate.step_time, 4), style) + interval_text(estimate) + "\n";
   text += label("throughput");
   text += estimate.samples_only ? fmt::format("{} samples/s\n", format_count(estimate.samples_per_s))
                                 : fmt::format("{} tokens/s, {} sequences/s\n", format_count(estimate.tokens_per_s),
                                               format_count(estimate.samples_per_s));
-  const std::string_view counted = estimate.samples_only  ? "matrix products of dense parts alone"
-                                   : estimate.causal_half ? "attention counted as its causal half"
-                                                          : "attention counted in full";
-  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device, {} of model work a step, {}",
+  const std::string_view counted = estimate.samples_only  ? "GEMMs of the dense parts only"
+                                   : estimate.causal_half ? "causal half of attention"
+                                                          : "full attention";
+  text += wrapped(label("MFU"), fmt::format("{}: {} of {} per device; model FLOPs {} per step ({})",
                                             percent(estimate.mfu), format_rate(reached), format_rate(estimate.peak),
                                             format_flops(estimate.model_flops), counted));
-  text += fmt::format("{}{}: with what is recomputed\n", label("HFU"), percent(estimate.hfu));
+  text += fmt::format("{}{}: with recomputed FLOPs\n", label("HFU"), percent(estimate.hfu));
   return text;
 }
 
@@ -224,9 +226,12 @@ std::string breakdown_table(const results::Estimate& estimate) {
       {"bubble", parts.bubble},   {"optimizer", parts.optimizer}, {"offload", parts.offload},
       {"host", parts.host}};
   Table table;
-  table.column("where the step goes", Table::Align::left).column("time").column("share").column("", Table::Align::left);
+  table.column(estimate.inference ? "batch time" : "step time", Table::Align::left)
+      .column("time")
+      .column("share")
+      .column("", Table::Align::left);
   for (const auto& [name, time] : rows) {
-    if (rounds_to_nothing(time, estimate.step_time)) { continue; }
+    if (is_negligible(time, estimate.step_time)) { continue; }
     const double fraction = share(time.value(), estimate.step_time.value());
     table.row({fmt::format("  {}", name), format_seconds(time), percent(fraction), bar(fraction)});
   }
@@ -250,11 +255,11 @@ std::string memory_table(const results::Memory& memory) {
   table.row({"  capacity", format_bytes(memory.capacity)});
   if (memory.tables > Bytes(0)) {
     const double fraction = share(memory.tables.value(), memory.capacity.value());
-    table.row({"  of all, tables", format_bytes(memory.tables), percent(fraction), bar(fraction)});
+    table.row({"  tables (in total)", format_bytes(memory.tables), percent(fraction), bar(fraction)});
   }
   if (memory.offloaded > Bytes(0)) {
     const double fraction = share(memory.offloaded.value(), memory.second_tier.value());
-    table.row({"  in the second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
+    table.row({"  second tier", format_bytes(memory.offloaded), percent(fraction), bar(fraction)});
   }
   return table.text();
 }
@@ -269,7 +274,7 @@ std::string comm_table(const results::Estimate& estimate) {
   for (const auto& group : estimate.comm_by_group) {
     if (group.total != Seconds(0) || group.exposed != Seconds(0)) { add(group.group, group.total, group.exposed); }
   }
-  add("all", estimate.comm_total, estimate.comm_exposed);
+  add("total", estimate.comm_total, estimate.comm_exposed);
   return table.text();
 }
 
@@ -279,13 +284,13 @@ std::string classes_table(const std::vector<results::RankClassTime>& classes) {
   table.column("busy").column("memory");
   for (const auto& one : classes) {
     const std::string stages = one.stages == 1 ? fmt::format("{}", one.first_stage)
-                                               : fmt::format("{} (and {} alike)", one.first_stage, one.stages - 1);
+                                               : fmt::format("{} (and {} identical)", one.first_stage, one.stages - 1);
     table.row({stages, cut_to(one.layers, 48), format_seconds(one.busy), format_bytes(one.memory)});
   }
   return table.text(2);
 }
 
-// Segments in the order they first appear, the terms of each by their total time.
+// Segments in order; the terms of each by total time.
 std::string terms_table(const std::vector<results::Term>& terms, TextStyle style) {
   std::vector<std::string> segments;
   for (const auto& term : terms) {
@@ -318,16 +323,16 @@ std::string why_infeasible(const results::Estimate& estimate) {
   const auto& memory = estimate.memory;
   if (memory.fits()) { return estimate.infeasible_reason; }
   if (memory.offloaded > memory.second_tier) {
-    return fmt::format("{}: {} are offloaded and the second tier has {} for a device", estimate.infeasible_reason,
+    return fmt::format("{}: {} offloaded per device, the second tier has {} per device", estimate.infeasible_reason,
                        format_bytes(memory.offloaded), format_bytes(memory.second_tier));
   }
   const std::string needed =
-      fmt::format("{} and a device has {}", format_bytes(memory.total()), format_bytes(memory.capacity));
+      fmt::format("{}, a device has {}", format_bytes(memory.total()), format_bytes(memory.capacity));
   if (memory.tables > Bytes(0)) {
     const bool alone = memory.tables > memory.capacity;
-    return fmt::format(
-        "{}: the fullest device needs {}; its part of the tables, with their optimizer state, takes {}{}",
-        estimate.infeasible_reason, needed, format_bytes(memory.tables), alone ? ", more than there is" : "");
+    return fmt::format("{}: the largest need is {}; of it, embedding tables and their optimizer state {}{}",
+                       estimate.infeasible_reason, needed, format_bytes(memory.tables),
+                       alone ? ", more than the capacity" : "");
   }
   return fmt::format("{}: stage {} needs {}", estimate.infeasible_reason, memory.stage, needed);
 }
@@ -340,14 +345,16 @@ std::string estimate_text(const results::Estimate& estimate, std::span<const std
   text += "\n" + plan_lines(estimate, chosen);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
   text += expense_lines(estimate);
-  text += pace_line(estimate);
+  text += stragglers_line(estimate);
   text += validity_line(estimate);
   text += "\n" + breakdown_table(estimate);
   text += "\n" + comm_table(estimate);
   text += "\n" + memory_table(estimate.memory);
-  if (!estimate.classes.empty()) { text += "\nrank classes\n" + classes_table(estimate.classes); }
+  if (!estimate.classes.empty()) {
+    text += "\npipeline stages with identical work\n" + classes_table(estimate.classes);
+  }
   if (!estimate.terms.empty()) {
-    text += "\noperators of the critical rank, in one step\n" + terms_table(estimate.terms, style);
+    text += "\noperators of the critical rank per step\n" + terms_table(estimate.terms, style);
   }
   if (!estimate.not_modelled.empty()) {
     text += "\n" + dim(wrapped("not modelled: ", join(estimate.not_modelled, "; ")), style);

@@ -26,23 +26,22 @@ std::string step_share(Seconds part, const results::Estimate& estimate) {
   return estimate.step_time > Seconds(0) ? percent(part / estimate.step_time) : std::string("-");
 }
 
-// One column of the ranking; those that are at their usual value everywhere are left out.
+// A column of the ranking. Columns in which all plans have the default value are left out.
 struct PlanColumn {
   std::string_view name, header;
-  std::string_view usual;
+  std::string_view default_value;
   bool training_only = false;
-  bool of_sequences = false;  // says nothing of a recommender
+  bool of_sequences = false;  // not for recommenders
 };
 
 constexpr std::string_view kAlways = "\x01";
 constexpr bool kTraining = true, kSequences = true;
 
-// Columns with headers, usual values or places of their own; other choices follow where they depart from their usual
-// value.
+// Columns with their own header, default or position; other choices follow if they are not at their default.
 constexpr std::array<PlanColumn, 19> kColumns{{
     {"tp", "tp", kAlways, false, kSequences},
     {"cp", "cp", "1"},
-    {"cp_method", "cp by", "ring"},
+    {"cp_method", "cp-method", "ring"},
     {"ep", "ep", "1"},
     {"etp", "etp", "1"},
     {"pp", "pp", kAlways, false, kSequences},
@@ -57,15 +56,15 @@ constexpr std::array<PlanColumn, 19> kColumns{{
     {"offload", "offload", ""},
     {"placement", "placement", ""},
     {"table_sharding", "tables", ""},
-    {"table_ranks", "over", "1"},
+    {"table_ranks", "table ranks", "1"},
     {"replicate_tables_below", "replicated below", "0"},
 }};
-// Not in the ranking, but for recompute, which has its column at the end.
+// Not in the ranking; recompute has its column at the end.
 constexpr std::array<std::string_view, 6> kLeftOut{"recompute",         "dp_overlap",         "first_stage_layers",
                                                    "last_stage_layers", "embedding_as_layer", "head_as_layer"};
 
 std::string cell(const results::PlanSummary& plan, std::string_view name) {
-  const bool interleaves = name == "schedule" && plan.number("vpp") > 1;  // vpp says so
+  const bool interleaves = name == "schedule" && plan.number("vpp") > 1;  // shown by vpp
   const bool has_no_context = name == "cp_method" && plan.number("cp") <= 1;
   return interleaves ? "1f1b" : has_no_context ? "ring" : plan.text(name);
 }
@@ -86,7 +85,7 @@ std::vector<ShownColumn> shown_columns(const std::vector<results::Estimate>& bes
   for (const PlanColumn& column : kColumns) {
     if ((serves && column.training_only) || (samples_only && column.of_sequences)) { continue; }
     const bool departs = std::any_of(best.begin(), best.end(), [&](const auto& one) {
-      return one.plan.find(column.name) != nullptr && cell(one.plan, column.name) != column.usual;
+      return one.plan.find(column.name) != nullptr && cell(one.plan, column.name) != column.default_value;
     });
     if (departs) { shown.push_back({column.name, std::string(column.header)}); }
   }
@@ -115,8 +114,8 @@ std::string ranking(const std::vector<results::Estimate>& best) {
   if (devices_differ) { table.column("devices"); }
   table.column(serves ? "batch time" : "step time");
   if (batches_differ) { table.column("batch").column("samples/s"); }
-  const bool answers = serves && !best.front().samples_only;  // token by token
-  if (answers) { table.column("first token").column("per token"); }
+  const bool generates = serves && !best.front().samples_only;
+  if (generates) { table.column("TTFT").column("TPOT"); }
   table.column("MFU").column(best.front().samples_only ? "samples/s" : "tokens/s");
   for (const auto& column : shown) { table.column(column.header); }
   if (!serves) { table.column("recompute", Table::Align::left); }
@@ -129,7 +128,7 @@ std::string ranking(const std::vector<results::Estimate>& best) {
     if (batches_differ) {
       row.insert(row.end(), {std::to_string(one.global_batch), config::format_count(one.samples_per_s)});
     }
-    if (answers) {
+    if (generates) {
       row.push_back(config::format_seconds(one.inference->time_to_first_token));
       row.push_back(config::format_seconds(one.inference->time_per_output_token));
     }
@@ -148,27 +147,27 @@ std::string ranking(const std::vector<results::Estimate>& best) {
 std::string by_devices_table(const results::PlanSearch& search) {
   const auto& rows = search.by_devices;
   const auto any = [&](auto known) { return std::any_of(rows.begin(), rows.end(), known); };
-  const bool costs = any([](const results::DeviceRow& row) { return row.cost.has_value(); });
-  const bool draws = any([](const results::DeviceRow& row) { return row.energy.has_value(); });
+  const bool has_cost = any([](const results::DeviceRow& row) { return row.cost.has_value(); });
+  const bool has_energy = any([](const results::DeviceRow& row) { return row.energy.has_value(); });
   Table table;
   table.column("devices").column("step time").column("samples/s");
-  if (costs) { table.column("cost a step"); }
-  if (draws) { table.column("energy a step"); }
+  if (has_cost) { table.column("cost/step"); }
+  if (has_energy) { table.column("energy/step"); }
   table.column("", Table::Align::left);
   for (const auto& row : rows) {
     std::vector<std::string> cells = {grouped(row.devices)};
     if (!row.feasible) {
-      cells.resize(costs && draws ? 5 : costs || draws ? 4 : 3, "-");
-      cells.emplace_back("nothing fits");
+      cells.resize(has_cost && has_energy ? 5 : has_cost || has_energy ? 4 : 3, "-");
+      cells.emplace_back("no plan fits");
     } else {
       cells.insert(cells.end(), {config::format_seconds(row.step_time, 4), config::format_count(row.samples_per_s)});
-      if (costs) { cells.push_back(row.cost ? dollars(row.cost->amount) : "-"); }
-      if (draws) { cells.push_back(row.energy ? joules(row.energy->amount) : "-"); }
-      cells.emplace_back(row.within ? "" : "beyond the limit");
+      if (has_cost) { cells.push_back(row.cost ? dollars(row.cost->amount) : "-"); }
+      if (has_energy) { cells.push_back(row.energy ? joules(row.energy->amount) : "-"); }
+      cells.emplace_back(row.within ? "" : "over the limit");
     }
     table.row(std::move(cells));
   }
-  std::string text = "\nthe fastest of each number of devices\n" + table.text();
+  std::string text = "\nfastest plan for each number of devices\n" + table.text();
   const auto basis = [&](auto known, std::string_view name) {
     const auto with = std::find_if(rows.begin(), rows.end(), known);
     if (with == rows.end()) { return std::string(); }
@@ -179,29 +178,29 @@ std::string by_devices_table(const results::PlanSearch& search) {
   return text;
 }
 
-// What the answer does not speak for.
-std::string held_lines(const std::vector<std::string>& held, TextStyle style) {
-  if (held.empty()) { return ""; }
-  const std::string text = wrapped("", "held, not searched (a flag sets each): " + join(held, "; "));
+// The choices that the search did not vary.
+std::string not_searched_lines(const std::vector<std::string>& choices, TextStyle style) {
+  if (choices.empty()) { return ""; }
+  const std::string text = wrapped("", "not searched (fixed; set with the flag in brackets): " + join(choices, "; "));
   return dim(text.substr(0, text.size() - 1), style) + "\n";
 }
 
-// No wall time here: the same question gives the same text, but for the rate on its last line.
+// Without the wall time: the same input gives the same text, except for the rate in the last line.
 std::string space_lines(const results::PlanSearch& search) {
   const auto& space = search.space;
   std::string counts = fmt::format(
-      "{} points: {} evaluated, {} ruled out by a bound. Of the evaluated, {} were priced, {} fit, {} lack "
+      "{} points: {} evaluated, {} pruned by a bound. Of the evaluated points, {} were priced, {} fit, {} exceed "
       "memory",
       grouped(space.points), grouped(space.evaluated), grouped(space.pruned), grouped(space.priced),
       grouped(space.feasible), grouped(space.rejected_memory));
   if (space.rejected_network > 0) {
-    counts += fmt::format(", {} do not fill the network", grouped(space.rejected_network));
+    counts += fmt::format(", {} do not match the network dimensions", grouped(space.rejected_network));
   }
   if (space.rejected_invalid > 0) {
-    counts += fmt::format(", {} are none that model and schedule allow", grouped(space.rejected_invalid));
+    counts += fmt::format(", {} are invalid for the model or the schedule", grouped(space.rejected_invalid));
   }
   if (!search.without_effect.empty()) {
-    counts += fmt::format("; {} different plans, as nothing is felt of {}", grouped(space.plans),
+    counts += fmt::format(". {} distinct plans; axes without effect on this model: {}", grouped(space.plans),
                           join(search.without_effect, ", "));
   }
   std::string text = wrapped("", counts + ".");
@@ -216,7 +215,7 @@ std::string space_lines(const results::PlanSearch& search) {
 
 namespace {
 
-// As a shell reads it.
+// Quoted for a shell where necessary.
 std::string in_quotes(const std::string& word) {
   return word.find_first_of(" '\"$&();*?|<>") == std::string::npos ? word : "'" + word + "'";
 }
@@ -225,12 +224,12 @@ std::string in_quotes(const std::string& word) {
 
 std::string sample_text(const results::Sample& sample) {
   std::string text =
-      fmt::format("{} of {} points, drawn with seed {}\n", grouped(static_cast<long long>(sample.drawn.size())),
+      fmt::format("{} random points of {} (seed {})\n", grouped(static_cast<long long>(sample.drawn.size())),
                   grouped(sample.points), sample.seed);
   for (const auto& point : sample.drawn) {
     text += fmt::format("\npoint {}: {}", grouped(point.number), point.verdict);
     if (point.is_possible()) {
-      text += fmt::format(", {} a step of {} sequences, {} a device\n", config::format_seconds(point.step_time, 4),
+      text += fmt::format(", {} per step of {} sequences, {} per device\n", config::format_seconds(point.step_time, 4),
                           grouped(point.global_batch), config::format_bytes(point.memory));
       text += "  orrery estimate";  // on one line, to be copied
       for (const auto& flag : point.flags) { text += " " + in_quotes(printable(flag)); }
@@ -248,14 +247,14 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text = "no plan fits\n";
   } else {
     text = job_header(search.best.front(), style) + "\n" + ranking(search.best);
-    text += dim("mb: micro-batch, sp: sequence-parallel, comm: communication that nothing hides", style) + "\n";
+    text += dim("mb: micro-batch, sp: sequence parallelism, comm: exposed communication", style) + "\n";
   }
   if (!search.by_devices.empty()) { text += by_devices_table(search); }
   if (!search.front.empty()) {
-    const std::string_view less = search.by_devices.empty() ? "less memory" : "less memory and no more devices";
-    text += fmt::format("\nfaster than all that need {}\n", less) + ranking(search.front);
+    text += fmt::format("\nPareto front of time{} and memory\n", search.by_devices.empty() ? "" : ", devices");
+    text += ranking(search.front);
   }
-  text += held_lines(search.held, style) + "\n" + space_lines(search);
+  text += not_searched_lines(search.held, style) + "\n" + space_lines(search);
   text += what_if_lines(search.what_if);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }

@@ -29,7 +29,7 @@ std::string time_text(std::uint64_t nanoseconds) {
 std::string form_of(const results::TraceFile& file) {
   std::string text = file.schema.empty() ? "JSON lines" : "Chakra " + file.schema;
   if (!file.claimed_version.empty() && !file.schema.empty() && file.claimed_version != file.schema) {
-    text += fmt::format(" (says {})", printable(file.claimed_version));
+    text += fmt::format(" (claims {})", printable(file.claimed_version));
   }
   if (file.compression != "none") { text += ", " + file.compression; }
   return fmt::format("{}, {}", text, config::format_bytes(Bytes(static_cast<double>(file.size_B))));
@@ -64,7 +64,7 @@ std::string place_of(const graph::Example& example) {
 std::string findings_text(const std::vector<graph::Finding>& findings, TextStyle style) {
   std::string text;
   for (const graph::Finding& finding : findings) {
-    const std::string head = fmt::format("{}{}", name_of(finding.problem), finding.unsound ? "" : " (not unsound)");
+    const std::string head = fmt::format("{}{}", name_of(finding.problem), finding.unsound ? "" : " (warning)");
     text += fmt::format("  {}: {}\n", finding.unsound ? bold(head, style) : head,
                         grouped(static_cast<long long>(finding.count)));
     for (const graph::Example& example : finding.examples) {
@@ -138,7 +138,7 @@ void add_amounts(Table& table, const std::string& title, const std::vector<graph
 }
 
 std::string path_text(const graph::Statistics& statistics) {
-  if (!statistics.critical_path) { return "critical path: none, since there is a cycle\n"; }
+  if (!statistics.critical_path) { return "critical path: none, because the graph has a cycle\n"; }
   const graph::CriticalPath& path = *statistics.critical_path;
   std::string text = fmt::format("critical path: {} over {}", path.time_ns == 0 ? "0 s" : time_text(path.time_ns),
                                  count_of(path.nodes, "node"));
@@ -176,7 +176,7 @@ std::string statistics_text(const graph::Statistics& statistics) {
     const std::string ranks = group.ranks ? fmt::format(" ({})", count_of(*group.ranks, "rank")) : "";
     add_amount(table, group.name.value_or("all ranks") + ranks, group.amount, all_ns);
   }
-  if (all_ns > 0) { add_amounts(table, "by name, numbers as #", statistics.by_name, all_ns); }
+  if (all_ns > 0) { add_amounts(table, "by name (numbers replaced by #)", statistics.by_name, all_ns); }
   return table.text();
 }
 
@@ -192,7 +192,7 @@ std::string trace_stats_text(const results::TraceStats& stats, TextStyle style) 
     text += fmt::format(
         "recorded: {} nodes have a duration, {} a start time{}\n", grouped(static_cast<long long>(statistics.timed)),
         grouped(static_cast<long long>(statistics.started)),
-        statistics.span_ns ? fmt::format("; from first start to last end {}", time_text(*statistics.span_ns)) : "");
+        statistics.span_ns ? fmt::format("; first start to last end {}", time_text(*statistics.span_ns)) : "");
     text += statistics_text(statistics) + path_text(statistics) + degrees_text(statistics.degrees);
     text += notes_text(file, style);
   }
@@ -201,12 +201,10 @@ std::string trace_stats_text(const results::TraceStats& stats, TextStyle style) 
 
 std::string trace_diff_text(const results::TraceDiff& diff, TextStyle style) {
   const graph::Difference& found = diff.difference;
-  if (found.none()) {
-    return fmt::format("the same: {} match, whatever their numbers\n", count_of(found.matched, "node"));
-  }
+  if (found.none()) { return fmt::format("identical: {} match (ids may differ)\n", count_of(found.matched, "node")); }
   std::string text = fmt::format("A {}: {}\nB {}: {}\n", printable(diff.a.file), count_of(diff.a.nodes, "node"),
                                  printable(diff.b.file), count_of(diff.b.nodes, "node"));
-  text += fmt::format("{} matched, {} of them changed; {} only in A, {} only in B; {} of the files' own record\n",
+  text += fmt::format("{} matched, {} of them changed; {} only in A, {} only in B; {} in the metadata of the files\n",
                       grouped(static_cast<long long>(found.matched)), grouped(static_cast<long long>(found.changed)),
                       grouped(static_cast<long long>(found.only_in_a)),
                       grouped(static_cast<long long>(found.only_in_b)), count_of(found.metadata, "difference"));

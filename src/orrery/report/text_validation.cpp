@@ -34,7 +34,7 @@ std::string score_table(const results::Validation& validation) {
   for (const char* header : {"rows", "predicted", "skipped", "scored", "MAPE", "median", "p90", "max", "bias"}) {
     table.column(header);
   }
-  table.column("in range").column("infeasible");
+  table.column("in 80 %").column("infeasible");
   for (const auto& score : validation.families) { add_score(table, score.kind + "/" + score.family, score); }
   if (validation.kinds.size() > 1) {
     for (const auto& score : validation.kinds) { add_score(table, score.kind, score); }
@@ -66,7 +66,7 @@ std::string worst_table(const std::vector<const results::Prediction*>& rows) {
   return table.text();
 }
 
-// What the predictions are made of, where that was asked for.
+// The terms of predictions, if requested.
 std::string terms_lines(const std::vector<results::Prediction>& predictions) {
   std::string text;
   for (const auto& row : predictions) {
@@ -77,11 +77,11 @@ std::string terms_lines(const std::vector<results::Prediction>& predictions) {
     }
     text += wrapped_list(fmt::format("  {} {}: ", row.id, signed_percent(*row.signed_error())), parts);
   }
-  return text.empty() ? text : "\nwhat the largest errors of each family are made of\n" + text;
+  return text.empty() ? text : "\nterms of the predictions with the largest errors of each family\n" + text;
 }
 
-// Reasons by how many rows they have, then in the order they first appear. `reason_of` says why a row is in the list;
-// empty: it is not.
+// Reasons by the number of their rows, then in order of occurrence. `reason_of` returns the reason of a row; empty: the
+// row is not in the table.
 template <class ReasonOf>
 std::string reasons_table(const std::vector<results::Prediction>& predictions, std::string_view title,
                           const ReasonOf& reason_of) {
@@ -108,23 +108,23 @@ std::string contradictions_line(const std::vector<results::Prediction>& predicti
   const auto count = std::count_if(predictions.begin(), predictions.end(),
                                    [](const auto& row) { return row.predicted_s && !row.taken_as.empty(); });
   if (count == 0) { return {}; }
-  return fmt::format("\npredicted rows with columns that do not go together: {} (--out says what they were taken as)\n",
-                     count);
+  return fmt::format("\n{} row{} predicted although columns contradict each other (--out writes the values used)\n",
+                     count, count == 1 ? "" : "s");
 }
 
 }  // namespace
 
 std::string validation_text(const results::Validation& validation, TextStyle style) {
-  std::string text = bold("predictions against measurements", style) + "\n\n" + score_table(validation);
+  std::string text = bold("predicted and measured times", style) + "\n\n" + score_table(validation);
   if (const auto rows = worst_rows(validation.predictions); !rows.empty()) { text += "\n" + worst_table(rows); }
   text += terms_lines(validation.predictions);
   const std::string none;
   text += reasons_table(validation.predictions, "skipped rows", [&](const auto& row) -> const std::string& {
     return row.predicted_s ? none : row.skipped_reason;
   });
-  text += reasons_table(validation.predictions, "predicted, not scored", [&](const auto& row) -> const std::string& {
-    return row.predicted_s ? row.unscored_reason : none;
-  });
+  text += reasons_table(
+      validation.predictions, "rows predicted but not scored",
+      [&](const auto& row) -> const std::string& { return row.predicted_s ? row.unscored_reason : none; });
   return text + contradictions_line(validation.predictions);
 }
 

@@ -22,23 +22,24 @@ std::string degrees_of(const results::PlanSummary& plan) {
   return join(parts, ", ");
 }
 
-// "from 1.31 x (98.5 GiB) tp 4, pp 2, dp 8 wins, 3.200 s a step".
+// "at 1.31x (98.5 GiB) tp 4, pp 2, dp 8 wins with 3.200 s per step".
 std::string change(const results::Flip& flip) {
   if (!flip.factor) {
-    if (flip.farthest == 1.0) { return flip.up ? "none larger was looked at" : "none smaller was looked at"; }
-    return fmt::format("the same to {:.3g} x ({})", flip.farthest, flip.value_text);
+    if (flip.farthest == 1.0) { return flip.up ? "no larger value was searched" : "no smaller value was searched"; }
+    return fmt::format("the same degrees win up to {:.3g}x ({})", flip.farthest, flip.value_text);
   }
-  const std::string at = fmt::format("at {:.3g} x ({})", *flip.factor, flip.value_text);
-  if (!flip.winner) { return at + " nothing fits"; }
-  return fmt::format("{} {} wins, {} {}", at, degrees_of(flip.winner->plan),
-                     config::format_seconds(flip.winner->step_time, 4), flip.winner->inference ? "a batch" : "a step");
+  const std::string at = fmt::format("at {:.3g}x ({})", *flip.factor, flip.value_text);
+  if (!flip.winner) { return at + " no plan fits"; }
+  return fmt::format("{} {} wins with {} {}", at, degrees_of(flip.winner->plan),
+                     config::format_seconds(flip.winner->step_time, 4),
+                     flip.winner->inference ? "per batch" : "per step");
 }
 
 }  // namespace
 
 std::string what_if_lines(const std::vector<results::Flip>& flips) {
   if (flips.empty()) { return ""; }
-  std::string text = "\nwhat would change the answer: the nearest values at which other degrees win\n";
+  std::string text = "\nwhat would change the best plan: the nearest values at which other degrees win\n";
   std::vector<std::string> names;
   for (const auto& flip : flips) {
     if (std::find(names.begin(), names.end(), flip.name) == names.end()) { names.push_back(flip.name); }

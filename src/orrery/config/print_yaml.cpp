@@ -10,8 +10,8 @@ namespace orrery::config {
 
 namespace {
 
-// A JSON string, which is a YAML double-quoted scalar as well.
-std::string json_string(std::string_view text) {
+// A double-quoted scalar.
+std::string quoted_scalar(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
@@ -29,22 +29,6 @@ std::string json_string(std::string_view text) {
     }
   }
   return out + "\"";
-}
-
-// A JSON number equal to the YAML one: no plus, no leading zeros, digits on both sides of the point.
-std::string json_number(std::string_view scalar) {
-  const bool negative = scalar.starts_with('-');
-  if (negative || scalar.starts_with('+')) { scalar.remove_prefix(1); }
-  if (scalar.starts_with(".i") || scalar.starts_with(".I") || scalar.starts_with(".n") || scalar.starts_with(".N")) {
-    return "null";
-  }
-  const std::size_t whole_end = std::min(scalar.find_first_of(".eE"), scalar.size());
-  std::string_view whole = scalar.substr(0, whole_end);
-  while (whole.size() > 1 && whole.front() == '0') { whole.remove_prefix(1); }
-  std::string_view rest = scalar.substr(whole_end);
-  const bool bare_point = rest.starts_with('.') && (rest.size() == 1 || rest[1] == 'e' || rest[1] == 'E');
-  if (bare_point) { rest.remove_prefix(1); }
-  return fmt::format("{}{}{}", negative ? "-" : "", whole.empty() ? "0" : whole, rest);
 }
 
 // Whether YAML reads the text back as this very text when it stands without quotes. Errs on the side of quotes.
@@ -66,7 +50,7 @@ bool is_plain_text(std::string_view text) {
   return harmless && !based && plain_kind(text) == Kind::text;
 }
 
-std::string yaml_text(std::string_view text) { return is_plain_text(text) ? std::string(text) : json_string(text); }
+std::string yaml_text(std::string_view text) { return is_plain_text(text) ? std::string(text) : quoted_scalar(text); }
 
 std::string yaml_scalar(const Node& node) {
   switch (node.kind) {
@@ -136,53 +120,12 @@ void print_block(const Node& node, int indent, std::string& out) {
   }
 }
 
-std::string json_scalar(const Node& node) {
-  switch (node.kind) {
-    case Kind::null: return "null";
-    case Kind::boolean: return node.scalar;
-    case Kind::integer:
-    case Kind::real: return json_number(node.scalar);
-    case Kind::text: return json_string(node.scalar);
-    case Kind::sequence: return "[]";
-    case Kind::mapping: return "{}";
-  }
-  return {};
-}
-
-void print_json_value(const Node& node, int indent, std::string& out) {
-  if (is_leaf(node)) {
-    out += json_scalar(node);
-    return;
-  }
-  const std::string margin(static_cast<std::size_t>(indent) + 2, ' ');
-  out += node.kind == Kind::sequence ? '[' : '{';
-  std::string_view separator = "\n";
-  for (const Node& item : node.items) {
-    out += fmt::format("{}{}", separator, margin);
-    print_json_value(item, indent + 2, out);
-    separator = ",\n";
-  }
-  for (const Member& member : node.members) {
-    out += fmt::format("{}{}{}: ", separator, margin, json_string(member.key));
-    print_json_value(member.value, indent + 2, out);
-    separator = ",\n";
-  }
-  out += fmt::format("\n{:{}}", "", indent);
-  out += node.kind == Kind::sequence ? ']' : '}';
-}
-
 }  // namespace
 
 std::string print_yaml(const Node& node) {
   if (is_leaf(node)) { return yaml_scalar(node) + "\n"; }
   std::string out;
   print_block(node, 0, out);
-  return out;
-}
-
-std::string print_json(const Node& node) {
-  std::string out;
-  print_json_value(node, 0, out);
   return out;
 }
 
