@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 
 #include "orrery/core/error.hpp"
 
@@ -40,6 +41,31 @@ void append_decimal(std::string_view digits, int exponent, std::string& out) {
   }
 }
 
+// Whether a text lies halfway between two doubles, so that it reads back as `value` only by the rule for ties. Only
+// whole numbers above 2^53 have so short texts.
+bool is_halfway(std::string_view text, double value) {
+  constexpr double kFirst = 9007199254740992.0;
+  if (value < kFirst) { return false; }
+  long double spelled = 0;
+  std::from_chars(text.data(), text.data() + text.size(), spelled);
+  const long double exact = value;
+  const long double neighbour = std::nextafter(value, spelled > exact ? std::numeric_limits<double>::infinity() : 0.0);
+  return 2 * std::abs(spelled - exact) >= std::abs(neighbour - exact);
+}
+
+// The fewest digits that read back as the same double by any rule for ties: "1.25e+03".
+std::string_view scientific(double value, std::array<char, 32>& buffer) {
+  char* const first = buffer.data();
+  char* const last = first + buffer.size();
+  const auto text = [&](const std::to_chars_result& written) {
+    return std::string_view(first, static_cast<std::size_t>(written.ptr - first));
+  };
+  const std::string_view shortest = text(std::to_chars(first, last, value, std::chars_format::scientific));
+  if (!is_halfway(shortest, value)) { return shortest; }
+  const auto digits = static_cast<int>(shortest.find('e')) - (shortest.find('.') == std::string_view::npos ? 0 : 1);
+  return text(std::to_chars(first, last, value, std::chars_format::scientific, digits));
+}
+
 void append_number(double value, std::string& out) {
   if (!std::isfinite(value)) {
     out += "null";
@@ -51,9 +77,7 @@ void append_number(double value, std::string& out) {
     return;
   }
   std::array<char, 32> buffer{};
-  const auto written =
-      std::to_chars(buffer.data(), buffer.data() + buffer.size(), std::abs(value), std::chars_format::scientific);
-  const std::string_view text(buffer.data(), static_cast<std::size_t>(written.ptr - buffer.data()));
+  const std::string_view text = scientific(std::abs(value), buffer);
   const std::size_t mark = text.find('e');
   std::array<char, 20> digits{};
   const auto end = std::copy_if(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(mark), digits.begin(),

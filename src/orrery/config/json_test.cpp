@@ -24,6 +24,8 @@ TEST(json, a_number_has_the_fewest_digits_and_a_point_or_an_exponent) {
   EXPECT_EQ(number_text(123456789012345.0), "123456789012345.0");
   EXPECT_EQ(number_text(1e15), "1e+15");  // 16 digits before the point
   EXPECT_EQ(number_text(1.25e300), "1.25e+300");
+  // Doubles are 4 apart here: ...370 would be halfway to the next one.
+  EXPECT_EQ(number_text(26985313880506368.0), "2.6985313880506368e+16");
 }
 
 TEST(json, a_number_that_is_not_finite_is_null) {
