@@ -1,6 +1,6 @@
 // The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them; how
-// each moves bytes is in machine_window.cpp (ring, direct, halving and doubling), machine_tree.cpp (double binary tree)
-// and machine_custom.cpp (given as graphs).
+// each moves bytes is in phase_runner.cpp (ring, direct, halving and doubling), phase_tree.cpp (double binary tree) and
+// custom_collectives.cpp (given as graphs).
 #pragma once
 
 #include <cstddef>

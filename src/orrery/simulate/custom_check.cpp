@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/simulate/happening.hpp"
+#include "orrery/simulate/event.hpp"
 
 namespace orrery::simulate {
 
@@ -80,7 +80,7 @@ class Rehearsal {
   }
   [[nodiscard]] Known& known(const Spot& place) { return known_[place.position][place.step]; }
 
-  [[nodiscard]] Address address(const Spot& place) const {
+  [[nodiscard]] MessageKey key_of(const Spot& place) const {
     const CustomStep& step = at(place);
     const std::uint32_t peer = use_.members[step.peer];
     const bool sends = step.act == CustomStep::Act::send;
@@ -96,7 +96,7 @@ class Rehearsal {
       case CustomStep::Act::send: return use_.rendezvous ? ask(place) : go(place);
       case CustomStep::Act::receive: {
         if (use_.rendezvous) { announce(place); }
-        Mail& mail = mail_[address(place)];
+        Mail& mail = mail_[key_of(place)];
         if (mail.sent.empty()) { return mail.awaited.push_back(place); }
         const Spot sender = mail.sent.front();
         mail.sent.pop_front();
@@ -108,7 +108,7 @@ class Rehearsal {
   // The message is under way; its sender needs nobody any more.
   void go(const Spot& place) {
     sent_[place.position] += at(place).amount;
-    Mail& mail = mail_[address(place)];
+    Mail& mail = mail_[key_of(place)];
     if (mail.awaited.empty()) {
       mail.sent.push_back(place);
     } else {
@@ -120,8 +120,8 @@ class Rehearsal {
   }
 
   // Rendezvous: a receive says that it is ready, and any such notice of its address but for the size lets a sender go.
-  [[nodiscard]] Address notice(const Spot& place) const {
-    Address where = address(place);
+  [[nodiscard]] MessageKey notice(const Spot& place) const {
+    MessageKey where = key_of(place);
     where.bytes = 0;
     return where;
   }
@@ -170,12 +170,12 @@ class Rehearsal {
   // of time, which there is none of here.
   [[nodiscard]] bool depends_on_order() const {
     using Act = CustomStep::Act;
-    std::unordered_map<Address, std::uint32_t, AddressHash> receives, sends;
+    std::unordered_map<MessageKey, std::uint32_t, MessageKeyHash> receives, sends;
     for (std::uint32_t position = 0; position < n_; ++position) {
       for (std::uint32_t step = 0; step < use_.programs[position].steps.size(); ++step) {
         const Spot place{position, step};
         if (at(place).act == Act::compute) { continue; }
-        const Address where = use_.rendezvous ? notice(place) : address(place);
+        const MessageKey where = use_.rendezvous ? notice(place) : key_of(place);
         if (at(place).act == Act::receive && ++receives[where] > 1) { return true; }
         if (at(place).act == Act::send && ++sends[where] > 1 && use_.rendezvous) { return true; }
       }
@@ -199,14 +199,14 @@ class Rehearsal {
   }
 
   [[nodiscard]] std::optional<Spot> partner(const Spot& place) const {
-    const Address wanted = address(place);
+    const MessageKey wanted = key_of(place);
     const std::uint32_t peer = use_.members[at(place).peer];
     for (std::uint32_t step = 0; step < over_[peer].size(); ++step) {
       const Spot other{peer, step};
       if (over_[peer][step] || at(other).act == CustomStep::Act::compute || at(other).act == at(place).act) {
         continue;
       }
-      if (address(other) == wanted) { return other; }
+      if (key_of(other) == wanted) { return other; }
     }
     return std::nullopt;
   }
@@ -304,8 +304,8 @@ class Rehearsal {
   std::vector<Known> heard_;
   std::vector<std::uint64_t> sent_, received_;  // bytes, by position
   std::deque<Spot> ready_;
-  std::unordered_map<Address, Mail, AddressHash> mail_;
-  std::unordered_map<Address, Notices, AddressHash> notices_;
+  std::unordered_map<MessageKey, Mail, MessageKeyHash> mail_;
+  std::unordered_map<MessageKey, Notices, MessageKeyHash> notices_;
 };
 
 }  // namespace

@@ -22,10 +22,10 @@ constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
 std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
   const Graph& graph = fields.graph();
-  if (graph.duration_ns(node) > kMost) { fields.wrong(node, "takes longer than the clock can hold"); }
+  if (fields.duration_ns(node) > kMost) { fields.wrong(node, "takes longer than the clock can hold"); }
   switch (semantics) {
     case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicoseconds;
-    case Semantics::physical: return graph.duration_ns(node) * kPicoseconds;
+    case Semantics::physical: return fields.duration_ns(node) * kPicoseconds;
   }
   return 0;
 }

@@ -7,6 +7,7 @@
 
 #include "orrery/simulate/physical_machine.hpp"
 #include "orrery/simulate/physical_stalled.hpp"
+#include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
 
 namespace orrery::simulate {
@@ -56,8 +57,8 @@ results::SimulatedRank result_of(const results::RankTimes& times) {
 }
 
 // In the order of ends, then of starts and nodes; not in the order in which they were handled.
-std::vector<PhysicalMachine::NodeSpan> in_order(const PhysicalMachine& machine) {
-  std::vector<PhysicalMachine::NodeSpan> spans = machine.spans();
+std::vector<PhysicalSpan> in_order(const PhysicalMachine& machine) {
+  std::vector<PhysicalSpan> spans = machine.nodes().spans();
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
     return std::tie(a.end, a.start, a.rank, a.node) < std::tie(b.end, b.start, b.rank, b.node);
   });
@@ -87,7 +88,7 @@ std::string kind_of(const Work& work) {
 std::vector<results::SimulatedCollective> collectives_of(const Job& job, const PhysicalMachine& machine) {
   std::vector<results::SimulatedCollective> rows;
   std::vector<const PhysicalCollective*> all;
-  for (const PhysicalCollective& collective : machine.collectives()) { all.push_back(&collective); }
+  for (const PhysicalCollective& collective : machine.collectives().all()) { all.push_back(&collective); }
   std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
     return std::tie(a->end, a->first_start, a->work.group) < std::tie(b->end, b->first_start, b->work.group);
   });
@@ -127,7 +128,7 @@ results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
   simulation.warnings = job.warnings;
   if (job.system.bus) { simulation.warnings.emplace_back("model-shared-bus has no effect in physical semantics"); }
   std::vector<results::RankTimes> times;
-  for (const PhysicalRank& rank : machine.ranks()) {
+  for (const PhysicalRank& rank : machine.nodes().ranks()) {
     times.push_back(times_of(rank));
     simulation.ranks.push_back(result_of(times.back()));
   }
@@ -135,18 +136,18 @@ results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
   if (job.tables) {
     simulation.tables.emplace();
     simulation.tables->ranks = std::move(times);
-    simulation.tables->links = machine.link_counts();
+    simulation.tables->links = machine.links().counts();
     simulation.tables->dimensions = dimensions_of(job.network, simulation.tables->links);
     simulation.tables->collectives = collectives_of(job, machine);
   }
   add_spans(job, machine, simulation);
-  simulation.events = machine.events();
-  simulation.messages = machine.messages();
-  simulation.simulated_ranks = machine.ranks().size();
+  simulation.events = machine.rounds().events();
+  simulation.messages = machine.delivered();
+  simulation.simulated_ranks = machine.nodes().ranks().size();
   return simulation;
 }
 
-tl::unexpected<Failure> unmatched(const Job& job, const PhysicalMachine::Unreceived& unreceived) {
+tl::unexpected<Failure> unmatched(const Job& job, const PhysicalMessages::Unreceived& unreceived) {
   const Work& send = job.programs[unreceived.rank].nodes[unreceived.node];
   return fail(place_of(job, unreceived.rank, send.id),
               fmt::format("sends {} B with tag {} to rank {}, which has no matching receive ({} such {})", send.amount,
@@ -162,13 +163,15 @@ Result<results::Simulation> simulate_physical(const Job& job) {
     try {
       machine.run();
     } catch (const TooLong&) {
-      now = machine.now();
+      now = machine.rounds().now();
       throw;
     }
-    for (std::uint32_t rank = 0; rank < machine.ranks().size(); ++rank) {
-      if (!machine.finished(rank)) { return tl::make_unexpected(explained(job, physically_stalled(job, machine))); }
+    for (std::uint32_t rank = 0; rank < machine.nodes().ranks().size(); ++rank) {
+      if (!machine.nodes().finished(rank)) {
+        return tl::make_unexpected(explained(job, physically_stalled(job, machine)));
+      }
     }
-    if (const auto unreceived = machine.unreceived()) { return unmatched(job, *unreceived); }
+    if (const auto unreceived = machine.messages().unreceived()) { return unmatched(job, *unreceived); }
     return result_of(job, machine);
   } catch (const TooLong&) {
     return fail(fmt::format("after {} ns something would take longer than the clock can tell", up_to_ns(now)));

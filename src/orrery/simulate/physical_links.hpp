@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "orrery/results/simulation_tables.hpp"
@@ -37,7 +38,7 @@ struct alignas(64) Packet {
   std::uint32_t target = 0;
   std::uint32_t at = 0;            // the rank where it is, or at whose switch
   std::uint32_t next = kNone;      // in a queue
-  std::uint32_t owner = 0;         // collective; letter
+  std::uint32_t owner = 0;         // collective; message
   std::uint32_t from = 0, to = 0;  // a collective's seats
   std::uint8_t dimension = 0;      // from this one on it has to move
   bool on_its_way : 1 = false;     // has come through a link already: goes before who sets out
@@ -45,32 +46,29 @@ struct alignas(64) Packet {
   bool to_switch : 1 = false;      // goes no further than the switch
   bool of_collective : 1 = false;
   bool reduces : 1 = false;
-  bool is_notice : 1 = false;  // of rendezvous
+  bool is_ready : 1 = false;  // a ready-to-receive message of rendezvous
 };
 
 static_assert(sizeof(Packet) == 64);
 
-// Grants are told to a user: what each message does next, when.
-class LinkUser {
- public:
-  LinkUser() = default;
-  LinkUser(const LinkUser&) = delete;
-  LinkUser& operator=(const LinkUser&) = delete;
-  virtual void asks_at(std::uint64_t time, std::uint32_t packet) = 0;     // for its next link
-  virtual void arrives_at(std::uint64_t time, std::uint32_t packet) = 0;  // whole, where it goes to
-  virtual void reduced_at(std::uint64_t time, std::uint32_t packet) = 0;  // by its target's memory
-  virtual void leaves_at(std::uint64_t time, const Packet& packet) = 0;   // whole, its sender
-  virtual void will_leave(const Packet& packet) const = 0;                // soon: fetch what leaves_at() touches
-  virtual void wakes_at(std::uint64_t time, std::uint32_t link) = 0;      // call wake() then
-
- protected:
-  ~LinkUser() = default;
+// What comes of requests and grants, and when.
+struct LinkNotice {
+  enum class Kind : std::uint8_t {
+    asks,     // packet `id` asks for its next link
+    arrives,  // packet `id` is whole at its target
+    reduced,  // packet `id` has been reduced by its target's memory
+    leaves,   // packet `id`, of a collective, has left its sender whole
+    wakes     // link `id` is free: wake() it then
+  };
+  std::uint64_t time = 0;
+  std::uint32_t id = 0;
+  Kind kind = Kind::asks;
 };
 
 class Links {
  public:
   // `memory_gb`: at which a rank's memory reduces, 0 for no time; see reduce().
-  Links(const Network& network, double memory_gb, LinkUser& user);
+  Links(const Network& network, double memory_gb);
 
   [[nodiscard]] Packet& operator[](std::uint32_t packet) { return packets_[packet]; }
   [[nodiscard]] const Packet& operator[](std::uint32_t packet) const { return packets_[packet]; }
@@ -82,10 +80,11 @@ class Links {
   void reduce(std::uint32_t packet, std::uint64_t now);
   void wake(std::uint32_t link, std::uint64_t now);
 
-  // At the end of a round: every link that is free grants one request, if it has any.
-  void grant(std::uint64_t now);
+  // At the end of a round: every link that is free grants one request, if it has any. What came of the round, in an
+  // order without meaning; valid until the next round ends.
+  [[nodiscard]] std::span<const LinkNotice> grant(std::uint64_t now);
 
-  // What wake() will touch.
+  // Prefetches what wake() accesses.
   void fetch(std::uint32_t link, int distance) const {
     if (distance > 1) { return __builtin_prefetch(&links_[link]); }
     if (links_[link].first != kNone) { __builtin_prefetch(&packets_[links_[link].first]); }
@@ -137,14 +136,14 @@ class Links {
   void reduced(std::uint64_t now, std::uint64_t takes);
   [[nodiscard]] bool before(const Packet& a, const Packet& b) const;
 
-  LinkUser& user_;
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
   std::vector<Link> links_;
   Rate memory_rate_;
   std::uint32_t reducers_ = kNone;  // where the ranks' memories are in links_
   Pool<Packet> packets_;
-  std::vector<std::uint32_t> dirty_;
+  std::vector<std::uint32_t> dirty_;           // links with requests that are looked at when the round ends
+  std::vector<LinkNotice> notices_, granted_;  // of the round; of the last one, as its machine reads them
   struct Going {
     std::uint32_t packet = 0;
     std::uint32_t next = kNone;  // link; kNone: it has arrived

@@ -24,7 +24,7 @@ class PhysicalInquiry final : public Inquiry {
   }
 
   [[nodiscard]] bool runs(std::uint32_t rank, std::uint32_t node) const override {
-    return machine_.ranks()[rank].runs[node];
+    return machine_.nodes().ranks()[rank].runs[node];
   }
 
   [[nodiscard]] Next running(std::uint32_t rank) override {
@@ -40,14 +40,14 @@ class PhysicalInquiry final : public Inquiry {
 
   // Some rank has not come to the collective.
   [[nodiscard]] Next behind_collective(const Waiting& who) override {
-    const std::uint32_t number = machine_.collective_of(who.rank, who.node);
-    const PhysicalCollective& collective = machine_.collectives()[number];
-    const PhysicalGroup& group = machine_.group(collective.work.group);
+    const std::uint32_t number = machine_.collectives().collective_of(who.rank, who.node);
+    const PhysicalCollective& collective = machine_.collectives().all()[number];
+    const PhysicalGroup& group = machine_.collectives().group(collective.work.group);
     for (std::uint32_t position = 0; position < collective.ranks; ++position) {
       const std::uint32_t rank = group.rank(position);
-      const auto node = machine_.node_of(rank, number);
+      const auto node = machine_.collectives().node_of(rank, number);
       if (!node) { return absent(who, rank); }
-      if (open(rank)[*node] && !machine_.ranks()[rank].runs[*node]) { return keeper(rank, *node); }
+      if (open(rank)[*node] && !machine_.nodes().ranks()[rank].runs[*node]) { return keeper(rank, *node); }
     }
     if (!collective.custom.empty()) { return Cause{who, "runs graphs whose sends and receives do not match"}; }
     return Cause{who, "does not end"};
@@ -75,8 +75,8 @@ class PhysicalInquiry final : public Inquiry {
 }  // namespace
 
 Failure physically_stalled(const Job& job, const PhysicalMachine& machine) {
-  std::vector<bool> finished(machine.ranks().size());
-  for (std::uint32_t rank = 0; rank < finished.size(); ++rank) { finished[rank] = machine.finished(rank); }
+  std::vector<bool> finished(machine.nodes().ranks().size());
+  for (std::uint32_t rank = 0; rank < finished.size(); ++rank) { finished[rank] = machine.nodes().finished(rank); }
   return PhysicalInquiry(job, machine).failure(finished);
 }
 

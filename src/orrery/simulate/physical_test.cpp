@@ -294,7 +294,8 @@ TEST(Physical, groups_may_have_names) {
   EXPECT_EQ(result.tables->collectives[0].group, "tp");
   const auto unknown = run(ring, [](std::uint32_t) { return std::vector{all_reduce(1, kMiB, {}, "pp")}; });
   ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().text().find("has the pg_name \"pp\", but there is no such process group of the 4 ranks"), std::string::npos)
+  EXPECT_NE(unknown.error().text().find("has the pg_name \"pp\", but there is no such process group of the 4 ranks"),
+            std::string::npos)
       << unknown.error().text();
 }
 

@@ -86,14 +86,14 @@ class Compiler {
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     work.act = Act::hold;
     work.amount = recorded == 0 ? 1 : recorded;
-    cut_durations_ = cut_durations_ || fields_.graph().duration_ns(node) != recorded;
+    cut_durations_ = cut_durations_ || fields_.duration_ns(node) != recorded;
   }
 
   // As recorded, to the nanosecond, nothing added.
   void replay_physically(Work& work, NodeIndex node) {
     constexpr std::uint64_t kPicoseconds = 1'000;           // of a nanosecond
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // nanoseconds
-    const std::uint64_t recorded = fields_.graph().duration_ns(node);
+    const std::uint64_t recorded = fields_.duration_ns(node);
     if (recorded > kMost) { return fields_.wrong(node, "takes longer than the clock can tell"); }
     work.act = Act::hold;
     work.amount = recorded * kPicoseconds;

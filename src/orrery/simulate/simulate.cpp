@@ -7,6 +7,7 @@
 #include "orrery/simulate/machine.hpp"
 #include "orrery/simulate/physical.hpp"
 #include "orrery/simulate/stalled.hpp"
+#include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
 
 namespace orrery::simulate {
@@ -40,15 +41,15 @@ bool runs_another_collective_as_a_tree(const Job& job) {
 void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> senders;  // rank, node
   std::uint64_t messages = 0;
-  for (const auto& [address, box] : machine.boxes()) {
-    if (box.arrived == 0) { continue; }
-    const auto& nodes = job.programs[address.source].nodes;
-    const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = address](const Work& work) {
+  for (const auto& [key, unmatched] : machine.messenger().unmatched()) {
+    if (unmatched.arrived == 0) { continue; }
+    const auto& nodes = job.programs[key.source].nodes;
+    const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = key](const Work& work) {
       return work.act == Act::send && work.peer == where.target && work.tag == where.tag && work.amount == where.bytes;
     });
     if (sender == nodes.end()) { continue; }  // of a custom collective, whose check has warned of it
-    senders.emplace_back(address.source, sender - nodes.begin());
-    messages += box.arrived;
+    senders.emplace_back(key.source, sender - nodes.begin());
+    messages += unmatched.arrived;
   }
   if (senders.empty()) { return; }
   const auto [rank, node] = *std::min_element(senders.begin(), senders.end());
@@ -61,7 +62,7 @@ void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vecto
 
 // Defects of the original that showed in this run and change its numbers.
 void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
-  if (machine.skipped_dimensions()) {
+  if (machine.network().skipped_dimensions()) {
     warnings.emplace_back(
         "messages between ranks that differ in several dimensions pay for the lowest of them only, as in ASTRA-sim");
   }
@@ -84,7 +85,7 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
   if (runs_another_collective_as_a_tree(job)) {
     warnings.emplace_back("doubleBinaryTree runs an all-reduce in place of other collectives, as in ASTRA-sim");
   }
-  if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
+  if (job.backend == Backend::congestion_unaware && machine.collectives().queues().overlapped()) {
     warnings.emplace_back(
         "chunks that are active at once each have all of a link's bandwidth, as in ASTRA-sim: times may be below what "
         "the links allow");
@@ -94,8 +95,8 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
 std::vector<results::SimulatedSpan> spans_of(const Job& job, const Machine& machine) {
   using Row = results::SimulatedSpan::Row;
   std::vector<results::SimulatedSpan> spans;
-  spans.reserve(machine.spans().size());
-  for (const NodeSpan& span : machine.spans()) {
+  spans.reserve(machine.nodes().spans().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
     const Program& program = job.programs[span.rank];
     const Work& work = program.nodes[span.node];
     const Row row = work.slot == Slot::cpu    ? Row::host
@@ -108,7 +109,7 @@ std::vector<results::SimulatedSpan> spans_of(const Job& job, const Machine& mach
   return spans;
 }
 
-results::SimulatedRank result_of(const Rank& rank) {
+results::SimulatedRank result_of(const RankState& rank) {
   results::SimulatedRank result;
   result.finish_ns = rank.finish_ns;
   result.exposed_comm_ns = rank.exposed_ns;
@@ -129,23 +130,23 @@ Result<results::Simulation> simulate(const Job& job) {
     return fail(
         fmt::format("after {} ns something would take longer than the clock can tell, which is 30 years: a "
                     "latency, a size or a bandwidth of the inputs is out of bounds",
-                    machine.now()));
+                    machine.events().now()));
   } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
-  const auto& ranks = machine.ranks();
-  if (!std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.finished; })) {
+  const auto& ranks = machine.nodes().ranks();
+  if (!std::all_of(ranks.begin(), ranks.end(), [](const RankState& rank) { return rank.finished; })) {
     return tl::make_unexpected(explained(job, stalled(job, machine)));
   }
   results::Simulation simulation;
   simulation.semantics = "astra-sim";
   simulation.backend = job.backend == Backend::congestion_aware ? "congestion-aware" : "congestion-unaware";
-  for (const Rank& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
+  for (const RankState& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
   simulation.warnings = job.warnings;
   tell_defects(job, machine, simulation.warnings);
   for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
   simulation.spans = spans_of(job, machine);
   if (job.tables) { simulation.tables = tables_of(job, machine); }
-  simulation.events = machine.events();
-  simulation.messages = machine.messages();
+  simulation.events = machine.events().events();
+  simulation.messages = machine.network().delivered();
   simulation.simulated_ranks = ranks.size();
   return simulation;
 }

@@ -14,9 +14,9 @@ namespace {
 class MachineInquiry final : public Inquiry {
  public:
   MachineInquiry(const Job& job, const Machine& machine) : Inquiry(job), machine_(machine) {
-    for (const auto& [address, box] : machine.boxes()) {
-      for (const Party& party : box.waiting) {
-        if (party.kind == Party::Kind::node) { receives_.insert({party.rank, party.ref}); }
+    for (const auto& [key, unmatched] : machine.messenger().unmatched()) {
+      for (const Continuation& receiver : unmatched.receivers) {
+        if (receiver.kind == Continuation::Kind::node) { receives_.insert({receiver.rank, receiver.ref}); }
       }
     }
   }
@@ -30,29 +30,31 @@ class MachineInquiry final : public Inquiry {
 
   [[nodiscard]] std::vector<std::uint32_t> started(std::uint32_t rank) const override {
     std::vector<std::uint32_t> nodes;
-    for (const std::uint32_t node : machine_.ranks()[rank].holds) {
+    for (const std::uint32_t node : machine_.nodes().ranks()[rank].slots) {
       if (node != kNone) { nodes.push_back(node); }
     }
     for (auto i = receives_.lower_bound({rank, 0}); i != receives_.end() && i->first == rank; ++i) {
       nodes.push_back(i->second);
     }
-    for (const auto& heap : machine_.ranks()[rank].ready) { nodes.insert(nodes.end(), heap.begin(), heap.end()); }
+    for (const auto& heap : machine_.nodes().ranks()[rank].ready) {
+      nodes.insert(nodes.end(), heap.begin(), heap.end());
+    }
     return nodes;
   }
 
   [[nodiscard]] bool runs(std::uint32_t rank, std::uint32_t node) const override {
-    const auto& holds = machine_.ranks()[rank].holds;
+    const auto& holds = machine_.nodes().ranks()[rank].slots;
     return std::find(holds.begin(), holds.end(), node) != holds.end() || receives_.contains({rank, node});
   }
 
   [[nodiscard]] Next running(std::uint32_t rank) override {
-    for (const std::uint32_t node : machine_.ranks()[rank].holds) {
+    for (const std::uint32_t node : machine_.nodes().ranks()[rank].slots) {
       if (node != kNone) { return Waiting{rank, node, kNone}; }
     }
     const auto receive = receives_.lower_bound({rank, 0});
     if (receive != receives_.end() && receive->first == rank) { return Waiting{rank, receive->second, kNone}; }
     std::uint32_t ready = kNone;
-    for (const auto& heap : machine_.ranks()[rank].ready) {
+    for (const auto& heap : machine_.nodes().ranks()[rank].ready) {
       if (!heap.empty()) { ready = std::min(ready, heap.front()); }
     }
     return Cause{{rank, ready, kNone},
@@ -62,10 +64,10 @@ class MachineInquiry final : public Inquiry {
 
   // Who has its slot.
   [[nodiscard]] std::optional<Next> in_the_way(std::uint32_t rank, std::uint32_t node) const override {
-    if (machine_.ranks()[rank].parents[node] != 0) { return std::nullopt; }
+    if (machine_.nodes().ranks()[rank].parents[node] != 0) { return std::nullopt; }
     const Slot slot = job().programs[rank].nodes[node].slot;
     const std::uint32_t holder =
-        slot == Slot::none ? kNone : machine_.ranks()[rank].holds[static_cast<std::size_t>(slot)];
+        slot == Slot::none ? kNone : machine_.nodes().ranks()[rank].slots[static_cast<std::size_t>(slot)];
     if (holder == kNone) { return std::nullopt; }
     return Waiting{rank, holder, kNone};
   }
@@ -73,25 +75,25 @@ class MachineInquiry final : public Inquiry {
   [[nodiscard]] Next behind_collective(const Waiting& who) override {
     if (who.chunk != kNone) { return behind_chunk(who); }
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
-      const Chunk& chunk = machine_.chunks()[i];
-      if (belongs(chunk, who) && chunk.started) { return behind_chunk({who.rank, who.node, i}); }
+      if (machine_.chunks()[i].started && belongs(i, who)) { return behind_chunk({who.rank, who.node, i}); }
     }
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
-      if (belongs(machine_.chunks()[i], who)) { return behind_chunk({who.rank, who.node, i}); }
+      if (belongs(i, who)) { return behind_chunk({who.rank, who.node, i}); }
     }
     return Cause{who, nothing_to_do(who)};
   }
 
-  [[nodiscard]] bool belongs(const Chunk& chunk, const Waiting& who) const {
-    if (chunk.rank != who.rank || chunk.collective == kNone || chunk.unborn != 0) { return false; }
-    const Running& running = machine_.collectives()[chunk.collective];
+  [[nodiscard]] bool belongs(std::uint32_t id, const Waiting& who) const {
+    const Chunk& chunk = machine_.chunks()[id];
+    if (chunk.rank != who.rank || chunk.collective == kNone || chunk.not_created != 0) { return false; }
+    const ActiveCollective& running = machine_.collectives().active()[chunk.collective];
     return running.node == who.node && running.rank == who.rank && running.plan != nullptr &&
-           machine_.chunk_of(chunk.rank, chunk.group, chunk.id) == &chunk;
+           machine_.chunks().find(chunk.rank, chunk.group, chunk.id) == id;
   }
 
-  [[nodiscard]] const Running* running_at(const Waiting& who) const {
-    for (std::uint32_t i = 0; i < machine_.collectives().made(); ++i) {
-      const Running& running = machine_.collectives()[i];
+  [[nodiscard]] const ActiveCollective* running_at(const Waiting& who) const {
+    for (std::uint32_t i = 0; i < machine_.collectives().active().made(); ++i) {
+      const ActiveCollective& running = machine_.collectives().active()[i];
       if (running.plan != nullptr && running.rank == who.rank && running.node == who.node) { return &running; }
     }
     return nullptr;
@@ -103,7 +105,7 @@ class MachineInquiry final : public Inquiry {
     if (const auto* list = std::get_if<std::vector<Algorithm>>(&choice); list != nullptr && list->empty()) {
       return fmt::format("runs {} for which the system file has no algorithm", name_of(what.collective));
     }
-    if (const Running* running = running_at(who); running != nullptr && !running->plan->custom.empty()) {
+    if (const ActiveCollective* running = running_at(who); running != nullptr && !running->plan->custom.empty()) {
       return running->count > 1 ? "runs a custom collective in several chunks, of which ASTRA-sim makes one: "
                                   "preferred-dataset-splits must be 1, and divide the size"
                                 : "runs graphs whose sends and receives do not match";
@@ -114,45 +116,39 @@ class MachineInquiry final : public Inquiry {
   [[nodiscard]] Next behind_chunk(const Waiting& who) {
     const Chunk& chunk = machine_.chunks()[who.chunk];
     if (!chunk.started) {  // behind those that run in its queue
-      const std::uint32_t ahead = machine_.queue(chunk.queue).first;
-      return Waiting{who.rank, machine_.collectives()[machine_.chunks()[ahead].collective].node, ahead};
+      const std::uint32_t ahead = machine_.collectives().queues().front(chunk.queue);
+      return Waiting{who.rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
     }
     std::uint32_t peer = kNone;
     chunk.channels.each_expected([&](std::uint32_t from, std::uint64_t) { peer = std::min(peer, from); });
     if (peer == kNone) { return Cause{who, nothing_to_do(who)}; }
-    const Chunk* other = machine_.chunk_of(peer, chunk.group, chunk.id);
-    if (other == nullptr || other->collective == kNone) { return absent(who, peer); }
-    const std::uint32_t node = machine_.collectives()[other->collective].node;
+    const std::uint32_t other = machine_.chunks().find(peer, chunk.group, chunk.id);
+    const std::uint32_t collective = other == kNone ? kNone : machine_.chunks()[other].collective;
+    if (collective == kNone) { return absent(who, peer); }
+    const std::uint32_t node = machine_.collectives().active()[collective].node;
     const Work &ours = work(who), &theirs = job().programs[peer].nodes[node];
     if (ours.collective != theirs.collective || ours.amount != theirs.amount) {
       return Cause{
           who, fmt::format("runs {} of {} B, but rank {} {} of {} B in its place (node {})", name_of(ours.collective),
                            ours.amount, peer, name_of(theirs.collective), theirs.amount, theirs.id)};
     }
-    return Waiting{peer, node, number_of(other)};
+    return Waiting{peer, node, other};
   }
 
   // The chunk that runs where chunk `number` of a collective is to start one day, if it is one of that collective.
   [[nodiscard]] std::optional<Waiting> queued_at(std::uint32_t rank, std::uint32_t node, std::uint32_t number) const {
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
       const Chunk& rest = machine_.chunks()[i];
-      if (rest.unborn == 0 || rest.collective == kNone) { continue; }
-      const Running& running = machine_.collectives()[rest.collective];
+      if (rest.not_created == 0 || rest.collective == kNone) { continue; }
+      const ActiveCollective& running = machine_.collectives().active()[rest.collective];
       if (running.rank != rank || running.node != node || running.plan == nullptr) { continue; }
       const std::uint32_t ordinal = number - running.first_number;
       if (ordinal < rest.ordinal || (ordinal - rest.ordinal) % running.stride != 0) { continue; }
-      if ((ordinal - rest.ordinal) / running.stride >= rest.unborn) { continue; }
-      const std::uint32_t ahead = machine_.queue(rest.queue).first;
-      return Waiting{rank, machine_.collectives()[machine_.chunks()[ahead].collective].node, ahead};
+      if ((ordinal - rest.ordinal) / running.stride >= rest.not_created) { continue; }
+      const std::uint32_t ahead = machine_.collectives().queues().front(rest.queue);
+      return Waiting{rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
     }
     return std::nullopt;
-  }
-
-  [[nodiscard]] std::uint32_t number_of(const Chunk* chunk) const {
-    for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
-      if (&machine_.chunks()[i] == chunk) { return i; }
-    }
-    return kNone;
   }
 
   // The peer has no such chunk (yet).
@@ -183,7 +179,7 @@ class MachineInquiry final : public Inquiry {
 
 Failure stalled(const Job& job, const Machine& machine) {
   std::vector<bool> finished;
-  for (const Rank& rank : machine.ranks()) { finished.push_back(rank.finished); }
+  for (const RankState& rank : machine.nodes().ranks()) { finished.push_back(rank.finished); }
   return MachineInquiry(job, machine).failure(finished);
 }
 

@@ -74,14 +74,14 @@ results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_n
   return times;
 }
 
-// When the messages of sends set out, by their address; the k-th receive of an address gets the k-th.
+// When the messages of sends departed, by key; the k-th receive of a key gets the k-th.
 class Departures {
  public:
   Departures(const Job& job, const std::vector<NodeSpan>& spans) : job_(job) {
     for (const NodeSpan& span : spans) {
       const Work& work = job.programs[span.rank].nodes[span.node];
-      if (work.act == Act::send) { at_[address(span, work)].sends.push_back(span.set_out_ns); }
-      if (work.act == Act::receive) { at_[address(span, work)].receives.emplace_back(span.start_ns, span.node); }
+      if (work.act == Act::send) { at_[key_of(span, work)].sends.push_back(span.departure_ns); }
+      if (work.act == Act::receive) { at_[key_of(span, work)].receives.emplace_back(span.start_ns, span.node); }
     }
     for (auto& [where, both] : at_) {
       std::sort(both.sends.begin(), both.sends.end());
@@ -90,7 +90,7 @@ class Departures {
   }
 
   [[nodiscard]] std::uint64_t of(const NodeSpan& receive) const {
-    const Both& both = at_.at(address(receive, job_.programs[receive.rank].nodes[receive.node]));
+    const Both& both = at_.at(key_of(receive, job_.programs[receive.rank].nodes[receive.node]));
     const auto found =
         std::lower_bound(both.receives.begin(), both.receives.end(), std::pair{receive.start_ns, receive.node});
     const auto number = static_cast<std::size_t>(found - both.receives.begin());
@@ -102,19 +102,19 @@ class Departures {
     std::vector<std::uint64_t> sends;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> receives;
   };
-  static Address address(const NodeSpan& span, const Work& work) {
+  static MessageKey key_of(const NodeSpan& span, const Work& work) {
     const bool sends = work.act == Act::send;
     return {work.tag, work.amount, sends ? span.rank : work.peer, sends ? work.peer : span.rank};
   }
 
   const Job& job_;
-  std::unordered_map<Address, Both, AddressHash> at_;
+  std::unordered_map<MessageKey, Both, MessageKeyHash> at_;
 };
 
 std::vector<results::RankTimes> ranks_of(const Job& job, const Machine& machine) {
-  const Departures departures(job, machine.spans());
-  std::vector<std::vector<Change>> changes(machine.ranks().size());
-  for (const NodeSpan& span : machine.spans()) {
+  const Departures departures(job, machine.nodes().spans());
+  std::vector<std::vector<Change>> changes(machine.nodes().ranks().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
     const Work& work = job.programs[span.rank].nodes[span.node];
     auto& list = changes[span.rank];
     std::uint64_t start = span.start_ns;
@@ -129,14 +129,14 @@ std::vector<results::RankTimes> ranks_of(const Job& job, const Machine& machine)
   }
   std::vector<results::RankTimes> ranks;
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    ranks.push_back(times_of(changes[i], machine.ranks()[i].finish_ns));
+    ranks.push_back(times_of(changes[i], machine.nodes().ranks()[i].finish_ns));
   }
   return ranks;
 }
 
 // ---- links and dimensions ------------------------------------------------------------------------------------------
 
-// Who is at the ends of link `number` of the first dimension; see Machine::next_link.
+// Who is at the ends of link `number` of the first dimension; see MessageNetwork::next_hop.
 std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimension, std::uint32_t number) {
   const std::uint32_t n = dimension.ranks;
   constexpr std::uint32_t kHub = results::SimulatedLink::kSwitch;
@@ -150,7 +150,7 @@ std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimensio
 
 std::vector<results::SimulatedLink> links_of(const Job& job, const Machine& machine) {
   std::vector<results::SimulatedLink> links;
-  const auto& counts = machine.link_counts();
+  const auto& counts = machine.network().link_counts();
   for (std::uint32_t i = 0; i < counts.size(); ++i) {
     if (counts[i].messages == 0) { continue; }
     results::SimulatedLink link;
@@ -170,8 +170,8 @@ std::vector<results::SimulatedDimension> dimensions_of(const Job& job, const Mac
                                                        const std::vector<results::SimulatedLink>& links) {
   std::vector<results::SimulatedDimension> dimensions = dimensions_of(job.network, links);
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    dimensions[i].messages = machine.dimension_counts()[i].messages;
-    dimensions[i].bytes = machine.dimension_counts()[i].bytes;
+    dimensions[i].messages = machine.network().dimension_counts()[i].messages;
+    dimensions[i].bytes = machine.network().dimension_counts()[i].bytes;
   }
   return dimensions;
 }
@@ -192,7 +192,7 @@ std::string algorithm_of(const Job& job, const Work& work) {
 // The k-th collective that a rank starts in a group is the k-th of the others.
 std::vector<results::SimulatedCollective> collectives_of(const Job& job, const Machine& machine) {
   std::vector<NodeSpan> spans;
-  for (const NodeSpan& span : machine.spans()) {
+  for (const NodeSpan& span : machine.nodes().spans()) {
     if (job.programs[span.rank].nodes[span.node].act == Act::collective) { spans.push_back(span); }
   }
   std::sort(spans.begin(), spans.end(), [](const NodeSpan& a, const NodeSpan& b) {
@@ -242,8 +242,8 @@ std::string kind_of(const Work& work) {
 
 std::vector<results::SimulatedOperator> operators_of(const Job& job, const Machine& machine) {
   std::vector<results::SimulatedOperator> operators;
-  operators.reserve(machine.spans().size());
-  for (const NodeSpan& span : machine.spans()) {
+  operators.reserve(machine.nodes().spans().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
     const Program& program = job.programs[span.rank];
     const Work& work = program.nodes[span.node];
     const std::uint64_t bytes = work.act == Act::hold ? 0 : work.amount;

@@ -1,5 +1,5 @@
-// Pending times of lanes that have many of them: (lane, time) to a link. Open addressing with linear steps; erasing
-// moves later entries up, so that the table has no graves. Private to the room.
+// The pending times of lanes that have many of them: (lane, time) to the link of its events. A hash table with open
+// addressing and linear probing; erase() moves later entries up, so that there are no tombstones. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace orrery::engine {
 
-class Crowd {
+class PendingTimes {
  public:
   void insert(std::uint32_t lane, Time time, Link link) {
     if (2 * (size_ + 1) > cells_.size()) { grow(); }

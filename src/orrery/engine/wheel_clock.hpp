@@ -1,8 +1,8 @@
-// The slots of a hierarchy of wheels, one wheel per byte of the time, and a clock that goes from one that is in use to
-// the next. What a slot holds is its owner's (wheel.hpp, rounds.hpp).
+// The clock of a hierarchical timing wheel with one wheel per byte of the time: it advances from one slot in use to the
+// next. What a slot holds is its owner's (wheel.hpp, rounds.hpp).
 //
-// Something waits in the slot of the highest byte in which its time differs from now, and steps down when time comes to
-// that slot: at most once per byte of its delay, whatever else waits.
+// An entry waits in the slot of the highest byte in which its time differs from now, and moves to a lower wheel when
+// time reaches that slot: at most once per byte of its delay, whatever the number of entries.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace orrery::engine {
 
 using Time = std::uint64_t;  // nanoseconds, or whatever unit the caller counts in
 
-class Dial {
+class WheelClock {
  public:
   static constexpr int kBits = 8;
   static constexpr unsigned kSlots = 1U << kBits;

@@ -1,11 +1,11 @@
-// Collectives: a chunk at each rank goes on as soon as what it needs is there. There is no queue of chunks in which one
-// could keep another from going on; where they want the same link, the link decides.
+#include "orrery/simulate/physical_collectives.hpp"
+
 #include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
 
-#include "orrery/simulate/physical_machine.hpp"
+#include "orrery/simulate/stop.hpp"
 
 namespace orrery::simulate {
 
@@ -46,11 +46,45 @@ std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uin
 
 }  // namespace
 
-// ---- which collective is which -------------------------------------------------------------------------------------
+// ---- what there is -------------------------------------------------------------------------------------
+
+PhysicalCollectives::PhysicalCollectives(const Job& job, PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes)
+    : job_(job),
+      rounds_(rounds),
+      links_(links),
+      nodes_(nodes),
+      count_(job.network.ranks()),
+      groups_(job.groups.size() + 1),
+      collective_of_(count_) {
+  if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
+  make_groups();
+  match_collectives();
+}
+
+std::uint32_t PhysicalGroup::position(std::uint32_t rank) const {
+  if (ranks == nullptr) { return rank; }
+  return std::lower_bound(places.begin(), places.end(), std::pair{rank, 0U})->second;
+}
+
+void PhysicalCollectives::make_groups() {
+  groups_[kWholeMachine].extents = extents_of(job_.network, nullptr);
+  for (std::uint32_t i = 0; i < job_.groups.size(); ++i) {
+    PhysicalGroup& group = groups_[i + 1];
+    group.ranks = &job_.groups[i].ranks;
+    for (std::uint32_t place = 0; place < group.ranks->size(); ++place) {
+      group.places.emplace_back((*group.ranks)[place], place);
+    }
+    std::sort(group.places.begin(), group.places.end());
+    group.extents = extents_of(job_.network, group.ranks);
+    const auto size = static_cast<std::uint32_t>(group.ranks->size());
+    group.is_line = differing_dimensions(job_.network, *group.ranks) > 1 && group.extents.size() == 1 &&
+                    group.extents.front().members == size;
+  }
+}
 
 // Ranks meet in the k-th collective of a kind, size, group and choice of dimensions by the order of ids in their
 // graphs, whatever the order in which they come to them.
-void PhysicalMachine::know_collectives() {
+void PhysicalCollectives::match_collectives() {
   using Key = std::tuple<std::uint32_t, Collective, std::uint64_t, std::uint16_t, std::uint16_t, std::uint32_t>;
   std::map<Key, std::uint32_t> known;
   std::map<Key, std::uint32_t> counts;
@@ -79,12 +113,12 @@ void PhysicalMachine::know_collectives() {
   }
 }
 
-std::uint32_t PhysicalMachine::collective_of(std::uint32_t rank, std::uint32_t node) const {
+std::uint32_t PhysicalCollectives::collective_of(std::uint32_t rank, std::uint32_t node) const {
   const auto& list = collective_of_[rank];
   return std::lower_bound(list.begin(), list.end(), std::pair{node, 0U})->second;
 }
 
-std::optional<std::uint32_t> PhysicalMachine::node_of(std::uint32_t rank, std::uint32_t collective) const {
+std::optional<std::uint32_t> PhysicalCollectives::node_of(std::uint32_t rank, std::uint32_t collective) const {
   for (const auto& [node, number] : collective_of_[rank]) {
     if (number == collective) { return node; }
   }
@@ -96,7 +130,7 @@ std::optional<std::uint32_t> PhysicalMachine::node_of(std::uint32_t rank, std::u
 // The dimensions that take part, each with its algorithm: the system's for the dimension; a flat one takes all ranks as
 // one dimension. Broadcasts, for which ASTRA-sim's files have no algorithm, are chains from the first rank of the
 // group.
-std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t rank) const {
+std::vector<Extent> PhysicalCollectives::extents(const Work& work, std::uint32_t rank) const {
   const auto* list =
       std::get_if<std::vector<Algorithm>>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
   const std::vector<Algorithm> chains(job_.network.dimensions.size());
@@ -132,10 +166,10 @@ std::vector<Extent> PhysicalMachine::extents(const Work& work, std::uint32_t ran
   return extents;
 }
 
-const PhysicalPlan& PhysicalMachine::plan(const PhysicalCollective& collective, std::uint64_t chunk, std::uint32_t rank,
-                                          std::uint32_t node) {
+const PhysicalPlan& PhysicalCollectives::plan(const PhysicalCollective& collective, std::uint64_t chunk,
+                                              std::uint32_t rank, std::uint32_t node) {
   const Work& work = collective.work;
-  auto& kept = plans_[{work.group, static_cast<std::uint8_t>(work.collective), chunk, work.dimensions, 0}];
+  auto& kept = plans_[{work.group, static_cast<std::uint8_t>(work.collective), chunk, work.dimensions}];
   if (!kept) {
     auto made = physical_plan({operation_of(work.collective), chunk, collective.ranks, extents(work, rank), 0});
     if (!made) { throw Stop{rank, job_.programs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
@@ -145,7 +179,7 @@ const PhysicalPlan& PhysicalMachine::plan(const PhysicalCollective& collective, 
 }
 
 // The first rank comes: cuts the collective into chunks, the last one shorter where it does not divide.
-void PhysicalMachine::prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node) {
+void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node) {
   const std::uint64_t bytes = collective.work.amount, splits = job_.system.splits;
   const std::uint64_t chunk = bytes == 0 ? 0 : (bytes - 1) / splits + 1;
   collective.chunks = bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / chunk + 1);
@@ -170,44 +204,55 @@ void PhysicalMachine::prepare(PhysicalCollective& collective, std::uint32_t rank
   }
 }
 
-void PhysicalMachine::join(std::uint32_t rank, std::uint32_t node) {
+std::uint32_t PhysicalCollectives::note_start(std::uint32_t rank, std::uint32_t node) {
   const std::uint32_t number = collective_of(rank, node);
   PhysicalCollective& collective = collectives_[number];
-  const std::int32_t priority = next_priority(rank, job_.programs[rank].nodes[node]);
   collective.last_start = rounds_.now();
   if (collective.begun++ == 0) { collective.first_start = rounds_.now(); }
-  if (!collective.custom.empty()) { return start_custom(rank, node, priority); }
+  return number;
+}
+
+void PhysicalCollectives::join(std::uint32_t number, std::uint32_t rank, std::uint32_t node, std::int32_t priority) {
+  PhysicalCollective& collective = collectives_[number];
   if (collective.plan == nullptr) { prepare(collective, rank, node); }
   const std::uint32_t position = groups_[collective.work.group].position(rank);
   collective.joined[position] = {node, priority, collective.chunks};
   const std::uint32_t seats = collective.plan->seats;
   for (std::uint32_t chunk = 0; chunk < collective.chunks; ++chunk) {
     const std::uint32_t seat = chunk * seats + position;
-    std::uint32_t held = std::exchange(collective.seats[seat].held, kNone);
-    std::uint32_t in_order = kNone;  // those that came first are at the end
-    while (held != kNone) {
-      const std::uint32_t next = links_[held].next;
-      links_[held].next = in_order;
-      in_order = held;
-      held = next;
-    }
-    while (in_order != kNone) {
-      const std::uint32_t next = links_[in_order].next;
-      accept(in_order);
-      in_order = next;
-    }
+    accept_held(collective.seats[seat]);
     // The last rank's last chunk ends a collective, which gives its seats back.
     if (!collective.seats.empty()) { advance(number, seat, chunk); }
+  }
+}
+
+void PhysicalCollectives::end_custom(std::uint32_t number) {
+  ++collectives_[number].over;
+  collectives_[number].end = rounds_.now();
+}
+
+// Packets that came before the rank, in the order in which they came: those that came first are at the end.
+void PhysicalCollectives::accept_held(Seat& seat) {
+  std::uint32_t held = std::exchange(seat.held, kNone);
+  std::uint32_t in_order = kNone;
+  while (held != kNone) {
+    const std::uint32_t next = links_[held].next;
+    links_[held].next = in_order;
+    in_order = held;
+    held = next;
+  }
+  while (in_order != kNone) {
+    const std::uint32_t next = links_[in_order].next;
+    accept(in_order);
+    in_order = next;
   }
 }
 
 // ---- steps ---------------------------------------------------------------------------------------------------------
 
 // The packet is at its target. One that comes before the target's rank waits for it.
-void PhysicalMachine::deliver(std::uint32_t id) {
-  ++messages_;
+void PhysicalCollectives::deliver(std::uint32_t id) {
   Packet& packet = links_[id];
-  if (!packet.of_collective) { return packet.is_notice ? notice_arrived(id) : letter_arrived(id); }
   PhysicalCollective& collective = collectives_[packet.owner];
   const std::uint32_t seat = packet.to - packet.order.chunk * static_cast<std::uint32_t>(collective.joined.size());
   if (seat >= collective.ranks) {
@@ -224,13 +269,13 @@ void PhysicalMachine::deliver(std::uint32_t id) {
   accept(id);
 }
 
-void PhysicalMachine::accept(std::uint32_t id) {
+void PhysicalCollectives::accept(std::uint32_t id) {
   if (links_[id].reduces && links_.reductions_take_time()) { return links_.reduce(id, rounds_.now()); }
   count(id);
 }
 
 // The packet can be used. One of a later step waits for its step.
-void PhysicalMachine::count(std::uint32_t id) {
+void PhysicalCollectives::count(std::uint32_t id) {
   Packet& packet = links_[id];
   Seat& seat = collectives_[packet.owner].seats[packet.to];
   if (packet.order.step != seat.in) {
@@ -244,7 +289,7 @@ void PhysicalMachine::count(std::uint32_t id) {
   advance(owner, to, chunk);
 }
 
-void PhysicalMachine::take_held(Seat& seat) {
+void PhysicalCollectives::take_held(Seat& seat) {
   std::uint32_t* from = &seat.held;
   while (*from != kNone) {
     const std::uint32_t id = *from;
@@ -258,7 +303,7 @@ void PhysicalMachine::take_held(Seat& seat) {
   }
 }
 
-void PhysicalMachine::advance(std::uint32_t number, std::uint32_t which, std::uint32_t chunk) {
+void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t which, std::uint32_t chunk) {
   PhysicalCollective& collective = collectives_[number];
   Seat& seat = collective.seats[which];
   if (seat.done) { return; }
@@ -280,11 +325,11 @@ void PhysicalMachine::advance(std::uint32_t number, std::uint32_t which, std::ui
     seat.got = 0;
     if (seat.held != kNone) { take_held(seat); }
   }
-  seat_done(number, which);
+  end_seat(number, which);
 }
 
-void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t chunk,
-                                const PhysicalPhase& phase, std::uint32_t step) {
+void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t chunk,
+                                    const PhysicalPhase& phase, std::uint32_t step) {
   PhysicalCollective& collective = collectives_[number];
   const auto seats = static_cast<std::uint32_t>(collective.joined.size());
   const std::uint32_t at = which - chunk * seats;
@@ -317,31 +362,41 @@ void PhysicalMachine::send_step(std::uint32_t number, std::uint32_t which, std::
     packet.to_switch = to_switch;
     packet.of_collective = true;
     packet.reduces = move.reduces && !to_switch;
-    packet.is_notice = false;
+    packet.is_ready = false;
     links_.ask(id, rounds_.now());
+  }
+}
+
+// The packet has left its sender whole.
+void PhysicalCollectives::leave(std::uint32_t id, std::uint64_t time) {
+  const Packet& packet = links_[id];
+  Seat& seat = collectives_[packet.owner].seats[packet.from];
+  seat.left_at = std::max(seat.left_at, time);
+  if (--seat.not_left == 0 && seat.done) {
+    rounds_.at(seat.left_at, {PhysicalEventKind::left, packet.owner, packet.from});
   }
 }
 
 // ---- ends ----------------------------------------------------------------------------------------------------------
 
 // All is received and sent. The chunk is over at its rank when what it has sent has left, too.
-void PhysicalMachine::seat_done(std::uint32_t number, std::uint32_t which) {
+void PhysicalCollectives::end_seat(std::uint32_t number, std::uint32_t which) {
   Seat& seat = collectives_[number].seats[which];
   seat.done = true;
   if (seat.not_left > 0) { return; }
-  if (seat.left_at > rounds_.now()) { return rounds_.at(seat.left_at, {PhysicalEvent::left, number, which}); }
-  chunk_over(number, which);
+  if (seat.left_at > rounds_.now()) { return rounds_.at(seat.left_at, {PhysicalEventKind::left, number, which}); }
+  end_chunk(number, which);
 }
 
-void PhysicalMachine::chunk_over(std::uint32_t number, std::uint32_t which) {
+void PhysicalCollectives::end_chunk(std::uint32_t number, std::uint32_t which) {
   PhysicalCollective& collective = collectives_[number];
   const std::uint32_t at = which % collective.plan->seats;
-  if (at < collective.ranks && --collective.joined[at].chunks_left == 0) { rank_over(number, at); }
+  if (at < collective.ranks && --collective.joined[at].chunks_left == 0) { end_rank(number, at); }
 }
 
-void PhysicalMachine::rank_over(std::uint32_t number, std::uint32_t position) {
+void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position) {
   PhysicalCollective& collective = collectives_[number];
-  end_later(groups_[collective.work.group].rank(position), collective.joined[position].node);
+  nodes_.end_later(groups_[collective.work.group].rank(position), collective.joined[position].node);
   collective.end = rounds_.now();
   if (++collective.over < collective.ranks) { return; }
   std::vector<Seat>().swap(collective.seats);

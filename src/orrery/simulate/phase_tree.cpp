@@ -1,8 +1,8 @@
-// Double binary tree: the whole chunk goes up a tree to be reduced and down again. Two trees take turns. Each has all
-// ranks but one as a perfect binary tree, numbered in order; the one that is left is the root above its top.
+// Double binary tree: the whole chunk goes up a tree to be reduced and down again. Chunks use two trees in turn. Each
+// has all ranks but one as a perfect binary tree, numbered in order; the one that is left is the root above its top.
 #include <bit>
 
-#include "orrery/simulate/machine.hpp"
+#include "orrery/simulate/phase_runner.hpp"
 
 namespace orrery::simulate {
 
@@ -43,54 +43,54 @@ Place place_of(std::uint32_t position, std::uint32_t n, bool upper) {
 
 }  // namespace
 
-void Machine::start_tree(std::uint32_t id) {
-  Chunk& chunk = chunks_[id];
-  const Phase& phase = phase_of(chunk);
-  const Running& running = running_[chunk.collective];
-  const std::uint32_t turn = running.trees[chunk.phase] + chunk.ordinal * phase.tree_uses + phase.tree_number;
-  chunk.upper_tree = turn % 2 == 0;
+void PhaseRunner::start_tree(std::uint32_t id) {
+  const Chunk& chunk = chunks_[id];
+  const Phase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
-  if (place.is_leaf()) { return delay(id, kLeafReady, false, {true, false, false}); }
-  expect_native(id, rank_at(place.left), phase.message);
-  if (place.right != kNone) { expect_native(id, rank_at(place.right), phase.message); }
+  if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafReady, false, {true, false, false}); }
+  expect(id, rank_at(place.left), phase.message);
+  if (place.right != kNone) { expect(id, rank_at(place.right), phase.message); }
 }
 
-void Machine::tree_receive(std::uint32_t id, std::uint32_t from) {
+void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = phase_of(chunk);
+  const Phase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
-  if (place.is_root) { return delay(id, kRootReduced, true, {false, true, true}); }
-  if (place.is_leaf()) { return delay(id, kLeafOver, false, {}); }
+  if (place.is_root) { return endpoints_.pass(id, chunk, kRootReduced, true, {false, true, true}); }
+  if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafOver, false, {}); }
   if (from == phase.ring.at(place.parent, chunk.rank, chunk.here)) {
-    return delay(id, kParentReduced, true, {false, true, true});
+    return endpoints_.pass(id, chunk, kParentReduced, true, {false, true, true});
   }
   const bool first = chunk.got++ == 0;
-  delay(id, kChildReduced, true, {false, true, !first});
+  endpoints_.pass(id, chunk, kChildReduced, true, {false, true, !first});
 }
 
-void Machine::tree_step(std::uint32_t id, std::uint32_t step) {
+bool PhaseRunner::tree_step(std::uint32_t id, std::uint32_t step) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = phase_of(chunk);
+  const Phase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
   const auto send_to = [&](std::uint32_t position) {
     const std::uint32_t target = rank_at(position);
-    send_native(chunk, target, phase.message, flight_ns(chunk.rank, target, phase.message));
+    send(chunk, target, phase.message, network_.flight_ns(chunk.rank, target, phase.message));
   };
   switch (static_cast<TreeStep>(step)) {
     case kChildReduced:
-      if (++chunk.tokens < 2) { return; }
+      if (++chunk.tokens < 2) { return false; }
       [[fallthrough]];
-    case kLeafReady: send_to(place.parent); return expect_native(id, rank_at(place.parent), phase.message);
+    case kLeafReady:
+      send_to(place.parent);
+      expect(id, rank_at(place.parent), phase.message);
+      return false;
     case kParentReduced:
       send_to(place.left);
       send_to(place.right);
-      break;
-    case kRootReduced: send_to(place.left); break;
-    case kLeafOver: break;
+      return true;
+    case kRootReduced: send_to(place.left); return true;
+    case kLeafOver: return true;
   }
-  phase_over(id);
+  return true;
 }
 
 }  // namespace orrery::simulate
