@@ -55,8 +55,8 @@ class Rehearsal {
       Failure failure = reason(*stuck);
       if (!depends_on_order()) { return tl::make_unexpected(std::move(failure)); }
       doubts.push_back(
-          fmt::format("custom collective {}: may not end, as it is open which of several receives of the "
-                      "same messages comes first: {}",
+          fmt::format("custom collective {}: may deadlock, depending on which of several receives of the "
+                      "same messages runs first: {}",
                       use_.prefix, failure.text()));
       return doubts;
     }
@@ -226,7 +226,7 @@ class Rehearsal {
     for (auto i = std::find(way.begin(), way.end(), stuck); i != way.end(); ++i) {
       circle += fmt::format("position {} in node {}, which waits for ", i->position, at(*i).id);
     }
-    return Failure{{{where(stuck), fmt::format("waits for itself: {}position {}", circle, stuck.position)}}, false};
+    return Failure{{{where(stuck), fmt::format("deadlock: {}position {}", circle, stuck.position)}}, false};
   }
 
   [[nodiscard]] Place where(const Spot& place) const {
@@ -236,11 +236,11 @@ class Rehearsal {
   [[nodiscard]] std::string never(const Spot& place) const {
     const CustomStep& step = at(place);
     if (step.act == CustomStep::Act::send) {
-      return fmt::format("waits until position {} is ready for {} B with tag {}, which it never is (rendezvous)",
+      return fmt::format("sends {1} B with tag {2} to position {0}, which has no matching receive (rendezvous)",
                          use_.members[step.peer], step.amount, step.tag);
     }
-    return fmt::format("waits for {} B with tag {} from position {}, which does not send that many such messages",
-                       step.amount, step.tag, use_.members[step.peer]);
+    return fmt::format("waits for {} B with tag {} from position {}, which has too few matching sends", step.amount,
+                       step.tag, use_.members[step.peer]);
   }
 
   // ---- what is odd -------------------------------------------------------------------------------------------------
@@ -248,7 +248,7 @@ class Rehearsal {
   void doubt(std::vector<std::string>& doubts, std::size_t count, const std::string& text) const {
     if (count <= kMostTold) { doubts.push_back(fmt::format("custom collective {}: {}", use_.prefix, text)); }
     if (count == kMostTold + 1) {
-      doubts.push_back(fmt::format("custom collective {}: and more of that", use_.prefix));
+      doubts.push_back(fmt::format("custom collective {}: more messages of this kind are not shown", use_.prefix));
     }
   }
 
@@ -259,7 +259,7 @@ class Rehearsal {
     }
     std::size_t count = 0;
     for (const auto& [position, node] : unread) {
-      doubt(doubts, ++count, fmt::format("nobody receives what node {} of position {} sends", node, position));
+      doubt(doubts, ++count, fmt::format("no position receives the message of node {} of position {}", node, position));
     }
   }
 
@@ -269,7 +269,7 @@ class Rehearsal {
       const auto missing = std::find(heard_[position].begin(), heard_[position].end(), false);
       if (missing == heard_[position].end()) { continue; }
       doubt(doubts, ++count,
-            fmt::format("position {} ends without having heard of position {}, so it does no {}", position,
+            fmt::format("no data of position {1} reaches position {0}, so the graphs are not a correct {2}", position,
                         missing - heard_[position].begin(), name_of(use_.collective)));
     }
   }
@@ -289,8 +289,8 @@ class Rehearsal {
       const bool sends_less = sent_[position] < out;
       if (!sends_less && received_[position] >= in) { continue; }
       doubt(doubts, ++count,
-            fmt::format("position {} {} {} B, where an {} of {} B needs {} B at least; the sizes are those of the "
-                        "graphs, whatever the node says",
+            fmt::format("position {} {} {} B, but {} of {} B needs at least {} B; message sizes are taken from the "
+                        "graphs, not from the node",
                         position, sends_less ? "sends" : "receives", sends_less ? sent_[position] : received_[position],
                         name_of(use_.collective), size, sends_less ? out : in));
     }
@@ -314,9 +314,10 @@ Result<void> check_partners(const CustomUse& use) {
   for (std::uint32_t position = 0; position < use.programs.size(); ++position) {
     for (const CustomStep& step : use.programs[position].steps) {
       if (step.act == CustomStep::Act::compute || use.members[step.peer] != position) { continue; }
-      return fail(Place{fmt::format("{}.{}.et", use.prefix, position), 0, 0, fmt::format("node {}", step.id)},
-                  "would exchange a message with its own rank: positions count the group's ranks in ascending order, "
-                  "peers in the order of the list, which should be the same");
+      return fail(
+          Place{fmt::format("{}.{}.et", use.prefix, position), 0, 0, fmt::format("node {}", step.id)},
+          "sends to or receives from its own rank: positions count the ranks of the group in ascending order, peers in "
+          "the order of the list; list the ranks in ascending order");
     }
   }
   return {};

@@ -84,13 +84,13 @@ std::uint64_t GraphFields::need(NodeIndex node, Key key, std::string_view name) 
   const auto found = value(node, key);
   const auto type = graph::name_of(graph_.type(node));
   if (!found) {
-    wrong(node, fmt::format("is a {} without {}", type, name));
+    wrong(node, fmt::format("is a {} without the attribute {}", type, name));
     return 0;
   }
   const auto number = found->as_uint();
   if (!number || graph::is_list(found->type())) {
     const auto signed_number = found->as_int();
-    wrong(node, fmt::format("is a {} whose {} is {}; it should be a whole number, not negative", type, name,
+    wrong(node, fmt::format("is a {} with {} {}; valid: a whole number of at least 0", type, name,
                             signed_number ? std::to_string(*signed_number) : std::string(name_of(found->type()))));
     return 0;
   }

@@ -45,7 +45,7 @@ Cause Inquiry::circle(const std::vector<Waiting>& way, const Waiting& end) const
   constexpr std::ptrdiff_t kMost = 8;
   const auto start = std::find(way.begin(), way.end(), end);
   const auto length = way.end() - start;
-  std::string text = "waits for itself: " + named(end);
+  std::string text = "deadlock: " + named(end);
   for (std::ptrdiff_t i = 1; i < std::min(length, kMost); ++i) { text += ", which waits for " + named(*(start + i)); }
   if (length > kMost) { text += fmt::format(", … ({} more)", length - kMost); }
   return {end, text + fmt::format(", which waits for rank {}", end.rank)};
@@ -107,7 +107,7 @@ Next Inquiry::behind_receive(const Waiting& who) {
   const auto sender =
       find_open(wanted.peer, [&](const Work& other) { return partner(other) && other.amount == wanted.amount; });
   if (sender) { return keeper(wanted.peer, *sender); }
-  std::string why = fmt::format("waits for {} B with tag {} from rank {}, which never sends them", wanted.amount,
+  std::string why = fmt::format("waits for {} B with tag {} from rank {}, which has no matching send", wanted.amount,
                                 wanted.tag, wanted.peer);
   const auto& nodes = job_.programs[wanted.peer].nodes;
   const auto other = std::find_if(nodes.begin(), nodes.end(), [&](const Work& candidate) {
@@ -124,7 +124,7 @@ Next Inquiry::behind_send(const Waiting& who) {
            other.amount == given.amount;
   });
   if (receiver) { return keeper(given.peer, *receiver); }
-  return Cause{who, fmt::format("waits until rank {} is ready for {} B with tag {}, which it never is (rendezvous)",
+  return Cause{who, fmt::format("sends {1} B with tag {2} to rank {0}, which has no matching receive (rendezvous)",
                                 given.peer, given.amount, given.tag)};
 }
 

@@ -39,7 +39,7 @@ Result<graph::Graph> read_graph(const std::optional<std::string>& file, const st
   if (!file) {
     Place place;
     place.file = fmt::format("{}.{}.et", prefix, number);
-    return fail(place, fmt::format("there is no such file, but {}", for_whom));
+    return fail(place, fmt::format("does not exist; {}", for_whom));
   }
   trace::ReadOptions options;
   options.threads = 1;
@@ -56,7 +56,7 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
     if (count++ == 0) { first = failure; }
   }
   if (!first) { return {}; }
-  if (count > 1) { first->diagnostics.back().message += fmt::format(" ({} ranks have mistakes)", count); }
+  if (count > 1) { first->diagnostics.back().message += fmt::format(" ({} ranks have errors)", count); }
   return tl::make_unexpected(std::move(*first));
 }
 
@@ -123,8 +123,8 @@ Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positi
     for (const CustomStep& step : program.steps) {
       if (step.act == CustomStep::Act::compute || (step.peer < positions && step.peer != position)) { continue; }
       Place place{file, 0, 0, fmt::format("node {}", step.id)};
-      return fail(place, fmt::format("has position {} at its other end; there are {} besides its own", step.peer,
-                                     positions - 1));
+      return fail(place,
+                  fmt::format("names position {} as its peer; there are {} other positions", step.peer, positions - 1));
     }
     programs.push_back(std::move(program));
   }
@@ -141,13 +141,13 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
     if (list->size() > dimensions) {
       Place place;
       place.file = system_file;
-      return fail(place, fmt::format("has {} algorithms for {}; the network has {} {}", list->size(),
+      return fail(place, fmt::format("has {} algorithms for {}, but the network has {} {}", list->size(),
                                      name_of(static_cast<Collective>(i)), dimensions,
                                      dimensions == 1 ? "dimension" : "dimensions"));
     }
     if (job.semantics == Semantics::astra_sim && list->size() < dimensions && !list->back().flat) {
       job.warnings.push_back(
-          fmt::format("{}: {} has an algorithm for {} of {} dimensions; nothing moves in the others, "
+          fmt::format("{}: {} has an algorithm for {} of {} dimensions; no data is sent in the others, "
                       "as in ASTRA-sim",
                       system_file, name_of(static_cast<Collective>(i)), list->size(), dimensions));
     }
@@ -178,7 +178,7 @@ Result<void> check_use(Job& job, const std::string& prefix, const Work& work, st
     for (const CustomStep& step : programs[position].steps) {
       if (step.act == CustomStep::Act::compute || step.peer < members) { continue; }
       const Place place{graph_file(prefix, position).value_or(""), 0, 0, fmt::format("node {}", step.id)};
-      return fail(place, fmt::format("has position {} at its other end; {} ranks run it", step.peer, members));
+      return fail(place, fmt::format("names position {} as its peer; {} ranks run the collective", step.peer, members));
     }
   }
   const auto positions = positions_of(job, work.group, members);
@@ -207,11 +207,11 @@ Result<void> check_use(Job& job, const std::string& prefix, const Work& work, st
 
 Result<void> complete(Job& job) {
   if (job.semantics == Semantics::physical && job.backend == Backend::congestion_unaware) {
-    return fail("physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+    return fail("--semantics physical needs --backend congestion-aware");
   }
   if (job.semantics == Semantics::astra_sim && job.backend == Backend::congestion_aware &&
       job.network.dimensions.size() > 1) {
-    return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; ASTRA-sim has it for one",
+    return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; valid: 1, as in ASTRA-sim",
                             job.network.dimensions.size()));
   }
   const std::uint32_t ranks = job.network.ranks();

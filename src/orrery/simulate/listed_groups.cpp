@@ -64,7 +64,7 @@ class Tables {
       if (!inner->is_scalar()) { break; }
       text = std::string(inner->scalar);
     }
-    wrong(fmt::format("lists process groups in a form that cannot be read: {}", quoted(text)));
+    wrong(fmt::format("has a table of process groups that cannot be read: {}", quoted(text)));
   }
 
   void read_table(const Node& table) {
@@ -141,10 +141,9 @@ Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& progr
       for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
         const auto [other, first] = member_of.try_emplace({group.name, member}, found->second);
         if (first) { continue; }
-        return fail(
-            Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
-            fmt::format("lists process group {} with other ranks than an earlier file does, and rank {} in both",
-                        group.name, member));
+        return fail(Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
+                    fmt::format("lists process group {} with other ranks than an earlier file; rank {} is in both",
+                                group.name, member));
       }
     }
     for (Work& work : programs[rank].nodes) {

@@ -67,10 +67,10 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
   }
   const std::string where = stem.empty() ? folder : (folder.empty() ? stem : (fs::path(folder) / stem).string());
   if (error) { return fail(workload_place(folder), error.message()); }
-  if (by_stem.empty()) { return fail(workload_place(where), "there are no graphs NAME.<rank>.et here"); }
+  if (by_stem.empty()) { return fail(workload_place(where), "has no graphs NAME.<rank>.et"); }
   if (by_stem.size() > 1) {
     return fail(workload_place(where),
-                fmt::format("has the graphs of several jobs: {}.0.et and {}.0.et; name one as a prefix",
+                fmt::format("has the graphs of several jobs: {0}.0.et and {1}.0.et; give one as a prefix",
                             by_stem.begin()->first, std::next(by_stem.begin())->first));
   }
   return in_order(by_stem.begin()->second, where);
@@ -117,7 +117,7 @@ Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workl
   }
   std::map<std::uint64_t, std::string> by_rank;
   for (const std::string& file : workload) {
-    if (!fs::is_regular_file(file)) { return fail(workload_place(file), "there is no such file"); }
+    if (!fs::is_regular_file(file)) { return fail(workload_place(file), "does not exist"); }
     if (const auto number = numbered(file)) { by_rank.emplace(number->rank, file); }
   }
   if (by_rank.size() < workload.size()) { return workload; }

@@ -27,8 +27,8 @@ Result<Job> one_collective(const Job& machine, Collective collective, std::uint6
     return fail(fmt::format("the system file has no algorithm for {}", name_of(collective)));
   }
   if (collective == Collective::all_gather && bytes < job.system.splits) {
-    return fail(
-        fmt::format("a shard of {} B cannot be cut in {} chunks (preferred-dataset-splits)", bytes, job.system.splits));
+    return fail(fmt::format("a shard of {} B cannot be split into {} chunks (preferred-dataset-splits)", bytes,
+                            job.system.splits));
   }
   Work work;
   work.act = Act::collective;

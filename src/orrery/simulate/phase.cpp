@@ -57,7 +57,9 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
       break;
     case Method::halving_doubling:
       if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
-      if (phase.collective == Collective::all_to_all) { return fail("halvingDoubling cannot do an ALL_TO_ALL"); }
+      if (phase.collective == Collective::all_to_all) {
+        return fail("halvingDoubling has no ALL_TO_ALL; valid: ring, direct");
+      }
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
@@ -65,7 +67,7 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
       return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
     case Method::double_binary_tree:
       if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
-      if (group) { return fail("doubleBinaryTree cannot serve a group smaller than the machine"); }
+      if (group) { return fail("doubleBinaryTree is not valid for a group smaller than the machine"); }
       break;
   }
   phase.message = phase.method == Method::double_binary_tree || phase.collective == Collective::all_gather
@@ -171,7 +173,7 @@ Result<Plan> make_plan(const Network& network, const System& system, const PlanR
   if (const auto* prefix = std::get_if<std::string>(&choice)) { return Plan{{}, *prefix}; }
   const auto& algorithms = std::get<std::vector<Algorithm>>(choice);
   if (algorithms.size() > network.dimensions.size()) {
-    return fail(fmt::format("{} algorithms are given for {}; the network has {} dimensions", algorithms.size(),
+    return fail(fmt::format("{} algorithms are given for {}, but the network has {} dimensions", algorithms.size(),
                             name_of(request.collective), network.dimensions.size()));
   }
   const bool hierarchical =

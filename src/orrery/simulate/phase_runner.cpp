@@ -45,7 +45,7 @@ void PhaseRunner::send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes
                        std::uint32_t to_chunk) {
   if (bytes == 0) {
     throw Stop{chunk.rank, job_.programs[chunk.rank].nodes[chunk.node].id,
-               "is a collective too small for its algorithm: a message would have 0 B"};
+               "is too small for its algorithm: messages of 0 B"};
   }
   const Message message{bytes, tag_of(chunk), chunk.rank, to, {Continuation::Kind::none, 0, to_chunk, 0},
                         0,     chunk.rank,    kNone};

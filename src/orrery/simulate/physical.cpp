@@ -174,7 +174,9 @@ Result<results::Simulation> simulate_physical(const Job& job) {
     if (const auto unreceived = machine.messages().unreceived()) { return unmatched(job, *unreceived); }
     return result_of(job, machine);
   } catch (const TooLong&) {
-    return fail(fmt::format("after {} ns something would take longer than the clock can tell", up_to_ns(now)));
+    return fail(fmt::format(
+        "after {} ns: an event is later than the clock can count (53 days): check latencies, sizes and bandwidths",
+        up_to_ns(now)));
   } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
 }
 

@@ -159,7 +159,7 @@ std::vector<Extent> PhysicalCollectives::extents(const Work& work, std::uint32_t
     extent.algorithm.flat = false;
     const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
     if (extent.algorithm.method == Method::in_switch && (!has_switch || group.is_line)) {
-      throw Stop{rank, work.id, "is inSwitch, but its ranks are not all connected to one Switch of the network"};
+      throw Stop{rank, work.id, "uses inSwitch, but its ranks are not all connected to one Switch of the network"};
     }
     extents.push_back(extent);
   }
@@ -187,7 +187,8 @@ void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t 
   collective.last_plan = &plan(collective, bytes - (collective.chunks - 1) * chunk, rank, node);
   const std::uint32_t seats = collective.plan->seats;
   if (std::uint64_t{seats} * collective.chunks >= kNone) {
-    throw Stop{rank, job_.programs[rank].nodes[node].id, "has more chunks on all its ranks than can be simulated"};
+    throw Stop{rank, job_.programs[rank].nodes[node].id,
+               "has too many chunks on all its ranks (limit: 2^32); lower preferred-dataset-splits"};
   }
   collective.joined.resize(seats);
   collective.seats.resize(std::size_t{seats} * collective.chunks);

@@ -49,7 +49,9 @@ class PhysicalInquiry final : public Inquiry {
       if (!node) { return absent(who, rank); }
       if (open(rank)[*node] && !machine_.nodes().ranks()[rank].runs[*node]) { return keeper(rank, *node); }
     }
-    if (!collective.custom.empty()) { return Cause{who, "runs graphs whose sends and receives do not match"}; }
+    if (!collective.custom.empty()) {
+      return Cause{who, "is a custom collective whose sends and receives do not match"};
+    }
     return Cause{who, "does not end"};
   }
 
@@ -59,13 +61,13 @@ class PhysicalInquiry final : public Inquiry {
     const auto of_group = [&](const Work& other) { return other.act == Act::collective && other.group == ours.group; };
     const auto& nodes = job().programs[rank].nodes;
     const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
-    std::string why = fmt::format("waits in {} of {} B of {} for rank {}, which ", name_of(ours.collective),
-                                  ours.amount, group_name(ours), rank);
+    std::string why = fmt::format("waits in {} of {} B ({}) for rank {}, which ", name_of(ours.collective), ours.amount,
+                                  group_name(ours), rank);
     if (joined == 0) { return {who, why + "never joins"}; }
     const auto open = find_open(rank, of_group);
-    if (!open) { return {who, why + fmt::format("is through with all its own ({})", joined)}; }
+    if (!open) { return {who, why + fmt::format("has completed all of its collectives in the group ({})", joined)}; }
     const Work& theirs = nodes[*open];
-    return {who, why + fmt::format("has {} of {} B in its place (node {})", name_of(theirs.collective), theirs.amount,
+    return {who, why + fmt::format("runs {} of {} B instead (node {})", name_of(theirs.collective), theirs.amount,
                                    theirs.id)};
   }
 

@@ -366,23 +366,23 @@ std::string why(const Rig& rig, const Nodes& nodes) {
 
 TEST(PhysicalStalled, receives_that_nobody_sends_to_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {receive(4, 0, 64)}}})),
-            "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which never sends them (1 of 2 ranks "
+            "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which has no matching send (1 of 2 ranks "
             "cannot finish)");
 }
 
 TEST(PhysicalStalled, ranks_that_never_join_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {all_reduce(4, 64)}}})),
-            "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B of all ranks for rank 0, which never joins (1 of 2 "
+            "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B (all ranks) for rank 0, which never joins (1 of 2 "
             "ranks cannot finish)");
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{0, {all_reduce(3, 128)}}, {1, {all_reduce(4, 64)}}})),
             "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B of all ranks for rank 1, which has ALL_REDUCE of 64 "
             "B in its place (node 4) (2 of 2 ranks cannot finish)");
 }
 
-TEST(PhysicalStalled, circles_are_told) {
+TEST(PhysicalStalled, cycles_are_deadlocks) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}),
                 at({{0, {receive(1, 1, 64), send(2, 1, 64, {1})}}, {1, {receive(1, 0, 64), send(2, 0, 64, {1})}}})),
-            "w.0.et rank 0, node 1: waits for itself: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
+            "w.0.et rank 0, node 1: deadlock: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
             "(a receive), which waits for rank 0 (2 of 2 ranks cannot finish)");
 }
 

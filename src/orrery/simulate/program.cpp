@@ -70,7 +70,7 @@ class Compiler {
       case NodeType::metadata: work.act = Act::mark; break;
     }
     if (!graph::is_known(type)) {
-      fields_.wrong(node, fmt::format("has the type {}; there are 0 to 7", static_cast<int>(type)));
+      fields_.wrong(node, fmt::format("has the node type {}; valid: 0 to 7", static_cast<int>(type)));
     }
     return work;
   }
@@ -81,7 +81,7 @@ class Compiler {
     if (physical()) { return replay_physically(work, node); }
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // microseconds; the clock holds a few of these
     if (fields_.graph().duration_us(node) > kMost) {
-      return fields_.wrong(node, "takes longer than the clock can tell");
+      return fields_.wrong(node, "has a duration that the clock cannot count");
     }
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     work.act = Act::hold;
@@ -94,7 +94,7 @@ class Compiler {
     constexpr std::uint64_t kPicoseconds = 1'000;           // of a nanosecond
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // nanoseconds
     const std::uint64_t recorded = fields_.duration_ns(node);
-    if (recorded > kMost) { return fields_.wrong(node, "takes longer than the clock can tell"); }
+    if (recorded > kMost) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
     work.act = Act::hold;
     work.amount = recorded * kPicoseconds;
   }
@@ -120,7 +120,7 @@ class Compiler {
         std::min(setting_.system.local_memory_gb * 1e9 * intensity, setting_.system.peak_tflops * 1e12);
     const double seconds = operations == 0 ? 0.0 : static_cast<double>(operations) / reachable;
     constexpr double kMost = 1e18;  // the clock holds a few of these
-    if (!(seconds * 1e9 < kMost)) { return fields_.wrong(node, "takes longer than the clock can tell"); }
+    if (!(seconds * 1e9 < kMost)) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
     work.amount = static_cast<std::uint64_t>(seconds * 1e9);
     work.counts_as_compute = true;
   }
@@ -131,7 +131,7 @@ class Compiler {
     const double movement = static_cast<double>(bytes) / setting_.system.local_memory_gb * 1e3;  // 1e-12 s
     const double picoseconds = std::ceil(std::max(arithmetic, movement));
     constexpr double kMost = 1e18;
-    if (!(picoseconds < kMost)) { return fields_.wrong(node, "takes longer than the clock can tell"); }
+    if (!(picoseconds < kMost)) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
     work.amount = static_cast<std::uint64_t>(picoseconds);
     work.counts_as_compute = true;
   }
@@ -159,9 +159,13 @@ class Compiler {
       work.collective = Collective::broadcast;
       return;
     } else if (!graph::is_known(type)) {
-      return fields_.wrong(node, fmt::format("has the comm_type {}, which is none", static_cast<std::uint64_t>(type)));
+      return fields_.wrong(node, fmt::format("has the comm_type {}; valid: 0 to 9", static_cast<std::uint64_t>(type)));
     } else {
-      return fields_.wrong(node, fmt::format("is a {}, which ASTRA-sim does not simulate", graph::name_of(type)));
+      return fields_.wrong(
+          node,
+          fmt::format("is a {}, which is not simulated; simulated: ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, "
+                      "BROADCAST",
+                      graph::name_of(type)));
     }
     const auto* list =
         std::get_if<std::vector<Algorithm>>(&setting_.system.algorithms[static_cast<std::size_t>(work.collective)]);
@@ -169,11 +173,12 @@ class Compiler {
         work.group != kWholeMachine && setting_.groups.size(work.group - 1) < setting_.ranks;  // ring then
     if (list != nullptr && list->empty() && (physical() || !small) &&
         !setting_.system.custom_of_node.contains(work.id)) {
-      fields_.wrong(node, fmt::format("is an {}, for which the system file has no algorithm", graph::name_of(type)));
+      fields_.wrong(node, fmt::format("is an {}, but the system file has no algorithm for it", graph::name_of(type)));
     }
     if (!physical() && work.collective == Collective::all_gather && work.amount < setting_.system.splits) {
-      fields_.wrong(node, fmt::format("is an ALL_GATHER of {} B, which cannot be cut in {} chunks", work.amount,
-                                      setting_.system.splits));
+      fields_.wrong(
+          node, fmt::format("is an ALL_GATHER of {} B, which cannot be split into {} chunks (preferred-dataset-splits)",
+                            work.amount, setting_.system.splits));
     }
   }
 
@@ -183,7 +188,7 @@ class Compiler {
     work.dimensions = 0;
     for (std::size_t i = 0; i < value->size() && i < 15; ++i) {
       const auto is_in = value->as_bool(i);
-      if (!is_in) { return fields_.wrong(node, "has an involved_dim that is no list of yes and no"); }
+      if (!is_in) { return fields_.wrong(node, "has an involved_dim that is not a list of booleans"); }
       if (*is_in) { work.dimensions = static_cast<std::uint16_t>(work.dimensions | (1U << i)); }
     }
   }
@@ -223,11 +228,11 @@ class Compiler {
     const std::uint64_t peer = fields_.need(node, key, name);
     work.tag = static_cast<std::uint64_t>(fields_.integer(node, fields_.comm_tag)) % kMostTags;
     if (peer >= setting_.ranks) {
-      fields_.wrong(node, fmt::format("has the {} {}; there are {} ranks", name, peer, setting_.ranks));
+      fields_.wrong(node, fmt::format("has the {} {}; the ranks are 0 to {}", name, peer, setting_.ranks - 1));
     } else if (peer == rank_) {
-      fields_.wrong(node, fmt::format("has the {} {}, which is its own rank", name, peer));
+      fields_.wrong(node, fmt::format("has the {} {}, its own rank", name, peer));
     } else if (work.amount == 0) {
-      fields_.wrong(node, "is a message of 0 B, which ASTRA-sim's networks do not carry");
+      fields_.wrong(node, "has comm_size 0; valid: at least 1 B");
     }
     work.peer = static_cast<std::uint32_t>(peer);
   }
@@ -236,7 +241,7 @@ class Compiler {
     work.act = Act::memory;
     work.amount = fields_.need(node, fields_.tensor_size, "tensor_size");
     if (setting_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
-      fields_.wrong(node, fmt::format("is a {}, but the memory-type is NO_MEMORY_EXPANSION",
+      fields_.wrong(node, fmt::format("is a {}, but the machine has no memory for it (memory-type NO_MEMORY_EXPANSION)",
                                       graph::name_of(fields_.graph().type(node))));
     }
   }

@@ -63,13 +63,12 @@ void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vecto
 // Defects of the original that showed in this run and change its numbers.
 void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
   if (machine.network().skipped_dimensions()) {
-    warnings.emplace_back(
-        "messages between ranks that differ in several dimensions pay for the lowest of them only, as in ASTRA-sim");
+    warnings.emplace_back("messages that cross several dimensions take time in the lowest one only, as in ASTRA-sim");
   }
   constexpr std::size_t kCutShort = 5;  // dimensions, of which the original takes four
   if (job.network.dimensions.size() == kCutShort &&
       std::any_of(job.programs.begin(), job.programs.end(), leaves_all_dimensions_open)) {
-    warnings.emplace_back("collectives without involved_dim leave the fifth dimension out, as in ASTRA-sim");
+    warnings.emplace_back("collectives without involved_dim do not use the fifth dimension, as in ASTRA-sim");
   }
   if (std::any_of(job.programs.begin(), job.programs.end(), [](const Program& p) { return p.cut_durations; })) {
     warnings.emplace_back(
@@ -87,8 +86,8 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
   }
   if (job.backend == Backend::congestion_unaware && machine.collectives().queues().overlapped()) {
     warnings.emplace_back(
-        "chunks that are active at once each have all of a link's bandwidth, as in ASTRA-sim: times may be below what "
-        "the links allow");
+        "concurrent chunks each get the full bandwidth of a link, as in ASTRA-sim: times can be shorter than the links "
+        "allow");
   }
 }
 
@@ -128,8 +127,8 @@ Result<results::Simulation> simulate(const Job& job) {
     machine.run();
   } catch (const TooLong&) {
     return fail(
-        fmt::format("after {} ns something would take longer than the clock can tell, which is 30 years: a "
-                    "latency, a size or a bandwidth of the inputs is out of bounds",
+        fmt::format("after {} ns: an event is later than the clock can count (30 years): check latencies, sizes "
+                    "and bandwidths",
                     machine.events().now()));
   } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
   const auto& ranks = machine.nodes().ranks();

@@ -57,9 +57,10 @@ class MachineInquiry final : public Inquiry {
     for (const auto& heap : machine_.nodes().ranks()[rank].ready) {
       if (!heap.empty()) { ready = std::min(ready, heap.front()); }
     }
-    return Cause{{rank, ready, kNone},
-                 "is never looked at again: it became ready when an INVALID_NODE or one of 0 B was over, which "
-                 "ASTRA-sim notices only when another node of the rank ends"};
+    return Cause{
+        {rank, ready, kNone},
+        "never starts: it became ready when an INVALID_NODE or a roofline node of 0 B ended, which ASTRA-sim notices "
+        "only when another node of the rank ends"};
   }
 
   // Who has its slot.
@@ -103,14 +104,15 @@ class MachineInquiry final : public Inquiry {
     const Work& what = work(who);
     const Choice& choice = job().system.algorithms[static_cast<std::size_t>(what.collective)];
     if (const auto* list = std::get_if<std::vector<Algorithm>>(&choice); list != nullptr && list->empty()) {
-      return fmt::format("runs {} for which the system file has no algorithm", name_of(what.collective));
+      return fmt::format("runs {}, for which the system file has no algorithm", name_of(what.collective));
     }
     if (const ActiveCollective* running = running_at(who); running != nullptr && !running->plan->custom.empty()) {
-      return running->count > 1 ? "runs a custom collective in several chunks, of which ASTRA-sim makes one: "
-                                  "preferred-dataset-splits must be 1, and divide the size"
-                                : "runs graphs whose sends and receives do not match";
+      return running->count > 1 ? "runs a custom collective in several chunks, of which ASTRA-sim creates one: "
+                                  "preferred-dataset-splits must be 1"
+                                : "is a custom collective whose sends and receives do not match";
     }
-    return fmt::format("runs {} of one rank or no dimension, which never ends in ASTRA-sim", name_of(what.collective));
+    return fmt::format("runs {} with one rank or no dimension, which never ends in ASTRA-sim",
+                       name_of(what.collective));
   }
 
   [[nodiscard]] Next behind_chunk(const Waiting& who) {
@@ -129,7 +131,7 @@ class MachineInquiry final : public Inquiry {
     const Work &ours = work(who), &theirs = job().programs[peer].nodes[node];
     if (ours.collective != theirs.collective || ours.amount != theirs.amount) {
       return Cause{
-          who, fmt::format("runs {} of {} B, but rank {} {} of {} B in its place (node {})", name_of(ours.collective),
+          who, fmt::format("runs {} of {} B, but rank {} runs {} of {} B instead (node {})", name_of(ours.collective),
                            ours.amount, peer, name_of(theirs.collective), theirs.amount, theirs.id)};
     }
     return Waiting{peer, node, other};
@@ -158,17 +160,17 @@ class MachineInquiry final : public Inquiry {
     const auto later = find_open(peer, of_group);
     if (later && !runs(peer, *later)) { return keeper(peer, *later); }
     const std::string what =
-        fmt::format("waits in {} of {} for rank {}, ", name_of(ours.collective), group_name(ours), peer);
+        fmt::format("waits in {} ({}) for rank {}, ", name_of(ours.collective), group_name(ours), peer);
     if (later) {
       if (const auto ahead = queued_at(peer, *later, machine_.chunks()[who.chunk].id)) { return *ahead; }
       return Cause{who, what +
-                            "whose chunks have other numbers: the two ranks ran different numbers of chunks before, "
-                            "those of groups included, which ASTRA-sim confuses"};
+                            "whose chunks have other numbers: the two ranks ran different numbers of chunks before, in "
+                            "groups or in the machine, which ASTRA-sim does not tell apart"};
     }
     const auto& nodes = job().programs[peer].nodes;
     const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
     if (joined == 0) { return Cause{who, what + "which never joins"}; }
-    return Cause{who, what + fmt::format("which is through with all its own ({})", joined)};
+    return Cause{who, what + fmt::format("which has completed all of its collectives in the group ({})", joined)};
   }
 
   const Machine& machine_;
