@@ -120,8 +120,8 @@ Result<results::CollectiveTable> on_machine(const Options& options, const api::C
   }
   if (options.explain) { return fail(flag_place("--explain"), "is of a cluster; a simulated time has no terms"); }
   MachineFlags& machine = *options.machine;
-  if (auto taken = machine.take({{"--system-configuration", &simulate::JobFiles::system},
-                                 {"--network-configuration", &simulate::JobFiles::network}});
+  if (auto taken = machine.take({{"--system-configuration", &simulate::SimulationFiles::system},
+                                 {"--network-configuration", &simulate::SimulationFiles::network}});
       !taken) {
     return tl::make_unexpected(taken.error());
   }

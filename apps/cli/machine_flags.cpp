@@ -95,15 +95,15 @@ std::vector<std::string> MachineFlags::warnings() const {
 }
 
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
-                          std::string simulate::JobFiles::* field) {
+                          std::string simulate::SimulationFiles::* field) {
   command.option(std::move(flag), [flags, field](const std::string& text) { flags->files.*field = text; });
 }
 
 void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
   declare_machine_file(command, flags, {"--system-configuration", "FILE", "system file (JSON)", heading},
-                       &simulate::JobFiles::system);
+                       &simulate::SimulationFiles::system);
   declare_machine_file(command, flags, {"--network-configuration", "FILE", "network file (YAML)", heading},
-                       &simulate::JobFiles::network);
+                       &simulate::SimulationFiles::network);
   command.option({"--num-queues-per-dim", "N", "chunk queues per dimension; default: 1", heading},
                  [flags](const std::string& text) { flags->queues = text; });
   command.option({"--injection-scale", "X", "factor on endpoint-delay; default: 1", heading},

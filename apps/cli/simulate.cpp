@@ -73,11 +73,11 @@ Result<void> take(const Options& options) {
     return fail(flag_place("--fold"), "\"auto\" is not built yet; \"off\", the default, simulates every rank");
   }
   if (on_cluster(options)) { return take_cluster(options); }
-  using simulate::JobFiles;
-  return options.machine->take({{"--workload-configuration", &JobFiles::workload},
-                                {"--system-configuration", &JobFiles::system},
-                                {"--network-configuration", &JobFiles::network},
-                                {"--remote-memory-configuration", &JobFiles::memory}});
+  using simulate::SimulationFiles;
+  return options.machine->take({{"--workload-configuration", &SimulationFiles::workload},
+                                {"--system-configuration", &SimulationFiles::system},
+                                {"--network-configuration", &SimulationFiles::network},
+                                {"--remote-memory-configuration", &SimulationFiles::memory}});
 }
 
 Result<results::Simulation> simulated(const Options& options) {
@@ -141,7 +141,7 @@ Result<void> write_files(const Options& options, const results::Simulation& simu
 Result<int> run(const Options& options) {
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
-  simulate::JobFiles& files = options.machine->files;
+  simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
@@ -170,16 +170,16 @@ Result<int> run(const Options& options) {
 void declare_inputs(Command& command, const Shared& options) {
   const std::string inputs = "ASTRA-sim's inputs";
   const SharedMachineFlags& machine = options->machine;
-  using simulate::JobFiles;
+  using simulate::SimulationFiles;
   declare_machine_file(command, machine,
                        {"--workload-configuration", "PREFIX", "Chakra graphs: PREFIX.<rank>.et", inputs},
-                       &JobFiles::workload);
+                       &SimulationFiles::workload);
   declare_machine_file(command, machine, {"--remote-memory-configuration", "FILE", "memory file (JSON)", inputs},
-                       &JobFiles::memory);
+                       &SimulationFiles::memory);
   declare_machine_file(command, machine,
                        {"--comm-group-configuration", "FILE",
                         "process groups (JSON): {\"tp\": [0, 1]}; replaces those that the graphs list", inputs},
-                       &JobFiles::groups);
+                       &SimulationFiles::groups);
   declare_machine(command, machine, inputs);
   declare_without_effect(command, machine, inputs);
 }

@@ -107,7 +107,7 @@ std::optional<simulate::Collective> simulated(Collective op) {
 
 // Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
 // it first does not matter.
-Failure about(const simulate::JobFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
+Failure about(const simulate::SimulationFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
   for (Diagnostic& diagnostic : failure.diagnostics) {
     if (!diagnostic.place.file.empty()) { continue; }
     diagnostic.place = Place{files.system, 0, 0, ""};
@@ -153,7 +153,7 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
   return table;
 }
 
-Result<CollectiveTable> simulate_collective(const simulate::JobFiles& files, const CollectiveRequest& request) {
+Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& files, const CollectiveRequest& request) {
   const auto op = simulated(request.op);
   if (!op) {
     return fail(

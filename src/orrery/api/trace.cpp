@@ -92,9 +92,9 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
 
 class Checks {
  public:
-  Checks(const std::vector<JobFiles>& jobs, std::size_t files, const graph::JobCheckOptions& options)
+  Checks(const std::vector<SimulationFiles>& jobs, std::size_t files, const graph::JobCheckOptions& options)
       : job_of_(files, kNone), rank_of_(files) {
-    for (const JobFiles& job : jobs) {
+    for (const SimulationFiles& job : jobs) {
       for (const std::size_t file : job.files) { job_of_[file] = jobs_.size(); }
       jobs_.emplace_back(options);
     }
@@ -108,7 +108,7 @@ class Checks {
     if (job_of_[position] != kNone) { jobs_[job_of_[position]].add(*rank, graph); }
   }
 
-  results::TraceCheck finish(const std::vector<JobFiles>& jobs) {
+  results::TraceCheck finish(const std::vector<SimulationFiles>& jobs) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       made_.jobs.push_back({jobs[i].name, jobs[i].files.size(), jobs_[i].findings()});
     }

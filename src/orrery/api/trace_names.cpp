@@ -69,7 +69,7 @@ std::vector<std::string> output_names(const std::vector<std::string>& files, con
   return names;
 }
 
-Result<std::vector<JobFiles>> jobs_of(const std::vector<std::string>& files) {
+Result<std::vector<SimulationFiles>> jobs_of(const std::vector<std::string>& files) {
   std::map<std::string, std::map<std::uint64_t, std::size_t>> by_name;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const TraceName name = trace_name(files[i]);
@@ -81,7 +81,7 @@ Result<std::vector<JobFiles>> jobs_of(const std::vector<std::string>& files) {
                   fmt::format("is rank {} of its job, and so is {}", *name.rank, files[there->second]));
     }
   }
-  std::vector<JobFiles> jobs;
+  std::vector<SimulationFiles> jobs;
   for (const auto& [name, ranks] : by_name) {
     if (ranks.size() < 2) { continue; }
     jobs.push_back({name, {}});

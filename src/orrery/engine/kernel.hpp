@@ -79,8 +79,8 @@ class Kernel {
   static constexpr std::uint32_t kNoLane = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kFewTimes = 16;  // pending times of a lane; more of them are found by a table
 
-  // The first event of a lane's time stands for all of them in the wheel. The others hang on it in a circle: `more` is
-  // the last of them, whose `next` is the first.
+  // The first event of a lane's time is in the wheel for all of them. The others are a circular list behind it: `more`
+  // is the last of them, whose `next` is the first.
   struct Entry {
     Time time;
     Link next;

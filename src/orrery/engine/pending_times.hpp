@@ -27,7 +27,7 @@ class PendingTimes {
     return kNoLink;
   }
 
-  // What is there.
+  // The entry, which exists.
   void erase(std::uint32_t lane, Time time) {
     const std::size_t mask = cells_.size() - 1;
     std::size_t hole = slot(lane, time);

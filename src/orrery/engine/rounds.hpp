@@ -128,7 +128,7 @@ class Rounds {
     return list;
   }
 
-  // Entries of a slot whose time has come, to the wheels below.
+  // Moves the entries of a slot that is reached to lower wheels.
   void spread(WheelClock::Place place) {
     List list = empty(place);
     while (list.first != kNone) {

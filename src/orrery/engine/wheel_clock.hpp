@@ -37,8 +37,8 @@ class WheelClock {
   void use(Place place) { in_use_[place.level][place.slot / 64] |= std::uint64_t{1} << (place.slot % 64); }
   void leave(Place place) { in_use_[place.level][place.slot / 64] &= ~(std::uint64_t{1} << (place.slot % 64)); }
 
-  // Goes to the next time at which something is due; false when nothing waits. `spread` is called for slots on the way
-  // whose time has come: it leaves them, and puts what was there into place() anew.
+  // Advances to the next time at which an entry is due; false when there are no entries. `spread` is called for each
+  // slot of a higher wheel that is reached: it empties the slot and inserts the entries again by place().
   template <class Spread>
   bool advance(Spread&& spread) {
     for (int level = 0; level < kLevels;) {

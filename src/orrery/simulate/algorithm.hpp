@@ -22,21 +22,21 @@ inline constexpr std::size_t kCollectives = 5;
 
 enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree, in_switch };
 
-struct Algorithm {
+struct DimensionAlgorithm {
   Method method = Method::ring;
-  bool flat = false;                    // one*: over all ranks as if they were one dimension
-  std::optional<std::uint32_t> window;  // direct: messages under way at once; absent: to all peers
+  bool flat = false;                    // one*: all ranks as one dimension
+  std::optional<std::uint32_t> window;  // direct: messages in flight at once; absent: to all peers
 
-  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+  friend bool operator==(const DimensionAlgorithm&, const DimensionAlgorithm&) = default;
 };
 
-// What a file says for a collective: an algorithm per dimension, or the prefix of graphs.
-using Choice = std::variant<std::vector<Algorithm>, std::string>;
+// What a file specifies for a collective: an algorithm per dimension, or the prefix of graphs.
+using Choice = std::variant<std::vector<DimensionAlgorithm>, std::string>;
 
 // A name of the list below, "direct" and "oneDirect" with a number behind or without.
-[[nodiscard]] std::optional<Algorithm> algorithm(std::string_view name);
+[[nodiscard]] std::optional<DimensionAlgorithm> algorithm(std::string_view name);
 
-[[nodiscard]] std::string name_of(const Algorithm& algorithm);
+[[nodiscard]] std::string name_of(const DimensionAlgorithm& algorithm);
 
 struct Builtin {
   std::string_view name;

@@ -10,11 +10,11 @@
 
 namespace orrery::simulate {
 
-// One chunk of a collective on one rank. It exists from the first message for it, even if the rank has not come to
+// One chunk of a collective on one rank. It exists from the first message for it, even if the rank has not reached
 // its collective yet (collective == kNone).
 struct alignas(64) Chunk {
   // Of the phase that runs; what every message touches is on two cache lines.
-  const Phase* now = nullptr;
+  const ChunkPhase* now = nullptr;
   std::uint64_t flight_ns = 0;  // ring: of a message to `to`, where nothing queues
   std::uint32_t rank = 0, group = 0, id = 0;
   std::uint32_t to = 0, from = 0;  // ring: neighbours
@@ -29,7 +29,7 @@ struct alignas(64) Chunk {
   std::uint32_t collective = kNone;
   std::uint32_t node = kNone;                   // of the rank: that of the collective
   std::uint32_t ordinal = 0;                    // among the chunks of its collective
-  std::uint32_t not_created = 0;                // not 0: this stands for so many chunks, from `ordinal` on
+  std::uint32_t not_created = 0;                // not 0: a placeholder for so many chunks, from `ordinal` on
   std::uint32_t before = kNone, after = kNone;  // in its queue
   std::uint32_t queue = kNone;
   std::uint32_t phase = 0;
@@ -39,7 +39,7 @@ struct alignas(64) Chunk {
 // One collective node on one rank while it runs.
 struct ActiveCollective {
   std::uint32_t rank = 0, node = 0;
-  const Plan* plan = nullptr;
+  const PhaseSequence* sequence = nullptr;
   std::uint64_t count = 0, done = 0;  // chunks
   std::uint32_t group = 0;
   std::uint32_t first_number = 0;  // of its chunks

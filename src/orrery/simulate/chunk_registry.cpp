@@ -14,7 +14,7 @@ std::size_t GroupMembers::ascending_position(std::uint32_t rank) const {
   return static_cast<std::size_t>(std::lower_bound(places.begin(), places.end(), std::pair{rank, 0U}) - places.begin());
 }
 
-ChunkRegistry::ChunkRegistry(const Job& job) : groups_(job.groups.size() + 1) {
+ChunkRegistry::ChunkRegistry(const SimulationJob& job) : groups_(job.groups.size() + 1) {
   const std::uint32_t count = job.network.ranks();
   groups_[kWholeMachine].ranges.resize(count);
   for (std::uint32_t i = 0; i < job.groups.size(); ++i) {

@@ -37,7 +37,7 @@ struct GroupMembers {
 
 class ChunkRegistry {
  public:
-  explicit ChunkRegistry(const Job& job);
+  explicit ChunkRegistry(const SimulationJob& job);
 
   [[nodiscard]] Chunk& operator[](std::uint32_t chunk) { return chunks_[chunk]; }
   [[nodiscard]] const Chunk& operator[](std::uint32_t chunk) const { return chunks_[chunk]; }
@@ -49,7 +49,7 @@ class ChunkRegistry {
   [[nodiscard]] std::uint32_t find(std::uint32_t rank, std::uint32_t group, std::uint32_t number) const;
   void forget(std::uint32_t chunk);
 
-  // An entry of a queue that stands for chunks that are still to be created.
+  // An entry of a queue in place of chunks that are created later.
   [[nodiscard]] std::uint32_t add_placeholder() { return chunks_.take(); }
   void remove_placeholder(std::uint32_t chunk) { chunks_.give_back(chunk); }
 

@@ -24,7 +24,7 @@ std::uint32_t turns_of(Turn turn, std::uint32_t queues) {
   return 1;
 }
 
-std::size_t queue_count(const Job& job) {
+std::size_t queue_count(const SimulationJob& job) {
   return std::size_t{job.network.ranks()} * job.network.dimensions.size() * job.system.queues_per_dimension;
 }
 
@@ -43,7 +43,7 @@ std::int64_t priority_of(Scheduling scheduling, std::int64_t ordinal, std::int64
 
 }  // namespace
 
-CollectiveEngine::CollectiveEngine(const Job& job, ChunkRegistry& chunks, PhaseRunner& runner,
+CollectiveEngine::CollectiveEngine(const SimulationJob& job, ChunkRegistry& chunks, PhaseRunner& runner,
                                    CustomCollectives& customs)
     : job_(job),
       chunks_(chunks),
@@ -60,54 +60,54 @@ CollectiveEngine::CollectiveEngine(const Job& job, ChunkRegistry& chunks, PhaseR
 
 // ---- start ---------------------------------------------------------------------------------------------------------
 
-const Plan& CollectiveEngine::plan_of(std::uint32_t rank, const Work& work, std::uint64_t chunk) {
-  const GroupMembers& group = chunks_.group(work.group);
-  PlanRequest request{work.collective, chunk, group.small ? group.ranks : nullptr, work.dimensions};
+const PhaseSequence& CollectiveEngine::sequence_of(std::uint32_t rank, const NodeTask& task, std::uint64_t chunk) {
+  const GroupMembers& group = chunks_.group(task.group);
+  PhaseRequest request{task.collective, chunk, group.small ? group.ranks : nullptr, task.dimensions};
   if (group.small || group.ranks != nullptr) {
     request.dimensions = kAllDimensions;
   } else if (request.dimensions == kNoDimensionList) {
     request.dimensions = job_.network.dimensions.size() <= kMostReproduced ? kFourDimensions : kAllDimensions;
   }
   // Graphs of a node's own; a group keeps what its first use of the collective had.
-  const auto own = job_.system.custom_of_node.find(work.id);
+  const auto own = job_.system.custom_of_node.find(task.id);
   std::string custom = own == job_.system.custom_of_node.end() ? "" : own->second;
-  if (work.group != kWholeMachine && !job_.system.custom_of_node.empty()) {
-    custom = sticky_.try_emplace({rank, work.group, static_cast<std::uint8_t>(work.collective)}, custom).first->second;
+  if (task.group != kWholeMachine && !job_.system.custom_of_node.empty()) {
+    custom = sticky_.try_emplace({rank, task.group, static_cast<std::uint8_t>(task.collective)}, custom).first->second;
   }
-  const std::uint32_t members = group.small ? work.group : kWholeMachine;
-  auto& kept = plans_[{members, static_cast<std::uint8_t>(work.collective), chunk, request.dimensions, custom}];
+  const std::uint32_t members = group.small ? task.group : kWholeMachine;
+  auto& kept = sequences_[{members, static_cast<std::uint8_t>(task.collective), chunk, request.dimensions, custom}];
   if (!kept) {
     if (!custom.empty()) {
-      kept = std::make_unique<Plan>(Plan{{}, custom});
+      kept = std::make_unique<PhaseSequence>(PhaseSequence{{}, custom});
     } else {
-      auto made = make_plan(job_.network, job_.system, request);
-      if (!made) { throw Stop{rank, work.id, made.error().diagnostics.front().message}; }
-      kept = std::make_unique<Plan>(std::move(*made));
+      auto made = phase_sequence(job_.network, job_.system, request);
+      if (!made) { throw Stop{rank, task.id, made.error().diagnostics.front().message}; }
+      kept = std::make_unique<PhaseSequence>(std::move(*made));
     }
   }
   return *kept;
 }
 
 void CollectiveEngine::start(std::uint32_t rank, std::uint32_t node) {
-  const Work& work = job_.programs[rank].nodes[node];
-  const Split cut = split(work.collective, work.amount, job_.system.splits, job_.network.ranks());
-  const Plan& plan = plan_of(rank, work, cut.chunk);
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const Split cut = split(task.collective, task.amount, job_.system.splits, job_.network.ranks());
+  const PhaseSequence& sequence = sequence_of(rank, task, cut.chunk);
   const std::uint32_t which = active_.take();
   ActiveCollective& collective = active_[which];
   collective.rank = rank;
   collective.node = node;
-  collective.plan = &plan;
+  collective.sequence = &sequence;
   collective.count = cut.count;
   collective.done = 0;
-  collective.group = work.group;
-  collective.priority = priority_of(job_.system.scheduling, ++counters_[rank].collectives, work.priority);
-  if (plan.custom.empty() && plan.phases.empty()) { return; }  // nothing to do never ends
-  take_turns(collective, work.collective);
+  collective.group = task.group;
+  collective.priority = priority_of(job_.system.scheduling, ++counters_[rank].collectives, task.priority);
+  if (sequence.custom.empty() && sequence.phases.empty()) { return; }  // nothing to do never ends
+  take_turns(collective, task.collective);
   take_numbers(collective);
   collective.stride = 1;
-  if (!plan.phases.empty()) {
-    const std::uint32_t turns = turns_of(plan.phases.front().turn, job_.system.queues_per_dimension);
-    collective.stride = turns / std::gcd(turns, plan.phases.front().turn_uses);
+  if (!sequence.phases.empty()) {
+    const std::uint32_t turns = turns_of(sequence.phases.front().turn, job_.system.queues_per_dimension);
+    collective.stride = turns / std::gcd(turns, sequence.phases.front().turn_uses);
   }
   create_chunks(which);
 }
@@ -115,20 +115,20 @@ void CollectiveEngine::start(std::uint32_t rank, std::uint32_t node) {
 // All chunks take their turns at queues and trees when the collective starts.
 void CollectiveEngine::take_turns(ActiveCollective& collective, Collective kind) {
   RankCounters& counters = counters_[collective.rank];
-  const auto turn_of = [&](const Phase& phase) -> std::uint32_t& {
+  const auto turn_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
     return counters.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)];
   };
-  const auto tree_of = [&](const Phase& phase) -> std::uint32_t& {
+  const auto tree_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
     return counters.trees[phase.dimension * kCollectives + static_cast<std::size_t>(kind)];
   };
   const auto chunks = static_cast<std::uint32_t>(collective.count);
   collective.first_turn.clear();
   collective.first_tree.clear();
-  for (const Phase& phase : collective.plan->phases) {
+  for (const ChunkPhase& phase : collective.sequence->phases) {
     collective.first_turn.push_back(turn_of(phase));
     collective.first_tree.push_back(tree_of(phase));
   }
-  for (const Phase& phase : collective.plan->phases) {
+  for (const ChunkPhase& phase : collective.sequence->phases) {
     turn_of(phase) += chunks;
     if (phase.method == Method::double_binary_tree) { tree_of(phase) += chunks; }
   }
@@ -137,7 +137,7 @@ void CollectiveEngine::take_turns(ActiveCollective& collective, Collective kind)
 // Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
 // therefore disagree on the chunks of the machine that follow, which is a defect of ASTRA-sim.
 void CollectiveEngine::take_numbers(ActiveCollective& collective) {
-  const bool custom = !collective.plan->custom.empty();
+  const bool custom = !collective.sequence->custom.empty();
   const auto chunks = custom ? 1 : static_cast<std::uint32_t>(collective.count);
   RankCounters& counters = counters_[collective.rank];
   collective.first_number = collective.group == kWholeMachine
@@ -150,7 +150,7 @@ void CollectiveEngine::take_numbers(ActiveCollective& collective) {
 // holds what is in flight and not what is to come.
 void CollectiveEngine::create_chunks(std::uint32_t which) {
   const ActiveCollective& collective = active_[which];
-  if (!collective.plan->custom.empty()) {
+  if (!collective.sequence->custom.empty()) {
     const std::uint32_t queue = collective.rank * queues_per_rank();
     queues_.insert(create(which, 0, queue));
     return admit(queue);
@@ -214,7 +214,7 @@ std::uint32_t CollectiveEngine::queues_per_rank() const {
 CollectiveEngine::QueueChoice CollectiveEngine::queue_of(const ActiveCollective& collective, std::uint32_t which,
                                                          std::uint32_t ordinal) const {
   const std::uint32_t queues = job_.system.queues_per_dimension;
-  const Phase& phase = collective.plan->phases[which];
+  const ChunkPhase& phase = collective.sequence->phases[which];
   const std::uint32_t base = collective.rank * queues_per_rank() + phase.dimension * queues;
   const std::uint32_t turn = collective.first_turn[which] + ordinal * phase.turn_uses + phase.turn_number;
   const std::uint32_t half = queues / 2;
@@ -239,9 +239,9 @@ void CollectiveEngine::admit(std::uint32_t queue) {
 void CollectiveEngine::start_phase(std::uint32_t id) {
   const Chunk& chunk = chunks_[id];
   const ActiveCollective& collective = active_[chunk.collective];
-  const Plan& plan = *collective.plan;
-  if (!plan.custom.empty()) { return customs_.start(id, chunk, chunks_.group(chunk.group), plan.custom); }
-  const Phase& phase = plan.phases[chunk.phase];
+  const PhaseSequence& sequence = *collective.sequence;
+  if (!sequence.custom.empty()) { return customs_.start(id, chunk, chunks_.group(chunk.group), sequence.custom); }
+  const ChunkPhase& phase = sequence.phases[chunk.phase];
   const bool clockwise = queue_of(collective, chunk.phase, chunk.ordinal).clockwise;
   const std::uint32_t tree_turn =
       collective.first_tree[chunk.phase] + chunk.ordinal * phase.tree_uses + phase.tree_number;
@@ -251,7 +251,7 @@ void CollectiveEngine::start_phase(std::uint32_t id) {
 std::optional<CollectiveEngine::NodeOfRank> CollectiveEngine::end_phase(std::uint32_t id) {
   const Chunk& chunk = chunks_[id];
   ActiveCollective& collective = active_[chunk.collective];
-  if (chunk.phase + 1 < collective.plan->phases.size()) { return std::nullopt; }
+  if (chunk.phase + 1 < collective.sequence->phases.size()) { return std::nullopt; }
   if (++collective.done < collective.count) { return std::nullopt; }
   return NodeOfRank{collective.rank, collective.node};
 }
@@ -260,7 +260,7 @@ void CollectiveEngine::leave_phase(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
   const std::uint32_t which = chunk.collective, old = chunk.queue;
   const ActiveCollective& collective = active_[which];
-  const bool is_last = chunk.phase + 1 >= collective.plan->phases.size();
+  const bool is_last = chunk.phase + 1 >= collective.sequence->phases.size();
   queues_.remove(id);
   if (!is_last) {
     chunk.started = false;
@@ -272,7 +272,7 @@ void CollectiveEngine::leave_phase(std::uint32_t id) {
   admit(old);
   if (!is_last) { return admit(chunk.queue); }
   if (collective.done == collective.count) {
-    active_[which].plan = nullptr;
+    active_[which].sequence = nullptr;
     active_.give_back(which);
   }
   chunks_.forget(id);

@@ -1,5 +1,5 @@
-// Collectives on the ranks: each is cut into chunks, and every chunk goes through its phases, waiting in a queue of the
-// dimension before each. Private to the room.
+// Collectives on the ranks: each is split into chunks, and every chunk goes through its phases, waiting in a queue of
+// the dimension before each. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ namespace orrery::simulate {
 
 class CollectiveEngine {
  public:
-  CollectiveEngine(const Job& job, ChunkRegistry& chunks, PhaseRunner& runner, CustomCollectives& customs);
+  CollectiveEngine(const SimulationJob& job, ChunkRegistry& chunks, PhaseRunner& runner, CustomCollectives& customs);
   CollectiveEngine(const CollectiveEngine&) = delete;
   CollectiveEngine& operator=(const CollectiveEngine&) = delete;
 
-  // A rank comes to a collective node: makes its chunks and starts those that may run.
+  // A rank reaches a collective node: creates its chunks and starts those that may run.
   void start(std::uint32_t rank, std::uint32_t node);
 
   struct NodeOfRank {
@@ -39,7 +39,7 @@ class CollectiveEngine {
   [[nodiscard]] const ChunkQueues& queues() const { return queues_; }
 
  private:
-  using PlanKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t, std::string>;
+  using SequenceKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t, std::string>;
   struct QueueChoice {
     std::uint32_t queue = 0;
     bool clockwise = true;
@@ -50,7 +50,7 @@ class CollectiveEngine {
     std::vector<std::uint32_t> turns, trees;  // round robins: by dimension and set of queues; and collective
   };
 
-  [[nodiscard]] const Plan& plan_of(std::uint32_t rank, const Work& work, std::uint64_t chunk);
+  [[nodiscard]] const PhaseSequence& sequence_of(std::uint32_t rank, const NodeTask& task, std::uint64_t chunk);
   void take_turns(ActiveCollective& collective, Collective kind);
   void take_numbers(ActiveCollective& collective);
   void create_chunks(std::uint32_t collective);
@@ -62,14 +62,14 @@ class CollectiveEngine {
   void admit(std::uint32_t queue);
   void start_phase(std::uint32_t chunk);
 
-  const Job& job_;
+  const SimulationJob& job_;
   ChunkRegistry& chunks_;
   PhaseRunner& runner_;
   CustomCollectives& customs_;
   ChunkQueues queues_;
   Pool<ActiveCollective> active_;
   std::vector<RankCounters> counters_;  // by rank
-  std::map<PlanKey, std::unique_ptr<Plan>> plans_;
+  std::map<SequenceKey, std::unique_ptr<PhaseSequence>> sequences_;
   std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint8_t>, std::string> sticky_;  // rank, group, collective
 };
 

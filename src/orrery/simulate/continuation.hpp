@@ -1,4 +1,4 @@
-// Who goes on when a message has arrived. Private to the room.
+// Which sender or receiver continues when a message has arrived. Private to the room.
 #pragma once
 
 #include <cstdint>

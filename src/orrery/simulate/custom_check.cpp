@@ -26,9 +26,9 @@ struct Spot {
 
 // Runs the graphs without a clock: whatever can be done is done. Nothing that is done takes anything away from others
 // but a message from another receive of the same address, which is the k-th's as it is in the machine.
-class Rehearsal {
+class UntimedRun {
  public:
-  explicit Rehearsal(const CustomUse& use) : use_(use), n_(static_cast<std::uint32_t>(use.programs.size())) {
+  explicit UntimedRun(const CustomUse& use) : use_(use), n_(static_cast<std::uint32_t>(use.programs.size())) {
     for (const CustomProgram& program : use.programs) {
       std::vector<std::uint32_t> parents;
       for (const CustomStep& step : program.steps) { parents.push_back(step.parents); }
@@ -67,7 +67,7 @@ class Rehearsal {
   }
 
  private:
-  struct Mail {
+  struct Pending {
     std::deque<Spot> sent, awaited;
   };
   struct Notices {
@@ -96,10 +96,10 @@ class Rehearsal {
       case CustomStep::Act::send: return use_.rendezvous ? ask(place) : go(place);
       case CustomStep::Act::receive: {
         if (use_.rendezvous) { announce(place); }
-        Mail& mail = mail_[key_of(place)];
-        if (mail.sent.empty()) { return mail.awaited.push_back(place); }
-        const Spot sender = mail.sent.front();
-        mail.sent.pop_front();
+        Pending& pending = pending_[key_of(place)];
+        if (pending.sent.empty()) { return pending.awaited.push_back(place); }
+        const Spot sender = pending.sent.front();
+        pending.sent.pop_front();
         return hand_over(sender, place);
       }
     }
@@ -108,12 +108,12 @@ class Rehearsal {
   // The message is under way; its sender needs nobody any more.
   void go(const Spot& place) {
     sent_[place.position] += at(place).amount;
-    Mail& mail = mail_[key_of(place)];
-    if (mail.awaited.empty()) {
-      mail.sent.push_back(place);
+    Pending& pending = pending_[key_of(place)];
+    if (pending.awaited.empty()) {
+      pending.sent.push_back(place);
     } else {
-      const Spot receiver = mail.awaited.front();
-      mail.awaited.pop_front();
+      const Spot receiver = pending.awaited.front();
+      pending.awaited.pop_front();
       hand_over(place, receiver);
     }
     end(place);
@@ -254,8 +254,8 @@ class Rehearsal {
 
   void doubt_messages(std::vector<std::string>& doubts) const {
     std::set<std::pair<std::uint32_t, std::uint64_t>> unread;  // position, node
-    for (const auto& [where, mail] : mail_) {
-      for (const Spot& place : mail.sent) { unread.insert({place.position, at(place).id}); }
+    for (const auto& [where, pending] : pending_) {
+      for (const Spot& place : pending.sent) { unread.insert({place.position, at(place).id}); }
     }
     std::size_t count = 0;
     for (const auto& [position, node] : unread) {
@@ -304,7 +304,7 @@ class Rehearsal {
   std::vector<Known> heard_;
   std::vector<std::uint64_t> sent_, received_;  // bytes, by position
   std::deque<Spot> ready_;
-  std::unordered_map<MessageKey, Mail, MessageKeyHash> mail_;
+  std::unordered_map<MessageKey, Pending, MessageKeyHash> pending_;
   std::unordered_map<MessageKey, Notices, MessageKeyHash> notices_;
 };
 
@@ -325,7 +325,7 @@ Result<void> check_partners(const CustomUse& use) {
 
 Result<std::vector<std::string>> check_custom(const CustomUse& use) {
   if (auto partners = check_partners(use); !partners) { return tl::make_unexpected(partners.error()); }
-  return Rehearsal(use).run();
+  return UntimedRun(use).run();
 }
 
 }  // namespace orrery::simulate

@@ -19,7 +19,7 @@ namespace orrery::simulate {
 
 class CustomCollectives {
  public:
-  CustomCollectives(const Job& job, EventQueue& events, Messenger& messenger)
+  CustomCollectives(const SimulationJob& job, EventQueue& events, Messenger& messenger)
       : job_(job), events_(events), messenger_(messenger) {}
   CustomCollectives(const CustomCollectives&) = delete;
   CustomCollectives& operator=(const CustomCollectives&) = delete;
@@ -42,7 +42,7 @@ class CustomCollectives {
   void issue(std::uint32_t run);
   void start_step(std::uint32_t run, std::uint32_t step);
 
-  const Job& job_;
+  const SimulationJob& job_;
   EventQueue& events_;
   Messenger& messenger_;
   Pool<Run> runs_;

@@ -2,7 +2,8 @@
 
 namespace orrery::simulate {
 
-Endpoints::Endpoints(const Job& job, EventQueue& events, BusDriver& driver) : system_(job.system), events_(events) {
+Endpoints::Endpoints(const SimulationJob& job, EventQueue& events, BusDriver& driver)
+    : system_(job.system), events_(events) {
   if (!job.system.bus) { return; }
   const std::uint32_t ranks = job.network.ranks();
   for (std::uint32_t i = 0; i < ranks; ++i) {
@@ -11,7 +12,7 @@ Endpoints::Endpoints(const Job& job, EventQueue& events, BusDriver& driver) : sy
 }
 
 void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const Trip& trip) {
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   BusRequest request;
   request.chunk = id;
   request.step = step;
@@ -23,7 +24,7 @@ void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t ste
 }
 
 void Endpoints::reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step) {
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const std::uint64_t time = phase.method == Method::halving_doubling
                                  ? reduction_ns(system_, exchange(phase, step).bytes)
                                  : phase.reduction_ns;

@@ -1,4 +1,4 @@
-// What a message pays between the network and the memory of a rank: the endpoint delay, or a trip over the shared bus
+// The time of a message between the network and the memory of a rank: the endpoint delay, or a trip over the shared bus
 // where it is modelled, and a reduction. Private to the room.
 #pragma once
 
@@ -18,12 +18,12 @@ class Endpoints {
     bool to_memory = false, work = false, back = false;
   };
 
-  // `driver` is told of what happens on buses.
-  Endpoints(const Job& job, EventQueue& events, BusDriver& driver);
+  // `driver` gets the events of the buses.
+  Endpoints(const SimulationJob& job, EventQueue& events, BusDriver& driver);
   Endpoints(const Endpoints&) = delete;
   Endpoints& operator=(const Endpoints&) = delete;
 
-  // Chunk `id` passes the endpoint with a slot or step; `reduces`: and reduces next. An event, or the driver, tells
+  // Chunk `id` passes the endpoint with a slot or step; `reduces`: and reduces next. An event, or the driver, reports
   // when it has passed.
   void pass(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const Trip& trip) {
     if (chunk.now->uses_bus) { return take_bus(id, chunk, step, reduces, trip); }
@@ -31,7 +31,7 @@ class Endpoints {
                   {EventKind::endpoint_passed, static_cast<std::uint8_t>(reduces ? 1 : 0), chunk.rank, id, step});
   }
 
-  // It has passed and reduces; an event tells when it has.
+  // It has passed and reduces; an event reports the end.
   void reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step);
 
   void bus_step(std::uint32_t rank, BusDriver::Step step, std::uint8_t port) {

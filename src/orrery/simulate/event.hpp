@@ -9,7 +9,7 @@
 
 namespace orrery::simulate {
 
-// What `rank`, `ref` and `extra` of an event are stands beside each kind.
+// The comment of each kind gives the meaning of `rank`, `ref` and `extra` of its events.
 enum class EventKind : std::uint8_t {
   endpoint_passed,     // chunk `ref`, slot or step `extra`; `flag`: it reduces next
   reduced,             // chunk `ref`, slot or step `extra`

@@ -2,7 +2,7 @@
 
 namespace orrery::simulate {
 
-Machine::Machine(const Job& job)
+Machine::Machine(const SimulationJob& job)
     : job_(job),
       events_(job.network.ranks()),
       network_(job, events_),
@@ -59,18 +59,18 @@ void Machine::issue(std::uint32_t rank) {
 }
 
 void Machine::start(std::uint32_t rank, std::uint32_t node) {
-  const Work& work = job_.programs[rank].nodes[node];
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   const Continuation self{Continuation::Kind::node, rank, node, 0};
-  switch (work.act) {
-    case Act::hold:
-      if (work.counts_as_compute) { nodes_.count_compute(rank, work.amount); }
-      return events_.after(rank, work.amount, {EventKind::node_end, 0, rank, node, 0});
+  switch (task.act) {
+    case Act::busy:
+      if (task.counts_as_compute) { nodes_.count_compute(rank, task.amount); }
+      return events_.after(rank, task.amount, {EventKind::node_end, 0, rank, node, 0});
     case Act::collective: return collectives_.start(rank, node);
-    case Act::send: return messenger_.send({work.amount, work.tag, rank, work.peer, self});
-    case Act::receive: return messenger_.receive(self, {work.tag, work.amount, work.peer, rank});
+    case Act::send: return messenger_.send({task.amount, task.tag, rank, task.peer, self});
+    case Act::receive: return messenger_.receive(self, {task.tag, task.amount, task.peer, rank});
     case Act::memory: return start_memory(rank, node);
-    case Act::nothing:
-    case Act::mark: return nodes_.end_in_pass(rank, node);
+    case Act::no_op:
+    case Act::metadata: return nodes_.end_in_pass(rank, node);
   }
 }
 
@@ -81,7 +81,7 @@ void Machine::end_node(std::uint32_t rank, std::uint32_t node) {
 }
 
 void Machine::start_memory(std::uint32_t rank, std::uint32_t node) {
-  const std::uint64_t bytes = job_.programs[rank].nodes[node].amount;
+  const std::uint64_t bytes = job_.rank_graphs[rank].nodes[node].amount;
   const auto server = job_.memory.server(rank);
   if (!server) { return events_.after(rank, job_.memory.service_ns(bytes), {EventKind::memory_end, 0, rank, node, 0}); }
   if (const auto served = servers_[*server].arrive({rank, node, bytes})) { serve(*served, *server); }

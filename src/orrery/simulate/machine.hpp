@@ -1,17 +1,18 @@
 // A simulated machine under ASTRA-sim's rules, to the nanosecond; docs/models/astra-sim.md has the rules. Everything a
-// run needs is in here, so that many machines can run at once. Private to the room; simulate.hpp is the way in.
+// run needs is in here, so that many machines can run at once. Private to the room; simulate.hpp is the interface.
 //
-// Each part of the machine has one duty and knows only parts above it:
+// Each part of the machine has one duty and depends only on parts above it:
 //   engine::Kernel     what happens when
 //   MessageNetwork     how long messages take, with and without congestion
 //   NodeScheduler      which nodes start, what their time counts as
 //   Messenger          matching of messages and receives, rendezvous
-//   Endpoints          the way between the network and a rank's memory
+//   Endpoints          delays between the network and a rank's memory
 //   ChunkRegistry      chunks by rank, group and number; ChunkQueues: where they wait
 //   PhaseRunner        the algorithms
 //   CustomCollectives  algorithms given as graphs
 //   CollectiveEngine   collectives to chunks, chunks through queues and phases
-// The machine hands each event to its part, and what a part returns (who goes on, which node has ended) to the next.
+// The machine hands each event to its part, and what a part returns (which sender or receiver continues, which node has
+// ended) to the next.
 #pragma once
 
 #include <cstdint>
@@ -31,14 +32,14 @@ namespace orrery::simulate {
 
 class Machine final : private BusDriver {
  public:
-  explicit Machine(const Job& job);
+  explicit Machine(const SimulationJob& job);
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
   // To the end; throws Stop and TooLong.
   void run();
 
-  // What came out, and what is left where something did not end.
+  // The state after run(): results, and what is left where ranks did not finish.
   [[nodiscard]] const EventQueue& events() const { return events_; }
   [[nodiscard]] const NodeScheduler& nodes() const { return nodes_; }
   [[nodiscard]] const MessageNetwork& network() const { return network_; }
@@ -72,7 +73,7 @@ class Machine final : private BusDriver {
   void later(std::uint32_t rank, std::uint64_t delay_ns, Step step, std::uint8_t port) override;
   void delivered(const BusRequest& request) override;
 
-  const Job& job_;
+  const SimulationJob& job_;
   EventQueue events_;
   MessageNetwork network_;
   NodeScheduler nodes_;

@@ -1,4 +1,4 @@
-// Which message meets which receive. The k-th message of a key meets the k-th receive of it, whichever comes first.
+// Matching of messages and receives: the k-th message of a key with the k-th receive of it, whichever comes first.
 // Under rendezvous a receive first sends a ready-to-receive message, and its sender waits for it. Messages of chunks
 // are matched within their chunk (chunk_registry.hpp); here are those of nodes and of custom collectives, and every
 // ready-to-receive message. Private to the room.
@@ -24,7 +24,7 @@ class MessageMatcher {
 
   // The message is at its target; its receiver, if there is one yet.
   [[nodiscard]] Continuation arrive(const MessageKey& key);
-  // True when the message of the receive is there already.
+  // True when the message of the receive has arrived already.
   [[nodiscard]] bool receive(const Continuation& receiver, const MessageKey& key);
   [[nodiscard]] const Table& unmatched() const { return unmatched_; }
 
@@ -35,7 +35,7 @@ class MessageMatcher {
 
   // Rendezvous. True when the message may depart at once; else it waits for its receiver.
   [[nodiscard]] bool is_awaited(const MessageKey& ready, std::uint32_t message);
-  // A ready-to-receive message is there: the message that may depart, if there is one yet.
+  // A ready-to-receive message has arrived: the message that may depart, if it has been sent.
   [[nodiscard]] std::optional<std::uint32_t> release(const MessageKey& ready);
 
  private:

@@ -26,7 +26,7 @@ std::size_t link_count(const Network& network) {
 
 }  // namespace
 
-MessageNetwork::MessageNetwork(const Job& job, EventQueue& events) : job_(job), events_(events) {
+MessageNetwork::MessageNetwork(const SimulationJob& job, EventQueue& events) : job_(job), events_(events) {
   for (const NetworkDimension& dimension : job.network.dimensions) {
     bytes_per_ns_.push_back(dimension.bytes_per_ns());
   }

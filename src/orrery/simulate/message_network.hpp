@@ -25,7 +25,7 @@ struct DimensionCount {
 
 class MessageNetwork {
  public:
-  MessageNetwork(const Job& job, EventQueue& events);
+  MessageNetwork(const SimulationJob& job, EventQueue& events);
   MessageNetwork(const MessageNetwork&) = delete;
   MessageNetwork& operator=(const MessageNetwork&) = delete;
 
@@ -39,10 +39,10 @@ class MessageNetwork {
   // From departure to arrival where nothing queues; 0 where links decide.
   [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
 
-  // The message leaves its source; an event tells its arrival, `flight` later where nothing queues.
+  // The message leaves its source; an event reports its arrival, `flight` later where nothing queues.
   void depart(std::uint32_t message, std::uint64_t flight);
 
-  // The message is at the next device of its route: goes on from there, or returns true at its target.
+  // The message is at the next device of its route: continues from there, or returns true at its target.
   [[nodiscard]] bool hop(std::uint32_t message);
   void free_link(std::uint32_t link);
 
@@ -75,7 +75,7 @@ class MessageNetwork {
   void count(const Message& message);
   void count_waiting(std::uint32_t link, bool joins);
 
-  const Job& job_;
+  const SimulationJob& job_;
   EventQueue& events_;
   Pool<Message> messages_;
   std::vector<Link> links_;

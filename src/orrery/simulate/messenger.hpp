@@ -1,4 +1,4 @@
-// Messages of nodes and of custom collectives, and the rendezvous of all messages: when they depart, and who goes on
+// Messages of nodes and of custom collectives, and the rendezvous of all messages: when they depart, and who continues
 // when they arrive. Private to the room.
 #pragma once
 
@@ -20,14 +20,14 @@ class Messenger {
   void send(const Message& message);
   void depart(std::uint32_t message);
 
-  // The receiver, which is no chunk, goes on when the message is there.
+  // The receiver, which is not a chunk, continues when the message has arrived.
   void receive(const Continuation& receiver, const MessageKey& key);
   // Under rendezvous: sends the ready-to-receive message of a receiver.
   void announce(const Continuation& receiver, const MessageKey& key);
 
-  // The receiver waits from now on; if the message is there already, an event says so.
+  // The receiver waits from now on; if the message has arrived already, an event reports it.
   void post(const Continuation& receiver, const MessageKey& key);
-  // The message, which is no chunk's, is at its target: its receiver, if it waits.
+  // The message, which is not a chunk's, is at its target: its receiver, if it waits.
   [[nodiscard]] Continuation arrive(const Message& message) {
     return matcher_.arrive({message.tag, message.bytes, message.source, message.target});
   }

@@ -5,27 +5,27 @@
 
 namespace orrery::simulate {
 
-NodeScheduler::NodeScheduler(const Job& job, const EventQueue& events)
+NodeScheduler::NodeScheduler(const SimulationJob& job, const EventQueue& events)
     : job_(job), events_(events), ranks_(job.network.ranks()) {
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     RankState& rank = ranks_[i];
-    const Program& program = job.programs[i];
-    if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
-    if (job.tables) { rank.departures.assign(program.nodes.size(), 0); }
-    rank.parents.reserve(program.nodes.size());
-    for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
+    const RankGraph& rank_graph = job.rank_graphs[i];
+    if (job.spans) { rank.starts.assign(rank_graph.nodes.size(), 0); }
+    if (job.tables) { rank.departures.assign(rank_graph.nodes.size(), 0); }
+    rank.parents.reserve(rank_graph.nodes.size());
+    for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
   }
 }
 
 void NodeScheduler::free_roots(std::uint32_t rank) {
-  const Program& program = job_.programs[rank];
-  for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
-    if (program.nodes[node].parents == 0) { make_ready(rank, node); }
+  const RankGraph& rank_graph = job_.rank_graphs[rank];
+  for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
+    if (rank_graph.nodes[node].parents == 0) { make_ready(rank, node); }
   }
 }
 
 void NodeScheduler::make_ready(std::uint32_t number, std::uint32_t node) {
-  auto& heap = ranks_[number].ready[static_cast<std::size_t>(job_.programs[number].nodes[node].slot)];
+  auto& heap = ranks_[number].ready[static_cast<std::size_t>(job_.rank_graphs[number].nodes[node].slot)];
   heap.push_back(node);
   std::push_heap(heap.begin(), heap.end(), std::greater<>());
 }
@@ -56,19 +56,19 @@ std::uint32_t NodeScheduler::next(std::uint32_t number) {
     rank.ready_next_pass.clear();
     return kNone;
   }
-  const Work& work = job_.programs[number].nodes[node];
-  const auto slot = static_cast<std::size_t>(work.slot);
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
+  const auto slot = static_cast<std::size_t>(task.slot);
   if (slot < kSlots) { rank.slots[slot] = node; }
   ++rank.running;
-  if (work.act != Act::receive) { become_active(number); }
-  if (work.act == Act::memory) { rank.memory_ns -= events_.now(); }  // and plus the time of its end
+  if (task.act != Act::receive) { become_active(number); }
+  if (task.act == Act::memory) { rank.memory_ns -= events_.now(); }  // and plus the time of its end
   if (job_.spans) { rank.starts[node] = events_.now(); }
   return node;
 }
 
 void NodeScheduler::free_children(std::uint32_t number, std::uint32_t node, bool in_this_pass) {
   RankState& rank = ranks_[number];
-  for (const std::uint32_t child : job_.programs[number].children_of(node)) {
+  for (const std::uint32_t child : job_.rank_graphs[number].children_of(node)) {
     if (--rank.parents[child] != 0) { continue; }
     if (in_this_pass) {
       make_ready(number, child);
@@ -80,9 +80,9 @@ void NodeScheduler::free_children(std::uint32_t number, std::uint32_t node, bool
 
 void NodeScheduler::free_slot(std::uint32_t number, std::uint32_t node) {
   RankState& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
-  if (work.slot != Slot::none) { rank.slots[static_cast<std::size_t>(work.slot)] = kNone; }
-  if (work.act == Act::memory) { rank.memory_ns += events_.now(); }
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
+  if (task.slot != Slot::none) { rank.slots[static_cast<std::size_t>(task.slot)] = kNone; }
+  if (task.act == Act::memory) { rank.memory_ns += events_.now(); }
   --rank.running;
   if (--rank.active == 0) { rank.busy_ns += events_.now() - rank.busy_since; }
   if (job_.spans) {
@@ -92,7 +92,7 @@ void NodeScheduler::free_slot(std::uint32_t number, std::uint32_t node) {
 
 void NodeScheduler::end_in_pass(std::uint32_t number, std::uint32_t node) {
   free_slot(number, node);
-  free_children(number, node, job_.programs[number].nodes[node].act == Act::mark);
+  free_children(number, node, job_.rank_graphs[number].nodes[node].act == Act::metadata);
 }
 
 void NodeScheduler::end(std::uint32_t number, std::uint32_t node) {

@@ -35,7 +35,7 @@ struct NodeSpan {
 
 class NodeScheduler {
  public:
-  NodeScheduler(const Job& job, const EventQueue& events);
+  NodeScheduler(const SimulationJob& job, const EventQueue& events);
 
   // Nodes without parents become ready.
   void free_roots(std::uint32_t rank);
@@ -70,7 +70,7 @@ class NodeScheduler {
   void free_slot(std::uint32_t rank, std::uint32_t node);
   void free_children(std::uint32_t rank, std::uint32_t node, bool in_this_pass);
 
-  const Job& job_;
+  const SimulationJob& job_;
   const EventQueue& events_;
   std::vector<RankState> ranks_;
   std::vector<NodeSpan> spans_;

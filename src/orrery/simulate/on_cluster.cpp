@@ -124,9 +124,9 @@ Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workl
   return in_order(by_rank, "");
 }
 
-Job machine_on(const hardware::Cluster& cluster) {
+SimulationJob machine_on(const hardware::Cluster& cluster) {
   constexpr std::uint32_t kChunks = 4;
-  Job job;
+  SimulationJob job;
   job.semantics = Semantics::physical;
   job.backend = Backend::congestion_aware;
   job.system.splits = kChunks;
@@ -134,7 +134,7 @@ Job machine_on(const hardware::Cluster& cluster) {
   job.system.local_memory_gb = cluster.accelerator.memory_bandwidth.value() * 1e-9;
   job.system.peak_tflops = cluster.accelerator.peak(hardware::Precision::bf16).value() * 1e-12;
   job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
-  std::array<std::vector<Algorithm>, kCollectives> algorithms;
+  std::array<std::vector<DimensionAlgorithm>, kCollectives> algorithms;
   for (const hardware::NetworkDimension& given : cluster.dimensions) {
     if (given.size <= 1) { continue; }
     job.network.dimensions.push_back(dimension_of(given));
@@ -155,8 +155,8 @@ Job machine_on(const hardware::Cluster& cluster) {
   return job;
 }
 
-Result<Job> read_job_on(const hardware::Cluster& cluster, const JobFiles& files) {
-  Job job = machine_on(cluster);
+Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files) {
+  SimulationJob job = machine_on(cluster);
   job.tables = files.tables;
   job.spans = files.spans || files.tables;
   if (!files.groups.empty()) {

@@ -10,7 +10,7 @@ std::uint64_t tag_of(const Chunk& chunk) { return kChunkTag | (std::uint64_t{chu
 
 }  // namespace
 
-void PhaseRunner::start(std::uint32_t id, const Phase& phase, bool clockwise, std::uint32_t tree_turn) {
+void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_turn) {
   Chunk& chunk = chunks_[id];
   chunk.now = &phase;
   chunk.clockwise = clockwise;
@@ -44,7 +44,7 @@ void PhaseRunner::receive(std::uint32_t id, std::uint32_t from) {
 void PhaseRunner::send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight,
                        std::uint32_t to_chunk) {
   if (bytes == 0) {
-    throw Stop{chunk.rank, job_.programs[chunk.rank].nodes[chunk.node].id,
+    throw Stop{chunk.rank, job_.rank_graphs[chunk.rank].nodes[chunk.node].id,
                "is too small for its algorithm: messages of 0 B"};
   }
   const Message message{bytes, tag_of(chunk), chunk.rank, to, {Continuation::Kind::none, 0, to_chunk, 0},
@@ -80,7 +80,7 @@ void PhaseRunner::arrive(const Message& message) {
 
 void PhaseRunner::start_window(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   if (phase.method == Method::ring) {
     const std::uint32_t n = phase.ring.size;
     const std::uint32_t next = phase.ring.at((chunk.here + 1) % n, chunk.rank, chunk.here);
@@ -95,7 +95,7 @@ void PhaseRunner::start_window(std::uint32_t id) {
 
 void PhaseRunner::open_slot(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const std::uint32_t slot = chunk.opened++;
   const bool first_round = slot < phase.period;  // spares two divisions
   const std::uint32_t place = first_round ? slot : slot % phase.period;
@@ -109,7 +109,7 @@ void PhaseRunner::open_slot(std::uint32_t id) {
 
 bool PhaseRunner::token(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const std::uint32_t others = phase.ring.size - 1;
   ++chunk.tokens;
   const bool second_half = phase.method == Method::direct && phase.collective == Collective::all_reduce &&
@@ -126,7 +126,7 @@ bool PhaseRunner::token(std::uint32_t id) {
 // The oldest slot that has not been used; false when nothing can go.
 bool PhaseRunner::emit(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const std::uint32_t slot = chunk.sent;
   if (slot == phase.sends || chunk.tokens == 0 || slot == chunk.opened) { return false; }
   ++chunk.sent;

@@ -17,18 +17,18 @@ namespace orrery::simulate {
 
 class PhaseRunner {
  public:
-  PhaseRunner(const Job& job, EventQueue& events, ChunkRegistry& chunks, Endpoints& endpoints, MessageNetwork& network,
-              Messenger& messenger)
+  PhaseRunner(const SimulationJob& job, EventQueue& events, ChunkRegistry& chunks, Endpoints& endpoints,
+              MessageNetwork& network, Messenger& messenger)
       : job_(job), events_(events), chunks_(chunks), endpoints_(endpoints), network_(network), messenger_(messenger) {}
   PhaseRunner(const PhaseRunner&) = delete;
   PhaseRunner& operator=(const PhaseRunner&) = delete;
 
   // `tree_turn`: even for the upper one of the two trees.
-  void start(std::uint32_t chunk, const Phase& phase, bool clockwise, std::uint32_t tree_turn);
+  void start(std::uint32_t chunk, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_turn);
 
-  // A message of a chunk is at its target: the chunk goes on if it expects it, else keeps it.
+  // A message of a chunk is at its target: the chunk continues if it expects it, else keeps it.
   void arrive(const Message& message);
-  // The chunk expects a message from now on; if it is there already, an event says so.
+  // The chunk expects a message from now on; if it has arrived already, an event reports it.
   void post(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
   void receive(std::uint32_t chunk, std::uint32_t from);
 
@@ -53,7 +53,7 @@ class PhaseRunner {
             std::uint32_t to_chunk = kNone);
   void expect(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
 
-  const Job& job_;
+  const SimulationJob& job_;
   EventQueue& events_;
   ChunkRegistry& chunks_;
   Endpoints& endpoints_;

@@ -45,7 +45,7 @@ Place place_of(std::uint32_t position, std::uint32_t n, bool upper) {
 
 void PhaseRunner::start_tree(std::uint32_t id) {
   const Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafReady, false, {true, false, false}); }
@@ -55,7 +55,7 @@ void PhaseRunner::start_tree(std::uint32_t id) {
 
 void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   if (place.is_root) { return endpoints_.pass(id, chunk, kRootReduced, true, {false, true, true}); }
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafOver, false, {}); }
@@ -68,7 +68,7 @@ void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
 
 bool PhaseRunner::tree_step(std::uint32_t id, std::uint32_t step) {
   Chunk& chunk = chunks_[id];
-  const Phase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.now;
   const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
   const auto send_to = [&](std::uint32_t position) {

@@ -48,7 +48,8 @@ std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uin
 
 // ---- what there is -------------------------------------------------------------------------------------
 
-PhysicalCollectives::PhysicalCollectives(const Job& job, PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes)
+PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRounds& rounds, Links& links,
+                                         PhysicalNodes& nodes)
     : job_(job),
       rounds_(rounds),
       links_(links),
@@ -90,21 +91,21 @@ void PhysicalCollectives::match_collectives() {
   std::map<Key, std::uint32_t> counts;
   for (std::uint32_t rank = 0; rank < count_; ++rank) {
     counts.clear();
-    const auto& nodes = job_.programs[rank].nodes;
+    const auto& nodes = job_.rank_graphs[rank].nodes;
     for (std::uint32_t node = 0; node < nodes.size(); ++node) {
-      const Work& work = nodes[node];
-      if (work.act != Act::collective) { continue; }
-      Key key{work.group, work.collective, work.amount, work.dimensions, work.custom, 0};
+      const NodeTask& task = nodes[node];
+      if (task.act != Act::collective) { continue; }
+      Key key{task.group, task.collective, task.amount, task.dimensions, task.custom, 0};
       std::get<5>(key) = counts[key]++;
       const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(collectives_.size()));
       if (is_new) {
         PhysicalCollective& made = collectives_.emplace_back();
-        made.work = work;
+        made.task = task;
         made.ranks =
-            work.group == kWholeMachine ? count_ : static_cast<std::uint32_t>(job_.groups[work.group - 1].ranks.size());
-        const auto own = job_.system.custom_of_node.find(work.id);
+            task.group == kWholeMachine ? count_ : static_cast<std::uint32_t>(job_.groups[task.group - 1].ranks.size());
+        const auto own = job_.system.custom_of_node.find(task.id);
         const auto* general =
-            std::get_if<std::string>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
+            std::get_if<std::string>(&job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
         made.custom = own != job_.system.custom_of_node.end() ? own->second : general != nullptr ? *general : "";
       }
       ++collectives_[found->second].has;
@@ -130,69 +131,69 @@ std::optional<std::uint32_t> PhysicalCollectives::node_of(std::uint32_t rank, st
 // The dimensions that take part, each with its algorithm: the system's for the dimension; a flat one takes all ranks as
 // one dimension. Broadcasts, for which ASTRA-sim's files have no algorithm, are chains from the first rank of the
 // group.
-std::vector<Extent> PhysicalCollectives::extents(const Work& work, std::uint32_t rank) const {
+std::vector<Extent> PhysicalCollectives::extents(const NodeTask& task, std::uint32_t rank) const {
   const auto* list =
-      std::get_if<std::vector<Algorithm>>(&job_.system.algorithms[static_cast<std::size_t>(work.collective)]);
-  const std::vector<Algorithm> chains(job_.network.dimensions.size());
-  if (work.collective == Collective::broadcast && list != nullptr && list->empty()) { list = &chains; }
-  if (list == nullptr || list->empty()) { throw Stop{rank, work.id, "has no algorithm"}; }
-  const PhysicalGroup& group = groups_[work.group];
+      std::get_if<std::vector<DimensionAlgorithm>>(&job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
+  const std::vector<DimensionAlgorithm> chains(job_.network.dimensions.size());
+  if (task.collective == Collective::broadcast && list != nullptr && list->empty()) { list = &chains; }
+  if (list == nullptr || list->empty()) { throw Stop{rank, task.id, "has no algorithm"}; }
+  const PhysicalGroup& group = groups_[task.group];
   std::vector<Extent> extents;
-  const bool whole = work.group == kWholeMachine;
+  const bool whole = task.group == kWholeMachine;
   if (list->front().flat) {
     const auto size = whole ? count_ : static_cast<std::uint32_t>(group.ranks->size());
     if (size > 1) { extents.push_back({0, size, 1, list->front()}); }
     return extents;
   }
   for (Extent extent : group.extents) {
-    const bool is_involved = !whole || extent.dimension > 15 || ((work.dimensions >> extent.dimension) & 1U) != 0;
+    const bool is_involved = !whole || extent.dimension > 15 || ((task.dimensions >> extent.dimension) & 1U) != 0;
     if (!is_involved) { continue; }
     if (extent.dimension >= list->size()) {
       throw Stop{
-          rank, work.id,
+          rank, task.id,
           fmt::format("is a collective over dimension {}, but the system file has {} {} for {}; it needs one per "
                       "dimension ({})",
                       extent.dimension, list->size(), list->size() == 1 ? "algorithm" : "algorithms",
-                      name_of(work.collective), job_.network.dimensions.size())};
+                      name_of(task.collective), job_.network.dimensions.size())};
     }
     extent.algorithm = (*list)[extent.dimension];
     extent.algorithm.flat = false;
     const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
     if (extent.algorithm.method == Method::in_switch && (!has_switch || group.is_line)) {
-      throw Stop{rank, work.id, "uses inSwitch, but its ranks are not all connected to one Switch of the network"};
+      throw Stop{rank, task.id, "uses inSwitch, but its ranks are not all connected to one Switch of the network"};
     }
     extents.push_back(extent);
   }
   return extents;
 }
 
-const PhysicalPlan& PhysicalCollectives::plan(const PhysicalCollective& collective, std::uint64_t chunk,
-                                              std::uint32_t rank, std::uint32_t node) {
-  const Work& work = collective.work;
-  auto& kept = plans_[{work.group, static_cast<std::uint8_t>(work.collective), chunk, work.dimensions}];
+const PhysicalSchedule& PhysicalCollectives::schedule(const PhysicalCollective& collective, std::uint64_t chunk,
+                                                      std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = collective.task;
+  auto& kept = schedules_[{task.group, static_cast<std::uint8_t>(task.collective), chunk, task.dimensions}];
   if (!kept) {
-    auto made = physical_plan({operation_of(work.collective), chunk, collective.ranks, extents(work, rank), 0});
-    if (!made) { throw Stop{rank, job_.programs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
-    kept = std::make_unique<PhysicalPlan>(std::move(*made));
+    auto made = physical_schedule({operation_of(task.collective), chunk, collective.ranks, extents(task, rank), 0});
+    if (!made) { throw Stop{rank, job_.rank_graphs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
+    kept = std::make_unique<PhysicalSchedule>(std::move(*made));
   }
   return *kept;
 }
 
 // The first rank comes: cuts the collective into chunks, the last one shorter where it does not divide.
 void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node) {
-  const std::uint64_t bytes = collective.work.amount, splits = job_.system.splits;
+  const std::uint64_t bytes = collective.task.amount, splits = job_.system.splits;
   const std::uint64_t chunk = bytes == 0 ? 0 : (bytes - 1) / splits + 1;
   collective.chunks = bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / chunk + 1);
-  collective.plan = &plan(collective, chunk, rank, node);
-  collective.last_plan = &plan(collective, bytes - (collective.chunks - 1) * chunk, rank, node);
-  const std::uint32_t seats = collective.plan->seats;
+  collective.schedule = &schedule(collective, chunk, rank, node);
+  collective.last_schedule = &schedule(collective, bytes - (collective.chunks - 1) * chunk, rank, node);
+  const std::uint32_t seats = collective.schedule->seats;
   if (std::uint64_t{seats} * collective.chunks >= kNone) {
-    throw Stop{rank, job_.programs[rank].nodes[node].id,
+    throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
                "has too many chunks on all its ranks (limit: 2^32); lower preferred-dataset-splits"};
   }
   collective.joined.resize(seats);
   collective.seats.resize(std::size_t{seats} * collective.chunks);
-  for (const PhysicalPhase& phase : collective.plan->phases) {
+  for (const PhysicalPhase& phase : collective.schedule->phases) {
     if (network::parties(phase.steps) == phase.steps.members) { continue; }
     for (std::uint32_t line = 0; line < collective.ranks / phase.steps.members; ++line) {
       const std::uint32_t number = phase.first_switch + line;
@@ -215,10 +216,10 @@ std::uint32_t PhysicalCollectives::note_start(std::uint32_t rank, std::uint32_t 
 
 void PhysicalCollectives::join(std::uint32_t number, std::uint32_t rank, std::uint32_t node, std::int32_t priority) {
   PhysicalCollective& collective = collectives_[number];
-  if (collective.plan == nullptr) { prepare(collective, rank, node); }
-  const std::uint32_t position = groups_[collective.work.group].position(rank);
+  if (collective.schedule == nullptr) { prepare(collective, rank, node); }
+  const std::uint32_t position = groups_[collective.task.group].position(rank);
   collective.joined[position] = {node, priority, collective.chunks};
-  const std::uint32_t seats = collective.plan->seats;
+  const std::uint32_t seats = collective.schedule->seats;
   for (std::uint32_t chunk = 0; chunk < collective.chunks; ++chunk) {
     const std::uint32_t seat = chunk * seats + position;
     accept_held(collective.seats[seat]);
@@ -309,19 +310,19 @@ void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t which, std
   Seat& seat = collective.seats[which];
   if (seat.done) { return; }
   const std::uint32_t at = which - chunk * static_cast<std::uint32_t>(collective.joined.size());
-  const PhysicalPlan& plan = collective.plan_of(chunk);
-  std::uint32_t end = plan.step_count;
+  const PhysicalSchedule& schedule = collective.schedule_of(chunk);
+  std::uint32_t end = schedule.step_count;
   if (at >= collective.ranks) {  // a switch takes part in its phase only
-    const PhysicalPhase& phase = plan.phase_of(std::min(seat.in, end - 1));
+    const PhysicalPhase& phase = schedule.phase_of(std::min(seat.in, end - 1));
     end = phase.first_step + phase.step_count;
   }
   while (true) {
     while (seat.out < end && seat.out <= seat.in) {
-      send_step(number, which, chunk, plan.phase_of(seat.out), seat.out);
+      send_step(number, which, chunk, schedule.phase_of(seat.out), seat.out);
       ++seat.out;
     }
     if (seat.in == end) { break; }
-    if (seat.got < receives(plan.phase_of(seat.in), chunk, at, collective.ranks, seat.in)) { return; }
+    if (seat.got < receives(schedule.phase_of(seat.in), chunk, at, collective.ranks, seat.in)) { return; }
     ++seat.in;
     seat.got = 0;
     if (seat.held != kNone) { take_held(seat); }
@@ -337,7 +338,7 @@ void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t which, s
   if (!takes_part(phase, at, collective.ranks)) { return; }
   const network::Steps steps = of_chunk(phase, chunk);
   const std::uint32_t member = member_of(phase, at, collective.ranks), local = step - phase.first_step;
-  const PhysicalGroup& group = groups_[collective.work.group];
+  const PhysicalGroup& group = groups_[collective.task.group];
   const bool is_switch = at >= collective.ranks;
   const std::uint32_t first = is_switch ? phase.first_of_line(at - phase.first_switch) : at - member * phase.stride;
   const std::uint32_t sends = network::send_count(steps, member, local);
@@ -391,13 +392,13 @@ void PhysicalCollectives::end_seat(std::uint32_t number, std::uint32_t which) {
 
 void PhysicalCollectives::end_chunk(std::uint32_t number, std::uint32_t which) {
   PhysicalCollective& collective = collectives_[number];
-  const std::uint32_t at = which % collective.plan->seats;
+  const std::uint32_t at = which % collective.schedule->seats;
   if (at < collective.ranks && --collective.joined[at].chunks_left == 0) { end_rank(number, at); }
 }
 
 void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position) {
   PhysicalCollective& collective = collectives_[number];
-  nodes_.end_later(groups_[collective.work.group].rank(position), collective.joined[position].node);
+  nodes_.end_later(groups_[collective.task.group].rank(position), collective.joined[position].node);
   collective.end = rounds_.now();
   if (++collective.over < collective.ranks) { return; }
   std::vector<Seat>().swap(collective.seats);

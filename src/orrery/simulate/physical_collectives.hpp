@@ -1,6 +1,6 @@
-// Collectives under physical rules: a chunk at each rank goes on as soon as what it needs is there. There is no queue
-// of chunks in which one could keep another from going on; where they want the same link, the link decides. Private to
-// the room.
+// Collectives under physical rules: a chunk at each rank proceeds as soon as the data that it needs is there. There is
+// no queue of chunks in which one could keep another from going on; where they want the same link, the link decides.
+// Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@
 #include "orrery/simulate/physical_group.hpp"
 #include "orrery/simulate/physical_links.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
-#include "orrery/simulate/physical_plan.hpp"
+#include "orrery/simulate/physical_schedule.hpp"
 
 namespace orrery::simulate {
 
 // A chunk of a collective at one of its seats.
 struct Seat {
-  std::uint32_t in = 0;        // all that is received in steps before is there, and reduced
+  std::uint32_t in = 0;        // everything that is received in earlier steps has arrived and is reduced
   std::uint32_t got = 0;       // of step `in`
   std::uint32_t out = 0;       // all of the steps before is sent
-  std::uint32_t held = kNone;  // packets that came before their step, or before the rank
+  std::uint32_t held = kNone;  // packets that arrived before their step, or before the rank
   std::uint32_t not_left = 0;  // packets that have not got a link yet
   bool done = false;
   std::uint64_t left_at = 0;  // the last packet has left its sender
@@ -41,30 +41,30 @@ struct Joined {
 
 // The k-th collective of a kind, size and group on every rank of the group.
 struct PhysicalCollective {
-  Work work;  // of the first rank that has it
+  NodeTask task;  // of the first rank that has it
   std::uint32_t ranks = 0;
   std::uint32_t has = 0;              // ranks whose graph has it
   std::uint32_t begun = 0, over = 0;  // ranks
   std::string custom;
-  const PhysicalPlan* plan = nullptr;       // nullptr before the first rank comes, and of custom ones
-  const PhysicalPlan* last_plan = nullptr;  // of the last chunk
+  const PhysicalSchedule* schedule = nullptr;       // nullptr before the first rank arrives, and of custom ones
+  const PhysicalSchedule* last_schedule = nullptr;  // of the last chunk
   std::uint32_t chunks = 0;
   std::vector<Joined> joined;  // by position, then switches
   std::vector<Seat> seats;     // by chunk, then seat
   std::uint64_t first_start = 0, last_start = 0, end = 0;
 
-  [[nodiscard]] const PhysicalPlan& plan_of(std::uint32_t chunk) const {
-    return chunk + 1 == chunks ? *last_plan : *plan;
+  [[nodiscard]] const PhysicalSchedule& schedule_of(std::uint32_t chunk) const {
+    return chunk + 1 == chunks ? *last_schedule : *schedule;
   }
 };
 
 class PhysicalCollectives {
  public:
-  PhysicalCollectives(const Job& job, PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes);
+  PhysicalCollectives(const SimulationJob& job, PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes);
   PhysicalCollectives(const PhysicalCollectives&) = delete;
   PhysicalCollectives& operator=(const PhysicalCollectives&) = delete;
 
-  // A rank comes to its node of a collective: which collective that is.
+  // A rank reaches its node of a collective: the collective's number.
   [[nodiscard]] std::uint32_t note_start(std::uint32_t rank, std::uint32_t node);
   // It runs the collective, which is not a custom one, with this priority on links.
   void join(std::uint32_t collective, std::uint32_t rank, std::uint32_t node, std::int32_t priority);
@@ -91,14 +91,14 @@ class PhysicalCollectives {
   }
 
  private:
-  using PlanKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t>;
+  using ScheduleKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t>;
 
   void make_groups();
   void match_collectives();
   void prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node);
-  [[nodiscard]] const PhysicalPlan& plan(const PhysicalCollective& collective, std::uint64_t chunk, std::uint32_t rank,
-                                         std::uint32_t node);
-  [[nodiscard]] std::vector<Extent> extents(const Work& work, std::uint32_t rank) const;
+  [[nodiscard]] const PhysicalSchedule& schedule(const PhysicalCollective& collective, std::uint64_t chunk,
+                                                 std::uint32_t rank, std::uint32_t node);
+  [[nodiscard]] std::vector<Extent> extents(const NodeTask& task, std::uint32_t rank) const;
   void accept(std::uint32_t packet);
   void accept_held(Seat& seat);
   void advance(std::uint32_t collective, std::uint32_t seat, std::uint32_t chunk);
@@ -108,7 +108,7 @@ class PhysicalCollectives {
   void end_seat(std::uint32_t collective, std::uint32_t seat);
   void end_rank(std::uint32_t collective, std::uint32_t position);
 
-  const Job& job_;
+  const SimulationJob& job_;
   PhysicalRounds& rounds_;
   Links& links_;
   PhysicalNodes& nodes_;
@@ -116,7 +116,7 @@ class PhysicalCollectives {
   std::vector<PhysicalGroup> groups_;  // [kWholeMachine]: all ranks
   std::vector<PhysicalCollective> collectives_;
   std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> collective_of_;  // by rank: node, collective
-  std::map<PlanKey, std::unique_ptr<PhysicalPlan>> plans_;
+  std::map<ScheduleKey, std::unique_ptr<PhysicalSchedule>> schedules_;
 };
 
 }  // namespace orrery::simulate

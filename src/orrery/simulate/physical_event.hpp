@@ -8,7 +8,7 @@
 namespace orrery::simulate {
 
 enum class PhysicalEventKind : std::uint8_t {
-  ask,              // packet `ref` asks for its next link
+  ask,              // packet `ref` requests its next link
   delivered,        // packet `ref` is at its target, endpoint passed
   reduced,          // packet `ref` is reduced
   wake,             // link `ref` is free
@@ -16,7 +16,7 @@ enum class PhysicalEventKind : std::uint8_t {
   node_end,         // node `extra` of rank `ref`
   custom_step_end,  // step `extra` of custom run `ref`
   memory_request,   // memory request `ref` is at its server
-  memory_end        // server `ref` may have served a request; `extra`: of which of its plans
+  memory_end        // server `ref` may have served a request; `extra`: version of what it expects
 };
 
 struct PhysicalEvent {

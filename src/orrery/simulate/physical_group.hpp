@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "orrery/simulate/physical_plan.hpp"
+#include "orrery/simulate/physical_schedule.hpp"
 
 namespace orrery::simulate {
 

@@ -4,7 +4,7 @@
 
 namespace orrery::simulate {
 
-PhysicalMachine::PhysicalMachine(const Job& job)
+PhysicalMachine::PhysicalMachine(const SimulationJob& job)
     : job_(job),
       links_(job.network, job.system.local_memory_gb),
       nodes_(job, rounds_),
@@ -61,33 +61,33 @@ void PhysicalMachine::settle(std::uint32_t rank) {
 
 void PhysicalMachine::start(std::uint32_t rank, std::uint32_t node) {
   if (!nodes_.begin(rank, node)) { return; }
-  const Work& work = job_.programs[rank].nodes[node];
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   const Continuation self{Continuation::Kind::node, rank, node, 0};
-  switch (work.act) {
-    case Act::hold:
-      if (work.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
-      return rounds_.at(rounds_.now() + work.amount, {PhysicalEventKind::node_end, rank, node});
+  switch (task.act) {
+    case Act::busy:
+      if (task.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
+      return rounds_.at(rounds_.now() + task.amount, {PhysicalEventKind::node_end, rank, node});
     case Act::collective: return start_collective(rank, node);
     case Act::send: {
       Order order;
-      order.priority = nodes_.next_priority(rank, work);
+      order.priority = nodes_.next_priority(rank, task);
       order.node = node;
-      return messages_.send({work.tag, work.amount, rank, work.peer, 0}, self, order);
+      return messages_.send({task.tag, task.amount, rank, task.peer, 0}, self, order);
     }
-    case Act::receive: return messages_.receive({work.tag, work.amount, work.peer, rank, 0}, self, node);
+    case Act::receive: return messages_.receive({task.tag, task.amount, task.peer, rank, 0}, self, node);
     case Act::memory: return memory_.start(rank, node);
-    case Act::nothing:
-    case Act::mark: return;
+    case Act::no_op:
+    case Act::metadata: return;
   }
 }
 
 void PhysicalMachine::start_collective(std::uint32_t rank, std::uint32_t node) {
-  const std::int32_t priority = nodes_.next_priority(rank, job_.programs[rank].nodes[node]);
+  const std::int32_t priority = nodes_.next_priority(rank, job_.rank_graphs[rank].nodes[node]);
   const std::uint32_t number = collectives_.note_start(rank, node);
   const PhysicalCollective& collective = collectives_.all()[number];
   if (collective.custom.empty()) { return collectives_.join(number, rank, node, priority); }
   customs_.start(
-      {rank, node, number, priority, &collectives_.group(collective.work.group), &job_.customs.at(collective.custom)});
+      {rank, node, number, priority, &collectives_.group(collective.task.group), &job_.customs.at(collective.custom)});
 }
 
 void PhysicalMachine::end_custom_step(std::uint32_t run, std::uint32_t step) {

@@ -1,10 +1,10 @@
 // A simulated machine under physical rules: docs/models/physical.md. Everything a run needs is in here, so that many
-// machines can run at once. Private to the room; simulate.hpp is the way in.
+// machines can run at once. Private to the room; simulate.hpp is the interface.
 //
 // Nothing here depends on the numbers of ranks or on the order in which events of a round are handled: handlers change
 // what is theirs, add to counts or put requests into queues that sort them; decisions are taken when the round ends.
 //
-// Each part of the machine has one duty and knows only parts above it:
+// Each part of the machine has one duty and depends only on parts above it:
 //   engine::Rounds       what happens when
 //   Links                routes, who gets a link next
 //   PhysicalNodes        which nodes start, what ranks do with their time
@@ -29,7 +29,7 @@ namespace orrery::simulate {
 
 class PhysicalMachine {
  public:
-  explicit PhysicalMachine(const Job& job);
+  explicit PhysicalMachine(const SimulationJob& job);
   PhysicalMachine(const PhysicalMachine&) = delete;
   PhysicalMachine& operator=(const PhysicalMachine&) = delete;
 
@@ -62,7 +62,7 @@ class PhysicalMachine {
   void end_custom_step(std::uint32_t run, std::uint32_t step);
   void register_notices();
 
-  const Job& job_;
+  const SimulationJob& job_;
   PhysicalRounds rounds_;
   Links links_;
   PhysicalNodes nodes_;

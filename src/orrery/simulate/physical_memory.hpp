@@ -15,14 +15,14 @@ namespace orrery::simulate {
 
 class PhysicalMemory {
  public:
-  PhysicalMemory(const Job& job, PhysicalRounds& rounds, PhysicalNodes& nodes);
+  PhysicalMemory(const SimulationJob& job, PhysicalRounds& rounds, PhysicalNodes& nodes);
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
   // A memory node requests its bytes; it is at the server one latency later.
   void start(std::uint32_t rank, std::uint32_t node);
   void ask(std::uint32_t request);
-  void leave(std::uint32_t server, std::uint32_t plan);
+  void leave(std::uint32_t server, std::uint32_t version);
 
  private:
   struct Request {
@@ -31,12 +31,12 @@ class PhysicalMemory {
   };
   struct Server {
     memory::FairServer server;
-    std::uint32_t plan = 0;
+    std::uint32_t version = 0;  // of what is expected next; events of older versions have no effect
   };
 
-  void plan(std::uint32_t server);
+  void expect_next(std::uint32_t server);
 
-  const Job& job_;
+  const SimulationJob& job_;
   PhysicalRounds& rounds_;
   PhysicalNodes& nodes_;
   std::vector<Server> servers_;

@@ -1,6 +1,6 @@
 // Messages of nodes and of custom collectives under physical rules. A message departs when it is sent or, under
-// rendezvous, when the ready-to-receive message of its receiver has come; the k-th that is sent with an envelope meets
-// the k-th receive of it. Private to the room.
+// rendezvous, when the ready-to-receive message of its receiver has arrived; the k-th that is sent with an envelope is
+// matched with the k-th receive of it. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,7 @@ class PhysicalMessages {
     bool has_arrived = false;
   };
   // Of one envelope: messages without a receive, receives without a message, and, under rendezvous, messages that wait
-  // for a ready-to-receive message, or such messages that came first.
+  // for a ready-to-receive message, or such messages that arrived first.
   struct Unmatched {
     std::deque<std::uint32_t> messages;
     std::deque<Continuation> receivers;

@@ -9,18 +9,18 @@ namespace orrery::simulate {
 namespace {
 
 constexpr std::size_t kNoSlot = 2;
-std::size_t slot_of(const Work& work) {
-  if (work.act != Act::hold || work.slot == Slot::comm || work.slot == Slot::none) { return kNoSlot; }
-  return work.slot == Slot::cpu ? 0 : 1;
+std::size_t slot_of(const NodeTask& task) {
+  if (task.act != Act::busy || task.slot == Slot::comm || task.slot == Slot::none) { return kNoSlot; }
+  return task.slot == Slot::cpu ? 0 : 1;
 }
 
-bool takes_no_time(Act act) { return act == Act::nothing || act == Act::mark; }
+bool takes_no_time(Act act) { return act == Act::no_op || act == Act::metadata; }
 
-Activity activity_of(const Work& work) {
-  if (work.act == Act::memory) { return Activity::memory; }
-  if (work.act == Act::receive) { return Activity::waiting; }
-  if (work.act == Act::send || work.act == Act::collective) { return Activity::comm; }
-  switch (work.slot) {
+Activity activity_of(const NodeTask& task) {
+  if (task.act == Act::memory) { return Activity::memory; }
+  if (task.act == Act::receive) { return Activity::waiting; }
+  if (task.act == Act::send || task.act == Act::collective) { return Activity::comm; }
+  switch (task.slot) {
     case Slot::cpu: return Activity::host;
     case Slot::gpu: return Activity::compute;
     case Slot::comm:
@@ -31,22 +31,22 @@ Activity activity_of(const Work& work) {
 
 }  // namespace
 
-PhysicalNodes::PhysicalNodes(const Job& job, const PhysicalRounds& rounds)
+PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rounds)
     : job_(job), rounds_(rounds), ranks_(job.network.ranks()) {
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     PhysicalRank& rank = ranks_[i];
-    const Program& program = job.programs[i];
-    rank.parents.reserve(program.nodes.size());
-    for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
-    rank.runs.assign(program.nodes.size(), false);
-    if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
+    const RankGraph& rank_graph = job.rank_graphs[i];
+    rank.parents.reserve(rank_graph.nodes.size());
+    for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
+    rank.runs.assign(rank_graph.nodes.size(), false);
+    if (job.spans) { rank.starts.assign(rank_graph.nodes.size(), 0); }
   }
 }
 
 void PhysicalNodes::free_roots(std::uint32_t rank) {
-  const Program& program = job_.programs[rank];
-  for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
-    if (program.nodes[node].parents == 0) { free(rank, node); }
+  const RankGraph& rank_graph = job_.rank_graphs[rank];
+  for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
+    if (rank_graph.nodes[node].parents == 0) { free(rank, node); }
   }
   touch(rank);
 }
@@ -64,7 +64,7 @@ std::vector<std::uint32_t> PhysicalNodes::take_touched() {
 
 void PhysicalNodes::free(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
-  const std::size_t slot = slot_of(job_.programs[number].nodes[node]);
+  const std::size_t slot = slot_of(job_.rank_graphs[number].nodes[node]);
   if (slot == kNoSlot) { return rank.free.push_back(node); }
   rank.ready[slot].push_back(node);
   std::push_heap(rank.ready[slot].begin(), rank.ready[slot].end(), std::greater<>());
@@ -98,38 +98,38 @@ std::vector<std::uint32_t> PhysicalNodes::startable(std::uint32_t number) {
 
 bool PhysicalNodes::begin(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
   rank.runs[node] = true;
   if (job_.spans) { rank.starts[node] = rounds_.now(); }
-  const bool ends = takes_no_time(work.act);
-  if (!ends) { change(number, activity_of(work), 1); }
-  if (!ends && (work.act != Act::hold || work.amount != 0)) { return true; }
+  const bool ends = takes_no_time(task.act);
+  if (!ends) { change(number, activity_of(task), 1); }
+  if (!ends && (task.act != Act::busy || task.amount != 0)) { return true; }
   rank.ended.push_back(node);
   return false;
 }
 
 void PhysicalNodes::end(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
   rank.runs[node] = false;
-  if (!takes_no_time(work.act)) {
+  if (!takes_no_time(task.act)) {
     // A receive turned from waiting into communication when its message departed.
-    change(number, work.act == Act::receive ? Activity::comm : activity_of(work), -1);
+    change(number, task.act == Act::receive ? Activity::comm : activity_of(task), -1);
   }
-  if (const std::size_t slot = slot_of(work); slot != kNoSlot) { rank.slots[slot] = kNone; }
+  if (const std::size_t slot = slot_of(task); slot != kNoSlot) { rank.slots[slot] = kNone; }
   if (job_.spans) { spans_.push_back({number, node, rank.starts[node], rounds_.now()}); }
-  if (++rank.over == job_.programs[number].nodes.size()) { rank.finish = rounds_.now(); }
-  for (const std::uint32_t child : job_.programs[number].children_of(node)) {
+  if (++rank.over == job_.rank_graphs[number].nodes.size()) { rank.finish = rounds_.now(); }
+  for (const std::uint32_t child : job_.rank_graphs[number].children_of(node)) {
     if (--rank.parents[child] == 0) { free(number, child); }
   }
 }
 
-std::int32_t PhysicalNodes::next_priority(std::uint32_t rank, const Work& work) {
+std::int32_t PhysicalNodes::next_priority(std::uint32_t rank, const NodeTask& task) {
   const std::int32_t ordinal = ++ranks_[rank].started;
   switch (job_.system.scheduling) {
     case Scheduling::LIFO: return -ordinal;
     case Scheduling::FIFO: return ordinal;
-    case Scheduling::EXPLICIT: return -work.priority;
+    case Scheduling::EXPLICIT: return -task.priority;
   }
   return 0;
 }

@@ -49,7 +49,7 @@ struct PhysicalSpan {
 
 class PhysicalNodes {
  public:
-  PhysicalNodes(const Job& job, const PhysicalRounds& rounds);
+  PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rounds);
 
   // Nodes without parents may start.
   void free_roots(std::uint32_t rank);
@@ -74,11 +74,11 @@ class PhysicalNodes {
   }
 
   // Of the next communication of a rank, by the scheduling policy: smaller ones go first.
-  [[nodiscard]] std::int32_t next_priority(std::uint32_t rank, const Work& work);
+  [[nodiscard]] std::int32_t next_priority(std::uint32_t rank, const NodeTask& task);
 
   [[nodiscard]] const std::vector<PhysicalRank>& ranks() const { return ranks_; }
   [[nodiscard]] bool finished(std::uint32_t rank) const {
-    return ranks_[rank].over == job_.programs[rank].nodes.size();
+    return ranks_[rank].over == job_.rank_graphs[rank].nodes.size();
   }
   [[nodiscard]] const std::vector<PhysicalSpan>& spans() const { return spans_; }
 
@@ -88,7 +88,7 @@ class PhysicalNodes {
   void end(std::uint32_t rank, std::uint32_t node);
   void change(std::uint32_t rank, Activity activity, int by);
 
-  const Job& job_;
+  const SimulationJob& job_;
   const PhysicalRounds& rounds_;
   std::vector<PhysicalRank> ranks_;
   std::vector<std::uint32_t> touched_;  // ranks

@@ -84,8 +84,8 @@ std::optional<fs::path> unpacked(const fs::path& packed) {
   return folder / "inputs";
 }
 
-JobFiles files_of(Row& row) {
-  JobFiles files;
+SimulationFiles files_of(Row& row) {
+  SimulationFiles files;
   files.workload = row.cells["workload"];
   files.system = row.cells["system"];
   files.network = row.cells["network"];
@@ -131,7 +131,7 @@ std::string repaired(const std::string& network, std::uint32_t ranks, const fs::
 
 // What differs, or nothing.
 std::string difference(Row& row, const fs::path& folder) {
-  JobFiles files = files_of(row);
+  SimulationFiles files = files_of(row);
   const auto finish = cycles_of(row.cells["finish_cycles_per_rank"]);
   const auto exposed = cycles_of(row.cells["exposed_comm_cycles_per_rank"]);
   if (!finish.empty()) { files.network = repaired(files.network, static_cast<std::uint32_t>(finish.size()), folder); }

@@ -32,7 +32,7 @@ void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key
 
 Choice read_choice(ForeignFile& file, std::string_view key) {
   const std::string custom_key = std::string(key) + "-custom";
-  std::vector<Algorithm> algorithms;
+  std::vector<DimensionAlgorithm> algorithms;
   for (const Node* item : file.list(key, false)) {
     const auto known = item->is_scalar() ? algorithm(item->scalar) : std::nullopt;
     if (known) {

@@ -1,4 +1,4 @@
-// Why ranks of a physical machine did not come to their end. Private to the room.
+// Why ranks of a physical machine did not finish. Private to the room.
 #pragma once
 
 #include "orrery/core/error.hpp"
@@ -7,6 +7,6 @@
 namespace orrery::simulate {
 
 // Nothing is left to happen, and some rank has not finished.
-[[nodiscard]] Failure physically_stalled(const Job& job, const PhysicalMachine& machine);
+[[nodiscard]] Failure physical_deadlock(const SimulationJob& job, const PhysicalMachine& machine);
 
 }  // namespace orrery::simulate

@@ -1,4 +1,4 @@
-#include "orrery/simulate/physical_plan.hpp"
+#include "orrery/simulate/physical_schedule.hpp"
 
 #include <algorithm>
 #include <numeric>
@@ -30,7 +30,7 @@ class Planner {
     plan_.seats = request.ranks;
   }
 
-  Result<PhysicalPlan> run() {
+  Result<PhysicalSchedule> run() {
     const auto& extents = request_.extents;
     const std::size_t count = extents.size();
     switch (request_.operation) {
@@ -114,7 +114,7 @@ class Planner {
 
   const PhysicalRequest& request_;
   std::uint64_t size_;
-  PhysicalPlan plan_;
+  PhysicalSchedule plan_;
   std::string refused_;
 };
 
@@ -171,6 +171,6 @@ std::uint32_t differing_dimensions(const Network& network, const std::vector<std
   return count;
 }
 
-Result<PhysicalPlan> physical_plan(const PhysicalRequest& request) { return Planner(request).run(); }
+Result<PhysicalSchedule> physical_schedule(const PhysicalRequest& request) { return Planner(request).run(); }
 
 }  // namespace orrery::simulate

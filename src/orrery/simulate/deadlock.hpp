@@ -1,4 +1,4 @@
-// Why ranks did not come to their end. Private to the room.
+// Why ranks did not finish. Private to the room.
 #pragma once
 
 #include "orrery/core/error.hpp"
@@ -7,6 +7,6 @@
 namespace orrery::simulate {
 
 // Nothing is left to happen, and some rank has not finished.
-[[nodiscard]] Failure stalled(const Job& job, const Machine& machine);
+[[nodiscard]] Failure deadlock(const SimulationJob& job, const Machine& machine);
 
 }  // namespace orrery::simulate

@@ -34,7 +34,7 @@ struct PhysicalPhase {
   }
 };
 
-struct PhysicalPlan {
+struct PhysicalSchedule {
   std::vector<PhysicalPhase> phases;
   std::uint32_t step_count = 0;
   std::uint32_t seats = 0;  // positions, and switches that take part
@@ -52,7 +52,7 @@ struct Extent {
   std::uint32_t dimension = 0;  // of the network
   std::uint32_t members = 1;
   std::uint32_t stride = 1;  // in positions
-  Algorithm algorithm;
+  DimensionAlgorithm algorithm;
 };
 
 // The grid of a list of ranks (all ranks: nullptr) with the dimensions in which they differ; a list that is no grid in
@@ -70,7 +70,7 @@ struct PhysicalRequest {
   std::uint32_t root = 0;       // position
 };
 
-// Fails where an algorithm cannot do what is asked of it.
-[[nodiscard]] Result<PhysicalPlan> physical_plan(const PhysicalRequest& request);
+// Fails where an algorithm does not have the operation.
+[[nodiscard]] Result<PhysicalSchedule> physical_schedule(const PhysicalRequest& request);
 
 }  // namespace orrery::simulate

@@ -1,19 +1,19 @@
-#include "orrery/simulate/stalled.hpp"
+#include "orrery/simulate/deadlock.hpp"
 
 #include <algorithm>
 #include <set>
 
 #include <fmt/format.h>
 
-#include "orrery/simulate/inquiry.hpp"
+#include "orrery/simulate/deadlock_diagnosis.hpp"
 
 namespace orrery::simulate {
 
 namespace {
 
-class MachineInquiry final : public Inquiry {
+class MachineDiagnosis final : public DeadlockDiagnosis {
  public:
-  MachineInquiry(const Job& job, const Machine& machine) : Inquiry(job), machine_(machine) {
+  MachineDiagnosis(const SimulationJob& job, const Machine& machine) : DeadlockDiagnosis(job), machine_(machine) {
     for (const auto& [key, unmatched] : machine.messenger().unmatched()) {
       for (const Continuation& receiver : unmatched.receivers) {
         if (receiver.kind == Continuation::Kind::node) { receives_.insert({receiver.rank, receiver.ref}); }
@@ -22,8 +22,8 @@ class MachineInquiry final : public Inquiry {
   }
 
  private:
-  [[nodiscard]] std::string named(const Waiting& who) const override {
-    std::string text = Inquiry::named(who);
+  [[nodiscard]] std::string named(const BlockedNode& who) const override {
+    std::string text = DeadlockDiagnosis::named(who);
     if (who.chunk != kNone) { text += fmt::format(" with chunk {}", machine_.chunks()[who.chunk].ordinal); }
     return text;
   }
@@ -49,10 +49,10 @@ class MachineInquiry final : public Inquiry {
 
   [[nodiscard]] Next running(std::uint32_t rank) override {
     for (const std::uint32_t node : machine_.nodes().ranks()[rank].slots) {
-      if (node != kNone) { return Waiting{rank, node, kNone}; }
+      if (node != kNone) { return BlockedNode{rank, node, kNone}; }
     }
     const auto receive = receives_.lower_bound({rank, 0});
-    if (receive != receives_.end() && receive->first == rank) { return Waiting{rank, receive->second, kNone}; }
+    if (receive != receives_.end() && receive->first == rank) { return BlockedNode{rank, receive->second, kNone}; }
     std::uint32_t ready = kNone;
     for (const auto& heap : machine_.nodes().ranks()[rank].ready) {
       if (!heap.empty()) { ready = std::min(ready, heap.front()); }
@@ -64,49 +64,49 @@ class MachineInquiry final : public Inquiry {
   }
 
   // Who has its slot.
-  [[nodiscard]] std::optional<Next> in_the_way(std::uint32_t rank, std::uint32_t node) const override {
+  [[nodiscard]] std::optional<Next> slot_holder(std::uint32_t rank, std::uint32_t node) const override {
     if (machine_.nodes().ranks()[rank].parents[node] != 0) { return std::nullopt; }
-    const Slot slot = job().programs[rank].nodes[node].slot;
+    const Slot slot = job().rank_graphs[rank].nodes[node].slot;
     const std::uint32_t holder =
         slot == Slot::none ? kNone : machine_.nodes().ranks()[rank].slots[static_cast<std::size_t>(slot)];
     if (holder == kNone) { return std::nullopt; }
-    return Waiting{rank, holder, kNone};
+    return BlockedNode{rank, holder, kNone};
   }
 
-  [[nodiscard]] Next behind_collective(const Waiting& who) override {
-    if (who.chunk != kNone) { return behind_chunk(who); }
+  [[nodiscard]] Next blocker_of_collective(const BlockedNode& who) override {
+    if (who.chunk != kNone) { return blocker_of_chunk(who); }
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
-      if (machine_.chunks()[i].started && belongs(i, who)) { return behind_chunk({who.rank, who.node, i}); }
+      if (machine_.chunks()[i].started && belongs(i, who)) { return blocker_of_chunk({who.rank, who.node, i}); }
     }
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
-      if (belongs(i, who)) { return behind_chunk({who.rank, who.node, i}); }
+      if (belongs(i, who)) { return blocker_of_chunk({who.rank, who.node, i}); }
     }
     return Cause{who, nothing_to_do(who)};
   }
 
-  [[nodiscard]] bool belongs(std::uint32_t id, const Waiting& who) const {
+  [[nodiscard]] bool belongs(std::uint32_t id, const BlockedNode& who) const {
     const Chunk& chunk = machine_.chunks()[id];
     if (chunk.rank != who.rank || chunk.collective == kNone || chunk.not_created != 0) { return false; }
     const ActiveCollective& running = machine_.collectives().active()[chunk.collective];
-    return running.node == who.node && running.rank == who.rank && running.plan != nullptr &&
+    return running.node == who.node && running.rank == who.rank && running.sequence != nullptr &&
            machine_.chunks().find(chunk.rank, chunk.group, chunk.id) == id;
   }
 
-  [[nodiscard]] const ActiveCollective* running_at(const Waiting& who) const {
+  [[nodiscard]] const ActiveCollective* running_at(const BlockedNode& who) const {
     for (std::uint32_t i = 0; i < machine_.collectives().active().made(); ++i) {
       const ActiveCollective& running = machine_.collectives().active()[i];
-      if (running.plan != nullptr && running.rank == who.rank && running.node == who.node) { return &running; }
+      if (running.sequence != nullptr && running.rank == who.rank && running.node == who.node) { return &running; }
     }
     return nullptr;
   }
 
-  [[nodiscard]] std::string nothing_to_do(const Waiting& who) const {
-    const Work& what = work(who);
+  [[nodiscard]] std::string nothing_to_do(const BlockedNode& who) const {
+    const NodeTask& what = task(who);
     const Choice& choice = job().system.algorithms[static_cast<std::size_t>(what.collective)];
-    if (const auto* list = std::get_if<std::vector<Algorithm>>(&choice); list != nullptr && list->empty()) {
+    if (const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(&choice); list != nullptr && list->empty()) {
       return fmt::format("runs {}, for which the system file has no algorithm", name_of(what.collective));
     }
-    if (const ActiveCollective* running = running_at(who); running != nullptr && !running->plan->custom.empty()) {
+    if (const ActiveCollective* running = running_at(who); running != nullptr && !running->sequence->custom.empty()) {
       return running->count > 1 ? "runs a custom collective in several chunks, of which ASTRA-sim creates one: "
                                   "preferred-dataset-splits must be 1"
                                 : "is a custom collective whose sends and receives do not match";
@@ -115,11 +115,11 @@ class MachineInquiry final : public Inquiry {
                        name_of(what.collective));
   }
 
-  [[nodiscard]] Next behind_chunk(const Waiting& who) {
+  [[nodiscard]] Next blocker_of_chunk(const BlockedNode& who) {
     const Chunk& chunk = machine_.chunks()[who.chunk];
     if (!chunk.started) {  // behind those that run in its queue
       const std::uint32_t ahead = machine_.collectives().queues().front(chunk.queue);
-      return Waiting{who.rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
+      return BlockedNode{who.rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
     }
     std::uint32_t peer = kNone;
     chunk.channels.each_expected([&](std::uint32_t from, std::uint64_t) { peer = std::min(peer, from); });
@@ -128,37 +128,40 @@ class MachineInquiry final : public Inquiry {
     const std::uint32_t collective = other == kNone ? kNone : machine_.chunks()[other].collective;
     if (collective == kNone) { return absent(who, peer); }
     const std::uint32_t node = machine_.collectives().active()[collective].node;
-    const Work &ours = work(who), &theirs = job().programs[peer].nodes[node];
+    const NodeTask &ours = task(who), &theirs = job().rank_graphs[peer].nodes[node];
     if (ours.collective != theirs.collective || ours.amount != theirs.amount) {
       return Cause{
           who, fmt::format("runs {} of {} B, but rank {} runs {} of {} B instead (node {})", name_of(ours.collective),
                            ours.amount, peer, name_of(theirs.collective), theirs.amount, theirs.id)};
     }
-    return Waiting{peer, node, other};
+    return BlockedNode{peer, node, other};
   }
 
   // The chunk that runs where chunk `number` of a collective is to start one day, if it is one of that collective.
-  [[nodiscard]] std::optional<Waiting> queued_at(std::uint32_t rank, std::uint32_t node, std::uint32_t number) const {
+  [[nodiscard]] std::optional<BlockedNode> queued_at(std::uint32_t rank, std::uint32_t node,
+                                                     std::uint32_t number) const {
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
       const Chunk& rest = machine_.chunks()[i];
       if (rest.not_created == 0 || rest.collective == kNone) { continue; }
       const ActiveCollective& running = machine_.collectives().active()[rest.collective];
-      if (running.rank != rank || running.node != node || running.plan == nullptr) { continue; }
+      if (running.rank != rank || running.node != node || running.sequence == nullptr) { continue; }
       const std::uint32_t ordinal = number - running.first_number;
       if (ordinal < rest.ordinal || (ordinal - rest.ordinal) % running.stride != 0) { continue; }
       if ((ordinal - rest.ordinal) / running.stride >= rest.not_created) { continue; }
       const std::uint32_t ahead = machine_.collectives().queues().front(rest.queue);
-      return Waiting{rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
+      return BlockedNode{rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
     }
     return std::nullopt;
   }
 
   // The peer has no such chunk (yet).
-  [[nodiscard]] Next absent(const Waiting& who, std::uint32_t peer) {
-    const Work& ours = work(who);
-    const auto of_group = [&](const Work& other) { return other.act == Act::collective && other.group == ours.group; };
+  [[nodiscard]] Next absent(const BlockedNode& who, std::uint32_t peer) {
+    const NodeTask& ours = task(who);
+    const auto of_group = [&](const NodeTask& other) {
+      return other.act == Act::collective && other.group == ours.group;
+    };
     const auto later = find_open(peer, of_group);
-    if (later && !runs(peer, *later)) { return keeper(peer, *later); }
+    if (later && !runs(peer, *later)) { return blocker(peer, *later); }
     const std::string what =
         fmt::format("waits in {} ({}) for rank {}, ", name_of(ours.collective), group_name(ours), peer);
     if (later) {
@@ -167,7 +170,7 @@ class MachineInquiry final : public Inquiry {
                             "whose chunks have other numbers: the two ranks ran different numbers of chunks before, in "
                             "groups or in the machine, which ASTRA-sim does not tell apart"};
     }
-    const auto& nodes = job().programs[peer].nodes;
+    const auto& nodes = job().rank_graphs[peer].nodes;
     const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
     if (joined == 0) { return Cause{who, what + "which never joins"}; }
     return Cause{who, what + fmt::format("which has completed all of its collectives in the group ({})", joined)};
@@ -179,10 +182,10 @@ class MachineInquiry final : public Inquiry {
 
 }  // namespace
 
-Failure stalled(const Job& job, const Machine& machine) {
+Failure deadlock(const SimulationJob& job, const Machine& machine) {
   std::vector<bool> finished;
   for (const RankState& rank : machine.nodes().ranks()) { finished.push_back(rank.finished); }
-  return MachineInquiry(job, machine).failure(finished);
+  return MachineDiagnosis(job, machine).failure(finished);
 }
 
 }  // namespace orrery::simulate
