@@ -49,6 +49,9 @@ set(ORRERY_TARGET_protozero "")  # headers only, in the compiler's own folder
 set(ORRERY_TARGET_zlib ZLIB::ZLIB)
 set(ORRERY_TARGET_zstd zstd::libzstd_shared)
 
+# Tests spend their time in the room, not in themselves.
+set(ORRERY_TEST_OPTIONS -O0)
+
 function(room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;THIRD_PARTY")
   set(folder ${PROJECT_SOURCE_DIR}/src/orrery/${name})
@@ -71,6 +74,7 @@ function(room name)
   if(sources)
     add_library(orrery_${name} STATIC ${sources})
     target_link_libraries(orrery_${name} PUBLIC ${depends} fmt::fmt tl::expected PRIVATE ${packages} orrery_flags)
+    prefix(orrery_${name})
     set(visibility PUBLIC)
   else()
     add_library(orrery_${name} INTERFACE)
@@ -87,7 +91,8 @@ function(room name)
   endif()
   if(tests AND ORRERY_TESTS)
     room_executable(${name}_test tests ${name} "${packages}" "${tests}" GTest::gmock_main rapidcheck ${oracle})
-    target_compile_options(${name}_test PRIVATE -O0)  # tests spend their time in the room, not in themselves
+    target_compile_options(${name}_test PRIVATE ${ORRERY_TEST_OPTIONS})
+    prefix(${name}_test TEST)
     add_test(NAME ${name}${ORRERY_TEST_SUFFIX} COMMAND ${name}_test --gtest_brief=1)
     set_tests_properties(${name}${ORRERY_TEST_SUFFIX} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ORRERY_TEST_ENVIRONMENT}")
   endif()

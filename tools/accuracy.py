@@ -172,7 +172,7 @@ def summary(parts, held_out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
-    parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/validation")])
+    parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/measurements")])
     parser.add_argument("--residuals", nargs="*", default=[])
     options = parser.parse_args()
     known, folder = tables.held_out(options.residuals), ROOT / "docs/accuracy"

@@ -191,6 +191,15 @@ CASES = {
     "trace_anonymize": {"step.0.et": layers()},
     "trace_timeline": {"step.0.et": layers(), "cycle.et": trace(node(1, data=[2]), node(2, data=[1]))},
     "trace_mistakes": {"t.et": THREE},
+    "trace_foreign": {
+        "kineto.json": b'{\n  "schemaVersion": 1,\n  "deviceProperties": [\n    {"id": 0}\n  ],\n  "traceEvents": []\n}\n',
+        "kineto.json.gz": packed(b'{"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op"}]}\n'),
+        "host.json": b'{\n  "schema": "1.1.0-chakra.0.0.4", "pid": 7, "start_ts": 1,\n  "nodes": []\n}\n',
+        "w.txt": b"DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 1024 1\n",
+        "w.0.et": b"DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 1024 1\n",
+        "groups.json": b'{\n  "tp": [0, 1]\n}\n',
+        "network.yml": b"topology: [ Ring ]\nnpus_count: [ 8 ]\n"},
+    "trace_lone_file": {"w.0.et": trace(send(1, 1, 5), collective(2)), "w.1.et": trace(collective(1))},
     "trace_bad_json_lines": {
         "field.jsonl": b'{"id":1,"name":"a","type":"COMP_NODE"}\n{"id":2,"duraton_micros":5}\n',
         "type.jsonl": b'{"id":1,"name":"a","type":"COMPUTE"}\n',

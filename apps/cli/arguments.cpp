@@ -12,7 +12,7 @@ namespace {
 
 bool is_flag(const std::string& argument) { return argument.size() > 1 && argument.front() == '-'; }
 
-// "-1" is no flag: a negative number is a wrong value of the flag before it, which then says so.
+// "-1" is a value: a negative number is a wrong value of the flag before it, whose error then names it.
 bool may_be_value(const std::string& argument) { return !argument.starts_with("--"); }
 
 class Scan {
@@ -38,7 +38,7 @@ class Scan {
       return;
     }
     const bool has_value = has_equals ? equals + 1 < argument.size() : next_is_value();
-    if (!has_value) { return complain(name, fmt::format("needs a value: {}", shown(*flag))); }
+    if (!has_value) { return complain(name, fmt::format("requires a value: {}", shown(*flag))); }
     if (!has_equals) { ++at_; }
     while (flag->many && next_is_value()) { ++at_; }
   }
@@ -56,7 +56,7 @@ class Scan {
     while (next_is_value()) { ++at_; }  // most likely its value
   }
 
-  // Flags that go on where the name ends ("--system" of --system-configuration), if they are few; else the nearest one.
+  // Flags that the name abbreviates ("--system" for --system-configuration), if they are few; else the nearest one.
   [[nodiscard]] std::vector<std::string> likely(const std::string& name) const {
     std::vector<std::string> known = {"--help"};
     for (const auto& flag : command_.flags()) {

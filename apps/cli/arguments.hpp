@@ -1,4 +1,4 @@
-// What is wrong with the arguments of a command, before anything reads them: all of it at once, each with its flag.
+// Mistakes in the arguments of a command, before they are read: all at once, each with its flag.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace orrery::cli {
 // "--tp N".
 [[nodiscard]] std::string shown(const Flag& flag);
 
-// Unknown flags (with the nearest known one), flags without their value, switches with one, arguments too many.
+// Unknown flags (with the nearest known one), flags without value, switches with a value, too many arguments.
 [[nodiscard]] std::vector<Diagnostic> argument_mistakes(const Command& command,
                                                         const std::vector<std::string>& arguments);
 

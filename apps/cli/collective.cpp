@@ -11,6 +11,7 @@
 #include "apps/cli/trace.hpp"
 #include "orrery/api/collective.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/hardware/cluster.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/report/collective.hpp"
 
@@ -27,12 +28,11 @@ constexpr const char* kFooter = R"(Examples
   orrery collective --op all_reduce --size 1MiB:64MiB:x4 \
       --system-configuration system.json --network-configuration network.yml --backend congestion-aware
 
-Sizes and bandwidths are those of nccl-tests: the size is of the whole buffer (of an all_gather, reduce_scatter or
-all_to_all the shards of all ranks together), algbw = size / time, and busbw = algbw x 2 (n-1)/n of an all_reduce, x
-(n-1)/n of the other three, x 1 of a broadcast, which is to be held against the bandwidth of a link.
-On a cluster the time is in closed form (docs/models/collectives.md), of the cheapest algorithm that libraries
-offer unless one is asked for.
-With ASTRA-sim's files every message of every rank is simulated, with the algorithms of the system file.
+Sizes and bandwidths are defined as in nccl-tests. The size is that of the whole buffer: for all_gather, reduce_scatter
+and all_to_all, the shards of all ranks together. algbw = size / time. busbw = algbw x 2 (n-1)/n for all_reduce, x
+(n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for broadcast; compare it with the bandwidth of a link.
+On a cluster the time is a closed form (docs/models/collectives.md). With ASTRA-sim's files every message of every rank
+is simulated, with the algorithms of the system file.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -59,16 +59,16 @@ Result<Enum> named(const std::string& flag, const std::string& text, const std::
   const auto names = names_of<Enum>();
   const auto near = nearest(text, names);
   return fail(flag_place(flag),
-              fmt::format("{} is no {}; {}", orrery::quoted(text), kind,
-                          near ? fmt::format("did you mean {}?", *near) : join(names, ", ") + " are"));
+              fmt::format("{} is not {}; {}", orrery::quoted(text), kind,
+                          near ? fmt::format("did you mean {}?", *near) : "valid: " + join(names, ", ")));
 }
 
-// What libraries offer beside the operations that have a price.
-Result<network::Collective> operation(const std::string& text) {
+// Also recognizes operations of libraries that are not modelled yet.
+Result<Collective> operation(const std::string& text) {
   for (const char* other : {"reduce", "gather", "scatter", "barrier", "sendrecv"}) {
     if (text == other) { return fail(flag_place("--op"), orrery::quoted(text) + " is not built yet"); }
   }
-  return named<network::Collective>("--op", text, "collective operation");
+  return named<Collective>("--op", text, "a collective operation");
 }
 
 Result<api::CollectiveRequest> request_of(const Options& options) {
@@ -91,20 +91,21 @@ Result<api::CollectiveRequest> request_of(const Options& options) {
 }
 
 Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
-  if (options.machine->any()) { return fail(flag_place("--cluster"), "stands instead of ASTRA-sim's files; not both"); }
+  if (options.machine->any()) { return fail(flag_place("--cluster"), "cannot be combined with ASTRA-sim's files"); }
   if (!options.machine->backend.empty()) {
-    return fail(flag_place("--backend"), "is of a simulation; on a cluster the time is in closed form");
+    return fail(flag_place("--backend"), "applies to simulations only; on a cluster the time is a closed form");
   }
   if (options.machine->semantics == "astra-sim") {
-    return fail(flag_place("--semantics"), "\"astra-sim\" is of ASTRA-sim's files; a cluster's is physical");
+    return fail(flag_place("--semantics"),
+                "astra-sim requires ASTRA-sim's files; on a cluster the semantics are physical");
   }
   ORRERY_TRY(devices, whole_number("--devices", options.devices, 0));
   if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
-    return fail(flag_place("--devices"), fmt::format("at most {}", hardware::kMaxDevices));
+    return fail(flag_place("--devices"), fmt::format("must be at most {}", hardware::kMaxDevices));
   }
-  auto algorithm = network::Algorithm::automatic;
+  auto algorithm = CollectiveAlgorithm::automatic;
   if (!options.algorithm.empty()) {
-    ORRERY_TRY(asked, named<network::Algorithm>("--algorithm", options.algorithm, "algorithm"));
+    ORRERY_TRY(asked, named<CollectiveAlgorithm>("--algorithm", options.algorithm, "an algorithm"));
     algorithm = asked;
   }
   ORRERY_TRY(data, data_directory());
@@ -113,12 +114,15 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
 
 Result<results::CollectiveTable> on_machine(const Options& options, const api::CollectiveRequest& request) {
   if (!options.algorithm.empty()) {
-    return fail(flag_place("--algorithm"), "is of a cluster; here the system file names the algorithms");
+    return fail(flag_place("--algorithm"),
+                "is valid with --cluster only; here the system file specifies the algorithms");
   }
   if (options.devices != "0") {
-    return fail(flag_place("--devices"), "is of a cluster; here the network file counts them");
+    return fail(flag_place("--devices"), "is valid with --cluster only; here the network file specifies the ranks");
   }
-  if (options.explain) { return fail(flag_place("--explain"), "is of a cluster; a simulated time has no terms"); }
+  if (options.explain) {
+    return fail(flag_place("--explain"), "is valid with --cluster only; a simulated time has no terms");
+  }
   MachineFlags& machine = *options.machine;
   if (auto taken = machine.take({{"--system-configuration", &simulate::SimulationFiles::system},
                                  {"--network-configuration", &simulate::SimulationFiles::network}});
@@ -140,31 +144,35 @@ void declare(Command& command, const Shared& options) {
   const auto text = [&](Flag flag, std::string Options::* field) {
     command.option(std::move(flag), [options, field](const std::string& value) { (*options).*field = value; });
   };
-  const std::string what = "The operation", cluster = "Among the devices of a cluster";
-  const std::string files = "Among the ranks of ASTRA-sim's files";
-  text({"--op", "NAME", join(names_of<network::Collective>(), ", "), what, names_of<network::Collective>()},
+  const std::string what = "Operation", cluster = "On a cluster";
+  const std::string files = "On the network of ASTRA-sim's files";
+  text({"--op", "NAME", join(names_of<Collective>(), ", ") + " [required]", what, names_of<Collective>()},
        &Options::op);
-  text({"--size", "SIZES", "with units, divided by commas, or ranges: 8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB", what},
-       &Options::size);
-  text({"--cluster", "NAME", "catalogue name or YAML file", cluster, {}, "clusters"}, &Options::cluster);
-  text({"--devices", "N", "devices; as many as the cluster's file says when absent", cluster}, &Options::devices);
-  text({"--algorithm", "NAME", "auto (when absent: the cheapest that libraries offer), ring, tree, direct, in_switch",
-        cluster, names_of<network::Algorithm>()},
+  text(
+      {"--size", "SIZES",
+       "sizes with units and ranges of sizes, separated by commas: 8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB [required]", what},
+      &Options::size);
+  text({"--cluster", "NAME", "catalogue name, or cluster YAML", cluster, {}, "clusters"}, &Options::cluster);
+  text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
+       &Options::devices);
+  text({"--algorithm", "NAME",
+        "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest that libraries offer]", cluster,
+        names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);
   command.toggle(
-      {"--explain", "", "where the time goes: base, latency, bandwidth, reduction", std::string(kOutputGroup)},
+      {"--explain", "", "break the time down into base, latency, bandwidth and reduction", std::string(kOutputGroup)},
       [options](bool on) { options->explain = on; });
-  command.toggle({"--json", "", "one JSON document (orrery.collective/1), nothing else, on standard output",
-                  std::string(kOutputGroup)},
-                 [options](bool on) { options->json = on; });
+  command.toggle(
+      {"--json", "", "print one JSON document (orrery.collective/1) and nothing else", std::string(kOutputGroup)},
+      [options](bool on) { options->json = on; });
 }
 
 }  // namespace
 
 Command collective_command() {
-  Command command("collective", "Time one collective operation over a range of sizes.");
+  Command command("collective", "Predict the time of one collective operation over a range of sizes.");
   const auto options = std::make_shared<Options>();
   declare(command, options);
   command.footer(kFooter);

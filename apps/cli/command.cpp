@@ -86,7 +86,7 @@ std::string Command::subcommand_help() const {
   for (const Command& command : subcommands_) {
     text += report::wrapped(fmt::format("  {:<12}", command.name().substr(name_.size() + 1)), command.summary());
   }
-  return text + fmt::format("\n\"orrery {} COMMAND --help\" tells of each.\n", name_) +
+  return text + fmt::format("\n\"orrery {} COMMAND --help\" describes a command.\n", name_) +
          (footer_.empty() ? "" : "\n" + footer_);
 }
 

@@ -1,5 +1,5 @@
-// One subcommand: its flags with their help, and what it does. Flags are taken as text; what they mean is decided by
-// whoever reads them, so that flags and files follow the same rules.
+// One subcommand: its flags with their help, and its action. Flags are taken as text; the code that reads them
+// interprets them, so that flags and files follow the same rules.
 #pragma once
 
 #include <cstdint>
@@ -37,25 +37,25 @@ class Command {
   Command(Command&&) noexcept;
   Command& operator=(Command&&) noexcept;
 
-  // Where a flag is repeated the last one counts. `take` is called while the arguments are read.
+  // Of a repeated flag the last one has effect. `take` is called while the arguments are read.
   void option(Flag flag, const std::function<void(const std::string&)>& take);
   void toggle(Flag flag, const std::function<void(bool)>& take);
   void repeated(Flag flag, const std::function<void(const std::string&)>& take);  // each takes one value or more
   void positional(Flag flag, const std::function<void(const std::string&)>& take);
-  // The same for as many as there are; the last of the positionals.
+  // The same for any number of arguments; the last of the positionals.
   void positionals(Flag flag, const std::function<void(const std::string&)>& take);
 
-  // A command that is only a name before other commands: its first argument says which. Their names are
-  // "trace info" and so on; its own flags, which only completion looks at, are all of theirs.
+  // Makes it a group of commands: its first argument selects one. Their names are "trace info" and so on; the flags of
+  // the group, which only completion uses, are all of theirs.
   void subcommands(std::vector<Command> commands);
 
   // Whole lines of text that end the help: examples, exit codes.
   void footer(std::string text) { footer_ = std::move(text); }
   // Not in the overview: planned commands that answer "not built yet".
   void planned() { planned_ = true; }
-  // Arguments it does not know are no error (they wait for the command to be built).
+  // Unknown arguments are no error (for planned commands).
   void accept_anything() { accepts_anything_ = true; }
-  // What the command does when its arguments are read; the exit code.
+  // The action after the arguments are read; returns the exit code.
   void action(std::function<Result<int>()> action) { action_ = std::move(action); }
 
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -18,10 +18,10 @@ constexpr const char* kFooter = R"(Examples
 )";
 
 Result<int> run(const std::string& shell) {
-  if (shell.empty()) { return fail(flag_place("SHELL"), "is missing; one of bash, zsh, fish"); }
+  if (shell.empty()) { return fail(flag_place("SHELL"), "is missing; use bash, zsh or fish"); }
   const std::string script = completion_script(shell, all_commands());
   if (script.empty()) {
-    return fail(flag_place("SHELL"), orrery::quoted(shell) + " has no script; one of bash, zsh, fish");
+    return fail(flag_place("SHELL"), orrery::quoted(shell) + " is not supported; use bash, zsh or fish");
   }
   print(script);
   return 0;
@@ -30,7 +30,7 @@ Result<int> run(const std::string& shell) {
 }  // namespace
 
 Command completion_command() {
-  Command command("completion", "A script that completes commands, flags and catalogue names in a shell.");
+  Command command("completion", "Print a script that completes commands, flags and catalogue names in a shell.");
   const auto shell = std::make_shared<std::string>();
   command.positional({"shell", "SHELL", "bash, zsh or fish", "", {"bash", "zsh", "fish"}},
                      [shell](const std::string& name) { *shell = name; });

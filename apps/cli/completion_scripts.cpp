@@ -1,4 +1,4 @@
-// Completion scripts are written from the declared flags, so that they cannot fall behind.
+// Generates completion scripts from the declared flags, so that they are always up to date.
 #include <string>
 
 #include <fmt/format.h>
@@ -26,7 +26,7 @@ std::vector<std::string> flag_names(const Command& command) {
   return names;
 }
 
-// What may stand in the first positional place, as words or as a command that lists them.
+// The words of the first positional argument.
 std::vector<std::string> positional_choices(const Command& command) {
   return command.positionals().empty() ? std::vector<std::string>{} : command.positionals().front().choices;
 }

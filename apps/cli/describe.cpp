@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples
   orrery describe h100-sxm
-  orrery describe dgx-h100 > mine.yaml      # a start for a cluster of your own
+  orrery describe dgx-h100 > mine.yaml      # start of a cluster file of your own
 )";
 
 struct Options {
@@ -29,7 +29,7 @@ Result<std::string> as_json(const std::string& name, const std::string& yaml) {
 }
 
 Result<int> run(const Options& options) {
-  if (options.name.empty()) { return fail(flag_place("NAME"), "is missing; \"orrery list KIND\" shows names"); }
+  if (options.name.empty()) { return fail(flag_place("NAME"), "is missing; \"orrery list KIND\" prints names"); }
   ORRERY_TRY(data, data_directory());
   ORRERY_TRY(yaml, api::Orrery(data).describe(options.name));
   if (!options.json) {
@@ -44,13 +44,14 @@ Result<int> run(const Options& options) {
 }  // namespace
 
 Command describe_command() {
-  Command command("describe", "One catalogue entry, or a file of one, as YAML with the sources of its figures.");
+  Command command("describe",
+                  "Print one catalogue entry, or a file with one, as YAML with the sources of its figures.");
   const auto options = std::make_shared<Options>();
-  command.positional({"name", "NAME", "of a model, cluster, accelerator, link or stack; or a file", ""},
+  command.positional({"name", "NAME", "name of a model, cluster, accelerator, link or stack, or a YAML file", ""},
                      [options](const std::string& name) { options->name = name; });
-  command.toggle({"--json", "", "one JSON document (orrery.describe/1), nothing else, on standard output",
-                  std::string(kOutputGroup)},
-                 [options](bool on) { options->json = on; });
+  command.toggle(
+      {"--json", "", "print one JSON document (orrery.describe/1) and nothing else", std::string(kOutputGroup)},
+      [options](bool on) { options->json = on; });
   command.footer(kFooter);
   command.action([options] { return run(*options); });
   return command;

@@ -1,4 +1,4 @@
-// `--emit TOOL`: the launch configuration of a plan instead of the answer, for commands that have a plan to show.
+// `--emit TOOL`: prints the launch configuration of a plan instead of the result.
 #pragma once
 
 #include <memory>
@@ -16,19 +16,19 @@ namespace orrery::cli {
 
 class EmitFlag {
  public:
-  // `what` is launched: "the plan", "the best plan".
+  // `what` names the plan in the help: "the plan", "the best plan".
   void declare(Command& command, const std::string& what) const;
 
-  // The tool that was asked for, if any. `others`: flags that print something else on standard output, and whether they
-  // were given.
+  // The requested tool, if any. `others`: flags that print something else on standard output, and whether they
+  // are given.
   [[nodiscard]] Result<std::optional<launch::Tool>> tool(const std::vector<std::pair<std::string, bool>>& others) const;
 
  private:
   std::shared_ptr<std::optional<std::string>> typed_ = std::make_shared<std::optional<std::string>>();
 };
 
-// The launch on standard output and nothing else, so that it can be saved; what the plan comes to, and what the launch
-// does not say, on standard error. `request` is what `typed` holds, or that with the plan a search found.
+// Prints the launch configuration on standard output and nothing else, so that it can be saved; the predicted time and
+// the settings that it cannot express go to standard error. `request`: that of `typed`, or with the plan of a search.
 [[nodiscard]] Result<int> print_launch(const api::Orrery& orrery, const TypedRequest& typed,
                                        const estimate::Request& request, launch::Tool tool);
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 
-// What a signal handler may look at: names one after another, each with a zero byte, and an empty one at the end. Empty
-// while there are none. The one place of the program that a handler reaches, hence global.
+// The data of the signal handler: names one after another, each with a zero byte, and an empty one at the end. A signal
+// handler can access globals only.
 std::string names_storage;                           // NOLINT
 std::atomic<const char*> names_to_remove = nullptr;  // NOLINT
 
@@ -34,11 +34,16 @@ PartialFiles::PartialFiles(const std::vector<std::string>& names) {
   names_storage.clear();
   for (const std::string& name : names) { names_storage += name + '\0'; }
   names_to_remove = names_storage.c_str();
-  for (const int signal : kSignals) { (void)std::signal(signal, remove_and_end); }
+  for (const int signal : kSignals) {
+    // A signal that is ignored stays ignored: nohup is meant to survive the end of the terminal.
+    if (std::signal(signal, remove_and_end) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
 }
 
 PartialFiles::~PartialFiles() {
-  for (const int signal : kSignals) { (void)std::signal(signal, SIG_DFL); }
+  for (const int signal : kSignals) {
+    if (std::signal(signal, SIG_DFL) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
   names_to_remove = nullptr;
 }
 

@@ -1,4 +1,4 @@
-// Files that are not complete must not stay when the program is stopped.
+// Removes incomplete files when the program is interrupted.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace orrery::cli {
 
-// While it lives, SIGINT, SIGTERM and SIGHUP remove these files before they end the program. One at a time.
+// During its lifetime, SIGINT, SIGTERM and SIGHUP remove these files before they end the program. One object at a time.
 class PartialFiles {
  public:
   explicit PartialFiles(const std::vector<std::string>& names);

@@ -1,4 +1,4 @@
-// `orrery list`: what the catalogue holds.
+// `orrery list`: the entries of the catalogue.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -24,17 +24,16 @@ namespace {
 
 constexpr const char* kFooter = R"(Examples
   orrery list models
-  orrery list clusters
-  orrery list accelerators --unverified
-  orrery list --unverified                  # of every kind
   orrery list clusters --json
+  orrery list accelerators --unverified
+  orrery list --unverified                  # of all kinds
 
-A figure is unverified when nobody has seen the source it is said to come from; "orrery describe NAME" shows the sources.
-What a cluster rests on is the weakest of its accelerator and links: measured figures, those of the same generation, or
-priors.
+A figure is unverified if its stated source has not been checked; "orrery describe NAME" prints all sources.
+The basis of a cluster is the weakest of its accelerator and links: figures that are measured, those of the same
+generation, or priors.
 )";
 
-constexpr const char* kEveryKind = "entries";  // what a listing of all kinds is called
+constexpr const char* kEveryKind = "entries";  // name of a listing of all kinds
 
 struct Options {
   std::string kind;
@@ -49,7 +48,7 @@ std::string without_mark(const std::string& citation) {
   return colon == std::string::npos ? citation : citation.substr(colon + 2);
 }
 
-// Every "sources" mapping of a description, wherever it is. A cluster's accelerator and links are entries of their own.
+// Every "sources" mapping of a description. The accelerator and the links of a cluster are separate entries.
 void collect_unverified(const config::Node& node, const std::string& path, const std::string& entry,
                         std::vector<report::UnverifiedFigure>& figures) {
   for (const auto& member : node.members) {
@@ -71,7 +70,7 @@ void collect_unverified(const config::Node& node, const std::string& path, const
   }
 }
 
-// The figures that an entry cites itself.
+// Counts the figures that an entry cites itself.
 void count_own(const config::Node& description, hardware::EntrySummary& entry) {
   const config::Node* sources = description.find("sources");
   if (sources == nullptr) { return; }
@@ -81,7 +80,7 @@ void count_own(const config::Node& description, hardware::EntrySummary& entry) {
   hardware::count_sources(own, entry);
 }
 
-// Leaves the entries that have unverified figures of their own, and returns those.
+// Removes entries without unverified figures of their own, and returns these figures.
 Result<std::vector<report::UnverifiedFigure>> unverified_figures(const api::Orrery& orrery,
                                                                  std::vector<hardware::EntrySummary>& entries) {
   std::vector<report::UnverifiedFigure> figures;
@@ -122,8 +121,8 @@ Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
                                   const std::vector<hardware::EntrySummary>& entries) {
   report::Table table;
   using Align = report::Table::Align;
-  table.column("name", Align::left).column("accelerator", Align::left).column("USD/h").column("rests on", Align::left);
-  table.column("network: devices x bandwidth of each, innermost first", Align::left);
+  table.column("name", Align::left).column("accelerator", Align::left).column("USD/h").column("basis", Align::left);
+  table.column("network: size x bandwidth per device, innermost dimension first", Align::left);
   for (const auto& entry : entries) {
     if (entry.name.starts_with(hardware::kMadMaxPrefix)) {
       table.row({entry.name, "-", "-", "equations", entry.description});
@@ -135,8 +134,9 @@ Result<std::string> clusters_text(const hardware::Catalogue& catalogue,
                std::string(hardware::name_of(hardware::weakest_ground(cluster, hardware::Links::all).basis)),
                network_text(cluster.dimensions)});
   }
-  return fmt::format("{}\n{} clusters; USD/h: one device, rented; \"orrery describe NAME\" has all figures\n",
-                     table.text(), entries.size());
+  return fmt::format(
+      "{}\n{} clusters; USD/h: rental price of one device; \"orrery describe NAME\" prints all figures\n", table.text(),
+      entries.size());
 }
 
 std::string names_text(const std::vector<hardware::EntrySummary>& entries) {
@@ -203,17 +203,16 @@ const std::vector<std::string>& listed_kinds() {
 }
 
 Command list_command() {
-  Command command("list", "Catalogue entries of a kind, and how many of their figures are unverified.");
+  Command command("list", "List catalogue entries of one kind, and how many of their figures are unverified.");
   const auto options = std::make_shared<Options>();
   const std::string output(kOutputGroup);
   command.positional({"kind", "KIND", join(listed_kinds(), ", "), "", listed_kinds()},
                      [options](const std::string& kind) { options->kind = kind; });
-  command.toggle(
-      {"--unverified", "",
-       "only unverified figures, with what is said of them instead of a source; of every kind without KIND", output},
-      [options](bool on) { options->unverified = on; });
-  command.toggle({"--names", "", "only the names, one per line", output}, [options](bool on) { options->names = on; });
-  command.toggle({"--json", "", "one JSON document (orrery.list/1), nothing else, on standard output", output},
+  command.toggle({"--unverified", "", "only unverified figures, with the reason; without KIND: of all kinds", output},
+                 [options](bool on) { options->unverified = on; });
+  command.toggle({"--names", "", "print only the names, one per line", output},
+                 [options](bool on) { options->names = on; });
+  command.toggle({"--json", "", "print one JSON document (orrery.list/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
   command.footer(kFooter);
   command.action([options] { return run(*options); });

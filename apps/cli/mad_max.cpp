@@ -12,11 +12,11 @@ namespace orrery::cli {
 
 namespace {
 
-// Choices of a search that mean nothing where every point is priced in no time.
+// Flags of the search that have no meaning for MAD-Max, whose whole space is priced at once.
 std::vector<Diagnostic> foreign_choices(const SearchChoices& choices) {
   std::vector<Diagnostic> found;
   const auto note = [&](bool given, const char* flag) {
-    if (given) { found.push_back({flag_place(flag), "is of --semantics physical"}); }
+    if (given) { found.push_back({flag_place(flag), "is valid with --semantics physical only"}); }
   };
   note(!choices.space.empty(), "--space");
   note(!choices.device_counts.empty(), "--device-counts");
@@ -30,9 +30,12 @@ std::vector<Diagnostic> foreign_choices(const SearchChoices& choices) {
 }
 
 std::string nothing_fits(const results::MadMaxSearch& search) {
-  if (search.evaluated == 0) { return "no set of strategies gives every copy whole samples of this batch"; }
-  return fmt::format("none of {} sets of strategies fits by MAD-Max's memory rule; --no-memory-rule leaves it out",
-                     search.evaluated);
+  if (search.evaluated == 0) {
+    return "no combination of strategies gives every replica a whole number of samples of this batch";
+  }
+  return fmt::format(
+      "none of {} combinations of strategies fits in memory by MAD-Max's rule; --no-memory-rule disables the rule",
+      search.evaluated);
 }
 
 }  // namespace

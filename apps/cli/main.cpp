@@ -1,4 +1,7 @@
-// The program: finds the subcommand, runs it, and turns what went wrong into lines and exit codes.
+// The program: finds the subcommand, runs it, and turns errors into lines on standard error and an exit code.
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -20,7 +23,7 @@ enum ExitCode { kDone = 0, kAnswerIsNo = 1, kBadInput = 2, kInternalError = 3 };
 
 std::string overview(const std::vector<Command>& commands) {
   std::string text =
-      "orrery: what a training job needs, and how best to spread it over a cluster\n\n"
+      "orrery: predicts time, memory, traffic and cost of distributed AI jobs, and finds the best parallel plan\n\n"
       "usage: orrery COMMAND [flags]\n\n";
   for (const auto& command : commands) {
     if (!command.is_planned()) { text += fmt::format("  {:<12}{}\n", command.name(), command.summary()); }
@@ -91,11 +94,23 @@ int exit_code_of(const std::vector<std::string>& arguments) {
   } catch (const std::exception& error) { return internal_error(error.what()); }
 }
 
+// A standard stream that is closed (`2>&-`) would be the number of the first file that is opened, and what is meant for
+// the stream would go into that file. It is opened on /dev/null the wrong way round, so that using it fails as before.
+void reserve_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    const bool is_closed = ::fcntl(stream, F_GETFD) == -1;                                       // NOLINT(*-vararg)
+    if (is_closed) { (void)::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY); }  // NOLINT(*-vararg)
+  }
+}
+
 }  // namespace
 
 }  // namespace orrery::cli
 
 int main(int count, char** values) {
-  (void)std::signal(SIGPIPE, SIG_IGN);  // a reader that leaves early is seen where output is written
+  orrery::cli::reserve_standard_streams();
+  // A closed pipe and a file beyond the limit of its size (ulimit -f) are errors of the write instead.
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGXFSZ, SIG_IGN);
   return orrery::cli::exit_code_of(std::vector<std::string>(values + (count > 0 ? 1 : 0), values + count));
 }

@@ -1,4 +1,4 @@
-// Commands that are planned: they say so instead of pretending.
+// Commands that are planned: each fails with "not built yet".
 #include <array>
 
 #include "apps/cli/commands.hpp"
@@ -15,8 +15,8 @@ struct Planned {
 
 constexpr std::array<Planned, 3> kPlanned = {{
     {"generate", "Write a plan as Chakra execution graphs."},
-    {"explore", "Run a study of many jobs into a database."},
-    {"report", "Turn a study's database into a page."},
+    {"explore", "Run a study of many jobs and store its results in a database."},
+    {"report", "Render the results of a study as a web page."},
 }};
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr double kMost = 1e15;  // whole numbers are exact, and more than any me
 constexpr std::size_t kMostSizes = 10'000;
 constexpr std::uint64_t kMostFactor = 1'000'000;
 
-// Reads one --size; complaints name the item.
+// Reads the value of one --size; errors name the item of the list.
 class Reader {
  public:
   explicit Reader(std::string flag) : flag_(std::move(flag)) {}
@@ -31,11 +31,14 @@ class Reader {
     }
     const std::size_t last_end = item.find(':', colon + 1);
     if (last_end == std::string_view::npos) {
-      return fail(flag_place(flag_), fmt::format("{} is no range such as 1KiB:1GiB:x2", quoted(item)));
+      return fail(flag_place(flag_),
+                  fmt::format("{} is not a range; write FIRST:LAST:STEP, such as 1KiB:1GiB:x2", quoted(item)));
     }
     ORRERY_TRY(first, one(item.substr(0, colon)));
     ORRERY_TRY(last, one(item.substr(colon + 1, last_end - colon - 1)));
-    if (last < first) { return fail(flag_place(flag_), fmt::format("{} ends before it begins", quoted(item))); }
+    if (last < first) {
+      return fail(flag_place(flag_), fmt::format("{}: the last size is smaller than the first", quoted(item)));
+    }
     return range(first, last, item.substr(last_end + 1), item);
   }
 
@@ -46,8 +49,7 @@ class Reader {
     const auto value = config::parse_quantity(text, config::Dimension::bytes, "B");
     if (!value) { return fail(flag_place(flag_), value.error()); }
     if (*value < 1 || *value != std::floor(*value) || *value > kMost) {
-      return fail(flag_place(flag_),
-                  fmt::format("{} should be a whole number of bytes, from 1 B to 1 PB", quoted(text)));
+      return fail(flag_place(flag_), fmt::format("{} is not a whole number of bytes from 1 B to 1 PB", quoted(text)));
     }
     return static_cast<std::uint64_t>(*value);
   }
@@ -64,8 +66,8 @@ class Reader {
     const std::string_view digits = step.starts_with('x') ? step.substr(1) : std::string_view();
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
     if (error != std::errc() || end != digits.data() + digits.size() || factor < 2 || factor > kMostFactor) {
-      return fail(flag_place(flag_),
-                  fmt::format("{} in {} is no step; x2 doubles, +1MiB adds", quoted(step), quoted(item)));
+      return fail(flag_place(flag_), fmt::format("{} in {} is not a step; use a factor (x2) or an increment (+1MiB)",
+                                                 quoted(step), quoted(item)));
     }
     for (std::uint64_t size = first; size <= last; size *= factor) {
       if (auto added = add(size); !added) { return added; }

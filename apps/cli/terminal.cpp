@@ -62,13 +62,13 @@ Result<std::string> data_directory() {
   const auto installed = program.parent_path().parent_path() / "share/orrery/data";
   if (!none && std::filesystem::is_directory(installed, none)) { return installed.string(); }
   if (std::filesystem::is_directory(ORRERY_DATA_DIR, none)) { return ORRERY_DATA_DIR; }
-  return fail("there is no catalogue at " + installed.string() +
-              " nor at " ORRERY_DATA_DIR "; name its folder in the environment variable ORRERY_DATA");
+  return fail("no catalogue at " + installed.string() +
+              " or " ORRERY_DATA_DIR "; set the environment variable ORRERY_DATA to its folder");
 }
 
 namespace {
 
-// What the system says when the text could not be written; nothing when it was.
+// The reason of the system if the text cannot be written; nothing on success.
 std::optional<std::string> written(const std::filesystem::path& path, std::string_view text) {
   errno = 0;
   std::ofstream out(path, std::ios::binary);
@@ -78,7 +78,7 @@ std::optional<std::string> written(const std::filesystem::path& path, std::strin
   return system_reason(errno == 0 ? EIO : errno);
 }
 
-// Beside its place and renamed, with the mode of the file that was there.
+// Writes to a temporary name and renames, with the mode of an existing file.
 std::optional<std::string> replaced(const std::filesystem::path& path, std::string_view text) {
   const std::filesystem::path beside = fmt::format("{}.{}.tmp", path.string(), getpid());
   auto reason = written(beside, text);
@@ -96,14 +96,14 @@ std::optional<std::string> replaced(const std::filesystem::path& path, std::stri
   return reason;
 }
 
-// Where a chain of symbolic links leads, also when nothing is there yet.
+// The target of a chain of symbolic links, which need not exist.
 std::filesystem::path followed(std::filesystem::path path) {
   constexpr int kMostLinks = 40;
   std::error_code error;
   for (int i = 0; i < kMostLinks && std::filesystem::is_symlink(path, error); ++i) {
     const auto target = std::filesystem::read_symlink(path, error);
     if (error) { break; }
-    path = path.parent_path() / target;  // an absolute target stands for itself
+    path = path.parent_path() / target;  // an absolute target replaces the path
   }
   return path;
 }

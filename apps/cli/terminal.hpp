@@ -1,4 +1,4 @@
-// The edge to the terminal and the machine: output streams, colours, progress, the clock, the environment.
+// The terminal and the system: output streams, colours, progress, clock, environment.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@
 
 namespace orrery::cli {
 
-// Standard output cannot take more. `closed`: the reader left (`| head`), which is nobody's mistake.
+// Standard output cannot be written. `closed`: its reader has closed the pipe (`| head`), which is no error.
 class OutputError : public std::runtime_error {
  public:
   OutputError(const std::string& message, bool reader_left) : std::runtime_error(message), closed(reader_left) {}
@@ -22,26 +22,25 @@ class OutputError : public std::runtime_error {
 // To standard output, flushed. Throws OutputError.
 void print(std::string_view text);
 
-// To standard error: what belongs beside an output that is saved, such as notes on it.
+// To standard error: notes on an output that may be saved.
 void print_aside(std::string_view text);
 
 // One line on standard error per diagnostic, `error: ` in front.
 void print_errors(const Failure& failure);
 
-// Colours when standard output is a terminal that shows them and NO_COLOR is not set.
+// Colours if standard output is a terminal that supports them and NO_COLOR is not set.
 [[nodiscard]] report::TextStyle terminal_style();
 
-// Where the catalogue is: $ORRERY_DATA, else beside an installed program, else the source tree's. Fails when there is
-// no such folder.
+// The folder of the catalogue: $ORRERY_DATA, else that of the installed program, else that of the source tree. Fails if
+// there is none.
 [[nodiscard]] Result<std::string> data_directory();
 
-// The whole file or nothing: written beside its place and renamed, with the mode of the file that was there; symbolic
-// links are followed. What is no regular file, such as a device or a pipe, is written to as it is. Fails with the place
-// and the system's reason.
+// Writes the whole file or nothing: to a temporary name, then renamed, with the mode of an existing file; symbolic
+// links are followed. A device or a pipe is written to directly. Fails with the place and the reason of the system.
 [[nodiscard]] tl::expected<void, Failure> write_file(const std::string& path, std::string_view text,
                                                      const Place& place);
 
-// How far long work is: one line on standard error that updates itself, from two seconds on and only on a terminal.
+// Progress of a long command: one line on standard error that is updated, after two seconds and only on a terminal.
 class Progress {
  public:
   explicit Progress(std::string unit = "points");

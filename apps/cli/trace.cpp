@@ -1,4 +1,4 @@
-// `orrery trace`: its subcommands, and what they share.
+// `orrery trace`: its subcommands, and functions that they share.
 #include "apps/cli/trace.hpp"
 
 #include <array>
@@ -21,7 +21,7 @@ constexpr const char* kFooter = R"(Examples
   orrery trace print run.0.et | head -3
   orrery trace convert run.0.et --fold name --out run.dot
 
-Files are Chakra traces of any schema version or JSON lines; plain, gzip or zstd.
+Input files are Chakra traces (protobuf) of any schema version, or JSON lines; uncompressed, gzip or zstd.
 )";
 
 Command not_built(const std::string& name, const std::string& summary) {
@@ -35,7 +35,7 @@ Command not_built(const std::string& name, const std::string& summary) {
 }  // namespace
 
 Command trace_command() {
-  Command command("trace", "Inspect, check, convert and compare execution traces.");
+  Command command("trace", "Inspect, check, compare and convert execution traces (Chakra).");
   std::vector<Command> all;
   all.push_back(trace_info_command());
   all.push_back(trace_check_command());
@@ -45,8 +45,8 @@ Command trace_command() {
   all.push_back(trace_convert_command());
   all.push_back(trace_anonymize_command());
   all.push_back(trace_timeline_command());
-  all.push_back(not_built("link", "Join host and device traces. Not built yet."));
-  all.push_back(not_built("import", "PyTorch traces to Chakra. Not built yet."));
+  all.push_back(not_built("link", "Merge host and device traces of PyTorch. Not built yet."));
+  all.push_back(not_built("import", "Convert PyTorch and Kineto traces to Chakra. Not built yet."));
   command.subcommands(std::move(all));
   command.footer(kFooter);
   return command;
@@ -67,19 +67,18 @@ void declare_files(Command& command, const SharedTraceArguments& arguments, cons
                    const std::string& doc) {
   command.positionals({"file", value, doc, ""},
                       [arguments](const std::string& file) { arguments->files.push_back(file); });
-  command.toggle(
-      {"--tolerant", "", "leave out what is not well-formed and say so, instead of refusing the file", "Reading"},
-      [arguments](bool on) { arguments->tolerant = on; });
+  command.toggle({"--tolerant", "", "skip malformed records and report them, instead of rejecting the file", "Reading"},
+                 [arguments](bool on) { arguments->tolerant = on; });
 }
 
 void declare_json(Command& command, const SharedTraceArguments& arguments, const std::string& schema) {
-  command.toggle({"--json", "", fmt::format("one JSON document ({}), nothing else, on standard output", schema),
-                  std::string(kOutputGroup)},
-                 [arguments](bool on) { arguments->json = on; });
+  command.toggle(
+      {"--json", "", fmt::format("print one JSON document ({}) and nothing else", schema), std::string(kOutputGroup)},
+      [arguments](bool on) { arguments->json = on; });
 }
 
 Result<void> need_files(const TraceArguments& arguments) {
-  if (arguments.files.empty()) { return fail(flag_place("FILE"), "is missing: which trace?"); }
+  if (arguments.files.empty()) { return fail(flag_place("FILE"), "is missing; name a trace file"); }
   return {};
 }
 

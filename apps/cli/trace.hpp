@@ -1,4 +1,4 @@
-// What the subcommands of `orrery trace` share.
+// Shared by the subcommands of `orrery trace`.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ struct TraceArguments {
   bool tolerant = false;
   bool json = false;
 
-  // Reading as the flags say; the progress goes to standard error.
+  // Options of reading; progress is shown on standard error.
   [[nodiscard]] api::TraceOptions options() const;
 };
 
@@ -37,7 +37,7 @@ void declare_files(Command& command, const SharedTraceArguments& arguments, cons
 // --json with the schema of its document.
 void declare_json(Command& command, const SharedTraceArguments& arguments, const std::string& schema);
 
-// Fails when there are none.
+// Fails without files.
 [[nodiscard]] Result<void> need_files(const TraceArguments& arguments);
 
 // A whole number of at least `least` from a flag.

@@ -1,4 +1,4 @@
-// `orrery trace info`, `check`, `print`, `stats`, `diff`: what only reads.
+// `orrery trace info`, `check`, `print`, `stats`, `diff`: commands that only read.
 #include <optional>
 
 #include "apps/cli/commands.hpp"
@@ -15,7 +15,7 @@ constexpr const char* kInfoFooter = R"(Examples
   orrery trace info run.0.et
   orrery trace info --json run.*.et.gz
 
-The schema is seen from the records, not from what the file claims.
+The schema version is inferred from the records; the version that a file claims is often missing or wrong.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -24,26 +24,27 @@ constexpr const char* kCheckFooter = R"(Examples
   orrery trace check --groups comm_group.json run.*.et
   orrery trace check --partial run.0.et run.1.et
 
-Each file: duplicate ids, missing parents, cycles, self- and duplicate dependencies, unknown types, attributes that
-are missing for the type. Files that differ in the number before their suffix only are the ranks of a job: collectives
-whose type, size, order or members differ between ranks, sends and receives without each other, members of groups that
-do not exist, ranks that wait for each other in a circle.
-Exit codes: 0 sound, 1 unsound, 2 bad input (a file that cannot be read), 3 internal error.
+Each file is checked for duplicate ids, missing parents, cycles, self-dependencies, duplicate dependencies, unknown
+types, and attributes that are missing or unusable for the type of the node.
+Files whose names differ only in the number before the suffix (run.0.et, run.1.et) are the ranks of a job. A job is
+checked for collectives whose type, size, order or members differ between ranks, unmatched sends and receives, groups
+with ranks that do not exist, and deadlocks.
+Exit codes: 0 sound, 1 unsound, 2 bad input (a file cannot be read), 3 internal error.
 )";
 
 constexpr const char* kPrintFooter = R"(Examples
   orrery trace print run.0.et | head -3
   orrery trace print run.0.et.gz | jq -c 'select(.type == "COMM_COLL_NODE") | [.id, .name]'
 
-Fields have the names of the Chakra schema; "orrery trace convert" also writes what the file says of itself.
-Exit codes: 0 done, 2 bad input (what was printed before it is not all of the file), 3 internal error.
+Field names are those of the Chakra schema. "orrery trace convert --out FILE.jsonl" also writes the metadata.
+Exit codes: 0 done, 2 bad input (the printed lines are then only part of the file), 3 internal error.
 )";
 
 constexpr const char* kStatsFooter = R"(Examples
   orrery trace stats run.0.et
   orrery trace stats --json run.*.et
 
-Bytes are comm_size of communication and tensor_size of other nodes; times are recorded durations.
+Bytes are comm_size of communication nodes and tensor_size of other nodes. Times are recorded durations.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -51,8 +52,8 @@ constexpr const char* kDiffFooter = R"(Examples
   orrery trace diff before.et after.et
   orrery trace diff --ignore times,attr:rf_id before.et after.et
 
-Ids and the order of nodes do not count. --ignore takes names, times, io, metadata and attr:NAME, commas between.
-Exit codes: 0 the same, 1 they differ, 2 bad input, 3 internal error.
+Nodes are matched by their content and neighbours; their ids and their order in the file have no effect.
+Exit codes: 0 equal, 1 different, 2 bad input, 3 internal error.
 )";
 
 struct CheckOptions {
@@ -80,7 +81,7 @@ Result<int> run_check(const TraceArguments& arguments, CheckOptions options) {
 
 Result<int> run_print(const TraceArguments& arguments) {
   if (auto ok = need_files(arguments); !ok) { return tl::make_unexpected(ok.error()); }
-  if (arguments.files.size() > 1) { return fail(flag_place("FILE"), "one file is printed at a time"); }
+  if (arguments.files.size() > 1) { return fail(flag_place("FILE"), "takes one file"); }
   std::uint64_t printed = 0;
   auto notes = api::trace_print(
       arguments.files.front(),
@@ -91,7 +92,7 @@ Result<int> run_print(const TraceArguments& arguments) {
       arguments.options());
   if (!notes) {
     Failure failure = std::move(notes).error();
-    if (printed > 0) { failure.diagnostics.back().message += "; what was printed is not all of the file"; }
+    if (printed > 0) { failure.diagnostics.back().message += "; the printed lines are only part of the file"; }
     return tl::make_unexpected(std::move(failure));
   }
   print_notes(*notes);
@@ -125,14 +126,14 @@ Result<graph::DifferenceOptions> difference_options(const std::string& ignored, 
       options.attributes.push_back(what.substr(5));
     } else {
       return fail(flag_place("--ignore"),
-                  orrery::quoted(what) + " is nothing to ignore; names, times, io, metadata and attr:NAME are");
+                  orrery::quoted(what) + " is not valid; use names, times, io, metadata or attr:NAME");
     }
   }
   return options;
 }
 
 Result<int> run_diff(const TraceArguments& arguments, const std::string& ignored, const std::string& most) {
-  if (arguments.files.size() != 2) { return fail(flag_place("A B"), "two files are compared"); }
+  if (arguments.files.size() != 2) { return fail(flag_place("A B"), "takes two files"); }
   ORRERY_TRY(options, difference_options(ignored, most));
   ORRERY_TRY(diff, api::trace_diff(arguments.files[0], arguments.files[1], options, arguments.options()));
   print(arguments.json ? report::trace_diff_json(diff) : report::trace_diff_text(diff, terminal_style()));
@@ -142,7 +143,8 @@ Result<int> run_diff(const TraceArguments& arguments, const std::string& ignored
 }  // namespace
 
 Command trace_info_command() {
-  Command command("trace info", "What is in a trace: schema, nodes by type, dependencies, collectives.");
+  Command command("trace info",
+                  "Print what a trace contains: schema version, nodes by type, dependencies, collectives, groups.");
   const auto arguments = std::make_shared<TraceArguments>();
   declare_files(command, arguments, "FILE...", "traces");
   declare_json(command, arguments, "orrery.trace-info/1");
@@ -152,18 +154,19 @@ Command trace_info_command() {
 }
 
 Command trace_check_command() {
-  Command command("trace check", "Whether traces can be run, each alone and the ranks of a job together.");
+  Command command("trace check", "Check whether traces can be executed: each file, and the ranks of a job together.");
   const auto arguments = std::make_shared<TraceArguments>();
   const auto options = std::make_shared<CheckOptions>();
   declare_files(command, arguments, "FILE...", "traces");
   const std::string job = "Job";
-  command.option({"--groups", "FILE", "JSON with the ranks of process groups, {\"name\": [0, 1]}", job},
+  command.option({"--groups", "FILE", "JSON file with the ranks of process groups: {\"name\": [0, 1]}", job},
                  [options](const std::string& file) { options->check.groups = file; });
   command.toggle(
-      {"--partial", "", "these are some ranks of the job: nothing is missed for those that are not here", job},
+      {"--partial", "",
+       "only some ranks of the job are given; do not report missing ranks, nor communication with them", job},
       [options](bool on) { options->check.partial = on; });
   declare_json(command, arguments, "orrery.trace-check/1");
-  command.option({"--examples", "N", "how many of each problem are told; 3 when absent", std::string(kOutputGroup)},
+  command.option({"--examples", "N", "examples printed for each problem [default 3]", std::string(kOutputGroup)},
                  [options](const std::string& number) { options->examples = number; });
   command.footer(kCheckFooter);
   command.action([arguments, options] { return run_check(*arguments, *options); });
@@ -171,7 +174,7 @@ Command trace_check_command() {
 }
 
 Command trace_print_command() {
-  Command command("trace print", "The nodes of a trace, one JSON object per line.");
+  Command command("trace print", "Print the nodes of a trace as JSON, one object per line.");
   const auto arguments = std::make_shared<TraceArguments>();
   declare_files(command, arguments, "FILE", "a trace");
   command.footer(kPrintFooter);
@@ -180,30 +183,33 @@ Command trace_print_command() {
 }
 
 Command trace_stats_command() {
-  Command command("trace stats",
-                  "Counts, bytes and time by type, collective and group; the critical path; who waits for how many.");
+  Command command(
+      "trace stats",
+      "Print counts, bytes and recorded time by node type, collective, process group and name; the critical path; the "
+      "structure of the graph.");
   const auto arguments = std::make_shared<TraceArguments>();
   const auto most = std::make_shared<std::string>("10");
   declare_files(command, arguments, "FILE...", "traces");
   declare_json(command, arguments, "orrery.trace-stats/1");
-  command.option({"--most", "N", "how many names and nodes of the critical path are told; 10 when absent",
-                  std::string(kOutputGroup)},
-                 [most](const std::string& number) { *most = number; });
+  command.option(
+      {"--most", "N", "names and nodes of the critical path to print [default 10]", std::string(kOutputGroup)},
+      [most](const std::string& number) { *most = number; });
   command.footer(kStatsFooter);
   command.action([arguments, most] { return run_stats(*arguments, *most); });
   return command;
 }
 
 Command trace_diff_command() {
-  Command command("trace diff", "In what two traces differ, whatever numbers their nodes have.");
+  Command command("trace diff", "Compare two traces, independently of node ids.");
   const auto arguments = std::make_shared<TraceArguments>();
   const auto ignored = std::make_shared<std::string>();
   const auto most = std::make_shared<std::string>("20");
   declare_files(command, arguments, "A B", "two traces");
-  command.option({"--ignore", "WHAT,...", "what does not count: names, times, io, metadata, attr:NAME", "Comparing"},
+  command.option({"--ignore", "WHAT,...",
+                  "differences to ignore, separated by commas: names, times, io, metadata, attr:NAME", "Comparing"},
                  [ignored](const std::string& what) { *ignored = what; });
   declare_json(command, arguments, "orrery.trace-diff/1");
-  command.option({"--first", "N", "how many differences are told; 20 when absent", std::string(kOutputGroup)},
+  command.option({"--first", "N", "differences to print [default 20]", std::string(kOutputGroup)},
                  [most](const std::string& number) { *most = number; });
   command.footer(kDiffFooter);
   command.action([arguments, ignored, most] { return run_diff(*arguments, *ignored, *most); });

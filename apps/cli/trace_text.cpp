@@ -14,7 +14,7 @@ namespace orrery::cli {
 
 namespace {
 
-constexpr const char* kGroup = "Text workloads (ASTRA-sim 1.0)";
+constexpr const char* kGroup = "Text workloads of ASTRA-sim 1.0";
 
 Result<std::vector<std::uint64_t>> sizes_of(const std::string& text) {
   std::vector<std::uint64_t> sizes;
@@ -45,13 +45,13 @@ Result<bool> TextArguments::apply_to(const std::vector<std::string>& files) cons
   const auto text = std::find_if(files.begin(), files.end(), api::is_text_workload);
   if (text != files.end()) {
     if (files.size() == 1) { return true; }
-    return fail(Place{*text, 0, 0, {}}, "is a text workload: it becomes the traces of all ranks, and goes alone");
+    return fail(Place{*text, 0, 0, {}}, "is a text workload, which must be the only input file");
   }
   const std::array given = {std::pair("--dimensions", !dimensions.empty()), std::pair("--passes", !passes.empty()),
                             std::pair("--cycle", !cycle.empty()), std::pair("--model-group", !model_group.empty()),
                             std::pair("--process-groups", process_groups)};
   for (const auto& [flag, is_given] : given) {
-    if (is_given) { return fail(flag_place(flag), "is for text workloads, and no file is one"); }
+    if (is_given) { return fail(flag_place(flag), "applies to text workloads only, and no input file is one"); }
   }
   return false;
 }
@@ -60,8 +60,8 @@ Result<api::TextWorkloadOptions> TextArguments::options() const {
   api::TextWorkloadOptions made;
   if (dimensions.empty()) {
     return fail(flag_place("--dimensions"),
-                "is missing: a text workload does not say how many ranks there are; 8 is "
-                "eight, 8,4 is 32 in groups of eight");
+                "is missing; a text workload does not specify the number of ranks: 8 is 8 ranks, 8,4 is 32 "
+                "ranks in groups of 8");
   }
   ORRERY_TRY(sizes, sizes_of(dimensions));
   made.dimensions = std::move(sizes);
@@ -86,13 +86,14 @@ void declare_text(Command& command, const std::shared_ptr<TextArguments>& argume
     command.option({name, value, doc, kGroup},
                    [arguments, field](const std::string& text) { (*arguments).*field = text; });
   };
-  into("--dimensions", "N,...", "sizes of the network's dimensions, nearest neighbours first: 8,4 is 32 ranks",
+  into("--dimensions", "N,...", "sizes of the network dimensions, innermost first: 8,4 is 32 ranks [required]",
        &TextArguments::dimensions);
-  into("--passes", "N", "how often the training loop runs (default 1)", &TextArguments::passes);
-  into("--cycle", "TIME", "length of the cycles that times are in (default 1ns)", &TextArguments::cycle);
-  into("--model-group", "N", "HYBRID_TRANSFORMER: ranks that share a layer, instead of the file's",
+  into("--passes", "N", "iterations of the training loop [default 1]", &TextArguments::passes);
+  into("--cycle", "TIME", "duration of a cycle, the unit of times in the file [default 1ns]", &TextArguments::cycle);
+  into("--model-group", "N", "HYBRID_TRANSFORMER: ranks per model-parallel group [default: as in the file]",
        &TextArguments::model_group);
-  command.toggle({"--process-groups", "", "name process groups too, beside the dimensions of collectives", kGroup},
+  command.toggle({"--process-groups", "",
+                  "also write the process group (pg_name) of each collective, not only its network dimensions", kGroup},
                  [arguments](bool on) { arguments->process_groups = on; });
 }
 

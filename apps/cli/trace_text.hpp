@@ -14,7 +14,7 @@ struct TextArguments {
   std::string dimensions, passes, cycle, model_group;
   bool process_groups = false;
 
-  // Whether one of the files is a text workload. Fails where there are others beside it, or flags for nothing.
+  // Whether one of the files is a text workload. Fails if it is not the only file, or if flags have no effect.
   [[nodiscard]] Result<bool> apply_to(const std::vector<std::string>& files) const;
   [[nodiscard]] Result<api::TextWorkloadOptions> options() const;
 };

@@ -1,4 +1,4 @@
-// `orrery trace convert`, `anonymize`, `timeline`: what writes files.
+// `orrery trace convert`, `anonymize`, `timeline`: commands that write files.
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
@@ -21,17 +21,19 @@ constexpr const char* kConvertFooter = R"(Examples
   orrery trace convert run.0.et --fold depth=50 --out run.graphml
   orrery trace convert resnet.txt --dimensions 8,4 --out resnet
 
-The suffix of --out is the form: .et (Chakra, the current schema), .jsonl (JSON lines, nothing lost either way), .dot
-and .graphml (drawings), each with or without .gz. With several files the rank goes before the suffix: plain.0.jsonl.
-A text workload becomes the traces of all its ranks: resnet.0.et to resnet.31.et.
-Exit codes: 0 done, 2 bad input (nothing is left half-written), 3 internal error.
+The suffix of --out selects the format: .et (Chakra, current schema), .jsonl (JSON lines, lossless in both directions),
+.dot or .graphml (drawings), each with or without .gz. With several input files, the rank is inserted before the suffix:
+plain.0.jsonl, plain.1.jsonl.
+A text workload is converted to one trace per rank: resnet.0.et to resnet.31.et.
+Exit codes: 0 done, 2 bad input (no incomplete file is left), 3 internal error.
 )";
 
 constexpr const char* kAnonymizeFooter = R"(Examples
   orrery trace anonymize run.*.et --out plain.et
 
-Kept: ids, types, dependencies, times, sizes and what else simulators read. Replaced: names of nodes and groups, equal
-ones by equal ones. Removed: all else (shapes, comments, operator schemas, paths, what the file says of itself).
+Kept: ids, types, dependencies, times, sizes and the other attributes that simulators read.
+Replaced: names of nodes and process groups; equal names stay equal, also between files.
+Removed: everything else (shapes, comments, operator schemas, paths, metadata).
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -39,8 +41,8 @@ constexpr const char* kTimelineFooter = R"(Examples
   orrery trace timeline run.*.et --out run.json
   orrery trace timeline run.0.et --out run.json.gz
 
-For https://ui.perfetto.dev or chrome://tracing. Nodes without a start time are placed by dependencies and durations;
-the file says so of each, and a note of how many.
+Open the file in https://ui.perfetto.dev or chrome://tracing. Nodes without a recorded start time are placed by their
+dependencies and durations; each is marked in the file, and a note gives their number.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -58,8 +60,8 @@ void declare_out(Command& command, const SharedWriteArguments& arguments, const 
 
 Result<void> need_out(const TraceArguments& read, const WriteArguments& write) {
   Failure failure;
-  if (read.files.empty()) { failure.diagnostics.push_back({flag_place("FILE"), "is missing: which trace?"}); }
-  if (write.out.empty()) { failure.diagnostics.push_back({flag_place("--out"), "is missing: where to?"}); }
+  if (read.files.empty()) { failure.diagnostics.push_back({flag_place("FILE"), "is missing; name a trace file"}); }
+  if (write.out.empty()) { failure.diagnostics.push_back({flag_place("--out"), "is missing; name the file to write"}); }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   return {};
 }
@@ -71,10 +73,10 @@ Result<graph::Fold> fold_of(const std::string& text) {
     ORRERY_TRY(levels, whole_number("--fold", text.substr(6), 1));
     return graph::Fold{graph::Fold::By::depth, levels};
   }
-  return fail(flag_place("--fold"), orrery::quoted(text) + " is no way to fold; name and depth=N are");
+  return fail(flag_place("--fold"), orrery::quoted(text) + " is not valid; use name or depth=N");
 }
 
-// Runs what writes, with its partial files removed when the program is stopped.
+// Runs a command that writes; incomplete files are removed if the program is interrupted.
 template <class Write>
 Result<int> run(const TraceArguments& read, const WriteArguments& arguments, bool one_file, const Write& write) {
   if (auto ok = need_out(read, arguments); !ok) { return tl::make_unexpected(ok.error()); }
@@ -88,8 +90,12 @@ Result<int> run(const TraceArguments& read, const WriteArguments& arguments, boo
 // A text workload has its own flags, and a file per rank.
 Result<int> run_text(const TraceArguments& read, const WriteArguments& write, const TextArguments& text) {
   if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
-  if (!write.fold.empty()) { return fail(flag_place("--fold"), "is for drawings: fold what the workload becomes"); }
-  if (read.tolerant) { return fail(flag_place("--tolerant"), "is for traces: a text workload is read whole or not"); }
+  if (!write.fold.empty()) {
+    return fail(flag_place("--fold"), "applies to drawings only; convert the text workload to traces first");
+  }
+  if (read.tolerant) {
+    return fail(flag_place("--tolerant"), "applies to traces only; a text workload with mistakes is always rejected");
+  }
   ORRERY_TRY(options, text.options());
   ORRERY_TRY(files, api::text_workload_files(write.out, options));
   std::vector<std::string> partials;
@@ -105,15 +111,16 @@ Result<int> run_text(const TraceArguments& read, const WriteArguments& write, co
 }  // namespace
 
 Command trace_convert_command() {
-  Command command("trace convert", "Traces in another form: Chakra, JSON lines, Graphviz, GraphML.");
+  Command command("trace convert",
+                  "Convert traces to Chakra, JSON lines, Graphviz or GraphML, and text workloads to traces.");
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
   const auto text = std::make_shared<TextArguments>();
-  declare_out(command, write, "what to write, in the form that its suffix says");
+  declare_out(command, write, "file to write; its suffix selects the format [required]");
   command.option({"--fold", "HOW",
-                  "drawings: one box for nodes with the same name but for numbers (name), or for the "
-                  "nodes of a type within N levels (depth=N)",
+                  "draw one box for all nodes whose names differ only in numbers (name), or for all nodes of "
+                  "the same type within N levels (depth=N)",
                   "Drawings"},
                  [write](const std::string& how) { write->fold = how; });
   declare_text(command, text);
@@ -129,11 +136,11 @@ Command trace_convert_command() {
 }
 
 Command trace_anonymize_command() {
-  Command command("trace anonymize", "Traces without what identifies a model; structure, sizes and times stay.");
+  Command command("trace anonymize", "Remove from traces what identifies a model; structure, sizes and times stay.");
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
-  declare_out(command, write, "what to write: .et or .jsonl, with or without .gz");
+  declare_out(command, write, "file to write: .et or .jsonl, with or without .gz [required]");
   command.footer(kAnonymizeFooter);
   command.action([read, write] {
     return run(*read, *write, false, [&] { return api::trace_anonymize(read->files, write->out, read->options()); });
@@ -142,11 +149,11 @@ Command trace_anonymize_command() {
 }
 
 Command trace_timeline_command() {
-  Command command("trace timeline", "Recorded times as a Chrome trace, for Perfetto.");
+  Command command("trace timeline", "Write recorded times as a Chrome trace, for Perfetto.");
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
-  declare_out(command, write, "the Chrome trace to write, with or without .gz");
+  declare_out(command, write, "Chrome trace to write: .json, with or without .gz [required]");
   command.footer(kTimelineFooter);
   command.action([read, write] {
     return run(*read, *write, true, [&] { return api::trace_timeline(read->files, write->out, read->options()); });

@@ -22,8 +22,8 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --family vtrain_multi --json
   orrery validate --worst 3
 
-A table has the columns of training.csv, moe.csv, inference.csv, kernels.csv or collectives.csv in data/validation; which of
-them, its header says. Its measured columns influence no prediction and may be empty.
+A table has the columns of training.csv, moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements; its
+header determines which. The measured columns have no effect on predictions and may be empty.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -39,7 +39,7 @@ Result<std::size_t> count_of_worst(const std::string& text) {
   if (text.empty()) { return count; }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error == std::errc{} && end == text.data() + text.size()) { return count; }
-  return fail({"", 0, 0, "--worst"}, fmt::format("{} is no number of rows", orrery::quoted(text)));
+  return fail({"", 0, 0, "--worst"}, fmt::format("{} is not a whole number of at least 0", orrery::quoted(text)));
 }
 
 Result<int> run(const Options& options) {
@@ -62,15 +62,16 @@ Command validate_command() {
   const auto options = std::make_shared<Options>();
   const std::string tables = "Tables";
   const std::string output(kOutputGroup);
-  command.repeated({"--data", "FILE...", "csv tables of measurements; those that ship with Orrery when absent", tables},
-                   [options](const std::string& file) { options->data.push_back(file); });
-  command.repeated({"--family", "NAME...", "only the rows of these families", tables},
+  command.repeated(
+      {"--data", "FILE...", "CSV tables of measurements [default: the tables that ship with Orrery]", tables},
+      [options](const std::string& file) { options->data.push_back(file); });
+  command.repeated({"--family", "NAME...", "only rows of these families", tables},
                    [options](const std::string& name) { options->families.push_back(name); });
-  command.option({"--out", "FILE", "write each row's prediction as csv", output},
+  command.option({"--out", "FILE", "write the prediction of each row as CSV", output},
                  [options](const std::string& file) { options->out = file; });
-  command.option({"--worst", "N", "what the N largest errors of each family are made of", output},
+  command.option({"--worst", "N", "print the terms of the N largest errors of each family [default 0]", output},
                  [options](const std::string& count) { options->worst = count; });
-  command.toggle({"--json", "", "one JSON document (orrery.validate/1), nothing else, on standard output", output},
+  command.toggle({"--json", "", "print one JSON document (orrery.validate/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
   command.footer(kFooter);
   command.action([options] { return run(*options); });

@@ -44,7 +44,7 @@ def merged(specs):
 
 
 def rows_of(spec, options):
-    places = options.tables or [ROOT / "data/validation"]
+    places = options.tables or [ROOT / "data/measurements"]
     families = [one for one in spec["families"] if not options.family or one in options.family]
     rows = tables.read(tables.files(places, spec["tables"]), families)
     rows = [row for row in rows if tables.matches(row, spec["where"].get(row.family, {}))]
@@ -149,7 +149,7 @@ def options_of(arguments):
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
     parser.add_argument("--data", default=str(ROOT / "data"), help="catalogue that is read, and written with --write")
     parser.add_argument("--tables", nargs="+", default=[],
-                        help="folders or files of measurements (default: data/validation)")
+                        help="folders or files of measurements (default: data/measurements)")
     parser.add_argument("--family", nargs="+", default=[], help="only rows of these families")
     parser.add_argument("--folds", type=int, default=5, help="0: nothing is held out")
     parser.add_argument("--steps", type=int, default=fit.MOST_STEPS)

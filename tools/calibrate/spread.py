@@ -83,7 +83,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/orrery"))
     parser.add_argument("--data", default=str(ROOT / "data"))
-    parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/validation")])
+    parser.add_argument("--tables", nargs="+", default=[str(ROOT / "data/measurements")])
     parser.add_argument("--residuals", nargs="*", default=[])
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()

@@ -9,7 +9,7 @@ import tempfile
 # What names, measures or comments; two rows that differ in nothing else are one configuration.
 NOT_CONFIGURATION = {"id", "source", "config_group", "notes", "quality", "value", "value2", "value_spread", "step_time_s",
                      "step_time_quality", "time_us", "tflops", "gbps", "algbw_GBps", "busbw_GBps", "metric", "metric2",
-                     "unit", "unit2", "hw_bw_src", "opt_sharding", "params_b", "nccl_version"}
+                     "unit", "unit2", "hw_bw_src", "opt_sharding", "params_b", "nccl_version", "unscored"}
 RELEASE = re.compile(r"\b(\d\d)\.(\d\d)(?:\.(\d+))?\b")
 
 

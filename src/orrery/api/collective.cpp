@@ -9,6 +9,7 @@
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/hardware/catalogue.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/network/nccl_tests.hpp"
 #include "orrery/simulate/one_collective.hpp"
@@ -16,8 +17,6 @@
 
 namespace orrery::api {
 
-using network::Algorithm;
-using network::Collective;
 using results::CollectiveRow;
 using results::CollectiveTable;
 
@@ -74,14 +73,14 @@ bool is_possible(const network::Price& price) { return std::isfinite(price.time.
 
 // An algorithm that the operation does not have on this group: which it has.
 tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network::Group& group, Collective op,
-                                   Algorithm asked) {
+                                   CollectiveAlgorithm asked) {
   std::vector<std::string> known;
-  for (const auto& [algorithm, name] : config::EnumNames<Algorithm>::value) {
+  for (const auto& [algorithm, name] : config::EnumNames<CollectiveAlgorithm>::value) {
     if (is_possible(fabric.price(op, Bytes(1), group, algorithm))) { known.emplace_back(name); }
   }
   return fail(Place{"", 0, 0, "--algorithm"},
-              fmt::format("{} is no way to do an {} among {} devices of {}; {} {}", quoted(name_of(asked)), name_of(op),
-                          group.size(), fabric.cluster().name, join(known, ", "), known.size() == 1 ? "is" : "are"));
+              fmt::format("{} does not exist for {} among {} devices of {}; valid: {}", quoted(name_of(asked)),
+                          name_of(op), group.size(), fabric.cluster().name, join(known, ", ")));
 }
 
 // ---- simulated -----------------------------------------------------------------------------------------------------
@@ -94,16 +93,8 @@ std::string network_text(const simulate::Network& network) {
   return join(parts, " x ");
 }
 
-std::optional<simulate::Collective> simulated(Collective op) {
-  switch (op) {
-    case Collective::all_reduce: return simulate::Collective::all_reduce;
-    case Collective::all_gather: return simulate::Collective::all_gather;
-    case Collective::reduce_scatter: return simulate::Collective::reduce_scatter;
-    case Collective::all_to_all: return simulate::Collective::all_to_all;
-    case Collective::broadcast: break;
-  }
-  return std::nullopt;
-}
+// ASTRA-sim's are the first of the enum.
+bool is_simulated(Collective op) { return static_cast<std::size_t>(op) < simulate::kCollectives; }
 
 // Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
 // it first does not matter.
@@ -127,13 +118,14 @@ void keep_warnings(CollectiveTable& table, const std::vector<std::string>& warni
 }  // namespace
 
 Result<CollectiveTable> price_collective(const std::string& data_directory, const std::string& cluster_name,
-                                         std::int64_t devices, const CollectiveRequest& request, Algorithm algorithm) {
+                                         std::int64_t devices, const CollectiveRequest& request,
+                                         CollectiveAlgorithm algorithm) {
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(cluster, catalogue.cluster(cluster_name, devices));
   const network::Group group = everyone(cluster);
   if (group.size() < 2) {
     return fail(Place{"", 0, 0, "--devices"},
-                fmt::format("{} has one device, which has nobody to exchange data with", cluster.name));
+                fmt::format("{} has one device here; a collective needs at least 2", cluster.name));
   }
   const network::Fabric fabric(cluster);
   CollectiveTable table = table_of(request.op, static_cast<std::uint64_t>(group.size()));
@@ -154,11 +146,10 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
 }
 
 Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& files, const CollectiveRequest& request) {
-  const auto op = simulated(request.op);
-  if (!op) {
-    return fail(
-        Place{"", 0, 0, "--op"},
-        fmt::format("ASTRA-sim has no {} that moves bytes: it replays a recorded duration", name_of(request.op)));
+  if (!is_simulated(request.op)) {
+    return fail(Place{"", 0, 0, "--op"}, fmt::format("ASTRA-sim simulates no {}: it replays a recorded duration; "
+                                                     "valid: all_reduce, all_gather, reduce_scatter, all_to_all",
+                                                     name_of(request.op)));
   }
   ORRERY_TRY(machine, simulate::read_machine(files));
   const std::uint64_t ranks = machine.network.ranks();
@@ -170,12 +161,12 @@ Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& fil
   for (const std::uint64_t size : request.sizes) {
     if (!of_shards || size >= ranks) { continue; }
     return fail(Place{"", 0, 0, "--size"},
-                fmt::format("an all_gather of {} B among {} ranks is less than a byte of each", size, ranks));
+                fmt::format("an all_gather of {} B among {} ranks has less than 1 B per rank", size, ranks));
   }
   std::vector<Result<results::Simulation>> runs(request.sizes.size());
   parallel_for(request.sizes.size(), files.threads, [&](std::size_t i) {
     const std::uint64_t size = request.sizes[i];
-    const auto job = simulate::one_collective(machine, *op, of_shards ? size / ranks : size);
+    const auto job = simulate::one_collective(machine, request.op, of_shards ? size / ranks : size);
     runs[i] = job ? simulate::simulate(*job) : tl::make_unexpected(job.error());
     if (!runs[i]) { runs[i] = tl::make_unexpected(about(files, table.op, size, runs[i].error())); }
   });
@@ -186,7 +177,7 @@ Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& fil
     const Seconds time(static_cast<double>(runs[i]->makespan_ns()) / kNanosecondsOfOne);
     table.semantics = runs[i]->semantics;
     table.rows.push_back(row_of(request.op, size, ranks, time));
-    table.rows.back().algorithm = simulate::algorithm_text(machine.system, *op);
+    table.rows.back().algorithm = simulate::algorithm_text(machine.system, request.op);
     keep_warnings(table, runs[i]->warnings);
   }
   return table;

@@ -1,7 +1,7 @@
 // What one collective operation takes, over a range of sizes.
 //
 //   orrery::api::CollectiveRequest request;
-//   request.op = orrery::network::Collective::all_reduce;
+//   request.op = orrery::Collective::all_reduce;
 //   request.sizes = {1 << 20, 1 << 30};
 //   auto table = orrery::api::price_collective(data_directory, "dgx-h100", 64, request);
 #pragma once
@@ -10,15 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/error.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/results/collective.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::api {
 
 struct CollectiveRequest {
-  network::Collective op = network::Collective::all_reduce;
+  Collective op = Collective::all_reduce;
   std::vector<std::uint64_t> sizes;  // bytes, as in nccl-tests
 };
 
@@ -26,7 +26,7 @@ struct CollectiveRequest {
 // the cluster's links do not have the algorithm, naming those that they have.
 [[nodiscard]] Result<results::CollectiveTable> price_collective(
     const std::string& data_directory, const std::string& cluster, std::int64_t devices,
-    const CollectiveRequest& request, network::Algorithm algorithm = network::Algorithm::automatic);
+    const CollectiveRequest& request, CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
 // Simulated among all ranks of the machine of `files` (system, network, flags, back end; neither graphs nor memory),
 // with the algorithms of the system file. Sizes are simulated side by side, which does not change them. Fails for

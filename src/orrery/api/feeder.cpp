@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::array<std::string_view, 3> kSuffixes = {".et", ".et.gz", ".et.zst"};
 
-// The rank in "7.et.gz"; nothing where that is no file of a rank.
+// The rank in "7.et.gz"; nothing if that is not the file of a rank.
 std::optional<std::uint64_t> rank_of(std::string_view rest) {
   std::uint64_t rank = 0;
   const auto [stopped, error] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
@@ -58,7 +58,7 @@ Result<Feeder> open_feeder(const std::string& path, const FeederOptions& options
 
 Result<std::vector<Feeder>> open_feeders(const std::string& prefix, const FeederOptions& options) {
   const auto files = files_of(prefix);
-  if (files.empty()) { return fail(Place{prefix, 0, 0, {}}, fmt::format("there is no {}.0.et", prefix)); }
+  if (files.empty()) { return fail(Place{prefix, 0, 0, {}}, fmt::format("{}.0.et does not exist", prefix)); }
   std::vector<Feeder> feeders;
   Failure failure;
   for (const auto& [rank, file] : files) {

@@ -1,12 +1,12 @@
-// Feeding execution graphs to a simulator, in the order in which their nodes may run. trace/feeder.hpp says what a
-// feeder promises; this is the way to it from outside, and to the graphs of all ranks of a job.
+// Feeds execution graphs to a simulator, in the order in which their nodes can execute. trace/feeder.hpp documents the
+// feeder; these functions open the graphs of one rank, or of all ranks of a job.
 //
 //   auto feeders = orrery::api::open_feeders("traces/llama");   // traces/llama.0.et, traces/llama.1.et, …
 //   if (!feeders) { … feeders.error().text() … }
 //   for (orrery::api::Feeder& rank : *feeders) {
 //     while (!rank.done()) {
 //       auto node = rank.next();                        // a node whose parents are complete
-//       if (*node == nullptr) { … }                     // none is ready until one of those given out completes
+//       if (*node == nullptr) { … }                     // none is ready until an issued node completes
 //       …
 //       rank.complete((*node)->id);
 //     }
@@ -24,11 +24,11 @@ namespace orrery::api {
 using trace::Feeder;
 using trace::FeederOptions;
 
-// One file: a Chakra trace of any schema version, plain, gzip or zstd.
+// One file: a Chakra trace of any schema version, uncompressed, gzip or zstd.
 [[nodiscard]] Result<Feeder> open_feeder(const std::string& path, const FeederOptions& options = {});
 
-// The files of a job, one feeder per rank: PREFIX.0.et, PREFIX.1.et and so on, each also as .et.gz or .et.zst. What is
-// wrong with any of them is said at once; a rank that is left out, while a later one is there, is an error.
+// The files of a job, one feeder per rank: PREFIX.0.et, PREFIX.1.et and so on, each also as .et.gz or .et.zst. The
+// errors of all files are collected; a missing rank below a present one is an error.
 [[nodiscard]] Result<std::vector<Feeder>> open_feeders(const std::string& prefix, const FeederOptions& options = {});
 
 }  // namespace orrery::api

@@ -67,7 +67,7 @@ TEST_F(FeederFiles, that_are_wrong_are_all_named) {
 }
 
 TEST_F(FeederFiles, that_are_left_out_are_named) {
-  EXPECT_EQ(open_feeders(path("w")).error().text(), path("w") + ": there is no " + path("w") + ".0.et");
+  EXPECT_EQ(open_feeders(path("w")).error().text(), path("w") + ": " + path("w") + ".0.et does not exist");
   write("w.0.et", 1, 1);
   write("w.2.et", 1, 1);
   EXPECT_EQ(open_feeders(path("w")).error().text(),

@@ -39,7 +39,8 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
                            const Request& request, Length length) {
   Failure failure{estimate::problems(request)};
   if (request.semantics == estimate::Semantics::mad_max) {
-    failure.diagnostics.push_back({{"", 0, 0, "--semantics"}, "mad-max answers plain estimate and plan only"});
+    failure.diagnostics.push_back(
+        {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
@@ -48,7 +49,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     std::vector<std::string> known;
     for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }
     failure.diagnostics.push_back({{"", 0, 0, "--precision"},
-                                   fmt::format("{} has no {} matrix units; it has {}", cluster->accelerator.name,
+                                   fmt::format("{} has no {} matrix units; valid: {}", cluster->accelerator.name,
                                                quoted(hardware::name_of(request.precision)), join(known, ", "))});
   }
   const bool serves = request.task == parallel::Task::inference;
@@ -59,8 +60,8 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     ask(serves || length == Length::longest || request.seq, "--seq", "tokens per sequence, for example 8192");
   }
   if (model && !model->is_recommender()) {
-    ask(!serves || request.prompt, "--prompt", "tokens given per sequence, for example 1024");
-    ask(!serves || request.generate, "--generate", "tokens made per sequence, for example 128");
+    ask(!serves || request.prompt, "--prompt", "prompt tokens per sequence, for example 1024");
+    ask(!serves || request.generate, "--generate", "generated tokens per sequence, for example 128");
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));

@@ -10,7 +10,7 @@ namespace {
 using estimate::Request;
 
 struct Named {
-  madmax::Work work;
+  madmax::SampleWork work;
   madmax::System system;
 };
 
@@ -24,10 +24,11 @@ void note(const Failure& more, const char* flag, Failure& failure) {
 Result<madmax::System> read_system(const std::string& data_directory, const Request& request) {
   const hardware::Catalogue catalogue(data_directory);
   if (!madmax::is_system(data_directory, request.cluster) && catalogue.cluster(request.cluster, 0)) {
-    return fail(Place{"", 0, 0, "--cluster"},
-                request.cluster +
-                    " has no figures for MAD-Max's equations (utilisations, blend of the all-reduce); its systems in "
-                    "\"orrery list clusters\" have, or a YAML of one (\"orrery describe\" of them is a start)");
+    return fail(
+        Place{"", 0, 0, "--cluster"},
+        request.cluster +
+            " lacks the figures of MAD-Max's equations (utilisations, blend of the all-reduce); valid: a system "
+            "madmax/... of \"orrery list clusters\", or a YAML file of one (see \"orrery describe madmax/...\")");
   }
   return madmax::load_system(data_directory, request.cluster, request.devices);
 }
@@ -36,7 +37,7 @@ Result<Named> read_named(const std::string& data_directory, const Request& reque
   Failure failure{estimate::problems(request)};
   const auto model = workload::load_model(data_directory, request.model);
   const auto work = model ? madmax::work_of(*model, request.precision, request.seq.value_or(0))
-                          : Result<madmax::Work>(tl::make_unexpected(model.error()));
+                          : Result<madmax::SampleWork>(tl::make_unexpected(model.error()));
   auto system = read_system(data_directory, request);
   if (!work) { note(work.error(), "--model", failure); }
   if (!system) { note(system.error(), "--cluster", failure); }
@@ -54,7 +55,7 @@ madmax::Task task_of(parallel::Task task) {
 }
 
 struct Question {
-  madmax::Job job;
+  madmax::RunSettings job;
   madmax::Typed typed;
   madmax::LocalBatches local;
 };
@@ -94,11 +95,11 @@ Result<results::MadMaxSearch> Orrery::mad_max_plan(const Request& request, std::
   ORRERY_TRY(named, read_named(data_directory_, request));
   ORRERY_TRY(question, question_of(request, named));
   if (!request.global_batch) {
-    return fail(Place{"", 0, 0, "--global-batch"}, "is missing: the batch that all strategies are compared at");
+    return fail(Place{"", 0, 0, "--global-batch"}, "is missing: the global batch at which strategies are compared");
   }
   if (!question.local.empty()) {
     return fail(Place{"", 0, 0, "--local-batch"},
-                "follows from strategies, which are searched; --global-batch is needed");
+                "is not valid here: strategies are searched, and local batches follow from them; give --global-batch");
   }
   question.job.global_batch = *request.global_batch;
   madmax::Evaluator evaluator(named.work, named.system, question.job);

@@ -9,6 +9,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/madmax/system.hpp"
+#include "orrery/network/names.hpp"
 #include "orrery/validate/validate.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -35,13 +36,11 @@ Result<results::Validation> Orrery::validate(const std::vector<std::string>& fil
 namespace {
 
 std::vector<hardware::EntrySummary> algorithms() {
-  return {
-      {"ring", "neighbour to neighbour; all collectives", 0, 0},
-      {"tree", "double binary tree, pipelined; all_reduce and broadcast", 0, 0},
-      {"direct", "everyone to everyone at once; all_to_all and small messages", 0, 0},
-      {"in_switch", "the switch reduces and multicasts; where the link class can", 0, 0},
-      {"auto", "the cheapest of those, per size and group", 0, 0},
-  };
+  std::vector<hardware::EntrySummary> entries;
+  for (const auto& [algorithm, name] : config::EnumNames<CollectiveAlgorithm>::value) {
+    entries.push_back({std::string(name), std::string(network::description_of(algorithm)), 0, 0});
+  }
+  return entries;
 }
 
 Result<std::string> description_of_model(const std::string& data_directory, const std::string& name) {
@@ -70,8 +69,8 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
   const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "algorithms"};
   const auto near = nearest(kind, kinds);
   return fail(
-      fmt::format("{} is no kind of entry; {}", orrery::quoted(kind),
-                  near ? fmt::format("did you mean {}?", orrery::quoted(*near)) : "there are " + join(kinds, ", ")));
+      fmt::format("{} is not a kind of catalogue entry; {}", orrery::quoted(kind),
+                  near ? fmt::format("did you mean {}?", orrery::quoted(*near)) : "valid: " + join(kinds, ", ")));
 }
 
 Result<std::string> Orrery::describe(const std::string& name) const {

@@ -13,10 +13,10 @@ namespace orrery::api {
 class PlanEvaluator final : public explore::Evaluator {
  public:
   PlanEvaluator(const Inputs& inputs, const explore::Space& space)
-      : estimator_(inputs.model, inputs.cluster, inputs.stack, space.job()), leanest_(space.leanest()) {}
+      : estimator_(inputs.model, inputs.cluster, inputs.stack, space.job()), lowest_memory_(space.lowest_memory()) {}
 
   Seconds bound(const explore::Point& point) override { return of(point).step_time_bound(point.plan); }
-  bool may_fit(const explore::Point& point) override { return of(point).may_fit(point.plan, leanest_); }
+  bool may_fit(const explore::Point& point) override { return of(point).may_fit(point.plan, lowest_memory_); }
   std::optional<explore::Price> price(const explore::Point& point) override {
     const auto price = of(point).price(point.plan);
     if (!price) { return std::nullopt; }
@@ -31,7 +31,7 @@ class PlanEvaluator final : public explore::Evaluator {
   }
 
   estimate::Estimator estimator_;
-  parallel::Leanest leanest_;
+  parallel::LowestMemory lowest_memory_;
 };
 
 }  // namespace orrery::api

@@ -61,7 +61,7 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
 Result<Space> space_of(const PlanRequest& request, const Problem& problem) {
   const Inputs& inputs = problem.inputs;
   return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, request.fixed,
-                     inputs.stack.overlap_gradient_reduce);
+                     inputs.stack.overlap.gradient_reduce);
 }
 
 std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem) {

@@ -12,7 +12,8 @@ Result<results::Simulation> simulate(const simulate::SimulationFiles& files) {
 }
 
 Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
-                                                const std::vector<std::string>& workload, simulate::SimulationFiles files) {
+                                                const std::vector<std::string>& workload,
+                                                simulate::SimulationFiles files) {
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));

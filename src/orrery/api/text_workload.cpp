@@ -24,7 +24,8 @@ Result<Name> name_of(const std::string& out) {
   }
   for (const std::string_view suffix : {".jsonl", ".json", ".dot", ".gv", ".graphml", ".gz", ".zst"}) {
     if (out.ends_with(suffix)) {
-      return fail(Place{out, 0, 0, {}}, "a text workload becomes .et or .et.gz; convert those on");
+      return fail(Place{out, 0, 0, {}},
+                  "a text workload is written as .et or .et.gz only; convert these files in a second step");
     }
   }
   return Name{out, ".et"};

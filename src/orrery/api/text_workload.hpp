@@ -12,11 +12,11 @@ namespace orrery::api {
 
 using trace::TextWorkloadOptions;
 
-// Whether a file begins as a text workload does. False, too, where it cannot be read.
+// Whether a file begins as a text workload does; false if it cannot be read.
 [[nodiscard]] bool is_text_workload(const std::string& path);
 
-// The files that a workload becomes, by rank: the rank goes before the suffix of `out` (.et or .et.gz); `out` without a
-// suffix is a prefix. Fails when the suffix is that of another form, or the dimensions cannot be those of a network.
+// The output files of a workload, by rank: the rank is inserted before the suffix of `out` (.et or .et.gz); `out`
+// without a suffix is a prefix. Fails on the suffix of another format, or on invalid dimensions.
 [[nodiscard]] Result<std::vector<std::string>> text_workload_files(const std::string& out,
                                                                    const TextWorkloadOptions& options);
 

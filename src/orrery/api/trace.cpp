@@ -71,7 +71,7 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
   if (path.empty()) { return std::vector<graph::ProcessGroup>(); }
   ORRERY_TRY(root, config::read_file(path));
   if (root.kind != config::Kind::mapping) {
-    return fail(root.place, "should hold the ranks of each process group: {\"name\": [0, 1], …}");
+    return fail(root.place, "must map process groups to their ranks: {\"name\": [0, 1], …}");
   }
   std::vector<graph::ProcessGroup> groups;
   for (const config::Member& member : root.members) {
@@ -79,11 +79,13 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
     for (const config::Node& item : member.value.items) {
       const bool natural = item.kind == config::Kind::integer &&
                            item.scalar.find_first_not_of("0123456789") == std::string::npos && item.scalar.size() < 19;
-      if (!natural) { return fail(item.place, fmt::format("\"{}\" is no rank", item.scalar)); }
+      if (!natural) {
+        return fail(item.place, fmt::format("\"{}\" is not a rank, a whole number of at least 0", item.scalar));
+      }
       group.ranks.push_back(std::stoull(item.scalar));
     }
     if (member.value.kind != config::Kind::sequence) {
-      return fail(member.value.place, "should be a list of ranks, such as [0, 1]");
+      return fail(member.value.place, "must be a list of ranks, such as [0, 1]");
     }
     groups.push_back(std::move(group));
   }
@@ -92,23 +94,24 @@ Result<std::vector<graph::ProcessGroup>> read_groups(const std::string& path) {
 
 class Checks {
  public:
-  Checks(const std::vector<SimulationFiles>& jobs, std::size_t files, const graph::JobCheckOptions& options)
-      : job_of_(files, kNone), rank_of_(files) {
-    for (const SimulationFiles& job : jobs) {
+  Checks(const std::vector<TraceJob>& jobs, std::size_t files, const graph::JobCheckOptions& options)
+      : job_of_(files, kNone), options_(options) {
+    for (const TraceJob& job : jobs) {
       for (const std::size_t file : job.files) { job_of_[file] = jobs_.size(); }
       jobs_.emplace_back(options);
     }
     made_.files.resize(files);
   }
 
-  void add(std::size_t position, const std::string& path, const graph::Graph& graph, results::TraceFile facts,
-           std::size_t examples) {
+  void add(std::size_t position, const std::string& path, const graph::Graph& graph, results::TraceFile facts) {
     const auto rank = trace_name(path).rank;
-    made_.files[position] = {std::move(facts), rank, graph::check(graph, {examples, rank})};
-    if (job_of_[position] != kNone) { jobs_[job_of_[position]].add(*rank, graph); }
+    const bool in_job = job_of_[position] != kNone;
+    const bool alone = !in_job && !options_.partial;
+    made_.files[position] = {std::move(facts), rank, graph::check(graph, {options_.examples, rank, alone})};
+    if (in_job) { jobs_[job_of_[position]].add(*rank, graph); }
   }
 
-  results::TraceCheck finish(const std::vector<SimulationFiles>& jobs) {
+  results::TraceCheck finish(const std::vector<TraceJob>& jobs) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
       made_.jobs.push_back({jobs[i].name, jobs[i].files.size(), jobs_[i].findings()});
     }
@@ -118,7 +121,7 @@ class Checks {
  private:
   static constexpr std::size_t kNone = static_cast<std::size_t>(-1);
   std::vector<std::size_t> job_of_;
-  std::vector<std::optional<std::uint64_t>> rank_of_;
+  graph::JobCheckOptions options_;
   std::vector<graph::JobCheck> jobs_;
   results::TraceCheck made_;
 };
@@ -148,7 +151,7 @@ Result<results::TraceCheck> trace_check(const std::vector<std::string>& files, c
   ORRERY_TRY(groups, read_groups(check.groups));
   Checks checks(jobs, files.size(), {check.examples, check.partial, std::move(groups)});
   auto read = for_each_graph(files, options, [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) {
-    checks.add(i, files[i], graph, std::move(facts), check.examples);
+    checks.add(i, files[i], graph, std::move(facts));
     return Result<void>();
   });
   if (!read) { return tl::make_unexpected(std::move(read).error()); }

@@ -1,6 +1,6 @@
-// Questions about execution traces: one call each. Files are Chakra traces of any schema version or JSON lines, plain,
-// gzip or zstd. Errors are one line each with file, byte (or line) and node; a file that cannot be read is an error and
-// never a part of an answer.
+// The `orrery trace` commands, one call each. Files are Chakra traces of any schema version or JSON lines,
+// uncompressed, gzip or zstd. Errors are one line each with file, byte (or line) and node. If a file cannot be read,
+// the call fails without a partial result.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,10 @@
 namespace orrery::api {
 
 struct TraceOptions {
-  // What is not well-formed is left out and noted, instead of an error.
+  // Malformed records are skipped and noted instead of an error.
   bool tolerant = false;
   int threads = 0;
-  // Called now and then with bytes done and to do.
+  // Called regularly with the bytes done and the bytes of all files.
   std::function<void(std::uint64_t done, std::uint64_t all)> progress;
 };
 
@@ -30,17 +30,17 @@ struct TraceOptions {
 
 struct TraceCheckOptions {
   std::size_t examples = 3;  // of each problem
-  bool partial = false;      // not every rank of the job has its file here
+  bool partial = false;      // only some ranks of the job are given
   std::string groups;        // a JSON file {"name": [ranks], …} with the members of process groups; empty: none
 };
 
-// Each file by itself; and files that differ in the number before their suffix only (prefix.0.et, prefix.1.et, …), as
+// Checks each file; and files whose names differ only in the number before the suffix (prefix.0.et, prefix.1.et, …) as
 // the ranks of a job.
 [[nodiscard]] Result<results::TraceCheck> trace_check(const std::vector<std::string>& files,
                                                       const TraceCheckOptions& check = {},
                                                       const TraceOptions& options = {});
 
-// JSON lines of the nodes, in pieces of a megabyte or so. What was printed before an error is printed.
+// JSON lines of the nodes, in chunks of about a megabyte. Chunks before an error are printed.
 [[nodiscard]] Result<std::vector<std::string>> trace_print(const std::string& file,
                                                            const std::function<void(std::string_view)>& print,
                                                            const TraceOptions& options = {});
@@ -52,14 +52,14 @@ struct TraceCheckOptions {
                                                     const graph::DifferenceOptions& difference = {},
                                                     const TraceOptions& options = {});
 
-// What was written: the files, and what is to be said about them (notes on what was left out, how times were found).
+// The files that were written, and notes on them (skipped records, how times were derived).
 struct TraceWritten {
   std::vector<std::string> files;
   std::vector<std::string> notes;
 };
 
-// The form goes by the name: .et (Chakra), .jsonl (JSON lines), .dot, .graphml, each with or without .gz. With several
-// files, the rank of each is put before the suffix of `out`: out.0.et, out.1.et.
+// The suffix selects the format: .et (Chakra), .jsonl (JSON lines), .dot, .graphml, each with or without .gz. With
+// several files, the rank of each is inserted before the suffix of `out`: out.0.et, out.1.et.
 [[nodiscard]] Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const std::string& out,
                                                  const graph::Fold& fold = {}, const TraceOptions& options = {});
 
@@ -68,11 +68,11 @@ struct TraceWritten {
 [[nodiscard]] Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, const std::string& out,
                                                    const TraceOptions& options = {});
 
-// All files on one Chrome trace, a process per rank.
+// All files in one Chrome trace, a process per rank.
 [[nodiscard]] Result<TraceWritten> trace_timeline(const std::vector<std::string>& files, const std::string& out,
                                                   const TraceOptions& options = {});
 
-// Where these calls write `out` while it is not complete, for programs that can be interrupted; see trace/output.hpp.
+// The names of incomplete output files, for programs that can be interrupted; see trace/output.hpp.
 [[nodiscard]] std::vector<std::string> partial_files(const std::vector<std::string>& files, const std::string& out);
 
 }  // namespace orrery::api

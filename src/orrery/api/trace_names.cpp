@@ -69,7 +69,7 @@ std::vector<std::string> output_names(const std::vector<std::string>& files, con
   return names;
 }
 
-Result<std::vector<SimulationFiles>> jobs_of(const std::vector<std::string>& files) {
+Result<std::vector<TraceJob>> jobs_of(const std::vector<std::string>& files) {
   std::map<std::string, std::map<std::uint64_t, std::size_t>> by_name;
   for (std::size_t i = 0; i < files.size(); ++i) {
     const TraceName name = trace_name(files[i]);
@@ -78,10 +78,10 @@ Result<std::vector<SimulationFiles>> jobs_of(const std::vector<std::string>& fil
     const auto [there, is_new] = ranks.try_emplace(*name.rank, i);
     if (!is_new) {
       return fail(Place{files[i], 0, 0, {}},
-                  fmt::format("is rank {} of its job, and so is {}", *name.rank, files[there->second]));
+                  fmt::format("has rank {} of its job, and so has {}", *name.rank, files[there->second]));
     }
   }
-  std::vector<SimulationFiles> jobs;
+  std::vector<TraceJob> jobs;
   for (const auto& [name, ranks] : by_name) {
     if (ranks.size() < 2) { continue; }
     jobs.push_back({name, {}});

@@ -25,10 +25,10 @@ struct TraceName {
 [[nodiscard]] std::vector<std::string> output_names(const std::vector<std::string>& files, const std::string& out);
 
 // Positions of the files of each job with more than one file, in order of rank; by name of the job ("dir/prefix.*.et").
-struct SimulationFiles {
+struct TraceJob {
   std::string name;
   std::vector<std::size_t> files;
 };
-[[nodiscard]] Result<std::vector<SimulationFiles>> jobs_of(const std::vector<std::string>& files);
+[[nodiscard]] Result<std::vector<TraceJob>> jobs_of(const std::vector<std::string>& files);
 
 }  // namespace orrery::api

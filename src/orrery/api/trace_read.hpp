@@ -1,4 +1,4 @@
-// Reading the files of a question about traces. Private to the room.
+// Reads the files of a trace command. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace orrery::api {
 
 [[nodiscard]] trace::ReadOptions read_options(const TraceOptions& options);
 
-// What there is to say about a file that was read.
+// The facts of a file that was read.
 [[nodiscard]] results::TraceFile trace_file(const std::string& path, trace::Format format,
                                             const trace::ReadReport& report, std::uint64_t nodes);
 
@@ -22,10 +22,10 @@ using UseGraph = std::function<Result<void>(std::size_t position, graph::Graph& 
 [[nodiscard]] Result<void> for_each_graph(const std::vector<std::string>& files, const TraceOptions& options,
                                           const UseGraph& use);
 
-// Adds what went wrong to what went wrong before.
+// Adds errors to those before.
 void collect(Failure& into, Failure failure);
 
-// Tells how many bytes of the files are done.
+// Reports how many bytes of the files are done.
 class ReadProgress {
  public:
   ReadProgress(const std::vector<std::string>& files, const TraceOptions& options);

@@ -80,7 +80,7 @@ TEST(TraceNames, a_job_is_files_that_differ_in_rank) {
   ASSERT_EQ(jobs->size(), 1U);
   EXPECT_EQ(jobs->front().name, "a.*.et");
   EXPECT_THAT(jobs->front().files, ElementsAre(2, 0));
-  EXPECT_THAT(jobs_of({"a.0.et", "a.00.et"}).error().text(), HasSubstr("is rank 0 of its job, and so is a.0.et"));
+  EXPECT_THAT(jobs_of({"a.0.et", "a.00.et"}).error().text(), HasSubstr("has rank 0 of its job, and so has a.0.et"));
 }
 
 TEST(Trace, errors_of_all_files_are_collected_and_nothing_is_answered) {

@@ -14,23 +14,23 @@ namespace orrery::api {
 
 namespace {
 
-enum class Form : std::uint8_t { chakra, json_lines, dot, graphml };
+enum class OutputFormat : std::uint8_t { chakra, json_lines, dot, graphml };
 
-Result<Form> form_of(const std::string& path) {
+Result<OutputFormat> output_format(const std::string& path) {
   const TraceName name = trace_name(path);
   std::string suffix = name.suffix;
-  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "zstd is read, not written; .gz is"); }
+  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "writing zstd is not supported; use .gz"); }
   if (suffix.ends_with(".gz")) { suffix.resize(suffix.size() - 3); }
-  if (suffix == ".et") { return Form::chakra; }
-  if (suffix == ".jsonl" || suffix == ".json") { return Form::json_lines; }
-  if (suffix == ".dot" || suffix == ".gv") { return Form::dot; }
-  if (suffix == ".graphml") { return Form::graphml; }
+  if (suffix == ".et") { return OutputFormat::chakra; }
+  if (suffix == ".jsonl" || suffix == ".json") { return OutputFormat::json_lines; }
+  if (suffix == ".dot" || suffix == ".gv") { return OutputFormat::dot; }
+  if (suffix == ".graphml") { return OutputFormat::graphml; }
   return fail(Place{path, 0, 0, {}},
-              "its suffix names no form to write: .et, .jsonl, .dot or .graphml, each with or "
-              "without .gz");
+              "unknown suffix; valid are .et, .jsonl, .dot and .graphml, each with or without "
+              ".gz");
 }
 
-// The version that a file of the current schema claims, where it was read from an older one.
+// The version to claim when a file of an older schema is written in the current one.
 std::optional<std::string> new_claim(const results::TraceFile& file) {
   return file.schema.empty() || file.schema == "0.0.4" ? std::nullopt : std::optional<std::string>("0.0.4");
 }
@@ -53,14 +53,14 @@ Result<void> write_json_lines(const graph::Graph& graph, const std::string& path
   return out.close().map([](std::uint64_t) {});
 }
 
-Result<void> write_graph(const graph::Graph& graph, const std::string& path, Form form, const graph::Fold& fold,
-                         const std::optional<std::string>& claim) {
+Result<void> write_graph(const graph::Graph& graph, const std::string& path, OutputFormat format,
+                         const graph::Fold& fold, const std::optional<std::string>& claim) {
   const auto done = [](std::uint64_t) {};
-  switch (form) {
-    case Form::chakra: return trace::write_chakra(graph, path, {claim, 6}).map(done);
-    case Form::json_lines: return write_json_lines(graph, path, claim);
-    case Form::dot: return trace::write_dot(graph::folded(graph, fold), path).map(done);
-    case Form::graphml: return trace::write_graphml(graph::folded(graph, fold), path).map(done);
+  switch (format) {
+    case OutputFormat::chakra: return trace::write_chakra(graph, path, {claim, 6}).map(done);
+    case OutputFormat::json_lines: return write_json_lines(graph, path, claim);
+    case OutputFormat::dot: return trace::write_dot(graph::folded(graph, fold), path).map(done);
+    case OutputFormat::graphml: return trace::write_graphml(graph::folded(graph, fold), path).map(done);
   }
   return {};
 }
@@ -73,15 +73,15 @@ void append(std::vector<std::string>& to, std::vector<std::string> more) {
 
 Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const std::string& out,
                                    const graph::Fold& fold, const TraceOptions& options) {
-  ORRERY_TRY(form, form_of(out));
-  if (fold.by != graph::Fold::By::none && form != Form::dot && form != Form::graphml) {
-    return fail(Place{out, 0, 0, {}}, "only drawings are folded: .dot and .graphml");
+  ORRERY_TRY(format, output_format(out));
+  if (fold.by != graph::Fold::By::none && format != OutputFormat::dot && format != OutputFormat::graphml) {
+    return fail(Place{out, 0, 0, {}}, "--fold applies to drawings only (.dot, .graphml)");
   }
   TraceWritten written;
   written.files = output_names(files, out);
   auto read = for_each_graph(files, options, [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) {
     append(written.notes, placed_notes(facts));
-    return write_graph(graph, written.files[i], form, fold, new_claim(facts));
+    return write_graph(graph, written.files[i], format, fold, new_claim(facts));
   });
   if (!read) { return tl::make_unexpected(std::move(read).error()); }
   return written;
@@ -89,9 +89,9 @@ Result<TraceWritten> trace_convert(const std::vector<std::string>& files, const 
 
 Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, const std::string& out,
                                      const TraceOptions& options) {
-  ORRERY_TRY(form, form_of(out));
-  if (form != Form::chakra && form != Form::json_lines) {
-    return fail(Place{out, 0, 0, {}}, "a trace is written as .et or .jsonl");
+  ORRERY_TRY(format, output_format(out));
+  if (format != OutputFormat::chakra && format != OutputFormat::json_lines) {
+    return fail(Place{out, 0, 0, {}}, "anonymized traces are written as .et or .jsonl only");
   }
   TraceWritten written;
   written.files = output_names(files, out);
@@ -100,7 +100,7 @@ Result<TraceWritten> trace_anonymize(const std::vector<std::string>& files, cons
                              [&](std::size_t i, const graph::Graph& graph, results::TraceFile facts) -> Result<void> {
                                append(written.notes, placed_notes(facts));
                                ORRERY_TRY(plain, anonymizer.anonymized(graph));
-                               return write_graph(plain, written.files[i], form, {}, new_claim(facts));
+                               return write_graph(plain, written.files[i], format, {}, new_claim(facts));
                              });
   if (!read) { return tl::make_unexpected(std::move(read).error()); }
   return written;
@@ -120,7 +120,7 @@ Result<TraceWritten> trace_timeline(const std::vector<std::string>& files, const
         if (!added) { return fail(Place{files[i], 0, 0, {}}, added.error().diagnostics.front().message); }
         if (added->placed > 0) {
           written.notes.push_back(
-              fmt::format("{}: {} of {} nodes have no start time; they are placed by dependencies and durations",
+              fmt::format("{}: {} of {} nodes have no start time; they are placed by their dependencies and durations",
                           files[i], added->placed, added->placed + added->recorded));
         }
         return {};

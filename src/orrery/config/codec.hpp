@@ -1,5 +1,5 @@
-// How one member type is read from a Node, written to a Node and described. Record<T> picks the codec from the member's
-// type; a new kind of leaf is a new specialisation of Codec. The work that does not depend on the type is in codec.cpp.
+// Reading, writing and describing one type of member. Record<T> picks the codec by the member's type; a new type is a
+// new specialisation of Codec. What does not depend on the type is in codec.cpp.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ namespace orrery::config {
 
 // ---- customisation points ------------------------------------------------------------------------------------------
 
-// Names of an enum as config files spell them:
+// Names of an enum, spelled as in config files:
 //   template <> struct EnumNames<Precision> {
 //     static constexpr std::array<std::pair<Precision, std::string_view>, 2> value{{{Precision::bf16, "bf16"}, ...}};
 //   };
@@ -60,8 +60,8 @@ struct NoLimit {
 template <class M>
 concept Bounded = TextQuantity<M> || (std::is_arithmetic_v<M> && !std::same_as<M, bool>);
 
-// What a value must satisfy besides its type; in lists, maps and optionals the limits hold for each value.
-// Numbers are always finite, quantities never negative.
+// The valid values of a type; in lists, maps and optionals the limits apply to each value. Numbers are always finite,
+// quantities never negative.
 template <class M>
 struct Bounds {
   using Limit = std::conditional_t<Bounded<typename LeafOf<M>::type>, typename LeafOf<M>::type, NoLimit>;
@@ -69,7 +69,7 @@ struct Bounds {
   std::optional<Limit> max{};  // inclusive
   bool positive = false;       // greater than zero
   bool nonempty = false;       // text, list, map
-  std::string_view unit{};     // proposed when a quantity is written without one
+  std::string_view unit{};     // a literal: proposed when a quantity is written without one
 };
 
 // Bounds without the type; quantities in SI base units.
@@ -78,10 +78,10 @@ struct Limits {
   std::optional<double> max;
   bool positive = false;
   bool nonempty = false;
-  std::string unit;
+  std::string_view unit{};
 };
 
-inline double base_value(Bounded auto value) {
+constexpr double base_value(Bounded auto value) {
   if constexpr (TextQuantity<decltype(value)>) {
     return value.value();
   } else {
@@ -90,9 +90,8 @@ inline double base_value(Bounded auto value) {
 }
 
 template <class M>
-[[nodiscard]] Limits limits_of(const Bounds<M>& bounds) {
-  Limits limits{
-      .min = {}, .max = {}, .positive = bounds.positive, .nonempty = bounds.nonempty, .unit = std::string(bounds.unit)};
+[[nodiscard]] constexpr Limits limits_of(const Bounds<M>& bounds) {
+  Limits limits{.min = {}, .max = {}, .positive = bounds.positive, .nonempty = bounds.nonempty, .unit = bounds.unit};
   if constexpr (!std::same_as<typename Bounds<M>::Limit, NoLimit>) {
     if (bounds.min) { limits.min = base_value(*bounds.min); }
     if (bounds.max) { limits.max = base_value(*bounds.max); }
@@ -110,19 +109,19 @@ struct TypeInfo {
   Shape shape = Shape::scalar;
 };
 
-// "at least 1", "greater than 0", "between 1 and 512"; empty when anything goes.
+// "at least 1", "greater than 0", "between 1 and 512"; empty without limits.
 [[nodiscard]] std::string bounds_text(const Limits& limits, const TypeInfo& type);
 
 inline constexpr std::size_t kMaxComplaints = 200;
 
-// What a codec needs to know while it reads a value.
+// The context of a value that a codec reads.
 struct Reading {
   std::string_view field;  // for messages: "layers must be at least 1"
   const Limits& limits;
-  bool overlay = false;  // nested structs keep what they hold where keys are missing
+  bool overlay = false;  // nested structs keep their values where keys are missing
   std::vector<Diagnostic>& complaints;
 
-  void complain(const Node& at, std::string message) const;  // a list that is wrong throughout is cut at kMaxComplaints
+  void complain(const Node& at, std::string message) const;  // at most kMaxComplaints are kept
 };
 
 [[nodiscard]] std::optional<bool> read_boolean(const Node& node, const Reading& reading);
@@ -133,7 +132,7 @@ struct Reading {
 [[nodiscard]] std::optional<double> read_quantity(const Node& node, const Reading& reading, Dimension dimension);
 [[nodiscard]] std::optional<std::size_t> read_choice(const Node& node, const Reading& reading,
                                                      std::span<const std::string_view> names);
-// Complains and returns false unless the node is a list (or map) that respects `nonempty`.
+// Whether the node is a list (or map) within the limits; complains if it is not.
 [[nodiscard]] bool is_list(const Node& node, const Reading& reading);
 [[nodiscard]] bool is_map(const Node& node, const Reading& reading);
 
@@ -176,7 +175,7 @@ template <NamedEnum E>
 // ---- codecs --------------------------------------------------------------------------------------------------------
 
 template <class M>
-struct Codec;  // no codec: this type cannot be a member of a record
+struct Codec;  // a type without a codec cannot be a member of a record
 
 template <>
 struct Codec<bool> {
@@ -268,7 +267,7 @@ struct Codec<std::optional<M>> {
   static Node schema(const Limits& limits) { return nullable_schema(Codec<M>::schema(limits)); }
 };
 
-// A list or map that is given replaces the one held before as a whole.
+// A list or map that is given replaces the previous one as a whole.
 template <class M>
 struct Codec<std::vector<M>> {
   static TypeInfo type() {
@@ -278,17 +277,13 @@ struct Codec<std::vector<M>> {
   static void read(const Node& node, std::vector<M>& out, const Reading& reading) {
     if (!is_list(node, reading)) { return; }
     const Reading inner{reading.field, reading.limits, false, reading.complaints};
-    out.clear();
-    out.reserve(node.items.size());
-    for (const Node& item : node.items) {
-      M value{};
-      Codec<M>::read(item, value, inner);
-      out.push_back(std::move(value));
-    }
+    std::vector<M> values(node.items.size());
+    for (std::size_t i = 0; i < values.size(); ++i) { Codec<M>::read(node.items[i], values[i], inner); }
+    out = std::move(values);
   }
   static Node write(const std::vector<M>& values) {
     Node node = sequence_node();
-    for (const M& value : values) { node.items.push_back(Codec<M>::write(value)); }
+    for (const M& value : values) { append(node, Codec<M>::write(value)); }
     return node;
   }
   static Node schema(const Limits& limits) { return list_schema(Codec<M>::schema(limits), limits); }
@@ -304,11 +299,7 @@ struct Codec<std::map<std::string, M>> {
     if (!is_map(node, reading)) { return; }
     const Reading inner{reading.field, reading.limits, false, reading.complaints};
     out.clear();
-    for (const Member& member : node.members) {
-      M value{};
-      Codec<M>::read(member.value, value, inner);
-      out.emplace(member.key, std::move(value));
-    }
+    for (const Member& member : node.members) { Codec<M>::read(member.value, out[member.key], inner); }
   }
   static Node write(const std::map<std::string, M>& values) {
     Node node = mapping_node();
@@ -317,5 +308,25 @@ struct Codec<std::map<std::string, M>> {
   }
   static Node schema(const Limits& limits) { return map_schema(Codec<M>::schema(limits), limits); }
 };
+
+// ---- codecs without the type
+// -----------------------------------------------------------------------------------------
+
+// Codec<M> without its type: `value` points to an M.
+struct ValueCodec {
+  TypeInfo (*type)();
+  void (*read)(const Node& node, void* value, const Reading& reading);
+  Node (*write)(const void* value);
+  Node (*schema)(const Limits& limits);
+};
+
+// One table per type; all fields of that type share it.
+template <class M>
+inline constexpr ValueCodec kValueCodec{
+    .type = &Codec<M>::type,
+    .read = [](const Node& node, void* value,
+               const Reading& reading) { Codec<M>::read(node, *static_cast<M*>(value), reading); },
+    .write = [](const void* value) { return Codec<M>::write(*static_cast<const M*>(value)); },
+    .schema = &Codec<M>::schema};
 
 }  // namespace orrery::config

@@ -60,6 +60,13 @@ Kind plain_kind(std::string_view text) {
   return number_kind(text);
 }
 
+Node::Node() = default;
+Node::Node(const Node& other) = default;
+Node::Node(Node&& other) noexcept = default;
+Node& Node::operator=(const Node& other) = default;
+Node& Node::operator=(Node&& other) noexcept = default;
+Node::~Node() = default;
+
 const Member* Node::member(std::string_view key) const {
   const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.key == key; });
   return found == members.end() ? nullptr : &*found;
@@ -119,6 +126,11 @@ Node mapping_node() { return scalar_node(Kind::mapping, {}); }
 Node& add(Node& mapping, std::string key, Node value) {
   ORRERY_ASSERT(mapping.kind == Kind::mapping && mapping.find(key) == nullptr);
   return mapping.members.emplace_back(Member{std::move(key), 0, 0, std::move(value)}).value;
+}
+
+Node& append(Node& sequence, Node item) {
+  ORRERY_ASSERT(sequence.kind == Kind::sequence);
+  return sequence.items.emplace_back(std::move(item));
 }
 
 }  // namespace orrery::config

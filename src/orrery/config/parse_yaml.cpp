@@ -84,12 +84,11 @@ class YamlEvents : public YAML::EventHandler {
       builder_.scalar(kind, value, as_text, spot);
     }
     if (anchor == 0) { return; }
-    Node node{.kind = kind,
-              .scalar = value,
-              .quoted = as_text,
-              .items = {},
-              .members = {},
-              .place = {{}, spot.line, spot.column, {}}};
+    Node node;
+    node.kind = kind;
+    node.scalar = value;
+    node.quoted = as_text;
+    node.place = {{}, spot.line, spot.column, {}};
     remember(anchor, std::move(node), spot);
   }
 

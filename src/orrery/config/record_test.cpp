@@ -124,7 +124,7 @@ TEST(record, all_mistakes_are_collected) {
 
 TEST(record, an_unknown_key_that_is_near_nothing_lists_the_keys) {
   EXPECT_EQ(complaint("link: {bandwidth: 1 GB/s, colour: red}"),
-            "m.yaml:3:27 /link/colour: unknown key; the keys here are bandwidth, latency");
+            "m.yaml:3:27 /link/colour: unknown key; valid keys: bandwidth, latency");
 }
 
 TEST(record, integers_are_whole_and_in_range) {
@@ -199,7 +199,7 @@ TEST(record, a_long_list_of_mistakes_is_cut) {
   const auto model = read(text);
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(model.error().diagnostics.size(), 51U);
-  EXPECT_EQ(model.error().diagnostics.back().message, "and at least 150 more problems");
+  EXPECT_EQ(model.error().diagnostics.back().message, "and at least 150 more errors");
 }
 
 TEST(record, foreign_files_may_hold_other_keys) {

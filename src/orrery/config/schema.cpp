@@ -42,9 +42,9 @@ Node text_schema(const Limits& limits) {
   return schema;
 }
 
-// Text with a unit, or 0. What the unit may be is said by an example: a pattern of all units would help nobody.
+// Text with a unit, or 0. The unit is shown by an example: a pattern of all units would be unreadable.
 Node quantity_schema(const Limits& limits, Dimension dimension) {
-  const std::string unit = limits.unit.empty() ? std::string(usual_unit(dimension)) : limits.unit;
+  const std::string unit(limits.unit.empty() ? usual_unit(dimension) : limits.unit);
   Node text = typed_schema("string");
   add(text, "pattern", text_node("^[+]?[0-9.]+([eE][-+]?[0-9]+)? *[A-Za-z\u00b5\u03bc/]+$"));
   Node zero = mapping_node();
@@ -81,33 +81,32 @@ Node nullable_schema(Node schema) {
   return either;
 }
 
-Node object_schema(std::string_view name, std::string_view doc, const RecordShape& shape,
-                   std::vector<Node> field_schemas) {
+Node FieldTable::schema() const {
   Node properties = mapping_node();
-  Node required = sequence_node();
-  for (std::size_t i = 0; i < shape.fields.size(); ++i) {
-    const FieldInfo& field = shape.fields[i];
-    Node& property = add(properties, field.name, std::move(field_schemas[i]));
-    if (Node* own = property.find("description")) {  // a nested struct; the field's doc says what it is here
-      own->scalar = field.doc;
+  Node required_keys = sequence_node();
+  for (std::size_t i = 0; i < fields_.size(); ++i) {
+    const FieldInfo& info = infos_[i];
+    Node& property = add(properties, info.name, fields_[i].schema());
+    if (Node* own = property.find("description")) {  // a nested struct; the field's doc describes its use here
+      own->scalar = info.doc;
     } else {
-      add(property, "description", text_node(field.doc));
+      add(property, "description", text_node(info.doc));
     }
-    if (field.default_text) {
+    if (info.default_text) {
       // A default was printed by this room, so it parses.
-      auto value = parse_yaml(*field.default_text, {});
+      auto value = parse_yaml(*info.default_text, {});
       ORRERY_ASSERT(value.has_value());
       add(property, "default", std::move(*value));
     } else {
-      required.items.push_back(text_node(field.name));
+      required_keys.items.push_back(text_node(info.name));
     }
   }
   Node schema = typed_schema("object");
-  add(schema, "title", text_node(std::string(name)));
-  add(schema, "description", text_node(std::string(doc)));
+  add(schema, "title", text_node(name_));
+  add(schema, "description", text_node(doc_));
   add(schema, "properties", std::move(properties));
-  if (!required.items.empty()) { add(schema, "required", std::move(required)); }
-  add(schema, "additionalProperties", boolean_node(shape.foreign));
+  if (!required_keys.items.empty()) { add(schema, "required", std::move(required_keys)); }
+  add(schema, "additionalProperties", boolean_node(foreign_));
   return schema;
 }
 

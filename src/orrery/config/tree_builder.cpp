@@ -72,12 +72,11 @@ void TreeBuilder::key(std::string text, Spot spot) {
 }
 
 void TreeBuilder::scalar(Kind kind, std::string text, bool quoted, Spot spot) {
-  Node node{.kind = kind,
-            .scalar = std::move(text),
-            .quoted = quoted,
-            .items = {},
-            .members = {},
-            .place = {file_, spot.line, spot.column, next_path()}};
+  Node node;
+  node.kind = kind;
+  node.scalar = std::move(text);
+  node.quoted = quoted;
+  node.place = {file_, spot.line, spot.column, next_path()};
   charge(1, text_bytes(node), spot);
   attach(std::move(node));
 }

@@ -24,14 +24,14 @@ struct Tile {
 constexpr std::array<Tile, 6> kTiles = {
     {{256, 128, 1.0}, {128, 256, 1.0}, {128, 128, 0.94}, {128, 64, 0.84}, {64, 128, 0.84}, {64, 64, 0.76}}};
 
-// Depth of k that filling a core's pipeline and writing the tile out are worth.
+// Filling a core's pipeline and writing the tile take as long as this depth of k.
 constexpr double kFillDepth = 128.0;
 
-// Smallest depth of k that one part of a split product takes, so that the fill stays below a third of its time. Shorter
-// parts take as long: no product is quicker for being deeper.
+// Smallest depth of k of one part in split-K, so that the fill stays below a third of its time. Smaller parts take as
+// long, so that a GEMM is never faster for a larger k.
 constexpr std::int64_t kSmallestSplit = 256;
 
-// Partial sums of a split product are fp32, written and read once, in the cache: at twice the memory's rate.
+// Partial sums of split-K are fp32, written and read once, in the cache: at twice the memory bandwidth.
 constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 
 // Queries that one core works on at a time in fused attention: the narrowest block that holds them all, or else several
@@ -39,16 +39,15 @@ constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 constexpr std::array<std::int64_t, 3> kAttentionRows = {16, 64, 128};
 
 // An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
-// 1024 multiply-adds per cycle and core), half of which runs beside them. attention_efficiency is measured at a head
+// 1024 multiply-adds per cycle and core), half of which overlaps with them. attention_efficiency is measured at a head
 // dimension of 128.
 constexpr double kExponentialDepth = 16.0;
 constexpr double kMeasuredHeadDim = 128.0;
 
-// Keys that starting and ending a block of fused attention, or a part of one, are worth.
+// Starting and ending a block of fused attention, or a part of one, takes as long as this many keys.
 constexpr double kFillKeys = 256.0;
 
-// How long the clock takes to follow the power that a product draws: a product much longer than this runs at the
-// sustained rate.
+// Time constant of the clock's reaction to power: a GEMM much longer than this runs at the sustained clock.
 constexpr double kPowerTime = 0.5e-3;
 
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -61,8 +60,8 @@ double memory_seconds(const Kernel& kernel, const Accelerator& a) {
   return kernel.bytes.value() / (memory_rate(a) * (kernel.block_scaled ? a.block_scaled_loads : 1.0));
 }
 
-// Seconds of a gemm on `tile`: the machine is held for whole waves of whole tiles. When the tiles do not fill the cores
-// once, k is split over the idle ones if adding up the parts costs less than that saves.
+// Seconds of a gemm on `tile`: whole waves of whole tiles. When the tiles do not fill the cores once, k is split over
+// the idle cores (split-K) if reducing the parts costs less than it saves.
 double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores, double rate, double partial_rate) {
   const std::int64_t tiles = kernel.batch * ceil_div(kernel.m, tile.m) * ceil_div(kernel.n, tile.n);
   const double useful = real(kernel.batch) * real(kernel.m) * real(kernel.n) * real(kernel.k);
@@ -71,10 +70,10 @@ double tiled_seconds(const Kernel& kernel, const Tile& tile, std::int64_t cores,
   const double scale = kernel.flops.value() / (useful * rate * tile.efficiency) * area;
   const double whole = scale * real(ceil_div(tiles, cores)) * (real(kernel.k) + kFillDepth);
   if (2 * tiles > cores || kernel.k <= kSmallestSplit) { return whole; }
-  const double add_up = real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
+  const double reduction = real(kernel.batch) * real(kernel.m) * real(kernel.n) * kPartialBytes / partial_rate;
   const auto split_in = [&](std::int64_t most) {
     const double parts = real(std::min(cores / tiles, most));
-    return scale * (std::max(real(kernel.k) / parts, real(kSmallestSplit)) + kFillDepth) + parts * add_up;
+    return scale * (std::max(real(kernel.k) / parts, real(kSmallestSplit)) + kFillDepth) + parts * reduction;
   };
   const std::int64_t full = kernel.k / kSmallestSplit;
   const double split = split_in(full);
@@ -97,8 +96,8 @@ std::int64_t attention_rows(std::int64_t queries) {
   return kAttentionRows.back();
 }
 
-// Seconds of fused attention whose keys are split in `parts` for each block, per second that its products take at the
-// reachable rate; each part starts and ends.
+// Time of fused attention whose keys are split in `parts` for each block, relative to that of its GEMMs at the
+// reachable rate; each part has a start and an end.
 double attention_share(const Kernel& kernel, std::int64_t blocks, std::int64_t parts, std::int64_t cores) {
   const std::int64_t tiles = kernel.batch * blocks * parts;
   const double waves = real(ceil_div(tiles, cores) * cores) / real(tiles);
@@ -116,8 +115,8 @@ double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak
   const double even = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
   const double whole = even * attention_share(kernel, blocks, 1, cores);
   if (blocks > 1 || 2 * kernel.batch > cores) { return whole; }
-  // A block holds all queries, and blocks are too few for the cores: their keys are split over them (flash-decoding),
-  // if adding up the parts costs less than that saves.
+  // All queries are in one block, and there are fewer blocks than cores: the keys are split over the cores
+  // (flash-decoding) if reducing the parts costs less than it saves.
   const std::int64_t parts = cores / kernel.batch;
   const double sums = real(kernel.batch * parts) * real(kernel.m) * real(kernel.k) * kPartialBytes / memory_rate(a);
   return std::min(whole, even * attention_share(kernel, blocks, parts, cores) + sums);
@@ -130,8 +129,8 @@ double compute_seconds(const Kernel& kernel, const Accelerator& a) {
   return kernel.kind == KernelKind::gemm ? gemm_seconds(kernel, a, peak) : attention_seconds(kernel, a, peak);
 }
 
-// Loads and products of a kernel overlap, but not all of them: the fourth root of the sum of fourth powers is the
-// longer of the two where one is much longer, and a fifth more than either where they are equal.
+// Loads and arithmetic of a kernel overlap, but not fully: the fourth root of the sum of fourth powers is the longer of
+// the two where one is much longer, and 19 % more than either where they are equal.
 double overlapped(double compute, double memory) {
   const double most = std::max(compute, memory), ratio = most > 0.0 ? std::min(compute, memory) / most : 0.0;
   if (!(ratio > 0.0)) { return most; }

@@ -9,19 +9,19 @@
 
 namespace orrery::cost {
 
-enum class Bound : std::uint8_t { none, compute, memory, latency };  // what a kernel waits for most
+enum class Bound : std::uint8_t { none, compute, memory, latency };  // the largest part of the time
 
 struct KernelCost {
-  Seconds time;     // = pace (latency + casts + (compute^4 + memory^4)^(1/4))
-  Seconds compute;  // of a typical device, as what follows: matrix units busy, tiles and waves included
+  Seconds time;     // = pace (latency + casts + (compute^4 + memory^4)^(1/4)), pace: Accelerator::pace
+  Seconds compute;  // matrix units, with partly filled tiles and waves; this and the next are of the median device
   Seconds memory;   // traffic / reachable bandwidth
-  Seconds casts;    // narrow operands made of wide ones, before
-  Seconds latency;  // what every launch takes beside its work
+  Seconds casts;    // conversion of wide operands to narrow ones before the kernel
+  Seconds latency;  // fixed time of every launch
   Bound bound = Bound::none;
 };
 
-// Of the slowest node where the accelerator is of a job's (Accelerator::pace).
-// Errors: none. A kernel of kind none costs nothing; one whose precision the accelerator lacks takes infinite time.
+// In a job the time is that of the slowest node (stragglers: Accelerator::pace > 1).
+// Errors: none. A kernel of kind none takes no time; one whose precision the accelerator lacks takes infinite time.
 [[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
 
 }  // namespace orrery::cost

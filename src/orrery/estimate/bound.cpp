@@ -22,7 +22,7 @@ using parallel::Plan;
 Seconds Estimator::step_time_bound(const Plan& plan) {
   if (job_.is_inference()) { return Seconds(0); }
   make_room();
-  const WorkPrice& parts = prices_.of(lowerer_.work(job_, plan), plan);
+  const WorkPrice& parts = prices_.of(lowerer_.slice(job_, plan), plan);
   const auto shares = parallel::layers_per_virtual_stage(model_, plan);
   const auto virtual_stages = static_cast<std::int64_t>(shares.size());
   starts_.assign(1, 0);
@@ -46,7 +46,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     }
     const Seconds passes = m * (work.forward + work.backward);
     const Seconds all = passes + m * work.weight;
-    if (both_ways || stack_.overlap_dispatch) {
+    if (both_ways || stack_.overlap.dispatch) {
       longest = max(longest, all - m * work.expert_waits);
       continue;
     }

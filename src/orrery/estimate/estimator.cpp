@@ -21,7 +21,8 @@ Estimator::Estimator(const workload::Model& model, const hardware::Cluster& clus
       cluster_(cluster),
       stack_(stack),
       job_(job),
-      fabric_(cluster, stack.single_port ? network::WaysOut::one_port : network::WaysOut::all_ports),
+      fabric_(cluster, stack.transfers.ports == hardware::NodePorts::one ? network::NodeEgress::one_port
+                                                                         : network::NodeEgress::all_ports),
       lowerer_(model, cluster, stack),
       prices_(model, fabric_),
       solver_(fabric_, stack) {
@@ -54,14 +55,14 @@ MemoryOutcome Estimator::memory(const Plan& plan) {
 
 parallel::Capacity Estimator::room() const { return {capacity(), cluster_.second_tier.memory}; }
 
-bool Estimator::may_fit(const Plan& plan, const parallel::Leanest& leanest) {
+bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_memory) {
   make_room();
-  return lowerer_.may_fit(job_, plan, leanest, room());
+  return lowerer_.may_fit(job_, plan, lowest_memory, room());
 }
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered) {
-  const auto& [program, work] = lowered;
-  const auto& known = prices_.of(work, program.plan).blocks;
+  const auto& [program, slice] = lowered;
+  const auto& known = prices_.of(slice, program.plan).blocks;
   if (job_.is_inference()) { return solve_inference(program, fabric_, known).total(); }
   return solver_.solve(program, known).time;
 }
@@ -107,8 +108,8 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   make_room();
-  const auto& [program, work] = lowerer_.lower(job_, plan);
-  const auto& known = prices_.of(work, plan).blocks;
+  const auto& [program, slice] = lowerer_.lower(job_, plan);
+  const auto& known = prices_.of(slice, plan).blocks;
   const Context context{model_, cluster_, stack_, fabric_};
   results::Estimate result;
   if (job_.is_inference()) {

@@ -52,8 +52,8 @@ class Estimator {
   [[nodiscard]] Seconds step_time(const parallel::Plan& plan);
   // Step time and memory if the plan fits.
   [[nodiscard]] std::optional<PlanPrice> price(const parallel::Plan& plan);
-  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the leanest.
-  [[nodiscard]] bool may_fit(const parallel::Plan& plan, const parallel::Leanest& leanest);
+  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the lowest_memory.
+  [[nodiscard]] bool may_fit(const parallel::Plan& plan, const parallel::LowestMemory& lowest_memory);
   // A time that step_time(plan) never goes below; see docs/models/search.md.
   [[nodiscard]] Seconds step_time_bound(const parallel::Plan& plan);
   [[nodiscard]] results::Estimate estimate(const parallel::Plan& plan, Detail detail = {});

@@ -62,12 +62,12 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
     c.plan.recompute = dice(0, 2) == 0 ? Recompute::none : Recompute::full;
     c.job.global_batch = c.plan.micro_batch * dice(1, 6);
     c.cluster = parallel::test::cluster_of({1});
-    c.stack.host_overhead = Seconds(3e-3);
-    c.stack.launch_time = c.stack.expert_launch_time = Seconds(0.0);
+    c.stack.host.step_overhead = Seconds(3e-3);
+    c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
 
     const workload::Slice slice = parallel::slice_of(c.job, c.plan);
     const auto& gpu = c.cluster.accelerator;
-    const double gradient = c.stack.gradient_element.value();
+    const double gradient = c.stack.gradients.element.value();
     const double table = c.model.tied_embeddings ? static_cast<double>(c.model.vocab * c.model.hidden) : 0.0;
     const auto m = static_cast<double>(parallel::micro_batches(c.job, c.plan));
     Seconds micro_batch;
@@ -77,7 +77,7 @@ TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
       for (const auto& op : operators) { part += op.parameters; }
       micro_batch += times * (forward(operators, gpu) + backward(operators, gpu));
       if (again) { micro_batch += times * forward(operators, gpu); }
-      const bool accumulates = !c.stack.fused_gradient_accumulation && m > 1.0 && part + tied > 0.0;
+      const bool accumulates = !c.stack.fusion.gradient_accumulation && m > 1.0 && part + tied > 0.0;
       if (accumulates) { micro_batch += times * streamed((part + tied) * (2.0 + 2.0 * gradient), gpu); }
       weights += times * part;
     };
@@ -125,7 +125,7 @@ TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_wa
       return std::pair(estimate.step_time, exposed);
     };
     const auto [apart, exposed] = waiting(c);
-    c.stack.overlap_dispatch = true;
+    c.stack.overlap.dispatch = true;
     (void)waiting(c);
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const Seconds beside = estimator.step_time(c.plan);

@@ -59,8 +59,8 @@ results::PlanSummary summary(const Program& program) {
   return summary;
 }
 
-std::size_t class_of(const Program& program, std::int64_t stage) {
-  return static_cast<std::size_t>(program.class_of_stage[static_cast<std::size_t>(stage)]);
+parallel::RankClassId class_of(const Program& program, std::int64_t stage) {
+  return program.class_of_stage[static_cast<std::size_t>(stage)];
 }
 
 // What a rank of one stage does between the pipeline's start and end: work of all micro-batches, and stalls.
@@ -88,9 +88,7 @@ Side shared_out(Seconds stall, const Side& side) {
 Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage) {
   if (program.pipeline.schedule != parallel::ScheduleKind::dualpipe) { return Seconds(0); }
   const auto& chunks = program.class_of(stage).chunks;
-  const auto cost_of = [&](std::size_t c) -> const ChunkCost& {
-    return step.chunks[static_cast<std::size_t>(chunks[c].program)];
-  };
+  const auto cost_of = [&](std::size_t c) -> const ChunkCost& { return step.chunks[chunks[c].program.index()]; };
   Seconds hidden;
   for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
     if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
@@ -104,7 +102,7 @@ Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
   const double m = micro_batches_of_chunk(program);
   Busy busy;
   for (const auto& place : program.class_of(stage).chunks) {
-    const ChunkCost& cost = step.chunks[static_cast<std::size_t>(place.program)];
+    const ChunkCost& cost = step.chunks[place.program.index()];
     const auto& chunk = program.program_of(place);
     const auto side = [&](const parallel::Segment& segment) { return segment_side(segment, step.blocks); };
     for (const Cost* work : {&cost.forward, &cost.backward, &cost.weight}) { busy.work += m * *work; }
@@ -187,8 +185,8 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
 
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
   std::vector<std::string> list = {
-      context.stack.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
-                                       : "compute slowed by communication that runs beside it",
+      context.stack.overlap.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
+                                               : "compute slowed by communication that runs beside it",
       "groups that contend for the same link at the same time",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
@@ -235,7 +233,8 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   const hardware::Ground ground = hardware::weakest_ground(context.cluster);
   result.validity = config::enum_name(ground.basis);
   result.validity_note = std::string(ground.of);
-  const bool skips = context.stack.attention == hardware::AttentionKernel::flash && context.stack.causal_skip;
+  const bool skips =
+      context.stack.attention.kernel == hardware::AttentionKernel::flash && context.stack.attention.causal_skip;
   result.causal_half = skips && context.model.causal;  // as model_flops counts
 }
 
@@ -245,9 +244,9 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.step_time = step.time;
   set_rates(result, context, program, step);
 
-  const std::size_t critical = class_of(program, step.critical_stage);
+  const parallel::RankClassId critical = class_of(program, step.critical_stage);
   const Busy busy = busy_of(program, step, step.critical_stage);
-  const Cost& finish = step.finishes[critical];
+  const Cost& finish = step.finishes[critical.index()];
   const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   const Waiting waiting = waiting_of(context, program, step, busy);
   // Another stage may be ready later: then this one's own synchronisation delays the step by what outlasts that, and
@@ -282,7 +281,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.breakdown.offload =
       busy.work.of(TrafficKind::host).exposed + busy.stall.host + finish.of(TrafficKind::host).exposed;
   result.breakdown.bubble = waiting.bubble + idle + (step.reduce_tail - reduce_tail) + beyond;
-  result.breakdown.host = context.stack.host_overhead + busy.work.launch;
+  result.breakdown.host = context.stack.host.step_overhead + busy.work.launch;
   return result;
 }
 
@@ -307,12 +306,13 @@ std::vector<results::Term> terms(const Context& context, const Program& program,
 std::vector<results::RankClassTime> classes(const Program& program, const Step& step) {
   std::vector<results::RankClassTime> list;
   for (std::size_t i = 0; i < program.classes.size(); ++i) {
-    const RankClass& rank_class = program.classes[i];
+    const parallel::RankClassId id(i);
+    const RankClass& rank_class = program.classes[id];
     std::vector<std::string> layers;
     for (const auto& chunk : rank_class.chunks) { layers.push_back(std::to_string(chunk.layers)); }
     Bytes memory;
     for (std::int64_t stage = 0; stage < program.plan.pp; ++stage) {
-      if (class_of(program, stage) == i) {
+      if (class_of(program, stage) == id) {
         memory = max(memory, program.memory[static_cast<std::size_t>(stage)].total());
       }
     }

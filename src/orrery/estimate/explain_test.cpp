@@ -30,7 +30,7 @@ Estimate estimate_of(const Case& c, bool terms = false) {
 Case case_of(std::uint64_t seed) {
   Dice dice(seed);
   Case c = any_case(dice);
-  c.stack.host_overhead = Seconds(1e-3);
+  c.stack.host.step_overhead = Seconds(1e-3);
   return c;
 }
 
@@ -46,7 +46,7 @@ TEST(Explain, the_breakdown_sums_to_the_step_and_no_part_is_negative) {
       ASSERT_GE(part, Seconds()) << "seed " << seed;
     }
     ASSERT_GE(b.host, Seconds(1e-3));
-    const bool issues = c.stack.launch_time > Seconds(0.0) || c.stack.expert_launch_time > Seconds(0.0);
+    const bool issues = c.stack.host.launch_time > Seconds(0.0) || c.stack.host.expert_launch_time > Seconds(0.0);
     if (!issues) { ASSERT_EQ(b.host, Seconds(1e-3)); }
     if (!c.plan.offload.any()) { ASSERT_EQ(b.offload, Seconds()); }
   }
@@ -114,7 +114,7 @@ TEST(Explain, full_recompute_adds_a_third_of_the_layers) {
   c.plan.pp = 2;
   c.plan.recompute = Recompute::full;
   c.cluster = parallel::test::cluster_of({2});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   const double tokens = 8.0 * 512.0, h = 1024.0;
   const double layers = tokens * 8.0 * (24.0 * h * h + 4.0 * 512.0 * h), logits = tokens * 2.0 * h * 1024.0;
   const Estimate e = estimate_of(c);
@@ -180,9 +180,9 @@ TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has)
   c.cluster = parallel::test::cluster_of({4});
   for (const int zero : {0, 1, 2, 3}) {
     c.plan.zero = zero;
-    c.stack.interference = 0.0;
+    c.stack.overlap.interference = 0.0;
     const Estimate without = estimate_of(c);
-    c.stack.interference = 0.3;
+    c.stack.overlap.interference = 0.3;
     const Estimate with = estimate_of(c);
     EXPECT_EQ(without.not_modelled.front(), nothing);
     EXPECT_EQ(with.not_modelled.front(), others) << zero;

@@ -18,8 +18,8 @@ constexpr double kTokenId = 8.0;  // bytes that go back from the last stage to t
 // One stage's decode of the first token behind the prompt, and the kernels that take longer with every further one.
 struct DecodeWork {
   struct Growing {
-    const parallel::Item* item;
-    std::int32_t block;
+    const parallel::KernelLaunch* launch;
+    parallel::BlockId block;
     double repeat;
     Seconds first;  // its time in `start`
   };
@@ -40,8 +40,10 @@ Cost run(const Segment& segment, const std::vector<Cost>& blocks) {
   return cost;
 }
 
+bool grows(const parallel::KernelLaunch* launch) { return launch != nullptr && launch->growth != workload::Growth{}; }
+
 bool fetches(const Segment& segment) {
-  return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather >= 0; });
+  return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather.has_value(); });
 }
 
 class BatchSolver {
@@ -52,7 +54,7 @@ class BatchSolver {
   Generation run(std::span<const Cost> known) {
     generation_.blocks.assign(known.begin(), known.end());
     for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
-      generation_.blocks.push_back(price_block(*program_.blocks[i], fabric_, program_.mesh));
+      generation_.blocks.push_back(price_block(program_.block(parallel::BlockId(i)), fabric_, program_.mesh));
     }
     for (const auto& rank_class : program_.classes) {
       const auto& chunk = program_.program_of(rank_class.chunks.front());
@@ -75,9 +77,11 @@ class BatchSolver {
     if (fetches(segment)) { work.fetching = &segment; }
     for (const auto& use : segment) {
       for (const auto& item : program_.block(use.work).items) {
-        ORRERY_ASSERT(!item.asynchronous);  // or a longer kernel might hide something
-        if (item.growth == workload::Growth{}) { continue; }
-        work.growing.push_back({&item, use.work, static_cast<double>(use.repeat), price_kernel(item, fabric_, 0)});
+        const auto* collective = item.collective();
+        ORRERY_ASSERT(collective == nullptr || !collective->asynchronous);  // or a longer kernel might hide something
+        const auto* launch = item.kernel();
+        if (!grows(launch)) { continue; }
+        work.growing.push_back({launch, use.work, static_cast<double>(use.repeat), price_kernel(*launch, fabric_, 0)});
       }
     }
     return work;
@@ -139,7 +143,7 @@ class BatchSolver {
     if (work.fetching != nullptr) { return fetched_token_cost(work, grown); }
     Cost cost = work.start;
     for (const auto& growing : work.growing) {
-      const Seconds more = growing.repeat * (price_kernel(*growing.item, fabric_, grown) - growing.first);
+      const Seconds more = growing.repeat * (price_kernel(*growing.launch, fabric_, grown) - growing.first);
       cost.time += more;
       cost.compute += more;
     }
@@ -151,11 +155,12 @@ class BatchSolver {
     std::vector<Cost> blocks = generation_.blocks;
     std::vector<bool> done(blocks.size());
     for (const auto& growing : work.growing) {
-      const auto index = static_cast<std::size_t>(growing.block);
+      const std::size_t index = growing.block.index();
       if (done[index]) { continue; }  // a block that the segment uses twice
-      for (const auto& item : program_.blocks[index]->items) {
-        if (item.growth == workload::Growth{}) { continue; }
-        const Seconds more = price_kernel(item, fabric_, grown) - price_kernel(item, fabric_);
+      for (const auto& item : program_.block(growing.block).items) {
+        const auto* launch = item.kernel();
+        if (!grows(launch)) { continue; }
+        const Seconds more = price_kernel(*launch, fabric_, grown) - price_kernel(*launch, fabric_);
         blocks[index].time += more;
         blocks[index].compute += more;
       }
@@ -174,9 +179,7 @@ class BatchSolver {
     }
   }
 
-  [[nodiscard]] std::size_t class_of(std::size_t stage) const {
-    return static_cast<std::size_t>(program_.class_of_stage[stage]);
-  }
+  [[nodiscard]] std::size_t class_of(std::size_t stage) const { return program_.class_of_stage[stage].index(); }
 
   const Program& program_;
   const network::Fabric& fabric_;
@@ -245,7 +248,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   inference.last_token = generation.last_token;
   inference.output_tokens_per_s = result.tokens_per_s;
   inference.decode_tokens_per_s = per_second(batch * (generated - 1.0), generation.decode);
-  const bool narrow = context.stack.narrow_cache && hardware::element_size(job.precision) < Bytes(2.0);
+  const bool narrow = context.stack.storage.narrow_cache && hardware::element_size(job.precision) < Bytes(2.0);
   inference.kv_bytes_per_token = Bytes(workload::kv_bytes_per_token(context.model, narrow ? 1.0 : 2.0));
   result.inference = inference;
   result.not_modelled.emplace_back("sampling, tokenisation and scheduling by the server");

@@ -107,8 +107,10 @@ TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
         Seconds sum;
         for (const auto& use : segment) {
           for (const auto& item : program.block(use.work).items) {
-            sum += static_cast<double>(use.repeat) * (item.is_collective ? price_call(item.call, fabric, program.mesh)
-                                                                         : price_kernel(item, fabric, grown));
+            const auto* collective = item.collective();
+            sum += static_cast<double>(use.repeat) * (collective != nullptr
+                                                          ? price_call(collective->call, fabric, program.mesh)
+                                                          : price_kernel(*item.kernel(), fabric, grown));
           }
         }
         return sum;

@@ -11,8 +11,11 @@ namespace orrery::estimate {
 
 using parallel::Block;
 using parallel::BlockUse;
+using parallel::CollectiveLaunch;
 using parallel::GroupKind;
 using parallel::Item;
+using parallel::KernelLaunch;
+using parallel::OptionalBlockId;
 using parallel::Purpose;
 using parallel::Segment;
 
@@ -75,23 +78,26 @@ Cost operator*(double count, Cost cost) {
 namespace {
 
 // Kernels and blocking collectives count for what they serve; waiting for communication outside recompute is exposed.
-void charge_kernel(Cost& cost, const Item& item, Seconds time) {
-  switch (item.purpose) {
+void charge_kernel(Cost& cost, Purpose purpose, const hardware::Kernel& kernel, Seconds time) {
+  cost.time += time;
+  switch (purpose) {
     case Purpose::forward:
     case Purpose::backward: cost.compute += time; break;
     case Purpose::recompute:
       cost.recompute += time;
-      cost.recompute_flops += item.kernel.flops;
+      cost.recompute_flops += kernel.flops;
       break;
     case Purpose::optimizer: cost.optimizer += time; break;
   }
 }
 
-Traffic& traffic_of(Cost& cost, const Item& collective) { return cost.of(traffic_kind(collective.call.group)); }
+Traffic& traffic_of(Cost& cost, const CollectiveLaunch& collective) {
+  return cost.of(traffic_kind(collective.call.group));
+}
 
-// `item` waits for `collective`, which may be itself.
-void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds time) {
-  if (item.purpose == Purpose::recompute) {
+// An item of this purpose waits for `collective`, which may be the item.
+void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective, Seconds time) {
+  if (purpose == Purpose::recompute) {
     cost.recompute += time;
   } else {
     traffic_of(cost, collective).exposed += time;
@@ -104,7 +110,7 @@ void charge_wait(Cost& cost, const Item& item, const Item& collective, Seconds t
 Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                        const parallel::Mesh& mesh) {
   const auto part_of = [&](const network::Group& places) {
-    return call.spread.met(static_cast<double>(places.size())) / call.spread.copies;
+    return call.node_dispatch.places_reached(static_cast<double>(places.size())) / call.node_dispatch.copies;
   };
   const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
   const bool one_node = across.size() == 1;
@@ -131,8 +137,8 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 
 Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
   if (call.group == GroupKind::host) { return Way::host; }
-  if (call.spread.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
-  const bool passes_on = call.group == GroupKind::cp && call.collective != network::Collective::all_to_all;
+  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
+  const bool passes_on = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
   return passes_on ? Way::rounds : Way::collective;
 }
 
@@ -150,18 +156,19 @@ Seconds price_hop(const parallel::Program& program, const network::Fabric& fabri
   const Seconds hop = fabric.transfer(program.transfer_bytes, dimension);
   if (!program.gathers_transfers) { return hop; }
   const Bytes whole = static_cast<double>(program.plan.tp) * program.transfer_bytes;
-  return hop + fabric.price(network::Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
+  return hop + fabric.price(Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
 }
 
-Seconds price_kernel(const Item& item, const network::Fabric& fabric, std::int64_t grown) {
+Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, std::int64_t grown) {
   const auto& accelerator = fabric.cluster().accelerator;
-  if (grown == 0) { return cost::kernel_cost(item.kernel, accelerator).time; }
-  hardware::Kernel kernel = item.kernel;
-  const std::int64_t most = item.growth.most > 0 ? item.growth.most : grown;  // a window is full after so many
+  if (grown == 0) { return cost::kernel_cost(launch.kernel, accelerator).time; }
+  const workload::Growth& growth = launch.growth;
+  hardware::Kernel kernel = launch.kernel;
+  const std::int64_t most = growth.most > 0 ? growth.most : grown;  // a window is full after so many
   const auto tokens = static_cast<double>(std::min(grown, most));
-  kernel.n += std::min(grown, most) * item.growth.n;
-  kernel.flops += tokens * item.growth.flops;
-  kernel.bytes += tokens * item.growth.bytes;
+  kernel.n += std::min(grown, most) * growth.n;
+  kernel.flops += tokens * growth.flops;
+  kernel.bytes += tokens * growth.bytes;
   return cost::kernel_cost(kernel, accelerator).time;
 }
 
@@ -189,47 +196,49 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
                  network::PriceCache* cache) {
   network::InlineList<Seconds, parallel::kMostItems> ends;  // of collectives, by item
   Cost cost;
-  Seconds stream;              // when the group's stream is free; the compute stream is at cost.time
-  const Item* last = nullptr;  // latest collective
+  Seconds stream;  // when the group's stream is free; the compute stream is at cost.time
+  struct {
+    Purpose purpose = {};
+    const CollectiveLaunch* launch = nullptr;
+  } last;  // latest collective
   for (std::size_t i = 0; i < block.items.size(); ++i) {
     const Item& item = block.items[i];
     ends.push_back(stream);
-    if (item.waits_for >= 0) {
-      const auto other = static_cast<std::size_t>(item.waits_for);
-      charge_wait(cost, item, block.items[other], max(Seconds(0), ends[other] - cost.time));
+    if (const auto awaited = item.waits_for()) {
+      const std::size_t other = (*awaited).index();
+      charge_wait(cost, item.purpose, *block.items[other].collective(), max(Seconds(0), ends[other] - cost.time));
     }
-    if (!item.is_collective) {
-      const Seconds time = price_kernel(item, fabric);
-      charge_kernel(cost, item, time);
-      cost.time += time;
-      continue;
+    if (const KernelLaunch* launch = item.kernel()) {
+      charge_kernel(cost, item.purpose, launch->kernel, price_kernel(*launch, fabric));
     }
-    // What is still under way on the stream is waited for on its own account.
-    if (!item.asynchronous && last != nullptr && stream > cost.time) {
-      charge_wait(cost, item, *last, stream - cost.time);
+    const CollectiveLaunch* collective = item.collective();
+    if (collective == nullptr) { continue; }
+    // Waiting for collectives that are still in flight on the stream is charged to the latest of them.
+    if (!collective->asynchronous && last.launch != nullptr && stream > cost.time) {
+      charge_wait(cost, item.purpose, *last.launch, stream - cost.time);
     }
-    const Seconds time = price_cached(item.call, fabric, mesh, cache);
-    traffic_of(cost, item).busy += time;
+    const Seconds time = price_cached(collective->call, fabric, mesh, cache);
+    traffic_of(cost, *collective).busy += time;
     stream = max(stream, cost.time) + time;
     ends[i] = stream;
-    last = &item;
-    if (!item.asynchronous) { charge_wait(cost, item, item, stream - cost.time); }
+    last = {item.purpose, collective};
+    if (!collective->asynchronous) { charge_wait(cost, item.purpose, *collective, stream - cost.time); }
   }
-  if (last != nullptr) { charge_wait(cost, *last, *last, max(Seconds(0), stream - cost.time)); }
+  if (last.launch != nullptr) { charge_wait(cost, last.purpose, *last.launch, max(Seconds(0), stream - cost.time)); }
   charge_launch(cost, block.launch);
   return cost;
 }
 
 namespace {
 
-Seconds block_time(const std::vector<Cost>& blocks, std::int32_t index) {
-  return index < 0 ? Seconds(0) : blocks[static_cast<std::size_t>(index)].time;
+Seconds block_time(const std::vector<Cost>& blocks, OptionalBlockId id) {
+  return id ? blocks[(*id).index()].time : Seconds(0);
 }
 
 // What of a block holds cores: transfers of the second tier do not.
-Seconds on_device(const std::vector<Cost>& blocks, std::int32_t index) {
-  if (index < 0) { return Seconds(0); }
-  const Cost& cost = blocks[static_cast<std::size_t>(index)];
+Seconds on_device(const std::vector<Cost>& blocks, OptionalBlockId id) {
+  if (!id) { return Seconds(0); }
+  const Cost& cost = blocks[(*id).index()];
   return cost.time - cost.of(TrafficKind::host).busy;
 }
 
@@ -239,10 +248,10 @@ Seconds lost(Seconds work, Seconds collectives, double part) {
   return min(part * collectives, part / (1.0 - part) * work);
 }
 
-// The gather of the execution that follows execution `done` of use `u`; -1 when there is none.
-std::int32_t next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
+// The gather of the execution that follows execution `done` of use `u`.
+OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
   if (done + 1 < segment[u].repeat) { return segment[u].gather; }
-  return u + 1 < segment.size() ? segment[u + 1].gather : -1;
+  return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
 }
 
 }  // namespace
@@ -255,14 +264,14 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
-  std::int32_t reduced = -1;  // what the execution before reduces
+  OptionalBlockId reduced;  // what the execution before reduces
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
     const Seconds work = block_time(blocks, use.work);
     const Seconds reduce = block_time(blocks, use.reduce);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
       const Seconds start = max(streams.compute, ready);
-      const std::int32_t next = next_gather(segment, u, i);
+      const OptionalBlockId next = next_gather(segment, u, i);
       const Seconds gather = block_time(blocks, next);
       if (gather > Seconds(0)) {
         ready = max(streams.side, start) + gather;
@@ -273,7 +282,7 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
         streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
         reduced = use.reduce;
       }
-      if (use.reduce >= 0) { streams.side = max(streams.side, streams.compute) + reduce; }
+      if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }
     }
   }
   return streams;
@@ -286,7 +295,7 @@ Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Se
     const Seconds work = block_time(blocks, use.work);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
       side += gather;
-      if (use.gather >= 0) { end = max(end, side); }
+      if (use.gather) { end = max(end, side); }
       end += work;
     }
   }
@@ -295,17 +304,15 @@ Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Se
 
 Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {
   Cost cost;
-  for (const BlockUse& use : segment) {
-    cost += static_cast<double>(use.repeat) * blocks[static_cast<std::size_t>(use.work)];
-  }
+  for (const BlockUse& use : segment) { cost += static_cast<double>(use.repeat) * blocks[use.work.index()]; }
   return cost;
 }
 
 Side segment_side(const Segment& segment, const std::vector<Cost>& blocks) {
   Side side;
-  const auto add = [&](std::int32_t index, std::int64_t repeat) {
-    if (index < 0) { return; }
-    const Cost& cost = blocks[static_cast<std::size_t>(index)];
+  const auto add = [&](OptionalBlockId id, std::int64_t repeat) {
+    if (!id) { return; }
+    const Cost& cost = blocks[(*id).index()];
     const Seconds host = cost.of(TrafficKind::host).busy;
     side += static_cast<double>(repeat) * Side{cost.time - host, host};
   };

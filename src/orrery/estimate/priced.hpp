@@ -8,7 +8,7 @@
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/cluster.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/price_cache.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
@@ -66,8 +66,9 @@ enum class Way : std::uint8_t {
 // What a stage hands to the next one (or back) over `dimension`, until every rank has it.
 [[nodiscard]] Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension);
 
-// A kernel of an item after the cache has grown by `grown` tokens since it was lowered.
-[[nodiscard]] Seconds price_kernel(const parallel::Item& item, const network::Fabric& fabric, std::int64_t grown = 0);
+// A kernel after the cache has grown by `grown` tokens since it was lowered.
+[[nodiscard]] Seconds price_kernel(const parallel::KernelLaunch& launch, const network::Fabric& fabric,
+                                   std::int64_t grown = 0);
 
 // One block on its rank, by walking its items over the compute stream and the group's stream. `cache`: of the fabric.
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,

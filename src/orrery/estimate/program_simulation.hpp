@@ -10,7 +10,7 @@
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::estimate {

@@ -8,6 +8,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/cost/kernel_cost.hpp"
+#include "orrery/parallel/test_items.hpp"
 
 namespace orrery::estimate {
 namespace {
@@ -20,6 +21,10 @@ using parallel::PipelineTask;
 using Kind = parallel::PipelineTask::Kind;
 using parallel::Program;
 using parallel::Segment;
+using parallel::test::call_of;
+using parallel::test::is_asynchronous;
+using parallel::test::is_collective;
+using parallel::test::kernel_of;
 
 // Block uses written out, one by one.
 struct Execution {
@@ -71,16 +76,14 @@ class Player {
   }
 
  private:
-  const parallel::RankClass& class_of(std::size_t s) const {
-    return program_.classes[static_cast<std::size_t>(program_.class_of_stage[s])];
-  }
+  const parallel::RankClass& class_of(std::size_t s) const { return program_.classes[program_.class_of_stage[s]]; }
 
   const ChunkProgram& chunk_of(std::size_t s, std::int32_t chunk) const {
     return program_.program_of(class_of(s).chunks[static_cast<std::size_t>(chunk)]);
   }
 
   std::vector<Execution> written_out(const Segment& segment) const {
-    const auto block = [&](std::int32_t i) { return i < 0 ? nullptr : &program_.block(i); };
+    const auto block = [&](parallel::OptionalBlockId id) { return id ? &program_.block(*id) : nullptr; };
     std::vector<Execution> list;
     for (const auto& use : segment) {
       for (std::int64_t i = 0; i < use.repeat; ++i) {
@@ -93,8 +96,8 @@ class Player {
   Seconds time_of(const Item& item) {
     const auto [found, is_new] = times_.try_emplace(&item);
     if (is_new) {
-      found->second = item.is_collective ? price_call(item.call, fabric_, program_.mesh)
-                                         : cost::kernel_cost(item.kernel, fabric_.cluster().accelerator).time;
+      found->second = is_collective(item) ? price_call(call_of(item), fabric_, program_.mesh)
+                                          : cost::kernel_cost(kernel_of(item), fabric_.cluster().accelerator).time;
     }
     return found->second;
   }
@@ -110,13 +113,13 @@ class Player {
     Seconds sum;
     if (collectives == nullptr) { return sum; }
     for (const auto& item : collectives->items) {
-      if (item.call.group != GroupKind::host) { sum += time_of(item); }
+      if (call_of(item).group != GroupKind::host) { sum += time_of(item); }
     }
     return sum;
   }
 
   static bool gathers(const Segment& segment) {
-    return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather >= 0; });
+    return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather.has_value(); });
   }
 
   // Updated weights, asked for all at once when the step starts. Weights that every forward gathers are not among them.
@@ -218,10 +221,9 @@ class Player {
     const Seconds sent = fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
     if (!program_.gathers_transfers) { return sent; }
     const auto parts = static_cast<double>(program_.plan.tp);
-    return sent + fabric_
-                      .price(network::Collective::all_gather, parts * program_.transfer_bytes,
-                             program_.mesh.group(GroupKind::tp))
-                      .time;
+    return sent +
+           fabric_.price(Collective::all_gather, parts * program_.transfer_bytes, program_.mesh.group(GroupKind::tp))
+               .time;
   }
 
   [[nodiscard]] bool is_last(std::int64_t micro_batch) const {
@@ -313,16 +315,16 @@ class Player {
     std::vector<Seconds> ends(block.items.size());
     for (std::size_t i = 0; i < block.items.size(); ++i) {
       const Item& item = block.items[i];
-      if (item.waits_for >= 0) { rank.compute = max(rank.compute, ends[static_cast<std::size_t>(item.waits_for)]); }
-      if (!item.is_collective) {
+      if (const auto other = item.waits_for()) { rank.compute = max(rank.compute, ends[(*other).index()]); }
+      if (!is_collective(item)) {
         rank.compute += time_of(item);
         continue;
       }
       rank.beside = max(rank.beside, rank.compute) + time_of(item);
       ends[i] = rank.beside;
-      if (item.call.group == GroupKind::ep) { expert_traffic_ += time_of(item); }
-      if (item.asynchronous) { continue; }
-      if (item.call.group == GroupKind::ep && item.purpose != parallel::Purpose::recompute) {
+      if (call_of(item).group == GroupKind::ep) { expert_traffic_ += time_of(item); }
+      if (is_asynchronous(item)) { continue; }
+      if (call_of(item).group == GroupKind::ep && item.purpose != parallel::Purpose::recompute) {
         waits += rank.beside - rank.compute;
       }
       rank.compute = rank.beside;
@@ -341,8 +343,8 @@ class Player {
     [[nodiscard]] bool done() const { return block == blocks.size(); }
     [[nodiscard]] const Item& next() const { return blocks[block]->items[item]; }
     [[nodiscard]] bool meets() const {  // in front of a collective of several stages
-      if (done() || item == blocks[block]->items.size() || !next().is_collective) { return false; }
-      return next().call.group == GroupKind::embedding || next().call.group == GroupKind::world;
+      if (done() || item == blocks[block]->items.size() || !is_collective(next())) { return false; }
+      return call_of(next()).group == GroupKind::embedding || call_of(next()).group == GroupKind::world;
     }
   };
 
@@ -376,11 +378,11 @@ class Player {
       return;
     }
     const Item& item = walk.next();
-    if (item.waits_for >= 0) { rank.compute = max(rank.compute, walk.ends[static_cast<std::size_t>(item.waits_for)]); }
-    if (item.is_collective) {
+    if (const auto other = item.waits_for()) { rank.compute = max(rank.compute, walk.ends[(*other).index()]); }
+    if (is_collective(item)) {
       rank.beside = max(rank.beside, rank.compute) + time_of(item);
       walk.ends.push_back(rank.beside);
-      if (!item.asynchronous) { rank.compute = rank.beside; }
+      if (!is_asynchronous(item)) { rank.compute = rank.beside; }
     } else {
       rank.compute += time_of(item);
       walk.ends.push_back(rank.compute);
@@ -396,7 +398,7 @@ class Player {
     }
     Seconds start;
     for (const std::size_t s : members) {
-      if (!walks[s].meets() || walks[s].next().call.group != group) { return false; }
+      if (!walks[s].meets() || call_of(walks[s].next()).group != group) { return false; }
       start = max(start, max(ranks_[s].compute, ranks_[s].beside));
     }
     for (const std::size_t s : members) {
@@ -425,8 +427,8 @@ class Player {
 }  // namespace
 
 Played play(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
-  Played played = Player(program, fabric, stack.interference).run();
-  played.time += stack.host_overhead;
+  Played played = Player(program, fabric, stack.overlap.interference).run();
+  played.time += stack.host.step_overhead;
   return played;
 }
 

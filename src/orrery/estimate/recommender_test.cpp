@@ -61,13 +61,13 @@ TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
     Dice dice(seed);
     Case c = any_case(dice);
     c.cluster = parallel::test::cluster_of({1});
-    c.stack.launch_time = c.stack.expert_launch_time = Seconds(0.0);
+    c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
     c.plan = {};
     c.plan.micro_batch = c.job.global_batch = dice(1, 500);
     c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));
     if (!c.is_valid()) { continue; }
     const auto& accelerator = c.cluster.accelerator;
-    Seconds sum = c.stack.host_overhead;
+    Seconds sum = c.stack.host.step_overhead;
     double dense = 0;
     const auto add = [&](const std::vector<workload::Operator>& operators) {
       for (const auto& op : operators) {
@@ -89,9 +89,9 @@ TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
       kernel.bytes = Bytes(bytes);
       return cost::kernel_cost(kernel, accelerator).time;
     };
-    const double gradient = c.stack.gradient_element.value();
-    const double state = c.stack.master_element.value() + c.stack.moment_element.value();
-    if (c.stack.gradient_norm) { sum += streamed(dense * gradient); }
+    const double gradient = c.stack.gradients.element.value();
+    const double state = c.stack.optimizer.master_element.value() + c.stack.optimizer.state_element.value();
+    if (c.stack.gradients.norm) { sum += streamed(dense * gradient); }
     sum += streamed(dense * (gradient + 2.0 * state + 2.0));
     EXPECT_NEAR(step_time(c).value(), sum.value(), 1e-9 + 1e-6 * sum.value()) << "seed " << seed;
     ++checked;
@@ -146,7 +146,7 @@ TEST(RecommenderEstimate, more_lookups_take_longer_and_more_copies_more_memory) 
     for (auto& table : more.model.recommender.tables) { table.lookups *= 2.0; }
     constexpr double kKindsOfTables = 2.0;  // shared out, and replicated
     const auto rounds = kKindsOfTables * static_cast<double>(parallel::micro_batches(c.job, c.plan));
-    EXPECT_TRUE(no_slower(step_time(c), step_time(more) + rounds * c.stack.launch_time)) << "seed " << seed;
+    EXPECT_TRUE(no_slower(step_time(c), step_time(more) + rounds * c.stack.host.launch_time)) << "seed " << seed;
     if (c.plan.dp % 2 != 0 || c.plan.tables.sharding == TableSharding::replicated) { continue; }
     Case copies = c;
     copies.plan.tables.ranks = c.plan.dp / 2;

@@ -178,9 +178,9 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
 }
 
 hardware::Stack stack_of(const Request& request, hardware::Stack stack) {
-  if (request.gradient_precision) { stack.gradient_element = hardware::element_size(*request.gradient_precision); }
-  if (request.reduce_precision) { stack.gradient_reduce_element = hardware::element_size(*request.reduce_precision); }
-  if (request.bucket) { stack.bucket_parameters = *request.bucket; }
+  if (request.gradient_precision) { stack.gradients.element = hardware::element_size(*request.gradient_precision); }
+  if (request.reduce_precision) { stack.gradients.reduce_element = hardware::element_size(*request.reduce_precision); }
+  if (request.bucket) { stack.gradients.bucket_parameters = *request.bucket; }
   return stack;
 }
 

@@ -26,7 +26,7 @@ struct Example {
   Request request;
 
   Example() {
-    stack.attention = hardware::AttentionKernel::plain;
+    stack.attention.kernel = hardware::AttentionKernel::plain;
     request.model = "gpt";
     request.cluster = "plain";
     request.global_batch = 64;
@@ -149,7 +149,7 @@ TEST(Settle, what_is_typed_stays) {
 TEST(Settle, what_was_settled_is_named) {
   Example e;
   e.give_memory(Bytes(1e15));
-  e.stack.overlap_gradient_reduce = false;
+  e.stack.overlap.gradient_reduce = false;
   const auto answer = e.settled();
   ASSERT_TRUE(answer);
   EXPECT_THAT(answer->chosen, ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the least that fits)",
@@ -254,13 +254,13 @@ TEST(Request, what_is_offloaded_is_a_list_of_names) {
 TEST(Request, gradients_are_the_stack_s_unless_typed) {
   Request request;
   hardware::Stack stack;
-  EXPECT_EQ(stack_of(request, stack).gradient_element, Bytes(4.0));
+  EXPECT_EQ(stack_of(request, stack).gradients.element, Bytes(4.0));
   request.gradient_precision = hardware::Precision::bf16;
   request.reduce_precision = hardware::Precision::bf16;
   request.bucket = 4e7;
-  EXPECT_EQ(stack_of(request, stack).gradient_element, Bytes(2.0));
-  EXPECT_EQ(stack_of(request, stack).gradient_reduce_element, Bytes(2.0));
-  EXPECT_EQ(stack_of(request, stack).bucket_parameters, 4e7);
+  EXPECT_EQ(stack_of(request, stack).gradients.element, Bytes(2.0));
+  EXPECT_EQ(stack_of(request, stack).gradients.reduce_element, Bytes(2.0));
+  EXPECT_EQ(stack_of(request, stack).gradients.bucket_parameters, 4e7);
 }
 
 // 16 devices, tp 2 and pp 2: 4 replicas share 64 sequences, cut in as many micro-batches as there are stages.

@@ -184,7 +184,7 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   unless(request.sequence_parallel, plan.sequence_parallel, model.has_experts() && plan.tp > 1);
   unless(request.zero, plan.zero, serves ? 0 : 1);
   unless(request.schedule, plan.schedule, usual_schedule);
-  unless(request.dp_overlap, plan.dp_overlap, stack.overlap_gradient_reduce);
+  unless(request.dp_overlap, plan.dp_overlap, stack.overlap.gradient_reduce);
   if (model.is_recommender() && !gives_sharding(request)) { plan.tables.sharding = usual_sharding(plan, model); }
   return plan;
 }

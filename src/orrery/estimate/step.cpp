@@ -99,7 +99,7 @@ class StepSolution {
     pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
     step_.finish = finish_time();
-    step_.time = step_.ready + step_.finish + solver_.stack_.host_overhead;
+    step_.time = step_.ready + step_.finish + solver_.stack_.host.step_overhead;
     if (explained == Explained::yes) {
       find_busiest_stage();
       solve_variants();
@@ -110,12 +110,13 @@ class StepSolution {
   void price_pieces(std::span<const Cost> known) {
     step_.blocks.assign(known.begin(), known.end());
     for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
-      step_.blocks.push_back(price_block(*program_.blocks[i], solver_.fabric_, program_.mesh, &solver_.prices_));
+      step_.blocks.push_back(
+          price_block(program_.block(parallel::BlockId(i)), solver_.fabric_, program_.mesh, &solver_.prices_));
     }
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
-      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.interference));
-      if (solver_.stack_.overlap_dispatch && !is_dualpipe()) {
+      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.overlap.interference));
+      if (solver_.stack_.overlap.dispatch && !is_dualpipe()) {
         overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
       }
     }
@@ -131,7 +132,7 @@ class StepSolution {
     for (const auto& rank_class : program_.classes) {
       Seconds first, second;
       for (const auto& use : rank_class.finish) {
-        second += static_cast<double>(use.repeat) * step_.blocks[static_cast<std::size_t>(use.work)].time;
+        second += static_cast<double>(use.repeat) * step_.blocks[use.work.index()].time;
         if (!meets_everybody(use)) { continue; }
         first += second;
         second = Seconds(0);
@@ -145,7 +146,7 @@ class StepSolution {
   [[nodiscard]] bool meets_everybody(const parallel::BlockUse& use) const {
     const auto& items = program_.block(use.work).items;
     return std::any_of(items.begin(), items.end(), [](const auto& item) {
-      return item.is_collective && item.call.group == parallel::GroupKind::world;
+      return item.collective() != nullptr && item.collective()->call.group == parallel::GroupKind::world;
     });
   }
 
@@ -255,7 +256,7 @@ class StepSolution {
   // When all gradients of a stage are synchronised, counted from the pipeline's start. What of its gathers and
   // reductions of once a step runs under its work slows that; what it loses is counted at its end.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
-    const auto& rank_class = program_.classes[class_index(stage)];
+    const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream, reduced;  // of data-parallel reductions: when they end, and how long they take
     for (const std::size_t c : in_order_of_gradients(stage)) {
@@ -268,7 +269,7 @@ class StepSolution {
       reduced += segment_reductions(chunk.last_backward, step_.blocks);
     }
     const Seconds under_work = max(Seconds(0), reduced - max(Seconds(0), stream - end));
-    const Seconds lost = solver_.stack_.interference * (under_work + gathers_under_work(stage));
+    const Seconds lost = solver_.stack_.overlap.interference * (under_work + gathers_under_work(stage));
     return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 
@@ -320,14 +321,12 @@ class StepSolution {
   [[nodiscard]] bool splits() const { return parallel::splits_backward(program_.pipeline.schedule); }
   [[nodiscard]] bool is_dualpipe() const { return program_.pipeline.schedule == parallel::ScheduleKind::dualpipe; }
   [[nodiscard]] std::size_t stages() const { return static_cast<std::size_t>(program_.plan.pp); }
-  [[nodiscard]] std::size_t class_index(std::size_t stage) const {
-    return static_cast<std::size_t>(program_.class_of_stage[stage]);
-  }
+  [[nodiscard]] parallel::RankClassId class_of(std::size_t stage) const { return program_.class_of_stage[stage]; }
   [[nodiscard]] const parallel::Chunk& place(std::size_t stage, std::size_t chunk) const {
-    return program_.classes[class_index(stage)].chunks[chunk];
+    return program_.classes[class_of(stage)].chunks[chunk];
   }
   [[nodiscard]] const ChunkCost& chunk_cost(std::size_t stage, std::size_t chunk) const {
-    return step_.chunks[static_cast<std::size_t>(place(stage, chunk).program)];
+    return step_.chunks[place(stage, chunk).program.index()];
   }
   [[nodiscard]] const ChunkProgram& chunk_program(std::size_t stage, std::size_t chunk) const {
     return program_.program_of(place(stage, chunk));

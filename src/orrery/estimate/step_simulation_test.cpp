@@ -37,8 +37,9 @@ struct Compared {
 };
 
 Compared compare(const Case& c) {
-  using network::WaysOut;
-  const network::Fabric fabric(c.cluster, c.stack.single_port ? WaysOut::one_port : WaysOut::all_ports);
+  using network::NodeEgress;
+  const network::Fabric fabric(
+      c.cluster, c.stack.transfers.ports == hardware::NodePorts::one ? NodeEgress::one_port : NodeEgress::all_ports);
   const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   parallel::PipelineSolver solver;
   return {StepSolver(fabric, c.stack).solve(program), play(program, fabric, c.stack), rounding(c)};
@@ -74,7 +75,7 @@ TEST(StepSimulation, slow_gathers_under_the_first_forward_agree) {
     if (c.plan.dp == 1) { continue; }
     c.plan.zero = 1 + static_cast<int>(dice(0, 2));
     c.plan.offload = {};
-    c.plan.dp_overlap = c.stack.overlap_parameter_gather = true;
+    c.plan.dp_overlap = c.stack.overlap.parameter_gather = true;
     for (auto& dimension : c.cluster.dimensions) { dimension.bandwidth /= 100.0; }
     const Compared both = compare(c);
     ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
@@ -92,10 +93,10 @@ TEST(StepSimulation, gathers_of_frozen_weights_that_slow_work_agree) {
     c.job.adapter = {8, workload::Adapter::Targets::attention};
     c.plan.zero = 3;
     c.plan.shard = 0;
-    c.stack.interference = 0.2;
+    c.stack.overlap.interference = 0.2;
     const Compared both = compare(c);
     ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
-    c.stack.interference = 0.0;
+    c.stack.overlap.interference = 0.0;
     slowed += compare(c).step.time < both.step.time ? 1 : 0;
   }
   EXPECT_GT(slowed, 50);

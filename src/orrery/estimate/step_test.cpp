@@ -12,9 +12,11 @@ namespace orrery::estimate {
 namespace {
 
 using parallel::Block;
-using parallel::Item;
+using parallel::BlockId;
+using parallel::ChunkProgramId;
 using parallel::Program;
 using parallel::Purpose;
+using parallel::RankClassId;
 using parallel::ScheduleKind;
 
 // 1 GB/s of memory without a floor or ramp: a stream kernel of no launch takes its gigabytes in seconds. Two devices in
@@ -32,21 +34,21 @@ hardware::Cluster cluster() {
 }
 
 Block work(double seconds, Purpose purpose = Purpose::forward) {
-  Item item;
-  item.name = "work";
-  item.purpose = purpose;
-  item.kernel.kind = hardware::KernelKind::stream;
-  item.kernel.bytes = Bytes(seconds * 1e9);
-  item.kernel.launches = 0;
-  return {"work", {item}};
+  hardware::Kernel kernel;
+  kernel.kind = hardware::KernelKind::stream;
+  kernel.bytes = Bytes(seconds * 1e9);
+  kernel.launches = 0;
+  return {"work", {{"work", purpose, parallel::KernelLaunch{kernel}}}};
 }
 
-Block gather(double seconds) {
-  Item item;
-  item.name = "gather";
-  item.is_collective = true;
-  item.call = {network::Collective::all_gather, parallel::GroupKind::dp, Bytes(2e9 * seconds)};
-  return {"gather", {item}};
+Block gather(double seconds, parallel::GroupKind group = parallel::GroupKind::dp, bool asynchronous = false) {
+  const parallel::CollectiveCall call{Collective::all_gather, group, Bytes(2e9 * seconds)};
+  return {"gather", {{"gather", Purpose::forward, parallel::CollectiveLaunch{call, asynchronous}}}};
+}
+
+parallel::BlockUse use(std::size_t work, std::int64_t repeat, parallel::OptionalBlockId gather = {},
+                       parallel::OptionalBlockId reduce = {}) {
+  return {BlockId(work), repeat, gather, reduce};
 }
 
 // Layers of one block on every stage: 1 s forward, 2 s backward, half a second of optimizer.
@@ -62,24 +64,24 @@ struct Made {
     program.mesh.transfer_dimension.assign(static_cast<std::size_t>(p), 1);
     program.blocks = {work(1.0), work(2.0, Purpose::backward), work(0.5, Purpose::optimizer)};
     parallel::ChunkProgram chunk;
-    chunk.forward = chunk.first_forward = {{0, layers, -1, -1}};
-    chunk.backward = chunk.last_backward = {{1, layers, -1, -1}};
+    chunk.forward = chunk.first_forward = {use(0, layers)};
+    chunk.backward = chunk.last_backward = {use(1, layers)};
     parallel::RankClass rank_class;
     rank_class.stages = p;
     program.chunks = {chunk};
-    rank_class.chunks.assign(static_cast<std::size_t>(v), {0, layers, 0});
-    rank_class.finish = {{2, 1, -1, -1}};
+    rank_class.chunks.assign(static_cast<std::size_t>(v), {0, layers, ChunkProgramId(0)});
+    rank_class.finish = {use(2, 1)};
     program.classes = {rank_class};
-    program.class_of_stage.assign(static_cast<std::size_t>(p), 0);
+    program.class_of_stage.assign(static_cast<std::size_t>(p), RankClassId(0));
   }
-  [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks[0]; }
+  [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks.front(); }
 
   // Seconds of a step; the simulation must say the same.
   [[nodiscard]] double time(double interference = 0.0) const {
     const auto machine = cluster();
     const network::Fabric fabric(machine);
     hardware::Stack stack;
-    stack.interference = interference;
+    stack.overlap.interference = interference;
     const double time = StepSolver(fabric, stack).solve(program).time.value();
     EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
     return time;
@@ -137,9 +139,9 @@ TEST(Step, parts_of_a_transfer_are_gathered_behind_it) {
 TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
-  made.chunk().last_backward = {{1, 4, -1, 3}};
+  made.chunk().last_backward = {use(1, 4, {}, BlockId(3))};
   EXPECT_NEAR(made.time(), 3 * 12.0 + 1.5 + kFinish, kTicks);
-  made.program.blocks[3] = gather(3.0);
+  made.program.blocks[BlockId(3)] = gather(3.0);
   EXPECT_NEAR(made.time(), 3 * 12.0 + (14.0 - 8.0) + kFinish, kTicks);
 }
 
@@ -148,9 +150,9 @@ TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
 TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(0.75));
-  made.chunk().forward = made.chunk().first_forward = {{0, 4, 3, -1}};
+  made.chunk().forward = made.chunk().first_forward = {use(0, 4, BlockId(3))};
   EXPECT_NEAR(made.time(), 3 * (12.0 + 0.75) + kFinish, kTicks);
-  made.program.blocks[3] = gather(1.5);
+  made.program.blocks[BlockId(3)] = gather(1.5);
   EXPECT_NEAR(made.time(), 3 * (12.0 + 3.0) + kFinish, kTicks);
 }
 
@@ -158,7 +160,7 @@ TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
 TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
-  made.chunk().first_forward = {{0, 4, 3, -1}};
+  made.chunk().first_forward = {use(0, 4, BlockId(3))};
   EXPECT_NEAR(made.time(), 3 * 12.0 + 3.0 + kFinish, kTicks);
 }
 
@@ -167,7 +169,7 @@ TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
 TEST(Step, reductions_under_the_last_backward_slow_it) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
-  made.chunk().last_backward = {{1, 4, -1, 3}};
+  made.chunk().last_backward = {use(1, 4, {}, BlockId(3))};
   EXPECT_NEAR(made.time(0.2), 3 * 12.0 + 1.5 + kFinish, kTicks);
   EXPECT_NEAR(made.time(0.5), 3 * 12.0 + 2.25 + kFinish, kTicks);
 }
@@ -177,7 +179,7 @@ TEST(Step, reductions_under_the_last_backward_slow_it) {
 TEST(Step, gathers_of_the_first_forward_slow_what_does_not_wait_for_them) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
-  made.chunk().first_forward = {{0, 4, 3, -1}};
+  made.chunk().first_forward = {use(0, 4, BlockId(3))};
   EXPECT_NEAR(made.time(0.2), 3 * 12.0 + 3.0 + 0.6 + kFinish, kTicks);
 }
 
@@ -186,15 +188,16 @@ TEST(Step, gathers_of_the_first_forward_slow_what_does_not_wait_for_them) {
 TEST(Step, a_later_stage_has_time_to_gather) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 2, 4);
   made.program.blocks.emplace_back(gather(1.5));
-  auto late = made.program.classes[0];
+  auto late = made.program.classes.front();
   late.first_stage = 1;
   made.program.chunks.push_back(made.chunk());
-  made.program.chunks[1].first_forward = {{0, 4, 3, -1}};
-  late.chunks[0].program = 1;
+  made.program.chunks.back().first_forward = {use(0, 4, BlockId(3))};
+  late.chunks[0].program = ChunkProgramId(1);
   made.program.classes.push_back(late);
-  made.program.class_of_stage = {0, 1};
+  made.program.class_of_stage = {RankClassId(0), RankClassId(1)};
   EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + kFinish, kTicks);
-  made.program.blocks[3] = gather(2.0);  // the last arrives at 8 s, its layer ends at 9 s: one second late, for good
+  made.program.blocks[BlockId(3)] =
+      gather(2.0);  // the last arrives at 8 s, its layer ends at 9 s: one second late, for good
   EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + 1.0 + kFinish, kTicks);
 }
 
@@ -208,7 +211,7 @@ TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 1, 4);
   made.program.blocks.emplace_back(gather(1.0));
   made.program.blocks.emplace_back(gather(2.0));
-  made.chunk().backward = made.chunk().last_backward = {{1, 4, 3, 4}};
+  made.chunk().backward = made.chunk().last_backward = {use(1, 4, BlockId(3), BlockId(4))};
   made.chunk().waits_for_reduce = true;
   EXPECT_NEAR(made.time(), 4.0 + 13.0 + kFinish, kTicks);
 }
@@ -218,9 +221,9 @@ TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
 TEST(Step, the_slowest_optimizer_ends_the_step) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
   made.program.blocks.emplace_back(work(1.0, Purpose::optimizer));
-  made.program.classes.push_back(made.program.classes[0]);
-  made.program.classes[1].finish = {{3, 1, -1, -1}};
-  made.program.class_of_stage = {0, 1};
+  made.program.classes.push_back(made.program.classes.front());
+  made.program.classes.back().finish = {use(3, 1)};
+  made.program.class_of_stage = {RankClassId(0), RankClassId(1)};
   EXPECT_NEAR(made.time(), 5 * 3.0 + 1.0, kTicks);
 }
 
@@ -231,15 +234,13 @@ TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed)
   const network::Fabric fabric(machine);
   parallel::Mesh mesh;
   mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
-  Block block = gather(1.5);
-  block.items[0].call.group = parallel::GroupKind::tp;
-  block.items[0].asynchronous = true;
+  Block block = gather(1.5, parallel::GroupKind::tp, true);
   block.items.push_back(work(1.0).items[0]);
   const Cost ended = price_block(block, fabric, mesh);  // nobody asks for it: the block's end waits
   EXPECT_NEAR(ended.time.value(), 1.5, 1e-12);
   block.items.push_back(work(2.0).items[0]);
   EXPECT_NEAR(price_block(block, fabric, mesh).time.value(), 3.0, 1e-12);
-  block.items[2].waits_for = 0;
+  std::get<parallel::KernelLaunch>(block.items[2].action).waits_for = parallel::ItemId(0);
   const Cost cost = price_block(block, fabric, mesh);
   EXPECT_NEAR(cost.time.value(), 3.5, 1e-12);
   EXPECT_NEAR(cost.compute.value(), 3.0, 1e-12);

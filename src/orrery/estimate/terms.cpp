@@ -13,16 +13,16 @@ namespace orrery::estimate {
 void TermWriter::add(const parallel::Segment& segment, std::string_view name, double executions) {
   for (const auto& use : segment) {
     const double count = executions * static_cast<double>(use.repeat);
-    if (use.gather >= 0) { add_block(use.gather, name, count); }
+    if (use.gather) { add_block(*use.gather, name, count); }
     add_block(use.work, name, count);
-    if (use.reduce >= 0) { add_block(use.reduce, name, count); }
+    if (use.reduce) { add_block(*use.reduce, name, count); }
   }
 }
 
-void TermWriter::add_block(std::int32_t index, std::string_view segment, double count) {
-  for (const auto& item : program_.block(index).items) {
-    const bool nothing = !item.is_collective && item.kernel.kind == hardware::KernelKind::none;
-    if (count == 0 || nothing) { continue; }
+void TermWriter::add_block(parallel::BlockId id, std::string_view segment, double count) {
+  for (const auto& item : program_.block(id).items) {
+    const bool is_wait = std::holds_alternative<parallel::CollectiveWait>(item.action);
+    if (count == 0 || is_wait) { continue; }
     const bool again = item.purpose == parallel::Purpose::recompute;
     terms_.push_back(term(item, again ? "recompute" : segment, count));
   }
@@ -49,14 +49,14 @@ results::Term TermWriter::term(const parallel::Item& item, std::string_view segm
   term.name = item.name;
   term.segment = segment;
   term.count = count;
-  if (item.is_collective) {
-    term.bytes = item.call.bytes;
-    term.time = price_call(item.call, context_.fabric, program_.mesh);
-    term.bound = way_taken(item.call);
-  } else {
-    const cost::KernelCost cost = cost::kernel_cost(item.kernel, context_.cluster.accelerator);
-    term.flops = item.kernel.flops;
-    term.bytes = item.kernel.bytes;
+  if (const auto* collective = item.collective()) {
+    term.bytes = collective->call.bytes;
+    term.time = price_call(collective->call, context_.fabric, program_.mesh);
+    term.bound = way_taken(collective->call);
+  } else if (const auto* launch = item.kernel()) {
+    const cost::KernelCost cost = cost::kernel_cost(launch->kernel, context_.cluster.accelerator);
+    term.flops = launch->kernel.flops;
+    term.bytes = launch->kernel.bytes;
     term.time = cost.time;
     term.bound = config::enum_name(cost.bound);
   }

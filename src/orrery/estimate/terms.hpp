@@ -22,7 +22,7 @@ class TermWriter {
   [[nodiscard]] std::vector<results::Term> take();
 
  private:
-  void add_block(std::int32_t index, std::string_view segment, double count);
+  void add_block(parallel::BlockId id, std::string_view segment, double count);
   [[nodiscard]] std::string way_taken(const parallel::CollectiveCall& call) const;
   [[nodiscard]] results::Term term(const parallel::Item& item, std::string_view segment, double count) const;
 

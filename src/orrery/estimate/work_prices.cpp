@@ -5,7 +5,7 @@ namespace orrery::estimate {
 using parallel::Part;
 
 std::size_t WorkPrices::Hash::operator()(const Key& key) const {
-  auto hash = std::hash<const void*>{}(key.work);
+  auto hash = std::hash<const void*>{}(key.slice);
   for (const auto* group : {&key.groups.tp, &key.groups.cp, &key.groups.etp, &key.groups.ep, &key.groups.tables,
                             &key.groups.table_copies}) {
     for (const auto& extent : group->extents) {
@@ -16,18 +16,18 @@ std::size_t WorkPrices::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-const WorkPrice& WorkPrices::of(const parallel::Work& work, const parallel::Plan& plan) {
-  const Key key{&work, parallel::slice_groups(fabric_.cluster(), plan)};
+const WorkPrice& WorkPrices::of(const parallel::LoweredSlice& slice, const parallel::Plan& plan) {
+  const Key key{&slice, parallel::slice_groups(fabric_.cluster(), plan)};
   const auto [entry, is_new] = prices_.try_emplace(key);
-  if (is_new) { entry->second = priced(work, key.groups); }
+  if (is_new) { entry->second = priced(slice, key.groups); }
   return entry->second;
 }
 
 namespace {
 
-const Cost& cost_at(const std::vector<Cost>& blocks, std::int32_t index) {
+const Cost& cost_at(const std::vector<Cost>& blocks, parallel::OptionalBlockId id) {
   static const Cost nothing{};
-  return index < 0 ? nothing : blocks[static_cast<std::size_t>(index)];
+  return id ? blocks[(*id).index()] : nothing;
 }
 
 PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
@@ -43,22 +43,20 @@ PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
 
 }  // namespace
 
-WorkPrice WorkPrices::priced(const parallel::Work& work, const parallel::SliceGroups& groups) const {
+WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups) const {
   parallel::Mesh mesh;
   mesh.set(groups);
   WorkPrice price;
-  for (const auto& block : work.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh)); }
-  const auto time_of = [&](std::int32_t part) {
-    return part_time(work.parts[static_cast<std::size_t>(part)], price.blocks);
-  };
-  price.embedding = time_of(work.embedding);
-  price.head = time_of(work.head);
-  if (work.further >= 0) { price.head += static_cast<double>(model_.mtp_layers) * time_of(work.further); }
+  for (const auto& block : slice.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh)); }
+  const auto time_of = [&](parallel::PartId part) { return part_time(slice.parts[part], price.blocks); };
+  price.embedding = time_of(*slice.embedding);
+  price.head = time_of(*slice.head);
+  if (slice.mtp) { price.head += static_cast<double>(model_.mtp_layers) * time_of(*slice.mtp); }
   PartTime sum;
   price.layers_before.push_back(sum);
   std::int64_t layer = 0;
-  for (const auto& run : work.runs) {
-    const PartTime one = time_of(run.part);
+  for (const auto& run : slice.runs) {
+    const PartTime one = time_of(run.without_recompute ? *run.without_recompute : run.part);
     for (; layer < run.end; ++layer) {
       sum += one;
       price.layers_before.push_back(sum);

@@ -1,4 +1,4 @@
-// Prices of what ranks compute, kept by slice: thousands of plans of a search share one.
+// Prices of what ranks compute, kept by slice: thousands of plans of a search share one slice.
 #pragma once
 
 #include <cstddef>
@@ -31,31 +31,33 @@ struct PartTime {
 };
 
 struct WorkPrice {
-  std::vector<Cost> blocks;             // [block of the work]
-  PartTime embedding, head;             // head: with modules for further tokens
-  std::vector<PartTime> layers_before;  // [layer]: sum over the layers before it; one more than there are layers
+  std::vector<Cost> blocks;  // [block of the slice]
+  PartTime embedding, head;  // head: with the MTP modules
+  // [layer]: sum over the layers before it, the recomputed ones as if they were not where the plan recomputes some
+  // layers of a chunk and not others; one more than there are layers.
+  std::vector<PartTime> layers_before;
 };
 
 class WorkPrices {
  public:
   WorkPrices(const workload::Model& model, const network::Fabric& fabric) : model_(model), fabric_(fabric) {}
 
-  // Of a plan's work on its groups. Both live until prices are forgotten, which has to come before the work is.
-  [[nodiscard]] const WorkPrice& of(const parallel::Work& work, const parallel::Plan& plan);
+  // Of a plan's slice on its groups. The price lives until forget(), which must come before the slice is forgotten.
+  [[nodiscard]] const WorkPrice& of(const parallel::LoweredSlice& slice, const parallel::Plan& plan);
 
   [[nodiscard]] std::size_t kept() const { return prices_.size(); }
   void forget() { prices_.clear(); }
 
  private:
   struct Key {
-    const parallel::Work* work;
+    const parallel::LoweredSlice* slice;
     parallel::SliceGroups groups;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
-  [[nodiscard]] WorkPrice priced(const parallel::Work& work, const parallel::SliceGroups& groups) const;
+  [[nodiscard]] WorkPrice priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups) const;
 
   const workload::Model& model_;
   const network::Fabric& fabric_;

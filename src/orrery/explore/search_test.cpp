@@ -257,7 +257,7 @@ class EstimateEvaluator final : public Evaluator {
  public:
   explicit EstimateEvaluator(const test::SearchCase& c) : estimator_(c.model, c.cluster, c.stack, c.job) {}
   Seconds bound(const Point& point) override { return estimator_.step_time_bound(point.plan); }
-  bool may_fit(const Point& point) override { return estimator_.may_fit(point.plan, kLeanest); }
+  bool may_fit(const Point& point) override { return estimator_.may_fit(point.plan, kLowestMemory); }
   std::optional<Price> price(const Point& point) override {
     const auto price = estimator_.price(point.plan);
     return price ? std::optional(Price{price->step_time, price->memory}) : std::nullopt;
@@ -265,7 +265,7 @@ class EstimateEvaluator final : public Evaluator {
   Seconds unlimited_step_time(const Point& point) override { return estimator_.step_time(point.plan); }
 
  private:
-  static constexpr parallel::Leanest kLeanest{3, {}};  // of the plans below
+  static constexpr parallel::LowestMemory kLowestMemory{3, {}};  // of the plans below
   estimate::Estimator estimator_;
 };
 
@@ -397,12 +397,14 @@ TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
     for (int i = 0; i < 20 && !plans.empty(); ++i) {
       Plan plan = plans[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(plans.size())))];
-      const parallel::Leanest leanest{static_cast<int>(dice(0, 4)), {has_tier, has_tier && dice(0, 2) == 1, has_tier}};
-      const bool may_fit = estimator.may_fit(plan, leanest);
+      const parallel::LowestMemory lowest_memory{static_cast<int>(dice(0, 4)),
+                                                 {has_tier, has_tier && dice(0, 2) == 1, has_tier}};
+      const bool may_fit = estimator.may_fit(plan, lowest_memory);
       for (int member = 0; member < 6; ++member) {
-        plan.zero = static_cast<int>(dice(0, leanest.zero + 1));
-        plan.offload = {leanest.offload.weights && dice(0, 2) == 1, leanest.offload.activations && dice(0, 2) == 1,
-                        leanest.offload.optimizer && dice(0, 2) == 1};
+        plan.zero = static_cast<int>(dice(0, lowest_memory.zero + 1));
+        plan.offload = {lowest_memory.offload.weights && dice(0, 2) == 1,
+                        lowest_memory.offload.activations && dice(0, 2) == 1,
+                        lowest_memory.offload.optimizer && dice(0, 2) == 1};
         if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
         const bool fits = estimator.memory(plan).fits;
         ASSERT_TRUE(may_fit || !fits) << "seed " << seed;

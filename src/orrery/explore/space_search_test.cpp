@@ -44,9 +44,10 @@ Searched any_searched(std::uint64_t seed) {
 class SpaceEvaluator final : public Evaluator {
  public:
   explicit SpaceEvaluator(const Searched& s)
-      : estimator_(s.setting.model, s.setting.cluster, s.stack, s.space.job()), leanest_(s.space.leanest()) {}
+      : estimator_(s.setting.model, s.setting.cluster, s.stack, s.space.job()),
+        lowest_memory_(s.space.lowest_memory()) {}
   Seconds bound(const Point& point) override { return of(point).step_time_bound(point.plan); }
-  bool may_fit(const Point& point) override { return of(point).may_fit(point.plan, leanest_); }
+  bool may_fit(const Point& point) override { return of(point).may_fit(point.plan, lowest_memory_); }
   std::optional<Price> price(const Point& point) override {
     const auto price = of(point).price(point.plan);
     return price ? std::optional(Price{price->step_time, price->memory}) : std::nullopt;
@@ -59,7 +60,7 @@ class SpaceEvaluator final : public Evaluator {
     return estimator_;
   }
   estimate::Estimator estimator_;
-  parallel::Leanest leanest_;
+  parallel::LowestMemory lowest_memory_;
 };
 
 struct Checked {

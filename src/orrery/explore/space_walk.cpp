@@ -34,18 +34,18 @@ std::int64_t Space::points() const {
 }
 
 const parallel::Job& Space::job() const { return compiled_->job; }
-parallel::Leanest Space::leanest() const {
-  parallel::Leanest leanest{compiled_->base.zero, compiled_->base.offload};
+parallel::LowestMemory Space::lowest_memory() const {
+  parallel::LowestMemory lowest_memory{compiled_->base.zero, compiled_->base.offload};
   const std::int64_t most = compiled_->job.is_inference() ? 0 : 3;
   for (const Level& level : compiled_->levels) {
     const auto at_most = [&](std::int64_t value) { return static_cast<int>(level.fixed.value_or(value)); };
-    if (level.axis == Axis::zero) { leanest.zero = at_most(most); }
-    if (level.axis == kOptimizerSharding) { leanest.zero = std::max(leanest.zero, at_most(1)); }
-    if (level.axis == Axis::offload_weights) { leanest.offload.weights = at_most(1) != 0; }
-    if (level.axis == Axis::offload_activations) { leanest.offload.activations = at_most(1) != 0; }
-    if (level.axis == Axis::offload_optimizer) { leanest.offload.optimizer = at_most(1) != 0; }
+    if (level.axis == Axis::zero) { lowest_memory.zero = at_most(most); }
+    if (level.axis == kOptimizerSharding) { lowest_memory.zero = std::max(lowest_memory.zero, at_most(1)); }
+    if (level.axis == Axis::offload_weights) { lowest_memory.offload.weights = at_most(1) != 0; }
+    if (level.axis == Axis::offload_activations) { lowest_memory.offload.activations = at_most(1) != 0; }
+    if (level.axis == Axis::offload_optimizer) { lowest_memory.offload.optimizer = at_most(1) != 0; }
   }
-  return leanest;
+  return lowest_memory;
 }
 
 const std::vector<std::string>& Space::axes() const { return compiled_->names; }

@@ -1,6 +1,6 @@
 // A space of plans, walked in families (point.hpp), never stored.
 //
-//   auto space = Space::make(file, model, job, cluster, fixed, stack.overlap_gradient_reduce);
+//   auto space = Space::make(file, model, job, cluster, fixed, stack.overlap.gradient_reduce);
 //   SpaceWalk walk(*space);                       // one per thread
 //   walk.families([&](const Family& family) {     // false stops
 //     walk.members(family, [&](const Member& member) { ... });
@@ -46,7 +46,7 @@ class Space {
   // The job, with `seq` as above; its global_batch is a point's own.
   [[nodiscard]] const parallel::Job& job() const;
   // The most that plans of a family can do to need little memory.
-  [[nodiscard]] parallel::Leanest leanest() const;
+  [[nodiscard]] parallel::LowestMemory lowest_memory() const;
   // Axes in the order written, which is that of Order: "tp", "tier.dp".
   [[nodiscard]] const std::vector<std::string>& axes() const;
   // Those of them that no plan of ours feels: counted, not walked.

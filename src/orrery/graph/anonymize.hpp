@@ -1,11 +1,11 @@
-// A graph without what tells which model it is of.
+// A graph without what identifies the model.
 //
 // Kept: ids, types, dependencies, start times, durations, and the attributes that simulators read (kept_attributes).
 // Replaced: names of nodes by "n0", "n1", … and names of process groups that are more than a number by "g0", "g1", …,
-// equal ones by equal ones. Removed: every other attribute, comments of attributes, inputs and outputs, what a file
-// says of itself (but its version and its process groups), fields that the schema does not know.
+// equal names by equal names. Removed: every other attribute, comments of attributes, inputs and outputs, metadata
+// (except version and process groups), fields that are not in the schema.
 //
-// Not promised: that nobody can guess the model from its structure, sizes and times, which are all there.
+// Not promised: that the model cannot be inferred from structure, sizes and times, which are all kept.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@
 
 namespace orrery::graph {
 
-// One for all graphs of a job, so that names that are equal stay equal between them.
+// Use one for all graphs of a job, so that equal names stay equal between them.
 class Anonymizer {
  public:
   [[nodiscard]] Result<Graph> anonymized(const Graph& graph);
@@ -31,7 +31,7 @@ class Anonymizer {
   std::unordered_map<std::string, std::string> nodes_, groups_;
 };
 
-// Names of attributes that stay, where their value is a number or a list of numbers (pg_name: any).
+// Names of attributes that are kept if their value is a number or a list of numbers (pg_name: any value).
 [[nodiscard]] std::span<const std::string_view> kept_attributes();
 
 }  // namespace orrery::graph

@@ -47,7 +47,7 @@ std::uint32_t GraphBuilder::append_io(const std::optional<IoInfo>& io) {
   return narrowed(columns_.io.size());
 }
 
-// Nodes tend to have the attributes of the node before, in its order: the key after the last one is tried first.
+// Nodes usually have the attributes of the previous node, in its order: the key after the last one is tried first.
 KeyIndex GraphBuilder::key(std::string_view name) {
   const KeyIndex expected = expected_key_;
   if (expected < columns_.keys.size() && columns_.keys[expected].view() == name) {
@@ -132,9 +132,9 @@ Result<Graph> GraphBuilder::finish() {
   const IdIndex index(columns_.id);
   resolve(ctrl_ids_, columns_.ctrl, index);
   resolve(data_ids_, columns_.data, index);
-  // Positions of parents that are not there come after those of nodes, and share their 32 bits.
+  // Positions of missing parents follow those of nodes and share their 32 bits.
   if (columns_.id.size() + columns_.missing.size() > kMost) {
-    return fail(fmt::format("{} nodes and {} parents that are not there are more than a graph in memory can hold ({})",
+    return fail(fmt::format("{} nodes and {} missing parents are more than a graph in memory can hold ({})",
                             columns_.id.size(), columns_.missing.size(), kMost));
   }
   auto& attributes = columns_.metadata.attributes;

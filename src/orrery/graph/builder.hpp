@@ -1,4 +1,4 @@
-// Builds a graph node by node, in any order: a dependency may name a node that comes later, or never.
+// Builds a graph node by node, in any order: a dependency may name a node that is added later, or never.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,16 @@ class GraphBuilder {
  public:
   GraphBuilder();
 
-  // Everything is copied; the record may be used again. `offset`: byte of the file where it stands, if any.
+  // Copies the record, which may be reused. `offset`: byte of the file where the record starts, if any.
   void add(const NodeRecord& node, std::uint64_t offset = 0);
 
-  // Replaces what the graph says of itself (process groups that were added are kept).
+  // Replaces the metadata (process groups that were added are kept).
   void set_metadata(const Metadata& metadata);
 
   // Adds a group's rank list to the metadata (keys::process_group_prefix).
   void add_group(const ProcessGroup& group);
 
-  // Metadata that set_metadata() was given, with the texts that they view and their bytes: for those who fill columns
+  // The metadata of set_metadata(), with the texts that it views and their bytes: for readers that fill columns
   // themselves.
   struct KeptMetadata {
     Metadata metadata;

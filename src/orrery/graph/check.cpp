@@ -1,10 +1,11 @@
 #include "orrery/graph/check.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
+#include <unordered_map>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "orrery/graph/topology.hpp"
 
@@ -19,13 +20,20 @@ class Checker {
   Checker(const Graph& graph, const CheckOptions& options)
       : graph_(graph),
         rank_(options.rank),
+        alone_(options.alone),
         found_(options.examples),
         comm_type_(graph.find_key(keys::comm_type)),
         comm_size_(graph.find_key(keys::comm_size)),
         comm_src_(graph.find_key(keys::comm_src)),
         comm_dst_(graph.find_key(keys::comm_dst)),
         tensor_size_(graph.find_key(keys::tensor_size)),
-        pg_name_(graph.find_key(keys::pg_name)) {}
+        pg_name_(graph.find_key(keys::pg_name)) {
+    for (const ProcessGroup& group : graph.groups()) {
+      if (rank_ && std::find(group.ranks.begin(), group.ranks.end(), *rank_) == group.ranks.end()) {
+        without_rank_.emplace(group.name, &group);
+      }
+    }
+  }
 
   std::vector<Finding> findings() {
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
@@ -36,6 +44,7 @@ class Checker {
     }
     check_cycle();
     check_groups();
+    if (alone_) { tell_uncompared(); }
     return found_.take();
   }
 
@@ -47,7 +56,7 @@ class Checker {
   void check_id(NodeIndex node) {
     const auto first = graph_.find(graph_.id(node));
     if (!first || *first == node) { return; }
-    add(Problem::duplicate_id, node, fmt::format("has the id of an earlier node, at byte {}", graph_.offset(*first)));
+    add(Problem::duplicate_id, node, fmt::format("has the same id as the node at byte {}", graph_.offset(*first)));
   }
 
   void check_dependencies(NodeIndex node, std::span<const NodeIndex> parents, const char* kind) {
@@ -80,13 +89,13 @@ class Checker {
       case NodeType::comm_recv: need(node, comm_src_, keys::comm_src); return need(node, comm_size_, keys::comm_size);
       case NodeType::comm_coll: return check_collective(node);
       case NodeType::invalid:
-        return add(Problem::unknown_type, node, "is an INVALID_NODE (type 0, which a node without a type has)");
+        return add(Problem::unknown_type, node, "is an INVALID_NODE (type 0, the default of a node without type)");
     }
     add(Problem::unknown_type, node,
-        fmt::format("has the type {}; the schema has 1 to 7", static_cast<std::int32_t>(graph_.type(node))));
+        fmt::format("has type {}; the schema has 1 to 7", static_cast<std::int32_t>(graph_.type(node))));
   }
 
-  // An attribute that has to be there and to be a number that is not negative.
+  // A required attribute, which must be a number of at least 0.
   void need(NodeIndex node, std::optional<KeyIndex> key, std::string_view name) {
     const auto value = graph_.value(node, key);
     if (!value) {
@@ -94,7 +103,7 @@ class Checker {
     }
     if (!value->as_uint() || is_list(value->type())) {
       add(Problem::unusable_attribute, node,
-          fmt::format("has {} as {}; it should be a whole number, not negative", name, shown(*value)));
+          fmt::format("has {} as {}; it must be a whole number of at least 0", name, shown(*value)));
     }
   }
 
@@ -109,7 +118,7 @@ class Checker {
     const auto number = type ? type->as_int() : std::nullopt;
     const auto collective = static_cast<CollectiveType>(number.value_or(0));
     if (number && (*number != static_cast<std::int32_t>(*number) || !is_known(collective))) {
-      add(Problem::unknown_type, node, fmt::format("has the comm_type {}; the schema has 0 to 9", *number));
+      add(Problem::unknown_type, node, fmt::format("has comm_type {}; the schema has 0 to 9", *number));
     }
     if (number && collective == CollectiveType::barrier && !graph_.value(node, comm_size_)) { return; }
     need(node, comm_size_, keys::comm_size);
@@ -121,20 +130,16 @@ class Checker {
   void check_width(NodeIndex node, const std::optional<Value>& value, std::string_view name) {
     if (!value || value->type() == ValueType::int64_val || !value->as_uint() || is_list(value->type())) { return; }
     add(Problem::odd_attribute, node,
-        fmt::format("has {} as {}; readers that look for int64_val take it for 0", name, name_of(value->type())),
-        false);
+        fmt::format("has {} as {}; readers that expect int64_val read it as 0", name, name_of(value->type())), false);
   }
 
   void check_rank(NodeIndex node) {
-    const auto name = rank_ ? group_name(graph_.value(node, pg_name_)) : std::nullopt;
-    if (!name) { return; }
-    for (const ProcessGroup& group : graph_.groups()) {
-      if (group.name == *name && std::find(group.ranks.begin(), group.ranks.end(), *rank_) == group.ranks.end()) {
-        add(Problem::group_members, node,
-            fmt::format("is a collective of group \"{}\", whose ranks ({}) lack this rank, {}", *name,
-                        fmt::join(group.ranks, ", "), *rank_));
-      }
-    }
+    const auto name = without_rank_.empty() ? std::nullopt : group_name(graph_.value(node, pg_name_));
+    const auto group = name ? without_rank_.find(*name) : without_rank_.end();
+    if (group == without_rank_.end()) { return; }
+    add(Problem::group_members, node,
+        fmt::format("is a collective of group \"{}\", whose ranks ({}) do not include this rank, {}", *name,
+                    ranks_text(group->second->ranks), *rank_));
   }
 
   void check_cycle() {
@@ -146,7 +151,7 @@ class Checker {
     }
     if (cycle.size() > kNodesOfACycle) { ids += fmt::format("({} more) -> ", cycle.size() - kNodesOfACycle); }
     add(Problem::cycle, cycle.front(),
-        fmt::format("waits for itself: {}{} (each depends on the next)", ids, graph_.id(cycle.front())));
+        fmt::format("depends on itself: {}{} (each depends on the next)", ids, graph_.id(cycle.front())));
   }
 
   void check_groups() {
@@ -160,10 +165,30 @@ class Checker {
     }
   }
 
+  void tell_uncompared() {
+    std::array<std::size_t, 3> counts = {};
+    constexpr std::array kTypes = {NodeType::comm_send, NodeType::comm_recv, NodeType::comm_coll};
+    for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
+      const auto* type = std::find(kTypes.begin(), kTypes.end(), graph_.type(node));
+      if (type != kTypes.end()) { ++counts[static_cast<std::size_t>(type - kTypes.begin())]; }
+    }
+    if (counts == std::array<std::size_t, 3>{}) { return; }
+    found_.add(Problem::not_compared,
+               {fmt::format("sends {}, receives {}, collectives {}: whether other ranks match them is not known, since "
+                            "no file of another rank is given (the files of a job are PREFIX.RANK.et)",
+                            counts[0], counts[1], counts[2]),
+                {},
+                {},
+                {}},
+               false);
+  }
+
   const Graph& graph_;
   std::optional<std::uint64_t> rank_;
+  bool alone_;
   Findings found_;
   std::vector<NodeIndex> sorted_;
+  std::unordered_map<std::string, const ProcessGroup*> without_rank_;  // groups that do not include rank_
   std::optional<KeyIndex> comm_type_, comm_size_, comm_src_, comm_dst_, tensor_size_, pg_name_;
 };
 

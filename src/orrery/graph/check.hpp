@@ -1,7 +1,7 @@
-// Whether a graph can be run: ids, dependencies, types and attributes of one rank. What ranks owe to each other is the
-// job's business (job_check.hpp).
+// Checks whether a graph can be executed: ids, dependencies, types and attributes of one rank. job_check.hpp checks the
+// ranks of a job together.
 //
-// Left out: whether times, sizes and shapes are plausible.
+// Not checked: whether times, sizes and shapes are plausible.
 #pragma once
 
 #include <cstddef>
@@ -15,21 +15,24 @@
 namespace orrery::graph {
 
 struct CheckOptions {
-  std::size_t examples = 3;           // how many of a problem are told; the rest is counted
-  std::optional<std::uint64_t> rank;  // whose graph it is, if that is known
+  std::size_t examples = 3;           // examples of each problem; all are counted
+  std::optional<std::uint64_t> rank;  // whose graph it is, if known
+  bool alone = false;  // no graph of another rank is checked with it: sends, receives and collectives are
+                       // then a finding, not_compared
 };
 
-// In the order of Problem; none of them: the graph is sound.
-//   duplicate_id          a node has the id of one before it
-//   missing_parent        a parent (each time it is named) is no node
-//   cycle                 one of them, by its ids; dependencies of a node on itself are a problem of their own
-//   self_dependency, duplicate_dependency (data and control apart; a duplicate is told once per node and parent)
+// Findings in the order of Problem; none: the graph is sound.
+//   duplicate_id          a node has the same id as an earlier one
+//   missing_parent        a parent (each time it is named) does not exist
+//   cycle                 one cycle, by its ids; dependencies of a node on itself are a separate problem
+//   self_dependency, duplicate_dependency (data and control separately; once per node and parent)
 //   unknown_type          of a node (INVALID_NODE too) or of a collective
 //   missing_attribute     comm_type, comm_size of a COMM_COLL_NODE (a BARRIER has no size); comm_dst, comm_size of a
 //                         COMM_SEND_NODE; comm_src, comm_size of a COMM_RECV_NODE; tensor_size of a MEM_*_NODE
-//   unusable_attribute    there is one of these, and it is no number of that kind
-//   group_members         the rank list of a group names a rank twice, or lacks the rank whose graph uses it
-//   odd_attribute         not unsound: comm_size or comm_type is no int64, which some readers take for 0
+//   unusable_attribute    one of these is not a number of that kind
+//   group_members         the rank list of a group has a rank twice, or lacks the rank whose graph uses it
+//   not_compared          not unsound: how many sends, receives and collectives nobody compares with other ranks
+//   odd_attribute         not unsound: comm_size or comm_type is not int64, which some readers read as 0
 [[nodiscard]] std::vector<Finding> check(const Graph& graph, const CheckOptions& options = {});
 
 // The name of the process group of a collective: pg_name as a text, also where it is written as a number.

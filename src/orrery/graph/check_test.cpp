@@ -13,9 +13,9 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Dice;
 using test::graph_of;
 using test::node;
+using test::Random;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -32,8 +32,8 @@ struct Damage {
   std::uint64_t node;
 };
 
-Damage damage(Dice& dice, std::vector<NodeRecord>& nodes, std::size_t which) {
-  NodeRecord& victim = nodes[dice.below(nodes.size())];
+Damage damage(Random& random, std::vector<NodeRecord>& nodes, std::size_t which) {
+  NodeRecord& victim = nodes[random.below(nodes.size())];
   switch (which) {
     case 0: {
       NodeRecord again = victim;
@@ -62,11 +62,11 @@ Damage damage(Dice& dice, std::vector<NodeRecord>& nodes, std::size_t which) {
 }
 
 RC_GTEST_PROP(Check, a_sound_graph_is_sound_in_any_order_and_one_thing_broken_is_named, (std::uint64_t seed)) {
-  Dice dice(seed);
-  std::vector<NodeRecord> nodes = test::random_step(dice, 2 + dice.below(40));
+  Random random(seed);
+  std::vector<NodeRecord> nodes = test::random_step(random, 2 + random.below(40));
   RC_ASSERT(check(graph_of(nodes)).empty());
-  RC_ASSERT(check(graph_of(test::renumbered(dice, nodes, true))).empty());
-  const auto [problem, id] = damage(dice, nodes, dice.below(7));
+  RC_ASSERT(check(graph_of(test::renumbered(random, nodes, true))).empty());
+  const auto [problem, id] = damage(random, nodes, random.below(7));
   const auto found = check(graph_of(nodes));
   RC_ASSERT(problems(found) == std::vector{problem});
   RC_ASSERT(found[0].unsound && found[0].count == 1);
@@ -76,11 +76,11 @@ RC_GTEST_PROP(Check, a_sound_graph_is_sound_in_any_order_and_one_thing_broken_is
 
 // Every node on the cycle depends on the next, wherever the back edge closes it.
 RC_GTEST_PROP(Check, a_cycle_is_named_by_nodes_that_depend_on_each_other, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const std::size_t count = 2 + dice.below(40);
-  std::vector<NodeRecord> nodes = test::random_step(dice, count);
-  const std::size_t later = 1 + dice.below(count - 1);
-  const std::size_t earlier = dice.below(later);
+  Random random(seed);
+  const std::size_t count = 2 + random.below(40);
+  std::vector<NodeRecord> nodes = test::random_step(random, count);
+  const std::size_t later = 1 + random.below(count - 1);
+  const std::size_t earlier = random.below(later);
   nodes[earlier].data_deps.push_back(nodes[later].id);
   const bool direct = [&]() -> bool {
     std::vector<bool> reaches(count, false);  // from `earlier`, by children
@@ -94,7 +94,7 @@ RC_GTEST_PROP(Check, a_cycle_is_named_by_nodes_that_depend_on_each_other, (std::
     }
     return reaches[later];
   }();
-  const Graph graph = graph_of(test::renumbered(dice, nodes, true));
+  const Graph graph = graph_of(test::renumbered(random, nodes, true));
   const std::vector<NodeIndex> cycle = cycle_of(graph, run_order(graph));
   RC_ASSERT(cycle.empty() != direct);
   RC_ASSERT(problems(check(graph)) == (direct ? std::vector{Problem::cycle} : std::vector<Problem>{}));
@@ -128,7 +128,35 @@ TEST(Check, a_rank_uses_groups_it_is_in) {
   const auto found = check(graph, {3, 1});
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(found[0].count, 2U);
-  EXPECT_THAT(found[0].examples[0].message, HasSubstr("whose ranks (2, 3, 3) lack this rank, 1"));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("whose ranks (2, 3, 3) do not include this rank, 1"));
+}
+
+// Every collective of a rank that a large group lacks is told of. A search of the group for each, or a message with all
+// of its ranks, would take 100,000 x 400,000 steps: minutes, which the test does not have.
+TEST(Check, a_group_of_400000_ranks_is_searched_once) {
+  constexpr std::uint64_t kRanks = 400'000;
+  constexpr std::uint64_t kCollectives = 100'000;
+  ProcessGroup group{"dp", {}};
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { group.ranks.push_back(rank); }
+  std::vector<NodeRecord> nodes;
+  for (std::uint64_t id = 1; id <= kCollectives; ++id) {
+    nodes.push_back(collective(id, CollectiveType::all_reduce, 8, "dp"));
+  }
+  const auto found = check(graph_of(nodes, {group}), {1, kRanks});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::group_members));
+  EXPECT_EQ(found[0].count, kCollectives);
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("14, 15, … (400000 ranks)) do not include this rank, 400000"));
+}
+
+// Nobody can say whether a lone file's send is received: that is told, and is no fault of the file.
+TEST(Check, communication_of_a_lone_file_is_told_as_not_compared) {
+  const Graph graph = graph_of({test::message(1, true, 1, 0, 8), collective(2, CollectiveType::all_reduce, 8)});
+  EXPECT_THAT(check(graph, {3, 0, false}), IsEmpty());
+  const auto found = check(graph, {3, 0, true});
+  ASSERT_THAT(problems(found), ElementsAre(Problem::not_compared));
+  EXPECT_TRUE(is_sound(found));
+  EXPECT_THAT(found[0].examples[0].message, HasSubstr("sends 1, receives 0, collectives 1:"));
+  EXPECT_THAT(check(graph_of({node(1)}), {3, 0, true}), IsEmpty());
 }
 
 TEST(Check, numbers_that_other_readers_misread_are_told_and_not_unsound) {

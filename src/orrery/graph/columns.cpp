@@ -21,7 +21,7 @@ void* allocate_column(std::size_t bytes) {
   const std::size_t whole = (bytes + kHugePage - 1) / kHugePage * kHugePage;
   void* const memory = std::aligned_alloc(kHugePage, whole);
   if (memory == nullptr) { throw std::bad_alloc(); }
-  // Only advice: without huge pages the column is slower to fill and not different.
+  // Only a hint: without huge pages the column is slower to fill and otherwise equal.
   static_cast<void>(::madvise(memory, whole, MADV_HUGEPAGE));
   return memory;
 }

@@ -1,5 +1,5 @@
-// The columns that a graph is made of, for those who fill them themselves: a reader that decodes ranges of a file on
-// several threads. Everybody else takes a GraphBuilder.
+// The columns of a graph, for a reader that fills them itself: it decodes ranges of a file on several threads. All
+// other code uses GraphBuilder.
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace orrery::graph {
 
-// Position of a node in its graph, in the order the nodes came. Positions from node_count() on stand for parents that
-// are not there (see Graph::present).
+// Position of a node in its graph, in the order of addition. Positions from node_count() on stand for missing parents
+// (see Graph::present).
 using NodeIndex = std::uint32_t;
 
 // Memory that is not written before it is used, in huge pages where it is large.
@@ -91,11 +91,11 @@ struct Columns {
 
   Column<NodeIndex> ctrl;
   Column<NodeIndex> data;
-  Column<std::uint64_t> missing;  // ids of parents that are not there, each once: parent node_count() + i is missing[i]
+  Column<std::uint64_t> missing;  // ids of missing parents, each once: parent node_count() + i is missing[i]
 
   Column<AttributeCell> attributes;
   Column<IoTexts> io;
-  std::vector<Text> keys;                       // names of attributes, each once, in the order they first came
+  std::vector<Text> keys;                       // names of attributes, each once, in the order of first use
   std::vector<AttributeExtra> attribute_extra;  // ascending
   std::vector<NodeExtra> node_extra;            // ascending
   Metadata metadata;                            // views of `blocks`

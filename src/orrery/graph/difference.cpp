@@ -37,13 +37,13 @@ std::string value_text(const Value& value) {
 
 std::string change(const Attribute& a, const Attribute& b) {
   const bool same_type = a.value.type() == b.value.type();
-  if (a.value == b.value) { return fmt::format("{}: its comment or fields that the schema does not know", a.name); }
+  if (a.value == b.value) { return fmt::format("{}: its comment, or fields that are not in the schema", a.name); }
   return fmt::format("{}: {}{} -> {}{}", a.name, value_text(a.value),
                      same_type ? "" : fmt::format(" ({})", name_of(a.value.type())), value_text(b.value),
                      same_type ? "" : fmt::format(" ({})", name_of(b.value.type())));
 }
 
-// Attributes of one list that the other does not have, in their order; what both have once goes with one of the other.
+// Attributes of one list that the other does not have, in their order; each occurrence matches one of the other.
 template <class List>
 std::pair<std::vector<Attribute>, std::vector<Attribute>> unmatched(const List& a, const List& b,
                                                                     const DifferenceOptions& options) {
@@ -72,14 +72,14 @@ void compare_attributes(const List& a, const List& b, const DifferenceOptions& o
   for (const Attribute& attribute : of_a) {
     const auto other = std::find_if(of_b.begin(), of_b.end(), [&](const auto& x) { return x.name == attribute.name; });
     if (other == of_b.end()) {
-      what.push_back(fmt::format("{}: {} -> not there", attribute.name, value_text(attribute.value)));
+      what.push_back(fmt::format("{}: {} -> absent", attribute.name, value_text(attribute.value)));
     } else {
       what.push_back(change(attribute, *other));
       of_b.erase(other);
     }
   }
   for (const Attribute& attribute : of_b) {
-    what.push_back(fmt::format("{}: not there -> {}", attribute.name, value_text(attribute.value)));
+    what.push_back(fmt::format("{}: absent -> {}", attribute.name, value_text(attribute.value)));
   }
 }
 
@@ -125,7 +125,7 @@ class Comparer {
       what.push_back(fmt::format("version: {} -> {}", quoted(a_.metadata().version), quoted(b_.metadata().version)));
     }
     compare_attributes(a_.metadata().attributes, b_.metadata().attributes, options_, what);
-    if (a_.metadata().unknown != b_.metadata().unknown) { what.emplace_back("fields that the schema does not know"); }
+    if (a_.metadata().unknown != b_.metadata().unknown) { what.emplace_back("fields that are not in the schema"); }
     made_.metadata = what.size();
     if (!what.empty()) { tell({DifferenceKind::metadata, std::nullopt, std::nullopt, "", std::move(what)}); }
   }
@@ -145,7 +145,7 @@ class Comparer {
     if (options_.io && a_.inputs(a) != b_.inputs(b)) { what_.emplace_back("inputs differ"); }
     if (options_.io && a_.outputs(a) != b_.outputs(b)) { what_.emplace_back("outputs differ"); }
     compare_attributes(a_.attributes(a), b_.attributes(b), options_, what_);
-    if (a_.unknown(a) != b_.unknown(b)) { what_.emplace_back("fields that the schema does not know"); }
+    if (a_.unknown(a) != b_.unknown(b)) { what_.emplace_back("fields that are not in the schema"); }
     compare_dependencies("data_deps", a_.data_deps(a), b_.data_deps(b));
     compare_dependencies("ctrl_deps", a_.ctrl_deps(a), b_.ctrl_deps(b));
     if (what_.empty()) { return; }
@@ -157,7 +157,7 @@ class Comparer {
     if (a != b) { what_.push_back(fmt::format("{}: {} -> {}", field, a, b)); }
   }
 
-  // Parents that are not there are all alike: their numbers mean nothing.
+  // Missing parents are all equal: their ids have no meaning.
   void compare_dependencies(const char* field, std::span<const NodeIndex> a, std::span<const NodeIndex> b) {
     left_.assign(b.begin(), b.end());
     for (NodeIndex& parent : left_) { parent = b_.present(parent) ? parent : kNobody; }

@@ -1,13 +1,13 @@
-// In what two graphs differ, whatever numbers their nodes have and in whatever order they come.
+// The differences of two graphs, independently of node ids and of the order of nodes.
 //
-// Nodes are matched by what they are (type, name, times, attributes, inputs and outputs) and by what stands around
-// them, from the most alike to the least: first nodes whose surroundings up to three dependencies away are the same on
-// both sides, from there along dependencies; then nodes that are the same while their surroundings are not; then nodes
-// that have at least name and type in common, or stand between the same neighbours. What is left is on one side only.
+// Nodes are matched by their content (type, name, times, attributes, inputs and outputs) and by their neighbours, the
+// most similar first: nodes whose neighbourhoods of up to three dependencies are equal on both sides, and from them
+// along dependencies; then nodes with equal content and different neighbourhoods; then nodes that have only name and
+// type in common, or the same neighbours. The remaining nodes exist on one side only.
 //
-// Every pair is then held against each other, dependencies included. No difference therefore means that the graphs are
-// the same but for the numbers. The other way round, a match can be unlucky among nodes that nothing tells apart but
-// how they are connected far away: then more is said to differ than has to.
+// Every pair is then compared, dependencies included. No difference therefore means that the graphs are equal except
+// for ids. The converse does not hold: among nodes that differ only in distant connections a match can be wrong, and
+// then more differences are reported than necessary.
 #pragma once
 
 #include <cstddef>
@@ -21,12 +21,12 @@
 namespace orrery::graph {
 
 struct DifferenceOptions {
-  std::size_t most = 20;                // how many are told; all are counted
-  bool names = true;                    // false: names do not count
-  bool times = true;                    // false: start times and durations do not
-  bool io = true;                       // false: inputs and outputs do not
-  bool metadata = true;                 // false: what the files say of themselves does not
-  std::vector<std::string> attributes;  // that do not count
+  std::size_t most = 20;                // differences to report; all are counted
+  bool names = true;                    // false: names are ignored
+  bool times = true;                    // false: start times and durations are ignored
+  bool io = true;                       // false: inputs and outputs are ignored
+  bool metadata = true;                 // false: metadata is ignored
+  std::vector<std::string> attributes;  // to ignore
 };
 
 enum class DifferenceKind : std::uint8_t { metadata, changed, only_in_a, only_in_b };
@@ -42,7 +42,7 @@ struct DifferingNode {
 };
 
 struct Difference {
-  std::uint64_t matched = 0;  // pairs, the same or changed
+  std::uint64_t matched = 0;  // pairs, equal or changed
   std::uint64_t metadata = 0, changed = 0, only_in_a = 0, only_in_b = 0;
   std::vector<DifferingNode> first;
 

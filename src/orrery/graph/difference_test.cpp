@@ -9,9 +9,9 @@
 namespace orrery::graph {
 namespace {
 
-using test::Dice;
 using test::graph_of;
 using test::node;
+using test::Random;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -23,42 +23,42 @@ NodeRecord named(std::uint64_t id, std::string_view name, std::vector<std::uint6
 }
 
 RC_GTEST_PROP(Difference, there_is_none_to_the_same_under_other_numbers, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const std::vector<NodeRecord> nodes = test::random_step(dice, dice.below(60));
-  const auto found = difference(graph_of(nodes), graph_of(test::renumbered(dice, nodes, false)));
+  Random random(seed);
+  const std::vector<NodeRecord> nodes = test::random_step(random, random.below(60));
+  const auto found = difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, false)));
   RC_ASSERT(found.none());
   RC_ASSERT(found.matched == nodes.size());
 }
 
 // Names that occur once are enough for any order; see the header for what is not promised.
 RC_GTEST_PROP(Difference, there_is_none_to_the_same_in_another_order, (std::uint64_t seed)) {
-  Dice dice(seed);
-  std::vector<NodeRecord> nodes = test::random_step(dice, dice.below(60));
+  Random random(seed);
+  std::vector<NodeRecord> nodes = test::random_step(random, random.below(60));
   for (NodeRecord& record : nodes) { record.start_us = record.id; }
-  RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(dice, nodes, true))).none());
+  RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, true))).none());
 }
 
 // Layers that are alike, one after the other: only their place tells them apart.
 RC_GTEST_PROP(Difference, there_is_none_between_chains_of_like_layers, (std::uint64_t seed)) {
-  Dice dice(seed);
+  Random random(seed);
   std::vector<NodeRecord> nodes;
-  const std::size_t layers = 1 + dice.below(30);
+  const std::size_t layers = 1 + random.below(30);
   for (std::uint64_t layer = 0; layer < layers; ++layer) {
     const std::uint64_t id = 3 * layer;
     nodes.push_back(named(id + 1, "split", layer == 0 ? std::vector<std::uint64_t>{} : std::vector{id}));
     nodes.push_back(named(id + 2, "mm", {id + 1}));
     nodes.push_back(named(id + 3, "join", {id + 1, id + 2}));
   }
-  RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(dice, nodes, true))).none());
+  RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, true))).none());
 }
 
 RC_GTEST_PROP(Difference, one_dependency_more_is_one_changed_node, (std::uint64_t seed)) {
-  Dice dice(seed);
-  std::vector<NodeRecord> nodes = test::random_step(dice, 8 + dice.below(40));
+  Random random(seed);
+  std::vector<NodeRecord> nodes = test::random_step(random, 8 + random.below(40));
   for (NodeRecord& record : nodes) { record.start_us = record.id; }
   const Graph before = graph_of(nodes);
   nodes.back().data_deps.push_back(1);  // parents of the last are at most six before it: not yet one
-  const auto found = difference(before, graph_of(test::renumbered(dice, nodes, true)));
+  const auto found = difference(before, graph_of(test::renumbered(random, nodes, true)));
   RC_ASSERT(found.changed == 1 && found.only_in_a == 0 && found.only_in_b == 0 && found.metadata == 0);
   RC_ASSERT(found.first[0].a == nodes.back().id);
   RC_ASSERT(found.first[0].what.size() == 1);
@@ -66,11 +66,11 @@ RC_GTEST_PROP(Difference, one_dependency_more_is_one_changed_node, (std::uint64_
 }
 
 RC_GTEST_PROP(Difference, a_node_more_is_only_in_one_of_them, (std::uint64_t seed)) {
-  Dice dice(seed);
-  std::vector<NodeRecord> nodes = test::random_step(dice, 1 + dice.below(40));
+  Random random(seed);
+  std::vector<NodeRecord> nodes = test::random_step(random, 1 + random.below(40));
   const Graph before = graph_of(nodes);
   nodes.push_back(named(nodes.size() + 1, "a new one", {1}));
-  const Graph after = graph_of(test::renumbered(dice, nodes, false));
+  const Graph after = graph_of(test::renumbered(random, nodes, false));
   const auto found = difference(before, after);
   RC_ASSERT(found.only_in_b == 1 && found.only_in_a == 0 && found.changed == 0);
   RC_ASSERT(difference(after, before).only_in_a == 1);
@@ -85,7 +85,7 @@ TEST(Difference, says_what_of_a_node_has_changed) {
   const auto found = difference(graph_of({before}), graph_of({after}));
   ASSERT_EQ(found.first.size(), 1U);
   EXPECT_THAT(found.first[0].what, ElementsAre("duration_micros: 0 -> 7", "num_ops: 5 (int64_val) -> 5 (uint64_val)",
-                                               "gone: 1 -> not there"));
+                                               "gone: 1 -> absent"));
 }
 
 TEST(Difference, a_renamed_node_is_found_between_its_neighbours) {

@@ -1,6 +1,10 @@
 #include "orrery/graph/finding.hpp"
 
 #include <algorithm>
+#include <cstddef>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace orrery::graph {
 
@@ -42,6 +46,13 @@ void Findings::add(Problem problem, Example example, bool unsound) {
 }
 
 std::vector<Finding> Findings::take() { return std::move(found_); }
+
+std::string ranks_text(const std::vector<std::uint64_t>& ranks) {
+  constexpr std::ptrdiff_t kMostRanks = 16;
+  const auto count = static_cast<std::ptrdiff_t>(ranks.size());
+  if (count <= kMostRanks) { return fmt::format("{}", fmt::join(ranks, ", ")); }
+  return fmt::format("{}, … ({} ranks)", fmt::join(ranks.begin(), ranks.begin() + kMostRanks, ", "), count);
+}
 
 bool is_sound(const std::vector<Finding>& findings) {
   return std::none_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.unsound; });

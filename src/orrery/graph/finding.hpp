@@ -1,4 +1,4 @@
-// What a check found: plain values.
+// Findings of a check: plain values.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ enum class Problem : std::uint8_t {
   unknown_type,
   missing_attribute,
   unusable_attribute,
-  group_members,          // a group names a rank twice, or one that is not there, or not the rank that uses it
+  group_members,          // a group has a rank twice, a missing rank, or lacks the rank that uses it
   collective_type,        // ranks of a group call different collectives
   collective_size,        // or the same with different sizes
   collective_order,       // or the same ones in another order
-  collective_membership,  // or some of them call fewer, or files tell different members
+  collective_membership,  // or some ranks call fewer, or files disagree on the members
   unmatched_send,
   unmatched_receive,
   message_size,  // a send and its receive have different sizes
-  deadlock,      // ranks wait for each other in a circle
+  deadlock,      // ranks wait for each other in a cycle
   missing_rank,  // no file for a rank of the job
-  not_compared,  // what cannot be held against other ranks
-  odd_attribute  // fine here, misread elsewhere
+  not_compared,  // communication that cannot be compared with other ranks
+  odd_attribute  // valid, but misread by other readers
 };
 
 // "duplicate id", as reports say it.
@@ -46,8 +46,8 @@ struct Example {
 
 struct Finding {
   Problem problem = Problem::cycle;
-  bool unsound = true;            // whether the trace cannot be trusted for it
-  std::uint64_t count = 0;        // how often
+  bool unsound = true;            // whether it makes the trace unsound
+  std::uint64_t count = 0;        // occurrences
   std::vector<Example> examples;  // the first few
 
   friend bool operator==(const Finding&, const Finding&) = default;
@@ -66,7 +66,10 @@ class Findings {
   std::vector<Finding> found_;
 };
 
-// Whether nothing that was found makes it unsound.
+// "0, 1, 2": the ranks of a group in a message; of a large group the first ones and the number of all.
+[[nodiscard]] std::string ranks_text(const std::vector<std::uint64_t>& ranks);
+
+// Whether none of the findings is unsound.
 [[nodiscard]] bool is_sound(const std::vector<Finding>& findings);
 
 }  // namespace orrery::graph

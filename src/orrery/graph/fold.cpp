@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint64_t kNoLevel = std::numeric_limits<std::uint64_t>::max();
 
-// Dependencies on the longest way to each node.
+// Dependencies on the longest path to each node.
 std::vector<std::uint64_t> levels_of(const Graph& graph) {
   std::vector<std::uint64_t> levels(graph.node_count(), kNoLevel);
   for (const NodeIndex node : run_order(graph)) {
@@ -91,7 +91,7 @@ class Folder {
   }
 
   [[nodiscard]] std::string level_name(NodeIndex node) const {
-    if (levels_[node] == kNoLevel) { return "on or behind a cycle"; }
+    if (levels_[node] == kNoLevel) { return "on a cycle, or after one"; }
     const std::uint64_t first = levels_[node] / fold_.levels * fold_.levels;
     if (fold_.levels == 1) { return fmt::format("level {}", first); }
     return fmt::format("level {} to {}", first, first + (fold_.levels - 1));

@@ -1,4 +1,4 @@
-// A graph that nobody can look at, folded to one that somebody can: nodes that belong together become one, with counts.
+// Folds a graph that is too large to draw: nodes of the same name or the same depth become one node with a count.
 #pragma once
 
 #include <cstddef>
@@ -11,9 +11,9 @@
 
 namespace orrery::graph {
 
-// none: every node by itself. name: nodes of one type whose names differ in numbers only. depth: nodes of one type
-// within `levels` levels of the graph; the level of a node is the number of dependencies on the longest way to it.
-// Nodes on a cycle, and behind one, have no level: they are a level of their own.
+// none: every node by itself. name: nodes of one type whose names differ only in numbers. depth: nodes of one type
+// within `levels` levels of the graph; the level of a node is the number of dependencies on the longest path to it.
+// Nodes on a cycle, and after one, have no level; together they form a separate level.
 struct Fold {
   enum class By : std::uint8_t { none, name, depth };
   By by = By::none;
@@ -29,7 +29,7 @@ struct FoldedNode {
   std::uint64_t bytes = 0;
 };
 
-// From a parent to a child. Dependencies within a folded node are left out.
+// From a parent to a child. Dependencies within a folded node are omitted.
 struct FoldedEdge {
   std::uint32_t parent = 0;
   std::uint32_t child = 0;
@@ -40,7 +40,7 @@ struct FoldedEdge {
 struct Folded {
   std::vector<FoldedNode> nodes;  // in the order of their first nodes
   std::vector<FoldedEdge> edges;  // by child, then kind, then parent
-  std::uint64_t missing = 0;      // dependencies on nodes that are not there
+  std::uint64_t missing = 0;      // dependencies on missing nodes
 };
 
 [[nodiscard]] Folded folded(const Graph& graph, const Fold& fold);

@@ -1,8 +1,8 @@
-// An execution graph: what one rank (or one class of ranks) does, and what waits for what. Read-only once built; made
-// by a GraphBuilder or by a reader.
+// An execution graph: the operations of one rank (or of one rank class), and their dependencies. Read-only; made by a
+// GraphBuilder or by a reader.
 //
-// It represents what a file says, right or wrong: duplicate ids, parents that do not exist, cycles, unknown types are
-// all in it. Checking is somebody else's job.
+// It represents a file as it is, right or wrong: with duplicate ids, missing parents, cycles and unknown types.
+// check.hpp finds these.
 //
 // Memory: 64 bytes a node, 4 per dependency, 16 per attribute, and texts (see text.hpp).
 #pragma once
@@ -72,7 +72,7 @@ class Graph {
  public:
   Graph() : Graph(Columns{}) {}
 
-  // Columns whose parents are positions already; see columns.hpp.
+  // From columns whose parents are positions; see columns.hpp.
   explicit Graph(Columns columns);
   Graph(Columns columns, IdIndex index);
 
@@ -84,26 +84,26 @@ class Graph {
   // The first node with that id.
   [[nodiscard]] std::optional<NodeIndex> find(std::uint64_t id) const { return index_.find(id, columns_.id); }
 
-  // The id of a node, or of a parent that is not there.
+  // The id of a node, or of a missing parent.
   [[nodiscard]] std::uint64_t id(NodeIndex node) const {
     return present(node) ? columns_.id[node] : columns_.missing[node - node_count()];
   }
 
-  // Whether a parent is a node of the graph. Everything below but id() wants nodes that are.
+  // Whether a parent is a node of the graph. All functions below except id() require that it is.
   [[nodiscard]] bool present(NodeIndex node) const { return node < node_count(); }
 
-  // Ids that nodes depend on and no node has; each once, in the order they came.
+  // Ids of missing parents, each once, in the order of first use.
   [[nodiscard]] std::span<const std::uint64_t> missing_ids() const { return columns_.missing; }
 
   [[nodiscard]] std::string_view name(NodeIndex node) const { return columns_.name[node].view(); }
   [[nodiscard]] NodeType type(NodeIndex node) const { return columns_.type[node]; }
 
-  // Microseconds, 0 = not known, as the file format has them.
+  // Microseconds, as in the file format; 0 = unknown.
   [[nodiscard]] std::uint64_t start_us(NodeIndex node) const { return columns_.start_us[node]; }
   [[nodiscard]] std::uint64_t duration_us(NodeIndex node) const { return columns_.duration_us[node]; }
 
-  // Nanoseconds: keys::start_time_ns, keys::duration_ns where the node has them, else a thousand of the microseconds
-  // (the largest number where that is beyond 64 bits). 0 = not known.
+  // Nanoseconds: keys::start_time_ns, keys::duration_ns if the node has them, else the microseconds x 1000
+  // (saturated at 64 bits). 0 = unknown.
   [[nodiscard]] std::uint64_t start_ns(NodeIndex node) const;
   [[nodiscard]] std::uint64_t duration_ns(NodeIndex node) const;
 
@@ -125,12 +125,12 @@ class Graph {
     return {this, columns_.attribute_begin[node], columns_.attribute_begin[node + 1]};
   }
 
-  // Names of attributes that any node has. Look a key up once, then ask every node for it.
+  // Names of the attributes of all nodes. Look a key up once, then use it for every node.
   [[nodiscard]] std::size_t key_count() const { return columns_.keys.size(); }
   [[nodiscard]] std::string_view key(KeyIndex key) const { return columns_.keys[key].view(); }
   [[nodiscard]] std::optional<KeyIndex> find_key(std::string_view name) const;
 
-  // The node's first attribute of that name. Nothing too when the key is nothing: graph.value(node, graph.find_key(k)).
+  // The node's first attribute of that name. Nothing without a key, so that graph.value(node, graph.find_key(k)) works.
   [[nodiscard]] std::optional<Value> value(NodeIndex node, std::optional<KeyIndex> key) const;
   [[nodiscard]] std::optional<Value> value(NodeIndex node, std::string_view name) const {
     return value(node, find_key(name));
@@ -139,14 +139,14 @@ class Graph {
   [[nodiscard]] const Metadata& metadata() const { return columns_.metadata; }
   [[nodiscard]] const std::vector<ProcessGroup>& groups() const { return groups_; }
 
-  // Wire bytes of fields of the node that the schema does not know; nearly always empty.
+  // Wire bytes of fields of the node that are not in the schema; almost always empty.
   [[nodiscard]] std::string_view unknown(NodeIndex node) const;
 
-  // The node as a record, its texts views of this graph. copy_record fills one that is used again and again.
+  // The node as a record, whose texts are views of this graph. copy_record fills a record that is reused.
   [[nodiscard]] NodeRecord record(NodeIndex node) const;
   void copy_record(NodeIndex node, NodeRecord& into) const;
 
-  // Bytes that the graph holds.
+  // Memory of the graph in bytes.
   [[nodiscard]] std::size_t memory() const;
 
   // Same metadata and same records in the same order; offsets aside.
@@ -168,12 +168,13 @@ class Graph {
   std::vector<ProcessGroup> groups_;
 };
 
-// Who waits for whom, turned around. Made when it is needed: 4 bytes a node and 4 per dependency.
+// The dependencies reversed, from parents to children. Made on demand: 4 bytes per node and 4 per dependency.
 class Children {
  public:
   enum class Of : std::uint8_t { data, ctrl, both };
 
-  // Children of a node come in ascending order; a child that names a parent twice (or in both ways) comes twice.
+  // Children of a node are in ascending order; a child that names a parent twice (or as data and control) is in it
+  // twice.
   explicit Children(const Graph& graph, Of which = Of::both);
 
   [[nodiscard]] std::span<const NodeIndex> of(NodeIndex node) const {

@@ -37,13 +37,13 @@ IdIndex::IdIndex(std::span<const std::uint64_t> ids) {
 }
 
 void IdIndex::fill_dense(std::span<const std::uint64_t> ids, std::uint64_t range) {
-  kind_ = Kind::dense;
+  storage_ = Storage::dense;
   table_.assign(static_cast<std::size_t>(range) + 1, kEmpty);
   for (std::size_t i = ids.size(); i-- > 0;) { table_[ids[i] - first_] = static_cast<NodeIndex>(i); }
 }
 
 void IdIndex::fill_hashed(std::span<const std::uint64_t> ids) {
-  kind_ = Kind::hashed;
+  storage_ = Storage::hashed;
   const std::size_t places = std::bit_ceil(ids.size() * 2);
   shift_ = 64 - std::countr_zero(places);
   table_.assign(places, kEmpty);
@@ -60,7 +60,7 @@ std::size_t IdIndex::slot(std::uint64_t id) const {
 }
 
 std::optional<NodeIndex> IdIndex::find_in_table(std::uint64_t id, std::span<const std::uint64_t> ids) const {
-  if (kind_ == Kind::dense) {
+  if (storage_ == Storage::dense) {
     const std::uint64_t place = id - first_;
     if (place >= table_.size() || table_[place] == kEmpty) { return std::nullopt; }
     return table_[place];

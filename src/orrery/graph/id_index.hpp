@@ -1,5 +1,5 @@
-// Id to position. Ids that count up cost nothing, ids that are dense a table, others a hash table of positions.
-// Private to the rooms that build graphs.
+// Id to position. Consecutive ids need no memory, dense ids a table, others a hash table of positions.
+// Private to rooms that build graphs.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +15,12 @@ class IdIndex {
  public:
   IdIndex() = default;
 
-  // Of several nodes with one id, the first is found. `ids` must outlive no call but this one; pass it to find again.
+  // Of several nodes with one id, find() returns the first. `ids` is not kept: pass it to find() again.
   explicit IdIndex(std::span<const std::uint64_t> ids);
 
-  // The first node with that id. `ids`: those that the index was made of.
+  // The first node with that id. `ids`: those of the constructor.
   [[nodiscard]] std::optional<NodeIndex> find(std::uint64_t id, std::span<const std::uint64_t> ids) const {
-    if (kind_ == Kind::counting) {
+    if (storage_ == Storage::counting) {
       const std::uint64_t position = id - first_;
       return position < ids.size() ? std::optional(static_cast<NodeIndex>(position)) : std::nullopt;
     }
@@ -30,14 +30,14 @@ class IdIndex {
   [[nodiscard]] std::size_t memory() const { return table_.size() * sizeof(NodeIndex); }  // bytes
 
  private:
-  enum class Kind : std::uint8_t { counting, dense, hashed };
+  enum class Storage : std::uint8_t { counting, dense, hashed };
 
   void fill_dense(std::span<const std::uint64_t> ids, std::uint64_t range);
   void fill_hashed(std::span<const std::uint64_t> ids);
   [[nodiscard]] std::optional<NodeIndex> find_in_table(std::uint64_t id, std::span<const std::uint64_t> ids) const;
   [[nodiscard]] std::size_t slot(std::uint64_t id) const;
 
-  Kind kind_ = Kind::counting;
+  Storage storage_ = Storage::counting;
   std::uint64_t first_ = 0;  // smallest id
   int shift_ = 64;           // hashed: 64 - log2 of the table's size
   Column<NodeIndex> table_;

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "orrery/graph/check.hpp"
 #include "orrery/graph/topology.hpp"
@@ -17,7 +16,7 @@ namespace orrery::graph {
 
 namespace {
 
-// A collective as one rank calls it, or one side of a message.
+// The call of a collective by one rank, or one side of a message.
 struct Call {
   NodeIndex node = 0;
   std::uint64_t id = 0;
@@ -49,7 +48,7 @@ bool may_differ_in_size(std::int64_t type) {
   return false;
 }
 
-// Whether the two are the same calls in some order.
+// Whether the two are the same calls, in any order.
 bool same_calls(const Calls& a, const Calls& b) {
   const auto sorted = [](const Calls& calls) {
     std::vector<std::pair<std::int64_t, std::uint64_t>> kinds;
@@ -72,7 +71,7 @@ std::string quoted_group(const std::string& name) {
 
 struct JobCheck::State {
   explicit State(JobCheckOptions how) : options(std::move(how)), found(options.examples) {
-    for (const ProcessGroup& group : options.groups) { learn(group, "the list of groups"); }
+    for (const ProcessGroup& group : options.groups) { learn(group, "the groups file"); }
   }
 
   JobCheckOptions options;
@@ -81,9 +80,9 @@ struct JobCheck::State {
   std::set<std::uint64_t> ranks;
   std::map<std::string, std::map<std::uint64_t, Calls>> collectives;  // by group, then rank; "" = all ranks
   std::map<Channel, Calls> sends, receives;
-  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::string>> members;  // and who said so
+  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::string>> members;  // and where they are listed
   std::uint64_t partly_involved = 0;
-  bool fits = true;  // nothing found that makes waiting for each other meaningless
+  bool fits = true;  // no mismatch so far, without which a search for deadlocks is meaningful
 
   void mismatch(Problem problem, Example what) {
     fits = false;
@@ -93,12 +92,12 @@ struct JobCheck::State {
   void learn(const ProcessGroup& group, const std::string& from) {
     const auto [known, is_new] = members.try_emplace(group.name, group.ranks, from);
     if (is_new || known->second.first == group.ranks) { return; }
-    mismatch(Problem::collective_membership, {fmt::format("group \"{}\" has the ranks {} in {} and {} in {}",
-                                                          group.name, fmt::join(known->second.first, ", "),
-                                                          known->second.second, fmt::join(group.ranks, ", "), from),
-                                              {},
-                                              {},
-                                              {}});
+    mismatch(Problem::collective_membership,
+             {fmt::format("group \"{}\" has ranks {} according to {}, but {} according to {}", group.name,
+                          ranks_text(known->second.first), known->second.second, ranks_text(group.ranks), from),
+              {},
+              {},
+              {}});
   }
 
   void add_collective(std::uint64_t rank, const Graph& graph, NodeIndex node) {
@@ -125,7 +124,7 @@ struct JobCheck::State {
     const bool sends_it = graph.type(node) == NodeType::comm_send;
     const auto peer = graph.value(node, sends_it ? keys::comm_dst : keys::comm_src);
     const auto other = peer ? peer->as_uint() : std::nullopt;
-    if (!other) { return; }  // the check of the rank alone says so
+    if (!other) { return; }  // check.hpp reports it
     const auto tag = graph.value(node, keys::comm_tag);
     const auto size = graph.value(node, keys::comm_size);
     const Channel channel{sends_it ? rank : *other, sends_it ? *other : rank, tag ? tag->as_int().value_or(0) : 0};
@@ -142,23 +141,25 @@ struct JobCheck::State {
     for (const std::uint64_t member : list) {
       if (!ranks.contains(member) && !options.partial) {
         mismatch(Problem::group_members,
-                 {fmt::format("group \"{}\" has rank {} (says {}), for which there is no file", group, member, from),
+                 {fmt::format("group \"{}\" has rank {} (according to {}), which has no file", group, member, from),
                   {},
                   {},
                   {}});
       }
     }
+    const std::set<std::uint64_t> members_of_group(list.begin(), list.end());
     for (const auto& [rank, calls] : by_rank) {
-      if (std::find(list.begin(), list.end(), rank) != list.end()) { continue; }
+      if (members_of_group.contains(rank)) { continue; }
       mismatch(Problem::group_members,
                example(rank, calls.front(),
-                       fmt::format("is a collective of group \"{}\", whose ranks ({}; says {}) lack "
+                       fmt::format("is a collective of group \"{}\", whose ranks ({}, according to {}) do not include "
                                    "this rank",
-                                   group, fmt::join(list, ", "), from)));
+                                   group, ranks_text(list), from)));
     }
   }
 
-  // Ranks that should call the same: those of the list, all of them for collectives without a group, or those that do.
+  // Ranks that should call the same collectives: those of the list, all ranks without a group, else those that call
+  // any.
   [[nodiscard]] std::vector<std::uint64_t> expected(const std::string& group,
                                                     const std::map<std::uint64_t, Calls>& by_rank) const {
     std::vector<std::uint64_t> found_ranks;
@@ -204,12 +205,12 @@ struct JobCheck::State {
     if (a.size() == b.size()) { return; }
     const bool fewer = b.size() < a.size();
     const Call& more = fewer ? a[b.size()] : b[a.size()];
-    mismatch(
-        Problem::collective_membership,
-        example(fewer ? first : rank, more,
-                fmt::format("is collective {} of {} ({}); rank {} calls only {} of them", std::min(a.size(), b.size()),
-                            quoted_group(group), name_of(static_cast<CollectiveType>(more.type)), fewer ? rank : first,
-                            std::min(a.size(), b.size()))));
+    mismatch(Problem::collective_membership,
+             example(fewer ? first : rank, more,
+                     fmt::format("is collective {} of {} ({}), but rank {} calls only {} of them",
+                                 std::min(a.size(), b.size()), quoted_group(group),
+                                 name_of(static_cast<CollectiveType>(more.type)), fewer ? rank : first,
+                                 std::min(a.size(), b.size()))));
   }
 
   // ---- messages ----
@@ -220,8 +221,9 @@ struct JobCheck::State {
     const auto& [source, destination, tag] = channel;
     const std::uint64_t peer = are_sends ? destination : source;
     if (is_elsewhere(peer)) { return; }
-    const std::string why = ranks.contains(peer) ? fmt::format("no {} there matches it", are_sends ? "receive" : "send")
-                                                 : "there is no file for that rank";
+    const std::string why = ranks.contains(peer)
+                                ? fmt::format("no {} of that rank matches it", are_sends ? "receive" : "send")
+                                : "that rank has no file";
     for (std::size_t i = from; i < calls.size(); ++i) {
       mismatch(are_sends ? Problem::unmatched_send : Problem::unmatched_receive,
                example(are_sends ? source : destination, calls[i],
@@ -258,7 +260,7 @@ struct JobCheck::State {
     for (std::uint64_t rank = 0, last = *ranks.rbegin(); rank <= last && last <= kMostRanks; ++rank) {
       if (!ranks.contains(rank)) {
         mismatch(Problem::missing_rank,
-                 {fmt::format("there is no file for rank {}, but one for rank {}", rank, last), rank, {}, {}});
+                 {fmt::format("rank {} has no file, but rank {} has one", rank, last), rank, {}, {}});
       }
     }
   }
@@ -319,8 +321,8 @@ std::vector<Finding> JobCheck::findings() {
   if (state.fits) { state.check_deadlock(); }
   if (state.partly_involved > 0) {
     state.found.add(Problem::not_compared,
-                    {fmt::format("{} collectives are of some network dimensions only; which ranks those are is not in "
-                                 "the files",
+                    {fmt::format("{} collectives involve only some network dimensions (involved_dim); the files do not "
+                                 "specify which ranks these are",
                                  state.partly_involved),
                      {},
                      {},

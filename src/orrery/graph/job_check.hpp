@@ -1,13 +1,13 @@
-// Whether the graphs of the ranks of a job fit together: the same collectives in the same order on every member of a
-// group, a receive for every send, no ranks that wait for each other in a circle.
+// Checks the graphs of the ranks of a job together: the same collectives in the same order on every member of a group,
+// a receive for every send, no deadlock.
 //
-// The order of a rank's collectives is run_order(): that of the file, as far as dependencies allow. Who is in a group
-// comes from rank lists (of the files, or given); without one, who uses the group is in it. Collectives without a group
-// are of all ranks.
+// The order of a rank's collectives is run_order(): that of the file, as far as dependencies allow. The members of a
+// group are those of its rank list (in the files, or given); without one, the ranks that use it. Collectives without a
+// group involve all ranks.
 //
-// Sizes must be the same but for all-to-alls, gathers and scatters, where ranks may give and get different amounts:
-// there a difference is told and is not unsound. Left out: collectives whose involved_dim leaves dimensions out, since
-// the files do not say which ranks those are; a finding says how many.
+// Sizes must be equal, except for all-to-alls, gathers and scatters, where ranks may send and receive different
+// amounts: there a difference is reported and is not unsound. Not checked: collectives whose involved_dim excludes
+// dimensions, since the files do not specify which ranks those are; a finding gives their number.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,8 @@ namespace orrery::graph {
 
 struct JobCheckOptions {
   std::size_t examples = 3;
-  bool partial = false;              // other ranks have graphs too, which are not here: nothing is missed for them
-  std::vector<ProcessGroup> groups;  // rank lists beside those of the graphs
+  bool partial = false;              // only some ranks are given: missing ranks are not reported
+  std::vector<ProcessGroup> groups;  // rank lists in addition to those of the graphs
 };
 
 class JobCheck {
@@ -33,7 +33,7 @@ class JobCheck {
   JobCheck& operator=(JobCheck&&) noexcept;
   ~JobCheck();
 
-  // Takes what it needs of the graph: 12 bytes a dependency, 24 a node and some for each communication.
+  // Copies what it needs of the graph: 12 bytes per dependency, 24 per node and some per communication node.
   void add(std::uint64_t rank, const Graph& graph);
 
   // Ranks from the lowest. Nothing can be added afterwards.

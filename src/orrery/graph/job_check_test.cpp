@@ -10,10 +10,10 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Dice;
 using test::graph_of;
 using test::message;
 using test::node;
+using test::Random;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -34,14 +34,14 @@ std::vector<Problem> problems(const std::vector<Finding>& findings) {
 }
 
 // Ranks that do the same in the same order: collectives of all, of a group, and a ring of messages between.
-Ranks random_job(Dice& dice) {
-  const std::size_t count = 2 + dice.below(4);
+Ranks random_job(Random& random) {
+  const std::size_t count = 2 + random.below(4);
   Ranks ranks(count);
   std::uint64_t id = 0;
-  for (std::size_t step = 1 + dice.below(8); step > 0; --step) {
-    const std::size_t what = dice.below(3);
-    const auto size = static_cast<std::int64_t>(1 + dice.below(3));
-    const std::int64_t tag = static_cast<std::int64_t>(dice.below(2));
+  for (std::size_t step = 1 + random.below(8); step > 0; --step) {
+    const std::size_t what = random.below(3);
+    const auto size = static_cast<std::int64_t>(1 + random.below(3));
+    const std::int64_t tag = static_cast<std::int64_t>(random.below(2));
     for (std::size_t rank = 0; rank < count; ++rank) {
       const std::vector<std::uint64_t> before = id == 0 ? std::vector<std::uint64_t>{} : std::vector{id};
       const auto next = static_cast<std::int64_t>((rank + 1) % count);
@@ -63,20 +63,20 @@ Ranks random_job(Dice& dice) {
 }
 
 RC_GTEST_PROP(JobCheck, ranks_that_do_the_same_fit, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const Ranks ranks = random_job(dice);
+  Random random(seed);
+  const Ranks ranks = random_job(random);
   RC_ASSERT(checked(ranks).empty());
 }
 
 // One communication of one rank is taken away, or changed: that is found, of that rank or of one that waits for it.
 RC_GTEST_PROP(JobCheck, one_communication_that_differs_is_found, (std::uint64_t seed)) {
-  Dice dice(seed);
-  Ranks ranks = random_job(dice);
-  std::vector<NodeRecord>& victim = ranks[dice.below(ranks.size())];
-  const std::size_t at = dice.below(victim.size() / 2) * 2;
+  Random random(seed);
+  Ranks ranks = random_job(random);
+  std::vector<NodeRecord>& victim = ranks[random.below(ranks.size())];
+  const std::size_t at = random.below(victim.size() / 2) * 2;
   NodeRecord& call = victim[at];
   const bool collects = call.type == NodeType::comm_coll;
-  const std::size_t how = dice.below(3);
+  const std::size_t how = random.below(3);
   if (how == 0) {
     call.type = NodeType::comp;  // gone
   } else if (how == 1) {
@@ -139,6 +139,21 @@ TEST(JobCheck, members_that_are_not_there_are_missed_unless_the_job_is_partial) 
   EXPECT_THAT(checked({{call}, {call}}, partial, groups), IsEmpty());
   EXPECT_THAT(checked({{message(1, true, 5, 0, 8)}, {node(1)}}, partial), IsEmpty());
   EXPECT_THAT(problems(checked({{message(1, true, 5, 0, 8)}, {node(1)}})), ElementsAre(Problem::unmatched_send));
+}
+
+// Both ways of being wrong about members, for each of many ranks. Searching the list for each rank, or naming all of it
+// in each message, would take 100,000 x 100,000 steps.
+TEST(JobCheck, members_of_a_large_group_are_found_without_searching_it_for_each_rank) {
+  constexpr std::uint64_t kRanks = 100'000;
+  JobCheckOptions options;
+  options.groups = {{"dp", {}}};
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { options.groups[0].ranks.push_back(kRanks + rank); }
+  JobCheck job(std::move(options));
+  const Graph graph = graph_of({collective(1, CollectiveType::all_reduce, 8, "dp")});
+  for (std::uint64_t rank = 0; rank < kRanks; ++rank) { job.add(rank, graph); }
+  const auto found = job.findings();
+  ASSERT_THAT(problems(found), ElementsAre(Problem::group_members));
+  EXPECT_EQ(found[0].count, 2 * kRanks);  // of the list without a file, and with a file and not on the list
 }
 
 TEST(JobCheck, a_rank_without_a_file) {

@@ -10,7 +10,7 @@ namespace {
 
 using Hashes = std::vector<std::uint64_t>;
 
-constexpr int kRounds = 3;  // how far around a node its surroundings are looked at first
+constexpr int kRounds = 3;  // radius of the neighbourhood that is compared first, in dependencies
 
 std::uint64_t mix(std::uint64_t hash, std::uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15U;
@@ -66,8 +66,8 @@ class Side {
   [[nodiscard]] bool free(NodeIndex node) const { return graph_.present(node) && partner[node] == kNobody; }
 
   std::vector<NodeIndex> partner;
-  Hashes type, named;                      // what little may still be the same
-  std::array<Hashes, kRounds + 1> rounds;  // a node and what is around it up to so many dependencies away
+  Hashes type, named;                      // of type alone, of type and name
+  std::array<Hashes, kRounds + 1> rounds;  // of a node and its neighbourhood up to so many dependencies
 
  private:
   [[nodiscard]] std::uint64_t own(NodeIndex node, const DifferenceOptions& options) const {
@@ -117,8 +117,8 @@ class Matcher {
   }
 
  private:
-  // Nodes with equal hashes: beside those that are matched already, then (`anywhere`) those that are alone with their
-  // hash on both sides, then the others in their order.
+  // Matches nodes with equal hashes: first neighbours of matched nodes, then (`anywhere`) nodes whose hash is unique on
+  // both sides, then the others in their order.
   void match_by(const Hashes& a, const Hashes& b, bool anywhere) {
     for (NodeIndex node = 0; node < a_.size(); ++node) {
       if (a_.partner[node] != kNobody) { queue_.push_back(node); }
@@ -178,7 +178,7 @@ class Matcher {
     queue_.push_back(of_a);
   }
 
-  // From pairs to their neighbours with equal hashes, and on.
+  // From matched pairs to their neighbours with equal hashes, repeatedly.
   void spread(const Hashes& a, const Hashes& b) {
     while (!queue_.empty()) {
       const NodeIndex node = queue_.back();
@@ -210,7 +210,7 @@ class Matcher {
   }
 
   Side a_, b_;
-  std::vector<NodeIndex> queue_;  // of A, matched, whose neighbours are to be looked at
+  std::vector<NodeIndex> queue_;  // matched nodes of A whose neighbours are not yet matched
   std::vector<NodeIndex> of_a_, of_b_;
 };
 

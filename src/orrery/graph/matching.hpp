@@ -1,4 +1,4 @@
-// Which node of one graph is which of another, whatever their numbers. See difference.hpp. Private to the room.
+// Matches the nodes of two graphs, independently of their ids. See difference.hpp. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ inline constexpr NodeIndex kNobody = std::numeric_limits<NodeIndex>::max();
 
 struct Matching {
   std::vector<NodeIndex> of_a;  // the node of B for each of A, or kNobody
-  std::vector<NodeIndex> of_b;  // the other way round
+  std::vector<NodeIndex> of_b;  // the inverse
 };
 
 [[nodiscard]] Matching match(const Graph& a, const Graph& b, const DifferenceOptions& options);
 
-// Whether an attribute of that name counts.
+// Whether attributes of that name are compared.
 [[nodiscard]] bool counts(std::string_view attribute, const DifferenceOptions& options);
 
 }  // namespace orrery::graph

@@ -35,7 +35,7 @@ const Attribute* first(const std::vector<Attribute>& attributes, std::string_vie
   return found == attributes.end() ? nullptr : &*found;
 }
 
-// Every element of a list as a rank; nothing when one of them cannot be one.
+// Every element of a list as a rank; nothing if one of them is not a rank.
 std::optional<std::vector<std::uint64_t>> ranks_of(const Value& value) {
   if (!is_list(value.type()) || is_text(value.type())) { return std::nullopt; }
   std::vector<std::uint64_t> ranks(value.size());

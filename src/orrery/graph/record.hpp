@@ -1,5 +1,5 @@
-// One node of an execution graph as it is exchanged: what a reader yields one by one, what a builder takes, what a
-// writer writes. Dependencies are ids, which may name nodes that come later or never.
+// One node of an execution graph in exchange: readers yield it, builders take it, writers write it. Dependencies are
+// ids, which may name nodes that come later or never.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ enum class NodeType : std::int32_t {
 [[nodiscard]] std::optional<NodeType> node_type(std::string_view name);
 [[nodiscard]] bool is_known(NodeType type);
 
-// What the attribute comm_type of a COMM_COLL_NODE holds. A node without it reads as all_reduce elsewhere.
+// Values of the attribute comm_type of a COMM_COLL_NODE. Other readers take a node without it for an all_reduce.
 enum class CollectiveType : std::int32_t {
   all_reduce = 0,
   reduce = 1,
@@ -48,7 +48,7 @@ enum class CollectiveType : std::int32_t {
 [[nodiscard]] std::optional<CollectiveType> collective_type(std::string_view name);
 [[nodiscard]] bool is_known(CollectiveType type);
 
-// Names of the attributes that have a meaning to simulators, and of those that Orrery adds.
+// Names of attributes that simulators interpret, and of those that Orrery adds.
 namespace keys {
 inline constexpr std::string_view is_cpu_op = "is_cpu_op";          // bool: runs on the host; absent = no
 inline constexpr std::string_view comm_type = "comm_type";          // CollectiveType
@@ -62,13 +62,14 @@ inline constexpr std::string_view involved_dim = "involved_dim";    // bool per 
 inline constexpr std::string_view num_ops = "num_ops";              // floating-point operations
 inline constexpr std::string_view tensor_size = "tensor_size";      // bytes
 inline constexpr std::string_view stream = "stream";                // stream of the device
-inline constexpr std::string_view start_time_ns = "start_time_ns";  // exact, beside the field in whole microseconds
-inline constexpr std::string_view duration_ns = "duration_ns";      // exact, beside the field in whole microseconds
+inline constexpr std::string_view start_time_ns =
+    "start_time_ns";                                            // exact; the field of the node has whole microseconds
+inline constexpr std::string_view duration_ns = "duration_ns";  // exact; the field of the node has whole microseconds
 // Of a file: "process_group/<pg_name>" is a list of the group's ranks (uint64_list), in the group's order.
 inline constexpr std::string_view process_group_prefix = "process_group/";
 }  // namespace keys
 
-// Tensors as their producers wrote them down, usually Python lists in print. Views.
+// Tensors as the producer wrote them, usually printed Python lists. Views.
 struct IoInfo {
   std::string_view values;
   std::string_view shapes;
@@ -82,7 +83,7 @@ struct Attribute {
   std::string_view name;
   Value value;
   std::string_view doc;      // doc_string
-  std::string_view unknown;  // wire bytes of fields that the schema does not know, to be written back as they are
+  std::string_view unknown;  // wire bytes of fields that are not in the schema, written back unchanged
 
   friend bool operator==(const Attribute&, const Attribute&) = default;
 };
@@ -92,24 +93,24 @@ struct NodeRecord {
   std::uint64_t id = 0;
   std::string_view name;
   NodeType type = NodeType::invalid;
-  std::uint64_t start_us = 0;     // microseconds; 0 = not known
-  std::uint64_t duration_us = 0;  // microseconds; 0 = not known
+  std::uint64_t start_us = 0;     // microseconds; 0 = unknown
+  std::uint64_t duration_us = 0;  // microseconds; 0 = unknown
   std::vector<std::uint64_t> ctrl_deps;
   std::vector<std::uint64_t> data_deps;
   std::optional<IoInfo> inputs;
   std::optional<IoInfo> outputs;
   std::vector<Attribute> attributes;
-  std::string_view unknown;  // wire bytes of fields that the schema does not know
+  std::string_view unknown;  // wire bytes of fields that are not in the schema
 
-  // The first attribute of that name; nullptr when there is none.
+  // The first attribute of that name; nullptr if there is none.
   [[nodiscard]] const Attribute* find(std::string_view key) const;
 
   friend bool operator==(const NodeRecord&, const NodeRecord&) = default;
 };
 
-// What a file says about itself. Views.
+// Metadata of a file. Views.
 struct Metadata {
-  std::string_view version;  // what the file claims; often empty or wrong
+  std::string_view version;  // as the file claims; often empty or wrong
   std::vector<Attribute> attributes;
   std::string_view unknown;
 

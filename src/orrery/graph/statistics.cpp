@@ -85,7 +85,7 @@ class Counter {
     }
   }
 
-  // The name is put together in a text that is used again: most of them are known.
+  // The key is built in a reused string, since most names are known already.
   void count_name(std::string_view name, const Amount& amount) {
     plain_.clear();
     append_without_numbers(plain_, name);
@@ -143,7 +143,7 @@ class Counter {
     }
   }
 
-  // The longest chain in nodes, and in time, that ends at each node: its own and that of the parent with most.
+  // The longest chain in nodes, and in time, that ends at each node: its own and that of the parent with the longest.
   void find_path() {
     const std::vector<NodeIndex> order = run_order(graph_);
     if (order.size() < graph_.node_count()) { return; }

@@ -12,9 +12,9 @@ namespace orrery::graph {
 namespace {
 
 using test::collective;
-using test::Dice;
 using test::graph_of;
 using test::node;
+using test::Random;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
@@ -78,10 +78,10 @@ TEST(Statistics, sums_that_do_not_fit_stay_at_the_largest) {
 }
 
 RC_GTEST_PROP(Statistics, do_not_depend_on_numbers_of_nodes, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const auto nodes = test::random_step(dice, dice.below(40));
+  Random random(seed);
+  const auto nodes = test::random_step(random, random.below(40));
   auto a = statistics(graph_of(nodes));
-  auto b = statistics(graph_of(test::renumbered(dice, nodes, true)));
+  auto b = statistics(graph_of(test::renumbered(random, nodes, true)));
   RC_ASSERT(a.all == b.all && a.by_type == b.by_type && a.by_group == b.by_group && a.by_name == b.by_name);
   RC_ASSERT(a.critical_path->time_ns == b.critical_path->time_ns);
   RC_ASSERT(a.degrees.levels == b.degrees.levels && a.degrees.roots == b.degrees.roots);
@@ -89,10 +89,10 @@ RC_GTEST_PROP(Statistics, do_not_depend_on_numbers_of_nodes, (std::uint64_t seed
 
 // Every node is in one box, every dependency between boxes in one edge; time and bytes are conserved.
 RC_GTEST_PROP(Fold, conserves_nodes_time_bytes_and_dependencies, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const Graph graph = graph_of(test::random_step(dice, dice.below(40)));
+  Random random(seed);
+  const Graph graph = graph_of(test::random_step(random, random.below(40)));
   const Statistics all = statistics(graph);
-  for (const Fold& fold : {Fold{}, Fold{Fold::By::name, 1}, Fold{Fold::By::depth, 1 + dice.below(5)}}) {
+  for (const Fold& fold : {Fold{}, Fold{Fold::By::name, 1}, Fold{Fold::By::depth, 1 + random.below(5)}}) {
     const Folded made = folded(graph, fold);
     Amount sum;
     for (const FoldedNode& box : made.nodes) {
@@ -136,13 +136,13 @@ TEST(Fold, nodes_on_a_cycle_are_a_level_of_their_own) {
       folded(graph_of({node(1), node(2, NodeType::comp, {3}), node(3, NodeType::comp, {2, 1})}), {Fold::By::depth, 10});
   ASSERT_EQ(made.nodes.size(), 2U);
   EXPECT_EQ(made.nodes[0].name, "level 0 to 9");
-  EXPECT_EQ(made.nodes[1].name, "on or behind a cycle");
+  EXPECT_EQ(made.nodes[1].name, "on a cycle, or after one");
 }
 
 // Everything that statistics look at but names is kept.
 RC_GTEST_PROP(Anonymizer, keeps_statistics_but_names, (std::uint64_t seed)) {
-  Dice dice(seed);
-  const Graph graph = graph_of(test::random_step(dice, dice.below(40)), {{"dp", {0, 1}}});
+  Random random(seed);
+  const Graph graph = graph_of(test::random_step(random, random.below(40)), {{"dp", {0, 1}}});
   Anonymizer anonymizer;
   const Graph plain = anonymizer.anonymized(graph).value();
   Statistics a = statistics(graph);

@@ -11,10 +11,10 @@
 
 namespace orrery::graph::test {
 
-// Small, seeded, the same everywhere.
-class Dice {
+// A small seeded generator, equal on every platform.
+class Random {
  public:
-  explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
 
   std::size_t below(std::size_t end) {
     state_ ^= state_ << 13;
@@ -70,17 +70,17 @@ inline Graph graph_of(const std::vector<NodeRecord>& nodes, const std::vector<Pr
 }
 
 // A sound step: nodes of all kinds with few names, so that many look alike; ids from 1, parents before children.
-inline std::vector<NodeRecord> random_step(Dice& dice, std::size_t count) {
+inline std::vector<NodeRecord> random_step(Random& random, std::size_t count) {
   static constexpr std::string_view kNames[] = {"mm", "relu", "layer.3.norm"};
   std::vector<NodeRecord> nodes;
   for (std::uint64_t id = 1; id <= count; ++id) {
-    NodeRecord made = dice.one_in(5) ? collective(id, static_cast<CollectiveType>(dice.below(9)),
-                                                  static_cast<std::int64_t>(dice.below(3)) * 1024, "dp")
-                                     : node(id);
-    made.name = kNames[dice.below(3)];
-    made.duration_us = dice.below(3);
+    NodeRecord made = random.one_in(5) ? collective(id, static_cast<CollectiveType>(random.below(9)),
+                                                    static_cast<std::int64_t>(random.below(3)) * 1024, "dp")
+                                       : node(id);
+    made.name = kNames[random.below(3)];
+    made.duration_us = random.below(3);
     for (std::uint64_t parent = id > 6 ? id - 6 : 1; parent < id; ++parent) {
-      if (dice.one_in(4)) { (dice.one_in(4) ? made.ctrl_deps : made.data_deps).push_back(parent); }
+      if (random.one_in(4)) { (random.one_in(4) ? made.ctrl_deps : made.data_deps).push_back(parent); }
     }
     nodes.push_back(std::move(made));
   }
@@ -88,18 +88,18 @@ inline std::vector<NodeRecord> random_step(Dice& dice, std::size_t count) {
 }
 
 // The same nodes under other numbers and in another order.
-inline std::vector<NodeRecord> renumbered(Dice& dice, std::vector<NodeRecord> nodes, bool other_order) {
+inline std::vector<NodeRecord> renumbered(Random& random, std::vector<NodeRecord> nodes, bool other_order) {
   std::vector<std::uint64_t> ids;
   for (std::size_t i = 0; i <= nodes.size(); ++i) { ids.push_back(1000 + i); }
-  dice.shuffle(ids);
+  random.shuffle(ids);
   for (NodeRecord& node : nodes) {
     node.id = ids.at(node.id);
     for (auto* deps : {&node.data_deps, &node.ctrl_deps}) {
       for (std::uint64_t& parent : *deps) { parent = ids.at(parent); }
-      dice.shuffle(*deps);
+      random.shuffle(*deps);
     }
   }
-  if (other_order) { dice.shuffle(nodes); }
+  if (other_order) { random.shuffle(nodes); }
   return nodes;
 }
 

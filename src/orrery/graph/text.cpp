@@ -7,7 +7,7 @@ namespace orrery::graph {
 
 namespace {
 
-// Places of the table of texts seen lately: few for a small graph, at most as many as fit a near cache.
+// Entries of the table of recent texts: few for a small graph, at most as many as fit a near cache.
 constexpr std::size_t kFirstPlaces = std::size_t{1} << 6;
 constexpr std::size_t kMostPlaces = std::size_t{1} << 13;
 constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
@@ -19,7 +19,7 @@ std::uint64_t word(const char* at, std::size_t bytes) {
   return value;
 }
 
-// Good enough to spread texts over the table; what it finds is compared.
+// Spreads texts over the table; a hit is compared in full.
 std::size_t hash_of(std::string_view text) {
   constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
   std::uint64_t hash = text.size() * kMix;

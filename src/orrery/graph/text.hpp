@@ -1,6 +1,6 @@
-// Texts of a graph: eight bytes each, pointing into blocks that graphs share and nobody changes. Texts seen lately are
-// kept once (a fixed-size table, no search), so that a name which repeats costs its eight bytes; there is no promise
-// that equal texts are one.
+// Texts of a graph: eight bytes each, pointing into immutable blocks that graphs share. Recent texts are stored once (a
+// fixed-size table, no search), so that a repeated name costs its eight bytes only; equal texts may still be stored
+// twice.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Text {
 
 using TextBlocks = std::vector<std::shared_ptr<const char[]>>;
 
-// Takes texts in, gives Texts out.
+// Stores texts and returns Texts.
 class TextPool {
  public:
   // Blocks grow from `first_block` bytes to a megabyte.
@@ -46,7 +46,7 @@ class TextPool {
 
   Text add(std::string_view text);
 
-  // What must be kept for the Texts given out to stay valid. The pool may go on.
+  // The blocks to keep so that the returned Texts stay valid. The pool can still be used.
   [[nodiscard]] const TextBlocks& blocks() const { return blocks_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }  // size of the blocks
 

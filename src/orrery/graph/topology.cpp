@@ -60,7 +60,7 @@ std::vector<NodeIndex> cycle_of(const Graph& graph, const std::vector<NodeIndex>
   std::vector<bool> runs(graph.node_count(), false);
   for (const NodeIndex node : order) { runs[node] = true; }
   const auto first = std::find(runs.begin(), runs.end(), false);
-  // Who never runs waits for somebody else who never runs: following that comes back to where it was.
+  // A node that never runs waits for another that never runs: following these waits closes a cycle.
   std::vector<std::uint32_t> step(graph.node_count(), 0);
   std::vector<NodeIndex> walk;
   for (auto node = static_cast<NodeIndex>(first - runs.begin()); step[node] == 0;) {

@@ -11,12 +11,12 @@ namespace orrery::graph {
 
 namespace {
 
-// How the bits of a number are to be read.
-enum class Kind : std::uint8_t { none, real64, real32, natural, integer, boolean, text };
+// How the bits of a number are read.
+enum class ScalarKind : std::uint8_t { none, real64, real32, natural, integer, boolean, text };
 
 struct TypeFacts {
   std::string_view name = "none";
-  Kind kind = Kind::none;
+  ScalarKind kind = ScalarKind::none;
   std::uint8_t bytes = 0;
 };
 
@@ -26,36 +26,36 @@ constexpr std::array<TypeFacts, kTypes> kFacts = {{
     {},
     {},
     {},
-    {"double_val", Kind::real64, 8},
-    {"double_list", Kind::real64, 8},
-    {"float_val", Kind::real32, 4},
-    {"float_list", Kind::real32, 4},
-    {"int32_val", Kind::integer, 4},
-    {"int32_list", Kind::integer, 4},
-    {"int64_val", Kind::integer, 8},
-    {"int64_list", Kind::integer, 8},
-    {"uint32_val", Kind::natural, 4},
-    {"uint32_list", Kind::natural, 4},
-    {"uint64_val", Kind::natural, 8},
-    {"uint64_list", Kind::natural, 8},
-    {"sint32_val", Kind::integer, 4},
-    {"sint32_list", Kind::integer, 4},
-    {"sint64_val", Kind::integer, 8},
-    {"sint64_list", Kind::integer, 8},
-    {"fixed32_val", Kind::natural, 4},
-    {"fixed32_list", Kind::natural, 4},
-    {"fixed64_val", Kind::natural, 8},
-    {"fixed64_list", Kind::natural, 8},
-    {"sfixed32_val", Kind::integer, 4},
-    {"sfixed32_list", Kind::integer, 4},
-    {"sfixed64_val", Kind::integer, 8},
-    {"sfixed64_list", Kind::integer, 8},
-    {"bool_val", Kind::boolean, 1},
-    {"bool_list", Kind::boolean, 1},
-    {"string_val", Kind::text, 0},
-    {"string_list", Kind::text, 0},
-    {"bytes_val", Kind::text, 0},
-    {"bytes_list", Kind::text, 0},
+    {"double_val", ScalarKind::real64, 8},
+    {"double_list", ScalarKind::real64, 8},
+    {"float_val", ScalarKind::real32, 4},
+    {"float_list", ScalarKind::real32, 4},
+    {"int32_val", ScalarKind::integer, 4},
+    {"int32_list", ScalarKind::integer, 4},
+    {"int64_val", ScalarKind::integer, 8},
+    {"int64_list", ScalarKind::integer, 8},
+    {"uint32_val", ScalarKind::natural, 4},
+    {"uint32_list", ScalarKind::natural, 4},
+    {"uint64_val", ScalarKind::natural, 8},
+    {"uint64_list", ScalarKind::natural, 8},
+    {"sint32_val", ScalarKind::integer, 4},
+    {"sint32_list", ScalarKind::integer, 4},
+    {"sint64_val", ScalarKind::integer, 8},
+    {"sint64_list", ScalarKind::integer, 8},
+    {"fixed32_val", ScalarKind::natural, 4},
+    {"fixed32_list", ScalarKind::natural, 4},
+    {"fixed64_val", ScalarKind::natural, 8},
+    {"fixed64_list", ScalarKind::natural, 8},
+    {"sfixed32_val", ScalarKind::integer, 4},
+    {"sfixed32_list", ScalarKind::integer, 4},
+    {"sfixed64_val", ScalarKind::integer, 8},
+    {"sfixed64_list", ScalarKind::integer, 8},
+    {"bool_val", ScalarKind::boolean, 1},
+    {"bool_list", ScalarKind::boolean, 1},
+    {"string_val", ScalarKind::text, 0},
+    {"string_list", ScalarKind::text, 0},
+    {"bytes_val", ScalarKind::text, 0},
+    {"bytes_list", ScalarKind::text, 0},
 }};
 
 const TypeFacts& facts(ValueType type) {
@@ -73,8 +73,8 @@ std::uint64_t loaded(const char* at, const TypeFacts& fact) {
   if (fact.bytes == 4) {
     std::uint32_t bits = 0;
     std::memcpy(&bits, at, sizeof bits);
-    return fact.kind == Kind::integer ? static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(bits)})
-                                      : bits;
+    return fact.kind == ScalarKind::integer ? static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(bits)})
+                                            : bits;
   }
   return *at == 0 ? 0 : 1;
 }
@@ -106,9 +106,9 @@ std::optional<std::uint64_t> Value::element(std::size_t i) const {
 std::optional<std::int64_t> Value::as_int(std::size_t i) const {
   const auto bits = element(i);
   if (!bits) { return std::nullopt; }
-  const Kind kind = facts(type_).kind;
-  if (kind == Kind::integer) { return static_cast<std::int64_t>(*bits); }
-  if (kind != Kind::natural && kind != Kind::boolean) { return std::nullopt; }
+  const ScalarKind kind = facts(type_).kind;
+  if (kind == ScalarKind::integer) { return static_cast<std::int64_t>(*bits); }
+  if (kind != ScalarKind::natural && kind != ScalarKind::boolean) { return std::nullopt; }
   if (*bits > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) { return std::nullopt; }
   return static_cast<std::int64_t>(*bits);
 }
@@ -116,9 +116,9 @@ std::optional<std::int64_t> Value::as_int(std::size_t i) const {
 std::optional<std::uint64_t> Value::as_uint(std::size_t i) const {
   const auto bits = element(i);
   if (!bits) { return std::nullopt; }
-  const Kind kind = facts(type_).kind;
-  if (kind == Kind::natural || kind == Kind::boolean) { return bits; }
-  if (kind != Kind::integer || static_cast<std::int64_t>(*bits) < 0) { return std::nullopt; }
+  const ScalarKind kind = facts(type_).kind;
+  if (kind == ScalarKind::natural || kind == ScalarKind::boolean) { return bits; }
+  if (kind != ScalarKind::integer || static_cast<std::int64_t>(*bits) < 0) { return std::nullopt; }
   return bits;
 }
 
@@ -132,13 +132,13 @@ std::optional<double> Value::as_double(std::size_t i) const {
   const auto bits = element(i);
   if (!bits) { return std::nullopt; }
   switch (facts(type_).kind) {
-    case Kind::real64: return std::bit_cast<double>(*bits);
-    case Kind::real32: return double{std::bit_cast<float>(static_cast<std::uint32_t>(*bits))};
-    case Kind::integer: return static_cast<double>(static_cast<std::int64_t>(*bits));
-    case Kind::natural:
-    case Kind::boolean: return static_cast<double>(*bits);
-    case Kind::none:
-    case Kind::text: break;
+    case ScalarKind::real64: return std::bit_cast<double>(*bits);
+    case ScalarKind::real32: return double{std::bit_cast<float>(static_cast<std::uint32_t>(*bits))};
+    case ScalarKind::integer: return static_cast<double>(static_cast<std::int64_t>(*bits));
+    case ScalarKind::natural:
+    case ScalarKind::boolean: return static_cast<double>(*bits);
+    case ScalarKind::none:
+    case ScalarKind::text: break;
   }
   return std::nullopt;
 }

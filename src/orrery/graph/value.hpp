@@ -1,5 +1,5 @@
-// What an attribute of a node holds: one of the thirty types that execution graphs are exchanged with, kept as it was
-// written (an int32 stays an int32) and read as whatever number it can be without loss.
+// The value of an attribute: one of the thirty types of the Chakra schema, kept as it was written (an int32 stays an
+// int32) and read as any number that represents it without loss.
 #pragma once
 
 #include <cstddef>
@@ -85,8 +85,8 @@ class Value {
   // Elements of a list; 1 for a single value, 0 for none.
   [[nodiscard]] std::size_t size() const;
 
-  // Element `i` (of a single value: element 0) as the type asked for; nothing when there is no such element or when it
-  // is not that number exactly: as_int of 2^63, as_bool of 2, as_int of a text or of a real number.
+  // Element `i` (of a single value: element 0) as the requested type; nothing if there is no such element, or if it
+  // is not exactly that number: as_int of 2^63, as_bool of 2, as_int of a text or of a real number.
   [[nodiscard]] std::optional<std::int64_t> as_int(std::size_t i = 0) const;
   [[nodiscard]] std::optional<std::uint64_t> as_uint(std::size_t i = 0) const;
   [[nodiscard]] std::optional<bool> as_bool(std::size_t i = 0) const;
@@ -97,7 +97,7 @@ class Value {
   // A single string or bytes.
   [[nodiscard]] std::optional<std::string_view> as_text() const;
 
-  // The bits of a number, widened as scalar() wants them; 0 where there is no such element.
+  // The bits of a number, widened as for scalar(); 0 if there is no such element.
   [[nodiscard]] std::uint64_t bits_at(std::size_t i) const { return element(i).value_or(0); }
 
   // All elements of a list of strings or bytes; empty for other types.

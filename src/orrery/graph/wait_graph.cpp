@@ -37,14 +37,14 @@ WaitGraph::Member WaitGraph::leader(Member member) {
 
 void WaitGraph::join(Member a, Member b) { leader_[leader(b)] = leader(a); }
 
-WaitGraph::Step WaitGraph::step(Member member) const {
+WaitGraph::BlockedNode WaitGraph::blocked_node(Member member) const {
   const auto after = std::upper_bound(ranks_.begin(), ranks_.end(), member,
                                       [](Member wanted, const Rank& rank) { return wanted < rank.first; });
   const Rank& rank = *std::prev(after);
   return {rank.rank, rank.ids[member - rank.first]};
 }
 
-// Removes who waits for nobody, again and again; who is left waits in a circle, or for one.
+// Repeatedly removes nodes without unsatisfied dependencies; the rest is on a cycle, or depends on one.
 std::vector<std::uint32_t> WaitGraph::left_waiting() {
   const std::size_t count = leader_.size();
   std::vector<std::uint64_t> begin(count + 2, 0);
@@ -70,10 +70,11 @@ std::vector<std::uint32_t> WaitGraph::left_waiting() {
   return waits_for;
 }
 
-std::vector<WaitGraph::Step> WaitGraph::cycle() {
+std::vector<WaitGraph::BlockedNode> WaitGraph::cycle() {
   const std::vector<std::uint32_t> waits_for = left_waiting();
   const auto count = static_cast<Member>(leader_.size());
-  std::vector<std::pair<Member, Member>> blocked(count);  // of each who is left, a dependency on somebody who is, too
+  std::vector<std::pair<Member, Member>> blocked(
+      count);  // of each remaining node, a dependency on another remaining node
   Member at = count;
   for (const auto& [child, parent] : waits_) {
     if (waits_for[leader(child)] == 0 || waits_for[leader(parent)] == 0) { continue; }
@@ -83,16 +84,16 @@ std::vector<WaitGraph::Step> WaitGraph::cycle() {
   if (at == count) { return {}; }
   std::vector<bool> seen(count, false);
   for (; !seen[at]; at = leader(blocked[at].second)) { seen[at] = true; }
-  std::vector<Step> steps;
+  std::vector<BlockedNode> nodes;
   const Member start = at;
   do {
     const auto [child, parent] = blocked[at];
-    steps.push_back(step(child));
+    nodes.push_back(blocked_node(child));
     at = leader(parent);
-    // Where ranks meet, the one that is waited for and the one that waits are two sides of a collective.
-    if (blocked[at].first != parent) { steps.push_back(step(parent)); }
+    // At a collective, the awaited node and the waiting node are sides of different ranks.
+    if (blocked[at].first != parent) { nodes.push_back(blocked_node(parent)); }
   } while (at != start);
-  return steps;
+  return nodes;
 }
 
 }  // namespace orrery::graph

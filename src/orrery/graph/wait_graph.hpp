@@ -1,5 +1,5 @@
-// Who waits for whom over the nodes of several graphs, of which some run as one (the sides of a collective). 12
-// bytes a dependency and 24 a node. Private to the room.
+// Dependencies between the nodes of several graphs, in which the nodes of a collective are joined. 12 bytes per
+// dependency and 24 per node. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@ namespace orrery::graph {
 
 class WaitGraph {
  public:
-  struct Step {
+  struct BlockedNode {
     std::uint64_t rank = 0;
     std::uint64_t id = 0;
   };
-  using Member = std::uint32_t;  // a node of a rank; all ranks together have less than 2^32
+  using Member = std::uint32_t;  // a node of a rank; all ranks together have fewer than 2^32
 
   void add(std::uint64_t rank, const Graph& graph);
 
   [[nodiscard]] Member at(std::uint64_t rank, NodeIndex node) const;
 
-  // The two run as one.
+  // The two nodes execute together.
   void join(Member a, Member b);
 
-  // `child` cannot run before `parent`.
+  // `child` cannot execute before `parent`.
   void wait(Member child, Member parent) { waits_.emplace_back(child, parent); }
 
-  // Nodes that wait for each other in a circle, each for the next; empty when there are none. Dependencies of a node on
-  // itself do not count.
-  [[nodiscard]] std::vector<Step> cycle();
+  // Nodes of a cycle, each of which waits for the next; empty if there is none. Dependencies of a node on itself are
+  // ignored.
+  [[nodiscard]] std::vector<BlockedNode> cycle();
 
  private:
   struct Rank {
@@ -39,13 +39,13 @@ class WaitGraph {
     std::vector<std::uint64_t> ids;
   };
 
-  [[nodiscard]] std::vector<std::uint32_t> left_waiting();  // dependencies of each leader that are never met
+  [[nodiscard]] std::vector<std::uint32_t> left_waiting();  // unsatisfied dependencies of each leader
   [[nodiscard]] Member leader(Member member);
-  [[nodiscard]] Step step(Member member) const;
+  [[nodiscard]] BlockedNode blocked_node(Member member) const;
 
-  std::vector<Rank> ranks_;  // in the order they came
+  std::vector<Rank> ranks_;  // in the order of addition
   std::map<std::uint64_t, std::size_t> positions_;
-  std::vector<Member> leader_;                    // of each member, towards the one that stands for all that are joined
+  std::vector<Member> leader_;  // union-find: of each member, towards the representative of the joined ones
   std::vector<std::pair<Member, Member>> waits_;  // child, parent
 };
 

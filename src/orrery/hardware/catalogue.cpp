@@ -27,7 +27,7 @@ Result<T> read_entry(const std::string& directory, const EntryKind& kind, const 
   return Described<T>::record().read(node);
 }
 
-// Replaces the accelerator and the links of a cluster's tree. Returns what went wrong.
+// Replaces references to the accelerator and the links in a cluster's tree. Returns the errors.
 Unresolved resolve_parts(Node& cluster, const std::string& directory) {
   Unresolved unresolved;
   if (Node* accelerator = cluster.find("accelerator")) {
@@ -55,7 +55,7 @@ bool reads_before(const Diagnostic& a, const Diagnostic& b) {
          std::tie(b.place.file, b.place.line, b.place.column, b.place.path, b.message);
 }
 
-// Reads a resolved tree. References that failed still stand there: what the record says about those is left out.
+// Reads a resolved tree. Errors of the record at references that were not resolved are left out.
 Result<Cluster> read_cluster(const Node& node, Unresolved unresolved) {
   auto cluster = Described<Cluster>::record().read(node);
   if (unresolved.complaints.empty()) { return cluster; }
@@ -86,7 +86,7 @@ Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   const std::int64_t product = product_of_sizes(cluster);
   if (product > kMaxDevices) {
     return fail(config::place_below(node, "/dimensions"),
-                fmt::format("the dimensions' sizes multiply to more than {} devices", kMaxDevices));
+                fmt::format("the product of the dimensions' sizes is above {} devices", kMaxDevices));
   }
   const bool grows = cluster.dimensions.back().size == 0;
   if (cluster.devices == 0) {
@@ -96,7 +96,8 @@ Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   }
   const Place place = node.find("devices")->place;
   if (!grows && cluster.devices != product) {
-    return fail(place, fmt::format("{} devices, but the dimensions' sizes multiply to {}", cluster.devices, product));
+    return fail(place,
+                fmt::format("{} devices, but the product of the dimensions' sizes is {}", cluster.devices, product));
   }
   const std::int64_t devices = cluster.devices;
   auto whole = scaled(std::move(cluster), devices);
@@ -109,7 +110,7 @@ Result<std::string> printed(const Result<T>& entry) {
   return entry.map([](const T& value) { return Described<T>::record().print_yaml(value); });
 }
 
-// What a file describes, from a key that only that kind has.
+// The kind of entry that a file describes, from a key that only that kind has.
 std::string_view kind_of_file(const Node& node) {
   if (node.find("dimensions") != nullptr) { return kClusterEntries.folder; }
   if (node.find("matrix_peak") != nullptr) { return kAcceleratorEntries.folder; }
@@ -146,7 +147,7 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
 Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
   const auto mad_max = entry_names(directory_, kMadMaxSystems);
   if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
-    return fail(fmt::format("{} has the figures of MAD-Max's equations only: --semantics mad-max reads them",
+    return fail(fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
                             orrery::quoted(name_or_path)));
   }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
@@ -200,8 +201,7 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
     const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
     if (!is_file) {
-      return fail(fmt::format("nothing in the catalogue is called {}{}", quoted(name_or_path),
-                              did_you_mean(name_or_path, all)));
+      return fail(fmt::format("no catalogue entry {}{}", quoted(name_or_path), did_you_mean(name_or_path, all)));
     }
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);

@@ -35,8 +35,8 @@ class Catalogue {
   [[nodiscard]] Result<std::vector<EntrySummary>> clusters() const;
   [[nodiscard]] Result<std::vector<EntrySummary>> stacks() const;
 
-  // The entry of whichever kind printed as YAML with its sources, for `orrery describe`; models are not looked at,
-  // but an unknown name may have been meant for one of `others`.
+  // The entry of any kind as YAML with its sources, for `orrery describe`. `others` are names of other kinds (models)
+  // that the error for an unknown name may propose.
   [[nodiscard]] Result<std::string> description(const std::string& name_or_path,
                                                 std::vector<std::string> others = {}) const;
 

@@ -154,9 +154,9 @@ TEST(CatalogueData, a_protocol_with_shorter_steps_has_less_payload) {
 
 TEST(CatalogueData, the_ideal_stack_has_no_overhead) {
   const auto ideal = shipped().stack("ideal").value();
-  EXPECT_EQ(ideal.host_overhead, Seconds(0.0));
+  EXPECT_EQ(ideal.host.step_overhead, Seconds(0.0));
   EXPECT_EQ(ideal.memory_reserve, 0.0);
-  EXPECT_TRUE(ideal.overlap_gradient_reduce && ideal.overlap_parameter_gather && ideal.fused_elementwise);
+  EXPECT_TRUE(ideal.overlap.gradient_reduce && ideal.overlap.parameter_gather && ideal.fusion.elementwise);
 }
 
 }  // namespace

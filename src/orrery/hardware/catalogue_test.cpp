@@ -51,6 +51,33 @@ class Folder {
   std::filesystem::path path_;
 };
 
+// Policies have no keys of their own; those with two values are written true or false.
+TEST(Catalogue, policies_of_a_stack_are_keys_of_its_file) {
+  const Folder folder;
+  const auto stack = shipped().stack(folder.write("own.yaml", R"(attention: plain
+fused_loss: false
+dispatch_per_node: true
+single_port: true
+host_overhead: 7 ms
+)"));
+  ASSERT_TRUE(stack) << stack.error().text();
+  EXPECT_EQ(stack->attention.kernel, AttentionKernel::plain);
+  EXPECT_FALSE(stack->fusion.loss);
+  EXPECT_EQ(stack->dispatch.copies, TokenCopies::per_node);
+  EXPECT_EQ(stack->transfers.ports, NodePorts::one);
+  EXPECT_EQ(stack->transfers.stages, StageTransfer::whole);
+  EXPECT_EQ(stack->host.step_overhead, Seconds(7e-3));
+  const std::string printed = config::Described<Stack>::record().print_yaml(*stack);
+  for (const char* line : {"\nattention: plain\n", "\nfused_loss: false\n", "\nfused_elementwise: true\n",
+                           "\ndispatch_per_node: true\n", "\nsingle_port: true\n", "\nscatter_transfers: false\n"}) {
+    EXPECT_THAT(printed, HasSubstr(line));
+  }
+  const auto wrong = shipped().stack(folder.write("wrong.yaml", "fused_lost: true\nsingle_port: one\n"));
+  ASSERT_FALSE(wrong);
+  EXPECT_THAT(wrong.error().text(), HasSubstr("did you mean \"fused_loss\"?"));
+  EXPECT_THAT(wrong.error().text(), HasSubstr("single_port"));
+}
+
 TEST(Catalogue, a_cluster_brings_its_accelerator_and_links) {
   const auto cluster = shipped().cluster("dgx-h100", 64);
   ASSERT_TRUE(cluster) << cluster.error().text();

@@ -1,4 +1,4 @@
-// Where figures come from: what the `sources` of a description cover and what they do not.
+// Figures of a description that its `sources` cover, and those that they do not.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ namespace orrery::hardware {
 [[nodiscard]] bool is_unverified(std::string_view citation);
 
 // Figures of a description that no citation covers, as dotted paths ("protocols.LL.ring_base"). Names, descriptions,
-// the basis and references to other entries are no figures.
+// the basis and references to other entries are not figures.
 [[nodiscard]] std::vector<std::string> uncited_figures(const config::Node& description);
 
-// Figures that `sources` names and the description does not have.
+// Figures in `sources` that the description does not have.
 [[nodiscard]] std::vector<std::string> citations_of_nothing(const config::Node& description);
 
 }  // namespace orrery::hardware

@@ -10,25 +10,44 @@
 namespace orrery::hardware {
 namespace {
 
-// Why `devices` cannot be laid out, given that it is not a multiple of the `block` that is filled before dimension
-// `dimension` opens.
+// The error for `devices` that is not a multiple of `block`, the devices below dimension `dimension`.
 std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int64_t block, std::size_t dimension) {
   const std::int64_t below = devices / block * block;
   const std::string what =
       dimension == 1 ? fmt::format("nodes of {}", block)
                      : fmt::format("blocks of {} below dimension \"{}\"", block, cluster.dimensions[dimension].name);
-  return fmt::format("{} devices do not fill whole {}; nearest: {} or {}", devices, what, below, below + block);
+  return fmt::format("{} devices are not a whole number of {}; nearest: {} or {}", devices, what, below, below + block);
 }
 
-// Members of a ring that are not all of it have no way round.
+// Part of a ring is a line: traffic has one direction instead of two.
 constexpr double kLineOfRing = 0.5;
 
-void take_share_of_node(Cluster& cluster, double share) {
+void scale_node_expenses(Cluster& cluster, double share) {
   cluster.node_power_watts *= share;
   cluster.node_price_usd *= share;
 }
 
 }  // namespace
+
+bool has_switch(Wiring wiring) {
+  switch (wiring) {
+    case Wiring::switched:
+    case Wiring::rails: return true;
+    case Wiring::ring:
+    case Wiring::mesh: return false;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
+bool has_pair_links(Wiring wiring) {
+  switch (wiring) {
+    case Wiring::mesh: return true;
+    case Wiring::switched:
+    case Wiring::rails:
+    case Wiring::ring: return false;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
 
 BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
   if (members >= size) { return rate(); }
@@ -70,21 +89,23 @@ Ground weakest_ground(const Cluster& cluster, Links links) {
 Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
   ORRERY_ASSERT(!cluster.dimensions.empty());
   if (devices < 1 || devices > kMaxDevices) {
-    return fail(fmt::format("{} devices; a cluster has 1 to {}", devices, kMaxDevices));
+    return fail(fmt::format("{} devices: must be between 1 and {}", devices, kMaxDevices));
   }
   auto& dimensions = cluster.dimensions;
   if (dimensions.size() == 1 && dimensions.front().size > 0 && devices > dimensions.front().size) {
-    return fail(fmt::format("{} devices; {} joins at most {}, and cluster \"{}\" has no outer dimension", devices,
-                            dimensions.front().name, dimensions.front().size, cluster.name));
+    return fail(fmt::format("{} devices: dimension {} has at most {}, and cluster \"{}\" has no outer dimension",
+                            devices, dimensions.front().name, dimensions.front().size, cluster.name));
   }
-  // `rest` blocks of `block` devices remain to be spread over dimension i and those outside it.
+  // `rest` blocks of `block` devices are still to be distributed over dimension i and the outer ones.
   std::int64_t rest = devices;
   std::int64_t block = 1;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     const bool last = i + 1 == dimensions.size();
     const std::int64_t full = dimensions[i].size;
     if (last || rest <= full) {
-      if (i == 0 && rest < full) { take_share_of_node(cluster, static_cast<double>(rest) / static_cast<double>(full)); }
+      if (i == 0 && rest < full) {
+        scale_node_expenses(cluster, static_cast<double>(rest) / static_cast<double>(full));
+      }
       if (rest < full) { dimensions[i].bandwidth *= dimensions[i].bandwidth_among(rest) / dimensions[i].rate(); }
       dimensions[i].size = rest;
       rest = 1;

@@ -15,21 +15,21 @@
 
 namespace orrery::hardware {
 
-// More than anybody has built, few enough that products of counts stay exact.
+// Larger than any cluster built so far; small enough that products of counts stay exact.
 inline constexpr std::int64_t kMaxDevices = std::int64_t{1} << 26;
 
-// More than any machine has levels; a group's shape is kept in lists of this length.
+// More levels than any machine has; a group's shape is stored in arrays of this length.
 inline constexpr int kMaxDimensions = 6;
 
-// One wire protocol of a collective library on a link class: how long a step takes besides its bytes, and which part
-// of the link's bandwidth is payload. (NCCL: LL, LL128, Simple.)
+// One wire protocol of a collective library on a link class (NCCL: LL, LL128, Simple): latency of a step, and the part
+// of the link's bandwidth that is payload.
 //
 //   ring of n, one dimension:  time = ring_base + steps ring_step + bytes per member / payload rate
 //   tree of n, one dimension:  time = tree_base + hops tree_step  + bytes per member / payload rate
 //   payload rate = dimension bandwidth x link efficiency x bandwidth_fraction
 //
-// The bases are of the library, the steps of the link: a collective over several dimensions pays the base once, and
-// each step at its own link's price.
+// The base is the library's, the step the link's: a collective over several dimensions has one base, and each step has
+// the latency of its own link.
 struct Protocol {
   std::string name;
   Seconds ring_base;                // once per ring collective: launch and synchronisation
@@ -37,32 +37,32 @@ struct Protocol {
   Seconds tree_base;                // once per tree collective
   Seconds tree_step;                // per tree hop on this link
   double bandwidth_fraction = 1.0;  // payload bandwidth / bandwidth that a large message reaches on the link
-  // Part of a member's own shard that passes the kernel besides what the link carries: a ring of n costs n - 1 +
-  // own_share shards.
+  // Part of a member's own shard that the kernel copies in addition to the shards on the link: a ring of n takes
+  // n - 1 + own_share shards.
   double own_share = 0.0;
-  // The library leaves the protocol for a wider one where a ring or tree step has more bytes than the link, at its
-  // nominal bandwidth, moves in this time.
-  Seconds until = {};          // 0: it never does
-  Seconds exchange_base = {};  // on top of ring_base where every member sends to every other one by itself
-  bool exchanges = true;       // such exchanges use it
+  // The library changes to a protocol with more payload where the bytes of a ring or tree step take longer than this at
+  // the link's nominal bandwidth.
+  Seconds until = {};          // 0: never
+  Seconds exchange_base = {};  // added to ring_base where every member sends to every other one (all-to-all)
+  bool exchanges = true;       // all-to-all uses this protocol
 };
 
-// A kind of link: everything about it that does not depend on how many there are.
+// A class of links: everything that does not depend on their number.
 //
 // In-switch reduction (NVLink SHARP, "NVLS"): for an all-reduce of S bytes among n members, the switch reads S from
-// every member, hands each its reduced share S/n, takes that share back and multicasts it, so that every member moves
-// S (1 + 1/n) bytes out and as many in, both directions at once:
+// every member, returns to each its reduced share S/n, reads that share and multicasts it, so that every member moves
+// S (1 + 1/n) bytes out and as many in, both directions concurrently:
 //
 //   time = in_switch_base + traversals in_switch_step + S (1 + 1/n) / (dimension bandwidth x in_switch_efficiency)
 //
 // With in_switch_efficiency 0.68 this gives back the all-reduce rates measured on 5, 6, 7 and 8 H200 within 2 % (see
-// docs/models/hardware.md), which a plain S / rate does not. It stands alone: `efficiency` does not enter.
+// docs/models/hardware.md), which S / rate does not. `efficiency` is not applied to in-switch traffic.
 struct LinkClass {
   std::string name;  // e.g. "nvlink4"
   std::string description;
-  BytesPerSecond port;              // one port, one direction; 0: every device's share is a port of its own
-  double efficiency = 1.0;          // best measured payload rate / nominal bandwidth, large messages
-  Seconds latency;                  // of one message, software included, device to device; its bytes come on top
+  BytesPerSecond port;      // one port, one direction; 0: every device has its own port
+  double efficiency = 1.0;  // best measured payload rate / nominal bandwidth, large messages
+  Seconds latency;          // of one message, device to device, software included, without the time of its bytes
   std::vector<Protocol> protocols;  // at least one
   Seconds in_switch_base;           // once per in-switch collective
   Seconds in_switch_step;           // per traversal of the reducing switch
@@ -72,31 +72,38 @@ struct LinkClass {
   Sources sources;
 };
 
-// How the devices of one dimension are joined.
+// How the devices of one dimension are connected. Functions below are exhaustive switches: a new wiring must answer
+// them.
 enum class Wiring : std::uint8_t {
   switched,  // every device has its full bandwidth into one switch
-  rails,     // device i of every node joins switch fabric i; a device has its own NIC
-  ring,      // neighbours only, in both directions; devices joined by a line of neighbours have half the bandwidth
-  mesh,      // a link of its own for every pair: a device reaches k others with k / (size - 1) of its bandwidth
+  rails,     // device i of every node connects to switch fabric i through its own NIC
+  ring,      // links to two neighbours, both directions; a part of the ring is a line and has half the bandwidth
+  mesh,      // a link for every pair: k peers get k / (size - 1) of a device's bandwidth
 };
+
+// Devices send through ports of a switch.
+[[nodiscard]] bool has_switch(Wiring wiring);
+// Bandwidth of a link follows from the number of devices: the dimension needs a size.
+[[nodiscard]] bool has_pair_links(Wiring wiring);
 
 struct NetworkDimension {
   std::string name;  // e.g. "nvlink", "infiniband"
   Wiring wiring = Wiring::switched;
-  std::int64_t size = 0;          // devices along this dimension; 0 in a template: as many as the cluster needs
-  BytesPerSecond bandwidth;       // per device, per direction; over all its links of the dimension
-  double oversubscription = 1.0;  // of the dimension's switches: what the devices send over what passes at once
+  std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
+  BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
+  double oversubscription =
+      1.0;  // of the dimension's switches: bandwidth of all devices / bandwidth through the switches
   LinkClass link;
 
-  // What a device sends at while all others do, too.
+  // Bandwidth of a device while all others send, too.
   [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription; }
-  // What one of `members` devices sends the others at, all of them together.
+  // Bandwidth of a device to the other members of a group of `members`.
   [[nodiscard]] BytesPerSecond bandwidth_among(std::int64_t members) const;
 };
 
-// Memory beside the accelerator's own: a device's share of it, and its link to it.
+// Second memory tier (host memory or a pool): a device's share of it, and the link to it.
 struct SecondTier {
-  Bytes memory;              // per device; 0: there is none
+  Bytes memory;              // per device; 0: no second tier
   BytesPerSecond bandwidth;  // per device, per direction
   Seconds latency;           // of one transfer
 };
@@ -105,29 +112,29 @@ struct Cluster {
   std::string name;
   std::string description;
   Accelerator accelerator;
-  SecondTier second_tier;                    // host memory behind PCIe or a coherent link, or a pool
+  SecondTier second_tier;                    // host memory over PCIe or a coherent link, or a pool
   std::vector<NetworkDimension> dimensions;  // innermost first
   std::int64_t devices = 0;                  // product of the dimensions' sizes
   double node_power_watts = 0.0;             // of one innermost-dimension group, everything included
   double node_price_usd = 0.0;               // of one innermost-dimension group; 0: not known
   double usd_per_device_hour = 0.0;          // rented; 0: not known
-  double speed_spread = 0.0;                 // of nodes at the same work, relative standard deviation
+  double speed_spread = 0.0;                 // relative standard deviation of nodes' times for the same work
   Sources sources;
 
   // Devices that share the innermost dimension.
   [[nodiscard]] std::int64_t node_size() const { return dimensions.empty() ? 1 : dimensions.front().size; }
 };
 
-// How much longer than a typical one the slowest of so many devices (or nodes) takes for the same kernels, where their
-// times are normally distributed with relative standard deviation `spread`:
+// Straggler: time of the slowest of n devices (or nodes) / time of the median one, where times for the same kernels are
+// normally distributed with relative standard deviation `spread`:
 //   1 + spread x(n),  x(n) = the (n - 3/8) / (n + 1/4) quantile of the standard normal distribution
-// which is within 5 % of the mean of the largest of n draws (G. Blom, Statistical Estimates and Transformed
-// Beta-Variables, 1958). 1 for one; grows with n and with spread. Those who wait for each other in every step all go at
-// the slowest one's pace.
+// which is within 5 % of the mean of the largest of n samples (G. Blom, Statistical Estimates and Transformed
+// Beta-Variables, 1958). 1 for one device; grows with n and with spread. Devices that synchronise in every step all run
+// at the straggler's speed.
 [[nodiscard]] double slowest_pace(double spread, std::int64_t devices);
 
-// What the weakest efficiency of a cluster rests on, and whose it is: the accelerator's or a link's; of all links, or
-// of those that join anything at this size. The accelerator comes first, then inner links.
+// The weakest basis among the efficiencies of a cluster's accelerator and links, and whose it is. Links that connect
+// nothing at this size count with Links::all only. On ties the accelerator comes first, then inner links.
 enum class Links : std::uint8_t { in_use, all };
 struct Ground {
   Basis basis = Basis::measured;
@@ -135,12 +142,11 @@ struct Ground {
 };
 [[nodiscard]] Ground weakest_ground(const Cluster& cluster, Links links = Links::in_use);
 
-// The same cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. With more than two
-// dimensions each is filled before the next one opens. Dimensions that are not filled shrink (their size may become 1),
-// and the last one grows without limit, unless it is the only one and has a size. Fails naming the nearest counts that
-// would do.
-// The bandwidth of a mesh or ring shrinks with its links, price and power of a node with its devices. The accelerator's
-// pace becomes that of the slowest node.
+// The cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. Each dimension is filled
+// before the next one is used. A dimension that is not filled shrinks (its size may become 1); the last one grows
+// without limit, unless it is the only one and has a size. Errors name the nearest valid counts. The bandwidth of a
+// mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The accelerator's pace
+// becomes that of the slowest node.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

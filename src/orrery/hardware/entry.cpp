@@ -50,7 +50,7 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
   return names;
 }
 
-std::vector<std::string> meant_entries(std::string_view name, const std::vector<std::string>& known) {
+std::vector<std::string> proposed_entries(std::string_view name, const std::vector<std::string>& known) {
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (std::none_of(name.begin(), name.end(), is_letter)) { return {}; }  // "." is in "llama-3.1-8b" by chance
   if (auto few = continued(name, known); !few.empty()) { return few; }
@@ -67,9 +67,9 @@ std::vector<std::string> meant_entries(std::string_view name, const std::vector<
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
-  std::vector<std::string> meant = meant_entries(name, known);
-  for (auto& entry : meant) { entry = orrery::quoted(entry); }
-  return meant.empty() ? std::string{} : fmt::format("; did you mean {}?", either(meant));
+  std::vector<std::string> proposed = proposed_entries(name, known);
+  for (auto& entry : proposed) { entry = orrery::quoted(entry); }
+  return proposed.empty() ? std::string{} : fmt::format("; did you mean {}?", either(proposed));
 }
 
 std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
@@ -100,8 +100,8 @@ Result<config::Node> entry_node(const std::string& data_directory, const EntryKi
   ORRERY_TRY(file, entry_file(data_directory, kind, name_or_path, place));
   ORRERY_TRY(node, config::read_file(file));
   if (node.kind != config::Kind::mapping) {
-    return fail(node.place,
-                fmt::format("a description of {} is lines of \"key: value\"", config::with_article(kind.singular)));
+    return fail(node.place, fmt::format("a description of {} must be a mapping (lines of \"key: value\")",
+                                        config::with_article(kind.singular)));
   }
   return node;
 }

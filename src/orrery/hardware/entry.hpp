@@ -38,7 +38,7 @@ struct EntrySummary {
   std::string name;
   std::string description;
   int figures = 0;     // figures with a citation or an "unverified" mark
-  int unverified = 0;  // of those, how many nobody has seen a source for
+  int unverified = 0;  // of those, figures without a source that was read
 };
 
 void count_sources(const Sources& sources, EntrySummary& summary);
@@ -51,9 +51,9 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] Result<std::string> entry_file(const std::string& data_directory, const EntryKind& kind,
                                              const std::string& name_or_path, const Place& place = {});
 
-// What a name was meant to be: the known ones that go on from it ("h100" -> "h100-nvl", "h100-pcie", "h100-sxm") if
-// they are few, the shortest if they are many, else the nearest one, else one that holds it.
-[[nodiscard]] std::vector<std::string> meant_entries(std::string_view name, const std::vector<std::string>& known);
+// Names to propose for an unknown one: those that continue it ("h100" -> "h100-nvl", "h100-pcie", "h100-sxm") if they
+// are few, the shortest of them if they are many, else the nearest one, else one that contains it.
+[[nodiscard]] std::vector<std::string> proposed_entries(std::string_view name, const std::vector<std::string>& known);
 
 // The same as the end of a message: `; did you mean "dgx-h100"?`, or nothing.
 [[nodiscard]] std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
@@ -62,7 +62,7 @@ void count_sources(const Sources& sources, EntrySummary& summary);
 [[nodiscard]] std::string unknown_entry(const EntryKind& kind, std::string_view name,
                                         const std::vector<std::string>& known);
 
-// What an entry without a name of its own is called: its file, without folder and suffix.
+// The default name of an entry: its file without folder and suffix.
 [[nodiscard]] std::string file_stem(const std::string& path);
 
 // The entry's tree. The root must be a mapping.

@@ -12,8 +12,8 @@ double nodes(const Cluster& cluster) {
   return static_cast<double>(cluster.devices) / static_cast<double>(cluster.node_size());
 }
 
-std::string written_off(double price, std::string_view of) {
-  return fmt::format("{} USD {}, written off over {} years", price, of, kWriteOffYears);
+std::string depreciated(double price, std::string_view of) {
+  return fmt::format("{} USD {}, depreciated over {} years", price, of, kWriteOffYears);
 }
 
 }  // namespace
@@ -24,15 +24,15 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
   const auto devices = static_cast<double>(cluster.devices);
   if (cluster.usd_per_device_hour > 0) {
     return Rate{devices * cluster.usd_per_device_hour / kHour,
-                fmt::format("rented at {} USD a device and hour", cluster.usd_per_device_hour)};
+                fmt::format("rented at {} USD per device and hour", cluster.usd_per_device_hour)};
   }
   if (cluster.node_price_usd > 0) {
-    const std::string node = fmt::format("a node of {}", cluster.node_size());
-    return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, written_off(cluster.node_price_usd, node)};
+    const std::string node = fmt::format("per node of {}", cluster.node_size());
+    return Rate{nodes(cluster) * cluster.node_price_usd / written_off_time, depreciated(cluster.node_price_usd, node)};
   }
   if (cluster.accelerator.price_usd > 0) {
     return Rate{devices * cluster.accelerator.price_usd / written_off_time,
-                written_off(cluster.accelerator.price_usd, "an accelerator, nothing else counted")};
+                depreciated(cluster.accelerator.price_usd, "per accelerator, nothing else included")};
   }
   return std::nullopt;
 }
@@ -40,12 +40,12 @@ std::optional<Rate> cost_rate(const Cluster& cluster) {
 std::optional<Rate> power(const Cluster& cluster) {
   if (cluster.node_power_watts > 0) {
     return Rate{nodes(cluster) * cluster.node_power_watts,
-                fmt::format("nameplate power, {} W a node of {}", cluster.node_power_watts, cluster.node_size())};
+                fmt::format("nameplate power, {} W per node of {}", cluster.node_power_watts, cluster.node_size())};
   }
   if (cluster.accelerator.tdp_watts > 0) {
     return Rate{
         static_cast<double>(cluster.devices) * cluster.accelerator.tdp_watts,
-        fmt::format("nameplate power, {} W an accelerator, nothing else counted", cluster.accelerator.tdp_watts)};
+        fmt::format("nameplate power, {} W per accelerator, nothing else included", cluster.accelerator.tdp_watts)};
   }
   return std::nullopt;
 }

@@ -1,11 +1,11 @@
-// What a cluster costs and draws while it works: money and power of all its devices, used or not.
+// Cost and power of a cluster while it runs: of all its devices, used or not.
 //
-// Rent: usd_per_device_hour of every device. Where only a price is known, it is written off evenly over four years of
-// work without a pause: node_price_usd of every node, else price_usd of every accelerator, nothing of what stands
-// around them. Power: node_power_watts of every node, as its maker rates it, else tdp_watts of every accelerator. A
-// part of a node has its share of the node.
+// Cost: rent, usd_per_device_hour of every device. Where only a price is known, it is depreciated linearly over four
+// years of continuous operation: node_price_usd of every node, else price_usd of every accelerator alone. Power:
+// node_power_watts of every node (nameplate), else tdp_watts of every accelerator. A part of a node counts as its share
+// of the node.
 //
-// Left out: networks beyond the nodes, buildings, cooling, people; what a price does not hold; power below the rating.
+// Left out: networks outside the nodes, buildings, cooling, staff; power below the rating.
 #pragma once
 
 #include <optional>
@@ -20,10 +20,10 @@ namespace orrery::hardware {
 inline constexpr double kWriteOffYears = 4.0;
 inline constexpr Seconds kYear{365.0 * 24 * 3600};
 
-// A figure of the whole cluster, and what it rests on.
+// A figure of the whole cluster, and its basis.
 struct Rate {
   double value = 0;
-  std::string basis;  // "rented at 2.95 USD a device and hour"
+  std::string basis;  // "rented at 2.95 USD per device and hour"
 };
 
 // USD a second; nothing where no price is known.
@@ -31,7 +31,7 @@ struct Rate {
 // W; nothing where no power is known.
 [[nodiscard]] std::optional<Rate> power(const Cluster& cluster);
 
-// What would have to be known, and where it is written: "usd_per_device_hour or node_price_usd of cluster "x", ...".
+// Keys that are missing, and of which entry: "usd_per_device_hour or node_price_usd of cluster "x", ...".
 [[nodiscard]] std::string missing_price(const Cluster& cluster);
 [[nodiscard]] std::string missing_power(const Cluster& cluster);
 

@@ -1,4 +1,4 @@
-// One kernel: the unit of work that an accelerator is asked to do and that a cost model prices.
+// One kernel: the unit of work that a cost model prices.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +19,15 @@ struct Kernel {
   KernelKind kind = KernelKind::none;
   Precision precision = Precision::bf16;        // of matrix inputs
   std::int64_t batch = 1, m = 0, n = 0, k = 0;  // shape, for gemm and attention
-  Flops flops;                                  // matrix FLOPs, multiply and add counted apart; 0 for stream
+  Flops flops;                                  // matrix FLOPs, a multiply-add is two; 0 for stream
   Bytes bytes;                                  // compulsory memory traffic: each tensor once
-  Bytes casts;                                  // traffic of making narrow operands of wide ones, in kernels in front
-  int launches = 1;                             // kernels that the framework starts for it, one behind the other
-  std::int64_t further = 0;                     // kernels of single experts that run beside those
-  double rate = 1.0;                            // part of what the accelerator's such kernels reach; gemm, attention
-  bool grouped = false;                         // products of several sets of rows, each by weights of its own; gemm
-  bool native = true;                           // uses what the accelerator's matrix units newly have; attention
-  bool block_scaled = false;                    // narrow operands carry a scale for every block, not one each; gemm
+  Bytes casts;                                  // traffic of the kernels that convert operands to a narrower format
+  int launches = 1;                             // kernels that the framework launches for it, serially
+  std::int64_t further = 0;                     // additional kernels of single experts, concurrent with those
+  double rate = 1.0;          // rate of this stack's kernels / best on the accelerator; gemm, attention
+  bool grouped = false;       // several sets of rows, each with its own weights; gemm
+  bool native = true;         // uses the newest matrix instructions of the accelerator; attention
+  bool block_scaled = false;  // narrow operands have a scale per block instead of one per tensor; gemm
 
   friend bool operator==(const Kernel&, const Kernel&) = default;
 };

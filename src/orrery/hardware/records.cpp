@@ -21,7 +21,7 @@ using hardware::SecondTier;
 using hardware::Stack;
 using hardware::Wiring;
 
-// Figures far outside what anybody builds would only overflow or vanish in the products that times are made of.
+// Bounds far outside real hardware, so that no time overflows or underflows.
 constexpr double kLeastFraction = 1e-6;
 constexpr BytesPerSecond kLeastBandwidth{1.0};
 constexpr BytesPerSecond kMostBandwidth{1e18};
@@ -34,21 +34,21 @@ constexpr Bytes kMostMemory{1e18};
 constexpr Bounds<double> kFraction{.min = kLeastFraction, .max = 1.0};
 constexpr Bounds<double> kFractionOrZero{.min = 0.0, .max = 1.0};
 
-constexpr std::string_view kSourcesDoc =
-    "figure -> where it was read; \"unverified: why\" when nobody has seen a source";
+constexpr std::string_view kSourcesDoc = "figure -> source; \"unverified: why\" where no source was read";
 
 constexpr std::string_view kBasisDoc =
-    "what its efficiencies rest on: measured (on this product), generation (on another of it), or prior (on neither)";
+    "basis of its efficiencies: measured (on this product), generation (on another product of it), or prior (other "
+    "generations)";
 
-// One wrong name is enough to say; the file is read again after it is mended.
+// Reports the first unknown name only.
 template <class Values>
 Objection unknown_key(std::string_view field, const Values& values, const std::vector<std::string>& known) {
   for (const auto& [name, value] : values) {
     if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
     const auto near = nearest(name, known);
     return {fmt::format("/{}/{}", field, name),
-            fmt::format("{} has no precision {}; {}", field, quoted(name),
-                        near ? fmt::format("did you mean {}?", quoted(*near)) : "known: " + join(known, ", "))};
+            fmt::format("{}: unknown precision {}; {}", field, quoted(name),
+                        near ? fmt::format("did you mean {}?", quoted(*near)) : "valid: " + join(known, ", "))};
   }
   return {};
 }
@@ -66,7 +66,8 @@ Objection names_are_distinct(std::string_view list, const Items& items) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const std::string& name = items[i].name;
     if (seen.insert(name).second) { continue; }
-    return {fmt::format("/{}/{}/name", list, i), fmt::format("{} has {} twice", list, quoted(name))};
+    return {fmt::format("/{}/{}/name", list, i),
+            fmt::format("{}: {} is there twice; names must differ", list, quoted(name))};
   }
   return {};
 }
@@ -75,14 +76,14 @@ Objection protocols_are_distinct(const LinkClass& link) { return names_are_disti
 
 Objection in_switch_rate_is_sane(const LinkClass& link) {
   if (link.in_switch_efficiency == 0.0 || link.in_switch_efficiency >= kLeastFraction) { return {}; }
-  return {"/in_switch_efficiency", fmt::format("{} is too small; in_switch_efficiency must be 0 or at least {}",
-                                               link.in_switch_efficiency, kLeastFraction)};
+  return {"/in_switch_efficiency",
+          fmt::format("{} is too small; must be 0 or at least {}", link.in_switch_efficiency, kLeastFraction)};
 }
 
 Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
   if (cluster.dimensions.size() > hardware::kMaxDimensions) {
     return {fmt::format("/dimensions/{}", hardware::kMaxDimensions),
-            fmt::format("{} dimensions; at most {} are accepted", cluster.dimensions.size(), hardware::kMaxDimensions)};
+            fmt::format("{} dimensions; at most {} are allowed", cluster.dimensions.size(), hardware::kMaxDimensions)};
   }
   return names_are_distinct("dimensions", cluster.dimensions);
 }
@@ -90,15 +91,15 @@ Objection dimensions_are_few_and_distinct(const Cluster& cluster) {
 Objection second_tier_is_reachable(const Cluster& cluster) {
   const SecondTier& tier = cluster.second_tier;
   if (!(tier.memory > Bytes()) || tier.bandwidth >= kLeastBandwidth) { return {}; }
-  return {"/second_tier/bandwidth", "second_tier has memory and needs a bandwidth"};
+  return {"/second_tier/bandwidth", "missing or 0; a second_tier with memory needs a bandwidth"};
 }
 
 Objection meshes_are_sized(const Cluster& cluster) {
   for (std::size_t i = 0; i < cluster.dimensions.size(); ++i) {
     const auto& dimension = cluster.dimensions[i];
-    if (dimension.wiring != Wiring::mesh || dimension.size != 0) { continue; }
+    if (!hardware::has_pair_links(dimension.wiring) || dimension.size != 0) { continue; }
     return {fmt::format("/dimensions/{}/size", i),
-            fmt::format("dimension {} needs a size; a mesh has a link for every pair of its devices",
+            fmt::format("dimension {} needs a size: a mesh has a link for every pair of its devices",
                         quoted(dimension.name))};
   }
   return {};
@@ -108,7 +109,7 @@ Objection dimensions_are_sized(const Cluster& cluster) {
   for (std::size_t i = 0; i + 1 < cluster.dimensions.size(); ++i) {
     if (cluster.dimensions[i].size == 0) {
       return {fmt::format("/dimensions/{}/size", i),
-              fmt::format("dimension {} needs a size; only the last one may follow from the number of devices",
+              fmt::format("dimension {} needs a size: only the last one may follow from the number of devices",
                           quoted(cluster.dimensions[i].name))};
     }
   }
@@ -119,8 +120,8 @@ Objection dimensions_are_sized(const Cluster& cluster) {
 
 const Record<Accelerator>& Described<Accelerator>::record() {
   static const auto record =
-      Record<Accelerator>("accelerator", "What one accelerator can do. Rates are dense, figures per device.")
-          .optional("name", &Accelerator::name, "name, the file's when absent")
+      Record<Accelerator>("accelerator", "One accelerator. Rates are dense; figures are per device.")
+          .optional("name", &Accelerator::name, "name; default: the file's name")
           .optional("description", &Accelerator::description, "product name as the vendor writes it")
           .required("matrix_peak", &Accelerator::matrix_peak, "dense matrix-unit peak by precision",
                     {.min = kLeastPeak, .max = kMostPeak, .nonempty = true})
@@ -133,26 +134,27 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .required("cache", &Accelerator::cache, "last-level on-chip cache", {.max = kMostMemory, .unit = "MiB"})
           .required("cores", &Accelerator::cores, "independent cores that a kernel's tiles spread over",
                     {.min = 1, .max = 10'000'000})
-          .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured matrix rate / matrix_peak",
+          .required("matrix_efficiency", &Accelerator::matrix_efficiency, "best measured GEMM rate / matrix_peak",
                     kFraction)
           .optional("matrix_efficiency_of", &Accelerator::matrix_efficiency_of,
-                    "the same by precision, where one is known to differ", {.min = kLeastFraction, .max = 1.0})
+                    "the same per precision, where it differs", {.min = kLeastFraction, .max = 1.0})
           .required("attention_efficiency", &Accelerator::attention_efficiency,
                     "best fused-attention rate / matrix_peak", kFraction)
-          .optional("grouped_rate", &Accelerator::grouped_rate,
-                    "of what matrix products reach, what those grouped by expert do", kFraction)
+          .optional("grouped_rate", &Accelerator::grouped_rate, "rate of GEMMs grouped by expert / rate of plain GEMMs",
+                    kFraction)
           .optional("portable_attention", &Accelerator::portable_attention,
-                    "part of that which kernels reach that were written for the generation before", kFraction)
+                    "rate of attention kernels without native instructions / rate of native ones", kFraction)
           .required("memory_efficiency", &Accelerator::memory_efficiency,
                     "best measured streaming rate / memory_bandwidth", kFraction)
           .required("kernel_latency", &Accelerator::kernel_latency,
-                    "what a kernel takes beside its work: start, first loads, last stores", {.max = Seconds(1.0)})
+                    "time of a kernel without work: launch on the device, first loads, last stores",
+                    {.max = Seconds(1.0)})
           .optional("power_slowdown", &Accelerator::power_slowdown,
-                    "how much longer long matrix products take when power limits the clock", {.min = 0.0, .max = 10.0})
+                    "relative slowdown of long GEMMs when power limits the clock", {.min = 0.0, .max = 10.0})
           .optional("block_scaled_loads", &Accelerator::block_scaled_loads,
-                    "part of the streaming rate at which products with scaled blocks load their operands", kFraction)
+                    "rate at which block-scaled GEMMs load operands / streaming rate", kFraction)
           .optional("block_scaled_latency", &Accelerator::block_scaled_latency,
-                    "what a product with scaled blocks takes on top of kernel_latency", {.max = Seconds(1.0)})
+                    "latency of a block-scaled GEMM in addition to kernel_latency", {.max = Seconds(1.0)})
           .optional("basis", &Accelerator::basis, std::string(kBasisDoc))
           .optional("tdp_watts", &Accelerator::tdp_watts, "thermal design power, W; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
@@ -173,23 +175,22 @@ const Record<Protocol>& Described<Protocol>::record() {
           .optional("bandwidth_fraction", &Protocol::bandwidth_fraction,
                     "payload bandwidth / bandwidth that a large message reaches on the link", kFraction)
           .optional("own_share", &Protocol::own_share,
-                    "part of its own shard that costs a member as much as one that the link carries",
-                    {.min = 0.0, .max = 1.0})
+                    "part of a member's own shard that takes as long as a shard on the link", {.min = 0.0, .max = 1.0})
           .optional("until", &Protocol::until,
-                    "nominal time of a step's bytes above which the library takes a wider protocol; 0 = never")
-          .optional("exchange_base", &Protocol::exchange_base,
-                    "on top of ring_base where every member sends to every other by itself", {.max = Seconds(1.0)})
-          .optional("exchanges", &Protocol::exchanges, "whether such exchanges use it");
+                    "nominal time of a step's bytes above which the library changes to a protocol with more payload; 0 "
+                    "= never")
+          .optional("exchange_base", &Protocol::exchange_base, "in addition to ring_base in all-to-all",
+                    {.max = Seconds(1.0)})
+          .optional("exchanges", &Protocol::exchanges, "all-to-all uses this protocol");
   return record;
 }
 
 const Record<LinkClass>& Described<LinkClass>::record() {
   static const auto record =
-      Record<LinkClass>("link", "A kind of link: what does not depend on how many there are.")
-          .optional("name", &LinkClass::name, "name, the file's when absent")
+      Record<LinkClass>("link", "A class of links: what does not depend on their number.")
+          .optional("name", &LinkClass::name, "name; default: the file's name")
           .optional("description", &LinkClass::description, "product name")
-          .optional("port", &LinkClass::port,
-                    "bandwidth of one port and direction; 0 = every device's share is a port of its own",
+          .optional("port", &LinkClass::port, "bandwidth of one port and direction; 0 = every device has its own port",
                     {.max = kMostBandwidth, .unit = "Gb/s"})
           .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
           .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
@@ -210,16 +211,16 @@ const Record<LinkClass>& Described<LinkClass>::record() {
 
 const Record<NetworkDimension>& Described<NetworkDimension>::record() {
   static const auto record =
-      Record<NetworkDimension>("dimension", "How devices that differ in one coordinate are joined.")
+      Record<NetworkDimension>("dimension", "How devices that differ in one coordinate are connected.")
           .required("name", &NetworkDimension::name, "name, e.g. nvlink", {.nonempty = true})
-          .optional("wiring", &NetworkDimension::wiring, "how the devices of the dimension are joined")
+          .optional("wiring", &NetworkDimension::wiring, "how the devices of the dimension are connected")
           .optional("size", &NetworkDimension::size,
                     "devices along it; 0 (last dimension only) = as many as the cluster needs",
                     {.min = 0, .max = hardware::kMaxDevices})
           .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
           .optional("oversubscription", &NetworkDimension::oversubscription,
-                    "of its switches: what all devices can send over what passes at once; 1 = non-blocking",
+                    "of its switches: bandwidth of all devices / bandwidth through the switches; 1 = non-blocking",
                     {.min = 1.0, .max = 1e4})
           .required("link", &NetworkDimension::link, "a link class, or the name of one");
   return record;
@@ -227,8 +228,8 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
 
 const Record<SecondTier>& Described<SecondTier>::record() {
   static const auto record =
-      Record<SecondTier>("second tier", "Memory beside the accelerator's own; figures are a device's share.")
-          .optional("memory", &SecondTier::memory, "a device's share; 0 = there is none", {.max = kMostMemory})
+      Record<SecondTier>("second tier", "Second memory tier (host memory or a pool); figures are a device's share.")
+          .optional("memory", &SecondTier::memory, "a device's share; 0 = no second tier", {.max = kMostMemory})
           .optional("bandwidth", &SecondTier::bandwidth, "of a device to it, per direction",
                     {.max = kMostBandwidth, .unit = "GB/s"})
           .optional("latency", &SecondTier::latency, "of one transfer", {.max = Seconds(1.0)});
@@ -237,12 +238,12 @@ const Record<SecondTier>& Described<SecondTier>::record() {
 
 const Record<Cluster>& Described<Cluster>::record() {
   static const auto record =
-      Record<Cluster>("cluster", "Identical accelerators joined by network dimensions, innermost first.")
-          .optional("name", &Cluster::name, "name, the file's when absent")
+      Record<Cluster>("cluster", "Identical accelerators connected by network dimensions, innermost first.")
+          .optional("name", &Cluster::name, "name; default: the file's name")
           .optional("description", &Cluster::description, "product name")
           .required("accelerator", &Cluster::accelerator, "an accelerator, or the name of one")
           .required("dimensions", &Cluster::dimensions, "network dimensions, innermost first", {.nonempty = true})
-          .optional("second_tier", &Cluster::second_tier, "memory beside the accelerator's own: host memory, or a pool")
+          .optional("second_tier", &Cluster::second_tier, "second memory tier: host memory, or a pool")
           .optional("devices", &Cluster::devices, "number of accelerators; 0 = product of the sizes",
                     {.min = 0, .max = hardware::kMaxDevices})
           .optional("node_power_watts", &Cluster::node_power_watts,
@@ -252,7 +253,7 @@ const Record<Cluster>& Described<Cluster>::record() {
           .optional("usd_per_device_hour", &Cluster::usd_per_device_hour, "rented, USD; 0 = unknown",
                     {.min = 0.0, .max = 1e6})
           .optional("speed_spread", &Cluster::speed_spread,
-                    "relative standard deviation of nodes' times for the same work; the slowest sets a job's pace",
+                    "relative standard deviation of nodes' times for the same work (stragglers)",
                     {.min = 0.0, .max = 1.0})
           .optional("sources", &Cluster::sources, std::string(kSourcesDoc))
           .check(dimensions_are_few_and_distinct)
@@ -264,80 +265,146 @@ const Record<Cluster>& Described<Cluster>::record() {
 
 namespace {
 
-// What its kernels do; the rest is how it keeps, moves and issues things.
-Record<Stack> kernels_of_stack() {
-  return Record<Stack>("stack", "What a training framework does that a model and a plan do not say.")
-      .optional("name", &Stack::name, "name, the file's when absent")
-      .optional("description", &Stack::description, "which framework and settings it stands for")
-      .optional("attention", &Stack::attention, "attention kernel")
-      .optional("causal_skip", &Stack::causal_skip, "the attention kernel skips the masked half")
-      .optional("narrow_cache", &Stack::narrow_cache,
-                "keys and values are kept in the format of matrix inputs where that is narrower")
-      .optional("attention_rate", &Stack::attention_rate,
-                "of the accelerator's best fused attention, what this stack's kernel reaches", kFraction)
-      .optional("native_attention", &Stack::native_attention,
-                "the attention kernel uses what the accelerator's matrix units newly have")
-      .optional("stream_traffic", &Stack::stream_traffic,
-                "what element-wise kernels move over what they must: copies, casts, sums apart",
-                {.min = 1.0, .max = 100.0})
-      .optional("fused_elementwise", &Stack::fused_elementwise,
+using hardware::AttentionPolicy;
+using hardware::DispatchPolicy;
+using hardware::FusionPolicy;
+using hardware::GradientPolicy;
+using hardware::HostPolicy;
+using hardware::OptimizerPolicy;
+using hardware::OverlapPolicy;
+using hardware::StoragePolicy;
+using hardware::TablePolicy;
+using hardware::TransferPolicy;
+
+// A policy has no name in a file: its keys are the stack's own.
+template <class Policy>
+Record<Policy> policy() {
+  return Record<Policy>("", "");
+}
+
+Record<AttentionPolicy> attention_policy() {
+  return policy<AttentionPolicy>()
+      .optional("attention", &AttentionPolicy::kernel, "attention kernel")
+      .optional("causal_skip", &AttentionPolicy::causal_skip, "the attention kernel skips masked blocks")
+      .optional("attention_rate", &AttentionPolicy::rate,
+                "rate of this stack's attention kernel / best rate of fused attention on the accelerator", kFraction)
+      .optional("native_attention", &AttentionPolicy::native,
+                "the attention kernel uses the matrix instructions that are new in the accelerator's generation");
+}
+
+Record<StoragePolicy> storage_policy() {
+  return policy<StoragePolicy>()
+      .optional("narrow_cache", &StoragePolicy::narrow_cache,
+                "keys and values are stored in the format of GEMM inputs where that is narrower")
+      .optional("narrow_activations", &StoragePolicy::narrow_activations,
+                "the input of a gated activation is stored for backward in the format of GEMM inputs");
+}
+
+Record<FusionPolicy> fusion_policy() {
+  return policy<FusionPolicy>()
+      .optional("fused_elementwise", &FusionPolicy::elementwise,
                 "bias + activation, and bias + dropout + residual, are one kernel each")
-      .optional("fused_loss", &Stack::fused_loss, "vocabulary loss without fp32 copies of logits in memory")
-      .optional("narrow_activations", &Stack::narrow_activations,
-                "a gated activation's input is kept for backward in the format of matrix inputs")
-      .optional("fused_gradient_accumulation", &Stack::fused_gradient_accumulation,
-                "weight-gradient products add into the gradient buffer themselves")
-      .optional("overlap_tp_backward", &Stack::overlap_tp_backward,
-                "the reduction of a layer's input gradient runs beside the weight-gradient product");
+      .optional("fused_loss", &FusionPolicy::loss, "vocabulary loss without fp32 copies of logits in memory")
+      .optional("fused_gradient_accumulation", &FusionPolicy::gradient_accumulation,
+                "weight-gradient GEMMs accumulate into the gradient buffer")
+      .optional("fused_experts", &FusionPolicy::experts, "activation and casts of experts are part of their GEMMs");
+}
+
+Record<OverlapPolicy> overlap_policy() {
+  return policy<OverlapPolicy>()
+      .optional("overlap_tp_backward", &OverlapPolicy::tp_backward,
+                "the reduction of a layer's input gradient overlaps the weight-gradient GEMM")
+      .optional("overlap_gradient_reduce", &OverlapPolicy::gradient_reduce,
+                "the data-parallel reduction of gradients overlaps the backward pass")
+      .optional("overlap_parameter_gather", &OverlapPolicy::parameter_gather,
+                "the all-gather of sharded weights overlaps the next forward pass")
+      .optional("overlap_dispatch", &OverlapPolicy::dispatch,
+                "dispatch and combine of one micro-batch overlap the kernels of another")
+      .optional("interference", &OverlapPolicy::interference,
+                "part of a kernel's rate that is lost while a gather or reduction runs", {.min = 0.0, .max = 0.9});
+}
+
+Record<GradientPolicy> gradient_policy() {
+  return policy<GradientPolicy>()
+      .optional("gradient_element", &GradientPolicy::element, "gradient accumulation buffer, per weight",
+                {.max = Bytes(64.0), .unit = "B"})
+      .optional("bucket_parameters", &GradientPolicy::bucket_parameters,
+                "weights in a gradient bucket; 0 = one bucket a layer", {.min = 0.0, .max = 1e15})
+      .optional("gradient_reduce_element", &GradientPolicy::reduce_element,
+                "element on the wire of the data-parallel reduction",
+                {.max = Bytes(64.0), .positive = true, .unit = "B"})
+      .optional("gradient_norm", &GradientPolicy::norm,
+                "the norm of all gradients is computed before the optimizer (clipping)");
+}
+
+Record<DispatchPolicy> dispatch_policy() {
+  return policy<DispatchPolicy>()
+      .optional(
+          "dispatch_per_node", &DispatchPolicy::copies,
+          "one copy of a token to every node that has experts for it, distributed there; else one to every expert")
+      .optional("dispatch_element", &DispatchPolicy::element, "element of tokens sent to experts; 0 = as activations",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<OptimizerPolicy> optimizer_policy() {
+  return policy<OptimizerPolicy>()
+      .optional("master_element", &OptimizerPolicy::master_element,
+                "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
+      .optional("moment_element", &OptimizerPolicy::state_element, "optimizer state per weight, all moments together",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<TablePolicy> table_policy() {
+  return policy<TablePolicy>()
+      .optional("table_moment_element", &TablePolicy::state_element, "optimizer state per weight of an embedding table",
+                {.max = Bytes(64.0), .unit = "B"})
+      .optional("table_moment_row", &TablePolicy::row_state_element,
+                "additional optimizer state per row of an embedding table", {.max = Bytes(64.0), .unit = "B"})
+      .optional("table_exchange_element", &TablePolicy::exchange_element,
+                "element of looked-up vectors and their gradients in the all-to-all; 0 = as activations",
+                {.max = Bytes(64.0), .unit = "B"});
+}
+
+Record<TransferPolicy> transfer_policy() {
+  return policy<TransferPolicy>()
+      .optional("scatter_transfers", &TransferPolicy::stages,
+                "between stages every rank sends 1 / tp of an activation and the receivers gather")
+      .optional("single_port", &TransferPolicy::ports,
+                "a collective of several devices a node, over more than two nodes, uses one port of each node");
+}
+
+Record<HostPolicy> host_policy() {
+  return policy<HostPolicy>()
+      .optional("launch_time", &HostPolicy::launch_time,
+                "host time to issue one kernel or collective of a forward or backward pass",
+                {.max = Seconds(1.0), .unit = "us"})
+      .optional("expert_launch_time", &HostPolicy::expert_launch_time,
+                "host time to issue each additional expert's kernel; 0 = one kernel for all experts",
+                {.max = Seconds(1.0), .unit = "us"})
+      .optional("host_overhead", &HostPolicy::step_overhead, "host time per step that is not hidden",
+                {.max = Seconds(3600.0), .unit = "ms"});
 }
 
 }  // namespace
 
 const Record<Stack>& Described<Stack>::record() {
   static const auto record =
-      kernels_of_stack()
-          .optional("gradient_element", &Stack::gradient_element, "gradient accumulation buffer, per weight",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("bucket_parameters", &Stack::bucket_parameters,
-                    "gradients are reduced in groups of layers of so many weights; 0 = layer by layer",
-                    {.min = 0.0, .max = 1e15})
-          .optional("gradient_reduce_element", &Stack::gradient_reduce_element,
-                    "element that the data-parallel reduction moves",
-                    {.max = Bytes(64.0), .positive = true, .unit = "B"})
-          .optional("fused_experts", &Stack::fused_experts, "experts' activation and casts are part of their products")
-          .optional("overlap_dispatch", &Stack::overlap_dispatch, "tokens travel beside another micro-batch's kernels")
-          .optional("dispatch_per_node", &Stack::dispatch_per_node,
-                    "a token goes once to every node that has experts for it, and there once to every rank that has")
-          .optional("dispatch_element", &Stack::dispatch_element,
-                    "element of tokens sent to experts; 0 = as activations", {.max = Bytes(64.0), .unit = "B"})
-          .optional("master_element", &Stack::master_element,
-                    "master copy of a weight; 0 when weights are their own master", {.max = Bytes(64.0), .unit = "B"})
-          .optional("moment_element", &Stack::moment_element, "optimizer moments per weight, all of them",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_moment_element", &Stack::table_moment_element,
-                    "optimizer state of an embedding table's weight", {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_moment_row", &Stack::table_moment_row, "and of a row of a table besides",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("table_exchange_element", &Stack::table_exchange_element,
-                    "element of looked-up vectors and their gradients on their way; 0 = as activations",
-                    {.max = Bytes(64.0), .unit = "B"})
-          .optional("gradient_norm", &Stack::gradient_norm,
-                    "the norm of all gradients is taken before the optimizer (clipping)")
-          .optional("overlap_gradient_reduce", &Stack::overlap_gradient_reduce,
-                    "gradients are reduced under the backward pass")
-          .optional("overlap_parameter_gather", &Stack::overlap_parameter_gather,
-                    "sharded weights are gathered under the next forward pass")
-          .optional("interference", &Stack::interference,
-                    "part of the rate of kernels that is lost beside gathers and reductions", {.min = 0.0, .max = 0.9})
-          .optional("scatter_transfers", &Stack::scatter_transfers, "ranks send stages 1 / tp each, which they gather")
-          .optional("single_port", &Stack::single_port, "collectives of several devices a node leave it by one port")
-          .optional("launch_time", &Stack::launch_time,
-                    "of the host, to issue one kernel or collective of a forward or backward pass",
-                    {.max = Seconds(1.0), .unit = "us"})
-          .optional("expert_launch_time", &Stack::expert_launch_time, "and a further expert's; 0 = one kernel for all",
-                    {.max = Seconds(1.0), .unit = "us"})
-          .optional("host_overhead", &Stack::host_overhead, "per step: what of the host's work nothing hides",
-                    {.max = Seconds(3600.0), .unit = "ms"})
+      Record<Stack>("stack", "What a training framework does that a model and a plan do not specify.")
+          .optional("name", &Stack::name, "name; default: the file's name")
+          .optional("description", &Stack::description, "framework and settings that it describes")
+          .part(&Stack::attention, attention_policy())
+          .part(&Stack::storage, storage_policy())
+          .part(&Stack::fusion, fusion_policy())
+          .optional("stream_traffic", &Stack::stream_traffic,
+                    "memory traffic of element-wise kernels / least possible (copies, casts, separate accumulations)",
+                    {.min = 1.0, .max = 100.0})
+          .part(&Stack::overlap, overlap_policy())
+          .part(&Stack::gradients, gradient_policy())
+          .part(&Stack::dispatch, dispatch_policy())
+          .part(&Stack::optimizer, optimizer_policy())
+          .part(&Stack::tables, table_policy())
+          .part(&Stack::transfers, transfer_policy())
+          .part(&Stack::host, host_policy())
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
                     {.min = 0.0, .max = 0.9})
           .optional("sources", &Stack::sources, std::string(kSourcesDoc));

@@ -50,6 +50,31 @@ struct EnumNames<hardware::AttentionKernel> {
   }};
 };
 
+// Policies with two values that files write as true or false.
+template <class E, E kOff, E kOn>
+struct SwitchCodec {
+  static TypeInfo type() { return Codec<bool>::type(); }
+  static void read(const Node& node, E& out, const Reading& reading) {
+    bool on = out == kOn;
+    Codec<bool>::read(node, on, reading);
+    out = on ? kOn : kOff;
+  }
+  static Node write(E value) { return Codec<bool>::write(value == kOn); }
+  static Node schema(const Limits& limits) { return Codec<bool>::schema(limits); }
+};
+
+template <>
+struct Codec<hardware::TokenCopies>
+    : SwitchCodec<hardware::TokenCopies, hardware::TokenCopies::per_expert, hardware::TokenCopies::per_node> {};
+
+template <>
+struct Codec<hardware::StageTransfer>
+    : SwitchCodec<hardware::StageTransfer, hardware::StageTransfer::whole, hardware::StageTransfer::scattered> {};
+
+template <>
+struct Codec<hardware::NodePorts>
+    : SwitchCodec<hardware::NodePorts, hardware::NodePorts::all, hardware::NodePorts::one> {};
+
 template <>
 struct Described<hardware::Accelerator> {
   static const Record<hardware::Accelerator>& record();

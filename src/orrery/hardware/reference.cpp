@@ -14,8 +14,8 @@ namespace fs = std::filesystem;
 using config::Kind;
 using config::Node;
 
-// A relative path counts from the folder of the file in which it is written.
-std::string seen_from_here(const std::string& reference, const Place& place) {
+// A relative path is relative to the file in which it is written.
+std::string resolved_path(const std::string& reference, const Place& place) {
   const bool is_file = reference.ends_with(".yaml") || reference.ends_with(".yml") || reference.ends_with(".json");
   if (!is_file || fs::path(reference).is_absolute()) { return reference; }
   return (fs::path(place.file).parent_path() / reference).string();
@@ -25,7 +25,7 @@ bool is_part_of(std::string_view figure, std::string_view member) {
   return figure.starts_with(member) && (figure.size() == member.size() || figure[member.size()] == '.');
 }
 
-// Takes the figures of `member` out of the keys of `sources`.
+// Removes the figures of `member` from the keys of `sources`.
 void drop_citations(Node& sources, std::string_view member) {
   for (auto& cited : sources.members) {
     auto figures = cited_figures(cited.key);
@@ -56,7 +56,7 @@ void name_node(Node& node, const std::string& name) {
 void resolve_reference(Node& value, const EntryKind& kind, const std::string& data_directory, Unresolved& unresolved) {
   const Node* reference = value.kind == Kind::mapping ? value.find("use") : &value;
   if (reference == nullptr || reference->kind != Kind::text) { return; }
-  const std::string target = seen_from_here(reference->scalar, reference->place);
+  const std::string target = resolved_path(reference->scalar, reference->place);
   auto base = entry_node(data_directory, kind, target, reference->place);
   if (!base) {
     auto& found = base.error().diagnostics;

@@ -1,8 +1,8 @@
-// References in a description tree: a catalogue name or a file's path where a whole description may stand.
+// References in a description tree: a catalogue name or a path instead of a whole description.
 //
-//   accelerator: h100-sxm                              an entry
-//   accelerator: ../parts/my_gpu.yaml                  a file; relative paths count from the folder of the file that
-//   says so accelerator: {use: h100-sxm, memory: 96 GiB}       either, with changes
+//   accelerator: h100-sxm                              a catalogue entry
+//   accelerator: ../parts/my_gpu.yaml                  a file; the path is relative to the file that refers to it
+//   accelerator: {use: h100-sxm, memory: 96 GiB}       either of them, with changes
 #pragma once
 
 #include <string>
@@ -14,15 +14,15 @@
 
 namespace orrery::hardware {
 
-// What went wrong with references, and the values that stay because of it, by their places.
+// Errors of references, and the places of the values that were not replaced because of them.
 struct Unresolved {
   std::vector<Diagnostic> complaints;
   std::vector<Place> places;
 };
 
-// Replaces a reference by the tree it stands for, whose places are those of its own file. A value that is no reference
-// (a mapping without `use`, or of the wrong kind) stays. Changes replace whole members; the citations of the figures
-// they replace are dropped. What goes wrong is added to `unresolved`, and the value stays.
+// Replaces a reference by the tree of the entry, whose places are those of its own file. A value that is no reference
+// (a mapping without `use`, or of the wrong kind) is not changed. Changes replace whole members; citations of the
+// figures that they replace are dropped. Errors are added to `unresolved`, and the value is not changed.
 void resolve_reference(config::Node& value, const EntryKind& kind, const std::string& data_directory,
                        Unresolved& unresolved);
 

@@ -1,5 +1,5 @@
-// A software-stack profile: what a training framework does that a model and a plan do not say. Few parameters, each
-// with a physical meaning; the same for every model, size and device count.
+// A software-stack profile: what a framework does that a model and a plan do not specify, as a few policies. The same
+// for every model, size and device count.
 #pragma once
 
 #include <cstdint>
@@ -15,59 +15,110 @@ enum class AttentionKernel : std::uint8_t {
   flash,  // one fused kernel that keeps scores on chip
 };
 
-enum class RecomputeRule : std::uint8_t { least_that_fits, always_full };
+// What the attention kernel does.
+struct AttentionPolicy {
+  AttentionKernel kernel = AttentionKernel::flash;
+  bool causal_skip = true;  // leaves out blocks that the causal mask hides
+  double rate = 1.0;        // achieved / best rate of fused attention on the accelerator
+  bool native = true;       // uses the matrix instructions that are new in the accelerator's generation
+};
+
+// What is stored in the format of GEMM inputs where that format is narrower than the activations'.
+struct StoragePolicy {
+  bool narrow_cache = false;        // keys and values
+  bool narrow_activations = false;  // the input of a gated activation, kept for backward (at least one byte)
+};
+
+// Which operations are one kernel instead of several.
+struct FusionPolicy {
+  bool elementwise = true;            // bias + activation; bias + dropout + residual
+  bool loss = true;                   // vocabulary loss without an fp32 copy of the logits in memory
+  bool gradient_accumulation = true;  // weight-gradient GEMMs accumulate into the gradient buffer
+  bool experts = false;               // activation and casts between the two GEMMs of experts are part of the GEMMs
+};
+
+// What runs concurrently with compute.
+struct OverlapPolicy {
+  bool tp_backward = true;       // reduction of a layer's input gradient, with the weight-gradient GEMM
+  bool gradient_reduce = true;   // data-parallel reduction, with backward; default of --dp-overlap
+  bool parameter_gather = true;  // all-gather of sharded weights, with the next forward
+  bool dispatch = false;         // dispatch and combine of one micro-batch, with kernels of another (forward of one,
+                                 // backward of the other)
+  double interference = 0.0;     // part of a kernel's rate that is lost while a gather or reduction runs
+};
+
+// How gradients are stored and reduced.
+struct GradientPolicy {
+  Bytes element{4.0};              // accumulation buffer, per weight
+  double bucket_parameters = 0.0;  // weights in a bucket; 0: one bucket a layer
+  Bytes reduce_element{4.0};       // element on the wire of the data-parallel reduction
+  bool norm = true;                // the norm of all gradients is computed before the optimizer (clipping)
+};
+
+enum class TokenCopies : std::uint8_t {
+  per_expert,  // one copy to every expert of a token
+  per_node,    // one copy to every node that has experts of a token, distributed there over scale-up links (DeepEP)
+};
+
+// How tokens travel to experts. Combine returns them in the format of activations.
+struct DispatchPolicy {
+  TokenCopies copies = TokenCopies::per_expert;
+  Bytes element{0.0};  // of dispatched tokens and of gradients that are dispatched; 0: as activations
+};
+
+struct OptimizerPolicy {
+  Bytes master_element{4.0};  // master copy of a weight; 0: weights are their own master
+  Bytes state_element{8.0};   // optimizer state per weight, all moments together
+};
+
+// Embedding tables of recommenders. Their optimizer is sparse: it accesses only rows that a batch has looked up.
+struct TablePolicy {
+  Bytes state_element{4.0};      // optimizer state per weight (Adagrad: one fp32)
+  Bytes row_state_element{0.0};  // additional state per row (row-wise Adagrad: one fp32, and none per weight)
+  Bytes exchange_element{0.0};   // of looked-up vectors and their gradients in the all-to-all; 0: as activations
+};
+
+enum class StageTransfer : std::uint8_t {
+  whole,      // every rank of a stage sends the whole activation
+  scattered,  // every rank sends 1 / tp of it and the receivers gather (without sequence parallelism)
+};
+
+enum class NodePorts : std::uint8_t {
+  all,  // every device of a node uses its own port
+  one,  // a collective of several devices a node, over more than two nodes, uses one port of each node: the rings of
+        // its collective library (docs/models/collectives.md)
+};
+
+struct TransferPolicy {
+  StageTransfer stages = StageTransfer::whole;
+  NodePorts ports = NodePorts::all;
+};
+
+// Time of the host.
+struct HostPolicy {
+  Seconds launch_time;         // to issue one kernel or collective of a forward or backward pass
+  Seconds expert_launch_time;  // each additional expert's kernel where a product is issued expert by expert, and its
+                               // bias; 0: one kernel for all experts
+  Seconds step_overhead;       // per step, not hidden: data loading, logging, launches
+};
 
 struct Stack {
   std::string name;
   std::string description;
 
-  AttentionKernel attention = AttentionKernel::flash;
-  bool causal_skip = true;       // the attention kernel skips the masked half
-  bool narrow_cache = false;     // keys and values are kept in the format of matrix inputs where that is narrower (fp8)
-  double attention_rate = 1.0;   // of the accelerator's fused attention, what this stack's kernel reaches
-  bool native_attention = true;  // ... which uses what the accelerator's matrix units newly have
-  double stream_traffic = 1.0;   // what element-wise kernels move over what they must: copies, casts, sums apart
-  bool fused_elementwise = true;    // bias + activation, and bias + dropout + residual, are one kernel each
-  bool fused_loss = true;           // vocabulary loss works on logits without fp32 copies in memory
-  bool narrow_activations = false;  // a gated activation's input is kept for backward in the format of matrix inputs
-                                    // where that is narrower (one byte at least)
-
-  bool fused_gradient_accumulation = true;  // weight-gradient products add into the gradient buffer themselves
-  bool overlap_tp_backward = true;  // the reduction of a layer's input gradient runs beside the weight-gradient product
-
-  Bytes gradient_element{4.0};     // gradient accumulation buffer
-  double bucket_parameters = 0.0;  // gradients are reduced in groups of layers of so many weights; 0: layer by layer
-  Bytes gradient_reduce_element{4.0};  // element that the data-parallel reduction moves
-  bool fused_experts = false;          // ... whose activation and the casts behind it are part of the products
-  bool overlap_dispatch = false;       // tokens travel to experts and back beside another micro-batch's kernels, the
-                                       // forward pass of one beside the backward pass of another
-  // Tokens on their way to experts.
-  bool dispatch_per_node = false;  // one copy to every node that a token goes to, handed on there (DeepEP); else one to
-                                   // every expert
-  Bytes dispatch_element{0.0};  // element of what goes to experts (and of gradients that do); 0: as activations. What
-                                // comes back is as activations
-  Bytes master_element{4.0};    // master copy of a weight; 0 when weights are their own master
-  Bytes moment_element{8.0};    // optimizer moments per weight, all of them
-
-  // Embedding tables of recommenders, whose optimizer is sparse: it touches the rows that a batch has looked up.
-  Bytes table_moment_element{4.0};    // optimizer state per weight (Adagrad: one fp32)
-  Bytes table_moment_row{0.0};        // and per row besides (row-wise Adagrad: one fp32, and none per weight)
-  Bytes table_exchange_element{0.0};  // of looked-up vectors and their gradients on their way; 0: as activations
-
-  bool gradient_norm = true;  // the norm of all gradients is taken before the optimizer, as clipping needs it
-
-  bool overlap_gradient_reduce = true;   // default of --dp-overlap
-  bool overlap_parameter_gather = true;  // sharded-optimizer weights gathered under the next forward
-  double interference = 0.0;             // part of the rate of kernels that is lost beside gathers and reductions
-  bool scatter_transfers = false;  // without sequence parallelism: each rank sends its part of 1 / tp of what all have
-                                   // to the next stage, whose ranks gather the parts
-  bool single_port = false;        // collectives that meet several devices of each of more than two nodes leave a node
-                                   // through one port: its collective library's rings (docs/models/collectives.md)
-  Seconds launch_time;             // of the host, to issue one kernel or collective of a forward or backward pass
-  Seconds expert_launch_time;      // and each further expert's of a product that it issues expert by expert, on
-                                   // streams beside each other, as it does their biases; 0: one kernel for all
-  Seconds host_overhead;           // per step: data loading, logging, launching what nothing hides
-  double memory_reserve = 0.06;    // part of device memory that tensors cannot use
+  AttentionPolicy attention;
+  StoragePolicy storage;
+  FusionPolicy fusion;
+  double stream_traffic =
+      1.0;  // traffic of element-wise kernels / least possible: copies, casts, separate accumulations
+  OverlapPolicy overlap;
+  GradientPolicy gradients;
+  DispatchPolicy dispatch;
+  OptimizerPolicy optimizer;
+  TablePolicy tables;
+  TransferPolicy transfers;
+  HostPolicy host;
+  double memory_reserve = 0.06;  // part of device memory that tensors cannot use
   Sources sources;
 };
 

@@ -1,8 +1,8 @@
 // DeepSpeed: ds_config.json.
 //
-// JSON has no comments. DeepSpeed reads its configuration key by key and passes over top-level keys that it does not
-// know, whether the file is read by itself or handed on by another library, while comments would load in DeepSpeed
-// alone (it reads with hjson). So notes, the plan and the command stand under a top-level key of our own, `_orrery`.
+// JSON has no comments. DeepSpeed reads its configuration key by key and ignores unknown top-level keys, whether it
+// reads the file itself or gets it from another library; comments would load in DeepSpeed alone (it reads with hjson).
+// So notes, plan and command are under a top-level key of our own, `_orrery`.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -18,16 +18,16 @@ using hardware::Precision;
 using parallel::Plan;
 
 constexpr std::string_view kSource =
-    "deepspeedai/DeepSpeed docs/_pages/config-json.md@00376da499, "
-    "deepspeedai/Megatron-DeepSpeed megatron/arguments.py@f1feb8877d";
+    "deepspeedai/DeepSpeed docs/_pages/config-json.md@00376da499, deepspeedai/Megatron-DeepSpeed "
+    "megatron/arguments.py@f1feb8877d";
 
-// DeepSpeed alone cuts a Hugging Face model by itself (AutoTP, AutoEP, Ulysses), but not into stages, and not by
-// tensors and experts at once: those take Megatron-DeepSpeed.
-bool takes_megatron(const Plan& plan) { return plan.pp > 1 || (plan.tp > 1 && plan.ep > 1); }
+// DeepSpeed alone partitions a Hugging Face model (AutoTP, AutoEP, Ulysses), but not into pipeline stages, and not with
+// tensor and expert parallelism together: those need Megatron-DeepSpeed.
+bool needs_megatron(const Plan& plan) { return plan.pp > 1 || (plan.tp > 1 && plan.ep > 1); }
 
 class Config {
  public:
-  explicit Config(const TrainingRun& run) : run_(run), plan_(run.plan), by_megatron_(takes_megatron(run.plan)) {
+  explicit Config(const TrainingRun& run) : run_(run), plan_(run.plan), by_megatron_(needs_megatron(run.plan)) {
     if (by_megatron_) { arguments_ = megatron_deepspeed_sheet(run); }
     notes_ = arguments_;
   }
@@ -38,8 +38,8 @@ class Config {
     zero();
     checkpointing();
     if (!by_megatron_) { groups(); }
-    unsaid();
-    note_places(run_, notes_);
+    note_missing();
+    note_placement(run_, notes_);
     Json text = {{"_orrery", about()}};
     text.update(json_);
     return {text.dump(2) + "\n", notes_.notes()};
@@ -59,33 +59,34 @@ class Config {
     if (p == Precision::bf16 || narrow) { json_["bf16"] = {{"enabled", true}}; }
     if (narrow) {
       note(fmt::format("--precision {}", hardware::name_of(p)),
-           "DeepSpeed has no such products; bf16 is launched, slower than the estimate");
+           "DeepSpeed has no GEMMs of this precision; bf16 is launched, slower than the estimate");
     }
-    if (p == Precision::tf32) { note("--precision tf32", "is a switch of PyTorch, not of DeepSpeed"); }
+    if (p == Precision::tf32) { note("--precision tf32", "TF32 is a switch of PyTorch, not of DeepSpeed"); }
     const auto type_of = [&](Bytes element) {
       return element >= Bytes(4.0) ? "fp32" : p == Precision::fp16 ? "fp16" : "bf16";
     };
-    json_["data_types"] = {{"grad_accum_dtype", type_of(run_.stack.gradient_element)}};
-    json_["communication_data_type"] = type_of(run_.stack.gradient_reduce_element);
+    json_["data_types"] = {{"grad_accum_dtype", type_of(run_.stack.gradients.element)}};
+    json_["communication_data_type"] = type_of(run_.stack.gradients.reduce_element);
   }
 
   void zero() {
     Json zero = {{"stage", plan_.zero}};
     if (plan_.zero > 0) { zero["overlap_comm"] = plan_.dp_overlap; }
     if (plan_.zero == 0 && plan_.dp_overlap) {
-      note("--dp-overlap", "without ZeRO DeepSpeed reduces gradients behind the backward pass (--zero 1 overlaps)");
+      note("--dp-overlap",
+           "without ZeRO, DeepSpeed reduces gradients after the backward pass (--zero 1 overlaps them)");
     }
-    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
     if (bucket > 0) { zero["reduce_bucket_size"] = bucket; }
     if (plan_.zero == 1 || plan_.zero == 2) { zero["reduce_scatter"] = true; }
     const Json host = {{"device", "cpu"}, {"pin_memory", true}};
     offload(zero, host);
     if (plan_.zero >= 2 && plan_.pp > 1) {
-      note(fmt::format("--zero {}", plan_.zero), "DeepSpeed refuses it beside pipeline stages: 0 or 1 will do");
+      note(fmt::format("--zero {}", plan_.zero), "DeepSpeed refuses it together with pipeline stages; valid: 0 or 1");
     }
     if (plan_.shard > 0) {
       note(fmt::format("--shard {}", plan_.shard),
-           "DeepSpeed shards over all replicas (MiCS, which shared copies among fewer, was removed)");
+           "DeepSpeed shards over all replicas (MiCS, which sharded over fewer, was removed)");
     }
     json_["zero_optimization"] = std::move(zero);
   }
@@ -95,12 +96,14 @@ class Config {
     if (offload.optimizer) {
       zero["offload_optimizer"] = host;
       note("--offload optimizer",
-           "DeepSpeed updates the weights on the host's processor; the estimate has the device "
-           "fetch the state and do it");
-      if (plan_.zero == 0) { note("--offload optimizer", "is refused without ZeRO: --zero 1 will do"); }
+           "DeepSpeed updates the weights on the host CPU; in the estimate the device fetches the optimizer state and "
+           "updates");
+      if (plan_.zero == 0) { note("--offload optimizer", "DeepSpeed refuses it without ZeRO; set --zero 1"); }
     }
     if (offload.weights && plan_.zero == 3) { zero["offload_param"] = host; }
-    if (offload.weights && plan_.zero != 3) { note("--offload weights", "only --zero 3 can; they stay on the device"); }
+    if (offload.weights && plan_.zero != 3) {
+      note("--offload weights", "valid with --zero 3 only; weights stay on the device");
+    }
   }
 
   void checkpointing() {
@@ -112,16 +115,16 @@ class Config {
     }
     if (plan_.recompute != Recompute::none && !by_megatron_) {
       note(fmt::format("--recompute {}", config::enum_name(plan_.recompute)),
-           full
-               ? "the training script wraps layers in checkpoints (model.gradient_checkpointing_enable()); the section "
-                 "says how they are kept"
-               : "the training script has to wrap the attention core in checkpoints; no option does");
+           full ? "the training script must checkpoint the layers (model.gradient_checkpointing_enable()); this "
+                  "section sets how checkpoints are stored"
+                : "the training script must checkpoint the attention core; no option does");
     }
     if (plan_.offload.activations && !full) {
-      note("--offload activations", "DeepSpeed moves only what full recomputation keeps; nothing is moved");
+      note("--offload activations",
+           "DeepSpeed offloads only the checkpoints of full recomputation; nothing is offloaded");
     }
     if (plan_.offload.activations && full) {
-      note("--offload activations", "moves the inputs that full recomputation keeps");
+      note("--offload activations", "offloads the layer inputs that full recomputation stores");
     }
   }
 
@@ -131,12 +134,13 @@ class Config {
     if (plan_.tp > 1) {
       json_["tensor_parallel"] = {{"autotp_size", plan_.tp}, {"tp_overlap_comm", plan_.tp_overlap != TpOverlap::none}};
       if (plan_.sequence_parallel) {
-        note("--sequence-parallel", "AutoTP has none: norms and what they keep are whole on every rank");
+        note("--sequence-parallel", "AutoTP has no sequence parallelism: every rank computes and stores whole norms");
       }
     }
     if (plan_.ep > 1) { json_["expert_parallel"] = {{"enabled", true}, {"autoep_size", plan_.ep}}; }
     if (run_.model.has_experts() && plan_.etp > 1) {
-      note(fmt::format("--etp {}", plan_.etp), "AutoEP takes whole experts only; AutoTP decides how others are cut");
+      note(fmt::format("--etp {}", plan_.etp),
+           "AutoEP assigns whole experts only; AutoTP decides how other layers are split");
     }
     if (plan_.cp > 1 && plan_.cp_method == workload::ContextMethod::ulysses) {
       json_["sequence_parallel_size"] = plan_.cp;
@@ -144,16 +148,16 @@ class Config {
     }
   }
 
-  void unsaid() {
+  void note_missing() {
     using parallel::ScheduleKind;
     if (plan_.cp > 1 && plan_.cp_method == workload::ContextMethod::ring) {
       note(fmt::format("--cp {} --cp-method ring", plan_.cp),
-           "DeepSpeed has no ring attention: it takes these ranks for replicas, and refuses the batch sizes; "
-           "--cp-method "
-           "ulysses can be launched");
+           "DeepSpeed has no ring attention: it treats these ranks as replicas and refuses the batch sizes; valid: "
+           "--cp-method ulysses");
     }
     if (plan_.vpp > 1) {
-      note(fmt::format("--vpp {}", plan_.vpp), "DeepSpeed's pipeline has one chunk a stage: more bubble");
+      note(fmt::format("--vpp {}", plan_.vpp),
+           "DeepSpeed's pipeline has one chunk per stage: more bubble than the estimate");
     }
     if (plan_.schedule == ScheduleKind::interleaved && plan_.vpp == 1) {
       note("--schedule interleaved", "DeepSpeed runs 1f1b");
@@ -164,18 +168,18 @@ class Config {
     }
     if (plan_.tp_overlap != parallel::TpOverlap::none) {
       note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
-           by_megatron_ ? "has no option in Megatron-DeepSpeed: what tp sends is exposed"
-                        : "AutoTP overlaps its all-reduces in a way of its own");
+           by_megatron_ ? "no option in Megatron-DeepSpeed: communication of tp is exposed"
+                        : "AutoTP overlaps its all-reduces by its own method");
     }
     if (run_.job.adapter.rank > 0) {
       note(fmt::format("--lora {}", run_.job.adapter.rank),
-           by_megatron_ ? "Megatron-DeepSpeed has no adapters: every weight is trained"
-                        : "adapters are made by the training script (for example with peft), not here");
+           by_megatron_ ? "Megatron-DeepSpeed has no adapters: all weights are trained"
+                        : "the training script creates adapters (for example with peft); no option does");
     }
     if (!by_megatron_) {
       note("--model " + run_.model.name,
-           "the model, its sequence length and its attention kernel are the training "
-           "script's: DeepSpeed's configuration does not name them");
+           "the training script sets the model, its sequence length and its attention kernel; DeepSpeed's "
+           "configuration does not");
     }
   }
 

@@ -1,4 +1,4 @@
-// Arguments of Megatron-DeepSpeed's pretrain_gpt.py: what DeepSpeed's own configuration leaves to the training program.
+// Arguments of Megatron-DeepSpeed's pretrain_gpt.py: settings that DeepSpeed's own configuration does not have.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -25,17 +25,19 @@ void add_model(const TrainingRun& run, Sheet& sheet) {
   sheet.toggle("--use-rotary-position-embeddings", model.position == workload::Position::rotary);
   sheet.value("--normalization", model.norm == workload::Normalisation::rmsnorm ? "rmsnorm" : "layernorm");
   sheet.toggle("--swiglu", model.gated_mlp);
-  if (model.gated_mlp && model.activation != Activation::silu) { note("its gated MLP is launched as SwiGLU"); }
+  if (model.gated_mlp && model.activation != Activation::silu) { note("gated MLPs are launched as SwiGLU"); }
   sheet.toggle("--untie-embeddings-and-output-weights", !model.tied_embeddings);
   sheet.toggle("--disable-bias-linear", !model.mlp_bias && !model.attention_output_bias);
   sheet.value("--attention-dropout", fmt::format("{}", model.dropout));
   sheet.value("--hidden-dropout", fmt::format("{}", model.dropout));
-  if (model.is_latent()) { note("Megatron-DeepSpeed has no latent attention; ordinary attention is launched"); }
-  if (model.mtp_layers > 0) { note("Megatron-DeepSpeed has no modules for further tokens; they are left out"); }
-  if (model.sliding_window > 0) { note("Megatron-DeepSpeed has no windows; every position sees all before it"); }
-  if (model.qk_norm) { note("Megatron-DeepSpeed has no norms of queries and keys; they are left out"); }
+  if (model.is_latent()) { note("Megatron-DeepSpeed has no latent attention; multi-head attention is launched"); }
+  if (model.mtp_layers > 0) { note("Megatron-DeepSpeed has no multi-token prediction; its modules are left out"); }
+  if (model.sliding_window > 0) {
+    note("Megatron-DeepSpeed has no sliding windows; every position attends to all positions before it");
+  }
+  if (model.qk_norm) { note("Megatron-DeepSpeed has no norms of queries and keys (QK norm); they are left out"); }
   if (model.post_norms || model.parallel_residual || model.embedding_norm) {
-    note("parts of its layers have no option in Megatron-DeepSpeed: see --emit megatron");
+    note("no option in Megatron-DeepSpeed for parts of its layers: see --emit megatron");
   }
 }
 
@@ -52,12 +54,14 @@ void add_experts(const TrainingRun& run, Sheet& sheet) {
   if (experts.capacity_factor > 0) {
     sheet.value("--moe-train-capacity-factor", fmt::format("{}", experts.capacity_factor));
   }
-  if (experts.ffn != run.model.ffn) { note("experts are as wide as the dense MLP in Megatron-DeepSpeed"); }
-  if (experts.shared_ffn > 0) { note("Megatron-DeepSpeed has no shared experts of their own width; left out"); }
+  if (experts.ffn != run.model.ffn) { note("Megatron-DeepSpeed gives experts the FFN size of the dense MLP"); }
+  if (experts.shared_ffn > 0) {
+    note("Megatron-DeepSpeed has no shared experts of their own FFN size; they are left out");
+  }
   if (experts.first_dense > 0) { note("Megatron-DeepSpeed has no leading dense layers before its experts"); }
-  if (experts.groups > 0) { note("Megatron-DeepSpeed does not limit the nodes that a token goes to"); }
+  if (experts.groups > 0) { note("Megatron-DeepSpeed does not limit the nodes that a token is sent to"); }
   if (run.plan.etp > 1 && run.plan.etp != run.plan.tp) {
-    sheet.note(fmt::format("--etp {}", run.plan.etp), "experts are cut by tp or not at all");
+    sheet.note(fmt::format("--etp {}", run.plan.etp), "experts are split over all tp ranks or not at all");
   }
 }
 
@@ -69,12 +73,13 @@ void add_pipeline(const TrainingRun& run, Sheet& sheet) {
   sheet.toggle("--enable-zbh1-pipeline", plan.schedule == ScheduleKind::zero_bubble);
   if (plan.schedule == ScheduleKind::zero_bubble) { sheet.toggle("--enable-zbh1-exact-semantics"); }
   const auto layout = layout_of(run.model, plan);
-  if (layout.split == Split::ends_counted || layout.split == Split::ends_set || layout.split == Split::listed) {
+  if (layout.split == LayerSplit::ends_counted || layout.split == LayerSplit::ends_set ||
+      layout.split == LayerSplit::listed) {
     std::string shares;
     for (const auto layers : layout.layers) { shares += fmt::format("{}{}", shares.empty() ? "" : " ", layers); }
     sheet.note(
         fmt::format("--pp {}", plan.pp),
-        fmt::format("DeepSpeed's PipelineModule shares layers out by itself, as evenly as it can; the plan has {}",
+        fmt::format("DeepSpeed's PipelineModule distributes layers itself, as evenly as possible; the plan has {}",
                     shares));
   }
 }
@@ -87,7 +92,7 @@ void add_plan(const TrainingRun& run, Sheet& sheet) {
   const bool ulysses = plan.cp > 1 && plan.cp_method == workload::ContextMethod::ulysses;
   if (ulysses) { sheet.value("--ds-sequence-parallel-size", plan.cp); }
   if (ulysses && plan.sequence_parallel) {
-    sheet.note("--sequence-parallel", "Megatron-DeepSpeed refuses it beside --ds-sequence-parallel-size");
+    sheet.note("--sequence-parallel", "Megatron-DeepSpeed refuses it together with --ds-sequence-parallel-size");
   }
   add_pipeline(run, sheet);
   sheet.value("--micro-batch-size", plan.micro_batch);
@@ -100,8 +105,8 @@ void add_plan(const TrainingRun& run, Sheet& sheet) {
   sheet.value("--recompute-num-layers", 1, full);
   sheet.toggle("--checkpoint-in-cpu", full && plan.offload.activations);
   sheet.toggle("--cpu-optimizer", plan.offload.optimizer);
-  sheet.toggle("--use-flash-attn-v2", run.stack.attention == hardware::AttentionKernel::flash);
-  sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fused_gradient_accumulation);
+  sheet.toggle("--use-flash-attn-v2", run.stack.attention.kernel == hardware::AttentionKernel::flash);
+  sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fusion.gradient_accumulation);
   sheet.toggle("--fp16", run.job.precision == hardware::Precision::fp16);
   const bool wide = run.job.precision == hardware::Precision::fp32 || run.job.precision == hardware::Precision::tf32;
   sheet.toggle("--bf16", run.job.precision != hardware::Precision::fp16 && !wide);

@@ -11,22 +11,23 @@ namespace orrery::launch {
 
 namespace {
 
-// What nothing here launches.
+// Runs that no tool here launches.
 std::vector<Diagnostic> refusals(Tool tool, const TrainingRun& run) {
   std::vector<Diagnostic> found;
   const auto refuse = [&](const char* flag, std::string message) {
     found.push_back({{"", 0, 0, flag}, std::move(message)});
   };
   if (run.job.is_inference()) {
-    refuse("--task", fmt::format("\"inference\" cannot be launched with --emit {}: it runs training; pretrain and "
-                                 "finetune can",
-                                 name_of(tool)));
+    refuse("--task",
+           fmt::format("\"inference\" is not a training task, and {} runs training; valid: pretrain, finetune",
+                       name_of(tool)));
   }
   const auto& model = run.model;
   if (model.encoder_layers > 0 || !model.causal || model.is_vision()) {
-    refuse("--model",
-           fmt::format("{} is no causal decoder: --emit is not built yet for encoders, vision models and recommenders",
-                       quoted(model.name)));
+    refuse(
+        "--model",
+        fmt::format("{} is not a causal decoder; --emit is not built yet for encoders, vision models and recommenders",
+                    quoted(model.name)));
   }
   return found;
 }
@@ -51,8 +52,8 @@ Result<Tool> tool_named(std::string_view name) {
   }
   const auto near = nearest(name, names);
   return fail(Place{"", 0, 0, "--emit"},
-              fmt::format("{} is no launcher; {}", quoted(name),
-                          near ? fmt::format("did you mean {}?", quoted(*near)) : join(names, ", ") + " are"));
+              fmt::format("{} is not a launcher; {}", quoted(name),
+                          near ? fmt::format("did you mean {}?", quoted(*near)) : "valid: " + join(names, ", ")));
 }
 
 std::int64_t devices_per_node(const hardware::Cluster& cluster) {

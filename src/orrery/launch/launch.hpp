@@ -1,8 +1,8 @@
-// A plan as the launch configuration of a training program: what its user would type to run it.
+// A plan as the launch configuration of a training program: the arguments and files that run it.
 //
-// Pure functions from a run to text. What a program has no option for is never dropped: it becomes a note, and the text
-// carries it as a comment. Which option says what, and which releases were read, stands in docs/guide/launch.md.
-// Left out: inference, encoder-decoders and vision models (refused), learning rates, data, checkpoints (placeholders).
+// Pure functions from a run to text. A setting without an option in the program is never dropped: it becomes a note,
+// and the text has it as a comment. docs/guide/launch.md lists the options and the releases that were read. Left out:
+// inference, encoder-decoders and vision models (refused), learning rates, data, checkpoints (placeholders).
 #pragma once
 
 #include <array>
@@ -31,24 +31,24 @@ inline constexpr std::array kAllTools = {Tool::megatron, Tool::deepspeed, Tool::
 [[nodiscard]] std::string_view name_of(Tool tool);
 [[nodiscard]] Result<Tool> tool_named(std::string_view name);
 
-// A training run. `model` is completed, and the plan valid for it.
+// A training run. `model` is complete, and the plan is valid for it.
 struct TrainingRun {
   workload::Model model;
   parallel::Job job;
   parallel::Plan plan;
   hardware::Stack stack;
-  std::int64_t devices_per_node = 1;  // that share the innermost network dimension
+  std::int64_t devices_per_node = 1;  // devices that share the innermost network dimension
 };
 
 struct Launch {
   std::string text;                // ready to save; ends with a line end
-  std::vector<std::string> notes;  // what `text` does not say of the run, each "--flag value: what happens instead"
+  std::vector<std::string> notes;  // settings that `text` cannot express, each "--flag value: what happens instead"
 };
 
 // Devices of a run that share a node: those of the cluster's innermost dimension, or fewer when there are fewer.
 [[nodiscard]] std::int64_t devices_per_node(const hardware::Cluster& cluster);
 
-// Fails for what no tool here launches: inference, models with an encoder, models that are not causal.
+// Fails for runs that no tool here launches: inference, models with an encoder, models that are not causal.
 [[nodiscard]] Result<Launch> emit(Tool tool, const TrainingRun& run);
 
 }  // namespace orrery::launch

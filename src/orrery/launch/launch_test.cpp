@@ -244,22 +244,22 @@ TEST(Launch, inference_and_encoders_are_refused_by_name) {
 TEST(Launch, tools_are_named_and_the_nearest_is_offered) {
   for (const Tool tool : kAllTools) { EXPECT_EQ(tool_named(name_of(tool)).value(), tool); }
   EXPECT_THAT(tool_named("megatrn").error().text(), HasSubstr("did you mean \"megatron\"?"));
-  EXPECT_THAT(tool_named("x").error().text(), HasSubstr("megatron, deepspeed, nemo, torchtitan are"));
+  EXPECT_THAT(tool_named("x").error().text(), HasSubstr("valid: megatron, deepspeed, nemo, torchtitan"));
 }
 
-TEST(LaunchLayout, letters_repeat_stages_that_are_alike) {
-  EXPECT_EQ(letters({Split::listed, {3, 4, 4, 4, 3}}, 0), "Ettt|(tttt|)*3tttL");
-  EXPECT_EQ(letters({Split::listed, {1, 2, 1, 0}}, 2), "Et|tt|t|mmL");
-  EXPECT_EQ(letters({Split::listed, {2, 2}}, 0), "Ett|ttL");
+TEST(LaunchLayout, layout_text_repeats_identical_stages) {
+  EXPECT_EQ(layout_text({LayerSplit::listed, {3, 4, 4, 4, 3}}, 0), "Ettt|(tttt|)*3tttL");
+  EXPECT_EQ(layout_text({LayerSplit::listed, {1, 2, 1, 0}}, 2), "Et|tt|t|mmL");
+  EXPECT_EQ(layout_text({LayerSplit::listed, {2, 2}}, 0), "Ett|ttL");
 }
 
-// Written out again, the letters have the plan's stages with the plan's layers.
-TEST(LaunchLayout, letters_hold_every_layer_of_any_plan) {
+// Written out again, the text has the plan's stages with the plan's layers.
+TEST(LaunchLayout, layout_text_has_every_layer_of_any_plan) {
   parallel::test::Dice dice(11);
   for (int i = 0; i < 300; ++i) {
     const auto c = parallel::test::any_case(dice);
     const Layout layout = layout_of(c.model, c.plan);
-    std::string text = letters(layout, 0);
+    std::string text = layout_text(layout, 0);
     for (auto open = text.find('('); open != std::string::npos; open = text.find('(')) {
       const auto close = text.find(")*", open);
       std::size_t digits = 0;
@@ -273,7 +273,7 @@ TEST(LaunchLayout, letters_hold_every_layer_of_any_plan) {
       if (letter == '|') { layers.push_back(0); }
       if (letter == 't') { ++layers.back(); }
     }
-    EXPECT_EQ(layers, layout.layers) << letters(layout, 0);
+    EXPECT_EQ(layers, layout.layers) << layout_text(layout, 0);
   }
 }
 

@@ -16,27 +16,27 @@ bool all_equal(const std::vector<std::int64_t>& values) {
   return std::adjacent_find(values.begin(), values.end(), std::not_equal_to<>()) == values.end();
 }
 
-// Virtual stages of the stages whose share is not typed.
-std::vector<std::int64_t> open_shares(const std::vector<std::int64_t>& layers, const parallel::Plan& plan) {
-  std::vector<std::int64_t> open;
+// Layers of the virtual stages whose number is not given.
+std::vector<std::int64_t> free_stages(const std::vector<std::int64_t>& layers, const parallel::Plan& plan) {
+  std::vector<std::int64_t> free;
   for (std::size_t q = 0; q < layers.size(); ++q) {
     const auto stage = static_cast<std::int64_t>(q) % plan.pp;
     const bool typed =
         (plan.first_stage_layers > 0 && stage == 0) || (plan.last_stage_layers > 0 && stage == plan.pp - 1);
-    if (!typed) { open.push_back(layers[q]); }
+    if (!typed) { free.push_back(layers[q]); }
   }
-  return open;
+  return free;
 }
 
-Split split_of(const std::vector<std::int64_t>& layers, const parallel::Plan& plan) {
+LayerSplit split_of(const std::vector<std::int64_t>& layers, const parallel::Plan& plan) {
   const bool typed = plan.first_stage_layers > 0 || plan.last_stage_layers > 0;
   const bool counted = plan.embedding_as_layer || plan.head_as_layer;
-  if (typed) { return !counted && all_equal(open_shares(layers, plan)) ? Split::ends_set : Split::listed; }
+  if (typed) { return !counted && all_equal(free_stages(layers, plan)) ? LayerSplit::ends_set : LayerSplit::listed; }
   auto with_ends = layers;
   if (plan.embedding_as_layer) { ++with_ends.front(); }
   if (plan.head_as_layer) { ++with_ends.back(); }
-  if (!all_equal(with_ends)) { return Split::listed; }
-  return counted ? Split::ends_counted : Split::even;
+  if (!all_equal(with_ends)) { return LayerSplit::listed; }
+  return counted ? LayerSplit::ends_counted : LayerSplit::even;
 }
 
 // "[1]*58", "[0]".
@@ -61,11 +61,11 @@ std::string runs(const std::vector<bool>& values) {
 Layout layout_of(const workload::Model& model, const parallel::Plan& plan) {
   Layout layout;
   layout.layers = parallel::layers_per_virtual_stage(model, plan);
-  layout.split = plan.pp == 1 ? Split::one_stage : split_of(layout.layers, plan);
+  layout.split = plan.pp == 1 ? LayerSplit::one_stage : split_of(layout.layers, plan);
   return layout;
 }
 
-std::string letters(const Layout& layout, std::int64_t mtp_layers) {
+std::string layout_text(const Layout& layout, std::int64_t mtp_layers) {
   std::vector<std::string> stages;
   for (const std::int64_t layers : layout.layers) { stages.emplace_back(static_cast<std::size_t>(layers), 't'); }
   stages.front() = "E" + stages.front();
@@ -99,7 +99,7 @@ std::vector<bool> expert_layers(const workload::Model& model) {
 }
 
 std::string expert_pattern(const std::vector<bool>& layers) {
-  // Behind the leading dense layers the pattern may repeat: the shortest period that gives whole repeats.
+  // After the leading dense layers the pattern may repeat: take the shortest period of whole repeats.
   const auto first = static_cast<std::size_t>(std::find(layers.begin(), layers.end(), true) - layers.begin());
   for (std::size_t lead = 0; lead <= first; ++lead) {
     const std::size_t rest = layers.size() - lead;

@@ -13,7 +13,7 @@ std::string line_of(const Setting& setting) {
   return setting.value.empty() ? setting.name : setting.name + " " + bash_word(setting.value);
 }
 
-// Gradients, data, and a checkpoint to start from: not of the plan, but nothing runs without.
+// Learning rate, data and a checkpoint to start from: not part of the plan, but required to run.
 std::vector<std::string> data_lines(const TrainingRun& run) {
   std::vector<std::string> lines = {
       "--mock-data",
@@ -36,11 +36,11 @@ Launch megatron(const TrainingRun& run) {
   Sheet sheet = megatron_sheet(run, Dialect::megatron_lm);
   if (run.job.adapter.rank > 0) {
     sheet.note(fmt::format("--lora {}", run.job.adapter.rank),
-               "Megatron-LM has no adapters: every weight is trained here, with the memory and time of that; "
-               "Megatron-Bridge (--emit nemo) has them");
+               "Megatron-LM has no adapters: this script trains all weights, with the memory and time of full "
+               "fine-tuning; Megatron-Bridge (--emit nemo) has adapters");
   }
   std::string text = "#!/usr/bin/env bash\n" + heading(run, "pretrain_gpt.py of Megatron-LM", kSource, sheet.notes());
-  text += "set -euo pipefail\n\n" + connections(run.plan);
+  text += "set -euo pipefail\n\n" + max_connections_line(run.plan);
   std::string arguments;
   for (const auto& section : sheet.sections()) {
     std::vector<std::string> lines;
@@ -51,7 +51,8 @@ Launch megatron(const TrainingRun& run) {
     text += bash_array(section.title, lines);
     arguments += fmt::format(" \"${{{}[@]}}\"", section.title);
   }
-  text += "# Yours: data, tokenizer, learning rate, rotary base, checkpoints. These stand for a first run.\n";
+  text +=
+      "# Replace: data, tokenizer, learning rate, rotary base, checkpoints. The values below are for a first run.\n";
   text += bash_array("DATA", data_lines(run));
   text += bash_array("TORCHRUN", torchrun_arguments(run));
   text += fmt::format("torchrun \"${{TORCHRUN[@]}}\" pretrain_gpt.py{} \"${{DATA[@]}}\"\n", arguments);

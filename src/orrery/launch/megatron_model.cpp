@@ -1,4 +1,4 @@
-// The model's shape in Megatron-LM's words.
+// The model's shape as arguments of Megatron-LM.
 #include <algorithm>
 #include <numeric>
 
@@ -29,7 +29,7 @@ class ModelSettings {
     if (model_.is_latent()) { latent(); }
     if (model_.mtp_layers > 0) { sheet_.value("--mtp-num-layers", model_.mtp_layers); }
     if (model_.has_experts()) { experts(); }
-    unsaid();
+    note_missing();
   }
 
  private:
@@ -60,12 +60,12 @@ class ModelSettings {
       case Position::relative: sheet_.value("--position-embedding-type", "relative"); break;
       case Position::alibi:
         sheet_.value("--position-embedding-type", "none");
-        model_note("ALiBi has no option; no positions are launched, at nearly the same cost");
+        model_note("no option for ALiBi; launched without position embeddings, at nearly the same cost");
         break;
     }
   }
 
-  // The vocabulary is padded to a multiple of the option times tp; so chosen that nothing is added where that can be.
+  // The vocabulary is padded to a multiple of the option times tp; the value avoids padding where possible.
   void vocabulary() {
     const bool divides = model_.vocab % run_.plan.tp == 0;
     constexpr std::int64_t kUsual = 128;
@@ -73,7 +73,7 @@ class ModelSettings {
     if (bridge_) { sheet_.value("--padded-vocab-size", model_.vocab); }
     sheet_.value("--make-vocab-size-divisible-by", factor);
     if (!divides) {
-      model_note(fmt::format("a vocabulary of {} is padded to a multiple of tp {}", model_.vocab, run_.plan.tp));
+      model_note(fmt::format("the vocabulary of {} is padded to a multiple of tp {}", model_.vocab, run_.plan.tp));
     }
     sheet_.toggle("--untie-embeddings-and-output-weights", !model_.tied_embeddings);
   }
@@ -88,12 +88,12 @@ class ModelSettings {
     } else {
       sheet_.toggle("--swiglu", model_.gated_mlp);
     }
-    if (geglu && !bridge_) { model_note("its gated GELU is launched as the quick one, at the same cost"); }
+    if (geglu && !bridge_) { model_note("gated GELU is launched as quick GEGLU, at the same cost"); }
     if (model_.gated_mlp && model_.activation == Activation::relu) {
-      model_note("a gated ReLU has no option; SwiGLU is launched, at the same cost");
+      model_note("no option for gated ReLU; SwiGLU is launched, at the same cost");
     }
     if (!model_.gated_mlp && model_.activation != Activation::gelu) {
-      model_note("its activation has no option; GELU is launched, at the same cost");
+      model_note("no option for its activation function; GELU is launched, at the same cost");
     }
     sheet_.toggle("--qk-layernorm", model_.qk_norm);
     sheet_.value("--attention-dropout", fmt::format("{}", model_.dropout));
@@ -105,12 +105,12 @@ class ModelSettings {
     sheet_.toggle("--disable-bias-linear", !any);
     sheet_.toggle("--add-qkv-bias", !any && model_.qkv_bias);
     const bool all = model_.mlp_bias && model_.attention_output_bias && model_.qkv_bias;
-    if (any && !all) { model_note("some of its products have a bias and some do not; all are launched with one"); }
+    if (any && !all) { model_note("only some of its linear layers have a bias; all are launched with a bias"); }
   }
 
   void windows() {
     if (model_.sliding_window == 0) { return; }
-    const std::int64_t back = model_.sliding_window - 1;  // a position sees itself, too
+    const std::int64_t back = model_.sliding_window - 1;  // a position attends to itself, too
     sheet_.value("--window-size", bridge_ ? fmt::format("[{},0]", back) : fmt::format("{},0", back));
     if (model_.global_every > 0) { sheet_.value("--window-attn-skip-freq", model_.global_every); }
   }
@@ -134,7 +134,7 @@ class ModelSettings {
       sheet_.value("--moe-layer-freq", bridge_ ? expert_list(layers) : expert_pattern(layers));
     }
     if (experts.shared_ffn > 0) { sheet_.value("--moe-shared-expert-intermediate-size", experts.shared_ffn); }
-    if (experts.shared_gate) { model_note("the gate of its shared experts has no option, and is left out"); }
+    if (experts.shared_gate) { model_note("no option for the gate of its shared experts; it is left out"); }
     if (experts.groups > 0) {
       sheet_.value("--moe-router-num-groups", experts.groups);
       sheet_.value("--moe-router-group-topk", experts.active_groups);
@@ -146,19 +146,21 @@ class ModelSettings {
     const auto precision = run_.job.precision;
     const bool wide = precision == Precision::fp32 || precision == Precision::tf32;
     sheet_.toggle("--moe-grouped-gemm", !wide && precision != Precision::fp16);  // of bf16 and narrower only
-    const bool per_node = run_.stack.dispatch_per_node && run_.plan.ep > 1;
+    const bool per_node = run_.stack.dispatch.copies == hardware::TokenCopies::per_node && run_.plan.ep > 1;
     sheet_.value("--moe-token-dispatcher-type", per_node ? "flex" : "alltoall");
     if (per_node) { sheet_.toggle("--moe-enable-deepep"); }
-    if (run_.stack.dispatch_element > Bytes(0.0)) {
-      sheet_.note("--stack", "what tokens are packed in on their way to experts has no option; they go as they are");
+    if (run_.stack.dispatch.element > Bytes(0.0)) {
+      sheet_.note("--stack", "no option for the dispatch precision; tokens keep the activation format");
     }
   }
 
-  void unsaid() {
-    if (model_.parallel_residual) { model_note("attention and MLP side by side have no option; one after the other"); }
-    if (model_.post_norms) { model_note("norms behind attention and MLP have no option, and are left out"); }
-    if (model_.embedding_norm) { model_note("a norm behind the embedding has no option, and is left out"); }
-    if (!model_.final_norm) { model_note("a model without a norm at its end has no option; it has one here"); }
+  void note_missing() {
+    if (model_.parallel_residual) {
+      model_note("no option for parallel attention and MLP; they run one after the other");
+    }
+    if (model_.post_norms) { model_note("no option for norms after attention and MLP; they are left out"); }
+    if (model_.embedding_norm) { model_note("no option for a norm after the embedding; it is left out"); }
+    if (!model_.final_norm) { model_note("no option to omit the final norm; it is launched with one"); }
   }
 
   void model_note(std::string_view text) { sheet_.note("--model " + model_.name, text); }

@@ -1,4 +1,4 @@
-// The plan in the words of Megatron-LM, which Megatron-Bridge translates.
+// The plan as arguments of Megatron-LM, which nemo.cpp translates for Megatron-Bridge.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -41,11 +41,11 @@ class PlanSettings {
     precision();
     elements();
     kernels();
-    note_places(run_, sheet_);
+    note_placement(run_, sheet_);
   }
 
  private:
-  [[nodiscard]] const char* who() const { return bridge_ ? "Megatron-Bridge" : "Megatron-LM"; }
+  [[nodiscard]] const char* tool_name() const { return bridge_ ? "Megatron-Bridge" : "Megatron-LM"; }
 
   void groups() {
     sheet_.value("--tensor-model-parallel-size", plan_.tp);
@@ -66,11 +66,11 @@ class PlanSettings {
 
   void pipeline() {
     const Layout layout = layout_of(run_.model, plan_);
-    const bool listed = layout.split == Split::listed;
-    const bool set = layout.split == Split::ends_set, counted = layout.split == Split::ends_counted;
+    const bool listed = layout.split == LayerSplit::listed;
+    const bool set = layout.split == LayerSplit::ends_set, counted = layout.split == LayerSplit::ends_counted;
     sheet_.value("--pipeline-model-parallel-size", plan_.pp);
     sheet_.value("--num-virtual-stages-per-pipeline-rank", plan_.vpp, plan_.vpp > 1 && (!listed || bridge_));
-    sheet_.value("--pipeline-model-parallel-layout", listed ? letters(layout, run_.model.mtp_layers) : "", listed);
+    sheet_.value("--pipeline-model-parallel-layout", listed ? layout_text(layout, run_.model.mtp_layers) : "", listed);
     sheet_.value("--decoder-first-pipeline-num-layers", plan_.first_stage_layers, set && plan_.first_stage_layers > 0);
     sheet_.value("--decoder-last-pipeline-num-layers", plan_.last_stage_layers, set && plan_.last_stage_layers > 0);
     sheet_.toggle("--account-for-embedding-in-pipeline-split", counted && plan_.embedding_as_layer);
@@ -80,14 +80,15 @@ class PlanSettings {
   void schedule() {
     switch (plan_.schedule) {
       case ScheduleKind::one_f_one_b:
-      case ScheduleKind::interleaved: return;  // what --num-virtual-stages-per-pipeline-rank says
+      case ScheduleKind::interleaved: return;  // set by --num-virtual-stages-per-pipeline-rank
       case ScheduleKind::gpipe:
-        return instead("--schedule gpipe", "runs 1f1b instead: as much bubble, and less activation memory");
+        return instead("--schedule gpipe", "runs 1f1b instead: the same bubble, less activation memory");
       case ScheduleKind::zero_bubble:
         return instead("--schedule zero-bubble", "has no such schedule and runs 1f1b: more bubble than the estimate");
       case ScheduleKind::dualpipe:
-        return instead("--schedule dualpipe",
-                       "has no such schedule and runs 1f1b: more bubble than the estimate, one copy of the weights");
+        return instead(
+            "--schedule dualpipe",
+            "has no such schedule and runs 1f1b: more bubble than the estimate, and one copy of the weights");
     }
   }
 
@@ -95,8 +96,7 @@ class PlanSettings {
     sheet_.toggle("--tp-comm-overlap", plan_.tp_overlap != parallel::TpOverlap::none);
     if (plan_.tp_overlap == parallel::TpOverlap::none) { return; }
     sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
-                "whether a product is cut in a ring or in a pipeline is chosen product by product "
-                "(--tp-comm-overlap-cfg), not for the plan");
+                "ring or pipelined overlap is set per GEMM (--tp-comm-overlap-cfg), not for the whole plan");
     if (bridge_) {
       sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
                   "a recipe with a comm_overlap section of its own overrides this: set it there");
@@ -109,20 +109,20 @@ class PlanSettings {
     sheet_.toggle("--use-distributed-optimizer", plan_.zero >= 1);
     sheet_.toggle("--use-megatron-fsdp", fsdp);
     sheet_.value("--data-parallel-sharding-strategy", kStrategies[std::clamp(plan_.zero, 0, 3)], fsdp);
-    sheet_.value("--ckpt-format", "fsdp_dtensor", fsdp);  // it takes no other
+    sheet_.value("--ckpt-format", "fsdp_dtensor", fsdp);  // the only valid one
     if (plan_.zero >= 1 && plan_.sharded_copies() > 1) {
       sheet_.value("--num-distributed-optimizer-instances", plan_.sharded_copies());
     } else if (plan_.shard > 0 && plan_.zero >= 1) {
-      return;  // one copy: as without it
+      return;  // one copy: no option needed
     }
-    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "shards nothing below --zero 1"); }
+    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "has no effect below --zero 1"); }
   }
 
   void reduction() {
-    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap_parameter_gather;
+    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);
-    const auto bucket = static_cast<std::int64_t>(run_.stack.bucket_parameters);
+    const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);
     if (bucket > 0 && !uses_fsdp(plan_)) { sheet_.value("--ddp-bucket-size", bucket); }
   }
 
@@ -140,14 +140,13 @@ class PlanSettings {
     sheet_.toggle("--optimizer-cpu-offload", on);
     if (!on) { return; }
     sheet_.toggle("--overlap-cpu-optimizer-d2h-h2d");
-    sheet_.note("--offload optimizer",
-                fmt::format("{} updates the weights on the host's processor; the estimate has the "
-                            "device fetch the state and do it",
-                            who()));
-    if (plan_.zero == 0) { sheet_.note("--offload optimizer", "asks for a distributed optimizer: --zero 1"); }
+    sheet_.note("--offload optimizer", fmt::format("{} updates the weights on the host CPU; in the estimate the device "
+                                                   "fetches the optimizer state and updates",
+                                                   tool_name()));
+    if (plan_.zero == 0) { sheet_.note("--offload optimizer", "requires a distributed optimizer: set --zero 1"); }
   }
 
-  // Whole layers, all but one at most, and only where neither stages nor recomputation are in the way.
+  // Whole layers, at most all but one, and only without pipeline stages and without recomputation.
   void offload_layers() {
     const auto& offload = plan_.offload;
     if (!offload.activations && !offload.weights) { return; }
@@ -155,11 +154,10 @@ class PlanSettings {
                              : offload.weights                      ? "--offload weights"
                                                                     : "--offload activations";
     if (plan_.pp > 1 || plan_.recompute != parallel::Recompute::none) {
-      return instead(flag,
-                     "offloads layers without pipeline stages and without recomputation only; nothing is launched");
+      return instead(flag, "offloads layers only without pipeline stages and without recomputation; no offload is set");
     }
     if (!bridge_ && offload.weights) {
-      sheet_.note(flag, "Megatron-LM has no argument for weights; Megatron-Bridge (--emit nemo) has");
+      sheet_.note(flag, "Megatron-LM has no argument to offload weights; Megatron-Bridge (--emit nemo) has one");
       if (!offload.activations) { return; }
     }
     sheet_.value("--cpu-offloading-num-layers", run_.model.layers - 1);
@@ -167,7 +165,7 @@ class PlanSettings {
       sheet_.toggle("--cpu-offloading-activations", offload.activations);
       sheet_.toggle("--cpu-offloading-weights", offload.weights);
     }
-    sheet_.note(flag, "of all layers but the last: not all can be");
+    sheet_.note(flag, "applies to all layers but the last, which cannot be offloaded");
   }
 
   void precision() {
@@ -175,7 +173,7 @@ class PlanSettings {
     const auto p = run_.job.precision;
     const bool wide = p == Precision::fp32 || p == Precision::tf32;
     if (p == Precision::tf32) {
-      sheet_.note("--precision tf32", "is a switch of PyTorch, not of the launch; fp32 is set");
+      sheet_.note("--precision tf32", "TF32 is a switch of PyTorch, not of this script; fp32 is set");
     }
     if (bridge_) {
       const char* recipe = p == Precision::fp16  ? "16-mixed"
@@ -189,14 +187,14 @@ class PlanSettings {
     if (p == Precision::fp8) { sheet_.value("--fp8-format", "hybrid"); }
     if (p == Precision::fp4) { sheet_.value("--fp4-format", "e2m1"); }
     if (p == Precision::fp16 && run_.model.has_experts() && plan_.ep > 1) {
-      sheet_.note("--precision fp16", "Megatron-LM refuses it with experts that are shared out");
+      sheet_.note("--precision fp16", "Megatron-LM refuses fp16 with expert parallelism");
     }
   }
 
-  // Widths of gradients and of the optimizer's state, by the stack.
+  // Formats of gradients and optimizer state, from the stack.
   void elements() {
     const auto& stack = run_.stack;
-    const bool half_reduce = stack.gradient_reduce_element < Bytes(4.0);
+    const bool half_reduce = stack.gradients.reduce_element < Bytes(4.0);
     const bool is_fp16 = run_.job.precision == hardware::Precision::fp16;
     if (bridge_) {
       sheet_.toggle("--grad-reduce-in-fp32", !half_reduce);
@@ -204,16 +202,16 @@ class PlanSettings {
       sheet_.toggle("--grad-reduce-in-bf16", half_reduce && !is_fp16);
       sheet_.toggle("--accumulate-allreduce-grads-in-fp32", is_fp16 && !half_reduce);
     }
-    if ((stack.gradient_element < Bytes(4.0)) != half_reduce) {
-      sheet_.note("--gradient-precision", "gradients are added up in the format they are reduced in");
+    if ((stack.gradients.element < Bytes(4.0)) != half_reduce) {
+      sheet_.note("--gradient-precision", "gradients are accumulated in the format of their reduction");
     }
-    const bool half_moments = stack.moment_element <= Bytes(4.0) && stack.moment_element > Bytes(0.0);
-    sheet_.toggle("--use-precision-aware-optimizer", half_moments || plan_.offload.optimizer);
-    if (half_moments && bridge_) {
+    const bool half_state = stack.optimizer.state_element <= Bytes(4.0) && stack.optimizer.state_element > Bytes(0.0);
+    sheet_.toggle("--use-precision-aware-optimizer", half_state || plan_.offload.optimizer);
+    if (half_state && bridge_) {
       sheet_.note("--stack",
-                  "its optimizer keeps 16-bit moments; no override sets that: in Python, "
-                  "optimizer.exp_avg_dtype = optimizer.exp_avg_sq_dtype = torch.bfloat16");
-    } else if (half_moments) {
+                  "its optimizer state is 16-bit; no override sets that: in Python, optimizer.exp_avg_dtype = "
+                  "optimizer.exp_avg_sq_dtype = torch.bfloat16");
+    } else if (half_state) {
       sheet_.value("--exp-avg-dtype", "bf16");
       sheet_.value("--exp-avg-sq-dtype", "bf16");
     }
@@ -221,13 +219,15 @@ class PlanSettings {
 
   void kernels() {
     const auto& stack = run_.stack;
-    const bool plain = stack.attention == hardware::AttentionKernel::plain;
+    const bool plain = stack.attention.kernel == hardware::AttentionKernel::plain;
     if (plain) { sheet_.value("--attention-backend", "unfused"); }
-    sheet_.toggle("--cross-entropy-loss-fusion", stack.fused_loss);
-    sheet_.toggle("--no-gradient-accumulation-fusion", !stack.fused_gradient_accumulation);
+    sheet_.toggle("--cross-entropy-loss-fusion", stack.fusion.loss);
+    sheet_.toggle("--no-gradient-accumulation-fusion", !stack.fusion.gradient_accumulation);
   }
 
-  void instead(std::string_view flag, std::string_view text) { sheet_.note(flag, fmt::format("{} {}", who(), text)); }
+  void instead(std::string_view flag, std::string_view text) {
+    sheet_.note(flag, fmt::format("{} {}", tool_name(), text));
+  }
 
   const TrainingRun& run_;
   const Plan& plan_;

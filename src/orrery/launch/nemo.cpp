@@ -1,5 +1,5 @@
-// NeMo's Megatron-Bridge: a shell script that runs a recipe with overrides. Recipes have habits of their own, so what
-// is off is said, too.
+// NeMo's Megatron-Bridge: a shell script that runs a recipe with overrides. Recipes have defaults of their own, so
+// settings that are off are written, too.
 #include <algorithm>
 #include <array>
 
@@ -15,7 +15,7 @@ constexpr std::string_view kSource =
     "NVIDIA-NeMo/Megatron-Bridge scripts/training/run_recipe.py@03b04509eb and "
     "docs/megatron-lm-to-megatron-bridge.md@167ba2ad32";
 
-// Where Megatron-Bridge keeps what an argument of Megatron-LM says; for a switch that says no, the opposite.
+// Megatron-Bridge's field for an argument of Megatron-LM; `opposite`: the field is true when the switch is absent.
 struct Field {
   std::string_view argument, path;
   bool opposite = false;
@@ -104,8 +104,8 @@ constexpr std::array kFields = std::to_array<Field>({
     {"mixed_precision", "mixed_precision"},
 });
 
-// Settings whose off state is the program's own and no recipe's: saying null would set what is no option of theirs.
-bool stays_unsaid(const Setting& setting) {
+// Settings that no recipe turns on: their off state needs no override, and null is not a valid value.
+bool is_omitted(const Setting& setting) {
   static constexpr std::array<std::string_view, 2> kNames{"--ckpt-format", "--data-parallel-sharding-strategy"};
   return !setting.is_set && std::find(kNames.begin(), kNames.end(), setting.name) != kNames.end();
 }
@@ -120,13 +120,13 @@ std::string value_of(const Setting& setting, bool opposite) {
 // Overrides of one setting, each a word for the shell.
 std::vector<std::string> overrides_of(const Setting& setting) {
   std::vector<std::string> words;
-  if (stays_unsaid(setting)) { return words; }
+  if (is_omitted(setting)) { return words; }
   if (setting.name == "--swiglu") {
     words.push_back(fmt::format("model.gated_linear_unit={}", setting.is_set));
     words.push_back(fmt::format("model.activation_func={}", setting.is_set ? "silu" : "gelu"));
     return words;
   }
-  if (setting.name == "--quick-geglu") {  // which here may be the exact one
+  if (setting.name == "--quick-geglu") {  // the exact GELU here
     return {"model.gated_linear_unit=true", "model.activation_func=gelu"};
   }
   if (setting.name == "--moe-enable-deepep") {
@@ -139,7 +139,7 @@ std::vector<std::string> overrides_of(const Setting& setting) {
     }
   }
   ORRERY_ASSERT(!words.empty());
-  // A word with brackets or bars is one value to the overrides' parser only between quotes of its own.
+  // The parser of overrides reads a word with brackets or bars as one value only between quotes of its own.
   if (setting.name == "--pipeline-model-parallel-layout" && setting.is_set) {
     words.front() = fmt::format("model.pipeline_model_parallel_layout=\"{}\"", setting.value);
   }
@@ -160,7 +160,7 @@ std::vector<std::string> adapter_words(const TrainingRun& run) {
           fmt::format("peft.target_modules=[{}{}]", attention, all ? ",linear_fc1,linear_fc2" : "")};
 }
 
-// The recipe that the overrides are laid over.
+// The recipe that the overrides apply to.
 std::string recipe_line(const TrainingRun& run) {
   if (run.job.adapter.rank > 0) { return "RECIPE=${RECIPE:?a recipe of this model with adapters, ..._peft_config}\n"; }
   if (run.job.task == parallel::Task::finetune) {
@@ -172,8 +172,9 @@ std::string recipe_line(const TrainingRun& run) {
 
 void note_recipe(const TrainingRun& run, Sheet& sheet) {
   if (run.model.is_latent() && run.job.adapter.rank == 0 && run.job.task == parallel::Task::pretrain) {
-    sheet.note("--model " + run.model.name,
-               "laid over the recipe of DeepSeek-V3, which has latent attention; set RECIPE for another");
+    sheet.note(
+        "--model " + run.model.name,
+        "the overrides apply to the recipe of DeepSeek-V3, which has latent attention; set RECIPE to use another");
   }
 }
 
@@ -196,12 +197,13 @@ Launch nemo(const TrainingRun& run) {
   if (run.job.task == parallel::Task::finetune) {
     lines.emplace_back("checkpoint.pretrained_checkpoint=\"${CHECKPOINT:?}\"");
   }
-  std::string text = "#!/usr/bin/env bash\n" +
-                     heading(run, "a recipe of NeMo's Megatron-Bridge with this plan over it", kSource, sheet.notes());
-  text += "set -euo pipefail\n\n" + connections(run.plan) + recipe_line(run);
+  std::string text =
+      "#!/usr/bin/env bash\n" +
+      heading(run, "a recipe of NeMo's Megatron-Bridge with overrides for this plan", kSource, sheet.notes());
+  text += "set -euo pipefail\n\n" + max_connections_line(run.plan) + recipe_line(run);
   text += bash_array("OVERRIDES", lines);
   text += bash_array("TORCHRUN", torchrun_arguments(run));
-  text += "# Yours: data, tokenizer, learning rate, rotary base, checkpoints, as further overrides.\n";
+  text += "# Add as overrides: data, tokenizer, learning rate, rotary base, checkpoints.\n";
   text +=
       "torchrun \"${TORCHRUN[@]}\" scripts/training/run_recipe.py --recipe \"$RECIPE\" \"${OVERRIDES[@]}\" \"$@\"\n";
   return {std::move(text), sheet.notes()};

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 
-// A host with more accelerators than this is a rack: what shares its innermost dimension is no one machine.
+// With more accelerators than this, the innermost dimension is a rack of several hosts.
 constexpr std::int64_t kMostPerHost = 16;
 
 const char* on_off(bool on) { return on ? "on" : "off"; }
@@ -94,7 +94,7 @@ std::string comment(std::string_view text, int indent) {
 
 namespace {
 
-// As comment, broken behind commas only.
+// As comment(), but lines are broken after commas only.
 std::string comment_items(std::string text) {
   constexpr char kGlue = '\x1f';
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -107,9 +107,9 @@ std::string comment_items(std::string text) {
 
 }  // namespace
 
-// Before Blackwell the order of kernels on a device follows that of the host only with one connection; Megatron-Core
-// checks it, and its FSDP wants the opposite.
-std::string connections(const parallel::Plan& plan) {
+// Before Blackwell, kernels run in the host's order only with one connection; Megatron-Core checks it, and its FSDP
+// requires more than one.
+std::string max_connections_line(const parallel::Plan& plan) {
   if (plan.zero >= 2) { return "unset CUDA_DEVICE_MAX_CONNECTIONS\n\n"; }
   const bool needed = plan.tp > 1 || plan.cp > 1;
   return needed ? "export CUDA_DEVICE_MAX_CONNECTIONS=1\n\n" : "";
@@ -120,8 +120,8 @@ std::string heading(const TrainingRun& run, std::string_view what, std::string_v
   std::string text = comment(fmt::format("{}: {}.", run_line(run), what));
   text += comment_items("plan: " + plan_line(run.plan));
   text += comment(fmt::format("options as of {}", source));
-  if (notes.empty()) { return text + comment("It says all of the plan."); }
-  text += "#\n" + comment("NOT SAID HERE, or said in another way:");
+  if (notes.empty()) { return text + comment("Every setting of the plan is expressed below."); }
+  text += "#\n" + comment("NOT EXPRESSED HERE, or expressed differently:");
   for (const auto& note : notes) { text += comment("- " + note, 2); }
   return text;
 }
@@ -129,7 +129,7 @@ std::string heading(const TrainingRun& run, std::string_view what, std::string_v
 std::string bash_word(const std::string& word) {
   const bool plain = word.find_first_of(" \t\n\"'$`\\|&;<>()[]{}*?!~#") == std::string::npos;
   if (plain) { return word; }
-  // Words with a variable in them are to be expanded.
+  // The shell expands words with a variable.
   return word.find('$') == std::string::npos ? "'" + word + "'" : "\"" + word + "\"";
 }
 
@@ -150,16 +150,15 @@ std::vector<std::string> torchrun_arguments(const TrainingRun& run) {
   return lines;
 }
 
-void note_places(const TrainingRun& run, Sheet& sheet) {
+void note_placement(const TrainingRun& run, Sheet& sheet) {
   if (run.plan.placement.any()) {
-    sheet.note(
-        fmt::format("--placement \"{}\"", placement_text(run.plan.placement)),
-        "ranks are laid out in an order of groups (tp, cp, dp, pp from the innermost unless said otherwise); the "
-        "order of the hosts decides which network dimension a group crosses");
+    sheet.note(fmt::format("--placement \"{}\"", placement_text(run.plan.placement)),
+               "ranks are numbered group by group (tp, cp, dp, pp from the innermost unless set otherwise); the order "
+               "of the hosts decides which network dimension a group crosses");
   }
   if (processes_per_node(run) > kMostPerHost) {
-    sheet.note("--cluster", fmt::format("a node here is the innermost network dimension, {} devices; start as many "
-                                        "processes on each host as it has devices, and more hosts",
+    sheet.note("--cluster", fmt::format("a node is the innermost network dimension here, {} devices; on smaller hosts, "
+                                        "start one process per device of the host and use more hosts",
                                         processes_per_node(run)));
   }
 }

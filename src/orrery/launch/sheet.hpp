@@ -1,4 +1,4 @@
-// Options on their way to text: sections of settings, and notes on what they cannot say.
+// Options before they become text: sections of settings, and notes on what they cannot express.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace orrery::launch {
 
-// One option. A program that has a default of its own needs to hear of settings that are off, too.
+// One option. Programs with other defaults need the settings that are off, too.
 struct Setting {
   std::string name;
   std::string value;   // empty: a switch
-  bool is_set = true;  // false: the switch is off, or the value left to the program
+  bool is_set = true;  // false: the switch is off, or the program's default applies
 };
 
 struct Section {
@@ -32,7 +32,7 @@ class Sheet {
   void value(std::string name, std::int64_t number, bool is_set = true) {
     value(std::move(name), std::to_string(number), is_set);
   }
-  // `flag`: what a user of Orrery typed, or would have, "--schedule zero-bubble".
+  // `flag`: Orrery's flag and value, such as "--schedule zero-bubble".
   void note(std::string_view flag, std::string_view text);
 
   [[nodiscard]] const std::vector<Section>& sections() const { return sections_; }
@@ -45,7 +45,7 @@ class Sheet {
   std::vector<std::string> notes_;
 };
 
-// The plan in one line, as `estimate` words it.
+// The plan in one line, in the words of `estimate`.
 [[nodiscard]] std::string plan_line(const parallel::Plan& plan);
 
 // "llama-3.1-405b on 16384 devices (2048 nodes of 8)".
@@ -56,21 +56,21 @@ class Sheet {
 // Lines that begin with `# `, wrapped; continued lines are indented by `indent` more.
 [[nodiscard]] std::string comment(std::string_view text, int indent = 0);
 
-// What every text begins with: the run, the plan, where the options were read, and the notes.
+// The beginning of every text: the run, the plan, the releases that were read, and the notes.
 [[nodiscard]] std::string heading(const TrainingRun& run, std::string_view what, std::string_view source,
                                   const std::vector<std::string>& notes);
 
-// A bash array of words, one setting a line: `NAME=(`, ..., `)`. `words` are quoted where the shell would touch them.
+// A bash array of words, one setting a line: `NAME=(`, ..., `)`. `words` are quoted where the shell would expand them.
 [[nodiscard]] std::string bash_array(std::string_view name, const std::vector<std::string>& lines);
 [[nodiscard]] std::string bash_word(const std::string& word);
 
 // Arguments of torchrun for the run's nodes, and the settings for a node as environment variables.
 [[nodiscard]] std::vector<std::string> torchrun_arguments(const TrainingRun& run);
 
-// A line for the shell, or nothing: how many connections Megatron-Core wants kernels to be queued on.
-[[nodiscard]] std::string connections(const parallel::Plan& plan);
+// A line for the shell, or nothing: the number of hardware queues that Megatron-Core requires.
+[[nodiscard]] std::string max_connections_line(const parallel::Plan& plan);
 
-// What no program can promise: groups pinned to network dimensions, and nodes that are no hosts.
-void note_places(const TrainingRun& run, Sheet& sheet);
+// Notes on placement that no program can express: groups pinned to network dimensions, and nodes that are not hosts.
+void note_placement(const TrainingRun& run, Sheet& sheet);
 
 }  // namespace orrery::launch

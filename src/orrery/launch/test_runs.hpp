@@ -16,7 +16,7 @@ namespace orrery::launch::test {
 inline hardware::Stack megatron_core() {
   hardware::Stack stack;
   stack.name = "megatron-core";
-  stack.bucket_parameters = 40'000'000;
+  stack.gradients.bucket_parameters = 40'000'000;
   return stack;
 }
 
@@ -51,7 +51,7 @@ inline TrainingRun deepseek_v3() {
   run.plan.zero = 1;
   run.plan.schedule = parallel::ScheduleKind::dualpipe;
   run.stack = megatron_core();
-  run.stack.dispatch_per_node = true;
+  run.stack.dispatch.copies = hardware::TokenCopies::per_node;
   run.devices_per_node = 8;
   return run;
 }
@@ -97,7 +97,7 @@ inline TrainingRun hybrid_shards() {
   run.plan.shard = 8;
   run.plan.recompute = parallel::Recompute::full;
   run.stack = megatron_core();
-  run.stack.bucket_parameters = 0;
+  run.stack.gradients.bucket_parameters = 0;
   run.devices_per_node = 8;
   return run;
 }

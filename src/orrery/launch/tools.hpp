@@ -11,16 +11,15 @@ namespace orrery::launch {
 [[nodiscard]] Launch deepspeed(const TrainingRun& run);
 [[nodiscard]] Launch torchtitan(const TrainingRun& run);
 
-// Megatron-LM and Megatron-Bridge share a core, and so most of what can be said to them: settings by the names of
-// Megatron-LM's arguments.
+// Megatron-LM and Megatron-Bridge share a core and most options: settings have the names of Megatron-LM's arguments.
 enum class Dialect : std::uint8_t { megatron_lm, bridge };
 [[nodiscard]] Sheet megatron_sheet(const TrainingRun& run, Dialect dialect);
 void add_model_settings(const TrainingRun& run, Dialect dialect, Sheet& sheet);
 
-// Zero of 2 and 3 run through Megatron-FSDP.
+// ZeRO 2 and 3 use Megatron-FSDP.
 [[nodiscard]] bool uses_fsdp(const parallel::Plan& plan);
 
-// Arguments of Megatron-DeepSpeed's pretrain_gpt.py, with notes on what they cannot say.
+// Arguments of Megatron-DeepSpeed's pretrain_gpt.py, with notes on what they cannot express.
 [[nodiscard]] Sheet megatron_deepspeed_sheet(const TrainingRun& run);
 
 }  // namespace orrery::launch

@@ -18,7 +18,7 @@ using parallel::Plan;
 constexpr std::string_view kSource =
     "pytorch/torchtitan torchtitan/config/job_config.py, of the releases that read TOML";
 
-// Shapes that torchtitan has by name.
+// Models that torchtitan has by name.
 struct Flavor {
   std::string_view model, name, flavor;
 };
@@ -32,9 +32,9 @@ constexpr std::array kFlavors = std::to_array<Flavor>({
     {"deepseek-v3", "deepseek_v3", "671B"},
 });
 
-class Job {
+class JobConfig {
  public:
-  explicit Job(const TrainingRun& run) : run_(run), plan_(run.plan) {}
+  explicit JobConfig(const TrainingRun& run) : run_(run), plan_(run.plan) {}
 
   Launch write() {
     sheet_.open("job");
@@ -49,8 +49,8 @@ class Job {
     recompute();
     compile();
     quantize();
-    unsaid();
-    note_places(run_, sheet_);
+    note_missing();
+    note_placement(run_, sheet_);
     return {text(), sheet_.notes()};
   }
 
@@ -69,8 +69,7 @@ class Job {
       sheet_.value("flavor", quote(found->flavor));
     } else {
       sheet_.note("--model " + run_.model.name,
-                  "torchtitan picks a model by name and flavor: set both under [model], of "
-                  "one with this shape");
+                  "torchtitan selects a model by name and flavor: set both under [model] to a model of this shape");
     }
     std::string converters;
     if (run_.job.precision == Precision::fp8) { converters = quote("quantize.linear.float8"); }
@@ -80,7 +79,7 @@ class Job {
     if (!converters.empty()) { sheet_.value("converters", "[" + converters + "]"); }
   }
 
-  // With stages a step hands a replica's whole batch to the pipeline, without them a micro-batch at a time.
+  // With pipeline stages a step passes a replica's whole batch to the pipeline, otherwise one micro-batch at a time.
   void training() {
     sheet_.open("training");
     const bool stages = plan_.pp > 1;
@@ -90,14 +89,14 @@ class Job {
     const bool wide = run_.job.precision == Precision::fp32 || run_.job.precision == Precision::tf32;
     sheet_.value("mixed_precision_param", quote(wide ? "float32" : "bfloat16"));
     sheet_.value("mixed_precision_reduce", quote("float32"));
-    if (run_.stack.gradient_reduce_element < Bytes(4.0)) {
+    if (run_.stack.gradients.reduce_element < Bytes(4.0)) {
       sheet_.note("--reduce-precision", "torchtitan reduces gradients in fp32 only");
     }
     if (run_.job.precision == Precision::fp16 || run_.job.precision == Precision::fp4) {
       sheet_.note(fmt::format("--precision {}", hardware::name_of(run_.job.precision)),
-                  "torchtitan has no such training; bf16 is launched");
+                  "torchtitan does not train in this precision; bf16 is launched");
     }
-    if (run_.job.precision == Precision::tf32) { sheet_.note("--precision tf32", "is a switch of PyTorch"); }
+    if (run_.job.precision == Precision::tf32) { sheet_.note("--precision tf32", "TF32 is a switch of PyTorch"); }
     offload();
   }
 
@@ -110,10 +109,10 @@ class Job {
                   "torchtitan offloads weights, gradients and optimizer together, and updates on the host");
     }
     if (offload.weights && offload.optimizer) {
-      sheet_.note("--offload weights,optimizer", "gradients move, too, and the update runs on the host");
+      sheet_.note("--offload weights,optimizer", "torchtitan also offloads gradients, and updates on the host");
     }
     if (offload.activations) {
-      sheet_.note("--offload activations", "has no option in torchtitan; they stay on the device");
+      sheet_.note("--offload activations", "no option in torchtitan; activations stay on the device");
     }
   }
 
@@ -126,30 +125,31 @@ class Job {
     sheet_.value("data_parallel_shard_degree", sharded);
     sheet_.value("fsdp_reshard_after_forward", quote(plan_.zero == 3 ? "always" : "never"));
     if (plan_.shard > 0 && plan_.zero > 0 && !whole) {
-      sheet_.note(
-          fmt::format("--shard {}", plan_.shard),
-          fmt::format("copies are shared by whole context groups: a multiple of cp {}; all ranks share one here",
-                      plan_.cp));
+      sheet_.note(fmt::format("--shard {}", plan_.shard),
+                  fmt::format("torchtitan shards over whole context groups: valid is a multiple of cp {}; all ranks "
+                              "form one shard group here",
+                              plan_.cp));
     }
     note_zero();
-    if (!plan_.dp_overlap) { sheet_.note("--no-dp-overlap", "FSDP overlaps always"); }
+    if (!plan_.dp_overlap) { sheet_.note("--no-dp-overlap", "FSDP always overlaps"); }
   }
 
   void note_zero() {
     if (plan_.zero == 0 && plan_.dp > 1 && (plan_.tp > 1 || plan_.pp > 1)) {
-      sheet_.note("--zero 0",
-                  "torchtitan refuses replicas without sharding beside other parallelism: --zero 3 will do");
+      sheet_.note("--zero 0", "torchtitan refuses unsharded replicas together with other parallelism; set --zero 3");
     }
-    if (plan_.zero == 0 && plan_.cp > 1) { sheet_.note("--zero 0", "weights are sharded over cp all the same"); }
+    if (plan_.zero == 0 && plan_.cp > 1) { sheet_.note("--zero 0", "torchtitan shards weights over cp in any case"); }
     if (plan_.zero == 1) {
       sheet_.note("--zero 1",
-                  "FSDP shards gradients and weights, too; weights are kept from forward to backward, which "
-                  "is nearest");
+                  "FSDP also shards gradients and weights; launched with the nearest setting, which keeps gathered "
+                  "weights from forward to backward");
     }
     if (plan_.zero == 2) {
-      sheet_.note("--zero 2", "FSDP shards weights, too; they are kept from forward to backward, which is nearest");
+      sheet_.note("--zero 2",
+                  "FSDP also shards weights; launched with the nearest setting, which keeps gathered weights from "
+                  "forward to backward");
     }
-    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "shards nothing below --zero 1"); }
+    if (plan_.shard > 0 && plan_.zero == 0) { sheet_.note("--shard", "has no effect below --zero 1"); }
   }
 
   void groups() {
@@ -158,25 +158,27 @@ class Job {
     set("enable_async_tensor_parallel", async);
     if (async) {
       sheet_.note(fmt::format("--tp-overlap {}", config::enum_name(plan_.tp_overlap)),
-                  "asynchronous tensor parallelism cuts products in a way of its own");
+                  "asynchronous tensor parallelism splits GEMMs by its own method");
     }
     if (plan_.tp > 1 && !plan_.sequence_parallel) {
-      sheet_.note("--sequence-parallel off", "tensor parallelism splits the sequence, too, always");
+      sheet_.note("--sequence-parallel off", "tensor parallelism of torchtitan always includes sequence parallelism");
     }
     sheet_.value("context_parallel_degree", plan_.cp);
     if (plan_.cp > 1) {
-      sheet_.value("context_parallel_rotate_method", quote("alltoall"));  // pass keys and values on, gather nothing
+      sheet_.value("context_parallel_rotate_method",
+                   quote("alltoall"));  // ring attention, no gathering of keys and values
       if (plan_.cp_method == workload::ContextMethod::ulysses) {
-        sheet_.note("--cp-method ulysses", "ring attention is launched; the TOML releases have no other");
+        sheet_.note("--cp-method ulysses", "ring attention is launched; the TOML releases have no other method");
       }
     }
     if (run_.model.has_experts()) {
       sheet_.value("expert_parallel_degree", plan_.ep);
       sheet_.value("expert_tensor_parallel_degree", plan_.etp);
       if (plan_.etp != 1 && plan_.etp != plan_.tp) {
-        sheet_.note(fmt::format("--etp {}", plan_.etp), "torchtitan takes 1 or tp");
+        sheet_.note(fmt::format("--etp {}", plan_.etp), "torchtitan accepts 1 or tp");
       }
-      sheet_.value("expert_parallel_comm_backend", quote(run_.stack.dispatch_per_node ? "deepep" : "standard"));
+      const bool per_node = run_.stack.dispatch.copies == hardware::TokenCopies::per_node;
+      sheet_.value("expert_parallel_comm_backend", quote(per_node ? "deepep" : "standard"));
     }
   }
 
@@ -184,20 +186,23 @@ class Job {
     using parallel::ScheduleKind;
     sheet_.value("pipeline_parallel_degree", plan_.pp);
     if (plan_.schedule == ScheduleKind::zero_bubble) {
-      sheet_.note("--schedule zero-bubble",
-                  "ZB-H1 has no name in torchtitan; InterleavedZeroBubble is nearest, and wants "
-                  "two chunks a stage or more");
+      sheet_.note(
+          "--schedule zero-bubble",
+          "torchtitan has no ZB-H1; InterleavedZeroBubble is nearest and requires at least two chunks per stage");
     }
     if (plan_.schedule == ScheduleKind::dualpipe) {
-      sheet_.note("--schedule dualpipe", "DualPipeV is nearest: every rank holds two chunks, none of them twice");
+      sheet_.note("--schedule dualpipe",
+                  "DualPipeV is nearest: every rank has two chunks and one copy of their weights");
     }
     if (plan_.pp == 1) {
-      if (plan_.schedule == ScheduleKind::gpipe) { sheet_.note("--schedule gpipe", "there are no stages"); }
+      if (plan_.schedule == ScheduleKind::gpipe) {
+        sheet_.note("--schedule gpipe", "has no effect without pipeline stages");
+      }
       return;
     }
     sheet_.value("pipeline_parallel_schedule", quote(schedule()));
     sheet_.value("pipeline_parallel_microbatch_size", plan_.micro_batch);
-    share_layers();
+    split_layers();
   }
 
   [[nodiscard]] std::string_view schedule() const {
@@ -212,14 +217,14 @@ class Job {
     return "1F1B";
   }
 
-  // By counts where torchtitan comes to the same, else module by module.
-  void share_layers() {
+  // By counts where torchtitan derives the same split, else module by module.
+  void split_layers() {
     using parallel::ScheduleKind;
     if (plan_.schedule == ScheduleKind::zero_bubble || plan_.schedule == ScheduleKind::dualpipe) {
-      return share_by_itself();
+      return leave_split_to_torchtitan();
     }
     const Layout layout = layout_of(run_.model, plan_);
-    if (layout.split == Split::even || layout.split == Split::ends_counted) {
+    if (layout.split == LayerSplit::even || layout.split == LayerSplit::ends_counted) {
       const std::int64_t first = plan_.embedding_as_layer ? 1 : 0, last = plan_.head_as_layer ? 1 : 0;
       sheet_.value("pipeline_parallel_first_stage_less_layers", first);
       sheet_.value("pipeline_parallel_last_stage_less_layers", last);
@@ -236,8 +241,8 @@ class Job {
     sheet_.value("module_fqns_per_model_part", list + "]");
   }
 
-  // Schedules of two chunks a stage, where the plan has shares for one.
-  void share_by_itself() {
+  // Schedules of two chunks per stage, where the plan has layers for one.
+  void leave_split_to_torchtitan() {
     const Layout layout = layout_of(run_.model, plan_);
     sheet_.value("pipeline_parallel_first_stage_less_layers", std::int64_t{plan_.embedding_as_layer});
     sheet_.value("pipeline_parallel_last_stage_less_layers", std::int64_t{plan_.head_as_layer});
@@ -245,11 +250,11 @@ class Job {
     for (const auto layers : layout.layers) { shares += fmt::format("{}{}", shares.empty() ? "" : " ", layers); }
     sheet_.note(
         fmt::format("--pp {}", plan_.pp),
-        fmt::format("torchtitan shares layers out over twice as many chunks by itself; the plan has {}", shares));
+        fmt::format("torchtitan distributes layers itself, over twice as many chunks; the plan has {}", shares));
     const bool recomputes = plan_.recompute != parallel::Recompute::none;
     if (plan_.schedule == parallel::ScheduleKind::dualpipe && plan_.ep > 1 && recomputes) {
       set("pipeline_parallel_expert_parallel_overlap", false);
-      sheet_.note("--schedule dualpipe", "torchtitan hides what experts are sent only without recomputation");
+      sheet_.note("--schedule dualpipe", "torchtitan overlaps the all-to-alls of experts only without recomputation");
     }
   }
 
@@ -260,15 +265,15 @@ class Job {
     if (some) {
       sheet_.value("selective_ac_option", quote("op"));
       sheet_.note("--recompute selective",
-                  "torchtitan chooses operators by rules of its own (option \"op\"): it keeps "
-                  "attention and every other product, where the plan drops the attention core");
+                  "torchtitan selects operators by its own rules (option \"op\"): it stores attention and every second "
+                  "GEMM; the plan recomputes the attention core");
     }
   }
 
   void compile() {
     const bool async = plan_.tp_overlap != parallel::TpOverlap::none;
     if (!async && run_.job.precision != Precision::fp8) { return; }
-    sheet_.open("compile");  // both need it
+    sheet_.open("compile");  // required by both
     set("enable", true);
     sheet_.value("components", R"(["model", "loss"])");
   }
@@ -283,21 +288,21 @@ class Job {
     sheet_.value("fqns", R"(["experts"])");
   }
 
-  void unsaid() {
+  void note_missing() {
     if (run_.job.adapter.rank > 0) {
       sheet_.note(fmt::format("--lora {}", run_.job.adapter.rank),
-                  "the TOML releases of torchtitan have no adapters: every weight is trained");
+                  "the TOML releases of torchtitan have no adapters: all weights are trained");
     } else if (run_.job.task == parallel::Task::finetune) {
-      sheet_.note("--task finetune", "name the checkpoint to start from: [checkpoint] enable, initial_load_path");
+      sheet_.note("--task finetune", "set the checkpoint to start from: [checkpoint] enable, initial_load_path");
     }
     if (run_.model.mtp_layers > 0) {
-      sheet_.note("--model " + run_.model.name, "torchtitan has no modules for further tokens; they are left out");
+      sheet_.note("--model " + run_.model.name, "torchtitan has no multi-token prediction; its modules are left out");
     }
   }
 
   [[nodiscard]] std::string text() const {
     std::string text = heading(run_, "a job of torchtitan", kSource, sheet_.notes());
-    text += comment("Yours: [optimizer], [lr_scheduler], [checkpoint], dataset and tokenizer.");
+    text += comment("Add: [optimizer], [lr_scheduler], [checkpoint], dataset and tokenizer.");
     std::string arguments;
     for (const auto& argument : torchrun_arguments(run_)) { arguments += argument + " "; }
     text += comment("torchrun " + arguments + "-m torchtitan.train --job.config_file THIS.toml", 2);
@@ -316,6 +321,6 @@ class Job {
 
 }  // namespace
 
-Launch torchtitan(const TrainingRun& run) { return Job(run).write(); }
+Launch torchtitan(const TrainingRun& run) { return JobConfig(run).write(); }
 
 }  // namespace orrery::launch

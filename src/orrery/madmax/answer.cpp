@@ -14,10 +14,12 @@ std::string_view name_of(Task task) {
   return kNames[static_cast<std::size_t>(task)];
 }
 
-std::string_view name_of(Operation operation) {
-  constexpr std::array<std::string_view, kOperations> kNames = {"gemm",       "embedding",  "all_to_all",
-                                                                "all_reduce", "all_gather", "reduce_scatter"};
-  return kNames[static_cast<std::size_t>(operation)];
+// The column of `breakdown_s` that an event counts in.
+std::string_view category(const Event& event) {
+  if (event.computes()) { return event.layer == nullptr ? "embedding" : "gemm"; }
+  constexpr std::array<std::string_view, kCollectives> kNames = {"all_reduce", "all_gather", "reduce_scatter",
+                                                                 "all_to_all"};
+  return kNames[static_cast<std::size_t>(event.collective)];
 }
 
 // "MLPTop9", "TransformerFC0", "MoE3"; of tables "EMB".
@@ -29,11 +31,11 @@ std::string layer_name(const Event& event) {
   return fmt::format("{}{}", part, event.layer->number);
 }
 
-// What MAD-Max calls a piece of communication. Dots at the end are its own, and not everywhere.
+// MAD-Max's name of a collective call. The final dots are MAD-Max's, and some names have none.
 std::string_view suffix(const Event& event) {
   const bool of_mlp = event.layer != nullptr && (event.layer->part == Part::bottom || event.layer->part == Part::top);
   switch (event.role) {
-    case Role::work: return ".";
+    case Role::compute: return ".";
     case Role::gather: return "_c_wgt_ag.";
     case Role::scatter: return of_mlp ? "_c_wg_rs." : "_c_wg_rs";
     case Role::reduce: return event.layer == nullptr ? "_c_ar." : "_c_wg_ar";
@@ -47,17 +49,17 @@ std::string_view suffix(const Event& event) {
 
 results::MadMaxEvent named(const Event& event) {
   const char* pass = event.pass == Pass::forward ? "_f" : "_b";
-  return {layer_name(event) + pass + std::string(suffix(event)), event.computes(),
-          std::string(name_of(event.operation)), event.start, event.duration};
+  return {layer_name(event) + pass + std::string(suffix(event)), event.computes(), std::string(category(event)),
+          event.start, event.duration};
 }
 
 results::MadMaxBreakdown breakdown_of(const Outcome& outcome) {
-  return {outcome.of(Operation::products),
-          outcome.of(Operation::lookup),
-          outcome.of(Operation::all_to_all),
-          outcome.of(Operation::all_reduce),
-          outcome.of(Operation::all_gather),
-          outcome.of(Operation::reduce_scatter),
+  return {outcome.gemm,
+          outcome.lookup,
+          outcome.of(Collective::all_to_all),
+          outcome.of(Collective::all_reduce),
+          outcome.of(Collective::all_gather),
+          outcome.of(Collective::reduce_scatter),
           outcome.exposed()};
 }
 
@@ -72,15 +74,15 @@ std::vector<results::MadMaxClass> classes_of(const Evaluator& evaluator, const S
   return classes;
 }
 
-std::vector<std::string> not_modelled(const Work& work) {
-  std::vector<std::string> what = {"latency, sizes of groups and of messages in collectives", "memory of activations"};
-  if (work.has(LayerClass::attention)) { what.emplace_back("products of attention scores"); }
-  if (!work.is_recommender) { what.emplace_back("the product with the vocabulary or classes"); }
+std::vector<std::string> not_modelled(const SampleWork& work) {
+  std::vector<std::string> what = {"latency, group size and message size in collectives", "activation memory"};
+  if (work.has(LayerClass::attention)) { what.emplace_back("GEMMs of attention scores"); }
+  if (!work.is_recommender) { what.emplace_back("the output layer (vocabulary or classes)"); }
   what.insert(what.end(), work.not_counted.begin(), work.not_counted.end());
   return what;
 }
 
-// Products that were executed, from how long they took: every device is equally busy.
+// Executed FLOPs, from the GEMM time: every device is equally busy.
 void add_flops(results::MadMaxEstimate& estimate, const Evaluator& evaluator) {
   const auto devices = static_cast<double>(estimate.devices);
   const double utilisation = evaluator.system().peak_utilisation;
@@ -97,8 +99,8 @@ void judge_memory(results::MadMaxEstimate& estimate, const Evaluator& evaluator,
   if (!estimate.memory_rule || estimate.needed <= estimate.capacity) { return; }
   estimate.feasible = false;
   estimate.infeasible_reason =
-      fmt::format("{:.2f} GB of {:.2f} GB: {:g} x weights a device (MAD-Max's rule; --no-memory-rule leaves it out)",
-                  estimate.needed.value() / 1e9, estimate.capacity.value() / 1e9, held_copies(evaluator.job().task));
+      fmt::format("needs {:.2f} GB of {:.2f} GB per device: {:g} x weights (MAD-Max's rule; --no-memory-rule skips it)",
+                  estimate.needed.value() / 1e9, estimate.capacity.value() / 1e9, memory_copies(evaluator.job().task));
 }
 
 }  // namespace
@@ -106,7 +108,7 @@ void judge_memory(results::MadMaxEstimate& estimate, const Evaluator& evaluator,
 results::MadMaxEstimate estimate(Evaluator& evaluator, const Strategies& strategies, bool with_events) {
   std::vector<Event> events;
   const Answer answer = with_events ? evaluator.answer(strategies, events) : evaluator.answer(strategies);
-  const Work& work = evaluator.work();
+  const SampleWork& work = evaluator.work();
   results::MadMaxEstimate result;
   result.model = work.model;
   result.cluster = evaluator.system().name;

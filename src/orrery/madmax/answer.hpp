@@ -1,4 +1,4 @@
-// Answers in full: what a pricing means, as plain results; and the search over every strategy that a model may have.
+// Full results of one pricing, and the search over all strategies of a model.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,12 @@ namespace orrery::madmax {
 
 struct Search {
   Typed fixed;          // classes that are not searched
-  std::size_t top = 5;  // best ones to answer in full
+  std::size_t top = 5;  // best ones to report in full
 };
 
-// Every combination of strategies of the classes that the model has. Experts of a recommender's top MLP go with its
-// mlp, as in MAD-Max, unless fixed. Best first; ties in the order of `choices`. With the memory rule, what does not fit
-// is left out. Complexity: strategies of all classes multiplied, each O(layers).
+// Every combination of strategies of the classes that the model has. Experts of a recommender's top MLP use the
+// strategy of its mlp, as in MAD-Max, unless fixed. Best first; ties in the order of `choices`. With the memory rule,
+// strategies that do not fit are excluded. Complexity: strategies of all classes multiplied, each O(layers).
 [[nodiscard]] results::MadMaxSearch search(Evaluator& evaluator, const Search& request);
 
 }  // namespace orrery::madmax

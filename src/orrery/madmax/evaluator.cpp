@@ -1,16 +1,11 @@
+#include "orrery/core/integers.hpp"
 #include "orrery/madmax/job.hpp"
 
 namespace orrery::madmax {
 
-namespace {
-
-double real(std::int64_t count) { return static_cast<double>(count); }
-
-}  // namespace
-
 // An all-reduce between nodes runs at a fixed blend of both rates; gathers and scatters, which are half of one, at
 // twice that of an all-reduce.
-Evaluator::Evaluator(const Work& work, const System& system, const Job& job)
+Evaluator::Evaluator(const SampleWork& work, const System& system, const RunSettings& job)
     : work_(&work),
       system_(&system),
       job_(job),
@@ -27,22 +22,22 @@ Evaluator::Evaluator(const Work& work, const System& system, const Job& job)
   for (const auto& layer : work.layers) { shape_counts_[static_cast<std::size_t>(layer.shape)] += 1.0; }
 }
 
-// One element alone is between nodes.
+// A strategy of one level uses the figures between nodes.
 std::size_t Evaluator::level_of(const Strategy& strategy, Split split) {
   return strategy.levels == 1 || strategy.splits[0] != split ? 1 : 0;
 }
 
-LayerTimes Evaluator::layer_times(const Shape& shape, const Strategy& strategy) const {
-  const double held_copies_of_batch = real(copies(strategy, *system_));
+LayerTimes Evaluator::layer_times(const LayerShape& shape, const Strategy& strategy) const {
+  const double batch_copies = real(copies(strategy, *system_));
   const double parts = real(shards(strategy, *system_));
-  const double samples = real(job_.global_batch) / held_copies_of_batch;
+  const double samples = real(job_.global_batch) / batch_copies;
   const Bytes layer(shape.parameters * work_->dense_bytes);
   const Bytes activations(samples * shape.activations * work_->dense_bytes);
   const auto tensor_level = level_of(strategy, Split::tp);
   const bool cuts = strategy.has(Split::tp);
   const double cut = cuts ? real(degree(strategy, strategy.splits[0] == Split::tp ? 0 : 1, *system_)) : 1.0;
   const std::size_t first_level = strategy.levels == 1 ? 1 : 0;
-  // What is gathered is a whole layer less what the outer level keeps to itself. (Vision models gather their last layer
+  // A gather yields a whole layer without the parts of other outer-level shards. (Vision models gather their last layer
   // by this formula with any strategy.)
   const Bytes gathered = layer / parts * real(degree(strategy, 0, *system_));
 
@@ -61,7 +56,7 @@ LayerTimes Evaluator::layer_times(const Shape& shape, const Strategy& strategy) 
   return times;
 }
 
-// The bytes of an exchange are those of the rows before pooling, as in MAD-Max.
+// All-to-all bytes are those of the rows before pooling, as in MAD-Max.
 TableTimes Evaluator::table_times(const Strategy& strategy) const {
   const double samples = real(job_.global_batch) / real(copies(strategy, *system_));
   const Bytes looked_up(work_->looked_up_bytes * samples / real(shards(strategy, *system_)));
@@ -93,7 +88,7 @@ Bytes Evaluator::weights(const Strategies& strategies) const {
   const auto share = [&](LayerClass layer_class) { return real(shards(strategies[layer_class], *system_)); };
   double bytes = work_->table_parameters * work_->table_bytes / share(LayerClass::emb);
   for (std::size_t i = 0; i < work_->shapes.size(); ++i) {
-    const Shape& shape = work_->shapes[i];
+    const LayerShape& shape = work_->shapes[i];
     bytes += shape_counts_[i] * shape.parameters * work_->dense_bytes / share(shape.layer_class);
   }
   return Bytes(bytes);

@@ -8,18 +8,13 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/madmax/text_parts.hpp"
 
 namespace orrery::madmax {
 
 namespace {
 
 constexpr std::int64_t kLargestBatch = 1'000'000'000;
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') { text.remove_prefix(1); }
-  while (!text.empty() && text.back() == ' ') { text.remove_suffix(1); }
-  return text;
-}
 
 struct Freezable {
   std::string_view name;
@@ -40,13 +35,13 @@ const std::vector<Freezable>& freezable() {
   return all;
 }
 
-bool has_part(const Work& work, Part part) {
+bool has_part(const SampleWork& work, Part part) {
   return std::any_of(work.layers.begin(), work.layers.end(), [&](const Layer& layer) { return layer.part == part; });
 }
 
-bool has(const Work& work, const Freezable& one) { return one.tables || has_part(work, one.parts.front()); }
+bool has(const SampleWork& work, const Freezable& one) { return one.tables || has_part(work, one.parts.front()); }
 
-std::string freezable_names(const Work& work) {
+std::string freezable_names(const SampleWork& work) {
   std::vector<std::string> names;
   for (const auto& one : freezable()) {
     if (has(work, one)) { names.emplace_back(one.name); }
@@ -56,7 +51,7 @@ std::string freezable_names(const Work& work) {
 
 }  // namespace
 
-Result<Frozen> frozen_from(std::string_view text, const Work& work) {
+Result<Frozen> frozen_from(std::string_view text, const SampleWork& work) {
   const Place place{"", 0, 0, "--freeze"};
   Frozen frozen;
   std::string_view rest = text;
@@ -67,7 +62,7 @@ Result<Frozen> frozen_from(std::string_view text, const Work& work) {
     const auto found =
         std::find_if(freezable().begin(), freezable().end(), [&](const Freezable& one) { return one.name == name; });
     if (found == freezable().end() || !has(work, *found)) {
-      return fail(place, fmt::format("{} has no {} to freeze; it has {}", work.model, orrery::quoted(name),
+      return fail(place, fmt::format("{} has no {} to freeze; valid: {}", work.model, orrery::quoted(name),
                                      freezable_names(work)));
     }
     frozen.tables = frozen.tables || found->tables;
@@ -76,11 +71,11 @@ Result<Frozen> frozen_from(std::string_view text, const Work& work) {
   const bool all = frozen.tables && std::all_of(work.layers.begin(), work.layers.end(), [&](const Layer& layer) {
                      return frozen.parts[static_cast<std::size_t>(layer.part)];
                    });
-  if (all) { return fail(place, "nothing is left to train"); }
+  if (all) { return fail(place, "freezes all layers: nothing is left to train"); }
   return frozen;
 }
 
-std::string text_of(const Frozen& frozen, const Work& work) {
+std::string text_of(const Frozen& frozen, const SampleWork& work) {
   std::vector<std::string> names;
   if (frozen.tables) { names.emplace_back("emb"); }
   for (const auto& one : freezable()) {
@@ -90,14 +85,10 @@ std::string text_of(const Frozen& frozen, const Work& work) {
   return join(names, ",");
 }
 
-Result<LocalBatches> local_batches_from(std::string_view text, const Work& work) {
+Result<LocalBatches> local_batches_from(std::string_view text, const SampleWork& work) {
   constexpr const char* kFlag = "--local-batch";
   LocalBatches batches;
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const auto end = std::min(rest.find(';'), rest.size());
-    const auto one = trimmed(rest.substr(0, end));
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const auto one : parts_of(text, ';')) {
     if (one.empty()) { continue; }
     const auto equals = std::min(one.find('='), one.size());
     const auto number = trimmed(one.substr(std::min(equals + 1, one.size())));
@@ -106,14 +97,12 @@ Result<LocalBatches> local_batches_from(std::string_view text, const Work& work)
     const bool is_count =
         error == std::errc{} && stopped == number.data() + number.size() && samples >= 1 && samples <= kLargestBatch;
     if (!is_count) {
-      return fail(
-          Place{"", 0, 0, kFlag},
-          fmt::format("{} is no class of layers and whole number of samples, such as mlp=512", orrery::quoted(one)));
+      return fail(Place{"", 0, 0, kFlag}, fmt::format("{} is not CLASS=SAMPLES, such as mlp=512", orrery::quoted(one)));
     }
     ORRERY_TRY(classes, classes_named(trimmed(one.substr(0, equals)), work, kFlag));
     for (const auto layer_class : classes) {
       if (!batches.emplace(layer_class, samples).second) {
-        return fail(Place{"", 0, 0, kFlag}, fmt::format("{} stands twice", name_of(layer_class)));
+        return fail(Place{"", 0, 0, kFlag}, fmt::format("{} is given twice", name_of(layer_class)));
       }
     }
   }
@@ -123,7 +112,7 @@ Result<LocalBatches> local_batches_from(std::string_view text, const Work& work)
 namespace {
 
 // The smallest batch that gives every copy of every class whole samples.
-std::int64_t smallest_batch(const Strategies& strategies, const Work& work, const System& system) {
+std::int64_t smallest_batch(const Strategies& strategies, const SampleWork& work, const System& system) {
   std::int64_t batch = 1;
   for (const auto layer_class : work.classes()) { batch = std::lcm(batch, copies(strategies[layer_class], system)); }
   return batch;
@@ -137,19 +126,19 @@ std::string product_text(LayerClass layer_class, std::int64_t samples, std::int6
 }  // namespace
 
 Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const LocalBatches& local,
-                                     const Strategies& strategies, const Work& work, const System& system) {
+                                     const Strategies& strategies, const SampleWork& work, const System& system) {
   if (!typed && local.empty()) {
-    return fail(
-        Place{"", 0, 0, "--global-batch"},
-        "is missing: samples of an iteration, all devices together, such as 65536; or --local-batch \"mlp=512\"");
+    return fail(Place{"", 0, 0, "--global-batch"},
+                "is missing: samples per iteration over all devices, such as 65536; or give --local-batch \"mlp=512\"");
   }
   std::optional<std::int64_t> batch = typed;
   std::string first = fmt::format("--global-batch {}", typed.value_or(0));
   for (const auto& [layer_class, samples] : local) {
     const auto count = copies(strategies[layer_class], system);
     if (batch && *batch != samples * count) {
-      return fail(Place{"", 0, 0, "--local-batch"}, fmt::format("{}, but {}; all classes work on the same batch",
-                                                                product_text(layer_class, samples, count), first));
+      return fail(Place{"", 0, 0, "--local-batch"},
+                  fmt::format("{}, but {}; all classes must process the same global batch",
+                              product_text(layer_class, samples, count), first));
     }
     if (!batch) { first = product_text(layer_class, samples, count); }
     batch = samples * count;
@@ -159,13 +148,13 @@ Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const Lo
     if (*batch % count == 0) { continue; }
     return fail(
         Place{"", 0, 0, typed ? "--global-batch" : "--local-batch"},
-        fmt::format("{} samples are not whole ones for the {} copies of {}={}; multiples of {} are", *batch, count,
+        fmt::format("{} samples do not divide by the {} copies of {}={}; valid: multiples of {}", *batch, count,
                     name_of(layer_class), text_of(strategies[layer_class]), smallest_batch(strategies, work, system)));
   }
   return *batch;
 }
 
-bool divides(std::int64_t global_batch, const Strategies& strategies, const Work& work, const System& system) {
+bool divides(std::int64_t global_batch, const Strategies& strategies, const SampleWork& work, const System& system) {
   const auto classes = work.classes();
   return std::all_of(classes.begin(), classes.end(), [&](LayerClass layer_class) {
     return global_batch % copies(strategies[layer_class], system) == 0;

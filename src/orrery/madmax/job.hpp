@@ -1,4 +1,4 @@
-// What is asked of MAD-Max's equations, and what they say: one model on one system, a task, a batch, strategies.
+// One evaluation of MAD-Max's equations: a model on a system, a task, a batch, strategies; and its result.
 #pragma once
 
 #include <array>
@@ -18,8 +18,8 @@ namespace orrery::madmax {
 
 enum class Task : std::uint8_t { pretrain, finetune, inference };
 
-// What fine-tuning leaves as it is. A layer below which nothing trains is not run backward; a frozen one above has no
-// gradients to reduce, and passes its activations' gradients on as always.
+// Layers that fine-tuning freezes. Layers below the lowest trained one are not run backward; a frozen one above has no
+// weight gradients to reduce, but computes the gradients of its activations.
 struct Frozen {
   bool tables = false;
   std::array<bool, 4> parts{};  // by Part
@@ -27,33 +27,33 @@ struct Frozen {
   [[nodiscard]] bool any() const { return tables || parts[0] || parts[1] || parts[2] || parts[3]; }
 };
 
-struct Job {
+struct RunSettings {
   Task task = Task::pretrain;
   Frozen frozen;
   std::int64_t global_batch = 0;
-  bool memory_rule = true;  // weights times `held_copies` must fit
+  bool memory_rule = true;  // weights times `memory_copies` must fit
 };
 
-// Weights that a device must hold room for: in training themselves, gradients and optimizer, 3; in inference 1.
-[[nodiscard]] constexpr double held_copies(Task task) { return task == Task::inference ? 1.0 : 3.0; }
+// Memory of a device in multiples of its weights: 3 in training (weights, gradients, optimizer state), 1 in inference.
+[[nodiscard]] constexpr double memory_copies(Task task) { return task == Task::inference ? 1.0 : 3.0; }
 
-// "emb", "bottom", "top", "mlp" (both), "attention", "fc", "transformer" (both), with commas between. Fails for what
-// the model does not have, and where nothing is left to train.
-[[nodiscard]] Result<Frozen> frozen_from(std::string_view text, const Work& work);
-[[nodiscard]] std::string text_of(const Frozen& frozen, const Work& work);
+// "emb", "bottom", "top", "mlp" (both), "attention", "fc", "transformer" (both), separated by commas. Fails for layers
+// that the model does not have, and if nothing is left to train.
+[[nodiscard]] Result<Frozen> frozen_from(std::string_view text, const SampleWork& work);
+[[nodiscard]] std::string text_of(const Frozen& frozen, const SampleWork& work);
 
-// "mlp=512; emb=65536": samples that one copy of a class works on.
+// "mlp=512; emb=65536": samples per copy of a class.
 using LocalBatches = std::map<LayerClass, std::int64_t>;
-[[nodiscard]] Result<LocalBatches> local_batches_from(std::string_view text, const Work& work);
+[[nodiscard]] Result<LocalBatches> local_batches_from(std::string_view text, const SampleWork& work);
 
-// The batch of the job: as typed, or a local one times the copies of its class. Fails where they disagree, or where the
-// batch is not whole samples for every copy of a class, naming what would be.
+// The global batch: as typed, or a local one times the copies of its class. Fails where they contradict each other, or
+// where the batch does not divide by the copies of every class, naming valid batches.
 [[nodiscard]] Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const LocalBatches& local,
-                                                   const Strategies& strategies, const Work& work,
+                                                   const Strategies& strategies, const SampleWork& work,
                                                    const System& system);
 
-// Whether every copy of every class has whole samples.
-[[nodiscard]] bool divides(std::int64_t global_batch, const Strategies& strategies, const Work& work,
+// Whether the batch divides by the copies of every class.
+[[nodiscard]] bool divides(std::int64_t global_batch, const Strategies& strategies, const SampleWork& work,
                            const System& system);
 
 struct Answer {
@@ -61,42 +61,42 @@ struct Answer {
   Bytes weights;  // of one device
 };
 
-// Prices strategies of one model on one system for one task. Times of the collectives have no latency and no size of
-// group: bytes over a rate of the level (docs/models/mad-max.md has every formula).
+// Prices strategies of one model on one system for one task. Times of collectives do not depend on latency or group
+// size: bytes / rate of the level (docs/models/mad-max.md has every formula).
 class Evaluator {
  public:
-  Evaluator(const Work& work, const System& system, const Job& job);
-  Evaluator(const Work& work, System&& system, const Job& job) = delete;  // both are kept as references
-  Evaluator(Work&& work, const System& system, const Job& job) = delete;
+  Evaluator(const SampleWork& work, const System& system, const RunSettings& job);
+  Evaluator(const SampleWork& work, System&& system, const RunSettings& job) = delete;  // both are kept as references
+  Evaluator(SampleWork&& work, const System& system, const RunSettings& job) = delete;
 
   [[nodiscard]] Answer answer(const Strategies& strategies);
   // The same, and every event in the order of issue.
   [[nodiscard]] Answer answer(const Strategies& strategies, std::vector<Event>& events);
 
-  [[nodiscard]] const Work& work() const { return *work_; }
+  [[nodiscard]] const SampleWork& work() const { return *work_; }
   [[nodiscard]] const System& system() const { return *system_; }
-  [[nodiscard]] const Job& job() const { return job_; }
+  [[nodiscard]] const RunSettings& job() const { return job_; }
 
-  // What weights may take of a device.
-  [[nodiscard]] Bytes needed(Bytes weights) const { return weights * held_copies(job_.task); }
+  // Memory of a device that weights of this size need.
+  [[nodiscard]] Bytes needed(Bytes weights) const { return weights * memory_copies(job_.task); }
 
  private:
-  // Rates at the levels of a strategy: inside a node, between nodes; of a machine of one node, inside twice.
+  // Rates at the levels of a strategy: inside a node, between nodes; for a machine of one node, inside twice.
   struct Rates {
     std::array<BytesPerSecond, 2> all_to_all, all_reduce, all_gather;
   };
   [[nodiscard]] static std::size_t level_of(const Strategy& strategy, Split split);
-  [[nodiscard]] LayerTimes layer_times(const Shape& shape, const Strategy& strategy) const;
+  [[nodiscard]] LayerTimes layer_times(const LayerShape& shape, const Strategy& strategy) const;
   [[nodiscard]] TableTimes table_times(const Strategy& strategy) const;
   [[nodiscard]] Timings timings(const Strategies& strategies);
   [[nodiscard]] Bytes weights(const Strategies& strategies) const;
 
-  const Work* work_;
+  const SampleWork* work_;
   const System* system_;
-  Job job_;
+  RunSettings job_;
   Rates rates_;
   FlopsPerSecond peak_;
-  std::vector<LayerTimes> layer_times_;  // by shape, of the strategies at hand
+  std::vector<LayerTimes> layer_times_;  // by shape, of the strategies being evaluated
   std::vector<double> shape_counts_;     // layers of each shape
 };
 

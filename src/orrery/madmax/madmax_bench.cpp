@@ -8,7 +8,7 @@ namespace {
 
 void search_every_task(benchmark::State& state, const char* model_name, const char* system_name, std::int64_t batch) {
   const auto model = workload::load_model(ORRERY_DATA_DIR, model_name);
-  const Work work = work_of(*model, hardware::Precision::bf16, 0).value();
+  const SampleWork work = work_of(*model, hardware::Precision::bf16, 0).value();
   const System system = load_system(ORRERY_DATA_DIR, system_name, 0).value();
   std::int64_t points = 0;
   for (auto _ : state) {

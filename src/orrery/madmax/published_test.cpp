@@ -1,7 +1,6 @@
-// The tables and event timelines that were published or written by MAD-Max itself, and what its paper says.
+// What MAD-Max published or printed (data/references/mad-max, with sources in its README.md), and what its paper says.
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -11,173 +10,157 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orrery/config/node.hpp"
 #include "orrery/madmax/test_madmax.hpp"
 
 namespace orrery::madmax {
 namespace {
 
-namespace fs = std::filesystem;
+// A row of a table: text by column.
+class Row {
+ public:
+  [[nodiscard]] const std::string& text(const std::string& column) const { return cells_.at(column); }
+  [[nodiscard]] double number(const std::string& column) const { return std::strtod(text(column).c_str(), nullptr); }
+  void set(const std::string& column, std::string text) { cells_[column] = std::move(text); }
 
-fs::path shared(const std::string& name) {
-  return fs::path(ORRERY_SOURCE_DATA_DIR).parent_path().parent_path() / "shared/data/madmax" / name;
-}
-
-std::vector<std::string> split(const std::string& line, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(line);
-  for (std::string part; std::getline(stream, part, separator);) {
-    if (part.ends_with('\r')) { part.pop_back(); }
-    parts.push_back(part);
-  }
-  return parts;
-}
-
-std::string without(std::string text, const std::string& letters) {
-  std::erase_if(text, [&](char c) { return letters.find(c) != std::string::npos; });
-  return text;
-}
-
-class Published : public ::testing::Test {
- protected:
-  void SetUp() override {
-    if (!fs::exists(shared(""))) { GTEST_SKIP() << "no ../shared/data/madmax"; }
-  }
+ private:
+  std::map<std::string, std::string> cells_;
 };
+
+// Cells in quotes may hold commas; no cell of these tables holds a quote.
+std::vector<std::string> cells_of(const std::string& line) {
+  std::vector<std::string> cells(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ',' && !quoted) {
+      cells.emplace_back();
+    } else {
+      cells.back() += c;
+    }
+  }
+  return cells;
+}
+
+std::vector<Row> rows_of(const std::string& name) {
+  std::ifstream file(std::string(ORRERY_SOURCE_DATA_DIR) + "/references/mad-max/" + name);
+  std::string line;
+  std::getline(file, line);
+  const auto header = cells_of(line);
+  std::vector<Row> rows;
+  while (std::getline(file, line)) {
+    const auto cells = cells_of(line);
+    EXPECT_EQ(cells.size(), header.size()) << name << ": " << line;
+    Row row;
+    for (std::size_t i = 0; i < header.size(); ++i) { row.set(header[i], cells.at(i)); }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
 
 // Half of the last printed digit, and a crumb.
 constexpr double printed(double step) { return 0.5 * step * 1.0001; }
 
-TEST_F(Published, every_row_of_the_cloud_study) {
-  std::ifstream file(shared("cloud_dlrm_a.csv"));
-  std::string line;
-  std::getline(file, line);
-  const auto header = split(line, ',');
-  const Work work = catalogue_work("dlrm_a");
-  int rows = 0;
-  while (std::getline(file, line)) {
-    const auto cells = split(line, ',');
-    std::map<std::string, std::string> row;
-    for (std::size_t i = 0; i < header.size(); ++i) { row[header[i]] = cells[i]; }
-    const auto number = [&](const char* column) { return std::strtod(row[column].c_str(), nullptr); };
-    const auto system = catalogue_system(split(row["system_cfg"], '/')[1] + "_" + row["num_gpus"]);
-    std::string mlp = row["strategy_mlp"];
-    if (const auto plus = mlp.find('+'); plus != std::string::npos) { mlp[plus] = ','; }
+TEST(Published, every_row_of_the_cloud_study) {
+  const SampleWork work = catalogue_work("dlrm_a");
+  const auto rows = rows_of("cloud.csv");
+  for (const Row& row : rows) {
+    const std::string strategy = "mlp=(" + row.text("mlp") + "); emb=(" + row.text("emb") + ")";
     const auto found =
-        estimate_of(work, system, "mlp=(" + mlp + "); emb=(" + row["emb"] + ")", {Task::pretrain, {}, 65536, true});
-    EXPECT_NEAR(found.samples_per_s / number("code_qps"), 1.0, 1e-5) << line;
-    EXPECT_NEAR(milliseconds(found.step_time) / number("code_iter_ms"), 1.0, 1e-5) << line;
+        estimate_of(work, catalogue_system(row.text("system")), strategy, {Task::pretrain, {}, 65536, true});
+    const std::string where = row.text("system") + " " + strategy;
+    EXPECT_NEAR(found.samples_per_s / row.number("samples_per_s"), 1.0, 1e-5) << where;
+    EXPECT_NEAR(milliseconds(found.step_time) / row.number("step_ms"), 1.0, 1e-5) << where;
     const auto& parts = found.breakdown;
-    const std::vector<std::pair<const char*, Seconds>> times = {
-        {"t_gemm_ms", parts.gemm},     {"t_emb_ms", parts.embedding}, {"t_a2a_ms", parts.all_to_all},
-        {"t_ar_ms", parts.all_reduce}, {"t_ag_ms", parts.all_gather}, {"t_rs_ms", parts.reduce_scatter},
-        {"exposed_ms", parts.exposed}};
+    const std::vector<std::pair<const char*, Seconds>> times = {{"gemm_ms", parts.gemm},
+                                                                {"embedding_ms", parts.embedding},
+                                                                {"all_to_all_ms", parts.all_to_all},
+                                                                {"all_reduce_ms", parts.all_reduce},
+                                                                {"all_gather_ms", parts.all_gather},
+                                                                {"reduce_scatter_ms", parts.reduce_scatter},
+                                                                {"exposed_ms", parts.exposed}};
     for (const auto& [column, time] : times) {
-      EXPECT_NEAR(milliseconds(time), number(column), std::max(1e-4, 6e-6 * number(column)))
-          << column << " of " << line;
+      EXPECT_NEAR(milliseconds(time), row.number(column), std::max(1e-4, 6e-6 * row.number(column)))
+          << column << " of " << where;
     }
-    ++rows;
   }
-  EXPECT_EQ(rows, 68);
+  EXPECT_EQ(rows.size(), 68U);
 }
 
-// ('fsdp,ddp', 'mp', 12.673, '', 0.9204, 71.207, 53.2): mlp, emb, GB of weights, "OOM", MQPS, ms, exposed ms.
-TEST_F(Published, every_row_of_the_sweeps_of_recommenders) {
-  std::ifstream file(shared("madmax_dlrm_sweep.txt"));
-  Work work;
-  Task task = Task::pretrain;
+Task task_of(const std::string& name) {
+  return name == "pretrain" ? Task::pretrain : name == "inference" ? Task::inference : Task::finetune;
+}
+
+TEST(Published, every_row_of_the_sweeps_of_recommenders) {
+  std::map<std::string, SampleWork> models;
   const System system = catalogue_system("zionex_128");
-  int rows = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("##")) {
-      const auto words = split(line, ' ');
-      work = catalogue_work(words[1]);
-      task = words[2] == "inference" ? Task::inference : Task::pretrain;
-      continue;
-    }
-    const auto quoted = split(line, '\'');  // texts between the quotes, then figures
-    const auto weights = split(without(quoted[4], " "), ',')[1];
-    const auto figures = split(without(quoted[6], " )"), ',');
-    const auto found =
-        estimate_of(work, system, "mlp=(" + quoted[1] + "); emb=(" + quoted[3] + ")", {task, {}, 65536, true});
-    EXPECT_NEAR(found.weights.value() / 1e9, std::stod(weights), printed(1e-3)) << line;
-    EXPECT_EQ(found.feasible, quoted[5] != "OOM") << line;
-    EXPECT_NEAR(found.samples_per_s / 1e6, std::stod(figures[1]), printed(1e-4)) << line;
-    EXPECT_NEAR(milliseconds(found.step_time), std::stod(figures[2]), printed(1e-3)) << line;
-    EXPECT_NEAR(milliseconds(found.breakdown.exposed), std::stod(figures[3]), printed(1e-2)) << line;
-    ++rows;
+  const auto rows = rows_of("sweeps.csv");
+  for (const Row& row : rows) {
+    const std::string& model = row.text("model");
+    if (!models.contains(model)) { models.emplace(model, catalogue_work(model)); }
+    const std::string strategy = "mlp=(" + row.text("mlp") + "); emb=(" + row.text("emb") + ")";
+    const auto found = estimate_of(models.at(model), system, strategy, {task_of(row.text("task")), {}, 65536, true});
+    const std::string where = model + " " + row.text("task") + " " + strategy;
+    EXPECT_NEAR(found.weights.value() / 1e9, row.number("weights_GB"), printed(1e-3)) << where;
+    EXPECT_EQ(found.feasible, row.text("fits") == "yes") << where;
+    EXPECT_NEAR(found.samples_per_s / 1e6, row.number("million_samples_per_s"), printed(1e-4)) << where;
+    EXPECT_NEAR(milliseconds(found.step_time), row.number("step_ms"), printed(1e-3)) << where;
+    EXPECT_NEAR(milliseconds(found.breakdown.exposed), row.number("exposed_ms"), printed(1e-2)) << where;
   }
-  EXPECT_EQ(rows, 126);
+  EXPECT_EQ(rows.size(), 126U);
 }
 
-// "fsdp,ddp 0.9204 MQPS 71.207 ms x1.025" under a heading per task.
-TEST_F(Published, every_row_of_the_tasks_of_a_recommender) {
-  std::ifstream file(shared("madmax_dlrm_a_tasks.txt"));
-  const Work work = catalogue_work("dlrm_a");
+// Gains are over the first row of a task.
+TEST(Published, every_row_of_the_tasks_of_a_recommender) {
+  const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
-  Job job{Task::pretrain, {}, 65536, true};
-  double baseline = 0.0;
-  int rows = 0;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with("##")) {
-      job.task = line == "## pretrain" ? Task::pretrain : line == "## inference" ? Task::inference : Task::finetune;
-      const bool only_mlps = line.find("MLPs only") != std::string::npos;
-      job.frozen = job.task != Task::finetune ? Frozen{} : frozen_from(only_mlps ? "emb" : "mlp", work).value();
-      baseline = 0.0;
-      continue;
-    }
-    const auto words = split(line, ' ');
-    const auto found = estimate_of(work, system, "mlp=(" + words[0] + ")", job);
-    if (baseline == 0.0) { baseline = found.samples_per_s; }
-    EXPECT_NEAR(found.samples_per_s / 1e6, std::stod(words[1]), printed(1e-4)) << line;
-    EXPECT_NEAR(milliseconds(found.step_time), std::stod(words[3]), printed(1e-3)) << line;
-    EXPECT_NEAR(found.samples_per_s / baseline, std::stod(words[5].substr(1)), printed(1e-3)) << line;
-    ++rows;
+  std::map<std::string, double> baseline;
+  const auto rows = rows_of("tasks.csv");
+  for (const Row& row : rows) {
+    const std::string& frozen = row.text("frozen");
+    Job job{task_of(row.text("task")), {}, 65536, true};
+    if (!frozen.empty()) { job.frozen = frozen_from(frozen, work).value(); }
+    const auto found = estimate_of(work, system, "mlp=(" + row.text("mlp") + ")", job);
+    const std::string task = row.text("task") + " " + frozen;
+    const std::string where = task + " " + row.text("mlp");
+    baseline.emplace(task, found.samples_per_s);
+    EXPECT_NEAR(found.samples_per_s / 1e6, row.number("million_samples_per_s"), printed(1e-4)) << where;
+    EXPECT_NEAR(milliseconds(found.step_time), row.number("step_ms"), printed(1e-3)) << where;
+    EXPECT_NEAR(found.samples_per_s / baseline.at(task), row.number("gain"), printed(1e-3)) << where;
   }
-  EXPECT_EQ(rows, 28);
+  EXPECT_EQ(rows.size(), 28U);
 }
-
-struct Timeline {
-  const char* file;
-  const char* model;
-  const char* system;
-  const char* strategy;
-  std::int64_t batch;
-};
-
-double number(const config::Node& node, std::string_view key) { return std::stod(node.find(key)->scalar); }
 
 // Name, start, duration, stream and order of every event.
-TEST_F(Published, every_event_of_the_timelines) {
-  const std::vector<Timeline> timelines = {
-      {"trace_dlrm_a_zionex128_ddp.json", "dlrm_a", "zionex_128", "emb=(mp); mlp=(ddp)", 65536},
-      {"trace_dlrm_a_zionex128_fsdp.json", "dlrm_a", "zionex_128", "emb=(mp); mlp=(fsdp)", 65536},
-      {"trace_dlrm_a_zionex128_tp_ddp.json", "dlrm_a", "zionex_128", "emb=(mp); mlp=(tp,ddp)", 65536},
-      {"trace_dlrm_a_moe_zionex128_fsdp_pretrain.json", "dlrm_a_moe", "zionex_128", "emb=(mp); mlp=(fsdp)", 65536},
-      {"trace_llama65b_dcA2048_fsdp_ddp.json", "llama_65b", "dc_A_2048", "emb=(ddp); transformer=(fsdp,ddp)", 2048}};
-  for (const auto& timeline : timelines) {
-    const auto expected = config::read_file(shared(timeline.file).string()).value();
-    const auto found = estimate_of(catalogue_work(timeline.model), catalogue_system(timeline.system), timeline.strategy,
-                                   {Task::pretrain, {}, timeline.batch, true}, true);
-    EXPECT_NEAR(found.step_time.value(), number(expected, "iter_s"), 1e-12) << timeline.file;
-    EXPECT_NEAR(found.breakdown.exposed.value(), number(expected, "exposed_s"), 1e-12) << timeline.file;
+TEST(Published, every_event_of_the_timelines) {
+  std::map<std::pair<std::string, std::string>, std::vector<Row>> events;  // of a run, per stream
+  for (const Row& row : rows_of("timelines.csv")) { events[{row.text("run"), row.text("stream")}].push_back(row); }
+  const auto runs = rows_of("runs.csv");
+  ASSERT_EQ(runs.size(), 5U);
+  for (std::size_t r = 0; r < runs.size(); ++r) {
+    const Row& run = runs[r];
+    const auto batch = static_cast<std::int64_t>(run.number("batch"));
+    const auto found = estimate_of(catalogue_work(run.text("model")), catalogue_system(run.text("system")),
+                                   run.text("strategy"), {Task::pretrain, {}, batch, true}, true);
+    EXPECT_NEAR(found.step_time.value(), run.number("step_s"), 1e-12) << run.text("run");
+    EXPECT_NEAR(found.breakdown.exposed.value(), run.number("exposed_s"), 1e-12) << run.text("run");
     for (const bool computes : {true, false}) {
-      std::vector<results::MadMaxEvent> events;
+      std::vector<results::MadMaxEvent> simulated;
       for (const auto& event : found.events) {
-        if (event.computes == computes) { events.push_back(event); }
+        if (event.computes == computes) { simulated.push_back(event); }
       }
-      const auto& rows = expected.find(computes ? "comp" : "comm")->items;
-      ASSERT_EQ(events.size(), rows.size()) << timeline.file;
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        EXPECT_EQ(events[i].name, rows[i].find("name")->scalar) << timeline.file;
-        EXPECT_NEAR(events[i].start.value(), number(rows[i], "t_start_s"), 1e-12) << timeline.file << events[i].name;
-        EXPECT_NEAR(events[i].duration.value(), number(rows[i], "dur_s"), 1e-14) << timeline.file << events[i].name;
+      const auto& expected = events[{std::to_string(r), computes ? "compute" : "communication"}];
+      ASSERT_EQ(simulated.size(), expected.size()) << run.text("run");
+      for (std::size_t i = 0; i < expected.size(); ++i) {
+        EXPECT_EQ(simulated[i].name, expected[i].text("event")) << run.text("run");
+        EXPECT_NEAR(simulated[i].start.value(), expected[i].number("start_s"), 1e-12) << simulated[i].name;
+        EXPECT_NEAR(simulated[i].duration.value(), expected[i].number("duration_s"), 1e-14) << simulated[i].name;
       }
     }
   }
 }
 
-// ---- what does not need the tables ---------------------------------------------------------------------------------
+// ---- the paper -----------------------------------------------------------------------------------------------------
 
 // Validation run of the paper, DLRM-A with (DDP) on 128 GPUs: 54.00 ms, 1.21 MQPS, 75.50 % of communication exposed; 3
 // x weights are 41.37 GB of 40, so the memory rule is against it.
@@ -219,15 +202,15 @@ TEST(Headlines, llama2_70b_gathers_and_scatters) {
 // The early gathers of vision models, on a language model: LLaMA-65B with (DDP) takes 15,028 ms instead of 2,811; and
 // without them ViT-10B runs at 1812.8 samples/s with (DDP) and 1399.4 with (FSDP).
 TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
-  Work llama = catalogue_work("llama_65b");
-  const auto time = [&](const Work& work, const char* system, const char* strategy) {
+  SampleWork llama = catalogue_work("llama_65b");
+  const auto time = [&](const SampleWork& work, const char* system, const char* strategy) {
     return milliseconds(
         estimate_of(work, catalogue_system(system), strategy, {Task::pretrain, {}, 2048, true}).step_time);
   };
   EXPECT_NEAR(time(llama, "dc_A_2048", "transformer=(ddp)"), 2811, 0.5);
   llama.gathers_early = true;
   EXPECT_NEAR(time(llama, "dc_A_2048", "transformer=(ddp)"), 15028, 0.5);
-  Work vision = catalogue_work("vit_10b");
+  SampleWork vision = catalogue_work("vit_10b");
   EXPECT_LT(time(vision, "zionex_128", "transformer=(fsdp)"), time(vision, "zionex_128", "transformer=(ddp)"));
   vision.gathers_early = false;
   EXPECT_NEAR(2048e3 / time(vision, "zionex_128", "transformer=(ddp)"), 1812.8, 0.05);
@@ -237,7 +220,7 @@ TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
 // The best gains over (FSDP) that the paper finds: 2.24x in pre-training, 5.27x in inference. Both of DLRM-A with
 // experts on 128 GPUs, both with the memory rule kept.
 TEST(Headlines, the_best_gains_are_those_of_experts) {
-  const Work work = catalogue_work("dlrm_a_moe");
+  const SampleWork work = catalogue_work("dlrm_a_moe");
   const System system = catalogue_system("zionex_128");
   const auto best = [&](Task task) {
     Evaluator evaluator(work, system, {task, {}, 65536, true});
@@ -283,7 +266,7 @@ TEST(Headlines, sizes_of_the_models) {
                                    {"dinov2_l", 0.303e9, 0, 1e6, 0},
                                    {"dinov2_g", 1.134e9, 0, 1e6, 0}};
   for (const auto& size : sizes) {
-    const Work work = catalogue_work(size.model);
+    const SampleWork work = catalogue_work(size.model);
     EXPECT_NEAR(work.parameters(), size.parameters, printed(size.parameters_step)) << size.model;
     if (size.flops > 0) { EXPECT_NEAR(work.flops(), size.flops, printed(size.flops_step)) << size.model; }
   }

@@ -1,21 +1,23 @@
 // MAD-Max's schedule of one iteration (arXiv 2310.02784): every device has two streams, compute and communication, each
-// strictly in order. What is issued starts when its stream is free and what it waits for in the other stream has ended.
-// Backward starts when both streams of forward are done; the iteration ends when both streams do.
+// strictly in order. An event starts when its stream is free and its dependency in the other stream has ended. Backward
+// starts when both streams of forward have ended; the iteration ends when both streams end.
 //
-// Known properties of the schedule, which are MAD-Max's and kept:
+// Properties of MAD-Max's schedule that are reproduced:
 //   - weights of a bottom MLP are gathered in backward without waiting for the top MLP;
-//   - tables split (mp,ddp) are never reduced, those split (ddp) or (ddp,mp) are;
-//   - vision models gather the last layer's weights at the start of backward whatever its strategy: without fsdp, too;
-//   - exposed communication is all time that compute does not fill, waiting included.
+//   - gradients of tables (mp,ddp) are never reduced, those of (ddp) or (ddp,mp) are;
+//   - vision models gather the last layer's weights at the start of backward with any strategy, even without fsdp;
+//   - exposed communication is all time in which compute is idle, waiting included.
 //
-// Solved: starts of O(layers) events by one pass in the order of issue. Nothing is allocated.
+// Computes the starts of O(layers) events in one pass in the order of issue. Allocates nothing.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/madmax/work.hpp"
 
@@ -23,39 +25,39 @@ namespace orrery::madmax {
 
 enum class Pass : std::uint8_t { forward, backward };
 
-enum class Operation : std::uint8_t { products, lookup, all_to_all, all_reduce, all_gather, reduce_scatter };
-inline constexpr int kOperations = 6;
+// MAD-Max has the first of the enum: all_reduce, all_gather, reduce_scatter, all_to_all.
+inline constexpr std::size_t kCollectives = 4;
 
-// What an event is, for its name: of tables when `layer` is null.
+// What an event does in the schedule: of tables when `layer` is null.
 enum class Role : std::uint8_t {
-  work,               // the layer's own products, or the lookup
+  compute,            // the layer's GEMMs, or the lookup
   gather,             // weights before use
   scatter,            // gradients of gathered weights
   reduce,             // gradients of copies
-  reduce_activation,  // of layers that are cut
+  reduce_activation,  // of layers with tp
   to_experts,
   from_experts,
-  exchange,  // looked-up rows, or their gradients
+  exchange,  // all-to-all of looked-up rows, or of their gradients
 };
 
 struct Event {
   const Layer* layer = nullptr;
   Pass pass = Pass::forward;
-  Role role = Role::work;
-  Operation operation = Operation::products;
+  Role role = Role::compute;
+  Collective collective = Collective::all_reduce;  // of all roles but compute
   Seconds start, duration;
 
-  [[nodiscard]] bool computes() const { return operation == Operation::products || operation == Operation::lookup; }
+  [[nodiscard]] bool computes() const { return role == Role::compute; }
 };
 
-// Times of one dense layer. Zero and false where its strategy has no such thing.
+// Times of one dense layer. Zero and false where its strategy has no such event.
 struct LayerTimes {
   Seconds forward;  // backward takes twice as long
   Seconds gather, scatter;
-  Seconds inner_reduce;  // of shards, where copies are inside the node and cuts between: before the activations'
+  Seconds inner_reduce;  // of shards, with ddp inside and tp between nodes: before the activations'
   Seconds reduce;        // of whole layers, where copies are the last element
   Seconds activation;
-  Seconds experts;  // one exchange of two a direction
+  Seconds experts;  // one of the two all-to-alls per direction
   bool gathers = false, reduces_inside = false, reduces = false, cuts = false, exchanges = false;
 };
 
@@ -65,7 +67,7 @@ struct TableTimes {
 };
 
 struct Timings {
-  const Work* work = nullptr;
+  const SampleWork* work = nullptr;
   std::span<const LayerTimes> layers;  // by shape
   TableTimes tables;
   bool runs_backward = true;
@@ -74,18 +76,19 @@ struct Timings {
 
 struct Outcome {
   Seconds end;
-  std::array<Seconds, kOperations> busy{};
+  Seconds gemm, lookup;                      // busy times
+  std::array<Seconds, kCollectives> busy{};  // by Collective
 
-  [[nodiscard]] Seconds of(Operation operation) const { return busy[static_cast<std::size_t>(operation)]; }
-  [[nodiscard]] Seconds compute() const { return of(Operation::products) + of(Operation::lookup); }
+  [[nodiscard]] Seconds of(Collective collective) const { return busy[static_cast<std::size_t>(collective)]; }
+  [[nodiscard]] Seconds compute() const { return gemm + lookup; }
   [[nodiscard]] Seconds communication() const {
-    return of(Operation::all_to_all) + of(Operation::all_reduce) + of(Operation::all_gather) +
-           of(Operation::reduce_scatter);
+    return of(Collective::all_to_all) + of(Collective::all_reduce) + of(Collective::all_gather) +
+           of(Collective::reduce_scatter);
   }
   [[nodiscard]] Seconds exposed() const { return end - compute(); }
 };
 
-// Takes no notice of events: for searches.
+// Discards events: for searches.
 struct NoRecord {
   void operator()(const Event& /*event*/) const {}
 };
@@ -101,21 +104,29 @@ class Iteration {
       compute_ = communication_ = max(compute_, communication_);
       backward();
     }
-    return {max(compute_, communication_), busy_};
+    outcome_.end = max(compute_, communication_);
+    return outcome_;
   }
 
  private:
-  // Both return the end of what they issue.
-  Seconds compute(const Layer* layer, Pass pass, Operation operation, Seconds duration, Seconds ready) {
-    return issue(compute_, {layer, pass, Role::work, operation, max(compute_, ready), duration});
+  // All return the end of what they issue.
+  Seconds compute(const Layer& layer, Pass pass, Seconds duration, Seconds ready) {
+    outcome_.gemm += duration;
+    return issue(compute_, {&layer, pass, Role::compute, {}, max(compute_, ready), duration});
   }
-  Seconds communicate(const Layer* layer, Pass pass, Role role, Operation operation, Seconds duration, Seconds ready) {
-    return issue(communication_, {layer, pass, role, operation, max(communication_, ready), duration});
+  Seconds look_up(Pass pass, Seconds ready) {
+    const Seconds duration = timings_.tables.lookup;
+    outcome_.lookup += duration;
+    return issue(compute_, {nullptr, pass, Role::compute, {}, max(compute_, ready), duration});
+  }
+  Seconds communicate(const Layer* layer, Pass pass, Role role, Collective collective, Seconds duration,
+                      Seconds ready) {
+    outcome_.busy[static_cast<std::size_t>(collective)] += duration;
+    return issue(communication_, {layer, pass, role, collective, max(communication_, ready), duration});
   }
   Seconds issue(Seconds& stream, const Event& event) {
     record_(event);
     stream = event.start + event.duration;
-    busy_[static_cast<std::size_t>(event.operation)] += event.duration;
     return stream;
   }
 
@@ -136,35 +147,35 @@ class Iteration {
   void backward_tables();
   void reduce_gradients(const Layer& layer, const LayerTimes& times);
   Seconds gather(const Layer& layer, Pass pass, Seconds ready) {
-    return communicate(&layer, pass, Role::gather, Operation::all_gather, times(layer).gather, ready);
+    return communicate(&layer, pass, Role::gather, Collective::all_gather, times(layer).gather, ready);
   }
 
   const Timings& timings_;
-  const Work& work_;
+  const SampleWork& work_;
   Record& record_;
   Seconds compute_, communication_;  // ends of the streams
-  std::array<Seconds, kOperations> busy_{};
-  Seconds last_, before_last_;  // ends of the two layers before, in the order of the pass
-  Seconds activation_;          // end of what the layer before sent on
-  Seconds gathered_;            // end of a gather that was issued ahead
-  Seconds rows_;                // gradients of rows are there
+  Outcome outcome_;
+  Seconds last_, before_last_;  // ends of the two previous layers, in the order of the pass
+  Seconds activation_;          // end of the previous layer's collective on activations
+  Seconds gathered_;            // end of a gather that was issued one layer ahead
+  Seconds rows_;                // end of the collective on gradients of rows
 };
 
 template <class Record>
 void Iteration<Record>::forward() {
   const TableTimes& tables = timings_.tables;
-  const Seconds looked_up = compute(nullptr, Pass::forward, Operation::lookup, tables.lookup, Seconds());
+  const Seconds looked_up = look_up(Pass::forward, Seconds());
   Seconds exchanged;
   if (tables.exchanges) {
-    exchanged = communicate(nullptr, Pass::forward, Role::exchange, Operation::all_to_all, tables.exchange, looked_up);
+    exchanged = communicate(nullptr, Pass::forward, Role::exchange, Collective::all_to_all, tables.exchange, looked_up);
   }
   for (std::size_t i = 0; i < work_.layers.size(); ++i) {
     forward_layer(i, i == work_.reads_embedding ? exchanged : Seconds());
   }
 }
 
-// Weights are gathered one layer ahead: when the layer two before has been computed. The first attention and the first
-// fc of a transformer wait for nothing.
+// Weights are gathered one layer ahead: when the layer before the previous one has been computed. The gathers of the
+// first attention and the first fc of a transformer do not wait.
 template <class Record>
 void Iteration<Record>::forward_layer(std::size_t index, Seconds exchanged) {
   const Layer& layer = work_.layers[index];
@@ -173,21 +184,21 @@ void Iteration<Record>::forward_layer(std::size_t index, Seconds exchanged) {
   Seconds ready = max(activation_, exchanged);
   if (t.gathers) { ready = max(ready, gather(layer, Pass::forward, waits ? before_last_ : Seconds())); }
   if (t.exchanges) {
-    ready = max(ready, communicate(&layer, Pass::forward, Role::to_experts, Operation::all_to_all, t.experts, last_));
+    ready = max(ready, communicate(&layer, Pass::forward, Role::to_experts, Collective::all_to_all, t.experts, last_));
   }
   before_last_ = last_;
-  last_ = compute(&layer, Pass::forward, Operation::products, t.forward, ready);
+  last_ = compute(layer, Pass::forward, t.forward, ready);
   activation_ = Seconds();
   if (t.exchanges) {
-    activation_ = communicate(&layer, Pass::forward, Role::from_experts, Operation::all_to_all, t.experts, last_);
+    activation_ = communicate(&layer, Pass::forward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
   if (t.cuts && reduces_activation(layer, Pass::forward)) {
     activation_ =
-        communicate(&layer, Pass::forward, Role::reduce_activation, Operation::all_reduce, t.activation, last_);
+        communicate(&layer, Pass::forward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
   }
 }
 
-// Down to the lowest layer that has something to train below or in it.
+// Down to the lowest layer that is trained or has a trained layer below it.
 template <class Record>
 void Iteration<Record>::backward() {
   std::size_t lowest = work_.layers.size();
@@ -203,10 +214,10 @@ void Iteration<Record>::backward() {
     backward_layer(i);
     if (i == work_.reads_embedding && timings_.tables.trains) { backward_tables(); }
   }
-  if (timings_.tables.trains) { compute(nullptr, Pass::backward, Operation::lookup, timings_.tables.lookup, rows_); }
+  if (timings_.tables.trains) { look_up(Pass::backward, rows_); }
 }
 
-// A gather waits for the layer two above, where that is of the same part.
+// A gather waits for the layer two above, if that has the same part.
 template <class Record>
 void Iteration<Record>::backward_layer(std::size_t index) {
   const Layer& layer = work_.layers[index];
@@ -217,44 +228,44 @@ void Iteration<Record>::backward_layer(std::size_t index) {
     ready = max(ready, gather(layer, Pass::backward, waits ? before_last_ : Seconds()));
   }
   if (t.exchanges) {
-    ready = max(ready, communicate(&layer, Pass::backward, Role::to_experts, Operation::all_to_all, t.experts, last_));
+    ready = max(ready, communicate(&layer, Pass::backward, Role::to_experts, Collective::all_to_all, t.experts, last_));
   }
   before_last_ = last_;
-  last_ = compute(&layer, Pass::backward, Operation::products, 2.0 * t.forward, ready);
+  last_ = compute(layer, Pass::backward, 2.0 * t.forward, ready);
   activation_ = gathered_ = Seconds();
   if (work_.gathers_early && index > 0 && times(work_.layers[index - 1]).gathers) {
     gathered_ = gather(work_.layers[index - 1], Pass::backward, Seconds());
   }
   const bool trains = timings_.trains[static_cast<std::size_t>(layer.part)];
   if (trains && t.reduces_inside) {
-    communicate(&layer, Pass::backward, Role::reduce, Operation::all_reduce, t.inner_reduce, last_);
+    communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.inner_reduce, last_);
   }
   if (t.exchanges) {
-    activation_ = communicate(&layer, Pass::backward, Role::from_experts, Operation::all_to_all, t.experts, last_);
+    activation_ = communicate(&layer, Pass::backward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
   if (t.cuts && reduces_activation(layer, Pass::backward)) {
     activation_ =
-        communicate(&layer, Pass::backward, Role::reduce_activation, Operation::all_reduce, t.activation, last_);
+        communicate(&layer, Pass::backward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
   }
   if (trains) { reduce_gradients(layer, t); }
 }
 
 template <class Record>
 void Iteration<Record>::reduce_gradients(const Layer& layer, const LayerTimes& t) {
-  if (t.gathers) { communicate(&layer, Pass::backward, Role::scatter, Operation::reduce_scatter, t.scatter, last_); }
-  if (t.reduces) { communicate(&layer, Pass::backward, Role::reduce, Operation::all_reduce, t.reduce, last_); }
+  if (t.gathers) { communicate(&layer, Pass::backward, Role::scatter, Collective::reduce_scatter, t.scatter, last_); }
+  if (t.reduces) { communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.reduce, last_); }
 }
 
-// Gradients of looked-up rows leave when the layer that read them is done; the rows are updated at the very end.
+// Gradients of looked-up rows are sent when the layer that read them has ended; the rows are updated last.
 template <class Record>
 void Iteration<Record>::backward_tables() {
   const TableTimes& tables = timings_.tables;
   const Seconds ready = max(last_, activation_);
   if (tables.exchanges) {
-    rows_ = communicate(nullptr, Pass::backward, Role::exchange, Operation::all_to_all, tables.exchange, ready);
+    rows_ = communicate(nullptr, Pass::backward, Role::exchange, Collective::all_to_all, tables.exchange, ready);
   }
   if (tables.reduces) {
-    rows_ = communicate(nullptr, Pass::backward, Role::reduce, Operation::all_reduce, tables.reduce, ready);
+    rows_ = communicate(nullptr, Pass::backward, Role::reduce, Collective::all_reduce, tables.reduce, ready);
   }
 }
 

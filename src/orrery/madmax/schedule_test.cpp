@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kCrumb = 1e-9;
 
-Job batch_of_four(Task task = Task::pretrain) { return {task, {}, 4, true}; }
+RunSettings batch_of_four(Task task = Task::pretrain) { return {task, {}, 4, true}; }
 
 std::map<std::string, std::pair<double, double>> spans(const results::MadMaxEstimate& estimate) {
   std::map<std::string, std::pair<double, double>> found;
@@ -88,7 +88,7 @@ TEST(Schedule, weights_are_gathered_ahead_forward_and_behind_the_scatter_backwar
 
 // The same of a vision model: the gather of attention stands before the scatter, and waits for nothing.
 TEST(Schedule, vision_models_gather_one_half_layer_ahead_in_backward) {
-  Work work = round_transformer();
+  SampleWork work = round_transformer();
   work.gathers_early = true;
   const auto found = spans(estimate_of(work, round_system(), "", batch_of_four(), true));
   EXPECT_NEAR(found.at("Attn0_b_c_wgt_ag.").first, 9.5, kCrumb);
@@ -99,7 +99,7 @@ TEST(Schedule, vision_models_gather_one_half_layer_ahead_in_backward) {
 
 // With (ddp) they gather their last layer all the same: 4 MB x 4 devices at 8 GB/s, 2 ms of waiting; others do not.
 TEST(Schedule, vision_models_pay_a_gather_that_copies_do_not_need) {
-  Work work = round_transformer();
+  SampleWork work = round_transformer();
   const double without =
       milliseconds(estimate_of(work, round_system(), "transformer=(ddp)", batch_of_four()).step_time);
   work.gathers_early = true;
@@ -144,8 +144,8 @@ TEST(Schedule, experts_that_are_copied_or_gathered_exchange_nothing) {
 
 // A recommender with transformer layers between tables and top MLP: bottom of two layers of 1 ms, one transformer layer
 // of two halves of 4 ms, top of two layers of 1 ms; all dense (ddp), tables (mp).
-Work round_recommender() {
-  Work work = round_transformer();
+SampleWork round_recommender() {
+  SampleWork work = round_transformer();
   work.is_recommender = true;
   work.shapes.push_back({LayerClass::mlp, 2e6, 1e9, 5e6, 1.0});
   work.layers = {{Part::bottom, 0, 2}, {Part::bottom, 1, 2}, {Part::attention, 0, 0},
@@ -186,7 +186,7 @@ TEST(Schedule, a_transformer_interaction_waits_for_the_exchange_and_lets_it_go_b
 TEST(Schedule, frozen_parts_are_passed_through_but_not_reduced_nor_run_below_what_trains) {
   const auto work = round_recommender();
   const auto spans_with = [&](const char* freeze) {
-    Job job = batch_of_four(Task::finetune);
+    RunSettings job = batch_of_four(Task::finetune);
     job.frozen = frozen_from(freeze, work).value();
     return spans(estimate_of(work, round_system(), "emb=(mp); mlp=(ddp); transformer=(ddp)", job, true));
   };

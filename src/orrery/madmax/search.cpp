@@ -6,16 +6,16 @@ namespace orrery::madmax {
 
 namespace {
 
-// What one class may have, and whether the batch is whole samples for the copies of each.
+// Strategies of one class, and whether the batch divides by the copies of each.
 struct Axis {
-  std::vector<LayerClass> classes;  // that have it together
+  std::vector<LayerClass> classes;  // with the same strategy
   std::vector<Strategy> choices;
   std::vector<bool> is_even;
 };
 
-// Experts of a recommender's top MLP go with its mlp, unless fixed.
+// Experts of a recommender's top MLP use the strategy of its mlp, unless fixed.
 std::vector<Axis> axes_of(const Evaluator& evaluator, const Typed& fixed) {
-  const Work& work = evaluator.work();
+  const SampleWork& work = evaluator.work();
   const bool follows = work.is_recommender && work.has(LayerClass::moe) && !fixed.contains(LayerClass::moe);
   std::vector<Axis> axes;
   for (const auto layer_class : work.classes()) {

@@ -21,7 +21,7 @@ std::string text_of(const Strategy& strategy) {
   return text + ")";
 }
 
-std::string text_of(const Strategies& strategies, const Work& work) {
+std::string text_of(const Strategies& strategies, const SampleWork& work) {
   std::string text;
   for (const auto layer_class : work.classes()) {
     if (!text.empty()) { text += "; "; }
@@ -31,7 +31,7 @@ std::string text_of(const Strategies& strategies, const Work& work) {
   return text;
 }
 
-Strategies completed(const Typed& typed, const Work& work) {
+Strategies completed(const Typed& typed, const SampleWork& work) {
   Strategies strategies;
   for (auto& strategy : strategies.of) { strategy.splits[0] = Split::fsdp; }
   strategies[LayerClass::emb].splits[0] = work.is_recommender ? Split::mp : Split::ddp;
@@ -46,7 +46,7 @@ namespace {
 
 // Activations of an MLP are reduced after every second layer of its part; experts may have layers of another class
 // before them there (cross layers).
-bool has_pairs(LayerClass layer_class, const Work& work) {
+bool has_pairs(LayerClass layer_class, const SampleWork& work) {
   std::array<int, 4> layers{};
   for (const auto& layer : work.layers) {
     const auto of = work.shapes[static_cast<std::size_t>(layer.shape)].layer_class;
@@ -61,11 +61,11 @@ bool has_pairs(LayerClass layer_class, const Work& work) {
 
 }  // namespace
 
-std::vector<Strategy> choices(LayerClass layer_class, const Work& work, const System& system) {
+std::vector<Strategy> choices(LayerClass layer_class, const SampleWork& work, const System& system) {
   const bool tables = layer_class == LayerClass::emb;
   const std::vector<Split> first =
       tables ? std::vector{Split::mp, Split::ddp} : std::vector{Split::fsdp, Split::ddp, Split::tp};
-  // Experts of a recommender go with its mlp: both must have pairs.
+  // Experts of a recommender use the strategy of its mlp: both must have pairs.
   const bool leads = layer_class == LayerClass::mlp && work.has(LayerClass::moe);
   const bool may_cut = tables || (has_pairs(layer_class, work) && (!leads || has_pairs(LayerClass::moe, work)));
   std::vector<Strategy> all;

@@ -18,9 +18,9 @@ namespace orrery::madmax {
 
 enum class Split : std::uint8_t {
   ddp,   // copies, each with its part of the batch
-  fsdp,  // copies whose weights are spread, gathered before use
-  tp,    // products cut, one batch shared
-  mp,    // of tables: rows and tables spread
+  fsdp,  // copies with sharded weights, gathered before use
+  tp,    // GEMMs split, one batch shared
+  mp,    // embedding tables sharded by rows and tables
 };
 [[nodiscard]] std::string_view name_of(Split split);
 
@@ -36,7 +36,7 @@ struct Strategy {
 
 [[nodiscard]] std::string text_of(const Strategy& strategy);  // "(tp,ddp)"
 
-// One strategy for every class that a model has; others are not looked at.
+// One strategy for every class that a model has; other entries are not read.
 struct Strategies {
   std::array<Strategy, kClasses> of{};
 
@@ -47,33 +47,34 @@ struct Strategies {
 };
 
 // "emb=(mp); mlp=(ddp)": the classes that `work` has, in their order.
-[[nodiscard]] std::string text_of(const Strategies& strategies, const Work& work);
+[[nodiscard]] std::string text_of(const Strategies& strategies, const SampleWork& work);
 
-// What was typed, by class. `transformer` has become attention and fc; fc of a model whose fc has experts, moe.
+// Strategies as given, by class. `transformer` is expanded to attention and fc; fc becomes moe where it has experts.
 using Typed = std::map<LayerClass, Strategy>;
 
-// Every mistake of a --strategy at once, each saying what is allowed: unknown classes and strategies, those that the
-// model or the machine does not have, more than two levels, fsdp at position 1.
-[[nodiscard]] Result<Typed> strategies_from(std::string_view text, const Work& work, const System& system);
+// Reports all mistakes of a --strategy at once, each with the valid ones: unknown classes and strategies, those that
+// the model or the machine does not have, more than two levels, fsdp at position 1.
+[[nodiscard]] Result<Typed> strategies_from(std::string_view text, const SampleWork& work, const System& system);
 
-// Of a class that is not typed: tables mp in a recommender and ddp elsewhere, dense layers fsdp, experts of a
-// recommender what its mlp has: MAD-Max's own tasks.
-[[nodiscard]] Strategies completed(const Typed& typed, const Work& work);
+// Defaults for classes without a strategy, as in MAD-Max's tasks: tables mp in a recommender and ddp elsewhere, dense
+// layers fsdp, experts of a recommender as its mlp.
+[[nodiscard]] Strategies completed(const Typed& typed, const SampleWork& work);
 
 // The baseline of MAD-Max's gains.
-[[nodiscard]] inline Strategies baseline(const Work& work) { return completed({}, work); }
+[[nodiscard]] inline Strategies baseline(const SampleWork& work) { return completed({}, work); }
 
-// All that a class may have on a machine, in a fixed order; those of the fewest levels first.
-[[nodiscard]] std::vector<Strategy> choices(LayerClass layer_class, const Work& work, const System& system);
+// All valid strategies of a class on a machine, in a fixed order; those of one level first.
+[[nodiscard]] std::vector<Strategy> choices(LayerClass layer_class, const SampleWork& work, const System& system);
 
 // Devices of each element of a strategy, from the machine.
 [[nodiscard]] std::int64_t degree(const Strategy& strategy, int level, const System& system);
 // Copies that each work on a part of the batch: the product of degrees of ddp and fsdp.
 [[nodiscard]] std::int64_t copies(const Strategy& strategy, const System& system);
-// Parts that weights are spread over: the product of degrees of tp, fsdp and mp.
+// Parts that weights are sharded over: the product of degrees of tp, fsdp and mp.
 [[nodiscard]] std::int64_t shards(const Strategy& strategy, const System& system);
 
 // A class by its name in --strategy and --local-batch; `transformer` is two.
-[[nodiscard]] Result<std::vector<LayerClass>> classes_named(std::string_view name, const Work& work, const char* flag);
+[[nodiscard]] Result<std::vector<LayerClass>> classes_named(std::string_view name, const SampleWork& work,
+                                                            const char* flag);
 
 }  // namespace orrery::madmax

@@ -11,8 +11,8 @@ namespace {
 using namespace orrery;
 using namespace orrery::madmax;
 
-Work small_work() {
-  Work work;
+SampleWork small_work() {
+  SampleWork work;
   work.model = "fuzzed";
   work.is_recommender = true;
   work.dense_bytes = work.table_bytes = 2;
@@ -45,7 +45,7 @@ void expect_places(const Result<T>& read) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
-  const Work work = small_work();
+  const SampleWork work = small_work();
   const System system = small_system();
   const auto typed = strategies_from(text, work, system);
   expect_places(typed);

@@ -13,14 +13,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::vector<std::string> texts(LayerClass layer_class, const Work& work, const System& system) {
+std::vector<std::string> texts(LayerClass layer_class, const SampleWork& work, const System& system) {
   std::vector<std::string> all;
   for (const auto& choice : choices(layer_class, work, system)) { all.push_back(text_of(choice)); }
   return all;
 }
 
 TEST(Strategy, dense_layers_have_seven_choices_and_tables_four) {
-  const Work work = catalogue_work("dlrm_a_transformer");
+  const SampleWork work = catalogue_work("dlrm_a_transformer");
   const System system = catalogue_system("zionex_128");
   EXPECT_THAT(texts(LayerClass::mlp, work, system),
               ElementsAre("(fsdp)", "(ddp)", "(tp)", "(fsdp,ddp)", "(fsdp,tp)", "(ddp,tp)", "(tp,ddp)"));
@@ -29,22 +29,22 @@ TEST(Strategy, dense_layers_have_seven_choices_and_tables_four) {
 }
 
 TEST(Strategy, one_node_has_one_level) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   EXPECT_THAT(texts(LayerClass::mlp, work, catalogue_system("zionex_8")), ElementsAre("(fsdp)", "(ddp)", "(tp)"));
   EXPECT_FALSE(strategies_from("mlp=(tp,ddp)", work, catalogue_system("zionex_8")));
 }
 
 TEST(Strategy, an_odd_number_of_mlp_layers_is_not_cut) {
-  Work work = catalogue_work("dlrm_a");
+  SampleWork work = catalogue_work("dlrm_a");
   work.layers.pop_back();
   EXPECT_THAT(texts(LayerClass::mlp, work, catalogue_system("zionex_128")),
               ElementsAre("(fsdp)", "(ddp)", "(fsdp,ddp)"));
   const auto wrong = strategies_from("mlp=(tp)", work, catalogue_system("zionex_128"));
-  EXPECT_THAT(wrong.error().text(), HasSubstr("their number is odd"));
+  EXPECT_THAT(wrong.error().text(), HasSubstr("number of MLP layers, or of cross layers before them, is odd"));
 }
 
 TEST(Strategy, text_reads_back) {
-  const Work work = catalogue_work("dlrm_i_transformer");
+  const SampleWork work = catalogue_work("dlrm_i_transformer");
   const System system = catalogue_system("zionex_128");
   for (const auto& mlp : choices(LayerClass::mlp, work, system)) {
     for (const auto& tables : choices(LayerClass::emb, work, system)) {
@@ -57,25 +57,25 @@ TEST(Strategy, text_reads_back) {
 
 TEST(Strategy, transformer_is_attention_and_fc_and_fc_of_experts_is_moe) {
   const System system = catalogue_system("dc_A_128");
-  const Work dense = catalogue_work("llama_7b");
+  const SampleWork dense = catalogue_work("llama_7b");
   EXPECT_EQ(text_of(strategies("transformer=(tp,ddp)", dense, system), dense),
             "emb=(ddp); attention=(tp,ddp); fc=(tp,ddp)");
   EXPECT_EQ(text_of(strategies("fc=tp", dense, system), dense), "emb=(ddp); attention=(fsdp); fc=(tp)");
-  const Work experts = catalogue_work("gpt4_1.8t");
+  const SampleWork experts = catalogue_work("gpt4_1.8t");
   EXPECT_EQ(text_of(strategies("fc=(tp)", experts, system), experts), "emb=(ddp); attention=(fsdp); moe=(tp)");
   EXPECT_FALSE(strategies_from("fc=(tp); moe=(ddp)", experts, system));
 }
 
 TEST(Strategy, experts_of_a_recommender_follow_its_mlp_unless_they_have_a_strategy) {
   const System system = catalogue_system("zionex_128");
-  const Work work = catalogue_work("dlrm_a_moe");
+  const SampleWork work = catalogue_work("dlrm_a_moe");
   EXPECT_EQ(text_of(strategies("mlp=(tp,ddp)", work, system), work), "emb=(mp); mlp=(tp,ddp); moe=(tp,ddp)");
   EXPECT_EQ(text_of(strategies("mlp=(ddp); moe=(ddp,tp)", work, system), work), "emb=(mp); mlp=(ddp); moe=(ddp,tp)");
 }
 
 // 16 nodes of 8.
 TEST(Strategy, degrees_are_the_machines) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   const auto count = [&](const char* text, auto of) {
     return of(strategies(text, work, system)[LayerClass::mlp], system);
@@ -94,7 +94,7 @@ TEST(Strategy, degrees_are_the_machines) {
 }
 
 TEST(Batch, a_local_one_times_the_copies_of_its_class_is_the_jobs) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   const auto batch = [&](std::optional<std::int64_t> typed, const char* local) {
     return global_batch_of(typed, local_batches_from(local, work).value(), strategies("mlp=(tp,ddp)", work, system),
@@ -151,7 +151,7 @@ TEST(Systems, all_load_print_and_read_back) {
 // Faster links, more memory bandwidth, a higher peak: never slower, whatever the strategy and the model.
 TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
   for (const char* model : {"dlrm_a_moe", "dlrm_i_transformer", "llama_7b", "vit_l"}) {
-    const Work work = catalogue_work(model);
+    const SampleWork work = catalogue_work(model);
     const System system = catalogue_system("zionex_128");
     std::vector<System> better(4, system);
     better[0].scale_up.bandwidth *= 2.0;
@@ -159,7 +159,7 @@ TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
     better[2].memory_bandwidth *= 2.0;
     better[3].peak_utilisation = 1.0;
     for (const Task task : {Task::pretrain, Task::inference}) {
-      const Job job{task, {}, 65536, false};
+      const RunSettings job{task, {}, 65536, false};
       Evaluator plain(work, system, job);
       for (const auto& machine : better) {
         Evaluator improved(work, machine, job);
@@ -175,7 +175,7 @@ TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
 // The iteration is at least as long as each stream is busy, and at most as long as both together.
 TEST(Evaluator, an_iteration_lies_between_its_streams_and_their_sum) {
   for (const char* model : {"dlrm_a_moe", "dlrm_i_transformer", "llama_7b", "gpt4_1.8t", "vit_l"}) {
-    const Work work = catalogue_work(model);
+    const SampleWork work = catalogue_work(model);
     const System system = catalogue_system("zionex_128");
     Evaluator evaluator(work, system, {Task::pretrain, {}, 65536, false});
     for (const auto& one : search(evaluator, {{}, 10'000}).best) {
@@ -187,7 +187,7 @@ TEST(Evaluator, an_iteration_lies_between_its_streams_and_their_sum) {
 }
 
 TEST(Search, walks_every_strategy_and_the_rule_only_leaves_out) {
-  const Work work = catalogue_work("dlrm_a_transformer");
+  const SampleWork work = catalogue_work("dlrm_a_transformer");
   const System system = catalogue_system("zionex_128");
   Evaluator kept(work, system, {Task::pretrain, {}, 65536, true});
   Evaluator left_out(work, system, {Task::pretrain, {}, 65536, false});
@@ -208,7 +208,7 @@ TEST(Search, walks_every_strategy_and_the_rule_only_leaves_out) {
 }
 
 TEST(Search, strategies_with_parts_of_samples_are_left_out_and_counted) {
-  const Work work = catalogue_work("dlrm_a");
+  const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   Evaluator evaluator(work, system, {Task::pretrain, {}, 16, false});
   const auto found = search(evaluator, {{}, 100});
@@ -220,7 +220,7 @@ TEST(Search, strategies_with_parts_of_samples_are_left_out_and_counted) {
   }
 }
 
-TEST(Work, what_the_equations_do_not_know_is_refused_or_said) {
+TEST(SampleWork, what_the_equations_do_not_know_is_refused_or_said) {
   const auto of = [](const char* name) {
     return work_of(workload::load_model(ORRERY_DATA_DIR, name).value(), hardware::Precision::bf16, 2048);
   };

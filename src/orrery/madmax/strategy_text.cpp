@@ -5,28 +5,13 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/madmax/strategy.hpp"
+#include "orrery/madmax/text_parts.hpp"
 
 namespace orrery::madmax {
 
 namespace {
 
 constexpr const char* kFlag = "--strategy";
-
-std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') { text.remove_prefix(1); }
-  while (!text.empty() && text.back() == ' ') { text.remove_suffix(1); }
-  return text;
-}
-
-std::vector<std::string_view> parts_of(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const auto end = std::min(text.find(separator), text.size());
-    parts.push_back(trimmed(text.substr(0, end)));
-    if (end == text.size()) { return parts; }
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::string names_of(const std::vector<LayerClass>& classes) {
   std::vector<std::string> names;
@@ -44,31 +29,32 @@ std::optional<Split> split_named(std::string_view name) {
 }
 
 // "fsdp, ddp, tp, (fsdp,ddp), ..." of a class here.
-std::string allowed(LayerClass layer_class, const Work& work, const System& system) {
+std::string allowed(LayerClass layer_class, const SampleWork& work, const System& system) {
   std::vector<std::string> texts;
   for (const auto& choice : choices(layer_class, work, system)) { texts.push_back(text_of(choice)); }
-  return fmt::format("allowed for {} on {}: {}", name_of(layer_class), system.name, join(texts, " "));
+  return fmt::format("valid for {} on {}: {}", name_of(layer_class), system.name, join(texts, " "));
 }
 
 // Why a strategy that reads well is none that the class may have here.
 std::string refusal(LayerClass layer_class, const Strategy& strategy, const System& system) {
   const auto [inner, outer] = strategy.splits;
   if (strategy.levels == 2 && system.nodes() == 1) {
-    return fmt::format("{} is one node, with one level", system.name);
+    return fmt::format("{} has one node, so one level only", system.name);
   }
   if (strategy.levels == 2 && system.devices_per_node == 1) {
-    return fmt::format("{} has one device in a node, and one level", system.name);
+    return fmt::format("{} has one device per node, so one level only", system.name);
   }
   if (layer_class == LayerClass::emb && (strategy.has(Split::fsdp) || strategy.has(Split::tp))) {
-    return "tables take mp and ddp";
+    return "embedding tables take mp and ddp only";
   }
-  if (layer_class != LayerClass::emb && strategy.has(Split::mp)) { return "mp is of tables"; }
-  if (strategy.levels == 2 && inner == outer) { return fmt::format("{} stands twice", name_of(inner)); }
-  if (strategy.levels == 2 && outer == Split::fsdp) { return "fsdp stands at position 0 only"; }
-  return "tp cuts pairs of MLP layers, and their number is odd, or that of cross layers before them";
+  if (layer_class != LayerClass::emb && strategy.has(Split::mp)) { return "mp is for embedding tables only"; }
+  if (strategy.levels == 2 && inner == outer) { return fmt::format("{} is given for both levels", name_of(inner)); }
+  if (strategy.levels == 2 && outer == Split::fsdp) { return "fsdp is valid at position 0 (inside a node) only"; }
+  return "tp splits pairs of MLP layers, but the number of MLP layers, or of cross layers before them, is odd";
 }
 
-Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, const Work& work, const System& system) {
+Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, const SampleWork& work,
+                               const System& system) {
   std::string_view inside = trimmed(text);
   if (inside.starts_with('(') && inside.ends_with(')')) { inside = inside.substr(1, inside.size() - 2); }
   const auto elements = parts_of(inside, ',');
@@ -76,13 +62,13 @@ Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, co
     return wrong(fmt::format("{}={}: {}; {}", name_of(layer_class), text, why, allowed(layer_class, work, system)));
   };
   if (elements.size() > 2) {
-    return complain(fmt::format("{} levels; there are two at most, inside a node and between nodes", elements.size()));
+    return complain(fmt::format("{} levels; at most two: inside a node, between nodes", elements.size()));
   }
   Strategy strategy;
   strategy.levels = static_cast<int>(elements.size());
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const auto split = split_named(elements[i]);
-    if (!split) { return complain(fmt::format("{} is no strategy", orrery::quoted(elements[i]))); }
+    if (!split) { return complain(fmt::format("{} is not a strategy", orrery::quoted(elements[i]))); }
     strategy.splits[i] = *split;
   }
   const auto all = choices(layer_class, work, system);
@@ -94,7 +80,7 @@ Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, co
 
 }  // namespace
 
-Result<std::vector<LayerClass>> classes_named(std::string_view name, const Work& work, const char* flag) {
+Result<std::vector<LayerClass>> classes_named(std::string_view name, const SampleWork& work, const char* flag) {
   const Place place{"", 0, 0, flag};
   const std::vector<std::string> known = {"emb", "mlp", "attention", "fc", "transformer", "moe"};
   std::vector<LayerClass> found;
@@ -106,18 +92,18 @@ Result<std::vector<LayerClass>> classes_named(std::string_view name, const Work&
   }
   if (found.empty()) {
     const auto near = nearest(std::string(name), known);
-    return fail(place, fmt::format("{} is no class of layers; {}", orrery::quoted(name),
-                                   near ? fmt::format("did you mean {}?", *near) : "there are " + join(known, ", ")));
+    return fail(place, fmt::format("{} is not a layer class; {}", orrery::quoted(name),
+                                   near ? fmt::format("did you mean {}?", *near) : "valid: " + join(known, ", ")));
   }
   for (const auto layer_class : found) {
     if (!work.has(layer_class)) {
-      return fail(place, fmt::format("{} has no {}; its classes are {}", work.model, name, names_of(work.classes())));
+      return fail(place, fmt::format("{} has no {} layers; valid: {}", work.model, name, names_of(work.classes())));
     }
   }
   return found;
 }
 
-Result<Typed> strategies_from(std::string_view text, const Work& work, const System& system) {
+Result<Typed> strategies_from(std::string_view text, const SampleWork& work, const System& system) {
   Typed typed;
   Failure failure;
   const auto keep = [&](const Failure& more) {
@@ -127,7 +113,7 @@ Result<Typed> strategies_from(std::string_view text, const Work& work, const Sys
     if (part.empty()) { continue; }
     const auto equals = part.find('=');
     if (equals == std::string_view::npos) {
-      keep(wrong(fmt::format("{} is no class and strategy, such as mlp=(tp,ddp)", orrery::quoted(part))).value());
+      keep(wrong(fmt::format("{} is not CLASS=(STRATEGY), such as mlp=(tp,ddp)", orrery::quoted(part))).value());
       continue;
     }
     const auto classes = classes_named(trimmed(part.substr(0, equals)), work, kFlag);

@@ -23,7 +23,7 @@ constexpr std::int64_t kMostDevices = 100'000'000;
 
 Objection nodes_are_whole(const System& system) {
   if (system.devices % system.devices_per_node == 0) { return {}; }
-  return {"/devices", fmt::format("{} devices are not whole nodes of {}", system.devices, system.devices_per_node)};
+  return {"/devices", fmt::format("{} devices do not fill whole nodes of {}", system.devices, system.devices_per_node)};
 }
 
 }  // namespace
@@ -41,29 +41,30 @@ const Record<Links>& Described<Links>::record() {
   static const auto record =
       Record<Links>("links", "Links of a device, or of a node.")
           .required("links", &Links::links, "how many", {.min = 1, .max = 1'000'000})
-          .required("bandwidth", &Links::bandwidth, "of one, both directions together", kRate)
-          .required("utilisation", &Links::utilisation, "share of it that is reached", kFraction);
+          .required("bandwidth", &Links::bandwidth, "of one link, both directions together", kRate)
+          .required("utilisation", &Links::utilisation, "achieved fraction of it", kFraction);
   return record;
 }
 
 const Record<System>& Described<System>::record() {
   static const auto record =
-      Record<System>("system", "A machine as MAD-Max's equations see it.")
-          .optional("name", &System::name, "name, the file's when absent")
+      Record<System>("system", "A machine in MAD-Max's equations.")
+          .optional("name", &System::name, "name; default: the file's name")
           .optional("description", &System::description, "what it is")
           .required("devices", &System::devices, "all of them", {.min = 1, .max = kMostDevices})
           .required("devices_per_node", &System::devices_per_node, "devices that scale-up links join",
                     {.min = 1, .max = kMostDevices})
           .required("peak", &System::peak, "of one device")
-          .required("peak_utilisation", &System::peak_utilisation, "share that matrix products reach", kFraction)
+          .required("peak_utilisation", &System::peak_utilisation, "achieved fraction in GEMMs", kFraction)
           .required("memory", &System::memory, "of one device", {.positive = true, .unit = "GB"})
           .required("memory_bandwidth", &System::memory_bandwidth, "of one device", kRate)
-          .required("memory_utilisation", &System::memory_utilisation, "share that lookups reach", kFraction)
+          .required("memory_utilisation", &System::memory_utilisation, "achieved fraction in embedding lookups",
+                    kFraction)
           .required("scale_up", &System::scale_up, "links of one device inside its node")
           .required("scale_out", &System::scale_out, "links of one node, shared by its devices")
           .required("all_reduce_blend", &System::all_reduce_blend,
-                    "an all-reduce between nodes runs at this share of the scale-up rate and the rest of the scale-out "
-                    "rate",
+                    "an all-reduce between nodes runs at this fraction of the scale-up rate plus one minus it of the "
+                    "scale-out rate",
                     {.min = 0.0, .max = 1.0})
           .optional("usd_per_device_hour", &System::usd_per_device_hour, "rent of one device; 0: not known",
                     {.min = 0.0, .max = 1e6})
@@ -89,14 +90,15 @@ FlopsPerSecond System::effective_peak(double element_bytes) const {
 Result<System> scaled(System system, std::int64_t devices) {
   const Place place{"", 0, 0, "--devices"};
   if (devices % system.devices_per_node != 0) {
-    return fail(place, fmt::format("{} devices are not whole nodes: {} has {} in a node", devices, system.name,
-                                   system.devices_per_node));
+    return fail(place, fmt::format("{} devices do not fill whole nodes: {} has {} devices per node", devices,
+                                   system.name, system.devices_per_node));
   }
   const bool was_one = system.nodes() == 1;
   system.devices = devices;
   if (was_one && system.nodes() > 1) {
-    return fail(place, fmt::format("{} is one node and does not say how its nodes are joined; take a system of several",
-                                   system.name));
+    return fail(place,
+                fmt::format("{} has one node and no figures for links between nodes; use a system with several nodes",
+                            system.name));
   }
   return system;
 }

@@ -1,6 +1,6 @@
-// A machine as MAD-Max's equations see it (arXiv 2310.02784): alike devices in alike nodes, a peak and a utilisation
-// for everything, two rates of communication. What a physical cluster has and this has not: latency, switches,
-// algorithms, sizes of groups and messages.
+// A machine in MAD-Max's equations (arXiv 2310.02784): identical devices in identical nodes, one peak and utilisation
+// for each resource, two rates of communication. Left out: latency, switches, algorithms, group size and message
+// size.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct Links {
   BytesPerSecond bandwidth;  // of one, both directions together
   double utilisation = 1.0;
 
-  // One direction of all of them, as far as it is used.
+  // The achieved rate of one direction, all links together.
   [[nodiscard]] BytesPerSecond rate() const { return static_cast<double>(links) * bandwidth / 2.0 * utilisation; }
   friend bool operator==(const Links&, const Links&) = default;
 };
@@ -54,14 +54,14 @@ struct System {
   friend bool operator==(const System&, const System&) = default;
 };
 
-// The same machine with `devices`: whole nodes. Fails where it is one node and shall become several, as its file cannot
-// know the blend then.
+// The same machine with `devices`: whole nodes. Fails where a system of one node would become several: its
+// file has no figures between nodes.
 [[nodiscard]] Result<System> scaled(System system, std::int64_t devices);
 
 // `name_or_path`: a name of the catalogue ("madmax/" and a configuration's), or a file. `devices` 0: the file's own.
 [[nodiscard]] Result<System> load_system(const std::string& data_directory, const std::string& name_or_path,
                                          std::int64_t devices);
-// Whether a name or a file is such a system and not a cluster of ours.
+// Whether a name or a file is such a system and not an Orrery cluster.
 [[nodiscard]] bool is_system(const std::string& data_directory, const std::string& name_or_path);
 [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list_systems(const std::string& data_directory);
 [[nodiscard]] std::string describe(const System& system);  // YAML that reads back

@@ -9,7 +9,7 @@
 
 namespace orrery::madmax {
 
-inline Work catalogue_work(const std::string& name, std::int64_t seq = 0) {
+inline SampleWork catalogue_work(const std::string& name, std::int64_t seq = 0) {
   return work_of(workload::load_model(ORRERY_DATA_DIR, "madmax/" + name).value(), hardware::Precision::bf16, seq)
       .value();
 }
@@ -18,12 +18,12 @@ inline System catalogue_system(const std::string& name, std::int64_t devices = 0
   return load_system(ORRERY_DATA_DIR, "madmax/" + name, devices).value();
 }
 
-inline Strategies strategies(const std::string& text, const Work& work, const System& system) {
+inline Strategies strategies(const std::string& text, const SampleWork& work, const System& system) {
   return completed(strategies_from(text, work, system).value(), work);
 }
 
-inline results::MadMaxEstimate estimate_of(const Work& work, const System& system, const std::string& text,
-                                           const Job& job, bool with_events = false) {
+inline results::MadMaxEstimate estimate_of(const SampleWork& work, const System& system, const std::string& text,
+                                           const RunSettings& job, bool with_events = false) {
   Evaluator evaluator(work, system, job);
   return estimate(evaluator, strategies(text, work, system), with_events);
 }
@@ -46,8 +46,8 @@ inline System round_system() {
 
 // One layer of a transformer, of two bytes an element: 4 GFLOP a sample forward, 2 M weights, 5 M activations in each
 // half; a lookup of 1 MB a sample.
-inline Work round_transformer(double experts = 1.0) {
-  Work work;
+inline SampleWork round_transformer(double experts = 1.0) {
+  SampleWork work;
   work.model = "round";
   work.seq = 8;
   work.dense_bytes = work.table_bytes = 2;

@@ -3,37 +3,35 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
+#include "orrery/core/integers.hpp"
 
 namespace orrery::madmax {
 
 namespace {
 
-double real(std::int64_t count) { return static_cast<double>(count); }
-
-// The shape's index; alike ones are kept once.
-std::int32_t shape_index(Work& work, const Shape& shape) {
-  const auto alike = [&](const Shape& other) {
+// The index of the shape; identical shapes are stored once.
+std::int32_t shape_index(SampleWork& work, const LayerShape& shape) {
+  const auto is_same = [&](const LayerShape& other) {
     return other.layer_class == shape.layer_class && other.parameters == shape.parameters &&
            other.flops == shape.flops && other.activations == shape.activations;
   };
-  const auto found = std::find_if(work.shapes.begin(), work.shapes.end(), alike);
+  const auto found = std::find_if(work.shapes.begin(), work.shapes.end(), is_same);
   const auto index = static_cast<std::int32_t>(found - work.shapes.begin());
   if (found == work.shapes.end()) { work.shapes.push_back(shape); }
   return index;
 }
 
-Shape connected(double in, double out) { return {LayerClass::mlp, in * out, 2.0 * in * out, out, 1.0}; }
+LayerShape connected(double in, double out) { return {LayerClass::mlp, in * out, 2.0 * in * out, out, 1.0}; }
 
-// Layers of one part, numbered as they come.
+// Layers of one part, numbered in order.
 class Tower {
  public:
-  Tower(Work& work, Part part) : work_(&work), part_(part) {}
+  Tower(SampleWork& work, Part part) : work_(&work), part_(part) {}
 
-  void add(const Shape& shape) { work_->layers.push_back({part_, number_++, shape_index(*work_, shape)}); }
+  void add(const LayerShape& shape) { work_->layers.push_back({part_, number_++, shape_index(*work_, shape)}); }
 
  private:
-  Work* work_;
+  SampleWork* work_;
   Part part_;
   std::int32_t number_ = 0;
 };
@@ -43,10 +41,10 @@ struct Transformer {
   std::int64_t experts = 0, active = 0;
 };
 
-void add_transformer(Work& work, const Transformer& t) {
+void add_transformer(SampleWork& work, const Transformer& t) {
   const double width = real(t.width), seq = real(t.seq), ffn = real(t.ffn);
-  const Shape attention{LayerClass::attention, 4.0 * width * width, 8.0 * width * width * seq, seq * width, 1.0};
-  Shape fc{LayerClass::fc, 2.0 * width * ffn, 4.0 * width * ffn * seq, seq * width, 1.0};
+  const LayerShape attention{LayerClass::attention, 4.0 * width * width, 8.0 * width * width * seq, seq * width, 1.0};
+  LayerShape fc{LayerClass::fc, 2.0 * width * ffn, 4.0 * width * ffn * seq, seq * width, 1.0};
   if (t.experts > 0) {
     fc.layer_class = LayerClass::moe;
     fc.parameters *= real(t.experts);
@@ -59,7 +57,7 @@ void add_transformer(Work& work, const Transformer& t) {
   }
 }
 
-void add_bottom(Work& work, const workload::Recommender& r) {
+void add_bottom(SampleWork& work, const workload::Recommender& r) {
   Tower tower(work, Part::bottom);
   std::int64_t in = r.dense_features;
   for (const std::int64_t out : r.bottom) {
@@ -68,9 +66,9 @@ void add_bottom(Work& work, const workload::Recommender& r) {
   }
 }
 
-// What has weights between tables and answer: cross layers, which are products as an MLP's, and the top MLP, of which
-// every layer is a mixture where there are experts.
-void add_top(Work& work, const workload::Recommender& r) {
+// The layers with weights between tables and output: cross layers, which are GEMMs like an MLP's, and the top MLP,
+// whose layers are all mixtures where there are experts.
+void add_top(SampleWork& work, const workload::Recommender& r) {
   Tower tower(work, Part::top);
   for (const auto& kind : workload::dense_layers(r)) {
     const double in = real(kind.in), out = real(kind.out), rank = real(r.interaction.rank);
@@ -81,7 +79,7 @@ void add_top(Work& work, const workload::Recommender& r) {
       tower.add(connected(in, in));
     }
     if (kind.part != workload::DensePart::top) { continue; }
-    Shape shape = connected(in, out);
+    LayerShape shape = connected(in, out);
     if (kind.experts) {
       shape.layer_class = LayerClass::moe;
       shape.parameters *= real(r.top_experts.count);
@@ -95,15 +93,15 @@ void add_top(Work& work, const workload::Recommender& r) {
 std::vector<std::string> not_counted(const workload::Recommender& r) {
   using Kind = workload::InteractionKind;
   std::vector<std::string> found;
-  if (r.interaction.kind == Kind::dot) { found.emplace_back("products of pairs of vectors"); }
-  if (r.interaction.kind == Kind::cross) { found.emplace_back("cross layers beyond their matrix products"); }
+  if (r.interaction.kind == Kind::dot) { found.emplace_back("dot products of the feature interaction"); }
+  if (r.interaction.kind == Kind::cross) { found.emplace_back("cross layers except their GEMMs"); }
   if (r.top_experts.count > 0) { found.emplace_back("the router of experts"); }
   return found;
 }
 
-Work work_of_recommender(const workload::Model& model, hardware::Precision precision) {
+SampleWork work_of_recommender(const workload::Model& model, hardware::Precision precision) {
   const workload::Recommender& r = model.recommender;
-  Work work;
+  SampleWork work;
   work.model = model.name;
   work.is_recommender = true;
   work.not_counted = not_counted(r);
@@ -121,28 +119,28 @@ Work work_of_recommender(const workload::Model& model, hardware::Precision preci
   return work;
 }
 
-// What the equations see of a transformer that is more than they know.
+// Parts of a transformer that the equations leave out.
 std::vector<std::string> not_counted(const workload::Model& model) {
   std::vector<std::string> found;
   const auto note = [&](bool has, const char* what) {
     if (has) { found.emplace_back(what); }
   };
-  note(model.gated_mlp, "the third product of a gated MLP");
+  note(model.gated_mlp, "the third GEMM of a gated MLP");
   note(model.kv_heads != model.heads || model.is_latent(), "key and value projections narrower than the model");
   note(model.experts.shared_ffn > 0, "shared experts");
-  note(model.mtp_layers > 0, "modules that predict further tokens");
+  note(model.mtp_layers > 0, "multi-token prediction modules");
   return found;
 }
 
-Result<Work> work_of_transformer(const workload::Model& model, hardware::Precision precision, std::int64_t seq) {
+Result<SampleWork> work_of_transformer(const workload::Model& model, hardware::Precision precision, std::int64_t seq) {
   if (model.encoder_layers > 0) {
-    return fail("MAD-Max's equations know one stack of layers, not an encoder and a decoder");
+    return fail("MAD-Max's equations cover one stack of layers, not encoder-decoder models");
   }
   const auto& experts = model.experts;
   if (model.has_experts() && (experts.first_dense > 0 || experts.every > 1)) {
-    return fail("MAD-Max's equations have experts in every layer or in none");
+    return fail("MAD-Max's equations cover experts in every layer or in none");
   }
-  Work work;
+  SampleWork work;
   work.model = model.name;
   work.gathers_early = model.is_vision();
   work.not_counted = not_counted(model);
@@ -170,12 +168,12 @@ std::string_view name_of(LayerClass layer_class) {
   return kNames[static_cast<std::size_t>(layer_class)];
 }
 
-bool Work::has(LayerClass layer_class) const {
+bool SampleWork::has(LayerClass layer_class) const {
   if (layer_class == LayerClass::emb) { return true; }
-  return std::any_of(shapes.begin(), shapes.end(), [&](const Shape& s) { return s.layer_class == layer_class; });
+  return std::any_of(shapes.begin(), shapes.end(), [&](const LayerShape& s) { return s.layer_class == layer_class; });
 }
 
-std::vector<LayerClass> Work::classes() const {
+std::vector<LayerClass> SampleWork::classes() const {
   std::vector<LayerClass> found;
   for (int i = 0; i < kClasses; ++i) {
     if (has(static_cast<LayerClass>(i))) { found.push_back(static_cast<LayerClass>(i)); }
@@ -183,25 +181,25 @@ std::vector<LayerClass> Work::classes() const {
   return found;
 }
 
-double Work::parameters() const {
+double SampleWork::parameters() const {
   double sum = table_parameters;
   for (const auto& layer : layers) { sum += shapes[static_cast<std::size_t>(layer.shape)].parameters; }
   return sum;
 }
 
-double Work::flops() const {
+double SampleWork::flops() const {
   double sum = 0.0;
   for (const auto& layer : layers) { sum += shapes[static_cast<std::size_t>(layer.shape)].flops; }
   return sum;
 }
 
-Result<Work> work_of(const workload::Model& model, hardware::Precision precision, std::int64_t seq) {
+Result<SampleWork> work_of(const workload::Model& model, hardware::Precision precision, std::int64_t seq) {
   if (model.is_recommender()) {
-    if (seq > 0) { return fail(Place{"", 0, 0, "--seq"}, "a recommender has no sequence to choose"); }
+    if (seq > 0) { return fail(Place{"", 0, 0, "--seq"}, "has no effect on a recommender, which has no sequence"); }
     return work_of_recommender(model, precision);
   }
   if (seq > 0 && model.is_vision()) {
-    return fail(Place{"", 0, 0, "--seq"}, "a vision model's sequence is its patches");
+    return fail(Place{"", 0, 0, "--seq"}, "has no effect on a vision model, whose sequence is its patches");
   }
   return work_of_transformer(model, precision, seq);
 }

@@ -19,7 +19,7 @@ using workload::test::small_recommender;
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 
-double dense_parameters(const Work& work) { return work.parameters() - work.table_parameters; }
+double dense_parameters(const SampleWork& work) { return work.parameters() - work.table_parameters; }
 
 // Biases, and the router of experts, which the equations do not know.
 double left_out(const Recommender& r) {
@@ -35,8 +35,8 @@ double left_out(const Recommender& r) {
 }
 
 // Tables 4 x 1000 x 8 of fp32, three rows of each a sample; products 4 x 16, 16 x 8, 18 x 32, 32 x 1.
-TEST(Work, a_recommender_by_hand) {
-  const Work work = work_of(completed_recommender(small_recommender()), Precision::bf16, 0).value();
+TEST(SampleWork, a_recommender_by_hand) {
+  const SampleWork work = work_of(completed_recommender(small_recommender()), Precision::bf16, 0).value();
   EXPECT_EQ(work.table_parameters, 32000);
   EXPECT_EQ(work.looked_up_bytes, 4 * 3 * 8 * 4);
   EXPECT_EQ(work.dense_bytes, 2);
@@ -48,12 +48,12 @@ TEST(Work, a_recommender_by_hand) {
 
 // Four experts, two active: weights of the top MLP four times, products twice. Transformer layers of width 8, inner 16,
 // over five vectors.
-TEST(Work, experts_and_transformer_layers_by_hand) {
+TEST(SampleWork, experts_and_transformer_layers_by_hand) {
   Recommender r = small_recommender();
   r.interaction = {InteractionKind::transformer, 2, 0, 2, 16};
   r.interaction.output = 18;
   r.top_experts = {4, 2};
-  const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+  const SampleWork work = work_of(completed_recommender(r), Precision::bf16, 0).value();
   const double layer = 4 * 64 + 2 * 8 * 16, top = 576 + 32;
   EXPECT_EQ(dense_parameters(work), 64 + 128 + 2 * layer + 4 * top);
   EXPECT_EQ(work.flops(), 2 * (64 + 128 + 5 * 2 * layer + 2 * top));
@@ -61,42 +61,42 @@ TEST(Work, experts_and_transformer_layers_by_hand) {
   EXPECT_TRUE(work.has(LayerClass::moe));
 }
 
-TEST(Work, a_description_may_say_the_precision_of_dense_layers) {
+TEST(SampleWork, a_description_may_say_the_precision_of_dense_layers) {
   Recommender r = small_recommender();
   r.dense_precision = Precision::fp32;
   EXPECT_EQ(work_of(completed_recommender(r), Precision::bf16, 0)->dense_bytes, 4);
 }
 
-RC_GTEST_PROP(Work, weights_are_the_descriptions_less_biases_and_router, ()) {
+RC_GTEST_PROP(SampleWork, weights_are_the_descriptions_less_biases_and_router, ()) {
   const Recommender r = workload::test::any_recommender(kDraw);
   RC_PRE(!workload::inconsistency(r) && r.interaction.kind != InteractionKind::transformer);
   const auto model = completed_recommender(r);
-  const Work work = work_of(model, Precision::bf16, 0).value();
+  const SampleWork work = work_of(model, Precision::bf16, 0).value();
   const auto count = workload::parameter_count(model);
   RC_ASSERT(work.table_parameters == static_cast<double>(count.embedding));
   RC_ASSERT(dense_parameters(work) == static_cast<double>(count.layers) - left_out(r));
 }
 
 // One product of a cross layer, then two layers of experts: pairs of the latter would be torn.
-TEST(Work, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
+TEST(SampleWork, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
   Recommender r = small_recommender();
   r.top_experts = {4, 2};
   for (const std::int64_t layers : {1, 2}) {
     r.interaction = {InteractionKind::cross, layers};
-    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    const SampleWork work = work_of(completed_recommender(r), Precision::bf16, 0).value();
     const System system = catalogue_system("zionex_128");
     EXPECT_EQ(choices(LayerClass::moe, work, system).size(), layers == 1 ? 3U : 7U);
   }
 }
 
-TEST(Work, mlps_of_odd_experts_are_not_cut_either) {
+TEST(SampleWork, mlps_of_odd_experts_are_not_cut_either) {
   Recommender r = small_recommender();
   r.top = {32, 16, 1};
   const System system = catalogue_system("zionex_128");
   for (const std::int64_t experts : {0, 4}) {
     r.top_experts = {experts, experts / 2};
     r.interaction.kind = InteractionKind::concat;
-    const Work work = work_of(completed_recommender(r), Precision::bf16, 0).value();
+    const SampleWork work = work_of(completed_recommender(r), Precision::bf16, 0).value();
     EXPECT_EQ(choices(LayerClass::mlp, work, system).size(), 3U);
   }
   r.top.pop_back();
@@ -104,10 +104,10 @@ TEST(Work, mlps_of_odd_experts_are_not_cut_either) {
 }
 
 // The catalogue's recommenders are answered as its own configurations are.
-TEST(Work, recommenders_of_the_catalogue_run) {
+TEST(SampleWork, recommenders_of_the_catalogue_run) {
   for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();
-    const Work work = work_of(model, Precision::fp32, 0).value();
+    const SampleWork work = work_of(model, Precision::fp32, 0).value();
     const System system = catalogue_system("zionex_128");
     Evaluator evaluator(work, system, {Task::pretrain, {}, 65536, true});
     const auto found = search(evaluator, {{}, 1});

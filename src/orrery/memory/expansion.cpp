@@ -3,7 +3,7 @@
 namespace orrery::memory {
 
 std::uint64_t Expansion::service_ns(std::uint64_t bytes) const {
-  // Through a double, as the original divides.
+  // In double precision, as ASTRA-sim divides.
   return latency_ns + static_cast<std::uint64_t>(static_cast<double>(bytes) / static_cast<double>(bytes_per_ns));
 }
 

@@ -1,8 +1,8 @@
-// Memory beyond the accelerator's own, in the four arrangements that ASTRA-sim's analytical memory model has: none, one
-// per rank, one per node of ranks, one pool of all. A memory that is shared serves one request at a time, first come
-// first served; one per rank takes any number at once.
+// Remote memory of ranks, in the four arrangements of ASTRA-sim's analytical memory model: none, one memory per rank,
+// one per node, one pool. A shared memory serves one request at a time, first come first served; a memory per rank
+// serves all requests concurrently.
 //
-// Left out: capacity, direction (a load costs what a store costs), and what lies between rank and memory.
+// Left out: capacity, direction (loads and stores take the same time), and the links between rank and memory.
 #pragma once
 
 #include <cstdint>
@@ -25,29 +25,29 @@ struct Expansion {
   std::uint64_t bytes_per_ns = 0;    // > 0 unless there is no expansion
   std::uint32_t ranks_per_node = 1;  // PER_NODE_MEMORY_EXPANSION
 
-  // Nanoseconds of one request by itself: latency + bytes / bandwidth, cut to whole ones.
+  // Nanoseconds of one request alone: latency + bytes / bandwidth, rounded down.
   [[nodiscard]] std::uint64_t service_ns(std::uint64_t bytes) const;
 
-  // The one that serves a rank, where memory is shared.
+  // The server of a rank, where memory is shared.
   [[nodiscard]] std::optional<std::uint32_t> server(std::uint32_t rank) const;
 
   [[nodiscard]] std::uint32_t servers(std::uint32_t ranks) const;
 };
 
-// Somebody who waits for a server.
+// A request of one rank's node of the graph.
 struct Request {
   std::uint32_t rank = 0;
   std::uint32_t node = 0;
   std::uint64_t bytes = 0;
 };
 
-// One server: who is served, who waits.
+// One server with its queue.
 class Server {
  public:
-  // The request, if it is served at once; else it waits.
+  // The request, if the server is idle; otherwise it is queued.
   [[nodiscard]] std::optional<Request> arrive(const Request& request);
 
-  // The server is free: the next request, if one waits.
+  // The current request has ended: the next request of the queue, if there is one.
   [[nodiscard]] std::optional<Request> leave();
 
  private:

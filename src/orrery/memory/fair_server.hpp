@@ -1,9 +1,9 @@
-// A memory that serves all requests at once, each with an equal share of its bandwidth: requests that are alike end
-// alike, whoever made them. (One after the other, somebody would have to be first.)
+// Processor sharing: a memory serves all requests concurrently, each with an equal share of its bandwidth. Identical
+// requests end at the same time, whatever their order of arrival.
 //
-// The clock of a request counts what it has been given: with k requests it goes at 1/k of the pace. All of them read
-// the same clock, so that a request is over when the clock has gone on by the time that it would take alone. The clock
-// is an integer of 2^-20 ticks, cut downwards: nothing ends before its share has been served.
+// The virtual clock counts the service that each request has received: with k requests it advances at 1/k of real time.
+// A request ends when the virtual clock has advanced by the time that it would take alone. The clock is an integer of
+// 2^-20 ticks, rounded down: no request ends early.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace orrery::memory {
 
 class FairServer {
  public:
-  // `alone`: ticks that the request takes by itself. `who` comes back when it is over.
+  // `alone`: ticks that the request takes alone. `who` identifies it in leave().
   void arrive(std::uint64_t now, std::uint32_t who, std::uint64_t alone);
 
-  // Requests that are over by now, in ascending order of `who`.
+  // Requests that have ended by `now`, in ascending order of `who`.
   [[nodiscard]] std::vector<std::uint32_t> leave(std::uint64_t now);
 
-  // When the next request is over, if nobody else comes.
+  // When the next request ends if no other arrives.
   [[nodiscard]] std::optional<std::uint64_t> next() const;
 
  private:
@@ -28,7 +28,7 @@ class FairServer {
   static constexpr int kFraction = 20;
 
   struct Request {
-    Wide over_at = 0;  // by the clock
+    Wide over_at = 0;  // on the virtual clock
     std::uint32_t who = 0;
   };
 
@@ -36,7 +36,7 @@ class FairServer {
 
   Wide clock_ = 0;
   std::uint64_t read_at_ = 0;
-  std::vector<Request> requests_;  // a heap, the one that is over first in front
+  std::vector<Request> requests_;  // a heap, the request that ends first at the front
 };
 
 }  // namespace orrery::memory

@@ -28,13 +28,13 @@ class Ledger {
     }
   }
 
-  // Everything of one step.
+  // All messages of one step.
   std::optional<std::string> play(std::span<const BlockMessage> step) {
     std::vector<std::uint64_t> sent;  // as it was before the step
     for (const BlockMessage& message : step) {
       for (const std::uint32_t block : message.blocks) {
         const std::uint64_t* has = held(message.source, block);
-        if (!any(has)) { return told(message, block, "which it does not have"); }
+        if (!any(has)) { return fault_text(message, block, "which it does not have"); }
         sent.insert(sent.end(), has, has + words_);
       }
     }
@@ -48,7 +48,7 @@ class Ledger {
     return std::nullopt;
   }
 
-  [[nodiscard]] std::optional<std::string> unkept() {
+  [[nodiscard]] std::optional<std::string> missing_blocks() {
     for (std::uint32_t member = 0; member < promise_.members; ++member) {
       for (std::uint32_t block = 0; block < promise_.blocks; ++block) {
         if (!promise_.ends_with(member, block) || is_whole(block, held(member, block))) { continue; }
@@ -73,7 +73,7 @@ class Ledger {
   }
   bool is_whole(std::uint32_t block, const std::uint64_t* set) { return std::equal(set, set + words_, whole(block)); }
 
-  static std::string told(const BlockMessage& message, std::uint32_t block, const std::string& what) {
+  static std::string fault_text(const BlockMessage& message, std::uint32_t block, const std::string& what) {
     return fmt::format("step {}: {} sends {} block {}, {}", message.step, message.source, message.destination, block,
                        what);
   }
@@ -83,19 +83,19 @@ class Ledger {
     const std::size_t at = index(message.destination, block);
     const bool stored_now = stored_in_[at] == message.step, reduced_now = reduced_in_[at] == message.step;
     if (stored_now || (reduced_now && !message.reduces)) {
-      return told(message, block, "which another message of the step stores or reduces there");
+      return fault_text(message, block, "which another message of the step stores or reduces there");
     }
     if (message.reduces) {
       for (std::size_t w = 0; w < words_; ++w) {
-        if ((has[w] & content[w]) != 0) { return told(message, block, "of which a part is in the sum already"); }
+        if ((has[w] & content[w]) != 0) { return fault_text(message, block, "part of which is in the sum already"); }
         has[w] |= content[w];
       }
       reduced_in_[at] = message.step;
       return std::nullopt;
     }
-    if (!is_whole(block, content)) { return told(message, block, "a partial sum, to be stored as the whole"); }
+    if (!is_whole(block, content)) { return fault_text(message, block, "a partial sum, to be stored as the whole"); }
     const bool excused = promise_.may_have_it && promise_.may_have_it(message.destination);
-    if (is_whole(block, has) && !excused) { return told(message, block, "which it has already"); }
+    if (is_whole(block, has) && !excused) { return fault_text(message, block, "which it has already"); }
     std::copy(content, content + words_, has);
     stored_in_[at] = message.step;
     return std::nullopt;
@@ -104,10 +104,10 @@ class Ledger {
   const Promise& promise_;
   std::size_t words_;
   std::vector<std::uint64_t> held_, whole_;
-  std::vector<std::uint64_t> stored_in_, reduced_in_;  // by party and block: the last step that did
+  std::vector<std::uint64_t> stored_in_, reduced_in_;  // by party and block: the last such step
 };
 
-// Contributions of a barrier are the news of who has come to it; they may be told twice.
+// Contributions to a barrier are arrivals of members, which may be reported twice.
 std::optional<std::string> barrier_fault(const Promise& promise, std::span<const BlockMessage> messages) {
   std::vector<std::vector<bool>> heard(promise.parties, std::vector<bool>(promise.members, false));
   for (std::uint32_t member = 0; member < promise.members; ++member) { heard[member][member] = true; }
@@ -123,7 +123,7 @@ std::optional<std::string> barrier_fault(const Promise& promise, std::span<const
   for (std::uint32_t member = 0; member < promise.members; ++member) {
     const auto missing = std::find(heard[member].begin(), heard[member].end(), false);
     if (missing == heard[member].end()) { continue; }
-    return fmt::format("member {} passes the barrier without having heard of {}", member,
+    return fmt::format("member {} passes the barrier before it knows that {} has arrived", member,
                        missing - heard[member].begin());
   }
   return std::nullopt;
@@ -146,7 +146,7 @@ std::uint32_t owner(std::int64_t block, const InlineList<Extent, kMaxExtents>& e
 
 std::optional<std::string> fault(const Promise& promise, std::span<const BlockMessage> messages) {
   for (std::size_t i = 1; i < messages.size(); ++i) {
-    if (messages[i].step < messages[i - 1].step) { return fmt::format("step {} comes late", messages[i].step); }
+    if (messages[i].step < messages[i - 1].step) { return fmt::format("step {} is out of order", messages[i].step); }
   }
   for (const BlockMessage& message : messages) {
     if (message.source >= promise.parties || message.destination >= promise.parties ||
@@ -164,7 +164,7 @@ std::optional<std::string> fault(const Promise& promise, std::span<const BlockMe
     while (end < messages.size() && messages[end].step == messages[begin].step) { ++end; }
     if (auto wrong = ledger.play(messages.subspan(begin, end - begin))) { return wrong; }
   }
-  return ledger.unkept();
+  return ledger.missing_blocks();
 }
 
 // ---- steps of members ----------------------------------------------------------------------------------------------
@@ -174,23 +174,23 @@ Promise promise_of(const Steps& steps) {
   Promise promise;
   promise.members = n;
   promise.parties = parties(steps);
-  promise.blocks = block_count(steps) * (steps.operation == Operation::all_to_all ? n : 1);
+  promise.blocks = block_count(steps) * (steps.collective == Collective::all_to_all ? n : 1);
   const auto all = [](std::uint32_t, std::uint32_t) { return true; };
   const auto own = [](std::uint32_t member, std::uint32_t block) { return member == block; };
   const auto of_root = [root](std::uint32_t member, std::uint32_t) { return member == root; };
-  switch (steps.operation) {
-    case Operation::all_reduce: promise.contributes = all, promise.ends_with = all; break;
-    case Operation::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
-    case Operation::all_gather: promise.contributes = own, promise.ends_with = all; break;
-    case Operation::all_to_all:
+  switch (steps.collective) {
+    case Collective::all_reduce: promise.contributes = all, promise.ends_with = all; break;
+    case Collective::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
+    case Collective::all_gather: promise.contributes = own, promise.ends_with = all; break;
+    case Collective::all_to_all:
       promise.contributes = [n](std::uint32_t member, std::uint32_t block) { return block / n == member; };
       promise.ends_with = [n](std::uint32_t member, std::uint32_t block) { return block % n == member; };
       break;
-    case Operation::broadcast: promise.contributes = of_root, promise.ends_with = all; break;
-    case Operation::reduce: promise.contributes = all, promise.ends_with = of_root; break;
-    case Operation::gather: promise.contributes = own, promise.ends_with = of_root; break;
-    case Operation::scatter: promise.contributes = of_root, promise.ends_with = own; break;
-    case Operation::barrier: promise.is_barrier = true; break;
+    case Collective::broadcast: promise.contributes = of_root, promise.ends_with = all; break;
+    case Collective::reduce: promise.contributes = all, promise.ends_with = of_root; break;
+    case Collective::gather: promise.contributes = own, promise.ends_with = of_root; break;
+    case Collective::scatter: promise.contributes = of_root, promise.ends_with = own; break;
+    case Collective::barrier: promise.is_barrier = true; break;
   }
   return promise;
 }
@@ -198,7 +198,7 @@ Promise promise_of(const Steps& steps) {
 std::vector<BlockMessage> messages_of(const Steps& steps) {
   std::vector<BlockMessage> messages;
   const std::uint32_t blocks = block_count(steps);
-  const bool rows = steps.operation == Operation::all_to_all;
+  const bool rows = steps.collective == Collective::all_to_all;
   for (std::uint32_t step = 0; step < step_count(steps); ++step) {
     for (std::uint32_t member = 0; member < parties(steps); ++member) {
       for (std::uint32_t i = 0; i < send_count(steps, member, step); ++i) {
@@ -216,7 +216,7 @@ std::vector<BlockMessage> messages_of(const Steps& steps) {
   return messages;
 }
 
-// ---- written out ---------------------------------------------------------------------------------------------------
+// ---- expanded ------------------------------------------------------------------------------------------------------
 
 Promise promise_of(const Schedule& schedule, const Group& group, const Expansion& expansion) {
   const auto extents = effective_extents(group);
@@ -239,16 +239,20 @@ Promise promise_of(const Schedule& schedule, const Group& group, const Expansion
     case Collective::broadcast:
       promise.contributes = [](std::uint32_t member, std::uint32_t) { return member == 0; };
       promise.ends_with = all;
-      // Scattered inwards from the root, then gathered: those at its coordinate of the outermost extent scattered.
+      // Scattered inwards from the root, then gathered: members at its coordinate of the outermost extent scattered.
       promise.may_have_it = [extents, n](std::uint32_t member) {
         return extents.empty() || member / (n / extents[extents.size() - 1].members) == 0;
       };
       break;
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier: throw_internal_error("a collective with a schedule", __FILE__, __LINE__);
   }
   return promise;
 }
 
-// Through a switch, the transfer from a member to itself is its own part of the pass: nothing changes hands.
+// Through a switch, the transfer from a member to itself moves its own part through the switch; no data changes.
 std::vector<BlockMessage> messages_of(const Expansion& expansion) {
   std::vector<BlockMessage> messages;
   std::uint64_t group = 0;

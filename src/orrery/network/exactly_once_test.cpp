@@ -12,15 +12,16 @@
 namespace orrery::network {
 namespace {
 
-constexpr std::array kOperations = {Operation::all_reduce, Operation::all_gather, Operation::reduce_scatter,
-                                    Operation::all_to_all, Operation::broadcast,  Operation::reduce,
-                                    Operation::gather,     Operation::scatter,    Operation::barrier};
-constexpr std::array kTechniques = {Technique::ring, Technique::direct, Technique::halving_doubling,
-                                    Technique::double_tree, Technique::in_switch};
+constexpr std::array kCollectives = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                     Collective::all_to_all, Collective::broadcast,  Collective::reduce,
+                                     Collective::gather,     Collective::scatter,    Collective::barrier};
+constexpr std::array kAlgorithms = {CollectiveAlgorithm::ring, CollectiveAlgorithm::direct,
+                                    CollectiveAlgorithm::halving_doubling, CollectiveAlgorithm::tree,
+                                    CollectiveAlgorithm::in_switch};
 
 std::string name_of(const Steps& steps) {
-  return "operation " + std::to_string(static_cast<int>(steps.operation)) + " technique " +
-         std::to_string(static_cast<int>(steps.technique)) + " n " + std::to_string(steps.members) + " window " +
+  return "collective " + std::to_string(static_cast<int>(steps.collective)) + " algorithm " +
+         std::to_string(static_cast<int>(steps.algorithm)) + " n " + std::to_string(steps.members) + " window " +
          std::to_string(steps.window) + " root " + std::to_string(steps.root) + (steps.backward ? " backward" : "");
 }
 
@@ -30,13 +31,13 @@ std::string fault_of(const Steps& steps) { return fault(promise_of(steps), messa
 
 TEST(ExactlyOnce, every_schedule_of_steps_keeps_its_promise_among_up_to_33_members) {
   int schedules = 0;
-  for (const Operation operation : kOperations) {
-    for (const Technique technique : kTechniques) {
+  for (const Collective collective : kCollectives) {
+    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
       for (std::uint32_t n = 1; n <= 33; ++n) {
         for (const std::uint32_t window : {0U, 1U, 2U, 5U}) {
           for (const bool backward : {false, true}) {
             for (const std::uint32_t root : {0U, n / 2, n - 1}) {
-              const Steps steps{operation, technique, n, window, root, backward};
+              const Steps steps{collective, algorithm, n, window, root, backward};
               if (!refusal(steps).empty()) { continue; }
               ASSERT_EQ(fault_of(steps), "") << name_of(steps);
               ++schedules;
@@ -55,10 +56,10 @@ TEST(ExactlyOnce, larger_groups_at_random_keep_it_too) {
   int checked = 0;
   while (checked < 120) {
     Steps steps;
-    steps.operation = kOperations[random() % kOperations.size()];
-    steps.technique = kTechniques[random() % kTechniques.size()];
-    const bool cubic = steps.operation == Operation::all_to_all;
-    steps.members = steps.technique == Technique::halving_doubling && random() % 2 == 0
+    steps.collective = kCollectives[random() % kCollectives.size()];
+    steps.algorithm = kAlgorithms[random() % kAlgorithms.size()];
+    const bool cubic = steps.collective == Collective::all_to_all;
+    steps.members = steps.algorithm == CollectiveAlgorithm::halving_doubling && random() % 2 == 0
                         ? 1U << (random() % (cubic ? 7 : 10))
                         : 34 + random() % (cubic ? 60 : 700);
     steps.window = random() % 20;
@@ -79,7 +80,8 @@ TEST(ExactlyOnce, schedules_over_several_dimensions_keep_it_written_out) {
   }
   int schedules = 0;
   for (const auto& shape : shapes) {
-    for (const Algorithm algorithm : {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch}) {
+    for (const CollectiveAlgorithm algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
+                                                CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch}) {
       for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                           Collective::all_to_all, Collective::broadcast}) {
         for (const std::int64_t chunks : {1, 3}) {
@@ -148,11 +150,11 @@ class Mutations {
 
 std::vector<Steps> mutated_schedules() {
   std::vector<Steps> schedules;
-  for (const Operation operation : kOperations) {
-    for (const Technique technique : kTechniques) {
+  for (const Collective collective : kCollectives) {
+    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
       for (const std::uint32_t n : {2U, 3U, 4U, 7U, 8U}) {
-        const Steps steps{operation, technique, n, 0, n - 1, false};
-        if (operation != Operation::barrier && refusal(steps).empty()) { schedules.push_back(steps); }
+        const Steps steps{collective, algorithm, n, 0, n - 1, false};
+        if (collective != Collective::barrier && refusal(steps).empty()) { schedules.push_back(steps); }
       }
     }
   }
@@ -195,12 +197,12 @@ TEST(ExactlyOnce, another_block_in_a_message_is_noticed) {
 // is to be reduced loses the receiver's own, but for what has none (a switch that one member sends to).
 TEST(ExactlyOnce, storing_a_partial_sum_and_reducing_a_whole_one_are_noticed) {
   for (const Steps& steps : mutated_schedules()) {
-    const bool sums = steps.operation == Operation::all_reduce || steps.operation == Operation::reduce_scatter ||
-                      steps.operation == Operation::reduce;
+    const bool sums = steps.collective == Collective::all_reduce || steps.collective == Collective::reduce_scatter ||
+                      steps.collective == Collective::reduce;
     const Mutations mutations(steps);
     for (std::size_t i = 0; sums && i < mutations.messages(); ++i) {
-      if (steps.technique == Technique::in_switch && !mutations.message(i).reduces &&
-          steps.operation != Operation::all_reduce) {
+      if (steps.algorithm == CollectiveAlgorithm::in_switch && !mutations.message(i).reduces &&
+          steps.collective != Collective::all_reduce) {
         EXPECT_TRUE(mutations.noticed(mutations.other_way(i))) << name_of(steps);
         continue;
       }
@@ -210,17 +212,17 @@ TEST(ExactlyOnce, storing_a_partial_sum_and_reducing_a_whole_one_are_noticed) {
 }
 
 TEST(ExactlyOnce, a_barrier_that_somebody_passes_early_is_noticed) {
-  for (const Technique technique : {Technique::ring, Technique::in_switch}) {
-    const Steps steps{Operation::barrier, technique, 5};
+  for (const CollectiveAlgorithm algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::in_switch}) {
+    const Steps steps{Collective::barrier, algorithm, 5};
     auto messages = messages_of(steps);
     ASSERT_FALSE(fault(promise_of(steps), messages));
     messages.pop_back();
-    EXPECT_TRUE(fault(promise_of(steps), messages)) << static_cast<int>(technique);
+    EXPECT_TRUE(fault(promise_of(steps), messages)) << static_cast<int>(algorithm);
   }
 }
 
 TEST(ExactlyOnce, a_fault_names_the_step_who_and_what) {
-  const Steps steps{Operation::all_reduce, Technique::ring, 3};
+  const Steps steps{Collective::all_reduce, CollectiveAlgorithm::ring, 3};
   auto messages = messages_of(steps);
   messages[0].blocks = {messages[1].blocks.front()};
   const std::string text = fault(promise_of(steps), messages).value_or("");

@@ -6,12 +6,12 @@
 #include <tuple>
 #include <utility>
 
-#include "orrery/network/pipeline.hpp"
+#include "orrery/network/chunking.hpp"
 
 namespace orrery::network {
 namespace {
 
-// Writes out the transfers of one schedule on one group.
+// Expands one schedule on one group.
 class Expander {
  public:
   Expander(const Schedule& schedule, const Group& group)
@@ -36,8 +36,8 @@ class Expander {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto key = [&](std::size_t i) {
       const Transfer& t = written[i];
-      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase], lead_of(schedule_, t.phase),
-                        t.step, t.phase, i);
+      return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase],
+                        first_concurrent(schedule_, t.phase), t.step, t.phase, i);
     };
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     std::vector<Transfer> ordered;
@@ -53,7 +53,7 @@ class Expander {
       result_.members *= extents_[e].members;
       cuts_[e] = extents_[e].members;
     }
-    for (const Phase& phase : schedule_.phases) {
+    for (const SchedulePhase& phase : schedule_.phases) {
       const bool tree = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down;
       const bool whole = phase.pattern == Pattern::chain || phase.pattern == Pattern::multicast;
       if (tree) { cuts_[extent_of(phase)] = 2; }
@@ -70,9 +70,9 @@ class Expander {
   }
 
   [[nodiscard]] bool all_to_all() const { return schedule_.collective == Collective::all_to_all; }
-  [[nodiscard]] const Phase& phase() const { return schedule_.phases[phase_]; }
+  [[nodiscard]] const SchedulePhase& phase() const { return schedule_.phases[phase_]; }
 
-  [[nodiscard]] std::size_t extent_of(const Phase& phase) const {
+  [[nodiscard]] std::size_t extent_of(const SchedulePhase& phase) const {
     std::size_t e = 0;
     while (extents_[e].dimension != phase.dimension) { ++e; }
     return e;
@@ -121,7 +121,7 @@ class Expander {
     }
   }
 
-  // Reducing: shard x travels once round and ends, complete, at member x. Gathering: from member x once round.
+  // Reducing: shard x is sent around the ring and ends, fully reduced, at member x. Gathering: from member x around.
   void ring() {
     const std::int64_t n = phase().members;
     const std::int64_t lead = phase().reduces ? 1 : 0;
@@ -130,8 +130,8 @@ class Expander {
     }
   }
 
-  // Who is `place` in ring `rotation`: along every extent but the outermost the order is rotated so that the ring
-  // leaves the line at coordinate `rotation`.
+  // The member at `place` of ring `rotation`: along every extent but the outermost the order is rotated so that the
+  // ring leaves the line at coordinate `rotation`.
   [[nodiscard]] std::int64_t at(std::int64_t place, std::int64_t rotation) const {
     std::int64_t position = 0;
     for (std::size_t e = 0; e < extents_.size(); ++e) {
@@ -144,7 +144,7 @@ class Expander {
     return position;
   }
 
-  // The extent that the hop from `place` to the next one goes along: the outermost coordinate that changes.
+  // The extent of the hop from `place` to the next one: that of the outermost coordinate that changes.
   [[nodiscard]] std::size_t extent_of_hop(std::int64_t place) const {
     std::size_t e = 0;
     for (; e + 1 < extents_.size() && place % extents_[e].members == extents_[e].members - 1; ++e) {
@@ -201,7 +201,7 @@ class Expander {
     }
   }
 
-  // A member's own contribution comes last: with it the switch has all it needs.
+  // A member's own contribution comes last: then the switch has all contributions.
   void switch_up() {
     const std::int64_t n = phase().members;
     for (std::int64_t shard = 0; shard < n; ++shard) {
@@ -231,7 +231,8 @@ class Expander {
     }
   }
 
-  // In a broadcast the first step hands the second tree's half to its root, and nobody sends to the root of it all.
+  // In a broadcast the first step sends the second tree's half to that tree's root; the root of the broadcast receives
+  // nothing.
   void tree_down() {
     const bool rooted = schedule_.collective == Collective::broadcast;
     for (int which = 0; which < 2; ++which) {
@@ -245,8 +246,8 @@ class Expander {
     }
   }
 
-  // Every block has corrected the coordinates before this extent; it moves along this one, neighbour by neighbour the
-  // shorter way round a ring and at once otherwise.
+  // Blocks have reached their destination's coordinates of all earlier extents; each moves along this one, hop by hop
+  // in the shorter direction of a ring and in one step otherwise.
   void exchange() {
     const std::int64_t n = phase().members;
     for (std::int64_t offset = 1; offset < n; ++offset) {
@@ -273,8 +274,8 @@ class Expander {
     }
   }
 
-  // Sends what the line works on with coordinate x along this extent: inner coordinates are the line's own, outer ones
-  // all of them.
+  // Sends the blocks of this line with coordinate x along this extent: those of the line's own inner coordinates and of
+  // all outer ones.
   void send(std::int64_t step, std::int64_t from, std::int64_t to, std::int64_t x) {
     std::int64_t block = 0;
     for (std::size_t e = 0; e < extent_; ++e) { block = block * cuts_[e] + coordinate(origin_, e); }
@@ -305,18 +306,18 @@ class Expander {
 
   const Schedule& schedule_;
   const InlineList<Extent, kMaxExtents> extents_;
-  const Shape shape_;
+  const ScheduleShape shape_;
   std::array<std::int64_t, kMaxExtents> strides_{}, cuts_{};
   Expansion result_;
 
-  std::size_t phase_ = 0, extent_ = 0;  // what is being written
+  std::size_t phase_ = 0, extent_ = 0;  // being expanded
   std::int64_t chunk_ = 0, origin_ = 0;
 };
 
 }  // namespace
 
-std::size_t lead_of(const Schedule& schedule, std::size_t phase) {
-  while (schedule.phases[phase].beside) { --phase; }
+std::size_t first_concurrent(const Schedule& schedule, std::size_t phase) {
+  while (schedule.phases[phase].concurrent) { --phase; }
   return phase;
 }
 

@@ -1,7 +1,7 @@
-// A schedule written out: every transfer between two members, with the blocks it carries and whether they are reduced.
-// Built from the same phases as the closed form, for correctness checks, event simulation and export.
+// A schedule expanded to single transfers between two members, each with its blocks and whether they are reduced. Built
+// from the same phases as the closed form, for correctness checks, event simulation and export.
 //
-// Left out: a broadcast's root is position 0; staging inside a member is not a transfer.
+// Limits: a broadcast's root is position 0; staging inside a member is not a transfer.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 #include <vector>
 
 #include "orrery/core/units.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/network/group.hpp"
+#include "orrery/network/schedule.hpp"
 
 namespace orrery::network {
 
 // Positions number the group's members, innermost extent fastest.
 //
-// A pattern through a reducing switch is written as transfers between members, self included, because the own part
-// passes the switch too. Members' ports carry each of a switch_up's transfers outwards, and inwards only the reduced
-// result (the transfer from a member to itself); a switch_down or multicast is the other way round.
+// A pattern through a reducing switch is written as transfers between members, self included, because a member's own
+// part passes the switch too. In a switch_up, members' ports send each transfer and receive only the reduced result
+// (the transfer from a member to itself); in a switch_down or multicast it is the reverse.
 struct Transfer {
   std::int64_t round = 0;  // of the software pipeline
   std::int64_t chunk = 0;
@@ -42,8 +42,8 @@ struct Expansion {
   std::vector<Transfer> transfers;  // by round; within a round older chunks first, then by phase and step
 };
 
-// The first of the phases that are beside `phase`.
-[[nodiscard]] std::size_t lead_of(const Schedule& schedule, std::size_t phase);
+// The first of the phases that are concurrent with `phase`.
+[[nodiscard]] std::size_t first_concurrent(const Schedule& schedule, std::size_t phase);
 
 [[nodiscard]] Expansion expand(const Schedule& schedule, const Group& group);
 
@@ -52,8 +52,8 @@ struct TreeNode {
   std::int64_t depth = 0;
 };
 
-// The binary tree `which` (0 or 1) over n members. The two are arranged so that nobody has more than two children in
-// both together.
+// The binary tree `which` (0 or 1) over n members. No member has more than two children in both
+// trees together.
 [[nodiscard]] std::vector<TreeNode> double_tree(std::int64_t n, int which);
 
 }  // namespace orrery::network

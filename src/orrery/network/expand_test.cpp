@@ -18,8 +18,9 @@ using test::group_of;
 
 const std::vector<std::vector<std::int64_t>> kShapes = {{1}, {2},    {3},    {4},    {5},    {6},    {7},      {8},
                                                         {9}, {2, 2}, {2, 4}, {3, 2}, {4, 3}, {8, 2}, {2, 3, 2}};
-const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch,
-                                            Algorithm::flat_ring};
+const std::vector<CollectiveAlgorithm> kAlgorithms = {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
+                                                      CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch,
+                                                      CollectiveAlgorithm::flat_ring};
 
 std::string text(const std::vector<std::int64_t>& shape) {
   std::string out;
@@ -93,7 +94,7 @@ std::int64_t shard(const Expansion& expansion, std::int64_t block) {
 template <class Check>
 void for_each_schedule(Collective collective, Check check) {
   for (const auto& shape : kShapes) {
-    for (const Algorithm algorithm : kAlgorithms) {
+    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
       for (const std::int64_t chunks : {1, 3}) {
         const Group group = group_of(shape);
         Schedule schedule = make_schedule(collective, algorithm, Bytes(720720.0), group);
@@ -198,7 +199,7 @@ TEST(Expand, broadcast_brings_the_root_s_bytes_to_everyone) {
 }
 
 TEST(Expand, a_group_of_one_moves_nothing) {
-  for (const Algorithm algorithm : kAlgorithms) {
+  for (const CollectiveAlgorithm algorithm : kAlgorithms) {
     const Schedule schedule = make_schedule(Collective::all_reduce, algorithm, Bytes(8.0), group_of({1}));
     EXPECT_TRUE(expand(schedule, group_of({1})).transfers.empty());
   }

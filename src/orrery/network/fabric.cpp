@@ -1,12 +1,11 @@
-// Prices: which schedules compete, what a step of each costs, and which is cheapest.
+#include "orrery/network/fabric.hpp"
 
 #include <algorithm>
 #include <array>
 #include <limits>
 
 #include "orrery/core/error.hpp"
-#include "orrery/network/collective.hpp"
-#include "orrery/network/pipeline.hpp"
+#include "orrery/network/chunking.hpp"
 
 namespace orrery::network {
 namespace {
@@ -14,20 +13,20 @@ namespace {
 // Adding one arriving byte to a resident one: read both, write the sum.
 constexpr double kAccessesPerReducedByte = 3.0;
 
-// What a schedule is called: its most particular pattern.
-Algorithm algorithm_of(const Schedule& schedule) {
-  Algorithm found = Algorithm::ring;
-  for (const Phase& phase : schedule.phases) {
+// The algorithm that is reported for a schedule: that of its most specific pattern.
+CollectiveAlgorithm algorithm_of(const Schedule& schedule) {
+  CollectiveAlgorithm found = CollectiveAlgorithm::ring;
+  for (const SchedulePhase& phase : schedule.phases) {
     switch (phase.pattern) {
       case Pattern::switch_up:
       case Pattern::switch_down:
-      case Pattern::multicast: return Algorithm::in_switch;
+      case Pattern::multicast: return CollectiveAlgorithm::in_switch;
       case Pattern::tree_up:
-      case Pattern::tree_down: found = Algorithm::tree; break;
-      case Pattern::flat_ring: found = Algorithm::flat_ring; break;
+      case Pattern::tree_down: found = CollectiveAlgorithm::tree; break;
+      case Pattern::flat_ring: found = CollectiveAlgorithm::flat_ring; break;
       case Pattern::all_pairs:
       case Pattern::exchange:
-        if (found == Algorithm::ring) { found = Algorithm::direct; }
+        if (found == CollectiveAlgorithm::ring) { found = CollectiveAlgorithm::direct; }
         break;
       case Pattern::ring:
       case Pattern::chain:
@@ -57,6 +56,39 @@ StepCost cost_of(StepKind kind, const hardware::LinkClass& link, const hardware:
   throw_internal_error("known kind of step", __FILE__, __LINE__);
 }
 
+// Whether every device's bandwidth leads into a switch; otherwise devices have direct links.
+bool is_switched(hardware::Wiring wiring) {
+  switch (wiring) {
+    case hardware::Wiring::switched:
+    case hardware::Wiring::rails: return true;
+    case hardware::Wiring::ring:
+    case hardware::Wiring::mesh: return false;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
+// Libraries build trees between nodes; inside a node they run chains, whose latency is a ring's.
+bool has_library_trees(const hardware::Cluster& cluster, int dimension) {
+  switch (cluster.dimensions[static_cast<std::size_t>(dimension)].wiring) {
+    case hardware::Wiring::rails: return true;
+    case hardware::Wiring::switched: return dimension > 0;
+    case hardware::Wiring::ring:
+    case hardware::Wiring::mesh: return false;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
+// Along a torus every axis has its own ring; elsewhere one ring may run through all members of a group.
+bool has_flat_rings(hardware::Wiring wiring) {
+  switch (wiring) {
+    case hardware::Wiring::switched:
+    case hardware::Wiring::rails:
+    case hardware::Wiring::mesh: return true;
+    case hardware::Wiring::ring: return false;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
 }  // namespace
 
 StepKind kind_of(Pattern pattern) {
@@ -76,7 +108,7 @@ StepKind kind_of(Pattern pattern) {
   return StepKind::ring;
 }
 
-Fabric::Fabric(const hardware::Cluster& cluster, WaysOut ways_out) : cluster_(cluster), ways_out_(ways_out) {
+Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(cluster), egress_(egress) {
   for (const auto& dimension : cluster.dimensions) {
     ORRERY_ASSERT(!dimension.link.protocols.empty());
     for (const auto& protocol : dimension.link.protocols) {
@@ -85,12 +117,12 @@ Fabric::Fabric(const hardware::Cluster& cluster, WaysOut ways_out) : cluster_(cl
   }
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
-    own_links_.push_back(dimension.wiring == hardware::Wiring::mesh || dimension.wiring == hardware::Wiring::ring);
+    direct_links_.push_back(!is_switched(dimension.wiring));
     const double rate = dimension.rate().value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
                                       [&](const auto& protocol) { return protocol.name == name; });
-      owns_.push_back(found != link.protocols.end() ? 1 : 0);
+      has_protocol_.push_back(found != link.protocols.end() ? 1 : 0);
       const auto& p = found != link.protocols.end() ? *found : widest(link);
       for (std::size_t kind = 0; kind < kStepKinds; ++kind) {
         costs_.push_back(cost_of(static_cast<StepKind>(kind), link, p, rate));
@@ -106,14 +138,14 @@ double Fabric::slowdown(int dimension, std::int64_t members) const {
   return d.rate() / d.bandwidth_among(members);
 }
 
-double Fabric::crowding(const Shape& shape) const {
-  if (ways_out_ == WaysOut::all_ports) { return 1.0; }
+double Fabric::port_contention(const ScheduleShape& shape) const {
+  if (egress_ == NodeEgress::all_ports) { return 1.0; }
   std::array<std::int64_t, kMaxExtents> members{};
   members.fill(1);
   for (const StageShape& stage : shape.stages) { members[static_cast<std::size_t>(stage.dimension)] = stage.members; }
   const auto outermost = static_cast<std::size_t>(shape.outermost);
   const auto& out = cluster_.dimensions[outermost];
-  const bool through_ports = out.wiring == hardware::Wiring::switched || out.wiring == hardware::Wiring::rails;
+  const bool through_ports = is_switched(out.wiring);
   double inside = 1.0, node = 1.0;  // members and devices of a node
   for (std::size_t d = 0; d < outermost; ++d) {
     inside *= static_cast<double>(members[d]);
@@ -125,51 +157,57 @@ double Fabric::crowding(const Shape& shape) const {
   return shared ? std::max(1.0, node * (out.bandwidth / out.link.port)) : inside;
 }
 
-bool Fabric::feasible(Algorithm algorithm, int dimension) const {
+bool Fabric::feasible(CollectiveAlgorithm algorithm, int dimension) const {
   const auto& d = cluster_.dimensions[static_cast<std::size_t>(dimension)];
-  const bool through_switch = d.wiring == hardware::Wiring::switched || d.wiring == hardware::Wiring::rails;
+  const bool through_switch = is_switched(d.wiring);
   switch (algorithm) {
-    case Algorithm::ring:
-    case Algorithm::flat_ring: return true;
-    case Algorithm::tree: return through_switch;
-    case Algorithm::direct: return through_switch || d.wiring == hardware::Wiring::mesh;
-    case Algorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
-    case Algorithm::automatic: return false;
+    case CollectiveAlgorithm::ring:
+    case CollectiveAlgorithm::flat_ring: return true;
+    case CollectiveAlgorithm::tree: return through_switch;
+    case CollectiveAlgorithm::direct: return through_switch || d.wiring == hardware::Wiring::mesh;
+    case CollectiveAlgorithm::in_switch: return through_switch && d.link.in_switch_efficiency > 0.0;
+    case CollectiveAlgorithm::halving_doubling:
+    case CollectiveAlgorithm::automatic: return false;
   }
   return false;
 }
 
-// What needs nothing but links: along a mesh everyone reaches everyone, and rings only take more steps for the bytes.
-Algorithm Fabric::plain(int dimension) const {
-  const auto wiring = cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring;
-  return wiring == hardware::Wiring::mesh ? Algorithm::direct : Algorithm::ring;
+// Needs no switch that reduces. Along a mesh every member has a link to every other: rings take more steps for the
+// same bytes.
+CollectiveAlgorithm Fabric::links_only(int dimension) const {
+  switch (cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring) {
+    case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
+    case hardware::Wiring::switched:
+    case hardware::Wiring::rails:
+    case hardware::Wiring::ring: return CollectiveAlgorithm::ring;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-// Libraries build trees between nodes; inside a node they run chains, whose latency is a ring's.
 bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
-  const auto wiring = cluster_.dimensions[static_cast<std::size_t>(outermost.dimension)].wiring;
   return (collective == Collective::all_reduce || collective == Collective::broadcast) &&
-         (wiring == hardware::Wiring::rails || (outermost.dimension > 0 && wiring == hardware::Wiring::switched));
+         has_library_trees(cluster_, outermost.dimension);
 }
 
-// Between nodes, libraries lay rings through all members, a part of the buffer each, so that every member's NIC is the
-// way out of its node in one of them. Along a torus every axis has its own.
+// Between nodes, libraries build rings through all members, a part of the buffer each, so that in one of them the node
+// is left by each member's NIC.
 bool Fabric::offers_flat_ring(Collective collective, const Extents& extents) const {
   const bool passes = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
                       collective == Collective::all_gather;
-  return passes && extents.size() > 1 && std::none_of(extents.begin(), extents.end(), [&](const Extent& extent) {
-           return cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring == hardware::Wiring::ring;
+  return passes && extents.size() > 1 && std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+           return has_flat_rings(cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring);
          });
 }
 
-// One recipe for an algorithm that was asked for by name, and for all_to_all.
-Fabric::Recipes Fabric::named_recipe(const Extents& extents, Algorithm asked) const {
+// One recipe for an algorithm that was requested by name, and for all_to_all.
+Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm requested) const {
   Recipe recipe{};
   for (std::size_t e = 0; e < extents.size(); ++e) {
-    recipe[e] = asked;
-    if (asked == Algorithm::tree && e + 1 < extents.size()) { recipe[e] = Algorithm::ring; }
-    if (asked == Algorithm::automatic) {
-      recipe[e] = feasible(Algorithm::direct, extents[e].dimension) ? Algorithm::direct : Algorithm::ring;
+    recipe[e] = requested;
+    if (requested == CollectiveAlgorithm::tree && e + 1 < extents.size()) { recipe[e] = CollectiveAlgorithm::ring; }
+    if (requested == CollectiveAlgorithm::automatic) {
+      recipe[e] = feasible(CollectiveAlgorithm::direct, extents[e].dimension) ? CollectiveAlgorithm::direct
+                                                                              : CollectiveAlgorithm::ring;
     }
     if (!feasible(recipe[e], extents[e].dimension)) { return {}; }
   }
@@ -178,79 +216,81 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, Algorithm asked) co
   return found;
 }
 
-// The combinations that compete: one choice for all inner extents (the switch only where it can reduce, links
+// The combinations that compete: one choice for all inner extents (in_switch only where the switch can reduce, links
 // elsewhere) times one for the outermost.
-Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, Algorithm asked) const {
-  const bool open = asked == Algorithm::automatic || asked == Algorithm::in_switch;
-  if (!open || collective == Collective::all_to_all) { return named_recipe(extents, asked); }
+Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const {
+  const bool open = requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
+  if (!open || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
   const std::size_t outermost = extents.size() - 1;
   const Extent& outer = extents[outermost];
   const bool tree = offers_tree(collective, outer);
-  const bool outer_switch = feasible(Algorithm::in_switch, outer.dimension);
-  const bool flat = asked == Algorithm::automatic && offers_flat_ring(collective, extents);
+  const bool outer_switch = feasible(CollectiveAlgorithm::in_switch, outer.dimension);
+  const bool flat = requested == CollectiveAlgorithm::automatic && offers_flat_ring(collective, extents);
   Recipes found;
   if (flat) {
     Recipe ring{};
-    ring.fill(Algorithm::flat_ring);
+    ring.fill(CollectiveAlgorithm::flat_ring);
     found.push_back(ring);
   }
   for (const bool inside : {false, true}) {
     Recipe recipe{};
     bool switched = false;
     for (std::size_t e = 0; e < outermost; ++e) {
-      const bool here = inside && feasible(Algorithm::in_switch, extents[e].dimension);
-      recipe[e] = here ? Algorithm::in_switch : plain(extents[e].dimension);
+      const bool here = inside && feasible(CollectiveAlgorithm::in_switch, extents[e].dimension);
+      recipe[e] = here ? CollectiveAlgorithm::in_switch : links_only(extents[e].dimension);
       switched = switched || here;
     }
     if (inside && !switched) { continue; }
-    const auto add = [&](Algorithm algorithm) {
+    const auto add = [&](CollectiveAlgorithm algorithm) {
       recipe[outermost] = algorithm;
-      if (asked == Algorithm::automatic || switched || algorithm == asked) { found.push_back(recipe); }
+      if (requested == CollectiveAlgorithm::automatic || switched || algorithm == requested) {
+        found.push_back(recipe);
+      }
     };
-    if (!flat) { add(Algorithm::ring); }
-    if (plain(outer.dimension) == Algorithm::direct) { add(Algorithm::direct); }
-    if (tree) { add(Algorithm::tree); }
-    if (outer_switch) { add(Algorithm::in_switch); }
+    if (!flat) { add(CollectiveAlgorithm::ring); }
+    if (links_only(outer.dimension) == CollectiveAlgorithm::direct) { add(CollectiveAlgorithm::direct); }
+    if (tree) { add(CollectiveAlgorithm::tree); }
+    if (outer_switch) { add(CollectiveAlgorithm::in_switch); }
   }
   return found;
 }
 
-// The cheapest so far, before it is taken apart.
+// The cheapest so far, without its terms.
 struct Fabric::Candidate {
   Seconds time = infinite<Seconds>();
-  Pipeline pipeline;
+  ChunkedSchedule chunked;
   std::int64_t chunks = 1;
   std::size_t protocol = 0;
 };
 
 // Replaces `best` if some protocol of the outermost link class is cheaper; `chunks` = 0 chooses the chunk count too.
-bool Fabric::improve(const Shape& shape, std::int64_t chunks, Candidate& best) const {
+bool Fabric::improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const {
   bool improved = false;
   for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
-    if (owns_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
+    if (has_protocol_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
     if (!takes(*this, shape, protocol)) { continue; }
-    const Pipeline pipeline = make_pipeline(*this, shape, protocol);
+    const ChunkedSchedule chunked = chunked_schedule(*this, shape, protocol);
     Chunking chosen{chunks, Seconds()};
     if (chunks == 0) {
-      const PortBounds bounds = port_bounds(pipeline);
-      const double limit = (best.time - pipeline.base).value();
+      const PortBounds bounds = port_bounds(chunked);
+      const double limit = (best.time - chunked.base).value();
       if (std::any_of(bounds.begin(), bounds.end(), [=](const PortBound& port) { return port.excludes(limit); })) {
         continue;
       }
-      chosen = best_chunks(pipeline, bounds);
+      chosen = best_chunks(chunked, bounds);
     } else {
-      chosen.time = pipeline_total(pipeline, chunks);
+      chosen.time = chunked_total(chunked, chunks);
     }
-    if (pipeline.base + chosen.time >= best.time) { continue; }
-    best = {pipeline.base + chosen.time, pipeline, chosen.chunks, protocol};
+    if (chunked.base + chosen.time >= best.time) { continue; }
+    best = {chunked.base + chosen.time, chunked, chosen.chunks, protocol};
     improved = true;
   }
   return improved;
 }
 
-Price Fabric::explained(const Candidate& candidate, Algorithm algorithm) const {
-  const PipelineTime terms = pipeline_time(candidate.pipeline, candidate.chunks);
-  const Seconds base = candidate.pipeline.base;
+Price Fabric::price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const {
+  const ChunkedTime terms = chunked_time(candidate.chunked, candidate.chunks);
+  const Seconds base = candidate.chunked.base;
   return {base + terms.total(),
           base,
           terms.latency,
@@ -261,7 +301,8 @@ Price Fabric::explained(const Candidate& candidate, Algorithm algorithm) const {
           candidate.chunks};
 }
 
-Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
+Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group& group,
+                                CollectiveAlgorithm algorithm) const {
   Choice choice;
   const Extents extents = effective_extents(group);
   if (extents.empty() || bytes <= Bytes()) { return choice; }
@@ -270,8 +311,8 @@ Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group&
   }
   const bool rings_only = !group.regular && collective != Collective::all_to_all;
   Candidate best;
-  Algorithm label = algorithm;
-  for (const Recipe& recipe : recipes(collective, extents, rings_only ? Algorithm::ring : algorithm)) {
+  CollectiveAlgorithm label = algorithm;
+  for (const Recipe& recipe : recipes(collective, extents, rings_only ? CollectiveAlgorithm::ring : algorithm)) {
     const Schedule schedule = make_schedule(collective, recipe, bytes, group);
     if (schedule.phases.empty() || !improve(shape_of(schedule), 0, best)) { continue; }
     choice.recipe = recipe;
@@ -279,11 +320,11 @@ Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group&
   }
   choice.price.time = infinite<Seconds>();
   choice.price.algorithm = algorithm;
-  if (best.time < infinite<Seconds>()) { choice.price = explained(best, label); }
+  if (best.time < infinite<Seconds>()) { choice.price = price_of(best, label); }
   return choice;
 }
 
-Price Fabric::price(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
+Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
   return cheapest(collective, bytes, group, algorithm).price;
 }
 
@@ -291,10 +332,10 @@ Price Fabric::price(const Schedule& schedule) const {
   Candidate best;
   if (schedule.phases.empty()) { return {}; }
   improve(shape_of(schedule), schedule.chunks, best);
-  return explained(best, algorithm_of(schedule));
+  return price_of(best, algorithm_of(schedule));
 }
 
-Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group, Algorithm algorithm) const {
+Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
   const Choice choice = cheapest(collective, bytes, group, algorithm);
   Schedule schedule = make_schedule(collective, choice.recipe, bytes, group);
   schedule.chunks = choice.price.chunks;

@@ -3,7 +3,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
 namespace orrery::network {

@@ -8,8 +8,8 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "orrery/network/collective.hpp"
-#include "orrery/network/pipeline.hpp"
+#include "orrery/network/chunking.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
 namespace orrery::network {
@@ -70,6 +70,10 @@ double outermost_bytes(Collective collective, Bytes bytes, const Group& group, b
     case Collective::reduce_scatter: return others / inside;
     case Collective::all_to_all: return others;
     case Collective::broadcast: return bytes.value() / inside;
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier: break;  // without a price
   }
   return 0.0;
 }
@@ -102,11 +106,12 @@ TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
       for (const auto& p : dimension.link.protocols) { step = min(step, min(p.ring_step, p.tree_step)); }
     }
     for (const Collective collective : kCollectives) {
-      for (const Algorithm algorithm :
-           {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch, Algorithm::flat_ring}) {
+      for (const CollectiveAlgorithm algorithm :
+           {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree, CollectiveAlgorithm::direct,
+            CollectiveAlgorithm::in_switch, CollectiveAlgorithm::flat_ring}) {
         // Data of one member reaches at most twice as many with every step between members, three times as many where
         // a ring runs both ways; a switch or a direct exchange reaches everyone along a dimension at once.
-        const bool stepwise = algorithm != Algorithm::direct && algorithm != Algorithm::in_switch;
+        const bool stepwise = algorithm != CollectiveAlgorithm::direct && algorithm != CollectiveAlgorithm::in_switch;
         const double growth = collective == Collective::all_to_all ? 3.0 : 2.0;
         const int hops = stepwise ? static_cast<int>(std::ceil(std::log(members(group)) / std::log(growth) - 1e-9))
                                   : static_cast<int>(group.extents.size());
@@ -144,11 +149,13 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
     const Fabric fabric(cluster);
     const Group group = group_of(shape);
     const Bytes bytes = random_bytes();
-    const auto can = [&](Algorithm algorithm, std::size_t e) {
+    const auto can = [&](CollectiveAlgorithm algorithm, std::size_t e) {
       const auto& d = cluster.dimensions[e];
-      if (algorithm == Algorithm::ring) { return true; }
-      if (algorithm == Algorithm::tree) { return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0); }
-      if (algorithm == Algorithm::direct) { return d.wiring != Wiring::ring; }
+      if (algorithm == CollectiveAlgorithm::ring) { return true; }
+      if (algorithm == CollectiveAlgorithm::tree) {
+        return d.wiring == Wiring::rails || (d.wiring == Wiring::switched && e > 0);
+      }
+      if (algorithm == CollectiveAlgorithm::direct) { return d.wiring != Wiring::ring; }
       const bool switched = d.wiring == Wiring::switched || d.wiring == Wiring::rails;
       return switched && d.link.in_switch_efficiency > 0.0;
     };
@@ -159,18 +166,21 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
       auto least = infinite<Seconds>();
       const bool flat =
           shape.size() > 1 && !torus && collective != Collective::all_to_all && collective != Collective::broadcast;
-      if (flat) { least = fabric.price(make_schedule(collective, Algorithm::flat_ring, bytes, group)).time; }
-      for (const Algorithm inner : {Algorithm::ring, Algorithm::in_switch}) {
-        for (const Algorithm outer : {Algorithm::ring, Algorithm::tree, Algorithm::in_switch, Algorithm::direct}) {
-          if (outer == Algorithm::direct && !is_mesh(shape.size() - 1)) { continue; }
-          if (outer == Algorithm::ring && flat) { continue; }
+      if (flat) { least = fabric.price(make_schedule(collective, CollectiveAlgorithm::flat_ring, bytes, group)).time; }
+      for (const CollectiveAlgorithm inner : {CollectiveAlgorithm::ring, CollectiveAlgorithm::in_switch}) {
+        for (const CollectiveAlgorithm outer : {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
+                                                CollectiveAlgorithm::in_switch, CollectiveAlgorithm::direct}) {
+          if (outer == CollectiveAlgorithm::direct && !is_mesh(shape.size() - 1)) { continue; }
+          if (outer == CollectiveAlgorithm::ring && flat) { continue; }
           Recipe recipe{};
           for (std::size_t e = 0; e < shape.size(); ++e) {
-            const bool reduces = inner == Algorithm::in_switch && can(inner, e);
-            const Algorithm inside = reduces ? inner : is_mesh(e) ? Algorithm::direct : Algorithm::ring;
+            const bool reduces = inner == CollectiveAlgorithm::in_switch && can(inner, e);
+            const CollectiveAlgorithm inside = reduces      ? inner
+                                               : is_mesh(e) ? CollectiveAlgorithm::direct
+                                                            : CollectiveAlgorithm::ring;
             recipe[e] = e + 1 == shape.size() ? outer : inside;
             if (collective == Collective::all_to_all) {
-              recipe[e] = can(Algorithm::direct, e) ? Algorithm::direct : Algorithm::ring;
+              recipe[e] = can(CollectiveAlgorithm::direct, e) ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
             }
           }
           if (collective != Collective::all_to_all && !can(outer, shape.size() - 1)) { continue; }
@@ -252,7 +262,8 @@ TEST(Fabric, large_messages_approach_the_busiest_port_because_inner_and_outer_tr
   Cluster cluster = test::plain_cluster({8, 16});
   cluster.dimensions[0].bandwidth = 200_GBps;
   cluster.dimensions[1].bandwidth = 25_GBps;
-  const Price price = Fabric(cluster).price(Collective::all_reduce, Bytes(16e9), group_of({8, 16}), Algorithm::ring);
+  const Price price =
+      Fabric(cluster).price(Collective::all_reduce, Bytes(16e9), group_of({8, 16}), CollectiveAlgorithm::ring);
   EXPECT_GT(price.time.value(), 0.15);
   EXPECT_LT(price.time.value(), 0.15 * 1.05);
   EXPECT_GT(price.chunks, 1);
@@ -261,7 +272,7 @@ TEST(Fabric, large_messages_approach_the_busiest_port_because_inner_and_outer_tr
 TEST(Fabric, a_ring_costs_its_base_its_steps_and_its_bytes) {
   // 8 members, 8 GB at 1 GB/s, steps of 1 us: base 1 us, 14 us, 2 x 7 GB / 1 GB/s.
   const Cluster cluster = test::plain_cluster({8});
-  const Price price = Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), Algorithm::ring);
+  const Price price = Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), CollectiveAlgorithm::ring);
   EXPECT_DOUBLE_EQ(price.base.value(), 1e-6);
   EXPECT_DOUBLE_EQ(price.latency.value(), 14e-6);
   EXPECT_DOUBLE_EQ(price.bandwidth.value(), 14.0);
@@ -274,7 +285,7 @@ TEST(Fabric, reduction_costs_only_what_exceeds_the_wire) {
   Cluster cluster = test::plain_cluster({8});
   cluster.accelerator.memory_bandwidth = 2_GBps;
   const auto price = [&] {
-    return Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), Algorithm::ring);
+    return Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), CollectiveAlgorithm::ring);
   };
   EXPECT_DOUBLE_EQ(price().reduction.value(), 7 * 0.5);
   EXPECT_DOUBLE_EQ(price().bandwidth.value(), 14.0);
@@ -295,12 +306,13 @@ TEST(Fabric, what_cannot_be_done_takes_forever) {
   Cluster cluster = test::plain_cluster({8});
   cluster.dimensions[0].wiring = Wiring::ring;
   const Fabric fabric(cluster);
-  for (const Algorithm algorithm : {Algorithm::tree, Algorithm::direct, Algorithm::in_switch}) {
+  for (const CollectiveAlgorithm algorithm :
+       {CollectiveAlgorithm::tree, CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch}) {
     EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), algorithm).time));
   }
-  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::ring);
+  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, CollectiveAlgorithm::ring);
   cluster.dimensions[0].wiring = Wiring::switched;
-  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, Algorithm::direct);
+  EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, CollectiveAlgorithm::direct);
 }
 
 // Eight devices with a link of 1 GB/s to each other one: 7 GB/s among all, 3 GB/s among four, 1 GB/s to another one.
@@ -310,7 +322,8 @@ TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
   cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
   const Fabric fabric(cluster);
   const auto bandwidth_time = [&](std::int64_t n) {
-    return fabric.price(Collective::all_gather, Bytes(8e9), group_of({n}), Algorithm::direct).bandwidth.value();
+    return fabric.price(Collective::all_gather, Bytes(8e9), group_of({n}), CollectiveAlgorithm::direct)
+        .bandwidth.value();
   };
   EXPECT_NEAR(bandwidth_time(8), 7.0 / 7.0, 1e-12);
   EXPECT_NEAR(bandwidth_time(4), 6.0 / 3.0, 1e-12);
@@ -324,16 +337,17 @@ TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
 // everybody brings 12 GB from outside.
 TEST(Fabric, an_oversubscribed_dimension_passes_its_part_of_what_the_devices_send) {
   Cluster cluster = test::plain_cluster({4, 4});
-  const auto bandwidth_time = [&](Collective collective, const Group& group, Algorithm algorithm) {
+  const auto bandwidth_time = [&](Collective collective, const Group& group, CollectiveAlgorithm algorithm) {
     return Fabric(cluster).price(collective, 16_GB, group, algorithm).bandwidth.value();
   };
   const Group alone{{{1, 4}}}, all = group_of({4, 4});
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, Algorithm::ring), 12.0, 1e-9);
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, Algorithm::flat_ring), 11.25, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, CollectiveAlgorithm::ring), 12.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);
   cluster.dimensions[1].oversubscription = 3.0;
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, Algorithm::ring), 36.0, 1e-9);
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, Algorithm::flat_ring), 11.25, 1e-9);
-  EXPECT_NEAR(bandwidth_time(Collective::all_to_all, all, Algorithm::direct), 36.0, 0.1);  // and its first chunk inside
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, CollectiveAlgorithm::ring), 36.0, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_to_all, all, CollectiveAlgorithm::direct), 36.0,
+              0.1);  // and its first chunk inside
   EXPECT_NEAR(Fabric(cluster).transfer(1_GB, 1).value(), 3.0 + 1e-6, 1e-12);
 }
 
@@ -344,10 +358,11 @@ TEST(Fabric, everyone_at_once_is_what_a_mesh_does) {
   cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
   const Fabric fabric(cluster);
   const Price price = fabric.price(Collective::all_reduce, 8_GB, group_of({8}));
-  EXPECT_EQ(price.algorithm, Algorithm::direct);
+  EXPECT_EQ(price.algorithm, CollectiveAlgorithm::direct);
   EXPECT_NEAR(price.time.value(), 2.0 + 3e-6, 1e-12);
-  EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), Algorithm::in_switch).time));
-  EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), Algorithm::tree).time));
+  EXPECT_FALSE(
+      is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), CollectiveAlgorithm::in_switch).time));
+  EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), CollectiveAlgorithm::tree).time));
 }
 
 // A line of half a ring has its links in one direction only where the ring has both.
@@ -375,9 +390,9 @@ TEST(Fabric, one_node_uses_no_tree_and_nodes_do) {
   Cluster cluster = test::plain_cluster({8, 64});
   for (auto& dimension : cluster.dimensions) { dimension.link.in_switch_efficiency = 0.0; }
   const Fabric fabric(cluster);
-  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8})).algorithm, Algorithm::ring);
-  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8, 64})).algorithm, Algorithm::tree);
-  EXPECT_EQ(fabric.price(Collective::all_reduce, 64_GiB, group_of({8, 64})).algorithm, Algorithm::flat_ring);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8})).algorithm, CollectiveAlgorithm::ring);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 1_KiB, group_of({8, 64})).algorithm, CollectiveAlgorithm::tree);
+  EXPECT_EQ(fabric.price(Collective::all_reduce, 64_GiB, group_of({8, 64})).algorithm, CollectiveAlgorithm::flat_ring);
 }
 
 TEST(Fabric, a_transfer_takes_the_link_s_latency_and_its_bytes) {

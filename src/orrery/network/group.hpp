@@ -1,4 +1,4 @@
-// A communicator as the network sees it: how many members it has along each dimension.
+// A communicator (process group) for the network: how many members it has along each dimension.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct Extent {
 // Extents innermost first; empty for a group of one. size = product of members.
 struct Group {
   InlineList<Extent, kMaxExtents> extents;
-  bool regular = true;  // false: members fall unevenly into nodes, so all traffic is charged to the outermost dimension
+  bool regular = true;  // false: nodes have unequal member counts; all traffic is charged to the outermost dimension
 
   [[nodiscard]] std::int64_t size() const {
     std::int64_t product = 1;

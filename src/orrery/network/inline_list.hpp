@@ -1,5 +1,5 @@
-// A short list with a fixed capacity that lives where it is declared: pricing a collective allocates nothing, and an
-// empty list costs nothing to make.
+// A short list with a fixed capacity and inline storage: pricing a collective allocates nothing, and an empty list
+// costs nothing to construct.
 #pragma once
 
 #include <algorithm>

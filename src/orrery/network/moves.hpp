@@ -1,6 +1,6 @@
 // A collective as steps of its members: what member p of n sends and receives in step s. Nothing is stored: peers and
-// blocks are computed when asked for, so that a simulator of a million members holds none of it, and the checker
-// (that every byte is reduced and delivered exactly once), the simulator and an export read the same steps.
+// blocks are computed on request, so that a simulator of a million members stores none of it, and the checker (every
+// byte is reduced and delivered exactly once), the simulator and an export read the same steps.
 //
 // The one rule of a schedule: what a member sends in step s waits for all that it receives in steps before s, reduced
 // where it is reduced, and for nothing else. A message that is sent in step s is received in step s.
@@ -8,18 +8,18 @@
 // The buffer of a chunk is cut into blocks() blocks of equal size. all_to_all: every member has a row of n blocks, the
 // one in column q for member q; elsewhere there is one row. Who starts with what, and ends with what:
 //
-//   all_reduce      everybody: all blocks            everybody: all blocks, summed
-//   reduce_scatter  everybody: all blocks            member p: block p, summed
-//   all_gather      member p: block p                everybody: all blocks
+//   all_reduce      every member: all blocks         every member: all blocks, reduced
+//   reduce_scatter  every member: all blocks         member p: block p, reduced
+//   all_gather      member p: block p                every member: all blocks
 //   all_to_all      member p: row p                  member p: column p of every row
-//   broadcast       the root: all blocks             everybody: all blocks
-//   reduce          everybody: all blocks            the root: all blocks, summed
+//   broadcast       the root: all blocks             every member: all blocks
+//   reduce          every member: all blocks         the root: all blocks, reduced
 //   gather          member p: block p                the root: all blocks
 //   scatter         the root: all blocks             member p: block p
-//   barrier         messages of no bytes, after which everybody has heard of everybody
+//   barrier         messages of no bytes, after which every member has a message chain from every other
 //
-// Equivariance: rings, direct and barriers are the same for all members but for a translation (peers are offsets),
-// halving and doubling but for an XOR; rooted operations and trees have a root, which a translation moves.
+// Equivariance: rings, direct and barriers are the same for all members up to a translation (peers are offsets),
+// halving and doubling up to an XOR; rooted collectives and trees have a root, which a translation moves.
 //
 // Left out: sizes in bytes, chunks, several dimensions (one schedule after the other).
 #pragma once
@@ -27,31 +27,13 @@
 #include <cstdint>
 #include <string>
 
+#include "orrery/core/collective.hpp"
+
 namespace orrery::network {
 
-enum class Operation : std::uint8_t {
-  all_reduce,
-  all_gather,
-  reduce_scatter,
-  all_to_all,
-  broadcast,
-  reduce,
-  gather,
-  scatter,
-  barrier
-};
-
-enum class Technique : std::uint8_t {
-  ring,              // to the next member; all_to_all: the shorter way round; rooted: a chain from or to the root
-  direct,            // to everybody at once, or to `window` members at a time
-  halving_doubling,  // pairs whose distance doubles and halves; rooted: binomial trees
-  double_tree,       // two binary trees, each with half of the buffer
-  in_switch          // the members' switch, which is member number n, reduces and copies
-};
-
 struct Steps {
-  Operation operation = Operation::all_reduce;
-  Technique technique = Technique::ring;
+  Collective collective = Collective::all_reduce;
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
   std::uint32_t members = 1;
   std::uint32_t window = 0;  // direct: messages of a member in one step; 0: all
   std::uint32_t root = 0;
@@ -66,7 +48,7 @@ struct Move {
   bool reduces = false;  // added to what the receiver has; otherwise stored
 };
 
-// Why there is no such schedule; empty where there is one.
+// Why there is no such schedule; empty where there is one. `automatic` and `flat_ring` are of the closed form only.
 [[nodiscard]] std::string refusal(const Steps& steps);
 
 // What follows is for schedules that are not refused.
@@ -76,7 +58,7 @@ struct Move {
 
 // Members that take part: n, or n + 1 with the switch.
 [[nodiscard]] inline std::uint32_t parties(const Steps& steps) {
-  return steps.members + (steps.technique == Technique::in_switch ? 1 : 0);
+  return steps.members + (steps.algorithm == CollectiveAlgorithm::in_switch ? 1 : 0);
 }
 
 // Messages of a member in a step, and the i-th of them. O(1), trees O(log n).

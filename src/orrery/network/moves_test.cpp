@@ -11,21 +11,22 @@
 namespace orrery::network {
 namespace {
 
-constexpr std::array kOperations = {Operation::all_reduce, Operation::all_gather, Operation::reduce_scatter,
-                                    Operation::all_to_all, Operation::broadcast,  Operation::reduce,
-                                    Operation::gather,     Operation::scatter,    Operation::barrier};
-constexpr std::array kTechniques = {Technique::ring, Technique::direct, Technique::halving_doubling,
-                                    Technique::double_tree, Technique::in_switch};
+constexpr std::array kCollectives = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                     Collective::all_to_all, Collective::broadcast,  Collective::reduce,
+                                     Collective::gather,     Collective::scatter,    Collective::barrier};
+constexpr std::array kAlgorithms = {CollectiveAlgorithm::ring, CollectiveAlgorithm::direct,
+                                    CollectiveAlgorithm::halving_doubling, CollectiveAlgorithm::tree,
+                                    CollectiveAlgorithm::in_switch};
 
 template <class Use>
 void each_schedule(Use&& use) {
-  for (const Operation operation : kOperations) {
-    for (const Technique technique : kTechniques) {
+  for (const Collective collective : kCollectives) {
+    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
       for (std::uint32_t n = 1; n <= 17; ++n) {
         for (const std::uint32_t window : {0U, 1U, 3U}) {
           for (const bool backward : {false, true}) {
             for (const std::uint32_t root : {0U, n / 2, n - 1}) {
-              const Steps steps{operation, technique, n, window, root, backward};
+              const Steps steps{collective, algorithm, n, window, root, backward};
               if (refusal(steps).empty()) { use(steps); }
             }
           }
@@ -57,7 +58,7 @@ TEST(Moves, what_is_sent_in_a_step_is_received_in_that_step) {
       }
       std::sort(sent.begin(), sent.end());
       std::sort(received.begin(), received.end());
-      ASSERT_EQ(sent, received) << "operation " << int(steps.operation) << " technique " << int(steps.technique)
+      ASSERT_EQ(sent, received) << "collective " << int(steps.collective) << " algorithm " << int(steps.algorithm)
                                 << " n " << steps.members << " step " << step << " root " << steps.root;
     }
   });
@@ -66,8 +67,10 @@ TEST(Moves, what_is_sent_in_a_step_is_received_in_that_step) {
 // Rings and direct: member p + 1 does what member p does, one further on.
 TEST(Moves, rings_and_direct_are_the_same_for_all_members_but_for_a_translation) {
   each_schedule([](const Steps& steps) {
-    const bool rooted = steps.operation >= Operation::broadcast && steps.operation != Operation::barrier;
-    if (rooted || (steps.technique != Technique::ring && steps.technique != Technique::direct)) { return; }
+    const bool rooted = steps.collective >= Collective::broadcast && steps.collective != Collective::barrier;
+    if (rooted || (steps.algorithm != CollectiveAlgorithm::ring && steps.algorithm != CollectiveAlgorithm::direct)) {
+      return;
+    }
     const std::uint32_t n = steps.members;
     for (std::uint32_t step = 0; step < step_count(steps); ++step) {
       for (std::uint32_t p = 0; p < n; ++p) {
@@ -76,7 +79,7 @@ TEST(Moves, rings_and_direct_are_the_same_for_all_members_but_for_a_translation)
           const Move zero = send(steps, 0, step, i), moved = send(steps, p, step, i);
           EXPECT_EQ(moved.peer, (zero.peer + p) % n);
           EXPECT_EQ(moved.count, zero.count);
-          if (steps.operation != Operation::barrier) { EXPECT_EQ(moved.first, (zero.first + p) % n); }
+          if (steps.collective != Collective::barrier) { EXPECT_EQ(moved.first, (zero.first + p) % n); }
         }
       }
     }
@@ -94,14 +97,15 @@ TEST(Moves, blocks_sent_in_all_are_those_of_the_closed_forms) {
     }
     return total;
   };
-  EXPECT_EQ(blocks({Operation::all_reduce, Technique::ring, 6}), 6U * 2 * 5);
-  EXPECT_EQ(blocks({Operation::all_reduce, Technique::direct, 6, 2}), 6U * 2 * 5);
-  EXPECT_EQ(blocks({Operation::all_reduce, Technique::halving_doubling, 8}), 8U * 2 * 7);
-  EXPECT_EQ(blocks({Operation::all_reduce, Technique::double_tree, 6}), 2U * 2 * 5);  // halves: each tree has 5 edges
-  EXPECT_EQ(blocks({Operation::all_reduce, Technique::in_switch, 6}), 6U * 2);
+  EXPECT_EQ(blocks({Collective::all_reduce, CollectiveAlgorithm::ring, 6}), 6U * 2 * 5);
+  EXPECT_EQ(blocks({Collective::all_reduce, CollectiveAlgorithm::direct, 6, 2}), 6U * 2 * 5);
+  EXPECT_EQ(blocks({Collective::all_reduce, CollectiveAlgorithm::halving_doubling, 8}), 8U * 2 * 7);
+  EXPECT_EQ(blocks({Collective::all_reduce, CollectiveAlgorithm::tree, 6}),
+            2U * 2 * 5);  // halves: each tree has 5 edges
+  EXPECT_EQ(blocks({Collective::all_reduce, CollectiveAlgorithm::in_switch, 6}), 6U * 2);
   // All pairs at distances 1, 2, 3, 2, 1 for 6 members, each at its distance.
-  EXPECT_EQ(blocks({Operation::all_to_all, Technique::ring, 6}), 6U * (1 + 2 + 3 + 2 + 1));
-  EXPECT_EQ(blocks({Operation::broadcast, Technique::halving_doubling, 6}), 5U);
+  EXPECT_EQ(blocks({Collective::all_to_all, CollectiveAlgorithm::ring, 6}), 6U * (1 + 2 + 3 + 2 + 1));
+  EXPECT_EQ(blocks({Collective::broadcast, CollectiveAlgorithm::halving_doubling, 6}), 5U);
 }
 
 }  // namespace

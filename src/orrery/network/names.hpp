@@ -1,32 +1,39 @@
-// How collectives and algorithms are spelled in files, flags and results.
+// How the collectives and algorithms of the closed form (fabric.hpp) are spelled in files, flags and results.
 #pragma once
 
 #include "orrery/config/codec.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/core/collective.hpp"
 
 namespace orrery::config {
 
 template <>
-struct EnumNames<network::Collective> {
-  static constexpr std::array<std::pair<network::Collective, std::string_view>, 5> value{{
-      {network::Collective::all_reduce, "all_reduce"},
-      {network::Collective::all_gather, "all_gather"},
-      {network::Collective::reduce_scatter, "reduce_scatter"},
-      {network::Collective::all_to_all, "all_to_all"},
-      {network::Collective::broadcast, "broadcast"},
+struct EnumNames<Collective> {
+  static constexpr std::array<std::pair<Collective, std::string_view>, 5> value{{
+      {Collective::all_reduce, "all_reduce"},
+      {Collective::all_gather, "all_gather"},
+      {Collective::reduce_scatter, "reduce_scatter"},
+      {Collective::all_to_all, "all_to_all"},
+      {Collective::broadcast, "broadcast"},
   }};
 };
 
 template <>
-struct EnumNames<network::Algorithm> {
-  static constexpr std::array<std::pair<network::Algorithm, std::string_view>, 6> value{{
-      {network::Algorithm::automatic, "auto"},
-      {network::Algorithm::ring, "ring"},
-      {network::Algorithm::tree, "tree"},
-      {network::Algorithm::direct, "direct"},
-      {network::Algorithm::in_switch, "in_switch"},
-      {network::Algorithm::flat_ring, "flat_ring"},
+struct EnumNames<CollectiveAlgorithm> {
+  static constexpr std::array<std::pair<CollectiveAlgorithm, std::string_view>, 6> value{{
+      {CollectiveAlgorithm::automatic, "auto"},
+      {CollectiveAlgorithm::ring, "ring"},
+      {CollectiveAlgorithm::tree, "tree"},
+      {CollectiveAlgorithm::direct, "direct"},
+      {CollectiveAlgorithm::in_switch, "in_switch"},
+      {CollectiveAlgorithm::flat_ring, "flat_ring"},
   }};
 };
 
 }  // namespace orrery::config
+
+namespace orrery::network {
+
+// What an algorithm does, which collectives it carries out, and when to choose it: a line for users.
+[[nodiscard]] std::string_view description_of(CollectiveAlgorithm algorithm);
+
+}  // namespace orrery::network

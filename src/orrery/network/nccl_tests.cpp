@@ -8,8 +8,12 @@ double bus_bandwidth_factor(Collective collective, std::int64_t members) {
     case Collective::all_reduce: return 2.0 * others;
     case Collective::all_gather:
     case Collective::reduce_scatter:
-    case Collective::all_to_all: return others;
-    case Collective::broadcast: return 1.0;
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter: return others;
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::barrier: break;
   }
   return 1.0;
 }
@@ -20,9 +24,13 @@ std::uint64_t element_count(Collective collective, std::uint64_t size_B, std::in
   switch (collective) {
     case Collective::all_gather:
     case Collective::reduce_scatter:
-    case Collective::all_to_all: return elements / static_cast<std::uint64_t>(members);
+    case Collective::all_to_all:
+    case Collective::gather:
+    case Collective::scatter: return elements / static_cast<std::uint64_t>(members);
     case Collective::all_reduce:
-    case Collective::broadcast: break;
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::barrier: break;
   }
   return elements;
 }

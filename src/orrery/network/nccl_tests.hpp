@@ -1,16 +1,16 @@
-// Sizes and bandwidths as NVIDIA's nccl-tests report them, so that tables can be held side by side.
+// Sizes and bandwidths as NVIDIA's nccl-tests report them, so that tables can be compared.
 // Source: NVIDIA/nccl-tests, doc/PERFORMANCE.md (bandwidths), src/all_gather.cu and its neighbours (counts).
 #pragma once
 
 #include <cstdint>
 
-#include "orrery/network/collective.hpp"
+#include "orrery/core/collective.hpp"
 
 namespace orrery::network {
 
-// busbw = algbw x factor: what the busiest link of a ring carries, whatever n is, so that it can be held against the
-// link's own bandwidth. n: members, at least 2.
-//   all_reduce 2 (n - 1) / n;  all_gather, reduce_scatter, all_to_all (n - 1) / n;  broadcast 1
+// busbw = algbw x factor: the rate of the busiest link of a ring, whatever n is, to be compared with the link's
+// bandwidth. n: members, at least 2.
+//   all_reduce 2 (n - 1) / n;  broadcast, reduce, barrier 1;  all others (n - 1) / n
 [[nodiscard]] double bus_bandwidth_factor(Collective collective, std::int64_t members);
 
 // Elements in the column `count`: of the whole buffer, or of one member's shard where the buffer is n of them.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
 namespace orrery::network {
@@ -13,6 +14,7 @@ TEST(NcclTests, factors_are_those_of_its_documentation) {
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(Collective::reduce_scatter, 8), 0.875);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(Collective::all_to_all, 4), 0.75);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(Collective::broadcast, 4), 1.0);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(Collective::reduce, 4), 1.0);
 }
 
 // 1 MiB of floats among 8: 262144 in a vector, 32768 in a shard.
@@ -32,7 +34,7 @@ TEST(NcclTests, bus_bandwidth_of_a_large_ring_is_the_link_s) {
     const Fabric fabric(cluster);
     for (const Collective op : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter}) {
       const Bytes size(1e13);
-      const Seconds time = fabric.price(op, size, test::group_of({n}), Algorithm::ring).time;
+      const Seconds time = fabric.price(op, size, test::group_of({n}), CollectiveAlgorithm::ring).time;
       const double busbw = size.value() / time.value() * bus_bandwidth_factor(op, n);
       EXPECT_NEAR(busbw / 1e9, 1.0, 1e-3) << n;
     }

@@ -22,17 +22,17 @@ std::uint64_t hash_of(Collective collective, Bytes bytes, const Group& group) {
 Seconds PriceCache::time(Collective collective, Bytes bytes, const Group& group) {
   if (group.extents.empty()) { return Seconds(0); }
   const std::uint64_t hash = hash_of(collective, bytes, group);
-  const auto place = [&]() -> Entry& { return entries_[hash & (entries_.size() - 1)]; };
-  const Entry& found = place();
+  const auto slot = [&]() -> Entry& { return entries_[hash & (entries_.size() - 1)]; };
+  const Entry& found = slot();
   if (found.bytes == bytes && found.collective == collective && found.group == group) { return found.time; }
-  if (++misses_ > entries_.size()) { make_room(); }
-  place() = {collective, bytes, group, fabric_.price(collective, bytes, group).time};
-  return place().time;
+  if (++misses_ > entries_.size()) { grow(); }
+  slot() = {collective, bytes, group, fabric_.price(collective, bytes, group).time};
+  return slot().time;
 }
 
-void PriceCache::make_room() {
+void PriceCache::grow() {
   misses_ = 0;
-  if (entries_.size() >= kMostPlaces) { return; }
+  if (entries_.size() >= kMostSlots) { return; }
   entries_.assign(4 * entries_.size(), Entry{});
 }
 

@@ -1,35 +1,35 @@
-// Times of the collectives that were priced lately: the plans of a search ask for the same ones again and again.
+// Times of recently priced collectives: the plans of a search request the same ones again and again.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
 #include "orrery/core/units.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/group.hpp"
 
 namespace orrery::network {
 
-// Keeps as many answers as it has places; a new one takes the place of whatever its key falls on. Starts with few
-// places, so that asking little costs little, and has more when it is asked much, up to a bound. Keeps a reference to
-// the fabric. Not safe to share between threads.
+// A direct-mapped cache: a new answer replaces the one in its key's slot. Starts with few slots, so that short runs pay
+// little, and grows with misses up to a bound.
+// Keeps a reference to the fabric. Not safe to share between threads.
 class PriceCache {
  public:
-  explicit PriceCache(const Fabric& fabric) : fabric_(fabric), entries_(kFewestPlaces) {}
+  explicit PriceCache(const Fabric& fabric) : fabric_(fabric), entries_(kFewestSlots) {}
 
   // fabric.price(collective, bytes, group).time
   [[nodiscard]] Seconds time(Collective collective, Bytes bytes, const Group& group);
 
  private:
-  static constexpr std::size_t kFewestPlaces = 64, kMostPlaces = 4096;  // powers of two
+  static constexpr std::size_t kFewestSlots = 64, kMostSlots = 4096;  // powers of two
   struct Entry {
     Collective collective = Collective::all_reduce;
-    Bytes bytes{-1.0};  // of nobody
+    Bytes bytes{-1.0};  // matches no request
     Group group;
     Seconds time;
   };
 
-  void make_room();
+  void grow();
 
   const Fabric& fabric_;
   std::vector<Entry> entries_;

@@ -1,33 +1,32 @@
-// Builds schedules: which phases a collective has on a group, and the bytes of their steps.
+#include "orrery/network/schedule.hpp"
 
-#include <bit>
-
-#include "orrery/network/collective.hpp"
+#include "orrery/core/integers.hpp"
 
 namespace orrery::network {
 namespace {
 
 using Extents = InlineList<Extent, kMaxExtents>;
 
-// Appends phases to a schedule while it follows how much of the buffer each member works on.
+// Appends phases to a schedule and tracks how much of the buffer each member works on.
 class Builder {
  public:
   Builder(Schedule& schedule, const Extents& extents, const Recipe& recipe)
       : schedule_(schedule), extents_(extents), recipe_(recipe) {}
 
   [[nodiscard]] std::size_t outermost() const { return extents_.size() - 1; }
-  [[nodiscard]] Algorithm algorithm(std::size_t e) const { return recipe_[e]; }
+  [[nodiscard]] CollectiveAlgorithm algorithm(std::size_t e) const { return recipe_[e]; }
 
   // From `bytes` at every member to bytes/n, reduced.
   void reduce_scatter(std::size_t e, Bytes bytes) {
     const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard, true);
-      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes), true);
-      case Algorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, shard, true);
-      case Algorithm::tree:
-      case Algorithm::flat_ring:
-      case Algorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard, true);
+      case CollectiveAlgorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes), true);
+      case CollectiveAlgorithm::in_switch: return add(e, Pattern::switch_up, 1, bytes, shard, true);
+      case CollectiveAlgorithm::tree:
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::automatic: impossible_ = true;
     }
   }
 
@@ -35,18 +34,19 @@ class Builder {
   void all_gather(std::size_t e, Bytes bytes) {
     const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard);
-      case Algorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
-      case Algorithm::in_switch: return add(e, Pattern::switch_down, 1, shard, bytes);
-      case Algorithm::tree:
-      case Algorithm::flat_ring:
-      case Algorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::ring: return add(e, Pattern::ring, rounds(e), shard, shard);
+      case CollectiveAlgorithm::direct: return add(e, Pattern::all_pairs, 1, others(e, bytes), others(e, bytes));
+      case CollectiveAlgorithm::in_switch: return add(e, Pattern::switch_down, 1, shard, bytes);
+      case CollectiveAlgorithm::tree:
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::automatic: impossible_ = true;
     }
   }
 
   // The outermost extent of an all_reduce.
   void all_reduce(std::size_t e, Bytes bytes) {
-    if (algorithm(e) != Algorithm::tree) {
+    if (algorithm(e) != CollectiveAlgorithm::tree) {
       reduce_scatter(e, bytes);
       all_gather(e, bytes);
       return;
@@ -54,21 +54,22 @@ class Builder {
     tree(e, bytes);
   }
 
-  // Everyone's part for everyone else. Along a ring, the shard for a member o ahead or behind takes o <= n/2 hops:
+  // Along a ring, the shard for a member at distance o <= n/2 takes o hops:
   // n^2/4 hops (rounded down) for the n - 1 shards of a member, in n/2 steps.
   void all_to_all(std::size_t e, Bytes bytes) {
     switch (algorithm(e)) {
-      case Algorithm::ring: {
+      case CollectiveAlgorithm::ring: {
         const std::int64_t n = extents_[e].members;
         const std::int64_t hops = n * n / 4, steps = n / 2;
         const Bytes mean = bytes / members(e) * (static_cast<double>(hops) / static_cast<double>(steps));
         return add(e, Pattern::ring, steps, mean, mean);
       }
-      case Algorithm::direct: return add(e, Pattern::exchange, 1, others(e, bytes), others(e, bytes));
-      case Algorithm::in_switch:
-      case Algorithm::tree:
-      case Algorithm::flat_ring:
-      case Algorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::direct: return add(e, Pattern::exchange, 1, others(e, bytes), others(e, bytes));
+      case CollectiveAlgorithm::in_switch:
+      case CollectiveAlgorithm::tree:
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::automatic: impossible_ = true;
     }
   }
 
@@ -76,49 +77,56 @@ class Builder {
   void scatter(std::size_t e, Bytes bytes) {
     const Bytes shard = bytes / members(e);
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::scatter, rounds(e), shard, shard);
-      case Algorithm::direct:
-      case Algorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), shard);
-      case Algorithm::tree:
-      case Algorithm::flat_ring:
-      case Algorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::ring: return add(e, Pattern::scatter, rounds(e), shard, shard);
+      case CollectiveAlgorithm::direct:
+      case CollectiveAlgorithm::in_switch: return add(e, Pattern::scatter, 1, others(e, bytes), shard);
+      case CollectiveAlgorithm::tree:
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::automatic: impossible_ = true;
     }
   }
 
   // The outermost extent of a broadcast. The second tree's root gets its half first, which is one more step.
   void broadcast(std::size_t e, Bytes bytes) {
     switch (algorithm(e)) {
-      case Algorithm::ring: return add(e, Pattern::chain, rounds(e), bytes, bytes);
-      case Algorithm::tree: return add(e, Pattern::tree_down, depth(e) + 1, bytes, bytes);
-      case Algorithm::in_switch: return add(e, Pattern::multicast, 1, bytes, bytes);
-      case Algorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
-      case Algorithm::flat_ring:
-      case Algorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::ring: return add(e, Pattern::chain, rounds(e), bytes, bytes);
+      case CollectiveAlgorithm::tree: return add(e, Pattern::tree_down, depth(e) + 1, bytes, bytes);
+      case CollectiveAlgorithm::in_switch: return add(e, Pattern::multicast, 1, bytes, bytes);
+      case CollectiveAlgorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
+      case CollectiveAlgorithm::flat_ring:
+      case CollectiveAlgorithm::halving_doubling:
+      case CollectiveAlgorithm::automatic: impossible_ = true;
     }
   }
 
   // One ring through all extents.
-  void all_around(Collective collective, Bytes bytes) {
+  void around_all_extents(Collective collective, Bytes bytes) {
     switch (collective) {
       case Collective::all_reduce: flat_ring(bytes, true); return flat_ring(bytes, false);
       case Collective::reduce_scatter: return flat_ring(bytes, true);
       case Collective::all_gather: return flat_ring(bytes, false);
       case Collective::all_to_all:
-      case Collective::broadcast: impossible_ = true;
+      case Collective::broadcast:
+      case Collective::reduce:
+      case Collective::gather:
+      case Collective::scatter:
+      case Collective::barrier: impossible_ = true;
     }
   }
 
   [[nodiscard]] double members(std::size_t e) const { return static_cast<double>(extents_[e].members); }
+  void refuse() { impossible_ = true; }
   [[nodiscard]] bool impossible() const { return impossible_; }
 
  private:
-  // Once round all members: n - 1 steps of a shard of 1/n. A rotation of the ring's order for every member of a node
-  // lets each of them be the way out in turn, so that a member's hops along a dimension are those of the ring, on
-  // average.
+  // Around all members: n - 1 steps of a shard of 1/n. There is one rotation of the ring's order for every member of a
+  // node, so that each member is the node's egress in one of them and a member's hops along a dimension are, on
+  // average, the ring's.
   void flat_ring(Bytes bytes, bool reduces) {
     double total = 1.0;
     for (const Extent& extent : extents_) { total *= static_cast<double>(extent.members); }
-    double inside = 1.0;  // members of the extents before
+    double inside = 1.0;  // members of the inner extents
     for (std::size_t e = 0; e < extents_.size(); ++e) {
       const double leaves = e == outermost() ? 0.0 : 1.0 / members(e);
       const double hops = (1.0 - leaves) / inside;
@@ -126,15 +134,15 @@ class Builder {
       const Bytes part = bytes / total * hops;
       add(e, Pattern::flat_ring, static_cast<std::int64_t>(total) - 1, part, part, reduces);
       schedule_.phases.back().hops = hops;
-      schedule_.phases.back().beside = e > 0;
+      schedule_.phases.back().concurrent = e > 0;
     }
   }
 
-  // Both passes of a double tree: a member moves a half to or from each of two others. Between two members each half
-  // has one way only. Where rings are inside, libraries do not count on that (NCCL gives the full rate of two nodes to
-  // its NVLS tree only), and choose as if there were more members.
+  // Both passes of a double tree: a member sends or receives a half to or from each of two others. Between two members
+  // each half uses one direction only. With rings inside the node, libraries do not rely on that (NCCL gives the full
+  // rate of two nodes to its NVLS tree only), and choose as if there were more members.
   void tree(std::size_t e, Bytes bytes) {
-    const bool pair = extents_[e].members == 2 && (e == 0 || algorithm(e - 1) == Algorithm::in_switch);
+    const bool pair = extents_[e].members == 2 && (e == 0 || algorithm(e - 1) == CollectiveAlgorithm::in_switch);
     const Bytes part = pair ? bytes / 2.0 : bytes;
     add(e, Pattern::tree_up, depth(e), part, part, true);
     schedule_.phases.back().one_way = pair;
@@ -142,7 +150,7 @@ class Builder {
     schedule_.phases.back().one_way = pair;
   }
 
-  // What passes the kernel of a member besides what the link carries: its own shard, once. The two passes of an
+  // What the kernel of a member copies in addition to the link's traffic: its own shard, once. The two passes of an
   // all_reduce share half of that (docs/models/collectives.md).
   [[nodiscard]] Bytes own(std::size_t e, Pattern pattern, Bytes shard) const {
     const bool once = pattern == Pattern::ring || pattern == Pattern::exchange;
@@ -150,9 +158,9 @@ class Builder {
     return schedule_.collective == Collective::all_reduce ? shard / 4.0 : shard;
   }
 
-  // A switch that reduces does so at the rate of its ports: its members add nothing.
+  // A switch reduces at the rate of its ports: members add nothing.
   void add(std::size_t e, Pattern pattern, std::int64_t steps, Bytes sent, Bytes received, bool reduces = false) {
-    Phase phase;
+    SchedulePhase phase;
     phase.pattern = pattern;
     phase.reduces = reduces;
     phase.dimension = extents_[e].dimension;
@@ -165,15 +173,15 @@ class Builder {
     schedule_.phases.push_back(phase);
   }
 
-  // Steps after which something that moves one neighbour per step has been everywhere.
+  // Steps after which data that moves one neighbour per step has reached all members.
   [[nodiscard]] std::int64_t rounds(std::size_t e) const { return extents_[e].members - 1; }
 
-  // All shards but one's own.
+  // All shards but the member's own.
   [[nodiscard]] Bytes others(std::size_t e, Bytes bytes) const { return bytes * ((members(e) - 1) / members(e)); }
 
   // Levels of the binary tree: ceil(log2 n).
   [[nodiscard]] std::int64_t depth(std::size_t e) const {
-    return static_cast<std::int64_t>(std::bit_width(static_cast<std::uint64_t>(extents_[e].members - 1)));
+    return ceil_log2(static_cast<std::uint64_t>(extents_[e].members));
   }
 
   Schedule& schedule_;
@@ -182,10 +190,10 @@ class Builder {
   bool impossible_ = false;
 };
 
-// In along the inner extents (`in`), across the outermost one (`across`), and out again (`out`). Each member carries
-// only its own shard outwards, which is how the members of a node share the node's NICs.
+// Inwards over the inner extents (`in`), across the outermost one (`across`), and back (`out`). Each member sends only
+// its own shard across, which is how the members of a node share the node's NICs.
 template <class In, class Across, class Out>
-void there_and_back(Builder& builder, Bytes bytes, In in, Across across, Out out) {
+void hierarchical(Builder& builder, Bytes bytes, In in, Across across, Out out) {
   const std::size_t outermost = builder.outermost();
   for (std::size_t e = 0; e < outermost; ++e) {
     in(e, bytes);
@@ -199,24 +207,28 @@ void there_and_back(Builder& builder, Bytes bytes, In in, Across across, Out out
 }
 
 void build(Builder& builder, Collective collective, Bytes bytes) {
-  if (builder.algorithm(0) == Algorithm::flat_ring) { return builder.all_around(collective, bytes); }
+  if (builder.algorithm(0) == CollectiveAlgorithm::flat_ring) { return builder.around_all_extents(collective, bytes); }
   const auto reduce_scatter = [&](std::size_t e, Bytes b) { builder.reduce_scatter(e, b); };
   const auto all_gather = [&](std::size_t e, Bytes b) { builder.all_gather(e, b); };
   const auto nothing = [](std::size_t, Bytes) {};
   switch (collective) {
     case Collective::all_reduce:
-      return there_and_back(
+      return hierarchical(
           builder, bytes, reduce_scatter, [&](std::size_t e, Bytes b) { builder.all_reduce(e, b); }, all_gather);
-    case Collective::reduce_scatter: return there_and_back(builder, bytes, reduce_scatter, reduce_scatter, nothing);
-    case Collective::all_gather: return there_and_back(builder, bytes, nothing, all_gather, all_gather);
+    case Collective::reduce_scatter: return hierarchical(builder, bytes, reduce_scatter, reduce_scatter, nothing);
+    case Collective::all_gather: return hierarchical(builder, bytes, nothing, all_gather, all_gather);
     case Collective::all_to_all: {
       const auto exchange = [&](std::size_t e, Bytes) { builder.all_to_all(e, bytes); };
-      return there_and_back(builder, bytes, exchange, exchange, nothing);
+      return hierarchical(builder, bytes, exchange, exchange, nothing);
     }
     case Collective::broadcast:
-      return there_and_back(
+      return hierarchical(
           builder, bytes, [&](std::size_t e, Bytes b) { builder.scatter(e, b); },
           [&](std::size_t e, Bytes b) { builder.broadcast(e, b); }, all_gather);
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier: return builder.refuse();
   }
 }
 
@@ -247,12 +259,12 @@ Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes,
   return schedule;
 }
 
-Schedule make_schedule(Collective collective, Algorithm algorithm, Bytes bytes, const Group& group) {
+Schedule make_schedule(Collective collective, CollectiveAlgorithm algorithm, Bytes bytes, const Group& group) {
   Recipe recipe;
   recipe.fill(algorithm);
-  if (algorithm == Algorithm::tree) {
+  if (algorithm == CollectiveAlgorithm::tree) {
     const std::size_t extents = effective_extents(group).size();
-    for (std::size_t e = 0; e + 1 < extents; ++e) { recipe[e] = Algorithm::ring; }
+    for (std::size_t e = 0; e + 1 < extents; ++e) { recipe[e] = CollectiveAlgorithm::ring; }
   }
   return make_schedule(collective, recipe, bytes, group);
 }

@@ -7,33 +7,33 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/network/chunking.hpp"
 #include "orrery/network/expand.hpp"
-#include "orrery/network/pipeline.hpp"
 
 namespace orrery::network {
 namespace {
 
 enum class Direction : std::uint8_t { out, in };
 
-// A port divided into equal lanes that are served in turn.
+// A port divided into equal lanes that are served round-robin.
 class Port {
  public:
-  // The job of the next transfers: they share one step latency per lane.
-  struct Job {
+  // What one phase does through the port in one step: its transfers share one step latency per lane.
+  struct Task {
     std::int64_t round = -1;
     std::size_t phase = 0;
     std::int64_t step = 0;
-    friend bool operator==(const Job&, const Job&) = default;
+    friend bool operator==(const Task&, const Task&) = default;
   };
 
-  // When a transfer of `job` that is ready at `ready` can start: takes the next lane and, where that lane has not yet
-  // done so for this job, lets the step latency pass.
-  double start(const Job& job, std::size_t lanes, double ready, double latency) {
-    if (!(job == job_)) {
+  // When a transfer of `task` that is ready at `ready` can start: takes the next lane and, where that lane has not yet
+  // done so for this task, lets the step latency pass.
+  double start(const Task& task, std::size_t lanes, double ready, double latency) {
+    if (!(task == task_)) {
       const double free = *std::max_element(free_.begin(), free_.end());
       free_.assign(lanes, free);
       begun_.assign(lanes, false);
-      job_ = job;
+      task_ = task;
       next_ = 0;
     }
     lane_ = next_++ % lanes;
@@ -47,14 +47,14 @@ class Port {
   void finish(double at) { free_[lane_] = at; }
 
  private:
-  Job job_;
+  Task task_;
   std::vector<double> free_{0.0};
   std::vector<bool> begun_{false};
   std::size_t next_ = 0, lane_ = 0;
 };
 
 // Each tree link has half a port: a member has at most two of them in either direction at a time, over both trees.
-std::size_t lanes_of(const Phase& phase) {
+std::size_t lanes_of(const SchedulePhase& phase) {
   const bool tree = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down;
   return tree && !phase.one_way ? 2 : 1;
 }
@@ -75,9 +75,10 @@ class Player {
       if (transfer.round != round) {
         round = transfer.round;
         round_start_ = tree_start_ = end_;
-      } else if (around(transfer) &&
-                 (lead_of(schedule_, phase) != lead_of(schedule_, transfer.phase) || step != transfer.step)) {
-        round_start_ = end_;  // members of a flat ring keep step
+      } else if (is_flat_ring(transfer) &&
+                 (first_concurrent(schedule_, phase) != first_concurrent(schedule_, transfer.phase) ||
+                  step != transfer.step)) {
+        round_start_ = end_;  // members of a flat ring advance in lockstep
       } else if (transfer.phase != phase) {
         tree_start_ = tree_end_;
       }
@@ -89,20 +90,20 @@ class Player {
   }
 
  private:
-  [[nodiscard]] bool around(const Transfer& transfer) const {
+  [[nodiscard]] bool is_flat_ring(const Transfer& transfer) const {
     return schedule_.phases[transfer.phase].pattern == Pattern::flat_ring;
   }
 
-  // What a step takes besides its bytes: of phases beside each other, the mean over the hops of the way round; in the
-  // first step the passage of the own shard too.
-  [[nodiscard]] double fixed(const Transfer& transfer) const {
-    const Phase& phase = schedule_.phases[transfer.phase];
-    const auto cost_of = [&](const Phase& p) {
+  // The time of a step without its bytes: of concurrent phases, the mean over the ring's hops; in the first step also
+  // the copy of the member's own shard.
+  [[nodiscard]] double fixed_time(const Transfer& transfer) const {
+    const SchedulePhase& phase = schedule_.phases[transfer.phase];
+    const auto cost_of = [&](const SchedulePhase& p) {
       return fabric_.step_cost(kind_of(p.pattern), p.dimension, protocol_, p.members);
     };
     double seconds = 0.0;
-    const std::size_t lead = lead_of(schedule_, transfer.phase);
-    for (std::size_t p = lead; p == lead || (p < schedule_.phases.size() && schedule_.phases[p].beside); ++p) {
+    const std::size_t lead = first_concurrent(schedule_, transfer.phase);
+    for (std::size_t p = lead; p == lead || (p < schedule_.phases.size() && schedule_.phases[p].concurrent); ++p) {
       seconds += schedule_.phases[p].hops * cost_of(schedule_.phases[p]).step.value();
     }
     if (transfer.step > 0) { return seconds; }
@@ -112,10 +113,10 @@ class Player {
   }
 
   void move(const Transfer& transfer) {
-    const Phase& phase = schedule_.phases[transfer.phase];
+    const SchedulePhase& phase = schedule_.phases[transfer.phase];
     const StepCost cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_, phase.members);
     const std::size_t lanes = lanes_of(phase);
-    const double before = fixed(transfer);
+    const double before = fixed_time(transfer);
     const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
     double seconds = bytes * cost.seconds_per_byte;
     if (transfer.reduces && phase.pattern != Pattern::switch_up) {
@@ -123,14 +124,14 @@ class Player {
     }
     seconds *= static_cast<double>(lanes);
 
-    // Levels of different chunks meet in one round as one job.
+    // Levels of different chunks share a round as one task.
     const bool pipelined = level_per_step(phase.pattern);
-    const Port::Job job{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
+    const Port::Task task{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
     const bool to_self = transfer.source == transfer.destination;
     double start = std::max(lanes > 1 ? tree_start_ : round_start_, ready(transfer));
     if (uses_port(phase.pattern, Direction::out, to_self)) {
       Port& port = ports_[{transfer.source, phase.dimension, Direction::out}];
-      start = port.start(job, lanes, start, before);
+      start = port.start(task, lanes, start, before);
       port.finish(start + seconds);
     }
     start = through_switch(phase.pattern, to_self, start);
@@ -138,15 +139,15 @@ class Player {
     end_ = std::max(end_, end);
     if (!uses_port(phase.pattern, Direction::in, to_self)) { return; }
     Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
-    end = std::max(start, port.start(job, lanes, round_start_, before)) + seconds;
+    end = std::max(start, port.start(task, lanes, round_start_, before)) + seconds;
     port.finish(end);
     arrive(transfer, end);
     end_ = std::max(end_, end);
     if (lanes > 1) { tree_end_ = std::max(tree_end_, end); }
   }
 
-  // When a transfer leaves the switch: a sum when its last part enters (which is the destination's own), a copy when
-  // the original does (which is the one to the source itself).
+  // When a transfer leaves the switch: a sum when its last contribution enters (the destination's own), a copy when the
+  // original enters (the one to the source itself).
   double through_switch(Pattern pattern, bool to_self, double start) {
     if (pattern == Pattern::switch_up) {
       summed_ = std::max(summed_, start);
@@ -182,8 +183,8 @@ class Player {
 
   void arrive(const Transfer& transfer, double at) {
     for (std::int64_t b = 0; b < transfer.blocks; ++b) {
-      double& known = arrived_[index(transfer.destination, transfer.first_block + b)];
-      known = std::max(known, at);
+      double& arrival = arrived_[index(transfer.destination, transfer.first_block + b)];
+      arrival = std::max(arrival, at);
     }
   }
 
@@ -195,15 +196,15 @@ class Player {
   std::map<std::tuple<std::int64_t, int, Direction>, Port> ports_;
   double round_start_ = 0.0, end_ = 0.0;
   double tree_start_ = 0.0, tree_end_ = 0.0;
-  double summed_ = 0.0, copied_ = 0.0;  // when what the current transfer carries entered the switch
+  double summed_ = 0.0, copied_ = 0.0;  // when the data of the current transfer entered the switch
 };
 
 }  // namespace
 
 Seconds play(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol) {
   if (schedule.phases.empty()) { return {}; }
-  const Pipeline pipeline = make_pipeline(fabric, shape_of(schedule), protocol);
-  return pipeline.base + Seconds(Player(fabric, schedule, group, protocol).run());
+  const ChunkedSchedule chunked = chunked_schedule(fabric, shape_of(schedule), protocol);
+  return chunked.base + Seconds(Player(fabric, schedule, group, protocol).run());
 }
 
 }  // namespace orrery::network

@@ -1,17 +1,18 @@
-// Plays an expansion, transfer by transfer, over ports with a per-step latency and a bandwidth. The check on the closed
+// Plays an expansion, transfer by transfer, over ports with a per-step latency and a bandwidth. It checks the closed
 // form: the two share the schedule and the constants of a step, but not the arithmetic.
 //
-// A member has one port per dimension and direction. A port serves one job after another, in the order of the
-// expansion; a job (what one phase makes the port do in one step) costs the step latency and then the bytes of its
-// transfers. A transfer starts when the data is there and the source's port is free, and passes the destination's port
-// at the same time, or later if that is busy. A link of a tree has half a port to itself, busy or not, and the way
-// down and the way up of different chunks take turns. A round starts when the one before has ended.
+// A member has one port per dimension and direction. A port serves one task after another, in the order of the
+// expansion; a task (the transfers of one phase through the port in one step) costs the step latency and then the bytes
+// of its transfers. A transfer starts when its data has arrived and the source's port is free, and passes the
+// destination's port at the same time, or later if that port is busy. A link of a tree has half a port to itself, busy
+// or not; downward and upward transfers of different chunks are serialized. A round starts when the previous one has
+// ended.
 #pragma once
 
 #include <cstddef>
 
 #include "orrery/core/units.hpp"
-#include "orrery/network/collective.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/group.hpp"
 
 namespace orrery::network {

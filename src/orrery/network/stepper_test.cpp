@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
-#include "orrery/network/pipeline.hpp"
+#include "orrery/network/chunking.hpp"
 #include "orrery/network/test_cluster.hpp"
 
 namespace orrery::network {
@@ -20,12 +20,13 @@ using test::group_of;
 const std::vector<Collective> kCollectives = {Collective::all_reduce, Collective::all_gather,
                                               Collective::reduce_scatter, Collective::all_to_all,
                                               Collective::broadcast};
-const std::vector<Algorithm> kAlgorithms = {Algorithm::ring, Algorithm::tree, Algorithm::direct, Algorithm::in_switch,
-                                            Algorithm::flat_ring};
+const std::vector<CollectiveAlgorithm> kAlgorithms = {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
+                                                      CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch,
+                                                      CollectiveAlgorithm::flat_ring};
 
 Seconds closed_form(const Fabric& fabric, const Schedule& schedule, std::size_t protocol) {
-  const Pipeline pipeline = make_pipeline(fabric, shape_of(schedule), protocol);
-  return pipeline.base + pipeline_time(pipeline, schedule.chunks).total();
+  const ChunkedSchedule chunked = chunked_schedule(fabric, shape_of(schedule), protocol);
+  return chunked.base + chunked_time(chunked, schedule.chunks).total();
 }
 
 // A cluster whose constants are all different, memory slow enough to show in reductions now and then; some dimensions
@@ -65,7 +66,7 @@ TEST(Stepper, closed_form_equals_playing_every_transfer_for_any_shape_size_and_c
     const Group group = group_of(shape);
     const Bytes bytes(static_cast<double>(*rc::gen::inRange(1, 1 << 30)));
     for (const Collective collective : kCollectives) {
-      for (const Algorithm algorithm : kAlgorithms) {
+      for (const CollectiveAlgorithm algorithm : kAlgorithms) {
         Schedule schedule = make_schedule(collective, algorithm, bytes, group);
         schedule.chunks = *rc::gen::inRange(1, 9);
         const double played = play(fabric, schedule, group, 0).value();
@@ -86,7 +87,8 @@ TEST(Stepper, mixed_recipes_agree_too) {
     const Fabric fabric(cluster);
     const Group group = group_of(shape);
     Recipe recipe{};
-    recipe[0] = *rc::gen::element(Algorithm::ring, Algorithm::direct, Algorithm::in_switch);
+    recipe[0] =
+        *rc::gen::element(CollectiveAlgorithm::ring, CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch);
     recipe[1] = *rc::gen::elementOf(kAlgorithms);
     for (const Collective collective : kCollectives) {
       Schedule schedule = make_schedule(collective, recipe, Bytes(1e7), group);
@@ -106,7 +108,7 @@ TEST(Stepper, chunks_through_two_dimensions_take_what_the_busiest_port_takes) {
   // port of every round: 1.001, 1.002, 1.002, 1.001 ms. In all 4.006 ms + 1 us.
   const hardware::Cluster cluster = test::plain_cluster({2, 2});
   const Fabric fabric(cluster);
-  Schedule schedule = make_schedule(Collective::all_reduce, Algorithm::ring, Bytes(4e6), group_of({2, 2}));
+  Schedule schedule = make_schedule(Collective::all_reduce, CollectiveAlgorithm::ring, Bytes(4e6), group_of({2, 2}));
   schedule.chunks = 2;
   EXPECT_NEAR(play(fabric, schedule, group_of({2, 2}), 0).value(), 4.007e-3, 1e-12);
   EXPECT_NEAR(fabric.price(schedule).time.value(), 4.007e-3, 1e-12);

@@ -1,6 +1,8 @@
 // Boundaries as collectives: which, how many, on which side of what; products and cores in pieces beside them.
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,13 +11,17 @@
 #include <rapidcheck/gtest.h>
 
 #include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
 namespace orrery::parallel {
 namespace {
 
 using hardware::Kernel;
-using network::Collective;
+using test::call_of;
+using test::is_asynchronous;
+using test::is_collective;
+using test::kernel_of;
 using workload::Operator;
 
 const workload::Model kModel = test::gpt(2, 1024, 16, 4096);
@@ -32,13 +38,13 @@ Plan plan_of(std::int64_t tp, bool sequence_parallel) {
 std::string collectives(const Block& block) {
   std::string text;
   for (const auto& item : block.items) {
-    if (!item.is_collective) { continue; }
+    if (!is_collective(item)) { continue; }
     if (!text.empty()) { text += ' '; }
-    text += item.call.collective == Collective::all_reduce       ? "all_reduce"
-            : item.call.collective == Collective::reduce_scatter ? "reduce_scatter"
-            : item.call.collective == Collective::all_to_all     ? "all_to_all"
-                                                                 : "all_gather";
-    if (item.asynchronous) { text += '*'; }
+    text += call_of(item).collective == Collective::all_reduce       ? "all_reduce"
+            : call_of(item).collective == Collective::reduce_scatter ? "reduce_scatter"
+            : call_of(item).collective == Collective::all_to_all     ? "all_to_all"
+                                                                     : "all_gather";
+    if (is_asynchronous(item)) { text += '*'; }
   }
   return text;
 }
@@ -57,29 +63,27 @@ TEST(Blocks, a_layer_has_the_collectives_of_megatron) {
   EXPECT_EQ(collectives(forward_block("", layer(false), plan_of(4, false))), "all_reduce all_reduce");
   EXPECT_EQ(collectives(forward_block("", layer(true), plan_of(4, true))),
             "all_gather reduce_scatter all_gather reduce_scatter");
-  EXPECT_EQ(collectives(backward_block("", layer(false), plan_of(4, false), stack, Recompute::none)),
-            "all_reduce* all_reduce*");
-  EXPECT_EQ(collectives(backward_block("", layer(true), plan_of(4, true), stack, Recompute::none)),
+  EXPECT_EQ(collectives(backward_block("", layer(false), plan_of(4, false), stack, {})), "all_reduce* all_reduce*");
+  EXPECT_EQ(collectives(backward_block("", layer(true), plan_of(4, true), stack, {})),
             "all_gather all_gather* reduce_scatter* all_gather all_gather* reduce_scatter*");
   EXPECT_EQ(collectives(forward_block("", layer(false), plan_of(1, false))), "");
 }
 
 TEST(Blocks, without_overlap_backward_has_the_same_collectives_in_the_foreground) {
   hardware::Stack stack;
-  stack.overlap_tp_backward = false;
-  EXPECT_EQ(collectives(backward_block("", layer(false), plan_of(4, false), stack, Recompute::none)),
-            "all_reduce all_reduce");
-  EXPECT_EQ(collectives(backward_block("", layer(true), plan_of(4, true), stack, Recompute::none)),
+  stack.overlap.tp_backward = false;
+  EXPECT_EQ(collectives(backward_block("", layer(false), plan_of(4, false), stack, {})), "all_reduce all_reduce");
+  EXPECT_EQ(collectives(backward_block("", layer(true), plan_of(4, true), stack, {})),
             "all_gather all_gather reduce_scatter all_gather all_gather reduce_scatter");
 }
 
 TEST(Blocks, full_recompute_runs_the_whole_forward_again_and_selective_the_attention_core) {
   hardware::Stack stack;
-  stack.attention = hardware::AttentionKernel::plain;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto operators = layer(true, stack);
   const auto again = [&](Recompute recompute) {
     std::vector<std::string> names;
-    for (const auto& item : backward_block("", operators, plan_of(4, true), stack, recompute).items) {
+    for (const auto& item : backward_block("", operators, plan_of(4, true), stack, replayed_tags(recompute)).items) {
       if (item.purpose == Purpose::recompute) { names.emplace_back(item.name); }
     }
     return names;
@@ -100,9 +104,9 @@ TEST(Blocks, the_loss_is_reduced_in_the_forward_pass_only) {
   const auto head = workload::head_operators(kModel, stack, slice);
   const auto plan = plan_of(4, false);
   const Block forward = forward_block("", head, plan);
-  EXPECT_EQ(forward.items.back().call.bytes, Bytes(3.0 * 4.0 * 2 * 512));
+  EXPECT_EQ(call_of(forward.items.back()).bytes, Bytes(3.0 * 4.0 * 2 * 512));
   EXPECT_EQ(collectives(forward), "all_reduce");
-  EXPECT_EQ(collectives(backward_block("", head, plan, stack, Recompute::none)), "all_reduce*");
+  EXPECT_EQ(collectives(backward_block("", head, plan, stack, {})), "all_reduce*");
 }
 
 // Two experts, one on each of two ranks, and shared ones.
@@ -128,19 +132,19 @@ TEST(Blocks, experts_are_reached_by_an_all_to_all_and_left_by_another) {
   const hardware::Stack stack;
   auto operators = layer_of(mixture(), plan);
   EXPECT_EQ(collectives(forward_block("", operators, plan)), "all_to_all all_to_all");
-  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, Recompute::none)), "all_to_all all_to_all");
-  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, Recompute::full)),
+  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, {})), "all_to_all all_to_all");
+  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, replayed_tags(Recompute::full))),
             "all_to_all all_to_all all_to_all all_to_all");
   plan.etp = 2;
   operators = layer_of(mixture(), plan);
   EXPECT_EQ(collectives(forward_block("", operators, plan)), "all_to_all all_gather reduce_scatter all_to_all");
-  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, Recompute::none)),
+  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, {})),
             "all_to_all all_gather reduce_scatter all_to_all");
   const Block forward = forward_block("", operators, plan);
   const auto of = [&](Collective collective) {
-    return std::find_if(forward.items.begin(), forward.items.end(),
-                        [&](const Item& item) { return item.is_collective && item.call.collective == collective; })
-        ->call;
+    return call_of(*std::find_if(forward.items.begin(), forward.items.end(), [&](const Item& item) {
+      return is_collective(item) && call_of(item).collective == collective;
+    }));
   };
   // 512 tokens, 2 copies of each, 1024 x 2 bytes; gathered over 2.
   EXPECT_EQ(of(Collective::all_to_all).bytes, Bytes(512.0 * 2 * 1024 * 2));
@@ -151,7 +155,7 @@ TEST(Blocks, experts_are_reached_by_an_all_to_all_and_left_by_another) {
 
 const Item& named(const Block& block, std::string_view name, int which) {
   for (const auto& item : block.items) {
-    if (item.name == name && !item.is_collective && which-- == 0) { return item; }
+    if (item.name == name && !is_collective(item) && which-- == 0) { return item; }
   }
   throw std::out_of_range("no such item");
 }
@@ -165,25 +169,25 @@ TEST(Blocks, ring_attention_passes_keys_and_values_beside_its_core) {
   const hardware::Stack stack;
   const auto operators = layer_of(test::llama(2, 1024, 16, 8, 2048, 4096), plan);
   const Block forward = forward_block("", operators, plan);
-  const Block backward = backward_block("", operators, plan, stack, Recompute::none);
+  const Block backward = backward_block("", operators, plan, stack, {});
   EXPECT_EQ(collectives(forward), "all_gather*");
   EXPECT_EQ(collectives(backward), "all_gather* reduce_scatter*");
-  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, Recompute::selective)),
+  EXPECT_EQ(collectives(backward_block("", operators, plan, stack, replayed_tags(Recompute::selective))),
             "all_gather* all_gather* reduce_scatter*");
   const auto core =
       std::find_if(operators.begin(), operators.end(), [](const Operator& op) { return op.name == "attention.flash"; });
   const Item& most = named(forward, "attention.flash", 0);
   const Item& last = named(forward, "attention.flash", 1);
-  EXPECT_EQ(most.kernel.flops, 0.75 * core->forward.flops);
-  EXPECT_EQ(last.kernel.flops, 0.25 * core->forward.flops);
-  EXPECT_EQ(most.kernel.n, 128);
-  EXPECT_EQ(most.kernel.launches + last.kernel.launches, 4);
-  EXPECT_EQ(most.waits_for, -1);
-  const Item& gather = forward.items[static_cast<std::size_t>(last.waits_for)];
-  EXPECT_EQ(gather.call.group, GroupKind::cp);
-  EXPECT_EQ(gather.call.bytes, Bytes(512.0 * 8 * 64 * 2 * 2));
-  const Item& gradients = backward.items[static_cast<std::size_t>(named(backward, "attention.flash", 1).waits_for)];
-  EXPECT_EQ(gradients.call.collective, Collective::reduce_scatter);
+  EXPECT_EQ(kernel_of(most).flops, 0.75 * core->forward.flops);
+  EXPECT_EQ(kernel_of(last).flops, 0.25 * core->forward.flops);
+  EXPECT_EQ(kernel_of(most).n, 128);
+  EXPECT_EQ(kernel_of(most).launches + kernel_of(last).launches, 4);
+  EXPECT_FALSE(most.waits_for());
+  const Item& gather = forward.item(*last.waits_for());
+  EXPECT_EQ(call_of(gather).group, GroupKind::cp);
+  EXPECT_EQ(call_of(gather).bytes, Bytes(512.0 * 8 * 64 * 2 * 2));
+  const Item& gradients = backward.item(*named(backward, "attention.flash", 1).waits_for());
+  EXPECT_EQ(call_of(gradients).collective, Collective::reduce_scatter);
 }
 
 // Jacobs et al., "DeepSpeed-Ulysses" (arXiv:2309.14509), section 3.1.
@@ -193,7 +197,7 @@ TEST(Blocks, ulysses_goes_to_heads_before_the_core_and_back_to_the_sequence_behi
   plan.cp_method = workload::ContextMethod::ulysses;
   const auto operators = layer_of(test::llama(2, 1024, 16, 8, 2048, 4096), plan);
   EXPECT_EQ(collectives(forward_block("", operators, plan)), "all_to_all all_to_all");
-  EXPECT_EQ(collectives(backward_block("", operators, plan, {}, Recompute::none)), "all_to_all all_to_all");
+  EXPECT_EQ(collectives(backward_block("", operators, plan, {}, {})), "all_to_all all_to_all");
 }
 
 // Over 4 ranks: a gather travels beside 3 of 4 pieces of the product that needs it, a scatter beside 3 of 4 pieces of
@@ -206,12 +210,12 @@ TEST(Blocks, overlapped_products_are_cut_in_pieces) {
   Block forward = forward_block("", layer(true), plan);
   const Kernel whole = layer(true)[2].forward;
   ASSERT_EQ(layer(true)[2].name, "attention.qkv");
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.flops, 0.75 * whole.flops);
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.m, whole.m / 4);
-  EXPECT_EQ(named(forward, "attention.qkv", 0).kernel.launches, 3);
-  EXPECT_GE(named(forward, "attention.qkv", 1).waits_for, 0);
-  EXPECT_EQ(named(forward, "attention.output", 0).kernel.launches, 1);  // first the piece that nothing waits for
-  EXPECT_EQ(named(forward, "attention.output", 1).kernel.launches, 3);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).flops, 0.75 * whole.flops);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).m, whole.m / 4);
+  EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).launches, 3);
+  EXPECT_TRUE(named(forward, "attention.qkv", 1).waits_for());
+  EXPECT_EQ(kernel_of(named(forward, "attention.output", 0)).launches, 1);  // first the piece that nothing waits for
+  EXPECT_EQ(kernel_of(named(forward, "attention.output", 1)).launches, 3);
   plan.tp_overlap = TpOverlap::pipe;
   forward = forward_block("", layer(true), plan);
   const std::string once =
@@ -223,7 +227,7 @@ TEST(Blocks, overlapped_products_are_cut_in_pieces) {
 TEST(Blocks, without_a_weight_gradient_beside_it_the_sum_of_an_input_gradient_blocks) {
   const hardware::Stack stack;
   const auto block = [&](Gradients gradients) {
-    return collectives(backward_block("", layer(true), plan_of(4, true), stack, Recompute::none, gradients));
+    return collectives(backward_block("", layer(true), plan_of(4, true), stack, {}, gradients));
   };
   EXPECT_EQ(block(Gradients::input), "all_gather reduce_scatter all_gather reduce_scatter");
   EXPECT_EQ(block(Gradients::weight), "all_gather* all_gather*");
@@ -239,7 +243,8 @@ TEST(Blocks, growth_goes_with_the_kernel_that_grows) {
   const auto slice = slice_of(job, {}, workload::Pass::decode);
   const Block block = forward_block("", workload::layer_operators(model, {}, slice, {}), {});
   for (const auto& item : block.items) {
-    EXPECT_EQ(item.growth == workload::Growth{}, item.name != "attention.decode") << item.name;
+    const KernelLaunch* launch = item.kernel();
+    EXPECT_EQ(launch == nullptr || launch->growth == workload::Growth{}, item.name != "attention.decode") << item.name;
   }
 }
 
@@ -247,8 +252,17 @@ struct Any {
   hardware::Stack stack;
   Plan plan;
   std::vector<Operator> operators;
-  Recompute recompute = Recompute::none;
+  workload::TagSet replayed;
 };
+
+template <class Draw>
+workload::TagSet any_tags(const Draw& draw) {
+  workload::TagSet tags;
+  for (std::size_t i = 0; i < workload::kOperatorTags; ++i) {
+    if (test::any_flag(draw)) { tags.insert(static_cast<workload::OperatorTag>(i)); }
+  }
+  return tags;
+}
 
 Any any_part() {
   const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
@@ -256,7 +270,7 @@ Any any_part() {
   const test::Case c = test::any_case(draw);
   any.stack = c.stack;
   any.plan = c.plan;
-  any.recompute = c.plan.recompute;
+  any.replayed = test::any_flag(draw) ? workload::TagSet::all() : workload::TagSet();
   const workload::Slice slice = slice_of(c.job, c.plan);
   const auto kind = workload::layer_kind(c.model, draw(0, c.model.depth()));
   switch (draw(0, 5)) {
@@ -268,7 +282,10 @@ Any any_part() {
       [[fallthrough]];
     case 0: any.operators = workload::embedding_operators(c.model, any.stack, slice); break;
     case 1: any.operators = workload::head_operators(c.model, any.stack, slice); break;
-    default: any.operators = workload::layer_operators(c.model, any.stack, slice, kind); break;
+    default:
+      any.operators = workload::layer_operators(c.model, any.stack, slice, kind);
+      if (!test::any_flag(draw)) { any.replayed = any_tags(draw); }
+      break;
   }
   return any;
 }
@@ -289,7 +306,7 @@ struct Work {
 Work work_of(const Block& block, Purpose purpose) {
   Work work;
   for (const auto& item : block.items) {
-    if (item.purpose == purpose) { work.add(item.kernel); }
+    if (item.purpose == purpose) { work.add(kernel_of(item)); }
   }
   return work;
 }
@@ -302,32 +319,86 @@ RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
     forward.add(op.forward);
     backward.add(op.backward_input);
     backward.add(op.backward_weight);
-    const bool dropped =
-        any.recompute == Recompute::full || (any.recompute == Recompute::selective && op.attention_core);
-    if (dropped) { again.add(op.forward); }
+    if (any.replayed.contains(op.tag)) { again.add(op.forward); }
   }
-  const Block block = backward_block("", any.operators, any.plan, any.stack, any.recompute);
+  const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
   RC_ASSERT(work_of(forward_block("", any.operators, any.plan), Purpose::forward) == forward);
   RC_ASSERT(work_of(block, Purpose::backward) == backward);
   RC_ASSERT(work_of(block, Purpose::recompute) == again);
+}
+
+// The position of the first or last item of that name and purpose.
+std::optional<std::size_t> position_of(const Block& block, std::string_view name, Purpose purpose, bool last) {
+  std::optional<std::size_t> found;
+  for (std::size_t i = 0; i < block.items.size(); ++i) {
+    const Item& item = block.items[i];
+    if (item.name != name || item.purpose != purpose || item.kernel() == nullptr) { continue; }
+    if (last || !found) { found = i; }
+  }
+  return found;
+}
+
+// An operator runs again before its own backward pass, and before that of the next operator which reads its results.
+RC_GTEST_PROP(Blocks, what_is_replayed_is_there_before_it_is_read, ()) {
+  const Any any = any_part();
+  const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
+  const auto expect_before = [&](const Operator& maker, const Operator& reader) {
+    const auto made = position_of(block, maker.name, Purpose::recompute, true);
+    const auto read = position_of(block, reader.name, Purpose::backward, false);
+    RC_ASSERT(!made || !read || *made < *read);
+  };
+  for (std::size_t i = 0; i < any.operators.size(); ++i) {
+    const Operator& op = any.operators[i];
+    if (any.replayed.contains(op.tag)) { expect_before(op, op); }
+    if (op.saved_input == Bytes(0) || !any.replayed.contains(op.input_from)) { continue; }
+    for (std::size_t k = i; k-- > 0;) {
+      if (any.operators[k].tag != op.input_from) { continue; }
+      expect_before(any.operators[k], op);
+      break;
+    }
+  }
+}
+
+// Every saved tensor by what makes it: kept unless that is replayed. Where the first operator is made again from a
+// tensor that is made again itself, the input of the part is kept instead.
+RC_GTEST_PROP(Blocks, what_is_kept_is_what_no_replayed_operator_makes, ()) {
+  const Any any = any_part();
+  const Bytes input(12345.0);
+  std::map<workload::OperatorTag, double> saved;  // bytes, by the tag of their maker
+  double whole = 0.0;
+  for (const auto& op : any.operators) {
+    saved[op.input_from] += op.saved_input.value();
+    saved[op.tag] += op.saved.value() - op.saved_input.value();
+    whole += op.saved.value();
+  }
+  double kept = 0.0;
+  for (const auto& [tag, bytes] : saved) { kept += any.replayed.contains(tag) ? 0.0 : bytes; }
+  const bool from_input = !any.operators.empty() && any.replayed.contains(any.operators.front().tag) &&
+                          any.replayed.contains(any.operators.front().input_from);
+  if (from_input) { kept += input.value(); }
+  const Activations found = activations(any.operators, any.replayed, input);
+  RC_ASSERT(found.whole.value() == whole);
+  RC_ASSERT(std::abs(found.kept.value() - kept) <= 1e-12 * (whole + input.value()));
 }
 
 using Traffic = std::map<std::pair<GroupKind, Collective>, double>;
 
 void add_traffic(Traffic& traffic, const Block& block) {
   for (const auto& item : block.items) {
-    if (item.is_collective) { traffic[{item.call.group, item.call.collective}] += item.call.bytes.value(); }
+    if (is_collective(item)) {
+      traffic[{call_of(item).group, call_of(item).collective}] += call_of(item).bytes.value();
+    }
   }
 }
 
 RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
   const Any any = any_part();
   const auto block = [&](Gradients gradients) {
-    return backward_block("", any.operators, any.plan, any.stack, any.recompute, gradients);
+    return backward_block("", any.operators, any.plan, any.stack, any.replayed, gradients);
   };
   const Block all = block(Gradients::all), input = block(Gradients::input), weight = block(Gradients::weight);
   Work together = work_of(input, Purpose::backward);
-  for (const auto& item : weight.items) { together.add(item.kernel); }
+  for (const auto& item : weight.items) { together.add(kernel_of(item)); }
   RC_ASSERT(together == work_of(all, Purpose::backward));
   RC_ASSERT(work_of(input, Purpose::recompute) == work_of(all, Purpose::recompute));
   Traffic whole, parts;
@@ -337,7 +408,7 @@ RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
   RC_ASSERT(whole.size() == parts.size());
   for (const auto& [what, bytes] : whole) { RC_ASSERT(std::abs(parts[what] - bytes) <= 1e-12 * bytes); }
   for (const auto& item : weight.items) {
-    RC_ASSERT(!item.is_collective || item.call.collective == Collective::all_gather);
+    RC_ASSERT(!is_collective(item) || call_of(item).collective == Collective::all_gather);
   }
 }
 
@@ -349,7 +420,7 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                      [](const Operator& op) { return op.backward_input.kind != hardware::KernelKind::none; }));
   Traffic forward, backward;
   add_traffic(forward, forward_block("", any.operators, any.plan));
-  add_traffic(backward, backward_block("", any.operators, any.plan, any.stack, Recompute::none, Gradients::input));
+  add_traffic(backward, backward_block("", any.operators, any.plan, any.stack, {}, Gradients::input));
   const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(a, b); };
   for (const GroupKind group : {GroupKind::tp, GroupKind::etp}) {
     if (group == GroupKind::tp && !any.plan.sequence_parallel) { continue; }
@@ -365,18 +436,21 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
-// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; the last item is no kernel.
+// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; waiting takes none.
 TEST(Blocks, the_host_issues_every_kernel_and_collective) {
-  Block block{"", {}, {}};
-  block.items.resize(3);
-  block.items[0].kernel.kind = hardware::KernelKind::stream;
-  block.items[0].kernel.launches = 3;
-  block.items[0].kernel.further = 15;
-  block.items[1].is_collective = true;
+  Kernel kernel;
+  kernel.kind = hardware::KernelKind::stream;
+  kernel.launches = 3;
+  kernel.further = 15;
+  const Block block{"",
+                    {{"", Purpose::forward, KernelLaunch{kernel}},
+                     {"", Purpose::forward, CollectiveLaunch{}},
+                     {"", {}, CollectiveWait{ItemId(1)}}},
+                    {}};
   hardware::Stack stack;
   EXPECT_EQ(host_time(block, stack), Seconds(0));
-  stack.launch_time = Seconds(10e-6);
-  stack.expert_launch_time = Seconds(2e-6);
+  stack.host.launch_time = Seconds(10e-6);
+  stack.host.expert_launch_time = Seconds(2e-6);
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
 }
 
@@ -384,7 +458,7 @@ TEST(Blocks, the_host_issues_every_kernel_and_collective) {
 RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
   const Any any = any_part();
   for (const auto gradients : {Gradients::all, Gradients::input, Gradients::weight}) {
-    RC_ASSERT(backward_block("", any.operators, any.plan, any.stack, any.recompute, gradients).items.size() <=
+    RC_ASSERT(backward_block("", any.operators, any.plan, any.stack, any.replayed, gradients).items.size() <=
               kMostItems);
   }
 }
@@ -393,13 +467,12 @@ RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
 RC_GTEST_PROP(Blocks, items_wait_for_asynchronous_collectives_before_them, ()) {
   const Any any = any_part();
   const auto gradients = *rc::gen::element(Gradients::all, Gradients::input, Gradients::weight);
-  const Block block = backward_block("", any.operators, any.plan, any.stack, any.recompute, gradients);
+  const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed, gradients);
   for (std::size_t i = 0; i < block.items.size(); ++i) {
-    if (block.items[i].waits_for < 0) { continue; }
-    const auto other = static_cast<std::size_t>(block.items[i].waits_for);
-    RC_ASSERT(other < i);
-    RC_ASSERT(block.items[other].is_collective);
-    RC_ASSERT(block.items[other].asynchronous);
+    const OptionalItemId other = block.items[i].waits_for();
+    if (!other) { continue; }
+    RC_ASSERT((*other).index() < i);
+    RC_ASSERT(is_asynchronous(block.item(*other)));
   }
 }
 

@@ -6,7 +6,6 @@ namespace orrery::parallel {
 
 using hardware::Kernel;
 using hardware::KernelKind;
-using network::Collective;
 using workload::Boundary;
 using workload::Operator;
 
@@ -23,7 +22,7 @@ Kernel share_of(const Kernel& whole, std::int64_t count, std::int64_t pieces) {
 
 }  // namespace
 
-Kernel pieces_of(const Kernel& whole, std::int64_t count, std::int64_t pieces, Cut cut) {
+Kernel gemm_chunks(const Kernel& whole, std::int64_t count, std::int64_t pieces, Cut cut) {
   Kernel part = share_of(whole, count, pieces);
   std::int64_t& size = cut == Cut::rows ? part.m : part.k;
   size = (size + pieces - 1) / pieces;
@@ -31,9 +30,8 @@ Kernel pieces_of(const Kernel& whole, std::int64_t count, std::int64_t pieces, C
   return part;
 }
 
-// Fused attention takes a piece of the keys in a round. Of a plain core the shape is left alone, and its time shared
-// out.
-Kernel rounds_of(const Kernel& whole, std::int64_t count, std::int64_t pieces) {
+// Fused attention reads a part of the keys in each round. A plain core keeps its shape, and its time is divided.
+Kernel attention_rounds(const Kernel& whole, std::int64_t count, std::int64_t pieces) {
   Kernel part = share_of(whole, count, pieces);
   if (whole.kind == KernelKind::attention) { part.n = (whole.n + pieces - 1) / pieces; }
   part.launches = std::max(1, whole.launches * static_cast<int>(count) / static_cast<int>(pieces));
@@ -47,7 +45,7 @@ std::optional<CollectiveCall> call(bool has_members, Collective collective, Grou
   return CollectiveCall{collective, group, bytes, {}};
 }
 
-// Vectors that were looked up, and what comes with sharing tables out.
+// The collectives of sharded embedding tables.
 std::optional<CollectiveCall> table_crossing(const Operator& op, bool forward, const Plan& plan) {
   const bool several = plan.table_ranks() > 1;
   const auto sharing = [&](Collective collective) {
@@ -85,7 +83,7 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     case Boundary::combine: {
       auto found = call(plan.ep > 1, Collective::all_to_all, GroupKind::ep,
                         forward ? op.boundary_bytes : op.boundary_back_bytes);
-      if (found) { found->spread = op.spread; }
+      if (found) { found->node_dispatch = op.node_dispatch; }
       return found;
     }
     case Boundary::expert_enter:
@@ -96,7 +94,7 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
     }
     case Boundary::to_heads:
     case Boundary::to_sequence: return call(plan.cp > 1, Collective::all_to_all, GroupKind::cp, op.boundary_bytes);
-    case Boundary::spread:
+    case Boundary::lookup_indices:
     case Boundary::pool:
     case Boundary::pool_sum:
     case Boundary::share_sum:
@@ -105,31 +103,18 @@ std::optional<CollectiveCall> crossing(const Operator& op, Direction direction, 
   return std::nullopt;
 }
 
-void ItemWriter::kernel(std::string_view name, const Kernel& kernel, Purpose purpose, std::int32_t waits_for) {
+void ItemWriter::kernel(std::string_view name, const Kernel& kernel, Purpose purpose, OptionalItemId waits_for) {
   if (kernel.kind == KernelKind::none) { return; }
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.kernel = kernel;
-  item.waits_for = waits_for;
+  items_.push_back({name, purpose, KernelLaunch{kernel, {}, waits_for}});
 }
 
-std::int32_t ItemWriter::collective(std::string_view name, const CollectiveCall& call, Purpose purpose,
-                                    bool asynchronous) {
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.is_collective = true;
-  item.call = call;
-  item.asynchronous = asynchronous;
-  return static_cast<std::int32_t>(items_.size()) - 1;
+ItemId ItemWriter::collective(std::string_view name, const CollectiveCall& call, Purpose purpose, bool asynchronous) {
+  items_.push_back({name, purpose, CollectiveLaunch{call, asynchronous}});
+  return ItemId(items_.size() - 1);
 }
 
-void ItemWriter::wait(std::string_view name, std::int32_t collective, Purpose purpose) {
-  Item& item = items_.emplace_back();
-  item.name = name;
-  item.purpose = purpose;
-  item.waits_for = collective;
+void ItemWriter::wait(std::string_view name, ItemId collective, Purpose purpose) {
+  items_.push_back({name, purpose, CollectiveWait{collective}});
 }
 
 void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose) {
@@ -138,24 +123,24 @@ void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose)
   if (op.end == workload::End::both) {
     collective(op.name, *call, purpose);
   } else if ((op.end == workload::End::first) == (direction == Direction::forward)) {
-    under_way_ = collective(op.name, *call, purpose, true);
+    in_flight_ = collective(op.name, *call, purpose, true);
   } else {
-    wait(op.name, under_way_, purpose);
+    wait(op.name, *in_flight_, purpose);
   }
 }
 
-// With n pieces of either, of which the first product can start when its own slice is there (ring) or the first piece
-// of the gather (pipe), the end is max(n - 1 pieces of the gather, n - 1 of the product) later, and one product more:
-// an asynchronous collective beside n - 1 pieces, a wait, the last piece.
-void ItemWriter::gather_product(std::string_view gather, const CollectiveCall& call, std::string_view product,
-                                const Kernel& kernel, Cut cut, Purpose purpose) {
-  if (!overlaps_products()) {
+// With n chunks of both, the first GEMM starts with the rank's own slice (ring) or after the first chunk of the gather
+// (pipe). From there it takes max(n - 1 chunks of the gather, n - 1 GEMMs), and one GEMM more: an asynchronous
+// collective overlapped with n - 1 GEMMs, a wait, the last GEMM.
+void ItemWriter::gather_and_gemm(std::string_view gather, const CollectiveCall& call, std::string_view gemm,
+                                 const Kernel& kernel, Cut cut, Purpose purpose) {
+  if (!overlaps_gemms()) {
     collective(gather, call, purpose);
-    this->kernel(product, kernel, purpose);
+    this->kernel(gemm, kernel, purpose);
     return;
   }
-  const std::int64_t n = pieces();
-  std::int32_t arrived = -1;
+  const std::int64_t n = chunks();
+  OptionalItemId arrived;
   if (plan_.tp_overlap == TpOverlap::ring) {
     arrived = collective(gather, call, purpose, true);
   } else {
@@ -163,29 +148,29 @@ void ItemWriter::gather_product(std::string_view gather, const CollectiveCall& c
     collective(gather, piece, purpose);
     for (std::int64_t i = 1; i < n; ++i) { arrived = collective(gather, piece, purpose, true); }
   }
-  this->kernel(product, pieces_of(kernel, n - 1, n, cut), purpose);
-  this->kernel(product, pieces_of(kernel, 1, n, cut), purpose, arrived);
+  this->kernel(gemm, gemm_chunks(kernel, n - 1, n, cut), purpose);
+  this->kernel(gemm, gemm_chunks(kernel, 1, n, cut), purpose, arrived);
 }
 
-// The same from the other end: the first piece of the product, then the rest beside n - 1 pieces of the scatter.
-void ItemWriter::product_scatter(std::string_view product, const Kernel& kernel, std::string_view scatter,
-                                 const CollectiveCall& call, Purpose purpose) {
-  if (!overlaps_products()) {
-    this->kernel(product, kernel, purpose);
+// The reverse: the first GEMM, then the others overlapped with n - 1 chunks of the scatter.
+void ItemWriter::gemm_and_scatter(std::string_view gemm, const Kernel& kernel, std::string_view scatter,
+                                  const CollectiveCall& call, Purpose purpose) {
+  if (!overlaps_gemms()) {
+    this->kernel(gemm, kernel, purpose);
     collective(scatter, call, purpose);
     return;
   }
-  const std::int64_t n = pieces();
-  this->kernel(product, pieces_of(kernel, 1, n, Cut::rows), purpose);
+  const std::int64_t n = chunks();
+  this->kernel(gemm, gemm_chunks(kernel, 1, n, Cut::rows), purpose);
   if (plan_.tp_overlap == TpOverlap::ring) {
-    const std::int32_t sent = collective(scatter, call, purpose, true);
-    this->kernel(product, pieces_of(kernel, n - 1, n, Cut::rows), purpose);
+    const ItemId sent = collective(scatter, call, purpose, true);
+    this->kernel(gemm, gemm_chunks(kernel, n - 1, n, Cut::rows), purpose);
     wait(scatter, sent, purpose);
     return;
   }
   const CollectiveCall piece{call.collective, call.group, call.bytes / static_cast<double>(n)};
   for (std::int64_t i = 1; i < n; ++i) { collective(scatter, piece, purpose, true); }
-  this->kernel(product, pieces_of(kernel, n - 1, n, Cut::rows), purpose);
+  this->kernel(gemm, gemm_chunks(kernel, n - 1, n, Cut::rows), purpose);
   collective(scatter, piece, purpose);
 }
 
@@ -193,25 +178,24 @@ void ItemWriter::forward(Operators operators, Purpose purpose) {
   for (std::size_t i = 0; i < operators.size();) { i = forward_at(operators, i, purpose); }
 }
 
-// Writes operator `i`, and those that go with it; the next one to write.
+// Writes operator `i`, and the operators that are written with it; returns the next one to write.
 std::size_t ItemWriter::forward_at(Operators operators, std::size_t i, Purpose purpose) {
   const Operator& op = operators[i];
   const bool more = i + 1 < operators.size();
-  if (op.attention_core) {
+  if (is_core(op)) {
     std::size_t end = i;
-    while (end < operators.size() && operators[end].attention_core) { ++end; }
+    while (end < operators.size() && is_core(operators[end])) { ++end; }
     core(operators.subspan(i, end - i), Direction::forward, purpose);
     return end;
   }
-  if (op.boundary == Boundary::enter && more && overlaps_products() && is_product(operators[i + 1].forward)) {
-    const Operator& product = operators[i + 1];
-    gather_product(op.name, *crossing(op, Direction::forward, plan_), product.name, product.forward, Cut::rows,
-                   purpose);
+  if (op.boundary == Boundary::enter && more && overlaps_gemms() && is_gemm(operators[i + 1].forward)) {
+    const Operator& gemm = operators[i + 1];
+    gather_and_gemm(op.name, *crossing(op, Direction::forward, plan_), gemm.name, gemm.forward, Cut::rows, purpose);
     return i + 2;
   }
-  if (is_product(op.forward) && more && overlaps_products() && operators[i + 1].boundary == Boundary::leave) {
+  if (is_gemm(op.forward) && more && overlaps_gemms() && operators[i + 1].boundary == Boundary::leave) {
     const Operator& leave = operators[i + 1];
-    product_scatter(op.name, op.forward, leave.name, *crossing(leave, Direction::forward, plan_), purpose);
+    gemm_and_scatter(op.name, op.forward, leave.name, *crossing(leave, Direction::forward, plan_), purpose);
     return i + 2;
   }
   cross(op, Direction::forward, purpose);
@@ -219,37 +203,37 @@ std::size_t ItemWriter::forward_at(Operators operators, std::size_t i, Purpose p
   return i + 1;
 }
 
-// Ring attention over n ranks: n - 1 pieces of the core beside the passing of keys and values, one more when the last
-// have arrived. Backward, their gradients travel with them.
+// Ring attention over n ranks: n - 1 rounds of the core overlapped with the transfer of keys and values, one more round
+// when the last have arrived. In the backward pass the gradients of keys and values are sent as well.
 void ItemWriter::core(Operators core, Direction direction, Purpose purpose) {
   const bool exchanged = !core.empty() && core.front().boundary == Boundary::exchange;
   const Operators kernels = exchanged ? core.subspan(1) : core;
   if (!exchanged || plan_.cp == 1) {
-    core_kernels(kernels, direction, purpose, 0, -1);
+    core_kernels(kernels, direction, purpose, 0, {});
     return;
   }
   const Operator& exchange = core.front();
   const CollectiveCall pass{Collective::all_gather, GroupKind::cp, exchange.boundary_bytes};
-  std::int32_t arrived = collective(exchange.name, pass, purpose, true);
+  ItemId arrived = collective(exchange.name, pass, purpose, true);
   if (direction == Direction::backward) {
     const CollectiveCall gradients{Collective::reduce_scatter, GroupKind::cp, exchange.boundary_bytes};
     arrived = collective(exchange.name, gradients, purpose, true);
   }
-  core_kernels(kernels, direction, purpose, plan_.cp - 1, -1);
+  core_kernels(kernels, direction, purpose, plan_.cp - 1, {});
   core_kernels(kernels, direction, purpose, 1, arrived);
 }
 
 // `count` of cp rounds, or all of it when 0.
 void ItemWriter::core_kernels(Operators core, Direction direction, Purpose purpose, std::int64_t count,
-                              std::int32_t waits_for) {
+                              OptionalItemId waits_for) {
   const bool forward = direction == Direction::forward;
   for (std::size_t i = 0; i < core.size(); ++i) {
     const Operator& op = core[forward ? i : core.size() - 1 - i];
     const Kernel& whole = forward ? op.forward : op.backward_input;
     if (whole.kind == KernelKind::none) { continue; }
-    kernel(op.name, count == 0 ? whole : rounds_of(whole, count, plan_.cp), purpose, waits_for);
-    waits_for = -1;
-    if (forward) { items_.back().growth = op.growth; }
+    const Kernel& run = count == 0 ? whole : attention_rounds(whole, count, plan_.cp);
+    items_.push_back({op.name, purpose, KernelLaunch{run, forward ? op.growth : workload::Growth{}, waits_for}});
+    waits_for = {};
   }
 }
 

@@ -1,7 +1,8 @@
 // Model + plan -> program. See program.hpp for what a program is. Steps: what each part of the model computes
-// (lower_work.cpp) and what goes on beside it (lower_sides.cpp), how layers are shared out (lower_layers.cpp), the
-// segments of each kind of chunk (lower_segments.cpp), what ends a step, memory (memory.cpp).
+// (lower_slice.cpp), the collectives and transfers overlapped with it (lower_overlapped.cpp), layers per virtual stage
+// (lower_layers.cpp), the segments of each kind of chunk (lower_segments.cpp), the end of a step, memory (memory.cpp).
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -16,8 +17,6 @@
 
 namespace orrery::parallel {
 
-using network::Collective;
-
 namespace {
 
 // A class of stages, or a kind of chunk, and its parts in order.
@@ -26,71 +25,66 @@ struct Known {
   StageSizes sizes = {};  // of classes
 };
 
-// The place of `shape` in `known`, from the latest back; -1 where it is new.
-std::int32_t place_of(std::span<const PartUse> shape, std::span<const Known> known) {
+// The position of `shape` in `known`, searched from the latest back.
+std::optional<std::size_t> position_of(std::span<const PartUse> shape, std::span<const Known> known) {
   for (std::size_t i = known.size(); i-- > 0;) {
-    if (std::equal(shape.begin(), shape.end(), known[i].shape.begin(), known[i].shape.end())) {
-      return static_cast<std::int32_t>(i);
-    }
+    if (std::equal(shape.begin(), shape.end(), known[i].shape.begin(), known[i].shape.end())) { return i; }
   }
-  return -1;
+  return std::nullopt;
 }
 
 }  // namespace
 
-// One plan's way from work to program. What it needs while it is on it is kept for the next plan.
+// Lowers one plan: from a lowered slice to a program.
 class PlanLowering {
  public:
-  PlanLowering(Program& program, const LoweringContext& context, const Work& work)
-      : program_(program),
-        plan_(program.plan),
-        context_(context),
-        work_(work),
-        parts_(work.parts),
-        segments_(context_, parts_, work.sizes) {}
+  PlanLowering(Program& program, const LoweringContext& context, const LoweredSlice& slice)
+      : program_(program), plan_(program.plan), context_(context), slice_(slice) {}
 
-  // The classes of stages and what each stage needs of memory.
-  void share_out() {
+  // The classes of stages, and the memory of each stage.
+  void partition() {
     const auto shares = layers_per_virtual_stage(context_.model, plan_);
     starts_.reserve(shares.size() + 1);
     starts_.push_back(0);
     for (const std::int64_t share : shares) { starts_.push_back(starts_.back() + share); }
     reserve();
     for (std::int64_t stage = 0; stage < plan_.pp; ++stage) {
-      const std::size_t index = class_of(stage);
-      program_.class_of_stage.push_back(static_cast<std::int32_t>(index));
-      program_.memory.push_back(stage_memory(known_[index].sizes, program_.pipeline, stage, program_.job, plan_,
+      const RankClassId id = class_of(stage);
+      program_.class_of_stage.push_back(id);
+      program_.memory.push_back(stage_memory(known_[id.index()].sizes, program_.pipeline, stage, program_.job, plan_,
                                              context_.stack, context_.weight_element));
     }
   }
 
-  // The same, without a look at what the plan shards and moves.
-  [[nodiscard]] bool may_fit(const Leanest& leanest, const Capacity& capacity) {
+  // Whether some plan may fit that differs in zero, shard and offload, up to `lowest_memory`. Needs partition().
+  [[nodiscard]] bool may_fit(const LowestMemory& lowest_memory, const Capacity& capacity) {
     return std::all_of(program_.class_of_stage.begin(), program_.class_of_stage.end(), [&, stage = 0](auto c) mutable {
-      const StageSizes& sizes = known_[static_cast<std::size_t>(c)].sizes;
-      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, leanest,
+      const StageSizes& sizes = known_[c.index()].sizes;
+      const LeastMemory least = least_memory(sizes, program_.pipeline, stage++, program_.job, plan_, lowest_memory,
                                              context_.stack, context_.weight_element);
       return least.device <= capacity.device && least.together <= capacity.device + capacity.second_tier;
     });
   }
 
-  // Everything else.
+  // The rest of the program. Needs partition().
   void run() {
-    program_.blocks.assign(work_.blocks.begin(), work_.blocks.end());
-    add_sides(parts_, context_, work_);
-    segments_.start();
-    // A decoder's stages hand on what the encoder made as well.
+    program_.blocks.assign(slice_.blocks.begin(), slice_.blocks.end());
+    const IdVector<PartId, Part> parts = with_overlapped_blocks(context_, slice_);
+    SegmentLowering segments(context_, parts, slice_.sizes);
+    // The stages of a decoder also send the encoder's output to the next stage.
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
     const bool copies = plan_.tp > 1 && !plan_.sequence_parallel;
-    program_.gathers_transfers = copies && context_.stack.scatter_transfers && !program_.job.is_inference();
+    const bool scatters = context_.stack.transfers.stages == hardware::StageTransfer::scattered;
+    program_.gathers_transfers = copies && scatters && !program_.job.is_inference();
     if (program_.gathers_transfers) { program_.transfer_bytes /= static_cast<double>(plan_.tp); }
-    for (std::size_t i = 0; i < known_.size(); ++i) { lower_class(program_.classes[i], known_[i]); }
+    auto known = known_.begin();
+    for (RankClass& rank_class : program_.classes) { lower_class(rank_class, *known++, segments); }
   }
 
  private:
   void reserve() {
     const auto stages = static_cast<std::size_t>(plan_.pp);
-    constexpr std::size_t kUsualKinds = 4;  // both ends, and one or two kinds between
+    constexpr std::size_t kUsualKinds = 4;  // first and last stage, and one or two classes between
     program_.classes.clear();
     program_.chunks.clear();
     program_.class_of_stage.clear();
@@ -104,40 +98,46 @@ class PlanLowering {
   }
 
   // The class of a stage: a known one when it has the same parts in the same order, a new one otherwise.
-  std::size_t class_of(std::int64_t stage) {
+  RankClassId class_of(std::int64_t stage) {
     set_shape(stage);
-    const std::int32_t place = place_of(shape_, known_);
-    if (place >= 0) {
-      ++program_.classes[static_cast<std::size_t>(place)].stages;
-      return static_cast<std::size_t>(place);
+    if (const auto position = position_of(shape_, known_)) {
+      const RankClassId id(*position);
+      ++program_.classes[id].stages;
+      return id;
     }
-    known_.push_back({shape_, stage_sizes(shape_, work_.sizes)});
+    known_.push_back({shape_, stage_sizes(shape_, slice_.sizes)});
     RankClass& rank_class = program_.classes.emplace_back();
     rank_class.first_stage = stage;
     rank_class.stages = 1;
-    return known_.size() - 1;
+    return program_.classes.last_id();
   }
 
   // Sets shape_ to the parts of all chunks of a stage.
   void set_shape(std::int64_t stage) {
     shape_.clear();
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
-      if (c > 0) { shape_.push_back({PartUse::kNextChunk, 0}); }
+      if (c > 0) { shape_.push_back(kNextChunk); }
       const std::int64_t q = virtual_stage(plan_, stage, c);
-      if (q == 0) { shape_.push_back({work_.embedding, 1}); }
+      if (q == 0) { shape_.push_back({slice_.embedding, 1}); }
       append_layers(first_layer(q), first_layer(q + 1));
       if (q != last_virtual_stage()) { continue; }
-      shape_.push_back({work_.head, 1});
-      if (work_.further >= 0) { shape_.push_back({work_.further, context_.model.mtp_layers}); }
+      shape_.push_back({slice_.head, 1});
+      if (slice_.mtp) { shape_.push_back({slice_.mtp, context_.model.mtp_layers}); }
     }
   }
 
+  // Layers of one chunk.
   void append_layers(std::int64_t begin, std::int64_t end) {
-    for (const LayerRun& run : work_.runs) {
+    constexpr std::int64_t kNone = 0;
+    const std::int64_t recomputed_end = begin + plan_.recompute_layers;  // where recompute applies to some layers
+    for (const LayerRun& run : slice_.runs) {
       if (begin >= end) { return; }
       if (run.end <= begin) { continue; }
       const std::int64_t until = std::min(end, run.end);
-      shape_.push_back({run.part, until - begin});
+      const std::int64_t recomputed =
+          run.without_recompute ? std::clamp(recomputed_end - begin, kNone, until - begin) : until - begin;
+      if (recomputed > 0) { shape_.push_back({run.part, recomputed}); }
+      if (recomputed < until - begin) { shape_.push_back({run.without_recompute, until - begin - recomputed}); }
       begin = until;
     }
   }
@@ -145,14 +145,14 @@ class PlanLowering {
   [[nodiscard]] std::int64_t first_layer(std::int64_t q) const { return starts_[static_cast<std::size_t>(q)]; }
   [[nodiscard]] std::int64_t last_virtual_stage() const { return static_cast<std::int64_t>(starts_.size()) - 2; }
 
-  void lower_class(RankClass& rank_class, const Known& known) {
+  void lower_class(RankClass& rank_class, const Known& known, SegmentLowering& segments) {
     rank_class.chunks.reserve(static_cast<std::size_t>(chunks_of(plan_)));
     std::span<const PartUse> rest = known.shape;
     for (std::int64_t c = 0; c < chunks_of(plan_); ++c) {
-      const auto end = std::find_if(rest.begin(), rest.end(), [](const PartUse& use) { return use.part < 0; });
+      const auto end = std::find_if(rest.begin(), rest.end(), [](const PartUse& use) { return !use.part; });
       const auto uses = rest.first(static_cast<std::size_t>(end - rest.begin()));
       const std::int64_t q = virtual_stage(plan_, rank_class.first_stage, c);
-      rank_class.chunks.push_back({first_layer(q), first_layer(q + 1) - first_layer(q), chunk_of(uses)});
+      rank_class.chunks.push_back({first_layer(q), first_layer(q + 1) - first_layer(q), chunk_of(uses, segments)});
       if (end != rest.end()) { rest = rest.subspan(uses.size() + 1); }
     }
     add_weights(rank_class, known);
@@ -160,18 +160,17 @@ class PlanLowering {
   }
 
   // The program of a chunk: a known one when it has the same parts in the same order, a new one otherwise.
-  std::int32_t chunk_of(std::span<const PartUse> uses) {
-    const std::int32_t place = place_of(uses, known_chunks_);
-    if (place >= 0) { return place; }
+  ChunkProgramId chunk_of(std::span<const PartUse> uses, SegmentLowering& segments) {
+    if (const auto position = position_of(uses, known_chunks_)) { return ChunkProgramId(*position); }
     known_chunks_.push_back({{uses.begin(), uses.end()}});
     ChunkProgram& chunk = program_.chunks.emplace_back();
-    const auto has = [&](std::int32_t part) {
+    const auto has = [&](OptionalPartId part) {
       return std::any_of(uses.begin(), uses.end(), [part](const PartUse& use) { return use.part == part; });
     };
-    chunk.has_embedding = has(work_.embedding);
-    chunk.has_head = has(work_.head);
-    segments_.lower(chunk, uses);
-    return static_cast<std::int32_t>(program_.chunks.size()) - 1;
+    chunk.has_embedding = has(slice_.embedding);
+    chunk.has_head = has(slice_.head);
+    segments.lower(chunk, uses);
+    return program_.chunks.last_id();
   }
 
   void add_weights(RankClass& rank_class, const Known& known) {
@@ -182,27 +181,27 @@ class PlanLowering {
   }
 
   void append_finish(Segment& segment, Block block) {
-    if (!block.items.empty()) { segment.push_back({context_.add_block(std::move(block)), 1, -1, -1}); }
+    if (!block.items.empty()) { segment.push_back({context_.add_block(std::move(block))}); }
   }
 
-  // Gradients that are reduced when the pipeline has ended, and those that two stages hold, which are summed over the
-  // two when each has been summed over its replicas (Megatron-LM's order), so that the two stages, which meet in it,
-  // have nothing left to do that the other's lateness could delay.
+  // Gradients that are reduced when the pipeline has ended; then those of weights that two stages hold, which are
+  // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). The two stages
+  // synchronise there, so it comes last: the later one delays nothing else of the earlier one.
   void lower_finish(RankClass& rank_class) {
     if (plan_.zero < 2 && !plan_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
       append_reduction(reduce, context_, rank_class.parameters, rank_class.expert_parameters);
       append_finish(rank_class.finish_reduce, std::move(reduce));
     }
-    const Bytes element = context_.stack.gradient_reduce_element;
+    const Bytes element = context_.stack.gradients.reduce_element;
     const auto holds = [&](bool ChunkProgram::* what) {
       return std::any_of(rank_class.chunks.begin(), rank_class.chunks.end(),
                          [&](const Chunk& chunk) { return program_.program_of(chunk).*what; });
     };
     const bool has_table = holds(&ChunkProgram::has_embedding) || holds(&ChunkProgram::has_head);
-    if (context_.copies_table() && work_.table > 0 && has_table) {
+    if (context_.copies_table() && slice_.token_table > 0 && has_table) {
       append_finish(rank_class.finish_reduce, collective_block("embedding.reduce_tied", Collective::all_reduce,
-                                                               GroupKind::embedding, work_.table * element));
+                                                               GroupKind::embedding, slice_.token_table * element));
     }
     const double owned = of_a_shard(1, rank_class);
     if (plan_.schedule == ScheduleKind::dualpipe && owned > 0) {
@@ -212,7 +211,7 @@ class PlanLowering {
     append_optimizer(rank_class, owned);
   }
 
-  // Trained weights of one rank where they are sharded from a ZeRO stage on.
+  // Trained weights of one rank if they are sharded from ZeRO stage `zero` on.
   [[nodiscard]] double of_a_shard(int zero, const RankClass& rank_class) const {
     if (plan_.zero < zero) { return rank_class.parameters + rank_class.expert_parameters; }
     return rank_class.parameters / static_cast<double>(plan_.shards()) +
@@ -221,7 +220,7 @@ class PlanLowering {
 
   void append_optimizer(RankClass& rank_class, double owned) {
     const Bytes element = context_.weight_element;
-    if (context_.stack.gradient_norm) { append_finish(rank_class.finish, norm_block(owned)); }
+    if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
     append_finish(rank_class.finish, optimizer_block(owned));
     if ((plan_.zero == 1 || plan_.zero == 2) && !context_.gathers_under_forward()) {
       Block gather{"weights.gather", {}};
@@ -236,29 +235,27 @@ class PlanLowering {
   }
 
   static Item streamed(std::string_view name, Bytes bytes) {
-    Item item;
-    item.name = name;
-    item.purpose = Purpose::optimizer;
-    item.kernel.kind = hardware::KernelKind::stream;
-    item.kernel.bytes = bytes;
-    return item;
+    hardware::Kernel kernel;
+    kernel.kind = hardware::KernelKind::stream;
+    kernel.bytes = bytes;
+    return {name, Purpose::optimizer, KernelLaunch{kernel}};
   }
 
-  // Read every gradient, and sum one number over everybody.
+  // Read every gradient, and all-reduce one number over all ranks.
   Block norm_block(double parameters) {
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
-    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradient_element));
+    block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradients.element));
     return block;
   }
 
-  // Read gradient, read and write master copy and moments, write the weight. State in the second tier streams in and
-  // out beside it, both ways at once: what takes its time is one way's bytes.
+  // Read gradient, read and write master copy and moments, write the weight. Offloaded state is read and written
+  // concurrently, in both directions at once: the time is that of the bytes of one direction.
   Block optimizer_block(double parameters) {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};
-    const Bytes state = master_element(stack, context_.weight_element) + stack.moment_element;
+    const Bytes state = master_element(stack, context_.weight_element) + stack.optimizer.state_element;
     if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", parameters * state, true); }
-    const Bytes moved = stack.gradient_element + 2.0 * state + context_.weight_element;
+    const Bytes moved = stack.gradients.element + 2.0 * state + context_.weight_element;
     block.items.push_back(streamed("optimizer.step", parameters * moved));
     return block;
   }
@@ -266,10 +263,8 @@ class PlanLowering {
   Program& program_;
   const Plan& plan_;
   const LoweringContext& context_;
-  const Work& work_;
-  std::vector<Part> parts_;
-  SegmentLowering segments_;
-  std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and one behind the last
+  const LoweredSlice& slice_;
+  std::vector<std::int64_t> starts_;  // [virtual stage]: its first layer; and the number of layers
   std::vector<PartUse> shape_;
   std::vector<Known> known_;         // [class]
   std::vector<Known> known_chunks_;  // [chunk program]
@@ -278,9 +273,9 @@ class PlanLowering {
 Lowerer::Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack)
     : model_(model), cluster_(cluster), stack_(stack) {}
 
-const Work& Lowerer::work(const Job& job, const Plan& plan) {
-  const auto [entry, is_new] = works_.try_emplace(work_key(model_, job, plan));
-  if (is_new) { entry->second = lower_work(model_, stack_, job, plan); }
+const LoweredSlice& Lowerer::slice(const Job& job, const Plan& plan) {
+  const auto [entry, is_new] = slices_.try_emplace(slice_key(model_, job, plan));
+  if (is_new) { entry->second = lower_slice(model_, stack_, job, plan); }
   return entry->second;
 }
 
@@ -296,21 +291,21 @@ void Lowerer::begin(const Job& job, const Plan& plan) {
   program_.pipeline = {plan.schedule, plan.pp, chunks_of(plan), micro_batches(job, plan)};
 }
 
-bool Lowerer::may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity) {
+bool Lowerer::may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory, const Capacity& capacity) {
   begin(job, plan);
-  const Work& shared = work(job, plan);
+  const LoweredSlice& shared = slice(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
   PlanLowering lowering(program_, context, shared);
-  lowering.share_out();
-  return lowering.may_fit(leanest, capacity);
+  lowering.partition();
+  return lowering.may_fit(lowest_memory, capacity);
 }
 
 std::optional<Lowered> Lowerer::lower_within(const Job& job, const Plan& plan, const Capacity& capacity) {
   begin(job, plan);
-  const Work& shared = work(job, plan);
+  const LoweredSlice& shared = slice(job, plan);
   const LoweringContext context = context_of(model_, stack_, program_.job, program_.plan, &program_.blocks);
   PlanLowering lowering(program_, context, shared);
-  lowering.share_out();
+  lowering.partition();
   if (!capacity.holds(program_)) { return std::nullopt; }
   program_.mesh = make_mesh(cluster_, plan);
   lowering.run();

@@ -1,9 +1,9 @@
-// The parts of a model on one rank (embedding, each kind of layer, head, modules for further tokens): their blocks,
-// what goes on beside them, and their sizes. Two steps of lowering; see program.hpp for what comes out.
+// The parts of a model on one rank (embedding, each kind of layer, head, MTP module): their blocks and their sizes, in
+// two steps of lowering. program.hpp describes the result.
 //
-// Work, what a part computes and how large it is, depends on the slice of the model that a rank holds and on little
-// else, so that many plans share it. What goes on beside it depends on the replicas, on how they share what they hold
-// and on the second memory tier.
+// Step 1, lower_slice: what a part computes and how much memory it takes. This depends on the slice of the model that a
+// rank holds and on little else, so many plans share it. Step 2, add_overlapped_blocks: gathers of weights, reductions
+// of gradients and transfers to the second memory tier. These depend on data parallelism, ZeRO and offload.
 #pragma once
 
 #include <cstdint>
@@ -24,82 +24,86 @@ struct LoweringContext {
   const hardware::Stack& stack;
   const Job& job_of_plan;
   const Plan& plan_of_job;
-  std::vector<SharedBlock>* blocks;  // where blocks are added
-  Bytes weight_element;              // one stored weight that is trained, one activation
-  Bytes narrow_element;              // one stored weight of a layer that is not
-  Bytes residual;                    // the tensor between two layers, this rank's part of a micro-batch
+  IdVector<BlockId, SharedBlock>* blocks;  // where blocks are added
+  Bytes weight_element;                    // one stored weight that is trained, one activation
+  Bytes narrow_element;                    // one stored weight of a layer that is not
+  Bytes residual;                          // the tensor between two layers, this rank's part of a micro-batch
 
   [[nodiscard]] const Plan& plan() const { return plan_of_job; }
   [[nodiscard]] const Job& job() const { return job_of_plan; }
   [[nodiscard]] bool splits() const { return splits_backward(plan().schedule); }
-  // Weights whose optimizer is sharded are gathered under the next forward; not where transfers to the second tier
-  // would take turns with them.
+  // Whether updated weights of a sharded optimizer are gathered under the next forward pass. They are not where
+  // transfers to the second tier would be serialized with them.
   [[nodiscard]] bool gathers_under_forward() const;
-  // Whether the last stage holds a second copy of the token table: of tied embeddings, or for modules that predict
-  // further tokens. Under DualPipe it holds the first stage's layers anyway.
+  // Whether the last stage holds a second copy of the token table, for tied embeddings or for MTP modules. Under
+  // DualPipe it holds the first stage's layers anyway.
   [[nodiscard]] bool copies_table() const;
 
-  std::int32_t add_block(Block block) const;
+  BlockId add_block(Block block) const;
 };
 
 [[nodiscard]] LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job,
-                                         const Plan& plan, std::vector<SharedBlock>* blocks);
+                                         const Plan& plan, IdVector<BlockId, SharedBlock>* blocks);
 
 struct PartNames {
   std::string_view forward, backward, weight, decode, gather, reduce;
 };
 
-// Indices of blocks, -1 where there is none.
+// The blocks of a part. Gathers, reductions and `store` run on the communication stream, overlapped with the part.
 struct Part {
   const PartNames* names = nullptr;
-  std::int32_t forward = -1, backward = -1, decode = -1;
-  std::int32_t weight = -1;           // weight gradients, under a schedule that has tasks for them
-  std::int32_t gather_work = -1;      // weights gathered before every pass on the compute stream: nothing is overlapped
-  std::int32_t gather = -1;           // beside the work: weights for every pass
-  std::int32_t first_gather = -1;     // ... for the first forward
-  std::int32_t backward_gather = -1;  // ... for every backward, activations included
-  std::int32_t store = -1;            // activations on their way to the second tier
-  std::int32_t reduce = -1;           // gradients
+  OptionalBlockId forward, backward, decode;
+  OptionalBlockId weight;           // weight gradients, under a schedule that has tasks for them
+  OptionalBlockId gather_work;      // weights gathered before every pass on the compute stream: nothing is overlapped
+  OptionalBlockId gather;           // weights for every pass
+  OptionalBlockId first_gather;     // weights for the first forward pass
+  OptionalBlockId backward_gather;  // weights for every backward pass, and offloaded activations
+  OptionalBlockId store;            // activations to the second tier
+  OptionalBlockId reduce;           // gradients
 };
 
 // Layers up to `end` that are of one kind.
 struct LayerRun {
   std::int64_t end = 0;
-  std::int32_t part = 0;
+  PartId part;                       // with the plan's recompute choice
+  OptionalPartId without_recompute;  // where the plan recomputes some layers of a chunk and not others
 };
 
-// The parts' work. `blocks` come first in the list of a program's blocks, so that the indices in `parts` hold there.
-struct Work {
-  std::vector<SharedBlock> blocks;
-  std::vector<Part> parts;       // their work alone
-  std::vector<PartSizes> sizes;  // [part]
+// What the ranks of one slice of the model compute. `blocks` are the first blocks of every program that uses the slice,
+// so that the ids in `parts` are valid there. Of the parts only blocks that compute are set.
+struct LoweredSlice {
+  IdVector<BlockId, SharedBlock> blocks;
+  IdVector<PartId, Part> parts;
+  IdVector<PartId, PartSizes> sizes;
   std::vector<LayerRun> runs;
-  std::int32_t embedding = 0, head = 0, further = -1;  // further: a module for one token more
-  double table = 0;                                    // weights of the token table that are trained
+  OptionalPartId embedding, head;
+  OptionalPartId mtp;      // an MTP module
+  double token_table = 0;  // trained weights of the token table
 };
 
-// All that a plan's work depends on, besides model, stack and what every plan of a job shares.
-struct WorkKey {
+// All that a lowered slice depends on, besides model, stack and what every plan of a job shares.
+struct SliceKey {
   workload::Slice slice;
-  Recompute recompute = Recompute::none;
+  workload::TagSet replayed = {};  // recompute
+  bool some_layers = false;        // recompute applies to some layers of a chunk and not to others
   TpOverlap tp_overlap = TpOverlap::none;
   bool splits = false;         // weight gradients are tasks of their own
-  bool accumulates = false;    // several micro-batches add up their gradients
+  bool accumulates = false;    // gradients of several micro-batches are accumulated
   bool copies_table = false;   // the last stage holds the token table as well
-  std::int64_t sequences = 0;  // of a replica, in inference: they all have a cache
+  std::int64_t sequences = 0;  // inference: sequences of a replica, each of which has a KV cache
 
-  friend bool operator==(const WorkKey&, const WorkKey&) = default;
+  friend bool operator==(const SliceKey&, const SliceKey&) = default;
 };
 
-[[nodiscard]] WorkKey work_key(const workload::Model& model, const Job& job, const Plan& plan);
+[[nodiscard]] SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan);
 
-[[nodiscard]] Work lower_work(const workload::Model& model, const hardware::Stack& stack, const Job& job,
-                              const Plan& plan);
+[[nodiscard]] LoweredSlice lower_slice(const workload::Model& model, const hardware::Stack& stack, const Job& job,
+                                       const Plan& plan);
 
-// The parts of `work` with what goes on beside them, added to the context's blocks.
-void add_sides(std::vector<Part>& parts, const LoweringContext& context, const Work& work);
+// The parts of `slice` with the blocks that are overlapped with them, which are added to the context's blocks.
+[[nodiscard]] IdVector<PartId, Part> with_overlapped_blocks(const LoweringContext& context, const LoweredSlice& slice);
 
-// Data-parallel collectives of trained weights, dense and of experts, one after the other.
+// Data-parallel collectives of trained weights: of dense weights, then of experts.
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert);
 void append_gather(Block& block, const LoweringContext& context, Bytes dense, Bytes expert);
 // Between a device and its second memory tier.

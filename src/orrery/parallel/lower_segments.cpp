@@ -6,13 +6,12 @@
 
 namespace orrery::parallel {
 
-SegmentLowering::SegmentLowering(const LoweringContext& context, const std::vector<Part>& parts,
-                                 const std::vector<PartSizes>& sizes)
-    : context_(context), parts_(parts), sizes_(sizes) {}
-
-void SegmentLowering::start() {
-  reduces_ = std::any_of(parts_.begin(), parts_.end(), [](const Part& p) { return p.reduce >= 0; });
-}
+SegmentLowering::SegmentLowering(const LoweringContext& context, const IdVector<PartId, Part>& parts,
+                                 const IdVector<PartId, PartSizes>& sizes)
+    : context_(context),
+      parts_(parts),
+      sizes_(sizes),
+      reduces_(std::any_of(parts.begin(), parts.end(), [](const Part& p) { return p.reduce.has_value(); })) {}
 
 void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) {
   const Plan& plan = context_.plan();
@@ -35,17 +34,16 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
   chunk.waits_for_store = plan.offload.activations;
 }
 
-// Where nothing is overlapped, reductions are work of their own on the compute stream, as gathers are; transfers to and
-// from the second tier stay beside it.
-void SegmentLowering::append(Segment& segment, std::int32_t work, std::int64_t repeat, std::int32_t gather,
-                             std::int32_t reduce) const {
-  if (repeat == 0) { return; }
+// Where nothing is overlapped, reductions are blocks of their own on the compute stream, as gathers are; transfers to
+// and from the second tier stay on the communication stream.
+void SegmentLowering::append(Segment& segment, const BlockUse& use) const {
+  if (use.repeat == 0) { return; }
   if (context_.plan().dp_overlap) {
-    segment.push_back({work, repeat, gather, reduce});
+    segment.push_back(use);
     return;
   }
-  segment.push_back({work, repeat, gather, -1});
-  if (reduce >= 0) { segment.push_back({reduce, repeat, -1, -1}); }
+  segment.push_back({use.work, use.repeat, use.gather, {}});
+  if (use.reduce) { segment.push_back({*use.reduce, use.repeat}); }
 }
 
 Segment SegmentLowering::forward(std::span<const PartUse> uses, Pass pass) const {
@@ -53,46 +51,46 @@ Segment SegmentLowering::forward(std::span<const PartUse> uses, Pass pass) const
   segment.reserve(uses.size());
   for (const PartUse& use : uses) {
     const Part& part = part_of(use);
-    const std::int32_t work = pass == Pass::decode ? part.decode : part.forward;
-    if (work < 0) { continue; }
-    if (part.gather_work >= 0) { segment.push_back({part.gather_work, use.repeat, -1, -1}); }
-    const std::int32_t gather = pass == Pass::first_forward ? part.first_gather : part.gather;
-    segment.push_back({work, use.repeat, gather, part.store});
+    const OptionalBlockId work = pass == Pass::decode ? part.decode : part.forward;
+    if (!work) { continue; }
+    if (part.gather_work) { segment.push_back({*part.gather_work, use.repeat}); }
+    const OptionalBlockId gather = pass == Pass::first_forward ? part.first_gather : part.gather;
+    segment.push_back({*work, use.repeat, gather, part.store});
   }
   return segment;
 }
 
-Segment SegmentLowering::backward(std::span<const PartUse> uses, std::int32_t Part::* block, bool gathers,
+Segment SegmentLowering::backward(std::span<const PartUse> uses, OptionalBlockId Part::* block, bool gathers,
                                   bool reduces) {
   Segment segment;
   segment.reserve(uses.size());
   Pending pending;
   for (std::size_t i = uses.size(); i-- > 0;) {
     const Part& part = part_of(uses[i]);
-    const std::int32_t gather = gathers ? part.backward_gather : -1;
-    if (gathers && part.gather_work >= 0) { segment.push_back({part.gather_work, uses[i].repeat, -1, -1}); }
-    if (reduces && part.reduce >= 0) {
-      append_reducing(segment, uses[i], part.*block, gather, pending);
+    const OptionalBlockId gather = gathers ? part.backward_gather : OptionalBlockId();
+    if (gathers && part.gather_work) { segment.push_back({*part.gather_work, uses[i].repeat}); }
+    if (reduces && part.reduce) {
+      append_reducing(segment, uses[i], *(part.*block), gather, pending);
     } else {
-      segment.push_back({part.*block, uses[i].repeat, gather, -1});
+      segment.push_back({*(part.*block), uses[i].repeat, gather});
     }
   }
   if (pending.total() > 0) { flush(segment, pending); }
   return segment;
 }
 
-// `repeat` executions whose gradients wait until a bucket is full. With buckets of no size each goes alone.
-void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, std::int32_t work, std::int32_t gather,
+// `repeat` executions whose gradients wait until a bucket is full. With buckets of size 0 each is reduced alone.
+void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, BlockId work, OptionalBlockId gather,
                                       Pending& pending) {
-  const PartSizes& sizes = sizes_[static_cast<std::size_t>(use.part)];
-  const double each = sizes.dense + sizes.expert, bucket = context_.stack.bucket_parameters;
+  const PartSizes& sizes = sizes_[*use.part];
+  const double each = sizes.dense + sizes.expert, bucket = context_.stack.gradients.bucket_parameters;
   const auto wait_for = [&](std::int64_t count) {
     pending.dense += static_cast<double>(count) * sizes.dense;
     pending.expert += static_cast<double>(count) * sizes.expert;
   };
   for (std::int64_t left = use.repeat; left > 0;) {
     if (pending.total() == 0 && each >= bucket) {
-      append(segment, work, left, gather, part_of(use).reduce);
+      append(segment, {work, left, gather, part_of(use).reduce});
       return;
     }
     const double room = std::ceil((bucket - pending.total()) / each);
@@ -100,24 +98,24 @@ void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, std:
     wait_for(count);
     left -= count;
     if (pending.total() < bucket) {
-      append(segment, work, count, gather, -1);
+      append(segment, {work, count, gather});
       return;
     }
-    append(segment, work, count - 1, gather, -1);
-    append(segment, work, 1, gather, joined(pending));
+    append(segment, {work, count - 1, gather});
+    append(segment, {work, 1, gather, joined(pending)});
     pending = {};
   }
 }
 
 // What is left is reduced when the segment's last execution ends.
 void SegmentLowering::flush(Segment& segment, const Pending& pending) {
-  BlockUse last = segment.back();
+  const BlockUse last = segment.back();
   segment.pop_back();
-  append(segment, last.work, last.repeat - 1, last.gather, -1);
-  append(segment, last.work, 1, last.gather, joined(pending));
+  append(segment, {last.work, last.repeat - 1, last.gather});
+  append(segment, {last.work, 1, last.gather, joined(pending)});
 }
 
-std::int32_t SegmentLowering::joined(const Pending& pending) {
+BlockId SegmentLowering::joined(const Pending& pending) {
   for (const Joined& known : joined_) {
     if (known.weights.dense == pending.dense && known.weights.expert == pending.expert) { return known.block; }
   }

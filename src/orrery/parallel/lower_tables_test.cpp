@@ -15,7 +15,6 @@
 namespace orrery::parallel {
 namespace {
 
-using network::Collective;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using workload::TableSharding;
@@ -63,8 +62,10 @@ const Block& embedding(const Program& program, bool forward) {
 double bytes_of(const Block& block, GroupKind group, Collective collective, std::string_view name = {}) {
   double sum = 0;
   for (const Item& item : block.items) {
-    const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
-    if (counts && (name.empty() || item.name == name)) { sum += item.call.bytes.value(); }
+    if (!test::is_collective(item)) { continue; }
+    const CollectiveCall& call = test::call_of(item);
+    const bool counts = call.group == group && call.collective == collective;
+    if (counts && (name.empty() || item.name == name)) { sum += call.bytes.value(); }
   }
   return sum;
 }
@@ -96,7 +97,8 @@ TEST(LowerTables, exchanged_vectors_are_batch_times_tables_times_width) {
 RC_GTEST_PROP(LowerTables, flops_are_those_of_the_model_whatever_the_sharding, ()) {
   Work w = any_work();
   w.plan.recompute = Recompute::none;
-  w.stack.attention = hardware::AttentionKernel::plain;  // fused attention runs a product of its forward pass again
+  w.stack.attention.kernel =
+      hardware::AttentionKernel::plain;  // fused attention runs a product of its forward pass again
   const Program program = lowered(w);
   const double model = workload::model_flops(w.model, w.stack, w.job.global_batch, 1).value();
   RC_ASSERT(near(test::flops_of(program), model));
@@ -110,7 +112,7 @@ RC_GTEST_PROP(LowerTables, memory_of_tables_is_an_even_part_at_least_and_all_of_
   const auto& r = w.model.recommender;
   const double weights = r.table_elements() * hardware::element_size(r.table_precision).value();
   const double shards = static_cast<double>(w.plan.table_ranks());
-  w.stack.table_moment_element = w.stack.table_moment_row = Bytes(0);
+  w.stack.tables.state_element = w.stack.tables.row_state_element = Bytes(0);
   RC_ASSERT(program.memory.front().tables.value() >= weights / shards * (1.0 - 1e-9));
   const Program without_state = lowered(w);
   if (w.plan.tables.sharding == TableSharding::replicated && w.plan.dp == 1) {
@@ -150,8 +152,8 @@ TEST(LowerTables, the_exchange_stands_around_the_bottom_mlp_in_both_passes) {
   const Block& backward = embedding(program, false);
   EXPECT_THAT(names(backward), ElementsAre("tables.exchange", "bottom.product", "bottom.product", "bottom.product",
                                            "tables.exchange", "tables.lookup", "tables.update"));
-  EXPECT_TRUE(backward.items[0].asynchronous);
-  EXPECT_EQ(backward.items[4].waits_for, 0);
+  EXPECT_TRUE(test::is_asynchronous(backward.items[0]));
+  EXPECT_EQ(backward.items[4].waits_for(), ItemId(0));
 }
 
 std::string first_problem(const Work& w) {

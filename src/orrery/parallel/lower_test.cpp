@@ -56,7 +56,7 @@ RC_GTEST_PROP(Lower, all_ranks_and_micro_batches_together_compute_the_model, ())
 RC_GTEST_PROP(Lower, without_recompute_that_is_the_model_s_formula, ()) {
   Case c = without_copied_factors(drawn_case());
   c.plan.recompute = Recompute::none;
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   c.model.sliding_window = 0;  // a plain core computes what the window hides
   const double model = workload::model_flops(c.model, c.stack, c.job.global_batch, c.job.seq, c.job.adapter).value();
   RC_ASSERT(std::abs(flops_of(lowered(c)) - model) <= 1e-11 * model);
@@ -72,7 +72,7 @@ TEST(Lower, padding_of_the_vocabulary_is_computed_and_not_counted_as_the_model_s
   c.plan.pp = 2;
   c.plan.dp = 2;
   c.cluster = test::cluster_of({8, 4});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   const double model = workload::model_flops(c.model, c.stack, 32, 512).value();
   EXPECT_NEAR(flops_of(lowered(c)) - model, 6.0 * 1024 * 943 * 32 * 512, 1e-9 * model);
 }
@@ -126,7 +126,7 @@ RC_GTEST_PROP(Lower, under_an_adapter_the_model_s_own_weights_are_frozen, ()) {
   c.job.adapter.rank = 8;
   const Program adapted = lowered(c);
   for (std::size_t i = 0; i < full.classes.size(); ++i) {
-    const auto &whole = full.classes[i], &frozen = adapted.classes[i];
+    const auto &whole = full.classes[RankClassId(i)], &frozen = adapted.classes[RankClassId(i)];
     RC_ASSERT(near(frozen.frozen, whole.parameters));
     RC_ASSERT(near(frozen.frozen_expert, whole.expert_parameters));
     RC_ASSERT(frozen.parameters < whole.parameters);
@@ -153,22 +153,22 @@ RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_
                                weights.expert * real(shards ? 1 : c.plan.expert_replicas()));
   };
   RC_ASSERT(near(sum.weights.value(), 2.0 * copies(3)));
-  RC_ASSERT(near(sum.gradients.value(), copies(2) * c.stack.gradient_element.value()));
+  RC_ASSERT(near(sum.gradients.value(), copies(2) * c.stack.gradients.element.value()));
   RC_ASSERT(near(sum.optimizer.value(), 12.0 * copies(1)));
 }
 
 // Which block stands for which part of the model; each for one only.
 class Blocks {
  public:
-  bool stands_for(std::int32_t block, const std::string& part) {
+  bool stands_for(BlockId block, const std::string& part) {
     const auto [known, is_new] = parts_.try_emplace(block, part);
     const auto [back, is_new_back] = blocks_.try_emplace(part, block);
     return known->second == part && back->second == block;
   }
 
  private:
-  std::map<std::int32_t, std::string> parts_;
-  std::map<std::string, std::int32_t> blocks_;
+  std::map<BlockId, std::string> parts_;
+  std::map<std::string, BlockId> blocks_;
 };
 
 std::string text_of(const workload::LayerKind& kind) {
@@ -183,7 +183,8 @@ std::vector<std::string> parts_of(const Case& c, std::int64_t q) {
   if (q == 0) { list.emplace_back("embedding"); }
   const auto before = std::accumulate(shares.begin(), shares.begin() + q, std::int64_t{0});
   for (std::int64_t i = 0; i < shares[static_cast<std::size_t>(q)]; ++i) {
-    list.push_back(text_of(workload::layer_kind(c.model, before + i)));
+    const bool again = c.plan.recompute != Recompute::none && test::is_recomputed(c, before + i);
+    list.push_back(text_of(workload::layer_kind(c.model, before + i)) + (again ? " recomputed" : ""));
   }
   if (q + 1 == static_cast<std::int64_t>(shares.size())) {
     list.emplace_back("head");
@@ -201,9 +202,9 @@ RC_GTEST_PROP(Lower, a_class_says_of_every_stage_what_that_stage_runs, ()) {
   Blocks forward, backward, weight;
   std::vector<std::int64_t> members(program.classes.size(), 0);
   for (std::int64_t stage = 0; stage < c.plan.pp; ++stage) {
-    const auto index = static_cast<std::size_t>(program.class_of_stage[static_cast<std::size_t>(stage)]);
-    const RankClass& rank_class = program.classes[index];
-    if (members[index]++ == 0) { RC_ASSERT(rank_class.first_stage == stage); }
+    const RankClassId id = program.class_of_stage[static_cast<std::size_t>(stage)];
+    const RankClass& rank_class = program.classes[id];
+    if (members[id.index()]++ == 0) { RC_ASSERT(rank_class.first_stage == stage); }
     RC_ASSERT(static_cast<std::int64_t>(rank_class.chunks.size()) == chunks_of(c.plan));
     for (std::int64_t k = 0; k < chunks_of(c.plan); ++k) {
       const ChunkProgram& chunk = program.program_of(rank_class.chunks[static_cast<std::size_t>(k)]);
@@ -223,7 +224,7 @@ RC_GTEST_PROP(Lower, a_class_says_of_every_stage_what_that_stage_runs, ()) {
       expect(chunk.last_backward, splits ? weight : backward);
     }
   }
-  for (std::size_t i = 0; i < members.size(); ++i) { RC_ASSERT(members[i] == program.classes[i].stages); }
+  for (std::size_t i = 0; i < members.size(); ++i) { RC_ASSERT(members[i] == program.classes[RankClassId(i)].stages); }
 }
 
 // Mixtral 8x7B over 8 ranks, two to an expert group of 4: a rank holds 2 of 8 experts of every layer, three products of
@@ -245,12 +246,12 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(only.parameters, 32 * kDense + 2 * 32000.0 * 4096 + 4096);
   // Optimizer state: dense weights over 8 ranks, experts over the 2 that hold the same ones.
   EXPECT_EQ(program.memory.front().optimizer, Bytes(12.0 * (only.parameters / 8 + only.expert_parameters / 2)));
-  const auto& reduce = program.block(program.program_of(only.chunks.front()).last_backward[1].reduce).items;
+  const auto& reduce = program.block(*program.program_of(only.chunks.front()).last_backward[1].reduce).items;
   ASSERT_EQ(reduce.size(), 2U);
-  EXPECT_EQ(reduce[0].call.group, GroupKind::dp);
-  EXPECT_EQ(reduce[0].call.bytes, Bytes(4.0 * kDense));
-  EXPECT_EQ(reduce[1].call.group, GroupKind::expert_dp);
-  EXPECT_EQ(reduce[1].call.bytes, Bytes(4.0 * kExperts));
+  EXPECT_EQ(test::call_of(reduce[0]).group, GroupKind::dp);
+  EXPECT_EQ(test::call_of(reduce[0]).bytes, Bytes(4.0 * kDense));
+  EXPECT_EQ(test::call_of(reduce[1]).group, GroupKind::expert_dp);
+  EXPECT_EQ(test::call_of(reduce[1]).bytes, Bytes(4.0 * kExperts));
 }
 
 // 2 sequences of 128 tokens of 256 numbers in bf16: 128 KiB, from every rank; or a quarter from each of four, which
@@ -265,7 +266,7 @@ TEST(Lower, a_stack_that_scatters_sends_each_rank_s_part_of_what_all_have) {
     c.plan.tp = tp;
     c.plan.sequence_parallel = sequence_parallel;
     c.cluster = test::cluster_of({2 * tp});
-    c.stack.scatter_transfers = scatters;
+    c.stack.transfers.stages = scatters ? hardware::StageTransfer::scattered : hardware::StageTransfer::whole;
     return lowered(c);
   };
   const Bytes whole(2.0 * 128 * 256 * 2);

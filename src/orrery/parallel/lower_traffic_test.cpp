@@ -12,7 +12,6 @@
 namespace orrery::parallel {
 namespace {
 
-using network::Collective;
 using test::any_case;
 using test::bytes_of;
 using test::Case;
@@ -42,7 +41,7 @@ RC_GTEST_PROP(LowerTraffic, data_parallel_traffic_is_that_of_the_zero_stage_whet
   const Program program = lowered(c);
   const Plan& plan = c.plan;
   const PerRank weights = per_rank(program);
-  const double m = micro_batches_of_chunk(program), g = c.stack.gradient_reduce_element.value();
+  const double m = micro_batches_of_chunk(program), g = c.stack.gradients.reduce_element.value();
   const double reductions = plan.zero >= 2 ? m : 1.0;
   const double gathers = plan.zero == 0 ? 0.0 : plan.zero == 3 ? 2.0 * m : 1.0;
   const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
@@ -73,7 +72,7 @@ RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
   const double owned =
       c.plan.schedule == ScheduleKind::dualpipe ? weights.dense / dense + weights.expert / expert : 0.0;
   RC_ASSERT(near(bytes_of(program, GroupKind::mirror, Collective::all_reduce),
-                 owned * c.stack.gradient_reduce_element.value()));
+                 owned * c.stack.gradients.reduce_element.value()));
 }
 
 // Per step and rank: stored weights come in for every forward and every backward and go out once, those that are
@@ -113,15 +112,16 @@ TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
   c.cluster = test::cluster_of({4});
   const double layer = real(workload::layer_parameters(c.model, {}));
   const double table = 1024.0 * 512, head = table + 512;
-  c.stack.bucket_parameters = head + 3.5 * layer;  // head and 4 layers fill one, 4 layers the next; head = layer / 8
+  c.stack.gradients.bucket_parameters =
+      head + 3.5 * layer;  // head and 4 layers fill one, 4 layers the next; head = layer / 8
   const Program program = lowered(c);
   std::vector<double> reduced;
   std::int64_t executions = 0;
   for (const auto& use : program.chunks.front().last_backward) {
     executions += use.repeat;
-    if (use.reduce < 0) { continue; }
+    if (!use.reduce) { continue; }
     EXPECT_EQ(use.repeat, 1);
-    reduced.push_back(program.block(use.reduce).items.front().call.bytes.value() / 4.0);
+    reduced.push_back(test::call_of(program.block(*use.reduce).items.front()).bytes.value() / 4.0);
   }
   EXPECT_EQ(executions, 12);
   EXPECT_EQ(reduced, (std::vector<double>{head + 4 * layer, 4 * layer, 2 * layer + table}));

@@ -10,10 +10,10 @@
 
 namespace orrery::parallel {
 
-// A plan's program, and the work whose blocks are the first of the program's.
+// A plan's program, and the slice whose blocks are the first of the program's.
 struct Lowered {
   const Program& program;
-  const Work& work;
+  const LoweredSlice& slice;
 };
 
 // Memory that a rank may fill.
@@ -23,30 +23,32 @@ struct Capacity {
   [[nodiscard]] bool holds(const Program& program) const;
 };
 
-struct WorkHash {
-  std::size_t operator()(const WorkKey& key) const;
+struct SliceHash {
+  std::size_t operator()(const SliceKey& key) const;
 };
 
-// Not safe to share between threads. Model, cluster and stack must outlive it. All jobs that it is asked about may
-// differ in their batch, in nothing else. Keeps the work of every slice until it is told to forget.
+// Not safe to share between threads. Model, cluster and stack must outlive it. Jobs of several calls may differ in
+// their batch only. Keeps every lowered slice until forget().
 class Lowerer {
  public:
   Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack);
 
   // Needs is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program lives until the next
-  // call, the work until it is forgotten.
+  // call, the slice until forget().
   [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
-  // Nothing where a stage needs more than `capacity`, which is found out first.
+  // Nothing where a stage needs more than `capacity`; memory is computed before anything else.
   [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
 
-  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the leanest; see least_memory.
-  [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const Leanest& leanest, const Capacity& capacity);
+  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the lowest_memory; see
+  // least_memory.
+  [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory,
+                             const Capacity& capacity);
 
-  // What a plan's ranks compute. Kept: the next plan of the same slice gets the same.
-  [[nodiscard]] const Work& work(const Job& job, const Plan& plan);
+  // What a plan's ranks compute. The next plan of the same slice gets the same object.
+  [[nodiscard]] const LoweredSlice& slice(const Job& job, const Plan& plan);
 
-  [[nodiscard]] std::size_t kept() const { return works_.size(); }
-  void forget() { works_.clear(); }  // what was handed out is gone
+  [[nodiscard]] std::size_t kept() const { return slices_.size(); }
+  void forget() { slices_.clear(); }  // invalidates the slices that were returned
 
  private:
   void begin(const Job& job, const Plan& plan);
@@ -54,7 +56,7 @@ class Lowerer {
   const workload::Model& model_;
   const hardware::Cluster& cluster_;
   const hardware::Stack& stack_;
-  std::unordered_map<WorkKey, Work, WorkHash> works_;
+  std::unordered_map<SliceKey, LoweredSlice, SliceHash> slices_;
   Program program_;
 };
 

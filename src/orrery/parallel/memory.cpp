@@ -12,24 +12,24 @@ void add_pair(StageSizes::Neighbours& most, const PartSizes& one, const PartSize
   most.expert = std::max(most.expert, one.expert + next.expert);
   most.dense_bytes = max(most.dense_bytes, one.dense_bytes + next.dense_bytes);
   most.expert_bytes = max(most.expert_bytes, one.expert_bytes + next.expert_bytes);
-  most.kept = max(most.kept, one.kept + next.kept);
+  most.kept = max(most.kept, one.activations.kept + next.activations.kept);
 }
 
 }  // namespace
 
-StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes> parts) {
+StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts) {
   StageSizes sizes;
   sizes.chunk_kept.push_back(0.0);
   const PartSizes* before = nullptr;
   Bytes deferred;
   for (const PartUse& use : shape) {
-    if (use.part == PartUse::kNextChunk) {
+    if (!use.part) {
       sizes.chunk_kept.push_back(0.0);
       deferred = Bytes(0);
       before = nullptr;
       continue;
     }
-    const PartSizes& part = parts[static_cast<std::size_t>(use.part)];
+    const PartSizes& part = parts[*use.part];
     const auto count = static_cast<double>(use.repeat);
     sizes.dense += count * part.dense;
     sizes.expert += count * part.expert;
@@ -37,19 +37,19 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
     sizes.frozen_expert += count * part.frozen_expert;
     sizes.dense_bytes += count * part.dense_bytes;
     sizes.expert_bytes += count * part.expert_bytes;
-    sizes.held.weights += count * part.held.weights;
-    sizes.held.state += count * part.held.state;
-    sizes.held.gradients += count * part.held.gradients;
+    sizes.in_place.weights += count * part.in_place.weights;
+    sizes.in_place.state += count * part.in_place.state;
+    sizes.in_place.gradients += count * part.in_place.gradients;
     sizes.kv_cache += count * part.kv_cache;
     sizes.working = max(sizes.working, part.working);
-    if (part.turns) {
-      sizes.turning += count * part.kept;
+    if (part.backward_follows) {
+      sizes.kept_briefly += count * part.activations.kept;
     } else {
-      sizes.chunk_kept.back() += count * part.kept.value();
-      deferred += count * max(Bytes(0), part.whole - part.core - part.kept);
+      sizes.chunk_kept.back() += count * part.activations.kept.value();
+      deferred += count * max(Bytes(0), part.activations.whole - part.activations.transient - part.activations.kept);
       sizes.chunk_deferred = max(sizes.chunk_deferred, deferred);
-      sizes.layer_dropped = max(sizes.layer_dropped, part.whole - part.kept);
-      sizes.layer_core = max(sizes.layer_core, part.core);
+      sizes.layer_dropped = max(sizes.layer_dropped, part.activations.whole - part.activations.kept);
+      sizes.layer_transient = max(sizes.layer_transient, part.activations.transient);
     }
     add_pair(sizes.neighbours, part, before);
     if (use.repeat > 1) { add_pair(sizes.neighbours, part, &part); }
@@ -59,12 +59,12 @@ StageSizes stage_sizes(std::span<const PartUse> shape, std::span<const PartSizes
 }
 
 Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
-  return weight_element < Bytes(4.0) ? stack.master_element : Bytes(0);
+  return weight_element < Bytes(4.0) ? stack.optimizer.master_element : Bytes(0);
 }
 
 namespace {
 
-// Ranks that share one copy of something, by what it belongs to.
+// Ranks that one copy is sharded over.
 struct Shards {
   double dense = 1, expert = 1;
 
@@ -81,7 +81,7 @@ Shards shards_from(const Plan& plan, int zero) {
   return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
 }
 
-// The most micro-batches at once whose backward is done and whose weight task is not.
+// The largest number of micro-batches at a time whose backward has run and whose weight task has not.
 std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   std::int64_t now = 0, most = 0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
@@ -91,15 +91,15 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   return most;
 }
 
-// Besides what is kept: the layer being recomputed, or, where weight gradients are deferred, all that they need of what
-// full recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
+// Besides what is kept: what a layer's replay makes, or, where weight gradients are deferred, all that they read of
+// what recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
 // tensors of parts whose backward follows at once, one micro-batch's worth.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       Bytes weight_element) {
-  Bytes buffers = sizes.turning;
-  if (plan.recompute == Recompute::full && splits_backward(shape.schedule)) {
-    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_core;
-  } else if (plan.recompute != Recompute::none) {
+  Bytes buffers = sizes.kept_briefly;
+  if (splits_backward(shape.schedule) && weight_gradients_read(replayed_tags(plan.recompute))) {
+    buffers += static_cast<double>(most_deferred(shape, stage)) * sizes.chunk_deferred + sizes.layer_transient;
+  } else {
     buffers += sizes.layer_dropped;
   }
   const auto& pair = sizes.neighbours;
@@ -113,7 +113,7 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
   return buffers;
 }
 
-// Moves `all` to the second tier but for what is on its way or at work.
+// Offloads `all` except what is in use or in transfer.
 void offload(MemoryNeed& need, Bytes& all, Bytes working) {
   need.offloaded += all;
   all = min(all, working);
@@ -128,21 +128,21 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   const Shards weights = shards_from(plan, 3);
   need.weights = weights.part_of(sizes.dense_bytes, sizes.expert_bytes);
   if (plan.offload.weights) { offload(need, need.weights, weights.part_of(pair.dense_bytes, pair.expert_bytes)); }
-  need.weights += sizes.held.weights;
-  need.tables = sizes.held.weights;
+  need.weights += sizes.in_place.weights;
+  need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
     need.activations = sizes.working;
     need.kv_cache = sizes.kv_cache;
     return need;
   }
-  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradient_element;
-  const Bytes state = master_element(stack, weight_element) + stack.moment_element;
+  need.gradients = shards_from(plan, 2).part_of(sizes.dense, sizes.expert) * stack.gradients.element;
+  const Bytes state = master_element(stack, weight_element) + stack.optimizer.state_element;
   const Shards optimizer = shards_from(plan, 1);
   need.optimizer = optimizer.part_of(sizes.dense, sizes.expert) * state;
   if (plan.offload.optimizer) { offload(need, need.optimizer, optimizer.part_of(pair.dense, pair.expert) * state); }
-  need.gradients += sizes.held.gradients;
-  need.optimizer += sizes.held.state;
-  need.tables += sizes.held.state + sizes.held.gradients;
+  need.gradients += sizes.in_place.gradients;
+  need.optimizer += sizes.in_place.state;
+  need.tables += sizes.in_place.state + sizes.in_place.gradients;
   need.activations = Bytes(peak_in_flight(shape, stage, sizes.chunk_kept));
   if (plan.offload.activations) { offload(need, need.activations, pair.kept); }
   need.buffers = working_buffers(sizes, shape, stage, plan, weight_element);
@@ -150,9 +150,10 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
 }
 
 LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Job& job,
-                         const Plan& plan, const Leanest& leanest, const hardware::Stack& stack, Bytes weight_element) {
+                         const Plan& plan, const LowestMemory& lowest_memory, const hardware::Stack& stack,
+                         Bytes weight_element) {
   Plan lean = plan;
-  lean.zero = leanest.zero;
+  lean.zero = lowest_memory.zero;
   lean.shard = 0;
   lean.offload = {};
   const auto with_plain_buffers = [&] {
@@ -164,8 +165,8 @@ LeastMemory least_memory(const StageSizes& sizes, const PipelineShape& shape, st
     return need;
   };
   const Bytes together = with_plain_buffers().total();
-  if (!leanest.offload.any()) { return {together, together}; }
-  lean.offload = leanest.offload;
+  if (!lowest_memory.offload.any()) { return {together, together}; }
+  lean.offload = lowest_memory.offload;
   return {with_plain_buffers().total(), together};
 }
 

@@ -1,4 +1,5 @@
 // Memory of a rank: by hand, and what may never make it grow.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -48,9 +49,9 @@ TEST(Memory, gpt_3_175b_by_hand) {
   c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
   c.plan.tp = c.plan.pp = c.plan.dp = 8;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
-  c.stack.fused_loss = false;
-  c.stack.gradient_element = c.stack.gradient_reduce_element = Bytes(2.0);
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
+  c.stack.fusion.loss = false;
+  c.stack.gradients.element = c.stack.gradients.reduce_element = Bytes(2.0);
   const auto memory = memory_of(c);
   EXPECT_EQ(memory[0].weights, Bytes(2.0 * 2'822'731'776));
   EXPECT_EQ(memory[0].gradients, Bytes(2.0 * 2'822'731'776));
@@ -73,7 +74,7 @@ TEST(Memory, gpt_3_175b_with_sequence_parallelism_and_selective_recompute_by_han
   c.plan.sequence_parallel = true;
   c.plan.recompute = Recompute::selective;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto memory = memory_of(c);
   EXPECT_EQ(memory[0].activations, Bytes(8.0 * (12.0 * 106'954'752 + 3'145'728 + 16'384)));
   EXPECT_EQ(memory[0].buffers, Bytes(251'658'240));
@@ -89,7 +90,7 @@ TEST(Memory, sharded_parts_are_whole_while_they_are_at_work) {
   c.job = {512, 2048, hardware::Precision::fp16, Task::pretrain};
   c.plan.tp = c.plan.pp = c.plan.dp = 8;
   c.cluster = test::cluster_of({8, 64});
-  c.stack.attention = hardware::AttentionKernel::plain;
+  c.stack.attention.kernel = hardware::AttentionKernel::plain;
   constexpr double kLayers = 2.0 * 226'576'896;
   const double expected[4] = {0.0, 0.0, 2.0 * kLayers, 4.0 * kLayers};
   c.plan.zero = 0;
@@ -130,6 +131,26 @@ RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
       RC_ASSERT(memory[s].total().value() <= before[s].total().value() * (1.0 + 1e-12));
     }
     before = memory;
+  }
+}
+
+// Recompute of more layers of each chunk keeps less, down to recompute of all.
+RC_GTEST_PROP(Memory, recomputing_more_layers_never_keeps_more, ()) {
+  Case c = drawn_case();
+  c.plan.recompute = test::any_flag(kDraw) ? Recompute::full : Recompute::selective;
+  c.plan.recompute_layers = 0;
+  const auto all = memory_of(c);
+  const auto layers = layers_per_virtual_stage(c.model, c.plan);
+  const std::int64_t most = *std::max_element(layers.begin(), layers.end());
+  std::vector<MemoryNeed> before;
+  for (c.plan.recompute_layers = 1; c.plan.recompute_layers <= most; ++c.plan.recompute_layers) {
+    const auto memory = memory_of(c);
+    for (std::size_t s = 0; s < before.size(); ++s) { RC_ASSERT(memory[s].activations <= before[s].activations); }
+    before = memory;
+  }
+  for (std::size_t s = 0; s < before.size(); ++s) {
+    RC_ASSERT(before[s].activations == all[s].activations);
+    RC_ASSERT(before[s].buffers == all[s].buffers);
   }
 }
 
@@ -188,7 +209,7 @@ RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
   c.plan.ep *= 2;
   const Program more = lower(c.model, c.job, c.plan, c.cluster, c.stack);
   for (std::size_t i = 0; i < more.classes.size(); ++i) {
-    const auto &before = fewer.classes[i], &after = more.classes[i];
+    const auto &before = fewer.classes[RankClassId(i)], &after = more.classes[RankClassId(i)];
     RC_ASSERT(2.0 * after.expert_parameters == before.expert_parameters);
     RC_ASSERT(after.parameters == before.parameters);
   }
@@ -206,7 +227,7 @@ RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights,
   c.plan.zero = 0;
   c.plan.shard = 0;
   c.plan.cp_method = workload::ContextMethod::ring;
-  c.stack.attention = hardware::AttentionKernel::flash;
+  c.stack.attention.kernel = hardware::AttentionKernel::flash;
   c.job.seq *= 2;
   const auto whole = memory_of(c);
   c.plan.cp = 2;

@@ -1,28 +1,29 @@
 // The lowered program: what every rank of a job does in one training step, as data.
 //
-// A program is what a model, a job and a plan mean. `estimate` prices it in closed form; graph generation unrolls it;
-// both read nothing else. Ranks that do the same thing share a class; layers that are the same share a block.
+// A model, a job and a plan are lowered to a program. `estimate` prices it in closed form; graph generation unrolls it;
+// both read nothing else. Identical ranks share a class; identical layers share a block.
 //
-//   step of a rank = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
-//                    when its own reductions have ended, finish_reduce (gradient synchronisation that is left);
-//                    when everybody has got there, finish (gradient norm, optimizer, weights gathered)
-//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then, for every further token,
-//   decode
-//                       segments, each growing with the cache (Item::growth)
-//   segment        = blocks with repeat counts
-//   block          = kernels and collectives in program order, and what the host takes to launch them
+//   step of a rank    = forward and backward segments of its chunks, micro-batch by micro-batch, in pipeline order;
+//                       when its own reductions have ended, finish_reduce (the rest of gradient synchronisation);
+//                       when all ranks have done so, finish (gradient norm, optimizer, gather of weights)
+//   batch of requests = prefill segment of its chunks, micro-batch by micro-batch; then decode segments for every
+//                       additional token, each growing with the KV cache (KernelLaunch::growth)
+//   segment           = blocks with repeat counts
+//   block             = kernels and collectives in program order, and the host time to launch them
 #pragma once
 
 #include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
+#include "orrery/core/ids.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/plan.hpp"
@@ -35,36 +36,72 @@ enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 
 // A collective, or, over GroupKind::host, `bytes` between the device and its second memory tier.
 struct CollectiveCall {
-  network::Collective collective = network::Collective::all_reduce;
+  Collective collective = Collective::all_reduce;
   GroupKind group = GroupKind::tp;
-  Bytes bytes;                   // nccl-tests size: the whole buffer
-  workload::Spread spread = {};  // of an all-to-all over ep
+  Bytes bytes;                                // nccl-tests size: the whole buffer
+  workload::NodeDispatch node_dispatch = {};  // of an all-to-all over ep
 };
 
-// One thing a rank does. Kernels run on the compute stream, in order. A collective blocks the compute stream, unless it
-// is asynchronous: then it runs on the group's own stream and the item that names it in `waits_for` waits.
+struct Item;
+struct Block;
+struct ChunkProgram;
+struct RankClass;
+
+// Positions: of an item in its block; of the others in the lists of a Program.
+using ItemId = Id<Item>;
+using BlockId = Id<Block>;
+using ChunkProgramId = Id<ChunkProgram>;
+using RankClassId = Id<RankClass>;
+using OptionalItemId = OptionalId<Item>;
+using OptionalBlockId = OptionalId<Block>;
+
+// A kernel on the compute stream, which runs its kernels in order.
+struct KernelLaunch {
+  hardware::Kernel kernel;
+  workload::Growth growth = {};   // decode: of the kernel, with each generated token
+  OptionalItemId waits_for = {};  // an asynchronous collective before it in the block
+};
+
+// A collective. It blocks the compute stream, unless it is asynchronous: then it runs on its group's own stream until
+// the item that waits for it, or the end of the block.
+struct CollectiveLaunch {
+  CollectiveCall call;
+  bool asynchronous = false;
+};
+
+// The compute stream waits for an asynchronous collective before it in the block.
+struct CollectiveWait {
+  ItemId collective;
+};
+
+// One action of a rank.
 struct Item {
   std::string_view name;
   Purpose purpose = Purpose::forward;
-  bool is_collective = false;
-  hardware::Kernel kernel;      // when not a collective
-  workload::Growth growth;      // of the kernel, with every token generated
-  CollectiveCall call;          // when a collective
-  bool asynchronous = false;    // collectives only
-  std::int32_t waits_for = -1;  // index in this block of an asynchronous collective that must have ended
+  std::variant<KernelLaunch, CollectiveLaunch, CollectiveWait> action;
+
+  [[nodiscard]] const KernelLaunch* kernel() const { return std::get_if<KernelLaunch>(&action); }
+  [[nodiscard]] const CollectiveLaunch* collective() const { return std::get_if<CollectiveLaunch>(&action); }
+  // The asynchronous collective that must have ended first.
+  [[nodiscard]] OptionalItemId waits_for() const {
+    if (const auto* wait = std::get_if<CollectiveWait>(&action)) { return wait->collective; }
+    return kernel() != nullptr ? kernel()->waits_for : OptionalItemId();
+  }
 };
 
 struct Block {
   std::string_view name;
-  std::vector<Item> items;  // what is still in flight at the block's end is waited for there
-  Seconds launch = {};      // of the host, to issue all of it: a block takes no less
+  std::vector<Item> items;  // collectives still in flight after the last item are waited for at the end of the block
+  Seconds launch = {};      // host time to launch all items: the block takes at least this long
+
+  [[nodiscard]] const Item& item(ItemId id) const { return items[id.index()]; }
 };
 
-// A block that several programs may hold at once: a search lowers what a slice of the model computes once, and every
-// plan of that slice shares it.
+// A block that several programs share: a search lowers what a slice of the model computes once for all plans with that
+// slice.
 class SharedBlock {
  public:
-  SharedBlock(Block block)  // NOLINT(google-explicit-constructor): a block is one that nobody shares yet
+  SharedBlock(Block block)  // NOLINT(google-explicit-constructor): a block that is not shared yet
       : block_(std::make_shared<const Block>(std::move(block))) {}
 
   const Block& operator*() const { return *block_; }
@@ -74,16 +111,18 @@ class SharedBlock {
   std::shared_ptr<const Block> block_;
 };
 
-// `repeat` executions of block `work`, with collectives around them on a stream beside the work (data-parallel ones,
-// and transfers to and from the second memory tier; they take turns): `gather` must have ended before an execution
-// starts. It is issued when the execution before it in the segment starts, that of the first one when the segment does;
-// but gathers of a first_forward whose chunk's forward has none are all issued when the step starts, chunk after chunk.
-// `reduce` is issued when an execution ends, and nobody in this segment waits for it.
+// `repeat` executions of block `work`, overlapped with data-parallel collectives and transfers to and from the second
+// memory tier. Those share one communication stream, in order of issue.
+//
+// An execution starts when its `gather` has ended. A gather is issued when the execution before it in the segment
+// starts; the first one when the segment starts. Exception: the gathers of a first_forward whose chunk has no gathers
+// in `forward` are all issued when the step starts, chunk by chunk. `reduce` is issued when an execution ends; nothing
+// in the segment waits for it.
 struct BlockUse {
-  std::int32_t work = 0;
+  BlockId work;
   std::int64_t repeat = 1;
-  std::int32_t gather = -1;
-  std::int32_t reduce = -1;
+  OptionalBlockId gather = {};
+  OptionalBlockId reduce = {};
 };
 
 using Segment = std::vector<BlockUse>;
@@ -96,19 +135,19 @@ using Segment = std::vector<BlockUse>;
 struct ChunkProgram {
   bool has_embedding = false, has_head = false;
   Segment forward;        // of every micro-batch
-  Segment backward;       // of every micro-batch but, where different, the last
-  Segment weight;         // of every micro-batch but, where different, the last
-  Segment last_backward;  // what completes the last micro-batch's gradients, reducing them when that is overlapped
-  Segment first_forward;  // of the first micro-batch: gathers updated weights when that is overlapped; else as forward
+  Segment backward;       // of every micro-batch; the last one has last_backward instead where weight is empty
+  Segment weight;         // of every micro-batch but the last
+  Segment last_backward;  // completes the gradients of the last micro-batch; with their reductions when overlapped
+  Segment first_forward;  // of the first micro-batch: with gathers of updated weights when overlapped; else as forward
   Segment decode;         // inference: one generated token of a micro-batch
-  bool waits_for_reduce = false;  // what makes gradients ends only when their reductions have (sharded gradients)
-  bool waits_for_store = false;   // forward ends only when what it stores in the second tier has got there
+  bool waits_for_reduce = false;  // segments that make gradients end when their reductions have (sharded gradients)
+  bool waits_for_store = false;   // forward ends when the activations that it offloads are stored
 };
 
-// Where a chunk's layers stand in the model, and what it does: an index into Program::chunks.
+// The layers of a chunk, and what it does.
 struct Chunk {
   std::int64_t first_layer = 0, layers = 0;
-  std::int32_t program = 0;
+  ChunkProgramId program;
 };
 
 // Memory of one rank, bytes.
@@ -140,26 +179,24 @@ struct Program {
   Mesh mesh;
   PipelineShape pipeline;
   Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
-  bool gathers_transfers = false;  // those are parts of 1 / tp, which the receiving ranks gather
-  std::vector<SharedBlock> blocks;
-  std::vector<ChunkProgram> chunks;  // chunks that are alike, of one stage or of several, share one
-  std::vector<RankClass> classes;
-  std::vector<std::int32_t> class_of_stage;  // [stage]
-  std::vector<MemoryNeed> memory;            // [stage]
+  bool gathers_transfers = false;  // each rank sends 1 / tp of the tensor, and the receiving ranks gather it
+  IdVector<BlockId, SharedBlock> blocks;
+  IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one
+  IdVector<RankClassId, RankClass> classes;
+  std::vector<RankClassId> class_of_stage;  // [stage]
+  std::vector<MemoryNeed> memory;           // [stage]
 
-  [[nodiscard]] const Block& block(std::int32_t index) const { return *blocks[static_cast<std::size_t>(index)]; }
-  [[nodiscard]] const ChunkProgram& program_of(const Chunk& chunk) const {
-    return chunks[static_cast<std::size_t>(chunk.program)];
-  }
+  [[nodiscard]] const Block& block(BlockId id) const { return *blocks[id]; }
+  [[nodiscard]] const ChunkProgram& program_of(const Chunk& chunk) const { return chunks[chunk.program]; }
   [[nodiscard]] const RankClass& class_of(std::int64_t stage) const {
-    return classes[static_cast<std::size_t>(class_of_stage[static_cast<std::size_t>(stage)])];
+    return classes[class_of_stage[static_cast<std::size_t>(stage)]];
   }
 };
 
-// Layers of each virtual stage, in the order of the model; one per stage and chunk, but under DualPipe, where chunk 1
-// of stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; what is left over goes to the
-// latest virtual stages but the last, so that the first and last, which hold embedding and head, come short first. Plan
-// fields may count embedding or head as a layer, or set the first and last stage's share.
+// Layers of each virtual stage, in the order of the model: one entry per stage and chunk; under DualPipe, where chunk 1
+// of stage i repeats chunk 0 of stage pp - 1 - i, one per stage. As even as possible; the remainder goes to the latest
+// virtual stages except the last, so that the first and the last, which hold embedding and head, have fewer. Plan
+// fields may count embedding or head as a layer, or set the number of the first and last stage.
 [[nodiscard]] std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan);
 
 // Index into layers_per_virtual_stage.

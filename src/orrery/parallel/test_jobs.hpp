@@ -122,23 +122,24 @@ std::int64_t any_of(Range&& range, const std::vector<std::int64_t>& values) {
 template <class Range>
 hardware::Stack any_stack(Range&& range) {
   hardware::Stack stack;
-  stack.attention = any_flag(range) ? hardware::AttentionKernel::flash : hardware::AttentionKernel::plain;
-  stack.causal_skip = any_flag(range);
-  stack.fused_elementwise = any_flag(range);
-  stack.fused_loss = any_flag(range);
-  stack.narrow_activations = any_flag(range);
-  stack.fused_gradient_accumulation = any_flag(range);
-  stack.overlap_tp_backward = any_flag(range);
-  stack.overlap_parameter_gather = any_flag(range);
-  stack.gradient_element = stack.gradient_reduce_element = any_flag(range) ? 2_B : 4_B;
-  stack.bucket_parameters = any_flag(range) ? 0.0 : static_cast<double>(range(0, 100'000'000));
-  stack.expert_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
-  stack.fused_experts = any_flag(range);
-  stack.dispatch_per_node = any_flag(range);
-  stack.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
-  stack.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
-  stack.single_port = any_flag(range);
-  stack.scatter_transfers = stack.single_port;
+  stack.attention.kernel = any_flag(range) ? hardware::AttentionKernel::flash : hardware::AttentionKernel::plain;
+  stack.attention.causal_skip = any_flag(range);
+  stack.fusion.elementwise = any_flag(range);
+  stack.fusion.loss = any_flag(range);
+  stack.storage.narrow_activations = any_flag(range);
+  stack.fusion.gradient_accumulation = any_flag(range);
+  stack.overlap.tp_backward = any_flag(range);
+  stack.overlap.parameter_gather = any_flag(range);
+  stack.gradients.element = stack.gradients.reduce_element = any_flag(range) ? 2_B : 4_B;
+  stack.gradients.bucket_parameters = any_flag(range) ? 0.0 : static_cast<double>(range(0, 100'000'000));
+  stack.host.expert_launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 20));
+  stack.fusion.experts = any_flag(range);
+  stack.dispatch.copies = any_flag(range) ? hardware::TokenCopies::per_node : hardware::TokenCopies::per_expert;
+  stack.host.launch_time = any_flag(range) ? 0_us : 1_us * static_cast<double>(range(1, 100));
+  stack.overlap.interference = any_flag(range) ? 0.0 : 0.01 * static_cast<double>(range(1, 50));
+  if (any_flag(range)) {
+    stack.transfers = {.stages = hardware::StageTransfer::scattered, .ports = hardware::NodePorts::one};
+  }
   return stack;
 }
 
@@ -293,6 +294,7 @@ Case any_case_of(Range&& range, bool experts) {
   c.plan.recompute = static_cast<Recompute>(range(0, 3));
   c.model = any_model(range, c.plan, experts);
   set_ends(range, c.model, c.plan);
+  c.plan.recompute_layers = c.model.depth() % 3;
   const std::int64_t groups = range(1, 4);
   std::int64_t batches = c.plan.vpp > 1 ? c.plan.pp * groups : groups * range(1, 4);
   if (c.plan.schedule == ScheduleKind::dualpipe) { batches = 2 * (c.plan.pp + groups); }
@@ -335,8 +337,8 @@ inline std::string to_text(const Case& c) {
       m.layers, m.mtp_layers, m.hidden, m.heads, m.kv_heads, m.head_dim, m.ffn, m.vocab, m.experts.active,
       m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every, m.latent.kv_rank,
       m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, c.job.global_batch, c.job.seq,
-      c.job.adapter.rank, c.job.prompt, c.job.generate, c.stack.attention == hardware::AttentionKernel::flash,
-      c.stack.fused_elementwise, c.stack.bucket_parameters);
+      c.job.adapter.rank, c.job.prompt, c.job.generate, c.stack.attention.kernel == hardware::AttentionKernel::flash,
+      c.stack.fusion.elementwise, c.stack.gradients.bucket_parameters);
 }
 
 // A batch of requests.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -16,7 +17,7 @@ inline double real(std::int64_t n) { return static_cast<double>(n); }
 inline double flops_of(const Program& program, const Segment& segment) {
   double sum = 0.0;
   for (const auto& use : segment) {
-    for (const auto& item : program.block(use.work).items) { sum += real(use.repeat) * item.kernel.flops.value(); }
+    for (const auto& item : program.block(use.work).items) { sum += real(use.repeat) * kernel_of(item).flops.value(); }
   }
   return sum;
 }
@@ -57,11 +58,23 @@ inline Alone alone(const std::vector<workload::Operator>& operators, Recompute r
   for (const auto& op : operators) {
     const double forward = op.forward.flops.value();
     sum.flops += forward + op.backward_input.flops.value() + op.backward_weight.flops.value();
-    const bool again = recompute == Recompute::full || (recompute == Recompute::selective && op.attention_core);
+    const bool again = recompute == Recompute::full ||
+                       (recompute == Recompute::selective && op.tag == workload::OperatorTag::attention_core);
     if (again) { sum.flops += forward; }
     (op.expert ? sum.expert : sum.dense) += op.parameters + op.frozen;
   }
   return sum;
+}
+
+// Whether a plan's recompute applies to layer `layer` of the model: one of the first recompute_layers of its chunk.
+inline bool is_recomputed(const test::Case& c, std::int64_t layer) {
+  if (c.plan.recompute_layers == 0) { return true; }
+  std::int64_t first = 0;
+  for (const std::int64_t share : layers_per_virtual_stage(c.model, c.plan)) {
+    if (layer < first + share) { return layer - first < c.plan.recompute_layers; }
+    first += share;
+  }
+  throw InternalError("no such layer");
 }
 
 // All parts of the model, for one sequence.
@@ -75,7 +88,8 @@ inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
   };
   add(workload::embedding_operators(c.model, c.stack, slice), Recompute::none);
   for (std::int64_t i = 0; i < c.model.depth(); ++i) {
-    add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)), c.plan.recompute);
+    add(workload::layer_operators(c.model, c.stack, slice, workload::layer_kind(c.model, i)),
+        is_recomputed(c, i) ? c.plan.recompute : Recompute::none);
   }
   add(workload::head_operators(c.model, c.stack, slice), Recompute::none);
   for (std::int64_t i = 0; i < c.model.mtp_layers; ++i) {
@@ -91,8 +105,8 @@ inline workload::Slice undivided(const test::Case& c) {
 }
 
 // What a chunk's pass runs, block by block, repeats written out; collectives of plans without overlap left out.
-inline std::vector<std::int32_t> works_of(const Program& program, const Segment& segment) {
-  std::vector<std::int32_t> list;
+inline std::vector<BlockId> works_of(const Program& program, const Segment& segment) {
+  std::vector<BlockId> list;
   for (const auto& use : segment) {
     const auto& items = program.block(use.work).items;
     if (!items.empty() && items.front().purpose == Purpose::optimizer) { continue; }
@@ -102,18 +116,21 @@ inline std::vector<std::int32_t> works_of(const Program& program, const Segment&
 }
 
 // Bytes that a rank of every stage puts into calls of one kind in a step.
-inline double bytes_of(const Program& program, GroupKind group, network::Collective collective) {
+inline double bytes_of(const Program& program, GroupKind group, Collective collective) {
   double sum = 0.0;
-  const auto add = [&](std::int32_t block, double count) {
-    if (block < 0) { return; }
-    for (const auto& item : program.block(block).items) {
-      const bool counts = item.is_collective && item.call.group == group && item.call.collective == collective;
-      if (counts) { sum += count * item.call.bytes.value(); }
+  const auto add = [&](OptionalBlockId block, double count) {
+    if (!block) { return; }
+    for (const auto& item : program.block(*block).items) {
+      if (!is_collective(item)) { continue; }
+      const CollectiveCall& call = call_of(item);
+      if (call.group == group && call.collective == collective) { sum += count * call.bytes.value(); }
     }
   };
   const auto add_segment = [&](const Segment& segment, double count) {
     for (const auto& use : segment) {
-      for (const auto block : {use.gather, use.work, use.reduce}) { add(block, count * real(use.repeat)); }
+      for (const OptionalBlockId block : {use.gather, OptionalBlockId(use.work), use.reduce}) {
+        add(block, count * real(use.repeat));
+      }
     }
   };
   const double m = micro_batches_of_chunk(program);

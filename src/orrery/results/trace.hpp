@@ -1,4 +1,4 @@
-// What the questions about traces are answered with: plain values.
+// Results of the `orrery trace` commands: plain values.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct TraceFile {
   std::string file;
   std::string format;           // "chakra", "json-lines"
   std::string compression;      // "none", "gzip", "zstd"
-  std::string schema;           // seen, not believed: "0.0.1" … "0.0.4"
-  std::string claimed_version;  // what the file says
+  std::string schema;           // inferred from the records: "0.0.1" … "0.0.4"
+  std::string claimed_version;  // version that the file claims
   std::uint64_t size_B = 0;     // on disk
   std::uint64_t nodes = 0;
-  bool complete = true;            // whether nothing had to be left out
-  std::vector<std::string> notes;  // what is odd, and what was left out
+  bool complete = true;            // whether no record was skipped
+  std::vector<std::string> notes;  // oddities and skipped records
 };
 
 struct TraceInfo {
@@ -47,7 +47,7 @@ struct TraceCheck {
 
     [[nodiscard]] bool sound() const { return file.complete && graph::is_sound(findings); }
   };
-  // Files whose names differ in the rank only.
+  // Files whose names differ only in the rank.
   struct Job {
     std::string name;  // "dir/prefix.*.et"
     std::uint64_t ranks = 0;

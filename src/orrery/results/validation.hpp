@@ -21,15 +21,16 @@ struct Prediction {
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
   std::string kind = {};             // "training", "dlrm_moe", "inference"
-  std::string taken_as = {};         // columns that do not go together, and what they were taken as; empty: all do
-  std::string unscored_reason = {};  // why a measurement cannot be compared with the prediction; empty: it can
+  std::string taken_as = {};         // columns that contradict each other, and what they were taken as; empty: none
+  std::string unscored_reason = {};  // why the row has no score although it has a prediction; empty: it has one
   std::optional<double> p10_s = {}, p90_s = {};  // uncertainty of the prediction
   std::string spread = {};                       // and the kind of job that it is taken of; empty: none
   std::vector<Share> terms = {};                 // of the worst rows, when asked for
   bool feasible = true;                          // what the memory model said; the time is predicted all the same
 
   [[nodiscard]] std::optional<double> signed_error() const {
-    if (!measured_s || !predicted_s || *measured_s <= 0) { return std::nullopt; }
+    const bool scored = measured_s && *measured_s > 0 && unscored_reason.empty();
+    if (!scored || !predicted_s) { return std::nullopt; }
     return (*predicted_s - *measured_s) / *measured_s;
   }
 };

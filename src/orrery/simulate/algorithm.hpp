@@ -12,18 +12,19 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
+
 namespace orrery::simulate {
 
-// ASTRA-sim replays the recorded duration of a broadcast; physical semantics runs it.
-enum class Collective : std::uint8_t { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast };
+// The first of the enum: ASTRA-sim's four, and broadcast, of which ASTRA-sim replays the recorded duration; physical
+// semantics runs it.
 inline constexpr std::size_t kCollectives = 5;
 
-[[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE"
+[[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE", as in a graph
 
-enum class Method : std::uint8_t { ring, direct, halving_doubling, double_binary_tree, in_switch };
-
+// `method` is one of ring, direct, halving_doubling, tree and in_switch.
 struct DimensionAlgorithm {
-  Method method = Method::ring;
+  CollectiveAlgorithm method = CollectiveAlgorithm::ring;
   bool flat = false;                    // one*: all ranks as one dimension
   std::optional<std::uint32_t> window;  // direct: messages in flight at once; absent: to all peers
 
@@ -40,7 +41,7 @@ using Choice = std::variant<std::vector<DimensionAlgorithm>, std::string>;
 
 struct Builtin {
   std::string_view name;
-  Method method;
+  CollectiveAlgorithm method;
   bool flat;
   bool takes_window;
 };

@@ -1,6 +1,7 @@
 #include <array>
 #include <charconv>
 
+#include "orrery/graph/chakra_collective.hpp"
 #include "orrery/simulate/algorithm.hpp"
 
 namespace orrery::simulate {
@@ -8,14 +9,14 @@ namespace orrery::simulate {
 namespace {
 
 constexpr std::array<Builtin, 8> kBuiltin = {{
-    {"ring", Method::ring, false, false},
-    {"oneRing", Method::ring, true, false},
-    {"direct", Method::direct, false, true},
-    {"oneDirect", Method::direct, true, true},
-    {"halvingDoubling", Method::halving_doubling, false, false},
-    {"oneHalvingDoubling", Method::halving_doubling, true, false},
-    {"doubleBinaryTree", Method::double_binary_tree, false, false},
-    {"inSwitch", Method::in_switch, false, false},
+    {"ring", CollectiveAlgorithm::ring, false, false},
+    {"oneRing", CollectiveAlgorithm::ring, true, false},
+    {"direct", CollectiveAlgorithm::direct, false, true},
+    {"oneDirect", CollectiveAlgorithm::direct, true, true},
+    {"halvingDoubling", CollectiveAlgorithm::halving_doubling, false, false},
+    {"oneHalvingDoubling", CollectiveAlgorithm::halving_doubling, true, false},
+    {"doubleBinaryTree", CollectiveAlgorithm::tree, false, false},
+    {"inSwitch", CollectiveAlgorithm::in_switch, false, false},
 }};
 
 std::optional<std::uint32_t> whole(std::string_view text) {
@@ -48,10 +49,6 @@ std::string name_of(const DimensionAlgorithm& algorithm) {
   return {};
 }
 
-std::string_view name_of(Collective collective) {
-  constexpr std::array<std::string_view, kCollectives> kNames = {"ALL_REDUCE", "ALL_GATHER", "REDUCE_SCATTER",
-                                                                 "ALL_TO_ALL", "BROADCAST"};
-  return kNames[static_cast<std::size_t>(collective)];
-}
+std::string_view name_of(Collective collective) { return graph::name_of(graph::chakra_type(collective)); }
 
 }  // namespace orrery::simulate

@@ -130,7 +130,7 @@ void CollectiveEngine::take_turns(ActiveCollective& collective, Collective kind)
   }
   for (const ChunkPhase& phase : collective.sequence->phases) {
     turn_of(phase) += chunks;
-    if (phase.method == Method::double_binary_tree) { tree_of(phase) += chunks; }
+    if (phase.method == CollectiveAlgorithm::tree) { tree_of(phase) += chunks; }
   }
 }
 

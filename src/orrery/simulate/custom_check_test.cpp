@@ -66,22 +66,17 @@ Graphs graphs_of(const network::Steps& steps, std::int64_t block) {
 }
 
 TEST(CustomCheck, schedules_written_as_graphs_are_sound) {
-  using network::Operation;
-  using network::Technique;
-  for (const auto technique :
-       {Technique::ring, Technique::direct, Technique::halving_doubling, Technique::double_tree}) {
+  for (const auto algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::direct,
+                               CollectiveAlgorithm::halving_doubling, CollectiveAlgorithm::tree}) {
     for (const std::uint32_t n : {2U, 3U, 4U, 7U, 8U}) {
-      for (const auto& [operation, collective] :
-           std::vector<std::pair<Operation, Collective>>{{Operation::all_reduce, Collective::all_reduce},
-                                                         {Operation::all_gather, Collective::all_gather},
-                                                         {Operation::reduce_scatter, Collective::reduce_scatter},
-                                                         {Operation::all_to_all, Collective::all_to_all}}) {
-        const network::Steps steps{operation, technique, n};
+      for (const auto collective :
+           {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter, Collective::all_to_all}) {
+        const network::Steps steps{collective, algorithm, n};
         if (!network::refusal(steps).empty()) { continue; }
         const std::uint64_t block = 64;
-        const std::uint64_t size = operation == Operation::all_gather ? block : block * network::block_count(steps);
+        const std::uint64_t size = collective == Collective::all_gather ? block : block * network::block_count(steps);
         EXPECT_EQ(text(check(graphs_of(steps, block), collective, size)), "")
-            << static_cast<int>(technique) << " " << static_cast<int>(operation) << " " << n;
+            << static_cast<int>(algorithm) << " " << static_cast<int>(collective) << " " << n;
       }
     }
   }
@@ -89,7 +84,7 @@ TEST(CustomCheck, schedules_written_as_graphs_are_sound) {
 
 // Dropping any message of a ring is noticed: its receive waits for ever.
 TEST(CustomCheck, a_missing_send_is_a_receive_that_never_ends) {
-  const Graphs sound = graphs_of({network::Operation::all_reduce, network::Technique::ring, 4}, 64);
+  const Graphs sound = graphs_of({Collective::all_reduce, CollectiveAlgorithm::ring, 4}, 64);
   for (std::size_t position = 0; position < sound.size(); ++position) {
     for (std::size_t node = 0; node < sound[position].size(); ++node) {
       if (sound[position][node].type != NodeType::comm_send) { continue; }
@@ -106,7 +101,7 @@ TEST(CustomCheck, a_missing_receive_is_a_message_that_nobody_reads) {
   Graphs graphs = {{send(1, 1, 64), receive(2, 1, 64), send(3, 1, 8)}, {send(1, 0, 64), receive(2, 0, 64)}};
   const auto result = check(graphs, Collective::all_reduce, 64);
   ASSERT_TRUE(result);
-  EXPECT_EQ(text(result), "custom collective g: nobody receives what node 3 of position 0 sends\n");
+  EXPECT_EQ(text(result), "custom collective g: no position receives the message of node 3 of position 0\n");
 }
 
 TEST(CustomCheck, positions_that_wait_for_each_other_are_named) {

@@ -41,7 +41,7 @@ TEST(Stalled, another_size_or_collective_in_the_same_place_is_told) {
   const auto sizes =
       refusal(ring(2), [](std::uint32_t rank) { return std::vector{all_reduce(1 + rank, rank == 0 ? 4096 : 8192)}; });
   EXPECT_EQ(sizes,
-            "w.0.et rank 0, node 1: runs ALL_REDUCE of 4096 B, but rank 1 ALL_REDUCE of 8192 B in its place (node 2) "
+            "w.0.et rank 0, node 1: runs ALL_REDUCE of 4096 B, but rank 1 runs ALL_REDUCE of 8192 B instead (node 2) "
             "(2 of 2 ranks cannot finish)");
 }
 

@@ -17,7 +17,7 @@ void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t ste
   request.chunk = id;
   request.step = step;
   request.reduce = reduces;
-  request.bytes = phase.method == Method::halving_doubling ? exchange(phase, step).bytes : phase.message;
+  request.bytes = phase.method == CollectiveAlgorithm::halving_doubling ? exchange(phase, step).bytes : phase.message;
   request.work = trip.work;
   request.back = trip.back;
   buses_[chunk.rank].trip(request, trip.to_memory, events_.now());
@@ -25,7 +25,7 @@ void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t ste
 
 void Endpoints::reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step) {
   const ChunkPhase& phase = *chunk.now;
-  const std::uint64_t time = phase.method == Method::halving_doubling
+  const std::uint64_t time = phase.method == CollectiveAlgorithm::halving_doubling
                                  ? reduction_ns(system_, exchange(phase, step).bytes)
                                  : phase.reduction_ns;
   events_.after(chunk.rank, time, {EventKind::reduced, 0, chunk.rank, id, step});

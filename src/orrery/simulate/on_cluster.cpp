@@ -95,16 +95,16 @@ NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
 
 // Over links of their own or one switch all ranks send to all at once; around rings, and across many nodes, they send
 // to neighbours. A broadcast is a chain everywhere, as NCCL's is.
-Method method_of(hardware::Wiring wiring, Collective collective) {
-  if (collective == Collective::broadcast) { return Method::ring; }
+CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
+  if (collective == Collective::broadcast) { return CollectiveAlgorithm::ring; }
   switch (wiring) {
-    case hardware::Wiring::ring: return Method::ring;
-    case hardware::Wiring::rails: return collective == Collective::all_to_all ? Method::direct : Method::ring;
+    case hardware::Wiring::ring: return CollectiveAlgorithm::ring;
+    case hardware::Wiring::rails:
+      return collective == Collective::all_to_all ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring;
     case hardware::Wiring::switched:
-    case hardware::Wiring::mesh: return Method::direct;
+    case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
   }
-  ORRERY_ASSERT(false);
-  return Method::ring;
+  throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
 }  // namespace

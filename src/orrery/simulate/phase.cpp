@@ -33,8 +33,8 @@ std::vector<Live> live_dimensions(const Network& network, const std::vector<Dime
   return live;
 }
 
-std::uint64_t output(Collective collective, Method method, std::uint64_t size, std::uint32_t ranks) {
-  if (method == Method::double_binary_tree) { return size; }
+std::uint64_t output(Collective collective, CollectiveAlgorithm method, std::uint64_t size, std::uint32_t ranks) {
+  if (method == CollectiveAlgorithm::tree) { return size; }
   if (collective == Collective::reduce_scatter) { return size / ranks; }
   if (collective == Collective::all_gather) { return size * ranks; }
   return size;
@@ -46,16 +46,16 @@ Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const
   const bool group = phase.ring.members != nullptr;
   const bool exact = std::has_single_bit(n);
   switch (phase.method) {
-    case Method::ring:
+    case CollectiveAlgorithm::ring:
       phase.sends = twice ? 2 * (n - 1) : phase.collective == Collective::all_to_all ? n * (n - 1) / 2 : n - 1;
       phase.period = n;
       break;
-    case Method::direct:
+    case CollectiveAlgorithm::direct:
       phase.window = std::min(algorithm.window.value_or(n - 1), n - 1);
       phase.sends = (twice ? 2 : 1) * (n - 1);
       phase.period = phase.window * (group ? n : 2);
       break;
-    case Method::halving_doubling:
+    case CollectiveAlgorithm::halving_doubling:
       if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
       if (phase.collective == Collective::all_to_all) {
         return fail("halvingDoubling has no ALL_TO_ALL; valid: ring, direct");
@@ -63,14 +63,16 @@ Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
-    case Method::in_switch:
+    case CollectiveAlgorithm::in_switch:
       return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
-    case Method::double_binary_tree:
+    case CollectiveAlgorithm::automatic:
+    case CollectiveAlgorithm::flat_ring: return fail("no algorithm of ASTRA-sim");  // no name leads here
+    case CollectiveAlgorithm::tree:
       if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
       if (group) { return fail("doubleBinaryTree is not valid for a group smaller than the machine"); }
       break;
   }
-  phase.message = phase.method == Method::double_binary_tree || phase.collective == Collective::all_gather
+  phase.message = phase.method == CollectiveAlgorithm::tree || phase.collective == Collective::all_gather
                       ? phase.size
                       : phase.size / n;
   phase.reduction_ns = reduction_ns(system, phase.message);
@@ -112,7 +114,7 @@ class Planner {
         ++phase.turn_uses;
         phase.turn_number += before ? 1 : 0;
       }
-      if (other.method == Method::double_binary_tree) {
+      if (other.method == CollectiveAlgorithm::tree) {
         ++phase.tree_uses;
         phase.tree_number += before ? 1 : 0;
       }

@@ -29,7 +29,7 @@ enum class Turn : std::uint8_t { any, first, second };
 
 struct ChunkPhase {
   Collective collective = Collective::all_reduce;
-  Method method = Method::ring;
+  CollectiveAlgorithm method = CollectiveAlgorithm::ring;
   Ring ring;
   std::uint32_t dimension = 0;  // whose queues it waits in
   Turn turn = Turn::any;

@@ -19,7 +19,7 @@ void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwis
   chunk.here =
       phase.ring.members != nullptr ? chunks_.group(chunk.group).position(chunk.rank) : phase.ring.position(chunk.rank);
   chunk.opened = chunk.sent = chunk.tokens = chunk.got = 0;
-  if (phase.method == Method::double_binary_tree) {
+  if (phase.method == CollectiveAlgorithm::tree) {
     start_tree(id);
   } else {
     start_window(id);
@@ -27,13 +27,13 @@ void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwis
 }
 
 bool PhaseRunner::proceed(std::uint32_t id, std::uint32_t step) {
-  if (chunks_[id].now->method == Method::double_binary_tree) { return tree_step(id, step); }
+  if (chunks_[id].now->method == CollectiveAlgorithm::tree) { return tree_step(id, step); }
   return token(id);
 }
 
 void PhaseRunner::receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  if (chunk.now->method == Method::double_binary_tree) { return tree_receive(id, from); }
+  if (chunk.now->method == CollectiveAlgorithm::tree) { return tree_receive(id, from); }
   ++chunk.got;
   open_slot(id);
 }
@@ -81,7 +81,7 @@ void PhaseRunner::arrive(const Message& message) {
 void PhaseRunner::start_window(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
   const ChunkPhase& phase = *chunk.now;
-  if (phase.method == Method::ring) {
+  if (phase.method == CollectiveAlgorithm::ring) {
     const std::uint32_t n = phase.ring.size;
     const std::uint32_t next = phase.ring.at((chunk.here + 1) % n, chunk.rank, chunk.here);
     const std::uint32_t previous = phase.ring.at((chunk.here + n - 1) % n, chunk.rank, chunk.here);
@@ -112,7 +112,7 @@ bool PhaseRunner::token(std::uint32_t id) {
   const ChunkPhase& phase = *chunk.now;
   const std::uint32_t others = phase.ring.size - 1;
   ++chunk.tokens;
-  const bool second_half = phase.method == Method::direct && phase.collective == Collective::all_reduce &&
+  const bool second_half = phase.method == CollectiveAlgorithm::direct && phase.collective == Collective::all_reduce &&
                            phase.sends - chunk.sent <= others;
   if (second_half) {
     if (chunk.got < others) { return false; }  // nothing goes out again before all have come in
@@ -131,7 +131,7 @@ bool PhaseRunner::emit(std::uint32_t id) {
   if (slot == phase.sends || chunk.tokens == 0 || slot == chunk.opened) { return false; }
   ++chunk.sent;
   --chunk.tokens;
-  if (phase.method == Method::ring) {
+  if (phase.method == CollectiveAlgorithm::ring) {
     if (chunk.to_chunk == kNone) { chunk.to_chunk = chunks_.find(chunk.to, chunk.group, chunk.id); }
     send(chunk, chunk.to, phase.message, chunk.flight_ns, chunk.to_chunk);
     expect(id, chunk.from, phase.message);
@@ -140,7 +140,7 @@ bool PhaseRunner::emit(std::uint32_t id) {
   const std::uint32_t n = phase.ring.size;
   std::uint32_t to = 0, from = 0;
   std::uint64_t bytes = phase.message;
-  if (phase.method == Method::direct) {
+  if (phase.method == CollectiveAlgorithm::direct) {
     const std::uint32_t step = 1 + slot % (n - 1);
     to = (chunk.here + (chunk.clockwise ? step : n - step)) % n;
     from = (chunk.here + (chunk.clockwise ? n - step : step)) % n;

@@ -11,17 +11,6 @@ namespace orrery::simulate {
 
 namespace {
 
-network::Operation operation_of(Collective collective) {
-  switch (collective) {
-    case Collective::all_reduce: return network::Operation::all_reduce;
-    case Collective::all_gather: return network::Operation::all_gather;
-    case Collective::reduce_scatter: return network::Operation::reduce_scatter;
-    case Collective::all_to_all: return network::Operation::all_to_all;
-    case Collective::broadcast: return network::Operation::broadcast;
-  }
-  return network::Operation::all_reduce;
-}
-
 // Chunks go round rings both ways in turn.
 network::Steps of_chunk(const PhysicalPhase& phase, std::uint32_t chunk) {
   network::Steps steps = phase.steps;
@@ -159,7 +148,7 @@ std::vector<Extent> PhysicalCollectives::extents(const NodeTask& task, std::uint
     extent.algorithm = (*list)[extent.dimension];
     extent.algorithm.flat = false;
     const bool has_switch = job_.network.dimensions[extent.dimension].topology == Topology::Switch;
-    if (extent.algorithm.method == Method::in_switch && (!has_switch || group.is_line)) {
+    if (extent.algorithm.method == CollectiveAlgorithm::in_switch && (!has_switch || group.is_line)) {
       throw Stop{rank, task.id, "uses inSwitch, but its ranks are not all connected to one Switch of the network"};
     }
     extents.push_back(extent);
@@ -172,7 +161,7 @@ const PhysicalSchedule& PhysicalCollectives::schedule(const PhysicalCollective& 
   const NodeTask& task = collective.task;
   auto& kept = schedules_[{task.group, static_cast<std::uint8_t>(task.collective), chunk, task.dimensions}];
   if (!kept) {
-    auto made = physical_schedule({operation_of(task.collective), chunk, collective.ranks, extents(task, rank), 0});
+    auto made = physical_schedule({task.collective, chunk, collective.ranks, extents(task, rank), 0});
     if (!made) { throw Stop{rank, job_.rank_graphs[rank].nodes[node].id, made.error().diagnostics.front().message}; }
     kept = std::make_unique<PhysicalSchedule>(std::move(*made));
   }

@@ -115,16 +115,15 @@ RC_GTEST_PROP(PhysicalLaw, links_carry_no_more_than_their_bandwidth, ()) {
 
 // Where every pair of ranks has a link, what a link carries is what the schedule sends from one to the other.
 RC_GTEST_PROP(PhysicalLaw, bytes_on_every_link_are_those_of_the_schedule, ()) {
-  using network::Operation;
-  using network::Technique;
-  const std::map<CollectiveType, Operation> operations = {{CollectiveType::all_reduce, Operation::all_reduce},
-                                                          {CollectiveType::all_gather, Operation::all_gather},
-                                                          {CollectiveType::reduce_scatter, Operation::reduce_scatter},
-                                                          {CollectiveType::all_to_all, Operation::all_to_all}};
-  const std::map<std::string, Technique> techniques = {{"ring", Technique::ring},
-                                                       {"direct", Technique::direct},
-                                                       {"halvingDoubling", Technique::halving_doubling},
-                                                       {"doubleBinaryTree", Technique::double_tree}};
+  const std::map<CollectiveType, Collective> operations = {{CollectiveType::all_reduce, Collective::all_reduce},
+                                                           {CollectiveType::all_gather, Collective::all_gather},
+                                                           {CollectiveType::reduce_scatter, Collective::reduce_scatter},
+                                                           {CollectiveType::all_to_all, Collective::all_to_all}};
+  const std::map<std::string, CollectiveAlgorithm> techniques = {
+      {"ring", CollectiveAlgorithm::ring},
+      {"direct", CollectiveAlgorithm::direct},
+      {"halvingDoubling", CollectiveAlgorithm::halving_doubling},
+      {"doubleBinaryTree", CollectiveAlgorithm::tree}};
   const std::uint32_t n = 2 + below(12);
   auto pair = techniques.begin();
   std::advance(pair, below(4));

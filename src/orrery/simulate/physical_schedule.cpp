@@ -5,22 +5,9 @@
 
 namespace orrery::simulate {
 
-using network::Operation;
 using network::Steps;
-using network::Technique;
 
 namespace {
-
-Technique technique_of(Method method) {
-  switch (method) {
-    case Method::ring: return Technique::ring;
-    case Method::direct: return Technique::direct;
-    case Method::halving_doubling: return Technique::halving_doubling;
-    case Method::double_binary_tree: return Technique::double_tree;
-    case Method::in_switch: return Technique::in_switch;
-  }
-  return Technique::ring;
-}
 
 std::uint64_t cut(std::uint64_t bytes, std::uint64_t parts) { return bytes / parts + (bytes % parts != 0 ? 1 : 0); }
 
@@ -33,19 +20,19 @@ class Planner {
   Result<PhysicalSchedule> run() {
     const auto& extents = request_.extents;
     const std::size_t count = extents.size();
-    switch (request_.operation) {
-      case Operation::all_reduce: all_reduce(0); break;
-      case Operation::all_gather:
-      case Operation::broadcast:
-      case Operation::scatter:
-        for (std::size_t i = count; i-- > 0;) { add(extents[i], request_.operation); }
+    switch (request_.collective) {
+      case Collective::all_reduce: all_reduce(0); break;
+      case Collective::all_gather:
+      case Collective::broadcast:
+      case Collective::scatter:
+        for (std::size_t i = count; i-- > 0;) { add(extents[i], request_.collective); }
         break;
-      case Operation::reduce_scatter:
-      case Operation::all_to_all:
-      case Operation::reduce:
-      case Operation::gather:
-      case Operation::barrier:
-        for (const Extent& extent : extents) { add(extent, request_.operation); }
+      case Collective::reduce_scatter:
+      case Collective::all_to_all:
+      case Collective::reduce:
+      case Collective::gather:
+      case Collective::barrier:
+        for (const Extent& extent : extents) { add(extent, request_.collective); }
         break;
     }
     if (!refused_.empty()) { return fail(refused_); }
@@ -61,55 +48,54 @@ class Planner {
   void all_reduce(std::size_t i) {
     if (i >= request_.extents.size()) { return; }
     const Extent& extent = request_.extents[i];
-    const bool scatters = network::refusal(steps(extent, Operation::reduce_scatter)).empty();
+    const bool scatters = network::refusal(steps(extent, Collective::reduce_scatter)).empty();
     if (i + 1 == request_.extents.size() || !scatters) {
-      add(extent, Operation::all_reduce);
+      add(extent, Collective::all_reduce);
       return all_reduce(i + 1);
     }
     const std::uint64_t whole = size_;
-    add(extent, Operation::reduce_scatter);
+    add(extent, Collective::reduce_scatter);
     const std::uint64_t part = size_;
     all_reduce(i + 1);
     size_ = part;
-    add(extent, Operation::all_gather);
+    add(extent, Collective::all_gather);
     size_ = whole;
   }
 
-  [[nodiscard]] Steps steps(const Extent& extent, Operation operation) const {
+  [[nodiscard]] Steps steps(const Extent& extent, Collective collective) const {
     Steps steps;
-    steps.operation = operation;
-    steps.technique = technique_of(extent.algorithm.method);
+    steps.collective = collective;
+    steps.algorithm = extent.algorithm.method;
     steps.members = extent.members;
     steps.window = extent.algorithm.window.value_or(0);
     steps.root = request_.root / extent.stride % extent.members;
     return steps;
   }
 
-  void add(const Extent& extent, Operation operation) {
+  void add(const Extent& extent, Collective collective) {
     PhysicalPhase phase;
-    phase.steps = steps(extent, operation);
+    phase.steps = steps(extent, collective);
     if (std::string why = network::refusal(phase.steps); !why.empty()) {
       if (refused_.empty()) { refused_ = std::move(why); }
       return;
     }
     phase.dimension = extent.dimension;
     phase.stride = extent.stride;
-    phase.rooted = operation == Operation::broadcast || operation == Operation::reduce ||
-                   operation == Operation::gather || operation == Operation::scatter;
+    phase.rooted = is_rooted(collective);
     phase.root_rest = request_.root % extent.stride;
     phase.first_step = plan_.step_count;
     phase.step_count = network::step_count(phase.steps);
-    const bool has_all = operation != Operation::all_gather && operation != Operation::gather;
+    const bool has_all = collective != Collective::all_gather && collective != Collective::gather;
     const std::uint32_t blocks = has_all ? network::block_count(phase.steps) : 1;
-    phase.block = operation == Operation::barrier ? 0 : cut(size_, blocks);
+    phase.block = collective == Collective::barrier ? 0 : cut(size_, blocks);
     if (network::parties(phase.steps) > extent.members) {
       phase.first_switch = plan_.seats;
       plan_.seats += request_.ranks / extent.members;
     }
     plan_.step_count += phase.step_count;
     plan_.phases.push_back(phase);
-    if (operation == Operation::reduce_scatter || operation == Operation::scatter) { size_ = phase.block; }
-    if (operation == Operation::all_gather || operation == Operation::gather) { size_ *= extent.members; }
+    if (collective == Collective::reduce_scatter || collective == Collective::scatter) { size_ = phase.block; }
+    if (collective == Collective::all_gather || collective == Collective::gather) { size_ *= extent.members; }
   }
 
   const PhysicalRequest& request_;

@@ -63,7 +63,7 @@ struct Extent {
 [[nodiscard]] std::uint32_t differing_dimensions(const Network& network, const std::vector<std::uint32_t>& ranks);
 
 struct PhysicalRequest {
-  network::Operation operation = network::Operation::all_reduce;
+  Collective collective = Collective::all_reduce;
   std::uint64_t bytes = 0;  // of the chunk: as Chakra counts, of an all-gather one rank's
   std::uint32_t ranks = 1;
   std::vector<Extent> extents;  // with their algorithms; inner first

@@ -375,8 +375,8 @@ TEST(PhysicalStalled, ranks_that_never_join_are_named) {
             "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B (all ranks) for rank 0, which never joins (1 of 2 "
             "ranks cannot finish)");
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{0, {all_reduce(3, 128)}}, {1, {all_reduce(4, 64)}}})),
-            "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B of all ranks for rank 1, which has ALL_REDUCE of 64 "
-            "B in its place (node 4) (2 of 2 ranks cannot finish)");
+            "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B (all ranks) for rank 1, which runs ALL_REDUCE of 64 "
+            "B instead (node 4) (2 of 2 ranks cannot finish)");
 }
 
 TEST(PhysicalStalled, cycles_are_deadlocks) {
@@ -389,8 +389,7 @@ TEST(PhysicalStalled, cycles_are_deadlocks) {
 TEST(Physical, refuses_a_back_end_without_links) {
   Rig made = rig({{Topology::Ring, 2}});
   made.backend = Backend::congestion_unaware;
-  EXPECT_EQ(why(made, at({})),
-            "physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+  EXPECT_EQ(why(made, at({})), "--semantics physical needs --backend congestion-aware");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/graph/chakra_collective.hpp"
 #include "orrery/graph/check.hpp"
 #include "orrery/simulate/graph_fields.hpp"
 
@@ -147,26 +148,19 @@ class Compiler {
     task.priority = static_cast<std::int32_t>(fields_.integer(node, fields_.comm_priority));
     task.group = group(node);
     involve(task, node);
-    if (type == CollectiveType::all_reduce) {
-      task.collective = Collective::all_reduce;
-    } else if (type == CollectiveType::all_gather) {
-      task.collective = Collective::all_gather;
-    } else if (type == CollectiveType::reduce_scatter) {
-      task.collective = Collective::reduce_scatter;
-    } else if (type == CollectiveType::all_to_all) {
-      task.collective = Collective::all_to_all;
-    } else if (type == CollectiveType::broadcast) {
-      task.collective = Collective::broadcast;
-      return;
-    } else if (!graph::is_known(type)) {
+    const auto known = graph::collective_of(type);
+    if (!graph::is_known(type)) {
       return fields_.wrong(node, fmt::format("has the comm_type {}; valid: 0 to 9", static_cast<std::uint64_t>(type)));
-    } else {
+    }
+    if (!known || static_cast<std::size_t>(*known) >= kCollectives) {
       return fields_.wrong(
           node,
           fmt::format("is a {}, which is not simulated; simulated: ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, "
                       "BROADCAST",
                       graph::name_of(type)));
     }
+    task.collective = *known;
+    if (task.collective == Collective::broadcast) { return; }  // needs no algorithm: a chain
     const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(
         &setting_.system.algorithms[static_cast<std::size_t>(task.collective)]);
     const bool small =

@@ -29,7 +29,7 @@ bool runs_another_collective_as_a_tree(const SimulationJob& job) {
     const auto* list =
         std::get_if<std::vector<DimensionAlgorithm>>(&job.system.algorithms[static_cast<std::size_t>(task.collective)]);
     return list != nullptr && std::any_of(list->begin(), list->end(), [](const DimensionAlgorithm& algorithm) {
-             return algorithm.method == Method::double_binary_tree;
+             return algorithm.method == CollectiveAlgorithm::tree;
            });
   };
   return std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), [&](const RankGraph& rank_graph) {

@@ -96,25 +96,25 @@ Pairs bytes_of(const network::Steps& steps, std::uint64_t block) {
 
 // With a link for every pair, what a link carried is what the schedule moves between the two.
 TEST(Tables, bytes_on_every_link_are_those_of_the_schedule) {
-  using network::Operation;
-  using network::Technique;
-  const std::vector<std::pair<CollectiveType, Operation>> operations = {
-      {CollectiveType::all_reduce, Operation::all_reduce},
-      {CollectiveType::reduce_scatter, Operation::reduce_scatter},
-      {CollectiveType::all_gather, Operation::all_gather},
-      {CollectiveType::all_to_all, Operation::all_to_all}};
-  const std::vector<std::pair<std::string, Technique>> techniques = {
-      {"ring", Technique::ring}, {"direct", Technique::direct}, {"halvingDoubling", Technique::halving_doubling}};
+  const std::vector<std::pair<CollectiveType, Collective>> operations = {
+      {CollectiveType::all_reduce, Collective::all_reduce},
+      {CollectiveType::reduce_scatter, Collective::reduce_scatter},
+      {CollectiveType::all_gather, Collective::all_gather},
+      {CollectiveType::all_to_all, Collective::all_to_all}};
+  const std::vector<std::pair<std::string, CollectiveAlgorithm>> techniques = {
+      {"ring", CollectiveAlgorithm::ring},
+      {"direct", CollectiveAlgorithm::direct},
+      {"halvingDoubling", CollectiveAlgorithm::halving_doubling}};
   for (const std::uint32_t n : {2U, 4U, 5U, 8U}) {
     const std::uint64_t block = 4096;
     for (const auto& [type, operation] : operations) {
       for (const auto& [name, technique] : techniques) {
         const network::Steps steps{operation, technique, n};
         // ASTRA-sim's ring all-to-all goes n (n - 1) / 2 times to the next neighbour, a schedule of its own.
-        const bool own = operation == Operation::all_to_all && technique != Technique::direct;
+        const bool own = operation == Collective::all_to_all && technique != CollectiveAlgorithm::direct;
         if (own || !network::refusal(steps).empty()) { continue; }
         auto rig = Rig({{Topology::FullyConnected, n}}, {name}).aware();
-        const std::uint64_t size = operation == Operation::all_gather ? block : block * n;
+        const std::uint64_t size = operation == Collective::all_gather ? block : block * n;
         const auto tables = tables_of(rig, collective(1, type, static_cast<std::int64_t>(size)));
         EXPECT_EQ(bytes_of(tables), bytes_of(steps, block)) << name << " " << n;
       }

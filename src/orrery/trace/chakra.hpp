@@ -1,12 +1,12 @@
-// Chakra execution traces: reading every version of the schema that was ever in use, writing the current one.
+// Chakra execution traces: reads every version of the schema that was ever in use, writes the current one.
 //
-// A file is a row of records, each a length (varint) and a protobuf message: first what the file says of itself, then
-// one node per record, to the end. Files may be compressed with gzip or zstd; that is seen from their first bytes. The
-// schema version is sniffed from the records, because the version that files claim is empty or wrong more often than
-// not. Whatever the version, what comes out has the numbers and names of the current schema.
+// A file is a sequence of records, each a length (varint) and a protobuf message: first the metadata, then one node per
+// record. Files may be compressed with gzip or zstd, which is recognized from their first bytes. The schema version is
+// inferred from the records, because the version that files claim is usually empty or wrong. Whatever the version, the
+// result has the numbers and names of the current schema.
 //
-// What is read: everything the schema knows, every attribute type, lists packed or not. Fields that the schema does not
-// know are kept as they are. What is left out: nothing.
+// All fields of the schema are read, every attribute type, lists packed or not. Fields that are not in the schema are
+// kept unchanged.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@
 
 namespace orrery::trace {
 
-// Schemas that differ on the wire. 0.0.3+ is what came between 0.0.3 and 0.0.4 under the name of 0.0.3: a record about
-// the file and unsigned attributes. 1.0.0 is 0.0.4 by another name.
+// Schemas that differ on the wire. 0.0.3+ is the state between 0.0.3 and 0.0.4, named 0.0.3 as well: with metadata and
+// unsigned attributes. 1.0.0 is another name of 0.0.4.
 enum class ChakraVersion : std::uint8_t { v0_0_1, v0_0_2, v0_0_3, v0_0_3_plus, v0_0_4 };
 
 // "0.0.1" … "0.0.3+", "0.0.4".
@@ -33,44 +33,45 @@ enum class Compression : std::uint8_t { none, gzip, zstd };
 
 [[nodiscard]] std::string_view name_of(Compression compression);  // "none", "gzip", "zstd"
 
-// Something about a file that was read all the same.
+enum class NoteKind : std::uint8_t {
+  oddity,      // nothing is lost: a field that is not in the schema, a text that is not UTF-8, no metadata
+  lost_record  // tolerant mode: a record, or the rest of the file, was skipped
+};
+
+// An observation about a file that could be read.
 struct Note {
-  enum class Kind : std::uint8_t {
-    oddity,      // nothing is lost: a field that the schema does not know, a text that is not UTF-8, no metadata
-    lost_record  // tolerant mode: a record, or the rest of the file, was left out
-  };
-  Kind kind = Kind::oddity;
+  NoteKind kind = NoteKind::oddity;
   std::string message;                // without place
   std::uint64_t offset = 0;           // byte of the uncompressed file where the (first) record of this note starts
   std::optional<std::uint64_t> node;  // id of the node in that record, if it is known
-  std::uint64_t count = 1;            // how many records it is true of
+  std::uint64_t count = 1;            // number of records
 
   // "byte 1234, node 7: …" and, if there are more, " (and 12 more)".
   [[nodiscard]] std::string text() const;
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// What there is to say about a file beside its graph.
+// The facts of a file besides its graph.
 struct ReadReport {
   std::string file;
-  ChakraVersion version = ChakraVersion::v0_0_4;  // sniffed, or as the options say
-  std::string claimed_version;                    // what the file says; often empty
+  ChakraVersion version = ChakraVersion::v0_0_4;  // inferred, or that of the options
+  std::string claimed_version;                    // as the file claims; often empty
   Compression compression = Compression::none;
-  bool has_metadata = false;     // whether the first record is about the file
+  bool has_metadata = false;     // whether the first record is metadata
   std::uint64_t file_bytes = 0;  // on disk, as far as it was read
   std::uint64_t bytes = 0;       // uncompressed, as far as it was read
-  std::uint64_t records = 0;     // nodes and the record about the file
-  std::vector<Note> notes;       // one per kind of finding, in the order they first came
+  std::uint64_t records = 0;     // nodes and metadata
+  std::vector<Note> notes;       // one per message, in the order of first occurrence
 
   // Whether every record of the file was read.
   [[nodiscard]] bool complete() const;
 };
 
 struct ReadOptions {
-  // Strict: the first record that is not well-formed is an error. Tolerant: it is left out and noted; where the file
-  // cannot be followed any further, reading ends there. A file that is no trace at all is an error either way.
+  // Strict: the first malformed record is an error. Tolerant: it is skipped and noted; where the next record cannot be
+  // located, reading ends. A file that is not a trace at all is an error in both modes.
   bool tolerant = false;
-  std::optional<ChakraVersion> version;            // instead of sniffing
+  std::optional<ChakraVersion> version;            // instead of the inferred one
   int threads = 0;                                 // 0 = all; the result does not depend on it
   std::size_t range_bytes = std::size_t{1} << 22;  // what a thread decodes at once; the result does not depend on it
 };
@@ -83,8 +84,8 @@ struct Trace {
 };
 
 // A whole file. Errors are one line with file, byte offset (of the uncompressed file), record and, where known, node
-// id: the file cannot be opened, is empty, is no Chakra trace, ends within a record, has a record that is not
-// well-formed.
+// id: the file cannot be opened, is empty, is not a Chakra trace, ends inside a record, has a malformed
+// record.
 [[nodiscard]] Result<Trace> read_chakra(const std::string& path, const ReadOptions& options = {});
 
 // The same for a file in memory; `name` stands for it in errors.
@@ -100,7 +101,7 @@ struct Trace {
 //   }
 class ChakraStream {
  public:
-  // Opens the file, sniffs its version and reads the record about the file.
+  // Opens the file, infers its version and reads the metadata.
   [[nodiscard]] static Result<ChakraStream> open(const std::string& path, const ReadOptions& options = {});
   [[nodiscard]] static Result<ChakraStream> of_bytes(std::string_view bytes, const std::string& name,
                                                      const ReadOptions& options = {});
@@ -109,22 +110,22 @@ class ChakraStream {
   ChakraStream& operator=(ChakraStream&&) noexcept;
   ~ChakraStream();
 
-  // What the file says of itself; empty when it says nothing. Valid as long as the stream.
+  // Empty if the file has none. Valid as long as the stream.
   [[nodiscard]] const graph::Metadata& metadata() const;
 
   // The next node, nullptr after the last. It and its texts are valid until the next call of next(), or at().
   [[nodiscard]] Result<const graph::NodeRecord*> next();
 
-  // Byte of the uncompressed file where the record of the node last given starts.
+  // Byte of the uncompressed file where the record of the latest node starts.
   [[nodiscard]] std::uint64_t offset() const;
 
   // Whether at() works: uncompressed files on disk, and bytes.
   [[nodiscard]] bool seekable() const;
 
-  // The node whose record starts at that byte, as offset() told it. next() goes on behind it.
+  // The node whose record starts at that byte, a value of offset(). next() continues after it.
   [[nodiscard]] Result<const graph::NodeRecord*> at(std::uint64_t offset);
 
-  // What was found so far.
+  // The facts so far.
   [[nodiscard]] const ReadReport& report() const;
 
  private:
@@ -139,17 +140,17 @@ class ChakraStream {
 };
 
 struct WriteOptions {
-  // What the file is to claim; without it, what the metadata say.
+  // The version to claim; without it, that of the metadata.
   std::optional<std::string> version;
   int compression_level = 6;  // of gzip, 1 to 9
 };
 
-// The current schema, byte for byte the same for the same graph. A name ending in ".gz" is compressed with gzip. The
+// Writes the current schema; equal graphs give equal bytes. A name ending in ".gz" is compressed with gzip. The
 // file appears under its name when it is complete. Process groups and exact times are attributes (graph/record.hpp), so
 // that nothing is lost and other readers still load the file.
 //
-// No record is empty, because an empty one ends the file for some readers: where a message has nothing but defaults,
-// its first field is written all the same. Returns the bytes of the file.
+// No record is empty, because an empty one ends the file for some readers: the first field of a message is written even
+// if all fields have their defaults. Returns the bytes of the file.
 [[nodiscard]] Result<std::uint64_t> write_chakra(const graph::Graph& graph, const std::string& path,
                                                  const WriteOptions& options = {});
 
@@ -168,7 +169,7 @@ class ChakraWriter {
 
   [[nodiscard]] Result<void> write(const graph::NodeRecord& node);
 
-  // Puts the file in its place; its bytes.
+  // Renames the file to its final name; returns its bytes.
   [[nodiscard]] Result<std::uint64_t> close();
 
  private:

@@ -53,27 +53,25 @@ const std::string kThree = file_of({kAbout, node(1), node(2), node(3)});
 
 TEST(BrokenFile, that_ends_within_a_record) {
   const std::string cut = kThree.substr(0, 28);
-  EXPECT_EQ(error_of(cut),
-            "t.et: byte 24, record 3: the record is said to have 7 bytes, but the file ends after 3 of them");
+  EXPECT_EQ(error_of(cut), "t.et: byte 24, record 3: the record claims 7 bytes, but the file ends after 3");
   const Trace some = tolerated(cut);
   EXPECT_EQ(some.graph.node_count(), 2U);
   EXPECT_FALSE(some.report.complete());
-  EXPECT_THAT(notes(some.report),
-              ElementsAre("byte 24: the record is said to have 7 bytes, but the file ends after 3 of "
-                          "them; the rest of the file is left out"));
+  EXPECT_THAT(notes(some.report), ElementsAre("byte 24: the record claims 7 bytes, but the file ends after 3; "
+                                              "the rest of the file is skipped"));
 }
 
 TEST(BrokenFile, that_ends_within_a_length) {
   const std::string cut = kThree + "\x80";
-  EXPECT_EQ(error_of(cut), "t.et: byte 32, record 4: the file ends within the length of a record");
+  EXPECT_EQ(error_of(cut), "t.et: byte 32, record 4: the file ends inside the length of a record");
   EXPECT_EQ(tolerated(cut).graph.node_count(), 3U);
 }
 
 TEST(BrokenFile, that_is_empty_or_has_one_byte) {
-  EXPECT_EQ(error_of(""), "t.et: is empty: a Chakra trace has at least a record about itself");
-  EXPECT_EQ(error_of(std::string(1, '\0')), "t.et: byte 0: a single zero byte is no Chakra trace");
+  EXPECT_EQ(error_of(""), "t.et: is empty; a Chakra trace has at least a metadata record");
+  EXPECT_EQ(error_of(std::string(1, '\0')), "t.et: byte 0: the file is a single zero byte, not a Chakra trace");
   EXPECT_EQ(error_of("\x05"),
-            "t.et: byte 0, record 0: the record is said to have 5 bytes, but the file ends after 0 of them. Is this a "
+            "t.et: byte 0, record 0: the record claims 5 bytes, but the file ends after 0. Is this a "
             "Chakra trace?");
   EXPECT_EQ(error_of("\x05", true), error_of("\x05"));
 }
@@ -108,9 +106,7 @@ TEST(BrokenFile, that_has_a_flipped_byte) {
 
 TEST(BrokenFile, whose_record_says_it_has_4_gib) {
   const std::string file = kThree + "\xff\xff\xff\xff\x0f" + node(4);
-  EXPECT_EQ(
-      error_of(file),
-      "t.et: byte 32, record 4: the record is said to have 4294967295 bytes; the largest possible has 2147483647");
+  EXPECT_EQ(error_of(file), "t.et: byte 32, record 4: the record claims 4294967295 bytes; the maximum is 2147483647");
   EXPECT_EQ(tolerated(file).graph.node_count(), 3U);
   const std::string endless = kThree + std::string(11, '\x80') + node(4);
   EXPECT_EQ(error_of(endless), "t.et: byte 32, record 4: the length of a record has more than ten bytes");
@@ -118,22 +114,21 @@ TEST(BrokenFile, whose_record_says_it_has_4_gib) {
 
 TEST(BrokenFile, with_a_field_beyond_its_record) {
   const std::string file = file_of({kAbout, node(1), node(2, "\x52\x7f"), node(3)});
-  EXPECT_EQ(error_of(file), "t.et: byte 16, record 2, node 2: a field reaches beyond the end of its record");
+  EXPECT_EQ(error_of(file), "t.et: byte 16, record 2, node 2: a field extends beyond the end of its record");
   const Trace some = tolerated(file);
   EXPECT_EQ(some.graph.node_count(), 2U);
   EXPECT_EQ(some.graph.id(1), 3U);
   EXPECT_THAT(notes(some.report),
-              ElementsAre("byte 16, node 2: a field reaches beyond the end of its record; the record "
-                          "is left out"));
+              ElementsAre("byte 16, node 2: a field extends beyond the end of its record; the record "
+                          "is skipped"));
 }
 
 TEST(BrokenFile, with_numbers_lengths_and_wire_types_that_cannot_be) {
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x30" + std::string(11, '\xff'))})),
-              HasSubstr("more than the ten bytes"));
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x33")})), HasSubstr("wire type that protobuf 3 does not have"));
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, std::string(2, '\0'))})), HasSubstr("a number that protobuf does not"));
+  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x30" + std::string(11, '\xff'))})), HasSubstr("more than ten bytes"));
+  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x33")})), HasSubstr("wire type that protobuf 3 does not define"));
+  EXPECT_THAT(error_of(file_of({kAbout, node(1, std::string(2, '\0'))})), HasSubstr("an invalid number"));
   const std::string torn = bytes(10, bytes(1, "a") + bytes(22, bytes(1, "1234567")));  // fixed64s of 7 bytes
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, torn)})), HasSubstr("node 1: a field reaches beyond the end"));
+  EXPECT_THAT(error_of(file_of({kAbout, node(1, torn)})), HasSubstr("node 1: a field extends beyond the end"));
 }
 
 TEST(BrokenFile, whose_gzip_or_zstd_ends_early_or_is_damaged) {
@@ -143,12 +138,12 @@ TEST(BrokenFile, whose_gzip_or_zstd_ends_early_or_is_damaged) {
       "\x60\x82\xd2\xcc\x60\x1a\x00\xfd\x3a\x3c\x08\x20\x00\x00\x00",
       43);
   EXPECT_EQ(error_of(packed), "no error");
-  EXPECT_THAT(error_of(packed.substr(0, packed.size() - 1)), HasSubstr("the gzip data end too early"));
-  EXPECT_THAT(error_of(packed.substr(0, 12)), HasSubstr("the gzip data end too early"));
+  EXPECT_THAT(error_of(packed.substr(0, packed.size() - 1)), HasSubstr("the gzip data are truncated"));
+  EXPECT_THAT(error_of(packed.substr(0, 12)), HasSubstr("the gzip data are truncated"));
   std::string damaged = packed;
   damaged[10] = '\xff';
   EXPECT_THAT(error_of(damaged), testing::AllOf(HasSubstr("t.et: byte 0"), HasSubstr("the gzip data are damaged")));
-  EXPECT_THAT(error_of("\x28\xb5\x2f\xfd"), HasSubstr("the zstd data end too early"));
+  EXPECT_THAT(error_of("\x28\xb5\x2f\xfd"), HasSubstr("the zstd data are truncated"));
   EXPECT_THAT(error_of("\x28\xb5\x2f\xfd????????????"), HasSubstr("the zstd data are damaged"));
 }
 
@@ -170,7 +165,7 @@ TEST(OddFile, a_record_of_nothing_is_a_node_and_noted) {
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->graph.node_count(), 3U);
   EXPECT_EQ(read->graph.id(1), 0U);
-  EXPECT_THAT(notes(read->report), ElementsAre("byte 16, node 0: the record is empty: other readers stop here"));
+  EXPECT_THAT(notes(read->report), ElementsAre("byte 16, node 0: the record is empty; other readers stop here"));
   EXPECT_TRUE(read->report.complete());
 }
 
@@ -188,7 +183,7 @@ TEST(OddFile, without_a_record_about_itself_is_noted) {
   EXPECT_FALSE(read->report.has_metadata);
   EXPECT_EQ(read->graph.node_count(), 2U);
   EXPECT_EQ(read->graph.name(0), "aten::add");
-  EXPECT_THAT(notes(read->report), ElementsAre("byte 0: there is no record about the file; the first one is a node"));
+  EXPECT_THAT(notes(read->report), ElementsAre("byte 0: the file has no metadata; its first record is a node"));
 }
 
 TEST(OddFile, unknown_fields_types_and_versions_are_kept_and_noted) {
@@ -199,8 +194,9 @@ TEST(OddFile, unknown_fields_types_and_versions_are_kept_and_noted) {
   EXPECT_EQ(read->report.version, ChakraVersion::v0_0_4);
   EXPECT_EQ(static_cast<int>(read->graph.type(0)), 42);
   EXPECT_EQ(read->graph.unknown(1), number(11, 1));
-  EXPECT_THAT(notes(read->report),
-              ElementsAre("byte 8, node 5: field 11 of a node is not in the schema; it is kept as it is (and 1 more)"));
+  EXPECT_THAT(
+      notes(read->report),
+      ElementsAre("byte 8, node 5: field 11 of a node is not in the schema; it is kept unchanged (and 1 more)"));
 }
 
 TEST(OddFile, a_field_of_another_wire_type_is_kept_and_not_understood) {
@@ -208,14 +204,14 @@ TEST(OddFile, a_field_of_another_wire_type_is_kept_and_not_understood) {
   ASSERT_TRUE(read);
   EXPECT_EQ(read->graph.duration_us(0), 0U);
   EXPECT_EQ(read->graph.unknown(0), test::real64(7, 1.0));
-  EXPECT_THAT(notes(read->report), ElementsAre(HasSubstr("field 7 of a node has a wire type that is not its own")));
+  EXPECT_THAT(notes(read->report), ElementsAre(HasSubstr("field 7 of a node has the wrong wire type")));
 }
 
 TEST(OddFile, texts_that_are_not_utf8_are_kept_and_noted) {
   const auto read = read_chakra_bytes(file_of({kAbout, number(1, 1) + bytes(2, "\xff")}), "t.et");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->graph.name(0), "\xff");
-  EXPECT_THAT(notes(read->report), ElementsAre(HasSubstr("field 2 of a node is not UTF-8; other readers refuse")));
+  EXPECT_THAT(notes(read->report), ElementsAre(HasSubstr("field 2 of a node is not UTF-8; other readers reject")));
 }
 
 // Files in use write comm_size as int64 and as uint64; readers that want one type take the other for 0.
@@ -231,7 +227,7 @@ TEST(OddFile, a_size_is_a_size_in_any_type_of_number) {
 TEST(BrokenFile, names_of_files_that_are_not_there_or_not_files) {
   EXPECT_EQ(read_chakra("/nowhere/a.et").error().text(), "/nowhere/a.et: does not exist");
   EXPECT_EQ(read_chakra("/").error().text(), "/: is a folder, not a file");
-  EXPECT_EQ(read_chakra("").error().text(), "no file name is given");
+  EXPECT_EQ(read_chakra("").error().text(), "the file name is empty");
 }
 
 }  // namespace

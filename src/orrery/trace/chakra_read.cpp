@@ -11,7 +11,7 @@ namespace orrery::trace {
 
 namespace {
 
-// Node by node. Slower than decoding ranges at once, and what that has to equal.
+// Node by node: slower than decoding ranges in parallel, and the reference for it.
 Result<Trace> read_in_order(ChakraStream stream) {
   graph::GraphBuilder builder;
   builder.set_metadata(stream.metadata());
@@ -29,7 +29,7 @@ Result<Trace> read_in_order(ChakraStream stream) {
   return Trace{std::move(*graph), std::move(report)};
 }
 
-// All ranges at once, if there is nothing wrong with the file.
+// All ranges in parallel; nothing if the file has any mistake.
 std::optional<Trace> read_at_once(const ChakraStream& stream, Source& source, std::string_view whole,
                                   const ReadOptions& options) {
   ReadReport report = stream.report();

@@ -4,6 +4,7 @@
 
 #include "orrery/trace/chakra.hpp"
 #include "orrery/trace/decode.hpp"
+#include "orrery/trace/foreign.hpp"
 #include "orrery/trace/framing.hpp"
 #include "orrery/trace/notes.hpp"
 #include "orrery/trace/source.hpp"
@@ -15,7 +16,7 @@ using graph::NodeRecord;
 
 namespace {
 
-// How much of a file is looked at to see its version.
+// How much of a file is examined to infer its version.
 constexpr std::size_t kSniffBytes = std::size_t{1} << 20;
 constexpr std::size_t kSniffRecords = 256;
 
@@ -61,17 +62,17 @@ struct ChakraStream::State {
     return fail(Place{report.file, 0, 0, {}}, fmt::format("{}: {}", where, what));
   }
 
-  void note(Note::Kind kind, const std::string& what, std::uint64_t at, std::optional<std::uint64_t> id) {
+  void note(NoteKind kind, const std::string& what, std::uint64_t at, std::optional<std::uint64_t> id) {
     notes.add(kind, what, at, id);
   }
 
-  // The file cannot be followed beyond this place.
+  // The next record cannot be located after this place.
   Result<std::optional<std::string_view>> broken(const std::string& what) {
     node.id = 0;
     ended = true;
     if (report.records == 0) { return failure(position, what + ". Is this a Chakra trace?"); }
     if (!options.tolerant) { return failure(position, what); }
-    note(Note::Kind::lost_record, what + "; the rest of the file is left out", position, std::nullopt);
+    note(NoteKind::lost_record, what + "; the rest of the file is skipped", position, std::nullopt);
     return std::nullopt;
   }
 
@@ -81,7 +82,7 @@ struct ChakraStream::State {
     return broken(why);
   }
 
-  // The next record's bytes; nothing at the end of the file.
+  // The bytes of the next record; nothing at the end of the file.
   Result<std::optional<std::string_view>> next_record() {
     if (ended) { return std::nullopt; }
     source->consume(std::exchange(unconsumed, 0));
@@ -94,15 +95,15 @@ struct ChakraStream::State {
     const auto frame = frame_of(ahead);
     if (!frame) { return source->damage() ? damaged() : broken(frame.error()); }
     if (frame->record_bytes > kMostRecordBytes) {
-      return broken(fmt::format("the record is said to have {} bytes; the largest possible has {}", frame->record_bytes,
-                                kMostRecordBytes));
+      return broken(
+          fmt::format("the record claims {} bytes; the maximum is {}", frame->record_bytes, kMostRecordBytes));
     }
     const std::size_t size = frame->length_bytes + static_cast<std::size_t>(frame->record_bytes);
     ahead = source->ahead(size);
     if (ahead.size() < size) {
       if (source->damage()) { return damaged(); }
-      return broken(fmt::format("the record is said to have {} bytes, but the file ends after {} of them",
-                                frame->record_bytes, ahead.size() - frame->length_bytes));
+      return broken(fmt::format("the record claims {} bytes, but the file ends after {}", frame->record_bytes,
+                                ahead.size() - frame->length_bytes));
     }
     offset = position;
     position += size;
@@ -116,7 +117,7 @@ struct ChakraStream::State {
   }
 
   void note_oddities(const Decoder& from, std::optional<std::uint64_t> id) {
-    for (const Oddity& oddity : from.oddities()) { note(Note::Kind::oddity, oddity.text(), offset, id); }
+    for (const Oddity& oddity : from.oddities()) { note(NoteKind::oddity, oddity.text(), offset, id); }
   }
 
   void seek(std::uint64_t to) {
@@ -127,7 +128,7 @@ struct ChakraStream::State {
     in_order = false;
   }
 
-  // False when the record had to be left out.
+  // False if the record had to be skipped.
   Result<bool> decode(std::string_view bytes) {
     try {
       decoder.decode_node(bytes, node);
@@ -137,16 +138,17 @@ struct ChakraStream::State {
         ended = true;
         return failure(offset, error.what());
       }
-      note(Note::Kind::lost_record, fmt::format("{}; the record is left out", error.what()), offset,
+      note(NoteKind::lost_record, fmt::format("{}; the record is skipped", error.what()), offset,
            node.id != 0 ? std::optional(node.id) : std::nullopt);
       return false;
     }
-    if (bytes.empty()) { note(Note::Kind::oddity, kEmptyRecord, offset, node.id); }
+    if (bytes.empty()) { note(NoteKind::oddity, kEmptyRecord, offset, node.id); }
     if (!decoder.oddities().empty()) { note_oddities(decoder, node.id); }
     return true;
   }
 
   Result<void> begin() {
+    if (auto ok = refuse_foreign(*source, report.file); !ok) { return ok; }
     std::string_view ahead = source->ahead(kSniffBytes);
     // Some converters put the whole of their input into the first record.
     if (const auto first = ahead.empty() ? tl::make_unexpected("") : frame_of(ahead);
@@ -160,7 +162,7 @@ struct ChakraStream::State {
     decoder = Decoder(report.version);
     metadata_decoder = Decoder(report.version);
     if (!report.has_metadata) {
-      note(Note::Kind::oddity, "there is no record about the file; the first one is a node", 0, std::nullopt);
+      note(NoteKind::oddity, "the file has no metadata; its first record is a node", 0, std::nullopt);
       return {};
     }
     ORRERY_TRY(record, next_record());
@@ -173,17 +175,17 @@ struct ChakraStream::State {
     return {};
   }
 
-  // Says why nothing at all could be read.
+  // The reason why nothing could be read.
   Result<void> no_trace(std::string_view ahead) {
     if (ahead.size() == 1 && ahead[0] == '\0') {
-      return fail(Place{report.file, 0, 0, {}}, "byte 0: a single zero byte is no Chakra trace");
+      return fail(Place{report.file, 0, 0, {}}, "byte 0: the file is a single zero byte, not a Chakra trace");
     }
     if (ahead.empty() && !source->damage()) {
-      return fail(Place{report.file, 0, 0, {}}, "is empty: a Chakra trace has at least a record about itself");
+      return fail(Place{report.file, 0, 0, {}}, "is empty; a Chakra trace has at least a metadata record");
     }
     const auto record = next_record();
     if (!record) { return tl::make_unexpected(record.error()); }
-    return fail(Place{report.file, 0, 0, {}}, "byte 0: is no Chakra trace");
+    return fail(Place{report.file, 0, 0, {}}, "byte 0: is not a Chakra trace");
   }
 };
 

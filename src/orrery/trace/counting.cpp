@@ -6,7 +6,7 @@ namespace orrery::trace {
 
 namespace {
 
-// Numbers in a packed list: as many as there are bytes without the bit that says that more follow.
+// Numbers in a packed list: the bytes without a continuation bit.
 std::size_t packed_count(std::string_view bytes) {
   std::size_t count = 0;
   for (const char byte : bytes) { count += static_cast<unsigned char>(byte) < 0x80 ? 1U : 0U; }

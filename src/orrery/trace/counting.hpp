@@ -1,4 +1,4 @@
-// How many entries of each kind records have, without decoding them. Private to the room.
+// Counts the entries of each kind in records, without decoding them. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -25,7 +25,7 @@ class EntryCounter {
  public:
   explicit EntryCounter(ChakraVersion version) : version_(version), decoder_(version) {}
 
-  // Counts the entries of a node; its id. Throws when the record is not well-formed, as far as it was looked at.
+  // Counts the entries of a node; returns its id. Throws if the examined part of the record is malformed.
   std::uint64_t add(std::string_view record);
 
   [[nodiscard]] const EntryCounts& counts() const { return counts_; }
@@ -34,7 +34,7 @@ class EntryCounter {
   std::uint64_t add_current(std::string_view record);
 
   ChakraVersion version_;
-  Decoder decoder_;  // of versions that are counted by decoding them
+  Decoder decoder_;  // for versions that are counted by decoding
   graph::NodeRecord node_;
   EntryCounts counts_;
 };

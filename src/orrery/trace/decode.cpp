@@ -22,7 +22,7 @@ namespace {
 std::string_view name_of(Oddity::Where where) {
   switch (where) {
     case Oddity::Where::node: return "a node";
-    case Oddity::Where::metadata: return "the record about the file";
+    case Oddity::Where::metadata: return "the metadata";
     case Oddity::Where::attribute: return "an attribute";
     case Oddity::Where::list: return "a list";
     case Oddity::Where::io: return "inputs or outputs";
@@ -74,7 +74,7 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       if (graph::is_text(type)) {
         const std::string_view text = list.bytes();
         if (type == ValueType::string_list && !is_utf8(text)) {
-          context.oddities.push_back({Oddity::Kind::not_text, Oddity::Where::list, 1});
+          context.oddities.push_back({OddityKind::not_text, Oddity::Where::list, 1});
         }
         graph::append_text(payload, text);
       } else {
@@ -84,30 +84,30 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       FieldReader packed(list.bytes());
       while (!packed.at_end()) { graph::append_number(payload, type, number(packed, type)); }
     } else {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::list, list.field()});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::list, list.field()});
       list.skip();
     }
   }
 }
 
-// A list; a second message for the same list goes on with it, as protobuf merges them.
+// A list; a second message for the same list is appended, as protobuf merges them.
 Value list_value(std::string_view bytes, ValueType type, OpenList& open, const DecodeContext& context) {
   std::string& payload = open.payload(type, context.scratch);
   decode_list(bytes, type, payload, context);
   return Value::view(type, payload);
 }
 
-// The field that the reader stands before is not of the schema: keeps its bytes.
+// Keeps the bytes of the current field, which is not in the schema.
 void keep_unknown(FieldReader& field, std::string*& kept, bool known_number, Oddity::Where where,
                   const DecodeContext& context) {
   context.oddities.push_back(
-      {known_number ? Oddity::Kind::other_wire_type : Oddity::Kind::unknown_field, where, field.field()});
+      {known_number ? OddityKind::other_wire_type : OddityKind::unknown_field, where, field.field()});
   if (kept == nullptr) { kept = &context.scratch.fresh(); }
   kept->append(field.skip());
 }
 
 void note_text(std::string_view text, std::uint32_t field, Oddity::Where where, const DecodeContext& context) {
-  if (!is_utf8(text)) { context.oddities.push_back({Oddity::Kind::not_text, where, field}); }
+  if (!is_utf8(text)) { context.oddities.push_back({OddityKind::not_text, where, field}); }
 }
 
 void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const DecodeContext& context) {
@@ -115,7 +115,7 @@ void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const Decode
   FieldReader field(bytes);
   while (field.next()) {
     if (field.type() != pbf_wire_type::length_delimited || field.field() > 3) {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::io, field.field()});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::io, field.field()});
       field.skip();
       continue;
     }
@@ -144,37 +144,37 @@ void clear(NodeRecord& node) {
   node.unknown = {};
 }
 
-// protobuf's own words are for programmers; a person with a broken file wants others.
+// Replaces protozero's exceptions by messages about the file.
 template <class Decode>
 void with_wire_errors(const Decode& decode) {
   try {
     decode();
   } catch (const protozero::end_of_buffer_exception&) {
-    throw WireError("a field reaches beyond the end of its record");
+    throw WireError("a field extends beyond the end of its record");
   } catch (const protozero::varint_too_long_exception&) {
-    throw WireError("a number has more than the ten bytes that a varint may have");
+    throw WireError("a varint has more than ten bytes");
   } catch (const protozero::unknown_pbf_wire_type_exception&) {
-    throw WireError("a field has a wire type that protobuf 3 does not have");
+    throw WireError("a field has a wire type that protobuf 3 does not define");
   } catch (const protozero::invalid_tag_exception&) {
-    throw WireError("a field has a number that protobuf does not allow");
-  } catch (const protozero::exception&) { throw WireError("a field has a length that cannot be"); }
+    throw WireError("a field has an invalid number");
+  } catch (const protozero::exception&) { throw WireError("a field has an invalid length"); }
 }
 
 }  // namespace
 
 std::string Oddity::text() const {
   switch (kind) {
-    case Kind::unknown_field:
-      return fmt::format("field {} of {} is not in the schema; it is kept as it is", field, name_of(where));
-    case Kind::other_wire_type:
-      return fmt::format("field {} of {} has a wire type that is not its own; it is kept as it is and not understood",
-                         field, name_of(where));
-    case Kind::dropped_field:
-      return fmt::format("field {} of {} is not in the schema; it is left out", field, name_of(where));
-    case Kind::not_text:
-      return fmt::format("field {} of {} is not UTF-8; other readers refuse the file", field, name_of(where));
-    case Kind::unknown_attribute:
-      return fmt::format("the value of an attribute (field {}) does not go with the type it names", field);
+    case OddityKind::unknown_field:
+      return fmt::format("field {} of {} is not in the schema; it is kept unchanged", field, name_of(where));
+    case OddityKind::other_wire_type:
+      return fmt::format("field {} of {} has the wrong wire type; it is kept unchanged and not interpreted", field,
+                         name_of(where));
+    case OddityKind::dropped_field:
+      return fmt::format("field {} of {} is not in the schema; it is dropped", field, name_of(where));
+    case OddityKind::not_text:
+      return fmt::format("field {} of {} is not UTF-8; other readers reject the file", field, name_of(where));
+    case OddityKind::unknown_attribute:
+      return fmt::format("the value of an attribute (field {}) contradicts its type", field);
   }
   return "is odd";
 }

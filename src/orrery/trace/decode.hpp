@@ -19,18 +19,19 @@ class WireError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+enum class OddityKind : std::uint8_t {
+  unknown_field,      // kept
+  other_wire_type,    // a field of the schema with the wrong wire type; kept as unknown
+  dropped_field,      // unknown and within a list or a tensor list: not kept
+  not_text,           // not UTF-8
+  unknown_attribute,  // an old attribute whose type and value contradict each other
+};
+
 // Something odd about a record that was decoded.
 struct Oddity {
-  enum class Kind : std::uint8_t {
-    unknown_field,      // kept
-    other_wire_type,    // a field of the schema in a form that the schema does not give it; kept as unknown
-    dropped_field,      // unknown and within a list or a tensor list: not kept
-    not_text,           // not UTF-8
-    unknown_attribute,  // an old attribute whose type and value do not go together
-  };
   enum class Where : std::uint8_t { node, metadata, attribute, list, io };
 
-  Kind kind;
+  OddityKind kind;
   Where where;
   std::uint32_t field;  // number
 
@@ -38,7 +39,7 @@ struct Oddity {
   friend bool operator==(const Oddity&, const Oddity&) = default;
 };
 
-// Texts made while decoding (lists, unknown fields) that a record views, used again for the next record.
+// Texts made while decoding (lists, unknown fields) that a record views; reused for the next record.
 class Scratch {
  public:
   std::string& fresh() {
@@ -54,7 +55,7 @@ class Scratch {
   std::size_t used_ = 0;
 };
 
-// The payload of the list that an attribute holds so far: more of the same type goes on with it, as protobuf does.
+// The payload of the list of an attribute so far: more elements of the same type are appended, as in protobuf.
 class OpenList {
  public:
   std::string& payload(graph::ValueType type, Scratch& scratch) {
@@ -76,7 +77,7 @@ class Decoder {
   void decode_node(std::string_view bytes, graph::NodeRecord& into);
   void decode_metadata(std::string_view bytes, graph::Metadata& into);
 
-  // What was odd about the record decoded last.
+  // The oddities of the latest record.
   [[nodiscard]] const std::vector<Oddity>& oddities() const { return oddities_; }
 
  private:
@@ -85,8 +86,8 @@ class Decoder {
   std::vector<Oddity> oddities_;
 };
 
-// A record of nothing is a node whose every field has its default.
-inline constexpr const char* kEmptyRecord = "the record is empty: other readers stop here";
+// An empty record is a node with default values only.
+inline constexpr const char* kEmptyRecord = "the record is empty; other readers stop here";
 
 // The parts, by version. They append to `oddities` and view `scratch`.
 struct DecodeContext {
@@ -103,14 +104,14 @@ void decode_middle_metadata(std::string_view bytes, graph::Metadata& into, const
 
 [[nodiscard]] graph::Attribute decode_attribute(std::string_view bytes, const DecodeContext& context);
 
-// Whether the bytes are a record about a file (of any version that has one), and not a node.
+// Whether the bytes are metadata (of any version that has them), not a node.
 [[nodiscard]] bool is_metadata(std::string_view bytes);
 
-// For some weeks of 0.0.4 the attributes of that record had the number that the version has now. Whether the record is
-// one of those: nothing but such attributes.
+// For some weeks of 0.0.4 the attributes of the metadata had the field number that the version has now. Whether the
+// record is of that kind: it has such attributes only.
 [[nodiscard]] bool is_early_metadata(std::string_view bytes);
 
-// The version that most of the records speak for; `has_metadata`: whether the first of them is about the file.
+// The version that most records match; `has_metadata`: whether the first record is metadata.
 [[nodiscard]] ChakraVersion sniffed_version(const std::vector<std::string_view>& records, bool has_metadata);
 
 }  // namespace orrery::trace

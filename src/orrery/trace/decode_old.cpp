@@ -1,4 +1,4 @@
-// The schemas before 0.0.4, turned into what the current one would say.
+// The schemas before 0.0.4, converted to the current one.
 //
 // All of them are proto2: lists are not packed, `parent` is the only kind of dependency (it becomes a data dependency).
 // 0.0.1 has a field for everything; 0.0.2 brought attributes and the tensors as texts; 0.0.3 the node type METADATA and
@@ -37,8 +37,8 @@ NodeType shifted_type(std::uint64_t raw) {
   return static_cast<NodeType>(number >= 1 && number <= 6 ? number + 1 : number);
 }
 
-// An attribute with an old collective's number; one that is none keeps its number under another name, so that nobody
-// takes it for a current one.
+// An attribute with the number of an old collective; an invalid number is kept under another name, so that it is not
+// taken for a current one.
 Attribute collective(std::int64_t old) {
   if (old < 0 || old >= static_cast<std::int64_t>(kOldCollectives.size())) {
     return {"comm_type_of_old_schema", Value::integer(old), {}, {}};
@@ -49,7 +49,7 @@ Attribute collective(std::int64_t old) {
           {}};
 }
 
-// What the schema says has 32 bits has no more, whatever is written.
+// Fields of 32 bits are truncated to them, whatever is written.
 Value natural32(std::uint64_t raw) { return Value::scalar(ValueType::uint32_val, static_cast<std::uint32_t>(raw)); }
 
 // Ranks, tags and priorities are int32 today.
@@ -64,9 +64,9 @@ Value large(std::uint64_t raw) {
   return Value::scalar(fits ? ValueType::int64_val : ValueType::uint64_val, raw);
 }
 
-// What an old schema does not know cannot be kept: its number may mean something else today.
+// A field that is not in an old schema cannot be kept: its number may have another meaning today.
 void drop_unknown(FieldReader& field, const DecodeContext& context) {
-  context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::node, field.field()});
+  context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::node, field.field()});
   field.skip();
 }
 
@@ -94,7 +94,7 @@ void first_attribute(std::uint32_t field, std::uint64_t raw, NodeRecord& into) {
   }
 }
 
-// Where attributes of 0.0.2 and later say what has a field today: the time of a node, the kind of a collective.
+// Attributes of 0.0.2 and later that are fields today: the time of a node, the type of a collective.
 void modernise(NodeRecord& node) {
   std::erase_if(node.attributes, [&](Attribute& attribute) {
     const auto number = attribute.value.as_int();
@@ -128,14 +128,14 @@ Attribute decode_old_attribute(std::string_view bytes, ChakraVersion version, co
       value_field = tag;
       attribute.value = old_value(field, value, list, context.scratch);
     } else {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::attribute, tag});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::attribute, tag});
       field.skip();
     }
   }
-  // A list without elements has no field: its type is what the attribute says it is.
+  // An empty list has no field: its type is that which the attribute states.
   if (value_field == 0) { attribute.value = Value::view(schema.type_of_enum(type), {}); }
   if (value_field != 0 && schema.type_of_enum(type) != schema.type_of_field(value_field)) {
-    context.oddities.push_back({Oddity::Kind::unknown_attribute, Oddity::Where::attribute, value_field});
+    context.oddities.push_back({OddityKind::unknown_attribute, Oddity::Where::attribute, value_field});
   }
   if (!graph::is_list(attribute.value.type()) && !graph::is_text(attribute.value.type()) && value_field == 0) {
     attribute.value = {};
@@ -229,7 +229,7 @@ void decode_middle_metadata(std::string_view bytes, Metadata& into, const Decode
     if (field.is(1, pbf_wire_type::length_delimited)) {
       into.attributes.push_back(decode_old_attribute(field.bytes(), ChakraVersion::v0_0_3_plus, context));
     } else {
-      context.oddities.push_back({Oddity::Kind::dropped_field, Oddity::Where::metadata, field.field()});
+      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::metadata, field.field()});
       field.skip();
     }
   }

@@ -31,8 +31,8 @@ const char* colour_of(NodeType type) {
   return "#f7c6c5";
 }
 
-// Appends a name as it may stand in a text of the format: `escape` takes what may not. Bytes that are not UTF-8 and
-// control characters become '?', which neither format can say.
+// Appends a name to a text of the format: `escape` handles reserved characters. Bytes that are not UTF-8 and control
+// characters become '?', since neither format can represent them.
 template <class Escape>
 void append_name(std::string& out, std::string_view name, const Escape& escape) {
   const bool utf8 = is_utf8(name);
@@ -48,7 +48,7 @@ void append_name(std::string& out, std::string_view name, const Escape& escape) 
   }
 }
 
-// The first characters of a name, not cutting within one.
+// The first characters of a name, never a part of one.
 std::string_view shortened(std::string_view name) {
   if (name.size() <= kLongestLabel) { return name; }
   std::size_t end = kLongestLabel;

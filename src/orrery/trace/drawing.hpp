@@ -1,5 +1,5 @@
-// Graphs for programs that draw: Graphviz (dot) and GraphML. Time and file grow with nodes and dependencies; laying out
-// more than some thousand boxes is beyond the programs that read them, so fold first (graph/fold.hpp).
+// Graphs as Graphviz (dot) and GraphML. Time and file size are linear in nodes and dependencies. Programs that lay out
+// these files fail beyond some thousand boxes: fold the graph first (graph/fold.hpp).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace orrery::trace {
 
-// Boxes have the name, id, type, count where it is more than one, time and bytes; edges their count where it is more
-// than one; control dependencies are dashed. Returns the bytes written.
+// Boxes have the name, id, type, count (if above one), time and bytes; edges have their count (if above one); control
+// dependencies are dashed. Returns the bytes written.
 [[nodiscard]] Result<std::uint64_t> write_dot(const graph::Folded& graph, const std::string& path);
 
 // The same as data of nodes (id, name, type, count, duration_ns, bytes) and edges (kind, count).

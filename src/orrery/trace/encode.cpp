@@ -38,8 +38,8 @@ void put_bytes(std::string& out, std::uint32_t field, std::string_view bytes) {
   out += bytes;
 }
 
-// A message (or a packed list) inside another: its length is known when it is written, and put before it then. Most are
-// shorter than 128 bytes, so that one byte is kept for it.
+// A message (or a packed list) inside another: its length is known after it is written, and is then inserted before it.
+// Most are shorter than 128 bytes, so one byte is reserved.
 template <class Write>
 void put_message(std::string& out, const Write& write) {
   const std::size_t length_at = out.size();
@@ -156,8 +156,8 @@ void append_record(std::string& out, const Metadata& metadata) {
   if (!metadata.version.empty()) { put_bytes(message, 1, metadata.version); }
   for (const Attribute& attribute : metadata.attributes) { put_attribute(message, 2, attribute); }
   message += metadata.unknown;
-  // An empty version makes no difference to what the record says, but nobody can take it for a node then, nor for an
-  // early 0.0.4; nor is it empty.
+  // An empty version does not change the meaning of the record, but distinguishes it from a node, from early 0.0.4 and
+  // from an empty record.
   if (message.empty() || !is_metadata(message) || is_early_metadata(message)) {
     message.insert(0, std::string_view("\x0a\x00", 2));
   }

@@ -17,10 +17,10 @@ using Position = FeederIndex::Position;
 
 namespace {
 
-// After so many records their number in the file is estimated.
+// The number of records in the file is estimated after so many.
 constexpr std::size_t kSample = 4096;
 
-// So many nodes of a cycle are named at its beginning, and one at its end.
+// An error names so many nodes at the beginning of a cycle, and one at its end.
 constexpr std::size_t kNamed = 8;
 
 template <class Visit>
@@ -32,9 +32,9 @@ void each_parent(const NodeRecord& node, Children::Of follow, const Visit& visit
 std::string_view name_of(FeederIndex::State state) {
   switch (state) {
     case FeederIndex::State::waiting: return "waits for its parents";
-    case FeederIndex::State::ready: return "is ready but was not given out";
-    case FeederIndex::State::issued: return "is given out";
-    case FeederIndex::State::complete: return "is complete already";
+    case FeederIndex::State::ready: return "is ready but not issued";
+    case FeederIndex::State::issued: return "is issued";
+    case FeederIndex::State::complete: return "is already complete";
   }
   return "";
 }
@@ -70,25 +70,24 @@ struct Feeder::State {
     return check(builder);
   }
 
-  // Whether the graph can come to its end.
+  // Whether the graph can finish.
   Result<void> check(const FeederIndexBuilder& builder) const {
     if (const auto& twice = builder.duplicate()) {
-      return failure(fmt::format("{}node {}: has the id of another node{}", nodes->where(twice->second), twice->id,
+      return failure(fmt::format("{}node {}: has the same id as another node{}", nodes->where(twice->second), twice->id,
                                  streams ? fmt::format(", at byte {}", twice->first) : ""));
     }
     const auto& missing = builder.missing();
     if (missing.count > 0 && !options.ignore_missing) {
       const std::string more =
-          missing.count > 1 ? fmt::format("; {} more dependencies are on nodes that are not there", missing.count - 1)
-                            : "";
-      return failure(fmt::format("{}node {}: can never run: it depends on node {}, which is not there{}",
+          missing.count > 1 ? fmt::format("; {} more dependencies are on missing nodes", missing.count - 1) : "";
+      return failure(fmt::format("{}node {}: can never run: it depends on node {}, which is missing{}",
                                  nodes->where(missing.place), missing.node, missing.parent, more));
     }
     const std::vector<std::uint32_t> never = index.never_met();
     return never.empty() ? Result<void>() : cycle(never);
   }
 
-  // Names a cycle. Every node that never runs has a parent that never does: going from parent to parent comes round.
+  // Names a cycle. Every node that never runs has a parent that never runs: following them closes a cycle.
   Result<void> cycle(const std::vector<std::uint32_t>& never) const {
     const auto stuck = [&](Position node) { return never[node] != 0; };
     std::vector<Position> walk;
@@ -144,7 +143,7 @@ Feeder::~Feeder() = default;
 
 namespace {
 
-// A source that can be gone back into is fed from where it lies, any other from a graph.
+// A source with random access is fed directly, any other from a graph.
 template <class Read>
 Result<std::unique_ptr<NodeStore>> store_of(std::unique_ptr<Source> source, const std::string& name,
                                             const FeederOptions& options, const Read& read) {
@@ -191,7 +190,7 @@ Result<const NodeRecord*> Feeder::next() {
 
 Result<void> Feeder::complete(std::uint64_t id) {
   const auto node = state_->index.find(id);
-  if (!node) { return state_->failure(fmt::format("node {}: cannot be completed: it is not there", id)); }
+  if (!node) { return state_->failure(fmt::format("node {}: cannot be completed: it does not exist", id)); }
   const FeederIndex::State now = state_->index.state(*node);
   if (now != FeederIndex::State::issued) {
     return state_->failure(fmt::format("node {}: cannot be completed: it {}", id, name_of(now)));
@@ -202,7 +201,7 @@ Result<void> Feeder::complete(std::uint64_t id) {
 
 Result<const NodeRecord*> Feeder::node(std::uint64_t id) {
   const auto node = state_->index.find(id);
-  if (!node) { return state_->failure(fmt::format("node {}: is not there", id)); }
+  if (!node) { return state_->failure(fmt::format("node {}: does not exist", id)); }
   return state_->record(*node);
 }
 

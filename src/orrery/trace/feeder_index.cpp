@@ -17,8 +17,8 @@ std::size_t bytes_of(const graph::Column<T>& column) {
   return column.size() * sizeof(T);
 }
 
-// The position of an id in ascending ids, or their number. Parents tend to stand shortly before their children, so that
-// the search begins at a guess and doubles its steps.
+// The position of an id in ascending ids, or their number. Parents are usually shortly before their children, so the
+// search starts at a guess and doubles its steps.
 std::size_t position_of(std::uint64_t id, std::span<const std::uint64_t> ids, std::size_t guess) {
   std::size_t low = 0;
   std::size_t high = ids.size();
@@ -121,7 +121,7 @@ void FeederIndexBuilder::add_parent(std::uint64_t id) {
   }
 }
 
-// Ids do not count up after all: they and those of parents are kept from now on.
+// Ids are not consecutive after all: they and those of parents are kept from now on.
 void FeederIndexBuilder::widen() {
   counting_ = false;
   ids_.reserve(std::max(places_.size() + 1, places_.capacity()));
@@ -174,7 +174,7 @@ graph::Column<Position> FeederIndexBuilder::sort(FeederIndex& index) {
   return rank;
 }
 
-// Parents as positions, in narrow_. Those that are not there have one that no node has.
+// Parents as positions, in narrow_. Missing parents have a position that no node has.
 void FeederIndexBuilder::resolve(const FeederIndex& index) {
   if (counting_) { return; }
   narrow_.resize(wide_.size());

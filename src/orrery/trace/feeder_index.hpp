@@ -1,8 +1,8 @@
-// Who waits for how many, and who waits for whom: what a feeder keeps of every node. Private to the room.
+// The dependencies of all nodes of a feeder: parents left per node, and children. Private to the room.
 //
-// Positions count nodes by their ids, from the smallest. Bytes of a node: 4 (how many parents are not complete) + 8
-// (where its record is) + 4 (where its children begin) + an eighth (whether it is ready), 8 more for its id where ids
-// do not count up one by one; 4 of a dependency.
+// Positions count nodes by their ids, from the smallest. Bytes per node: 4 (number of incomplete parents) + 8 (place
+// of its record) + 4 (start of its children) + an eighth (whether it is ready), 8 more for its id if ids are not
+// consecutive; 4 per dependency.
 #pragma once
 
 #include <cstddef>
@@ -35,10 +35,10 @@ class FeederIndex {
   // Issues the ready node with the smallest id.
   std::optional<Position> issue();
 
-  // Completes a node that is issued: children that wait for nothing else are ready.
+  // Completes an issued node: children without other incomplete parents become ready.
   void complete(Position node);
 
-  // Plays the graph to its end. Per node how many parents never complete; empty when every node completes.
+  // Executes the graph. Returns, per node, the parents that never complete; empty if every node completes.
   [[nodiscard]] std::vector<std::uint32_t> never_met() const;
 
   [[nodiscard]] std::size_t memory() const;  // bytes
@@ -55,7 +55,7 @@ class FeederIndex {
   }
 
   std::uint64_t first_ = 0;           // the smallest id
-  graph::Column<std::uint64_t> ids_;  // ascending; empty: they count up from first_
+  graph::Column<std::uint64_t> ids_;  // ascending; empty: consecutive from first_
   graph::Column<std::uint64_t> places_;
   graph::Column<std::uint32_t> unmet_;
   graph::Column<std::uint32_t> begin_;
@@ -68,12 +68,12 @@ class FeederIndex {
 // Takes nodes in any order.
 class FeederIndexBuilder {
  public:
-  // A dependency on a node that is not there.
+  // A dependency on a missing node.
   struct Missing {
     std::uint64_t place = 0;  // of the first node that has one
     std::uint64_t node = 0;   // its id
     std::uint64_t parent = 0;
-    std::uint64_t count = 0;  // dependencies of that sort
+    std::uint64_t count = 0;  // of such dependencies
   };
 
   // A second node with an id.
@@ -83,18 +83,18 @@ class FeederIndexBuilder {
     std::uint64_t second = 0;
   };
 
-  // Room for about so many nodes. They cost nothing until they come.
+  // Reserves memory for about so many nodes; unused memory costs nothing.
   void reserve(std::size_t nodes);
 
   void add(std::uint64_t id, std::uint64_t place);
-  void add_parent(std::uint64_t id);  // of the node that came last
+  void add_parent(std::uint64_t id);  // of the node added last
 
   [[nodiscard]] std::size_t size() const { return places_.size(); }
 
-  // Whether there is more than an index can hold: 2^32 - 2 nodes, and as many dependencies.
+  // Whether the limits are exceeded: 2^32 - 2 nodes, and as many dependencies.
   [[nodiscard]] bool too_large() const;
 
-  // The builder is empty afterwards. Parents that are not there count as complete.
+  // The builder is empty afterwards. Missing parents count as complete.
   [[nodiscard]] FeederIndex finish();
 
   // Known after finish().
@@ -110,7 +110,7 @@ class FeederIndexBuilder {
   void resolve(const FeederIndex& index);
   void connect(FeederIndex& index, const graph::Column<Position>& rank);
 
-  // While ids count up, only the first is kept, and parents as their distance from it.
+  // While ids are consecutive, only the first is kept, and parents as their distance from it.
   bool counting_ = true;
   std::uint64_t first_ = 0;
   graph::Column<std::uint64_t> ids_;

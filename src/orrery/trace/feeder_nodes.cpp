@@ -11,10 +11,10 @@ using graph::NodeRecord;
 
 namespace {
 
-// What one look at a place that was not expected maps in: the kernel brings the pages around it along.
+// Bytes that one access out of order maps: the kernel also maps the pages around it.
 constexpr std::uint64_t kAround = std::uint64_t{64} << 10;
 
-// Moves texts behind each other and has their views follow.
+// Concatenates texts and updates their views.
 class TextMover {
  public:
   explicit TextMover(std::string& into) : into_(into) { into_.clear(); }
@@ -74,15 +74,15 @@ Result<const NodeRecord*> FileNodes::at(std::uint64_t place) {
   return stream_.at(place);
 }
 
-// The file is mapped, and what was looked at stays in memory until it is let go. Records in order map in what they are
-// long; a jump maps in more.
+// The file is mapped, and accessed pages stay in memory until they are released. Records in order map their own length;
+// a jump maps more.
 void FileNodes::touched(std::uint64_t begin) {
   const bool near = begin >= last_ && begin - last_ < kAround;
   resident_ += near ? begin - last_ : kAround;
   last_ = begin;
   if (resident_ < most_resident_) { return; }
   resident_ = 0;
-  // The record that stands there is still being looked at: its pages come back when they are needed.
+  // The record there is still in use: its pages are mapped again on access.
   source_->forget(0, source_->whole()->size());
 }
 

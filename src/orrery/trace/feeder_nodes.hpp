@@ -1,4 +1,4 @@
-// The records behind a feeder: of a file, decoded when they are asked for, or of a graph in memory. Private to the
+// The records of a feeder: of a file, decoded on demand, or of a graph in memory. Private to the
 // room.
 #pragma once
 
@@ -17,27 +17,27 @@
 
 namespace orrery::trace {
 
-// What holds records. Those given out are valid until the next call.
+// Returned records are valid until the next call.
 class NodeStore {
  public:
   struct Item {
-    std::uint64_t place = 0;  // what at() finds the record by
+    std::uint64_t place = 0;  // argument of at()
     const graph::NodeRecord* record = nullptr;
   };
 
   virtual ~NodeStore() = default;
 
-  // One record after another, from the first; nullptr behind the last. at() ends the walk.
+  // One record after another, from the first; nullptr after the last. at() ends the iteration.
   virtual Result<Item> next() = 0;
   virtual Result<const graph::NodeRecord*> at(std::uint64_t place) = 0;
 
-  // About how many records there are, once next() has given some.
+  // Estimated number of records, after some calls of next().
   [[nodiscard]] virtual std::size_t estimate() const = 0;
   [[nodiscard]] virtual const graph::Metadata& metadata() const = 0;
   [[nodiscard]] virtual std::string where(std::uint64_t place) const = 0;  // "byte 12, "; empty in a graph
 };
 
-// A plain file, or bytes: nothing of it is kept.
+// An uncompressed file, or bytes: no copy is kept.
 class FileNodes final : public NodeStore {
  public:
   // `source` has whole().
@@ -60,7 +60,7 @@ class FileNodes final : public NodeStore {
   ChakraStream stream_;
   std::uint64_t most_resident_;
   std::uint64_t last_ = 0;      // where the record of the last call begins
-  std::uint64_t resident_ = 0;  // bytes of the file that may have been mapped in since they were last let go
+  std::uint64_t resident_ = 0;  // bytes of the file that may have been mapped since the last release
   std::size_t records_ = 0;
 };
 
@@ -80,14 +80,14 @@ class GraphNodes final : public NodeStore {
   graph::NodeIndex next_ = 0;
 };
 
-// Copies of the records that were asked for lately: a place per remainder of their position.
+// Copies of recent records: a direct-mapped cache by position.
 class RecordCache {
  public:
   explicit RecordCache(std::size_t places) : slots_(places) {}
 
   [[nodiscard]] const graph::NodeRecord* find(std::uint32_t position) const;
 
-  // The copy; the record itself when there are no places.
+  // The copy; the record itself if the cache has no entries.
   const graph::NodeRecord* keep(std::uint32_t position, const graph::NodeRecord& record);
 
  private:

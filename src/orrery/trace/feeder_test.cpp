@@ -65,28 +65,30 @@ Ids first_issued(Result<Feeder> feeder) { return issue_all(*feeder); }
 
 // A graph without cycles: nodes in any order, ids that count up or are scattered, dependencies of both sorts, some
 // twice.
-std::vector<Link> random_dag(test::Dice& dice, std::size_t count) {
+std::vector<Link> random_dag(test::Random& random, std::size_t count) {
   std::vector<Link> links(count);
-  const bool scattered = dice.one_in(2);
-  std::uint64_t id = dice.one_in(2) ? 0 : dice.bits() / 2;
+  const bool scattered = random.one_in(2);
+  std::uint64_t id = random.one_in(2) ? 0 : random.bits() / 2;
   for (std::size_t i = 0; i < count; ++i) {
     links[i].id = id;
-    id += scattered ? 1 + dice.below(dice.one_in(5) ? 100'000 : 3) : 1;
+    id += scattered ? 1 + random.below(random.one_in(5) ? 100'000 : 3) : 1;
   }
   std::vector<std::uint64_t> ids;
   for (const Link& link : links) { ids.push_back(link.id); }
-  for (std::size_t i = count; i > 1; --i) { std::swap(ids[i - 1], ids[dice.one_in(3) ? dice.below(i) : i - 1]); }
+  for (std::size_t i = count; i > 1; --i) { std::swap(ids[i - 1], ids[random.one_in(3) ? random.below(i) : i - 1]); }
   for (std::size_t i = 1; i < count; ++i) {
     auto& link = *std::find_if(links.begin(), links.end(), [&](const Link& l) { return l.id == ids[i]; });
-    for (std::size_t n = dice.below(4); n > 0; --n) { link.data.push_back(ids[dice.below(i)]); }
-    for (std::size_t n = dice.below(3); n > 0; --n) { link.ctrl.push_back(ids[dice.below(i)]); }
+    for (std::size_t n = random.below(4); n > 0; --n) { link.data.push_back(ids[random.below(i)]); }
+    for (std::size_t n = random.below(3); n > 0; --n) { link.ctrl.push_back(ids[random.below(i)]); }
   }
-  if (dice.one_in(2)) { std::rotate(links.begin(), links.begin() + static_cast<long>(dice.below(count)), links.end()); }
+  if (random.one_in(2)) {
+    std::rotate(links.begin(), links.begin() + static_cast<long>(random.below(count)), links.end());
+  }
   return links;
 }
 
 // Drains with nodes completed in any order; false where a law breaks.
-bool drains(Feeder& feeder, const std::vector<Link>& links, test::Dice& dice) {
+bool drains(Feeder& feeder, const std::vector<Link>& links, test::Random& random) {
   std::map<std::uint64_t, Link> by_id;
   for (const Link& link : links) { by_id[link.id] = link; }
   std::set<std::uint64_t> completed;
@@ -107,8 +109,8 @@ bool drains(Feeder& feeder, const std::vector<Link>& links, test::Dice& dice) {
       out.push_back(node->id);
     }
     if (out.empty()) { return false; }
-    if (node != nullptr && !dice.one_in(3)) { continue; }
-    std::swap(out.back(), out[dice.below(out.size())]);
+    if (node != nullptr && !random.one_in(3)) { continue; }
+    std::swap(out.back(), out[random.below(out.size())]);
     if (!feeder.complete(out.back())) { return false; }
     completed.insert(out.back());
     out.pop_back();
@@ -117,26 +119,26 @@ bool drains(Feeder& feeder, const std::vector<Link>& links, test::Dice& dice) {
 }
 
 RC_GTEST_PROP(Feeder, every_node_comes_once_and_after_its_parents_in_any_order_of_completion, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  const auto links = random_dag(dice, 1 + dice.below(60));
+  test::Random random(seed);
+  const auto links = random_dag(random, 1 + random.below(60));
   const std::string bytes = chakra_bytes(graph_of(links));
   FeederOptions options;
-  options.cached_records = dice.below(5);
+  options.cached_records = random.below(5);
   options.read.version = ChakraVersion::v0_0_4;
   auto from_graph = feeder_of(links, options);
   auto from_bytes = Feeder::of_bytes(bytes, "bytes", options);
   RC_ASSERT(from_graph.has_value() && from_bytes.has_value());
   RC_ASSERT(from_bytes->streams() && !from_graph->streams());
   RC_ASSERT(from_graph->nodes() == links.size() && from_bytes->nodes() == links.size());
-  RC_ASSERT(drains(*from_graph, links, dice));
-  RC_ASSERT(drains(*from_bytes, links, dice));
+  RC_ASSERT(drains(*from_graph, links, random));
+  RC_ASSERT(drains(*from_bytes, links, random));
 }
 
 RC_GTEST_PROP(Feeder, ready_nodes_come_by_id_whatever_their_order_in_the_file, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  auto links = random_dag(dice, 1 + dice.below(40));
+  test::Random random(seed);
+  auto links = random_dag(random, 1 + random.below(40));
   auto first = feeder_of(links);
-  std::rotate(links.begin(), links.begin() + static_cast<long>(dice.below(links.size())), links.end());
+  std::rotate(links.begin(), links.begin() + static_cast<long>(random.below(links.size())), links.end());
   auto second = feeder_of(links);
   while (!first->done()) {
     const Ids ids = issue_all(*first);
@@ -164,12 +166,12 @@ TEST(Feeder, misuse_is_a_failure_and_changes_nothing) {
   EXPECT_EQ(feeder->complete(1).error().text(),
             "graph: node 1: cannot be completed: it is ready but was not given out");
   EXPECT_EQ(feeder->complete(2).error().text(), "graph: node 2: cannot be completed: it waits for its parents");
-  EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it is not there");
-  EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it is not there");
-  EXPECT_EQ(feeder->node(4).error().text(), "graph: node 4: is not there");
+  EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it does not exist");
+  EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it does not exist");
+  EXPECT_EQ(feeder->node(4).error().text(), "graph: node 4: does not exist");
   EXPECT_EQ(feeder->next().value()->id, 1U);
   EXPECT_TRUE(feeder->complete(1));
-  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is complete already");
+  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is already complete");
   EXPECT_EQ(feeder->ready(), 2U);
   EXPECT_EQ(feeder->completed(), 1U);
   EXPECT_THAT(issue_all(*feeder), ElementsAre(2, 3));
@@ -198,28 +200,28 @@ TEST(Feeder, a_cycle_counts_only_among_the_dependencies_followed) {
 TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
   const std::vector<Link> links = {{1, {}, {}}, {2, {1, 99}, {}}, {3, {2}, {98, 97}}};
   EXPECT_EQ(refusal(links),
-            "graph: node 2: can never run: it depends on node 99, which is not there; 2 more dependencies are on nodes "
-            "that are not there");
+            "graph: node 2: can never run: it depends on node 99, which is missing; 2 more dependencies are on missing "
+            "nodes");
   EXPECT_EQ(refusal({{10, {}, {}}, {7, {3}, {}}}),
-            "graph: node 7: can never run: it depends on node 3, which is not there");
+            "graph: node 7: can never run: it depends on node 3, which is missing");
   FeederOptions options;
   options.ignore_missing = true;
   auto feeder = feeder_of(links, options);
   ASSERT_TRUE(feeder) << feeder.error().text();
-  test::Dice dice(1);
+  test::Random random(1);
   EXPECT_THAT(issue_all(*feeder), ElementsAre(1));
   EXPECT_TRUE(feeder->complete(1));
   EXPECT_THAT(issue_all(*feeder), ElementsAre(2));
 }
 
 TEST(Feeder, an_id_that_two_nodes_have_is_refused_with_both_places) {
-  EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the id of another node");
+  EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the same id as another node");
   const std::string bytes = chakra_bytes(graph_of({{1, {}, {}}, {2, {}, {}}, {2, {1}, {}}}));
   const auto read = read_chakra_bytes(bytes, "w.0.et");
   const auto feeder = Feeder::of_bytes(bytes, "w.0.et");
   ASSERT_FALSE(feeder);
   EXPECT_EQ(feeder.error().text(), "w.0.et: byte " + std::to_string(read->graph.offset(2)) +
-                                       ", node 2: has the id of another node, at byte " +
+                                       ", node 2: has the same id as another node, at byte " +
                                        std::to_string(read->graph.offset(1)));
 }
 
@@ -228,7 +230,7 @@ TEST(Feeder, errors_of_a_file_name_the_place) {
   const auto read = read_chakra_bytes(bytes, "w.0.et");
   EXPECT_EQ(Feeder::of_bytes(bytes, "w.0.et").error().text(),
             "w.0.et: byte " + std::to_string(read->graph.offset(1)) +
-                ", node 2: can never run: it depends on node 5, which is not there");
+                ", node 2: can never run: it depends on node 5, which is missing");
   EXPECT_THAT(Feeder::of_bytes(bytes.substr(0, bytes.size() - 1), "w.0.et").error().text(),
               HasSubstr("the file ends after"));
   EXPECT_THAT(Feeder::open("/nowhere/w.0.et").error().text(), HasSubstr("does not exist"));
@@ -345,13 +347,13 @@ TEST(Feeder, a_file_is_mapped_in_only_as_far_as_is_allowed) {
 }
 
 RC_GTEST_PROP(ReadySet, gives_what_a_sorted_set_gives, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  const std::size_t end = 1 + dice.below(dice.one_in(4) ? 300'000 : 200);
+  test::Random random(seed);
+  const std::size_t end = 1 + random.below(random.one_in(4) ? 300'000 : 200);
   ReadySet set(end);
   std::set<std::uint32_t> expected;
   for (int step = 0; step < 300; ++step) {
-    if (dice.one_in(2)) {
-      const auto number = static_cast<std::uint32_t>(dice.below(end));
+    if (random.one_in(2)) {
+      const auto number = static_cast<std::uint32_t>(random.below(end));
       if (expected.insert(number).second) { set.insert(number); }
     } else {
       const auto smallest = set.pop();

@@ -1,5 +1,5 @@
-// The fields of a protobuf message one after another, on protozero's varints. Beside what protozero's reader does, it
-// tells where a field begins, so that fields nobody knows can be kept. Errors are protozero's exceptions. Private to
+// The fields of a protobuf message one after another, on protozero's varints. In addition to protozero's reader, it
+// knows where a field begins, so that unknown fields can be kept. Errors are protozero's exceptions. Private to
 // the room.
 #pragma once
 
@@ -22,7 +22,7 @@ class FieldReader {
 
   [[nodiscard]] bool at_end() const { return at_ == end_; }
 
-  // Goes to the next field; the value must be taken, or skipped, before the call after this one.
+  // Moves to the next field; its value must be read or skipped before the next call.
   bool next() {
     if (at_ == end_) { return false; }
     start_ = at_;
@@ -55,7 +55,7 @@ class FieldReader {
     return {begin, static_cast<std::size_t>(size)};
   }
 
-  // Steps over the value; the whole field, tag included.
+  // Skips the value; returns the whole field with its tag.
   std::string_view skip() {
     switch (type()) {
       case protozero::pbf_wire_type::varint: varint(); break;
@@ -73,7 +73,7 @@ class FieldReader {
   T fixed() {
     if (static_cast<std::size_t>(end_ - at_) < sizeof(T)) { throw protozero::end_of_buffer_exception(); }
     T value = 0;
-    std::memcpy(&value, at_, sizeof value);  // little-endian, as every machine that we build for
+    std::memcpy(&value, at_, sizeof value);  // little-endian, as all supported machines
     at_ += sizeof value;
     return value;
   }
@@ -97,7 +97,7 @@ constexpr std::uint32_t bytes_field(std::uint32_t number) { return number << 3 |
                                    : static_cast<protozero::pbf_wire_type>(kWire[(number - 3) / 2]);
 }
 
-// Whether bytes could be an attribute of the current schema, and what it has. Texts hardly ever could.
+// Whether bytes could be an attribute of the current schema, and what it has. Texts almost never could.
 struct AttributeShape {
   bool fits = false;
   bool has_name = false;

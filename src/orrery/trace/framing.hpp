@@ -31,7 +31,7 @@ struct Frame {
       return frame;
     }
   }
-  return tl::make_unexpected(bytes.size() < kMostLengthBytes ? "the file ends within the length of a record"
+  return tl::make_unexpected(bytes.size() < kMostLengthBytes ? "the file ends inside the length of a record"
                                                              : "the length of a record has more than ten bytes");
 }
 

@@ -22,8 +22,8 @@ class Gzip final : public Inflater {
   Gzip& operator=(const Gzip&) = delete;
   ~Gzip() override { inflateEnd(&stream_); }
 
-  tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) override {
-    if (complete_ && in.empty()) { return Step{}; }
+  tl::expected<InflateStep, std::string> step(std::string_view in, char* out, std::size_t room) override {
+    if (complete_ && in.empty()) { return InflateStep{}; }
     if (complete_) {
       inflateReset(&stream_);
       complete_ = false;
@@ -42,7 +42,7 @@ class Gzip final : public Inflater {
           fmt::format("the gzip data are damaged ({})", stream_.msg == nullptr ? "no reason given" : stream_.msg));
     }
     complete_ = code == Z_STREAM_END;
-    return Step{given - stream_.avail_in, space - stream_.avail_out};
+    return InflateStep{given - stream_.avail_in, space - stream_.avail_out};
   }
 
   [[nodiscard]] bool complete() const override { return complete_; }
@@ -61,8 +61,8 @@ class Zstd final : public Inflater {
   Zstd& operator=(const Zstd&) = delete;
   ~Zstd() override { ZSTD_freeDStream(stream_); }
 
-  tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) override {
-    if (complete_ && in.empty()) { return Step{}; }
+  tl::expected<InflateStep, std::string> step(std::string_view in, char* out, std::size_t room) override {
+    if (complete_ && in.empty()) { return InflateStep{}; }
     ZSTD_inBuffer given{in.data(), in.size(), 0};
     ZSTD_outBuffer space{out, room, 0};
     const std::size_t code = ZSTD_decompressStream(stream_, &space, &given);
@@ -70,7 +70,7 @@ class Zstd final : public Inflater {
       return tl::make_unexpected(fmt::format("the zstd data are damaged ({})", ZSTD_getErrorName(code)));
     }
     complete_ = code == 0;
-    return Step{given.pos, space.pos};
+    return InflateStep{given.pos, space.pos};
   }
 
   [[nodiscard]] bool complete() const override { return complete_; }

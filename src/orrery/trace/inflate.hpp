@@ -10,23 +10,23 @@
 
 namespace orrery::trace {
 
-// What the first bytes of a file say.
+// Recognized from the first bytes of a file.
 [[nodiscard]] Compression compression_of(std::string_view first_bytes);
 
 class Inflater {
  public:
   virtual ~Inflater() = default;
 
-  struct Step {
+  struct InflateStep {
     std::size_t taken = 0;    // bytes of the input that were used
     std::size_t written = 0;  // bytes of the output that were filled
   };
 
-  // Decompresses some of `in` to `out` (not empty). Members of a file that follow each other are one stream. Fails with
-  // what is wrong with the data, without place.
-  virtual tl::expected<Step, std::string> step(std::string_view in, char* out, std::size_t room) = 0;
+  // Decompresses some of `in` to `out` (not empty). Consecutive members of a file are one stream. Fails with the
+  // damage of the data, without place.
+  virtual tl::expected<InflateStep, std::string> step(std::string_view in, char* out, std::size_t room) = 0;
 
-  // Whether the input may end here.
+  // Whether the input is complete here.
   [[nodiscard]] virtual bool complete() const = 0;
 };
 

@@ -33,24 +33,24 @@ void append_utf8(std::string& out, std::uint32_t code) {
 
 void JsonCursor::expect(char wanted) {
   if (accept(wanted)) { return; }
-  if (at_ >= text_.size()) { fail(fmt::format("the line ends where '{}' should be", wanted)); }
-  fail(fmt::format("{} where '{}' should be", quoted(text_.substr(at_, 1)), wanted));
+  if (at_ >= text_.size()) { fail(fmt::format("the line ends, expected '{}'", wanted)); }
+  fail(fmt::format("{}, expected '{}'", quoted(text_.substr(at_, 1)), wanted));
 }
 
 void JsonCursor::end() {
-  if (peek() != '\0' || at_ < text_.size()) { fail("there is more on the line after the object"); }
+  if (peek() != '\0' || at_ < text_.size()) { fail("unexpected characters after the object"); }
 }
 
 std::string_view JsonCursor::string() {
-  if (peek() != '"') { fail("a text in double quotes is wanted here"); }
+  if (peek() != '"') { fail("expected a string in double quotes"); }
   const std::size_t start = ++at_;
   for (; at_ < text_.size(); ++at_) {
     const char c = text_[at_];
     if (c == '"') { return text_.substr(start, at_++ - start); }
     if (c == '\\') { return escaped_string(start); }
-    if (static_cast<unsigned char>(c) < 0x20) { fail("a control character in a text has to be escaped"); }
+    if (static_cast<unsigned char>(c) < 0x20) { fail("a control character in a string must be escaped"); }
   }
-  fail("the line ends within a text");
+  fail("the line ends inside a string");
 }
 
 std::string_view JsonCursor::escaped_string(std::size_t start) {
@@ -62,7 +62,7 @@ std::string_view JsonCursor::escaped_string(std::size_t start) {
       ++at_;
       return into;
     }
-    if (static_cast<unsigned char>(c) < 0x20) { fail("a control character in a text has to be escaped"); }
+    if (static_cast<unsigned char>(c) < 0x20) { fail("a control character in a string must be escaped"); }
     ++at_;
     if (c == '\\') {
       escape(into);
@@ -70,7 +70,7 @@ std::string_view JsonCursor::escaped_string(std::size_t start) {
       into += c;
     }
   }
-  fail("the line ends within a text");
+  fail("the line ends inside a string");
 }
 
 void JsonCursor::escape(std::string& into) {
@@ -85,16 +85,16 @@ void JsonCursor::escape(std::string& into) {
     case 'r': into += '\r'; return;
     case 't': into += '\t'; return;
     case 'u': break;
-    default: fail("no such escape in a text");
+    default: fail("unknown escape in a string");
   }
   std::uint32_t code = four_digits();
   if (code >= 0xD800 && code < 0xDC00 && text_.substr(at_).starts_with("\\u")) {
     at_ += 2;
     const std::uint32_t low = four_digits();
-    if (low < 0xDC00 || low > 0xDFFF) { fail("half of a pair of \\u escapes"); }
+    if (low < 0xDC00 || low > 0xDFFF) { fail("half of a \\u surrogate pair"); }
     code = 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00);
   }
-  if (code >= 0xD800 && code <= 0xDFFF) { fail("half of a pair of \\u escapes"); }
+  if (code >= 0xD800 && code <= 0xDFFF) { fail("half of a \\u surrogate pair"); }
   append_utf8(into, code);
 }
 
@@ -102,7 +102,7 @@ std::uint32_t JsonCursor::four_digits() {
   std::uint32_t code = 0;
   const std::string_view digits = text_.substr(at_, 4);
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-  if (error != std::errc() || digits.size() < 4 || end != digits.data() + 4) { fail("\\u wants four hex digits"); }
+  if (error != std::errc() || digits.size() < 4 || end != digits.data() + 4) { fail("\\u requires four hex digits"); }
   at_ += 4;
   return code;
 }
@@ -115,7 +115,7 @@ bool JsonCursor::boolean() {
       return value;
     }
   }
-  fail("true or false is wanted here");
+  fail("expected true or false");
 }
 
 std::string_view JsonCursor::number_text() {
@@ -163,13 +163,13 @@ Real JsonCursor::any_real() {
     if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && std::isnan(number)) {
       return number;
     }
-    fail(fmt::format("{} is no number; texts that are: NaN, Infinity, -Infinity, NaN:bits", quoted(word)));
+    fail(fmt::format("{} is not a number; valid strings are NaN, Infinity, -Infinity and NaN:bits", quoted(word)));
   }
   const std::string_view text = number_text();
   Real number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || end != text.data() + text.size() || error != std::errc()) {
-    fail(fmt::format("{} is no number that fits here", quoted(text)));
+    fail(fmt::format("{} is not a number, or is out of range", quoted(text)));
   }
   at_ += text.size();
   return number;

@@ -1,5 +1,5 @@
-// Reads one line of JSON from left to right, for readers that know what they expect. Errors are JsonError, which says
-// what was wanted and where. Private to the room.
+// Reads one line of JSON from left to right, for readers with a fixed format. Errors are JsonError, with what was
+// expected and the column. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -53,7 +53,7 @@ class JsonCursor {
   [[nodiscard]] double real();
   [[nodiscard]] float real32();
 
-  // What comes next, spaces skipped; '\0' at the end.
+  // The next character after spaces; '\0' at the end.
   [[nodiscard]] char peek() {
     skip_space();
     return at_ < text_.size() ? text_[at_] : '\0';

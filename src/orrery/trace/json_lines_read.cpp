@@ -89,7 +89,7 @@ class LineReader {
     json_.object([&](std::string_view key) {
       if (key == "schema") {
         if (const std::string_view schema = json_.string(); schema != kJsonLinesSchema) {
-          json_.fail(fmt::format("{} is no schema of lines of nodes; {} is", quoted(schema), kJsonLinesSchema));
+          json_.fail(fmt::format("unknown schema {}; must be {}", quoted(schema), kJsonLinesSchema));
         }
       } else if (key == "version") {
         into.version = text();
@@ -108,7 +108,7 @@ class LineReader {
   [[noreturn]] void unknown_key(std::string_view key, std::vector<std::string> known) {
     const auto near = nearest(key, known);
     json_.fail_at_key(near ? fmt::format("unknown field {}; did you mean {}?", quoted(key), quoted(*near))
-                           : fmt::format("unknown field {}; there are {}", quoted(key), join(known, ", ")));
+                           : fmt::format("unknown field {}; valid fields are {}", quoted(key), join(known, ", ")));
   }
 
   std::uint64_t natural() { return json_.natural(std::numeric_limits<std::uint64_t>::max()); }
@@ -116,7 +116,7 @@ class LineReader {
   std::string_view base64() {
     const std::string_view written = json_.string();
     auto bytes = decoded_base64(written);
-    if (!bytes) { json_.fail("this is no base64"); }
+    if (!bytes) { json_.fail("not valid base64"); }
     return store_.fresh() = std::move(*bytes);
   }
 
@@ -138,7 +138,7 @@ class LineReader {
     }
     const std::string_view name = json_.string();
     const auto found = graph::node_type(name);
-    if (!found) { json_.fail(fmt::format("{} is no type of node", quoted(name))); }
+    if (!found) { json_.fail(fmt::format("{} is not a node type", quoted(name))); }
     return *found;
   }
 
@@ -233,7 +233,7 @@ Result<void> read_line(std::string_view line, Record& into, Scratch& store) {
 }  // namespace
 
 bool are_json_lines(std::string_view bytes) {
-  // A Chakra trace could begin so only if its first record had 123 bytes and were a node that begins with its parents.
+  // A Chakra trace begins like this only if its first record has 123 bytes and is a node that begins with its parents.
   return bytes.starts_with("{\"");
 }
 

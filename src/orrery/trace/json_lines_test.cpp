@@ -139,13 +139,13 @@ TEST(JsonLines, mistakes_are_named_with_their_column) {
   EXPECT_THAT(error_of(R"({"id":18446744073709551616})"), HasSubstr("is not a whole number"));
   EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","int32_val":2147483648}]})"), HasSubstr("to 2147483647"));
   EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","int33_val":1}]})"), HasSubstr("did you mean \"int32_val\"?"));
-  EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","bytes_val":"?"}]})"), HasSubstr("this is no base64"));
-  EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","double_val":"nan"}]})"), HasSubstr("is no number"));
-  EXPECT_THAT(error_of(R"({"id":1} x)"), HasSubstr("there is more on the line"));
-  EXPECT_THAT(error_of(R"({"id":1,"name":"\ud83c"})"), HasSubstr("half of a pair"));
+  EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","bytes_val":"?"}]})"), HasSubstr("not valid base64"));
+  EXPECT_THAT(error_of(R"({"id":1,"attr":[{"name":"x","double_val":"nan"}]})"), HasSubstr("is not a number"));
+  EXPECT_THAT(error_of(R"({"id":1} x)"), HasSubstr("unexpected characters after the object"));
+  EXPECT_THAT(error_of(R"({"id":1,"name":"\ud83c"})"), HasSubstr("half of a \\u surrogate pair"));
   EXPECT_THAT(error_of("{\"id\":1,\"name\":\"\xff\"}"), HasSubstr("not UTF-8"));
-  EXPECT_THAT(error_of(R"({"id":1)"), HasSubstr("the line ends where '}' should be"));
-  EXPECT_THAT(error_of(R"([1])"), HasSubstr("where '{' should be"));
+  EXPECT_THAT(error_of(R"({"id":1)"), HasSubstr("the line ends, expected '}'"));
+  EXPECT_THAT(error_of(R"([1])"), HasSubstr("expected '{'"));
 }
 
 // Whatever is cut off or put in, a line is read or refused with a column; nothing else happens.

@@ -8,7 +8,7 @@
 
 namespace orrery::trace {
 
-// "text" with what JSON wants escaped; text must be UTF-8.
+// "text" with escapes; text must be UTF-8.
 void append_quoted(std::string& out, std::string_view text);
 
 // The same for any bytes: {"base64":"…"} where they are not UTF-8, so that nothing is lost.
@@ -16,7 +16,7 @@ void append_text_or_bytes(std::string& out, std::string_view text);
 
 void append_base64(std::string& out, std::string_view bytes);
 
-// Nothing when it is no base64 with padding.
+// Nothing if it is not base64 with padding.
 [[nodiscard]] std::optional<std::string> decoded_base64(std::string_view text);
 
 void append_unsigned(std::string& out, std::uint64_t number);

@@ -8,7 +8,7 @@ namespace orrery::trace {
 
 namespace {
 
-// More ranks than anybody has a file for.
+// A limit on the number of files.
 constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 20;
 
 bool is_transformer(Parallelism kind) {
@@ -19,7 +19,7 @@ bool is_two_sided(Parallelism kind) {
   return kind == Parallelism::hybrid_data_model || kind == Parallelism::hybrid_model_data;
 }
 
-// Whether a layer, or the whole, is of such a kind; where that is said.
+// The line that gives a layer, or the whole workload, such a parallelism.
 template <class Is>
 int line_with(const TextWorkload& workload, const Is& is) {
   if (is(workload.parallelism)) { return workload.line; }
@@ -39,12 +39,13 @@ std::uint64_t product(std::span<const std::uint64_t> sizes) {
 
 Result<std::uint64_t> ranks_of(const TextWorkloadOptions& options) {
   const Place place{{}, 0, 0, "--dimensions"};
-  if (options.dimensions.empty()) { return fail(place, "a network has at least one dimension"); }
+  if (options.dimensions.empty()) { return fail(place, "a network must have at least one dimension"); }
   std::uint64_t ranks = 1;
   for (const std::uint64_t size : options.dimensions) {
-    if (size == 0) { return fail(place, "a dimension has at least one rank"); }
+    if (size == 0) { return fail(place, "a dimension must have at least one rank"); }
     if (size > kMostRanks / ranks) {
-      return fail(place, fmt::format("{} are more than {} ranks", fmt::join(options.dimensions, " x "), kMostRanks));
+      return fail(place,
+                  fmt::format("{} exceeds the maximum of {} ranks", fmt::join(options.dimensions, " x "), kMostRanks));
     }
     ranks *= size;
   }
@@ -56,18 +57,18 @@ Result<NetworkDims> NetworkDims::of(const TextWorkload& workload, const TextWork
   dims.sizes_ = options.dimensions;
   if (auto counted = ranks_of(options); !counted) { return tl::make_unexpected(std::move(counted).error()); }
   if (const int line = line_with(workload, is_two_sided); line > 0 && dims.sizes_.size() < 2) {
-    return fail(
-        Place{workload.file, line, 0, {}},
-        fmt::format("the first dimension of the network has one sort of parallelism, the others have the other: "
-                    "at least two are needed, not {}",
-                    dims.sizes_[0]));
+    return fail(Place{workload.file, line, 0, {}},
+                fmt::format("hybrid parallelism needs a network of at least two dimensions, not one of {} ranks",
+                            dims.sizes_[0]));
   }
   const int line = line_with(workload, is_transformer);
   if (line == 0) { return dims; }
   const auto group = options.model_group ? options.model_group : workload.model_group;
   const Place place{workload.file, line, 0, {}};
-  if (!group) { return fail(place, "the number of ranks that share a layer is not said (model_parallel_NPU_group:)"); }
-  // Dimensions belong to the model until their product is the group; the one in which that happens is divided.
+  if (!group) {
+    return fail(place, "the number of ranks per model-parallel group is missing (model_parallel_NPU_group:)");
+  }
+  // The model-parallel group spans the first dimensions, up to its size; the last of them may be divided.
   std::uint64_t covered = 1;
   while (covered < *group && dims.model_dims_ < dims.sizes_.size()) {
     const std::uint64_t size = dims.sizes_[dims.model_dims_];
@@ -80,7 +81,7 @@ Result<NetworkDims> NetworkDims::of(const TextWorkload& workload, const TextWork
     covered *= dims.sizes_[dims.model_dims_++];
   }
   if (covered == *group) { return dims; }
-  return fail(place, fmt::format("model groups of {} ranks cannot be laid over dimensions of {}", *group,
+  return fail(place, fmt::format("model-parallel groups of {} ranks cannot be mapped to dimensions of {}", *group,
                                  fmt::join(options.dimensions, " x ")));
 }
 
@@ -142,7 +143,7 @@ std::string ProcessGroups::name(const std::vector<bool>& involved) {
   if (dims_.involves_everybody(involved)) { return {}; }
   const auto [entry, is_new] = index_.try_emplace(involved, groups_.size());
   if (!is_new) { return groups_[entry->second].name; }
-  // The rank's place along the dimensions of the group is free, along the others it counts the groups.
+  // The coordinates along the dimensions of the group are free; those along the others number the groups.
   const auto& sizes = dims_.sizes();
   std::vector<std::uint64_t> ranks = {0};
   std::uint64_t stride = 1;

@@ -18,7 +18,7 @@ namespace orrery::trace {
 
 class NetworkDims {
  public:
-  // Fails when the workload's kind cannot be laid over the dimensions of the options.
+  // Fails if the workload's parallelism cannot be mapped to the dimensions of the options.
   [[nodiscard]] static Result<NetworkDims> of(const TextWorkload& workload, const TextWorkloadOptions& options);
 
   [[nodiscard]] const std::vector<std::uint64_t>& sizes() const { return sizes_; }
@@ -36,19 +36,19 @@ class NetworkDims {
   [[nodiscard]] std::vector<bool> range(std::size_t begin, std::size_t end) const;
 
   std::vector<std::uint64_t> sizes_;
-  std::size_t model_dims_ = 0;  // so many of the first dimensions are those of a transformer's model groups
+  std::size_t model_dims_ = 0;  // the first dimensions, which a transformer's model-parallel groups span
 };
 
-// The groups that a rank is in, named by numbers from 1 as simulators want them: groups along one choice of dimensions
+// The groups that a rank is in, named by numbers from 1, as simulators require: groups along one choice of dimensions
 // have numbers that follow each other, in the order of their first ranks.
 class ProcessGroups {
  public:
   ProcessGroups(const NetworkDims& dims, std::uint64_t rank) : dims_(dims), rank_(rank) {}
 
-  // Of the rank's group along these dimensions; empty: it is everybody.
+  // Of the rank's group along these dimensions; empty: all ranks.
   [[nodiscard]] std::string name(const std::vector<bool>& involved);
 
-  // In the order in which they were first asked for.
+  // In the order of first use.
   [[nodiscard]] const std::vector<graph::ProcessGroup>& all() const { return groups_; }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/trace/foreign.hpp"
 #include "orrery/trace/json_lines.hpp"
 #include "orrery/trace/notes.hpp"
 #include "orrery/trace/source.hpp"
@@ -29,6 +30,7 @@ class JsonLinesReader {
   }
 
   Result<void> begin() {
+    if (auto ok = refuse_foreign(*source_, report_.file); !ok) { return ok; }
     ORRERY_TRY(line, next_line());
     if (!line || !is_metadata_line(*line)) {
       first_ = line;
@@ -54,7 +56,7 @@ class JsonLinesReader {
       auto read = read_json_line(*line, node_, texts_);
       if (read) { return &node_; }
       if (!tolerant_) { return placed(read.error()); }
-      notes_.add(Note::Kind::lost_record, read.error().diagnostics.front().message + "; the line is left out", offset_,
+      notes_.add(NoteKind::lost_record, read.error().diagnostics.front().message + "; the line is skipped", offset_,
                  std::nullopt);
     }
   }
@@ -106,14 +108,14 @@ class JsonLinesReader {
     if (!tolerant_ || report_.records == 0) {
       return fail(Place{report_.file, 0, 0, {}}, fmt::format("byte {}: {}", position_, why));
     }
-    notes_.add(Note::Kind::lost_record, why + "; the rest of the file is left out", position_, std::nullopt);
+    notes_.add(NoteKind::lost_record, why + "; the rest of the file is skipped", position_, std::nullopt);
     return std::nullopt;
   }
 
   std::unique_ptr<Source> source_;
   bool tolerant_;
   std::string first_line_;
-  std::optional<std::string_view> first_;  // a line that was read and not used
+  std::optional<std::string_view> first_;  // a line that was read and not yet used
   Metadata metadata_;
   Scratch metadata_texts_;
   Scratch texts_;

@@ -1,6 +1,6 @@
-// Nodes of a trace in either form, Chakra or JSON lines, one after another in memory that does not grow with the file;
-// and whole graphs of either. Which form a plain file has is seen from its first bytes; of what can be read only once
-// (a pipe) it is told by its name.
+// The nodes of a trace in Chakra or JSON lines, one after another, in memory that does not grow with the file; and
+// whole graphs. The format of a file is recognized from its first bytes; that of a pipe, which can be read only once,
+// from its name.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class NodeStream {
   [[nodiscard]] Format format() const;
   [[nodiscard]] const graph::Metadata& metadata() const;
 
-  // As of ChakraStream. Errors of JSON lines name line and column. Tolerant: lines that cannot be read are left out.
+  // As of ChakraStream. Errors of JSON lines name line and column. Tolerant: malformed lines are skipped.
   [[nodiscard]] Result<const graph::NodeRecord*> next();
   [[nodiscard]] std::uint64_t offset() const;
   [[nodiscard]] const ReadReport& report() const;
@@ -46,7 +46,7 @@ struct Loaded {
   Format format = Format::chakra;
 };
 
-// A whole file of either form.
+// A whole file in either format.
 [[nodiscard]] Result<Loaded> load(const std::string& path, const ReadOptions& options = {});
 
 }  // namespace orrery::trace

@@ -6,9 +6,9 @@ namespace orrery::trace {
 
 namespace {
 
-// A damaged file may be odd in as many ways as there are numbers of fields.
+// A damaged file may have an oddity for every field number.
 constexpr std::size_t kMostNotes = 200;
-constexpr const char* kMore = "there is more that is odd";
+constexpr const char* kMore = "more oddities of other kinds";
 
 }  // namespace
 
@@ -19,7 +19,7 @@ std::string Note::text() const {
   return fmt::format("{}: {}{}", where, message, more);
 }
 
-void Notes::add(Note::Kind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node) {
+void Notes::add(NoteKind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node) {
   const bool full = notes_.size() >= kMostNotes;
   const std::string kept = full && !index_.contains(message) ? kMore : message;
   const auto [entry, is_new] = index_.try_emplace(kept, notes_.size());
@@ -27,7 +27,7 @@ void Notes::add(Note::Kind kind, const std::string& message, std::uint64_t offse
     notes_.push_back({kind, kept, offset, node, 1});
   } else {
     ++notes_[entry->second].count;
-    if (kind == Note::Kind::lost_record) { notes_[entry->second].kind = kind; }
+    if (kind == NoteKind::lost_record) { notes_[entry->second].kind = kind; }
   }
 }
 
@@ -40,7 +40,7 @@ void Notes::add_all(const Notes& later) {
 
 bool ReadReport::complete() const {
   for (const Note& note : notes) {
-    if (note.kind == Note::Kind::lost_record) { return false; }
+    if (note.kind == NoteKind::lost_record) { return false; }
   }
   return true;
 }

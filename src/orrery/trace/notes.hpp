@@ -13,7 +13,7 @@ namespace orrery::trace {
 
 class Notes {
  public:
-  void add(Note::Kind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node);
+  void add(NoteKind kind, const std::string& message, std::uint64_t offset, std::optional<std::uint64_t> node);
 
   // Adds the notes of a later part of the file.
   void add_all(const Notes& later);

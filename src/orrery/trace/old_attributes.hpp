@@ -1,4 +1,4 @@
-// How attributes of 0.0.2, 0.0.3 and 0.0.3+ say their type and hold their value. Private to the room.
+// The type and the value of attributes of 0.0.2, 0.0.3 and 0.0.3+. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct OldAttributes {
 // Of 0.0.2, 0.0.3 or 0.0.3+.
 [[nodiscard]] const OldAttributes& old_attributes(ChakraVersion version);
 
-// The value in the field that the reader stands before; `list`: what the attribute held so far.
+// The value in the current field of the reader; `list`: the value of the attribute so far.
 [[nodiscard]] graph::Value old_value(FieldReader& field, graph::ValueType type, OpenList& list, Scratch& scratch);
 
 // Whether an attribute is one of that version: its fields have their wire types, and it names the type of its value.

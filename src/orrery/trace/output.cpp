@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Where a chain of symbolic links leads, also when nothing is there yet.
+// The target of a chain of symbolic links, which need not exist.
 fs::path followed(fs::path path) {
   constexpr int kMostLinks = 40;
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(path, error); ++i) {
     const fs::path target = fs::read_symlink(path, error);
     if (error) { break; }
-    path = path.parent_path() / target;  // an absolute target stands for itself
+    path = path.parent_path() / target;  // an absolute target replaces the path
   }
   return path;
 }
@@ -115,7 +115,7 @@ Output& Output::operator=(Output&&) noexcept = default;
 Output::~Output() = default;
 
 Result<Output> Output::open(const std::string& path, int compression_level) {
-  if (path.empty()) { return fail("no name is given for the file to write"); }
+  if (path.empty()) { return fail("the name of the file to write is empty"); }
   auto state = std::make_unique<State>(path);
   if (state->error != 0) { return state->failure(); }
   if (path.ends_with(".gz")) { state->start_packing(compression_level); }

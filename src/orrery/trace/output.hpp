@@ -1,6 +1,6 @@
-// A file that appears under its name when it is complete: written beside its place, then renamed. A name that ends in
-// ".gz" is compressed with gzip. Symbolic links are followed; what is no regular file, such as a device or a pipe, is
-// written to as it is. Private to the room but for partial_path().
+// A file that appears under its name when it is complete: written to NAME.partial, then renamed. A name that ends in
+// ".gz" is compressed with gzip. Symbolic links are followed; a device or a pipe is written to directly. Private to the
+// room except partial_path().
 #pragma once
 
 #include <cstdint>
@@ -12,23 +12,23 @@
 
 namespace orrery::trace {
 
-// Where a file of that name stands while it is not complete, so that a program that is stopped can remove it. Empty
-// where it is written in place.
+// The name of a file while it is not complete, so that an interrupted program can remove it. Empty for files that are
+// written directly.
 [[nodiscard]] std::string partial_path(const std::string& path);
 
 class Output {
  public:
-  // Fails when there is no writing to that place.
+  // Fails if the file cannot be created.
   [[nodiscard]] static Result<Output> open(const std::string& path, int compression_level = 6);
 
   Output(Output&&) noexcept;
   Output& operator=(Output&&) noexcept;
   ~Output();  // without close() there is no file
 
-  // Small pieces are gathered.
+  // Buffered.
   [[nodiscard]] Result<void> put(std::string_view bytes);
 
-  // Puts the file in its place; its bytes.
+  // Renames the file to its final name; returns its bytes.
   [[nodiscard]] Result<std::uint64_t> close();
 
  private:

@@ -33,13 +33,13 @@ constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
 
 std::uint32_t narrowed(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
-// A dependency whose parent is not there.
+// A dependency on a missing parent.
 struct Missing {
   NodeIndex* place;
   std::uint64_t id;
 };
 
-// Records that one thread reads at once, and what cannot have its final number before all ranges are read.
+// Records that one thread reads at once, and indices that are final only when all ranges are read.
 struct Range {
   std::size_t first = 0;  // node
   std::size_t last = 0;   // node after the range
@@ -56,13 +56,13 @@ struct Range {
   bool good = true;
 };
 
-// Fills the places of one range.
+// Fills the entries of one range.
 class RangeWriter {
  public:
   RangeWriter(Range& range, Columns& columns, const IdIndex& index)
       : range_(range), columns_(columns), index_(index), at_(range.begin) {}
 
-  // False when there are other entries than were counted.
+  // False if there are other entries than were counted.
   bool put(std::size_t node, const NodeRecord& record) {
     columns_.name[node] = texts_.add(record.name);
     columns_.type[node] = record.type;
@@ -126,7 +126,7 @@ class RangeWriter {
     columns_.attributes[at_.attributes++] = {bits, key(attribute.name), value.type(), extra};
   }
 
-  // Nodes tend to have the attributes of the node before, in its order: the key after the last one is tried first.
+  // Nodes usually have the attributes of the previous node, in its order: the key after the last one is tried first.
   KeyIndex key(std::string_view name) {
     for (const KeyIndex guess : {expected_key_, KeyIndex{0}}) {
       if (guess < range_.keys.size() && range_.keys[guess].view() == name) {
@@ -269,13 +269,13 @@ class Reader {
 
   void note_oddities(Range& range, std::size_t node, std::string_view bytes, const Decoder& decoder) const {
     const std::uint64_t id = columns_.id[node];
-    if (bytes.empty()) { range.notes.add(Note::Kind::oddity, kEmptyRecord, columns_.offset[node], id); }
+    if (bytes.empty()) { range.notes.add(NoteKind::oddity, kEmptyRecord, columns_.offset[node], id); }
     for (const Oddity& oddity : decoder.oddities()) {
-      range.notes.add(Note::Kind::oddity, oddity.text(), columns_.offset[node], id);
+      range.notes.add(NoteKind::oddity, oddity.text(), columns_.offset[node], id);
     }
   }
 
-  // Keys are numbered by range; over all ranges they are numbered in the order they first came.
+  // Keys are numbered per range; over all ranges they are numbered in the order of first use.
   void merge_keys() {
     std::unordered_map<std::string_view, KeyIndex> keys;
     std::vector<std::vector<KeyIndex>> renumbered(ranges_.size());

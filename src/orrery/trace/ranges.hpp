@@ -1,5 +1,5 @@
-// Reads the nodes of a file that lies in memory on several threads: where the records are (one pass), how many entries
-// each range of them has, then every range into its place in the columns of the graph. Private to the room.
+// Reads the nodes of a file in memory on several threads: one pass locates the records, one counts the entries of each
+// range of them, one decodes every range to its place in the columns of the graph. Private to the room.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@ struct RangesRead {
   Notes notes;
 };
 
-// `whole`: the file; its nodes start at byte `begin`. Nothing when there is anything that is not well-formed, or more
-// than a graph can hold: reading in order says what it is.
+// `whole`: the file; its nodes start at byte `begin`. Nothing if the file has a mistake or exceeds the limits
+// of a graph: reading in order then finds the reason.
 [[nodiscard]] std::optional<RangesRead> read_ranges(Source& source, std::string_view whole, std::size_t begin,
                                                     const graph::Metadata& metadata, ChakraVersion version,
                                                     const ReadOptions& options);

@@ -1,5 +1,5 @@
-// A set of small numbers that gives its smallest: a bit per number, and a bit per 64 of them, and so on. An eighth of a
-// byte per possible number, and as many steps as there are levels (four for ten million). Private to the room.
+// A set of small numbers with access to the smallest: a bit per number, a bit per 64 of them, and so on. An eighth of a
+// byte per possible number, and as many steps as levels (four for ten million). Private to the room.
 #pragma once
 
 #include <bit>
@@ -33,7 +33,7 @@ class ReadySet {
     }
   }
 
-  // Takes the smallest out; nothing when the set is empty.
+  // Removes and returns the smallest; nothing if the set is empty.
   std::optional<std::uint32_t> pop() {
     if (size_ == 0) { return std::nullopt; }
     std::uint32_t at = 0;

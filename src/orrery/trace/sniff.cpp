@@ -1,9 +1,9 @@
-// Which version of the schema a file is written in, seen from its records.
+// Infers the schema version of a file from its records.
 //
-// A record speaks for a version when every field has the wire type that the version gives it. It speaks louder when it
-// is written as that version's libraries write: proto2 (before 0.0.4) never packs lists and always has id and name,
-// proto3 always packs and leaves zeros out. The version that is spoken for most wins; where nothing tells two versions
-// apart, the newer.
+// A record matches a version if every field has the wire type of that version. It scores higher if it is written as the
+// libraries of that version write: proto2 (before 0.0.4) never packs lists and always has id and name, proto3 always
+// packs and omits zeros. The version with the highest score is chosen; of versions with equal scores, the
+// newest.
 #include <algorithm>
 #include <array>
 
@@ -108,12 +108,12 @@ Fit fit(std::string_view record, ChakraVersion version) {
   return fit;
 }
 
-// Whether a version's files begin with a record about the file.
+// Whether files of a version begin with metadata.
 bool may_have_metadata(ChakraVersion version) {
   return version == ChakraVersion::v0_0_3_plus || version == ChakraVersion::v0_0_4;
 }
 
-// Whether a record about the file is one of 0.0.3+: nothing but old attributes.
+// Whether metadata are those of 0.0.3+: old attributes only.
 bool is_old_metadata(std::string_view bytes) {
   try {
     FieldReader field(bytes);

@@ -37,7 +37,7 @@ class Descriptor {
   int number_;
 };
 
-// Bytes that are all there.
+// Bytes in memory.
 class Memory : public Source {
  public:
   explicit Memory(std::string_view bytes) : bytes_(bytes) {}
@@ -82,7 +82,7 @@ class Mapped final : public Memory {
   std::size_t forgotten_ = 0;
 };
 
-// Where compressed bytes, or those of a pipe, come from.
+// Reads compressed bytes, or those of a pipe.
 class Input {
  public:
   Input(Descriptor file, std::string_view first, std::string name)
@@ -92,7 +92,7 @@ class Input {
         rest_(first),
         total_(first.size()) {}
 
-  // What is left of the last read; reads on when nothing is. Empty at the end.
+  // The rest of the last read; reads more if it is empty. Empty at the end.
   Result<std::string_view> rest() {
     if (!rest_.empty() || file_.number() < 0) { return rest_; }
     const ssize_t got = ::read(file_.number(), buffer_.data(), buffer_.size());
@@ -127,7 +127,7 @@ class Streamed final : public Source {
     while (end_ - begin_ < wanted && !ended_) {
       make_room();
       if (auto filled = fill(); !filled) {
-        // What came before the damage is still good: it is handed out, and damage() says why there is no more.
+        // The bytes before the damage are valid and are returned; damage() has the reason for the end.
         damage_ = std::move(filled).error();
         ended_ = true;
       }
@@ -166,14 +166,14 @@ class Streamed final : public Source {
     if (rest.empty() && step->written == 0) {
       ended_ = true;
       if (!inflater_->complete()) {
-        return fail(in(input_.name()), fmt::format("compressed byte {}: the {} data end too early", input_.taken(),
+        return fail(in(input_.name()), fmt::format("compressed byte {}: the {} data are truncated", input_.taken(),
                                                    name_of(compression_)));
       }
     }
     return {};
   }
 
-  std::unique_ptr<std::string> first_;  // bytes read to see what the file is; the input views them
+  std::unique_ptr<std::string> first_;  // bytes read to recognize the compression; the input views them
   Input input_;
   std::unique_ptr<Inflater> inflater_;
   std::vector<char> window_;
@@ -204,7 +204,7 @@ std::string first_bytes(const Descriptor& file) {
 }  // namespace
 
 Result<std::unique_ptr<Source>> open_source(const std::string& path) {
-  if (path.empty()) { return fail("no file name is given"); }
+  if (path.empty()) { return fail("the file name is empty"); }
   Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));  // NOLINT(cppcoreguidelines-pro-type-vararg)
   if (file.number() < 0) {
     return fail(in(path), errno == ENOENT ? "does not exist" : "cannot be read: " + reason(errno));
@@ -213,7 +213,7 @@ Result<std::unique_ptr<Source>> open_source(const std::string& path) {
   if (::fstat(file.number(), &facts) != 0) { return fail(in(path), "cannot be read: " + reason(errno)); }
   if (S_ISDIR(facts.st_mode)) { return fail(in(path), "is a folder, not a file"); }
   std::string first = first_bytes(file);
-  if (first.empty()) { return fail(in(path), "is empty: a Chakra trace has at least a record about itself"); }
+  if (first.empty()) { return fail(in(path), "is empty; a Chakra trace has at least a metadata record"); }
   const Compression compression = compression_of(first);
   if (S_ISREG(facts.st_mode) && compression == Compression::none) {
     return mapped(file, path, static_cast<std::size_t>(facts.st_size));
@@ -225,7 +225,7 @@ Result<std::unique_ptr<Source>> open_source(const std::string& path) {
 }
 
 Result<std::unique_ptr<Source>> source_of_bytes(std::string_view bytes, const std::string& name) {
-  if (bytes.empty()) { return fail(in(name), "is empty: a Chakra trace has at least a record about itself"); }
+  if (bytes.empty()) { return fail(in(name), "is empty; a Chakra trace has at least a metadata record"); }
   const Compression compression = compression_of(bytes);
   if (compression == Compression::none) { return std::make_unique<Memory>(bytes); }
   return std::make_unique<Streamed>(Input(Descriptor(-1), bytes, name), nullptr, compression);

@@ -1,5 +1,5 @@
-// The bytes of a file one window after another: a mapped file, bytes in memory, or a stream that is decompressed as it
-// is read. Private to the room.
+// The bytes of a file, one window after another: a mapped file, bytes in memory, or a stream that is decompressed while
+// reading. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -17,25 +17,25 @@ class Source {
  public:
   virtual ~Source() = default;
 
-  // What comes next, at least `wanted` bytes of it unless the file ends before. Valid until the next call.
+  // The next bytes, at least `wanted` unless the file ends before. Valid until the next call.
   virtual std::string_view ahead(std::size_t wanted) = 0;
 
-  // Why the bytes end before their time: a read that failed, damaged compression. Said once ahead() came to it.
+  // Why the bytes end too early: a failed read, damaged compression. Set when ahead() reaches it.
   [[nodiscard]] const std::optional<Failure>& damage() const { return damage_; }
 
-  // Steps over bytes that ahead() has shown.
+  // Skips bytes that ahead() has returned.
   virtual void consume(std::size_t bytes) = 0;
 
   // Bytes on disk that were read so far.
   [[nodiscard]] virtual std::uint64_t file_bytes() const = 0;
 
-  // All of the bytes, where they lie in memory or are mapped; else nothing.
+  // All bytes, if they are in memory or mapped; else nothing.
   [[nodiscard]] virtual std::optional<std::string_view> whole() const { return std::nullopt; }
 
   // Goes to a byte of whole().
   virtual void seek(std::size_t /*position*/) {}
 
-  // Tells that these bytes of whole() are not needed for now: their memory can go. They can still be read.
+  // These bytes of whole() are not needed for now: their memory can be released. They can still be read.
   virtual void forget(std::size_t /*begin*/, std::size_t /*end*/) {}
 
   [[nodiscard]] Compression compression() const { return compression_; }
@@ -45,7 +45,7 @@ class Source {
   std::optional<Failure> damage_;
 };
 
-// A file by its name: anything that can be read, mapped where it is a plain file without compression.
+// A file by its name: anything readable; uncompressed regular files are mapped.
 [[nodiscard]] Result<std::unique_ptr<Source>> open_source(const std::string& path);
 
 // Bytes that outlive the source.

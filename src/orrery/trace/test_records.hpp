@@ -13,9 +13,9 @@
 namespace orrery::trace::test {
 
 // Small, seeded, the same everywhere.
-class Dice {
+class Random {
  public:
-  explicit Dice(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
+  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
 
   std::uint64_t bits() {
     state_ ^= state_ << 13;
@@ -48,7 +48,7 @@ struct Records {
 
 class RecordMaker {
  public:
-  explicit RecordMaker(std::uint64_t seed) : dice_(seed) {}
+  explicit RecordMaker(std::uint64_t seed) : random_(seed) {}
 
   Records records(std::size_t count) {
     made_.metadata = {text(), attributes(), {}};
@@ -62,13 +62,13 @@ class RecordMaker {
   std::string_view text() {
     static constexpr std::string_view kPieces[] = {"aten::", "n", "é", "日本", "\U0001F30D", "0", "\n", "\"", " "};
     std::string made;
-    for (std::size_t n = dice_.below(dice_.one_in(9) ? 200 : 5); n > 0; --n) { made += kPieces[dice_.below(9)]; }
+    for (std::size_t n = random_.below(random_.one_in(9) ? 200 : 5); n > 0; --n) { made += kPieces[random_.below(9)]; }
     return keep(std::move(made));
   }
 
   std::string_view bytes() {
     std::string made;
-    for (std::size_t n = dice_.below(20); n > 0; --n) { made += static_cast<char>(dice_.bits()); }
+    for (std::size_t n = random_.below(20); n > 0; --n) { made += static_cast<char>(random_.bits()); }
     return keep(std::move(made));
   }
 
@@ -76,12 +76,12 @@ class RecordMaker {
   std::uint64_t number(graph::ValueType type) {
     std::string payload;
     const auto list = graph::is_list(type) ? type : static_cast<graph::ValueType>(static_cast<int>(type) + 1);
-    graph::append_number(payload, list, dice_.one_in(3) ? dice_.number() : std::uint64_t{0} - dice_.number());
+    graph::append_number(payload, list, random_.one_in(3) ? random_.number() : std::uint64_t{0} - random_.number());
     return graph::Value::view(list, payload).bits_at(0);
   }
 
   graph::Value value() {
-    const auto type = static_cast<graph::ValueType>(dice_.below(31) + 2);
+    const auto type = static_cast<graph::ValueType>(random_.below(31) + 2);
     if (type == static_cast<graph::ValueType>(2)) { return {}; }
     const bool is_string = type == graph::ValueType::string_val || type == graph::ValueType::string_list;
     if (!graph::is_list(type)) {
@@ -89,7 +89,7 @@ class RecordMaker {
       return graph::Value::scalar(type, number(type));
     }
     std::string payload;
-    for (std::size_t n = dice_.below(5); n > 0; --n) {
+    for (std::size_t n = random_.below(5); n > 0; --n) {
       if (graph::is_text(type)) {
         graph::append_text(payload, is_string ? text() : bytes());
       } else {
@@ -102,10 +102,10 @@ class RecordMaker {
   std::vector<graph::Attribute> attributes() {
     static constexpr std::string_view kNames[] = {"is_cpu_op", "comm_type", "comm_size", "pg_name"};
     std::vector<graph::Attribute> made;
-    for (std::size_t n = dice_.below(5); n > 0; --n) {
-      made.push_back({dice_.one_in(3) ? text() : kNames[dice_.below(4)],
+    for (std::size_t n = random_.below(5); n > 0; --n) {
+      made.push_back({random_.one_in(3) ? text() : kNames[random_.below(4)],
                       value(),
-                      dice_.one_in(5) ? text() : std::string_view(),
+                      random_.one_in(5) ? text() : std::string_view(),
                       {}});
     }
     return made;
@@ -113,25 +113,25 @@ class RecordMaker {
 
   std::vector<std::uint64_t> deps(std::uint64_t id) {
     std::vector<std::uint64_t> made;
-    for (std::size_t n = dice_.below(4); n > 0; --n) {
-      made.push_back(dice_.one_in(8) ? dice_.number() : dice_.below(static_cast<std::size_t>(id) + 2));
+    for (std::size_t n = random_.below(4); n > 0; --n) {
+      made.push_back(random_.one_in(8) ? random_.number() : random_.below(static_cast<std::size_t>(id) + 2));
     }
     return made;
   }
 
   std::optional<graph::IoInfo> io() {
-    if (dice_.one_in(2)) { return std::nullopt; }
-    return graph::IoInfo{text(), text(), dice_.one_in(2) ? text() : std::string_view()};
+    if (random_.one_in(2)) { return std::nullopt; }
+    return graph::IoInfo{text(), text(), random_.one_in(2) ? text() : std::string_view()};
   }
 
   graph::NodeRecord node(std::uint64_t position) {
     graph::NodeRecord made;
-    made.id = dice_.one_in(20) ? dice_.number() : position;
+    made.id = random_.one_in(20) ? random_.number() : position;
     made.name = text();
-    made.type = static_cast<graph::NodeType>(dice_.one_in(20) ? static_cast<std::int32_t>(dice_.bits())
-                                                              : static_cast<std::int32_t>(dice_.below(8)));
-    made.start_us = dice_.one_in(2) ? 0 : dice_.number();
-    made.duration_us = dice_.one_in(2) ? 0 : dice_.number();
+    made.type = static_cast<graph::NodeType>(random_.one_in(20) ? static_cast<std::int32_t>(random_.bits())
+                                                                : static_cast<std::int32_t>(random_.below(8)));
+    made.start_us = random_.one_in(2) ? 0 : random_.number();
+    made.duration_us = random_.one_in(2) ? 0 : random_.number();
     made.ctrl_deps = deps(made.id);
     made.data_deps = deps(made.id);
     made.inputs = io();
@@ -140,7 +140,7 @@ class RecordMaker {
     return made;
   }
 
-  Dice dice_;
+  Random random_;
   Records made_;
 };
 

@@ -1,4 +1,4 @@
-// A text as lines of words with their places. Private to the room.
+// A text as lines of words with line and column. Private to the room.
 #pragma once
 
 #include <string_view>
@@ -16,10 +16,10 @@ struct WordLine {
   std::vector<Word> words;
 };
 
-// The words of a line, which blanks and tabs divide.
+// The words of a line, separated by blanks and tabs.
 [[nodiscard]] std::vector<Word> words_of(std::string_view line);
 
-// The lines that have words on them.
+// The lines that have words.
 [[nodiscard]] std::vector<WordLine> lines_of(std::string_view text);
 
 }  // namespace orrery::trace

@@ -1,10 +1,10 @@
 // Workloads in the text format of ASTRA-sim 1.0, as execution graphs: a line per layer with the time and the collective
-// of its forward pass, its input gradient and its weight gradient, under a header that names the way the training loop
-// is parallel. docs/format/text-workload.md has the format and what every kind means.
+// of its forward pass, its input gradient and its weight gradient, under a header that names the parallelism
+// of the training loop. docs/format/text-workload.md has the format and the meaning of every parallelism.
 //
-// The format describes a loop of one thread: compute, start a collective, wait for one. A graph has a node for each
-// computation and each collective, and every node depends on what the loop had waited for when it came to it. All ranks
-// do the same; they differ at most in the groups that they name.
+// The format describes a loop of one thread: compute, start a collective, wait for one. The graph has a node for each
+// computation and each collective, and every node depends on what the loop has waited for before. All ranks are
+// identical except for the process groups that they name.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +37,17 @@ enum class Parallelism : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Parallelism parallelism);  // "HYBRID_DATA_MODEL", as in files
 
 struct TextLayer {
-  struct Phase {
+  struct Pass {
     std::uint64_t cycles = 0;
-    std::optional<graph::CollectiveType> collective;  // NONE in the file: nothing
+    std::optional<graph::CollectiveType> collective;  // nothing for NONE
     std::uint64_t bytes = 0;
   };
 
   std::string name;
   int line = 0;
-  Phase forward;
-  Phase input_gradient;
-  Phase weight_gradient;
+  Pass forward;
+  Pass input_gradient;
+  Pass weight_gradient;
   std::uint64_t update_cycles = 0;         // between the end of a collective and the use of its result
   std::optional<Parallelism> parallelism;  // HYBRID_CUSTOMIZED: of this layer
 };
@@ -56,10 +56,10 @@ struct TextWorkload {
   std::string file;
   int line = 1;  // of the header
   Parallelism parallelism = Parallelism::data;
-  std::optional<std::uint64_t> model_group;        // HYBRID_TRANSFORMER…: ranks that share a layer
+  std::optional<std::uint64_t> model_group;        // HYBRID_TRANSFORMER…: ranks per model-parallel group
   std::optional<std::uint64_t> last_bottom_layer;  // HYBRID_DLRM…
   std::vector<std::uint64_t> checkpoints;          // HYBRID_TRANSFORMER_FWD_IN_BCKWD: layers whose input is kept
-  std::vector<std::uint64_t> initiators;           // layers before whose gradient the forward pass is done again
+  std::vector<std::uint64_t> initiators;           // layers before whose gradient the forward pass is recomputed
   std::vector<TextLayer> layers;
 };
 
@@ -67,38 +67,38 @@ struct TextWorkload {
 [[nodiscard]] Result<TextWorkload> parse_text_workload(std::string_view text, const std::string& name);
 [[nodiscard]] Result<TextWorkload> read_text_workload(const std::string& path);
 
-// Whether a text begins as a workload does: with the name of a kind.
+// Whether a text begins as a workload does: with the name of a parallelism.
 [[nodiscard]] bool is_text_workload(std::string_view text);
 
 struct TextWorkloadOptions {
-  // Sizes of the network's dimensions, the one whose neighbours have neighbouring numbers first. There are as many
-  // ranks as their product.
+  // Sizes of the network dimensions, innermost first (neighbours have consecutive ranks). The number of ranks is their
+  // product.
   std::vector<std::uint64_t> dimensions;
 
-  std::uint64_t passes = 1;                  // how often the loop runs
-  std::uint64_t cycle_ns = 1;                // the format counts cycles of a nanosecond
-  std::optional<std::uint64_t> model_group;  // instead of the file's
+  std::uint64_t passes = 1;                  // iterations of the loop
+  std::uint64_t cycle_ns = 1;                // duration of a cycle, the unit of the format
+  std::optional<std::uint64_t> model_group;  // overrides the file
 
-  // Whether collectives among some of the ranks name a process group (its rank list is in the metadata), beside saying
-  // which dimensions they involve.
+  // Whether collectives among some of the ranks also name a process group (its rank list is in the metadata), not only
+  // the dimensions that they involve.
   bool process_groups = false;
 };
 
 struct TextGraph {
   graph::Graph graph;
   std::vector<std::uint64_t>
-      dimensions;                  // those of the options, one of them divided where the model's groups end in it
-  std::vector<std::string> notes;  // what of the file the kind has no use for
+      dimensions;  // those of the options, one of them divided if the model-parallel groups end inside it
+  std::vector<std::string> notes;  // parts of the file that have no effect with this parallelism
 };
 
-// What one rank does.
+// The graph of one rank.
 [[nodiscard]] Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWorkloadOptions& options,
                                                     std::uint64_t rank = 0);
 
-// How many ranks there are. Fails when the dimensions are none, or have more ranks than can have a file each (2^20).
+// The number of ranks. Fails without dimensions, or beyond 2^20 ranks (a file each).
 [[nodiscard]] Result<std::uint64_t> ranks_of(const TextWorkloadOptions& options);
 
-// Reads a workload and writes a Chakra file per rank, those of `files`. What there is to say about it, as in TextGraph.
+// Reads a workload and writes a Chakra file per rank, named by `files`. Returns the notes of TextGraph.
 [[nodiscard]] Result<std::vector<std::string>> import_text_workload(const std::string& path,
                                                                     const std::vector<std::string>& files,
                                                                     const TextWorkloadOptions& options);

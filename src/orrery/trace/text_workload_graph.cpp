@@ -38,15 +38,15 @@ std::string_view short_name_of(CollectiveType type) {
   return type == CollectiveType::reduce_scatter ? "reduce_scatter" : "all_to_all";
 }
 
-const TextLayer::Phase& phase_of(const TextLayer& layer, Stage stage) {
+const TextLayer::Pass& pass_of(const TextLayer& layer, Stage stage) {
   if (stage == Stage::input_gradient) { return layer.input_gradient; }
   return stage == Stage::weight_gradient ? layer.weight_gradient : layer.forward;
 }
 
-// The loop that the format describes, written down as it runs. What it has waited for is what the next node depends on.
+// Records the loop that the format describes as it runs. The next node depends on what the loop has waited for.
 class Loop {
  public:
-  using Handle = std::optional<std::uint64_t>;  // of what can be waited for; nothing: there is nothing to wait for
+  using Handle = std::optional<std::uint64_t>;  // of a collective to wait for, if any
 
   Loop(const TextWorkload& workload, const TextWorkloadOptions& options, const NetworkDims& dims, ProcessGroups& groups)
       : workload_(workload), options_(options), dims_(dims), groups_(groups), weight_(workload.layers.size()) {}
@@ -74,7 +74,7 @@ class Loop {
  private:
   [[nodiscard]] std::size_t layers() const { return workload_.layers.size(); }
 
-  // Every layer computes and waits for its collective. Before, it waits for the weights of the pass before.
+  // Every layer waits for the weights of the previous pass, computes, and waits for its collective.
   void forward() {
     for (std::size_t i = 0; i < layers(); ++i) {
       wait(std::exchange(weight_[i], {}));
@@ -83,7 +83,7 @@ class Loop {
     }
   }
 
-  // Weights first, so that their collective has the rest of the pass to finish.
+  // Weights first, so that their collective overlaps with the rest of the pass.
   void backward_by_weight() {
     for (std::size_t i = layers(); i-- > 0;) {
       compute(i, Stage::weight_gradient);
@@ -92,8 +92,8 @@ class Loop {
     }
   }
 
-  // Inputs first: the layer below waits for their collective. That of the weights gradient hides it, but in a
-  // transformer, which waits at once, and exchanges the first layer's too.
+  // Inputs first: the layer below waits for their collective, which overlaps with the weight gradient, except in a
+  // transformer, which waits at once and also communicates for the first layer.
   void backward_by_input() {
     const bool at_once = workload_.parallelism == Parallelism::hybrid_transformer ||
                          workload_.parallelism == Parallelism::hybrid_transformer_fwd_in_bckwd;
@@ -121,7 +121,7 @@ class Loop {
     }
   }
 
-  // Layer 0 looks embeddings up and exchanges them while the rest of the bottom computes; the top needs both.
+  // The all-to-all of embeddings (layer 0) overlaps with the rest of the bottom; the top needs both.
   void forward_dlrm() {
     Handle embeddings;
     for (std::size_t i = 0; i < layers(); ++i) {
@@ -145,7 +145,7 @@ class Loop {
     if (workload_.parallelism == Parallelism::hybrid_dlrm) { wait(embeddings); }
   }
 
-  // Collectives and nothing else, all at once.
+  // Collectives only, all at once.
   void micro() {
     for (std::size_t i = 0; i < layers(); ++i) { start(i, Stage::weight_gradient); }
   }
@@ -154,29 +154,28 @@ class Loop {
     if (handle) { waited_for_.push_back(*handle); }
   }
 
-  // For what was started last: it comes after all that was waited for before.
+  // For the latest one: it follows everything that was waited for before.
   void wait_at_once(const Handle& handle) {
     if (handle) { waited_for_ = {*handle}; }
   }
 
   void compute(std::size_t layer, Stage stage) {
     const TextLayer& of = workload_.layers[layer];
-    work(fmt::format("{}.{}", of.name, name_of(stage)), phase_of(of, stage).cycles, false, waited_for_);
+    work(fmt::format("{}.{}", of.name, name_of(stage)), pass_of(of, stage).cycles, false, waited_for_);
     waited_for_ = {node_.id};
   }
 
-  // Starts the collective, and what follows when it has finished. Nothing where it involves nobody.
+  // Starts the collective and its update. Nothing if it involves no other rank.
   Handle start(std::size_t layer, Stage stage, int priority = 0) {
     const TextLayer& of = workload_.layers[layer];
-    const TextLayer::Phase& phase = phase_of(of, stage);
+    const TextLayer::Pass& pass = pass_of(of, stage);
     const std::vector<bool> involved = involved_in(layer, stage);
-    if (!phase.collective || !dims_.involves_somebody(involved)) { return {}; }
-    begin(fmt::format("{}.{}.{}", of.name, name_of(stage), short_name_of(*phase.collective)), NodeType::comm_coll,
+    if (!pass.collective || !dims_.involves_somebody(involved)) { return {}; }
+    begin(fmt::format("{}.{}.{}", of.name, name_of(stage), short_name_of(*pass.collective)), NodeType::comm_coll,
           waited_for_);
     node_.attributes.push_back({graph::keys::is_cpu_op, Value::boolean(false), {}, {}});
-    node_.attributes.push_back({graph::keys::comm_type, Value::integer(static_cast<int>(*phase.collective)), {}, {}});
-    node_.attributes.push_back(
-        {graph::keys::comm_size, Value::integer(static_cast<std::int64_t>(phase.bytes)), {}, {}});
+    node_.attributes.push_back({graph::keys::comm_type, Value::integer(static_cast<int>(*pass.collective)), {}, {}});
+    node_.attributes.push_back({graph::keys::comm_size, Value::integer(static_cast<std::int64_t>(pass.bytes)), {}, {}});
     std::string flags;
     for (const bool flag : involved) { graph::append_number(flags, ValueType::bool_list, flag ? 1 : 0); }
     node_.attributes.push_back({graph::keys::involved_dim, Value::view(ValueType::bool_list, flags), {}, {}});
@@ -199,7 +198,7 @@ class Loop {
     return stage == Stage::weight_gradient ? dims_.of_weights(kind) : dims_.of_activations(kind);
   }
 
-  // A time: computation, or a delay beside it.
+  // A duration: computation, or a delay concurrent with it.
   void work(const std::string& name, std::uint64_t cycles, bool beside, const std::vector<std::uint64_t>& after) {
     begin(name, NodeType::comp, after);
     const std::uint64_t ns = cycles * options_.cycle_ns;
@@ -232,7 +231,7 @@ class Loop {
   std::string name_;
 };
 
-// Collectives of the file that the kind does not do.
+// Collectives of the file that have no effect with this parallelism.
 std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDims& dims) {
   struct Finding {
     const TextLayer* first = nullptr;
@@ -246,7 +245,7 @@ std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDim
     for (const Stage stage : {Stage::forward, Stage::input_gradient, Stage::weight_gradient}) {
       const auto involved = stage == Stage::weight_gradient ? dims.of_weights(kind) : dims.of_activations(kind);
       const bool never = workload.parallelism == Parallelism::distributed_inference && stage != Stage::forward;
-      if (!phase_of(layer, stage).collective || (dims.involves_somebody(involved) && !never)) { continue; }
+      if (!pass_of(layer, stage).collective || (dims.involves_somebody(involved) && !never)) { continue; }
       Finding& finding = findings[{kind, stage}];
       if (finding.count++ == 0) { finding.first = &layer; }
     }
@@ -255,7 +254,7 @@ std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDim
   for (const auto& [what, finding] : findings) {
     const TextLayer& layer = *finding.first;
     const std::string more = finding.count > 1 ? fmt::format(" (and of {} more layers)", finding.count - 1) : "";
-    notes.push_back(fmt::format("{}:{}: the {} of {} involves no other rank in {}: its collective is left out{}",
+    notes.push_back(fmt::format("{}:{}: the collective of the {} of {} is dropped: with {} it involves no other rank{}",
                                 workload.file, layer.line, name_of(what.second), layer.name, name_of(what.first),
                                 more));
   }
@@ -268,8 +267,8 @@ Result<void> check_times(const TextWorkload& workload, const TextWorkloadOptions
   for (const TextLayer& layer : workload.layers) {
     if (std::max({layer.forward.cycles, layer.input_gradient.cycles, layer.weight_gradient.cycles,
                   layer.update_cycles}) > most) {
-      failure.diagnostics.push_back({Place{workload.file, layer.line, 0, {}},
-                                     fmt::format("a time of {} cycles or more cannot be kept in nanoseconds", most)});
+      failure.diagnostics.push_back(
+          {Place{workload.file, layer.line, 0, {}}, fmt::format("a time exceeds the maximum of {} cycles", most)});
     }
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
@@ -304,7 +303,7 @@ Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWo
   return TextGraph{std::move(graph), dims.sizes(), left_out(workload, dims)};
 }
 
-// Ranks differ in their groups only: without them, all have the graph of the first.
+// Ranks differ in their groups only: without groups, all have the graph of the first.
 Result<std::vector<std::string>> import_text_workload(const std::string& path, const std::vector<std::string>& files,
                                                       const TextWorkloadOptions& options) {
   ORRERY_TRY(workload, read_text_workload(path));

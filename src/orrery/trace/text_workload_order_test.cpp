@@ -107,15 +107,15 @@ class Rules {
   Order order_;
 };
 
-// Every phase has a collective, so that both have the same nodes.
+// Every pass has a collective, so that both have the same nodes.
 TextWorkload workload(Parallelism kind, std::size_t layers) {
   TextWorkload made;
   made.parallelism = kind;
   for (std::size_t l = 0; l < layers; ++l) {
     const auto type = l == 0 && kind == Parallelism::hybrid_dlrm ? graph::CollectiveType::all_to_all
                                                                  : graph::CollectiveType::all_reduce;
-    const TextLayer::Phase phase{1000, type, 64};
-    made.layers.push_back({std::to_string(l), 0, phase, phase, phase, 0, {}});
+    const TextLayer::Pass pass{1000, type, 64};
+    made.layers.push_back({std::to_string(l), 0, pass, pass, pass, 0, {}});
   }
   return made;
 }
@@ -143,9 +143,9 @@ Order order_of(const TextWorkload& workload, std::size_t passes) {
 }
 
 RC_GTEST_PROP(TextWorkloadOrder, is_that_of_chakras_converter, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  const std::size_t layers = 1 + dice.below(5);
-  const std::size_t passes = 1 + dice.below(3);
+  test::Random random(seed);
+  const std::size_t layers = 1 + random.below(5);
+  const std::size_t passes = 1 + random.below(3);
   RC_ASSERT(order_of(workload(Parallelism::data, layers), passes) == Rules(layers, passes).data());
   RC_ASSERT(order_of(workload(Parallelism::model, layers), passes) == Rules(layers, passes).model(false));
   for (const Parallelism kind : {Parallelism::hybrid_data_model, Parallelism::hybrid_model_data}) {
@@ -156,11 +156,11 @@ RC_GTEST_PROP(TextWorkloadOrder, is_that_of_chakras_converter, (std::uint64_t se
 // The simulator of the format waits for the embeddings when the last bottom layer has computed, the converter before;
 // for their gradients when that of their weights has been computed, the converter before. Nothing else differs.
 RC_GTEST_PROP(TextWorkloadOrder, of_embeddings_waits_later_than_chakras_converter, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  const std::size_t layers = 2 + dice.below(4);
-  const std::size_t passes = 1 + dice.below(3);
+  test::Random random(seed);
+  const std::size_t layers = 2 + random.below(4);
+  const std::size_t passes = 1 + random.below(3);
   TextWorkload made = workload(Parallelism::hybrid_dlrm, layers);
-  made.last_bottom_layer = 1 + dice.below(layers - 1);
+  made.last_bottom_layer = 1 + random.below(layers - 1);
   const std::size_t bottom = *made.last_bottom_layer;
   Order order = order_of(made, passes);
   for (std::size_t p = 1; p <= passes; ++p) {

@@ -40,7 +40,7 @@ constexpr std::array kCollectives = {
     std::pair{CollectiveType::all_to_all, "ALLTOALL"},
 };
 
-// Of a layer's line, in their order.
+// Columns of a layer's line.
 constexpr std::array kColumns = {"the name",
                                  "the reserved number (-1)",
                                  "the forward time",
@@ -53,7 +53,7 @@ constexpr std::array kColumns = {"the name",
                                  "the weight gradient's collective",
                                  "the weight gradient's collective's bytes",
                                  "the update time",
-                                 "the layer's own kind"};
+                                 "the layer's kind of parallelism"};
 constexpr std::size_t kPlainColumns = kColumns.size() - 1;
 
 constexpr std::string_view kModelGroup = "model_parallel_NPU_group:";
@@ -82,7 +82,7 @@ class Parser {
 
   Result<TextWorkload> parse() {
     if (lines_.empty()) {
-      complain(0, {}, "is empty: a workload begins with a line that names its kind");
+      complain(0, {}, "is empty; the first line of a workload is its kind of parallelism");
     } else if (header()) {
       const auto count = layer_count();
       for (std::size_t i = 2; i < lines_.size(); ++i) { layer(lines_[i]); }
@@ -106,8 +106,8 @@ class Parser {
     const auto near = nearest(word.text, more);
     complain(
         line, word,
-        fmt::format("{} is no {}; {}", quoted(word.text), what,
-                    near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("known are {}", join(more, ", "))));
+        fmt::format("{} is not a {}; {}", quoted(word.text), what,
+                    near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("valid: {}", join(more, ", "))));
   }
 
   // A natural number that fits a signed 64-bit one, as simulators keep them.
@@ -122,7 +122,7 @@ class Parser {
       return std::nullopt;
     }
     if (error != std::errc() || stopped != end) {
-      complain(line, word, fmt::format("{}: {} is no whole number from 0 up", what, quoted(word.text)));
+      complain(line, word, fmt::format("{}: {} is not a whole number of at least 0", what, quoted(word.text)));
       return std::nullopt;
     }
     return value;
@@ -132,7 +132,7 @@ class Parser {
     const WordLine& line = lines_.front();
     const auto kind = find_in(kParallelisms, line.words[0].text);
     if (!kind) {
-      complain_unknown(line.number, line.words[0], "kind of parallel training", kParallelisms, {});
+      complain_unknown(line.number, line.words[0], "kind of parallelism", kParallelisms, {});
       return false;
     }
     made_.parallelism = *kind;
@@ -168,7 +168,7 @@ class Parser {
       complain(line.number, key, fmt::format("{} has no number after it", key.text));
     } else if (key.text == kModelGroup) {
       made_.model_group = natural(line.number, line.words[at], key.text);
-      if (made_.model_group == 0) { complain(line.number, line.words[at], "a group has at least one rank"); }
+      if (made_.model_group == 0) { complain(line.number, line.words[at], "a group must have at least one rank"); }
       ++at;
     } else {
       (key.text == kCheckpoints ? made_.checkpoints : made_.initiators) = layer_list(line, at, key);
@@ -178,15 +178,16 @@ class Parser {
   void unknown_entry(const WordLine& line, const Word& key, const std::vector<std::string>& known) {
     static constexpr std::array kDialect = {"ep:", "pp:", "vpp:", "ga:", "all_gpus:", "pp_comm:", "pp_comm"};
     if (std::find(kDialect.begin(), kDialect.end(), key.text) != kDialect.end()) {
-      complain(line.number, key, fmt::format("{} is of a later dialect (SimAI), which is not read here", key.text));
+      complain(line.number, key,
+               fmt::format("{} belongs to a later dialect (SimAI), which orrery does not read", key.text));
       return;
     }
     const auto near = nearest(key.text, known);
     complain(line.number, key,
-             fmt::format("{} does not belong after {}; {}", quoted(key.text), name_of(made_.parallelism),
-                         known.empty() ? "nothing does"
+             fmt::format("{} is not valid after {}; {}", quoted(key.text), name_of(made_.parallelism),
+                         known.empty() ? "nothing is"
                          : near        ? fmt::format("did you mean \"{}\"?", *near)
-                                       : "known are " + join(known, ", ")));
+                                       : "valid: " + join(known, ", ")));
   }
 
   // How many, then so many numbers of layers.
@@ -195,7 +196,7 @@ class Parser {
     const auto count = natural(line.number, line.words[at++], key.text);
     for (std::uint64_t i = 0; count && i < *count; ++i) {
       if (at == line.words.size()) {
-        complain(line.number, key, fmt::format("{} announces {} layers and names {}", key.text, *count, i));
+        complain(line.number, key, fmt::format("{} declares {} layers but lists {}", key.text, *count, i));
         break;
       }
       if (const auto layer = natural(line.number, line.words[at++], key.text)) { layers.push_back(*layer); }
@@ -205,12 +206,12 @@ class Parser {
 
   std::optional<std::uint64_t> layer_count() {
     if (lines_.size() < 2) {
-      complain(made_.line, {}, "the file ends after its first line; the number of layers comes next");
+      complain(made_.line, {}, "the file ends after its first line; expected the number of layers");
       return std::nullopt;
     }
     const WordLine& line = lines_[1];
     if (line.words.size() > 1) {
-      complain(line.number, line.words[1], "nothing comes after the number of layers on its line");
+      complain(line.number, line.words[1], "unexpected text after the number of layers");
       return std::nullopt;
     }
     return natural(line.number, line.words[0], "the number of layers");
@@ -218,13 +219,13 @@ class Parser {
 
   void check_count(std::uint64_t count) {
     const std::size_t found = lines_.size() - 2;
-    if (count == 0) { complain(lines_[1].number, lines_[1].words[0], "a workload has at least one layer"); }
+    if (count == 0) { complain(lines_[1].number, lines_[1].words[0], "a workload must have at least one layer"); }
     if (found < count) {
-      complain(lines_[1].number, lines_[1].words[0], fmt::format("{} layers are announced, {} follow", count, found));
+      complain(lines_[1].number, lines_[1].words[0],
+               fmt::format("{} layers are declared, but {} follow", count, found));
     } else if (found > count) {
       const WordLine& extra = lines_[2 + static_cast<std::size_t>(count)];
-      complain(extra.number, {},
-               fmt::format("line {} announces {} layers, and this is one more", lines_[1].number, count));
+      complain(extra.number, {}, fmt::format("line {} declares {} layers; this is one more", lines_[1].number, count));
     }
   }
 
@@ -248,9 +249,9 @@ class Parser {
     layer.line = line.number;
     if (!is_utf8(layer.name)) { complain(line.number, line.words[0], "the name is not UTF-8"); }
     reserved(line);
-    layer.forward = phase(line, 2);
-    layer.input_gradient = phase(line, 5);
-    layer.weight_gradient = phase(line, 8);
+    layer.forward = pass(line, 2);
+    layer.input_gradient = pass(line, 5);
+    layer.weight_gradient = pass(line, 8);
     layer.update_cycles = natural(line.number, line.words[11], kColumns[11]).value_or(0);
     if (customized) { layer.parallelism = own_kind(line); }
     made_.layers.push_back(std::move(layer));
@@ -262,32 +263,33 @@ class Parser {
     std::string_view digits = word.text;
     if (digits.starts_with('-')) { digits.remove_prefix(1); }
     if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      complain(line.number, word, fmt::format("{}: {} is no whole number", kColumns[1], quoted(word.text)));
+      complain(line.number, word, fmt::format("{}: {} is not a whole number", kColumns[1], quoted(word.text)));
     }
   }
 
-  TextLayer::Phase phase(const WordLine& line, std::size_t at) {
-    TextLayer::Phase phase;
-    phase.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
-    phase.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
+  TextLayer::Pass pass(const WordLine& line, std::size_t at) {
+    TextLayer::Pass pass;
+    pass.cycles = natural(line.number, line.words[at], kColumns.at(at)).value_or(0);
+    pass.bytes = natural(line.number, line.words[at + 2], kColumns.at(at + 2)).value_or(0);
     const Word& word = line.words[at + 1];
-    if (word.text == "NONE") { return phase; }
-    phase.collective = find_in(kCollectives, word.text);
-    if (phase.collective) { return phase; }
+    if (word.text == "NONE") { return pass; }
+    pass.collective = find_in(kCollectives, word.text);
+    if (pass.collective) { return pass; }
     if (word.text == "ALLREDUCEALLTOALL") {
-      complain(line.number, word, "ALLREDUCEALLTOALL cannot be read: the size of its all-to-all is not in the file");
+      complain(line.number, word,
+               "ALLREDUCEALLTOALL is not supported: the file does not give the size of its all-to-all");
     } else {
       complain_unknown(line.number, word, "collective", kCollectives, {"NONE"});
     }
-    return phase;
+    return pass;
   }
 
   std::optional<Parallelism> own_kind(const WordLine& line) {
     const Word& word = line.words[kPlainColumns];
     const auto kind = find_in(kParallelisms, word.text);
-    if (!kind) { complain_unknown(line.number, word, "kind of parallel training", kParallelisms, {}); }
+    if (!kind) { complain_unknown(line.number, word, "kind of parallelism", kParallelisms, {}); }
     if (kind == Parallelism::hybrid_customized) {
-      complain(line.number, word, "HYBRID_CUSTOMIZED is of a whole workload; a layer has a kind of its own");
+      complain(line.number, word, "HYBRID_CUSTOMIZED is valid for a whole workload only, not for a layer");
     }
     return kind;
   }
@@ -295,7 +297,7 @@ class Parser {
   void check_bottom() {
     if (!made_.last_bottom_layer || *made_.last_bottom_layer < made_.layers.size()) { return; }
     complain(made_.line, {},
-             fmt::format("the last bottom layer is said to be number {}, but layers have numbers 0 to "
+             fmt::format("the last bottom layer is number {}, but layers have numbers 0 to "
                          "{}",
                          *made_.last_bottom_layer, made_.layers.size() - 1));
   }
@@ -318,7 +320,7 @@ class Parser {
   }
 
   // The forward pass is done again from the nearest checkpoint below to the layer before the initiator. The simulator
-  // of the format ends it at the first initiator it meets, and goes on from there: it would leave layers out.
+  // of the format ends it at the first initiator that it finds and continues from there, which would skip layers.
   void check_initiator(std::uint64_t initiator) {
     std::optional<std::uint64_t> from;
     for (const std::uint64_t checkpoint : made_.checkpoints) {

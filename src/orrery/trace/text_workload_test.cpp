@@ -167,9 +167,10 @@ TEST(TextWorkload, a_layer_of_a_customized_workload_has_the_dimensions_of_its_ow
   const auto made = text_workload_graph(fixture("hybrid_customized"), over({2, 2}));
   EXPECT_THAT(
       made->notes,
-      ElementsAre(HasSubstr("hybrid_customized.txt:4: the forward of b involves no other rank in DATA: its "
-                            "collective is left out"),
-                  HasSubstr("hybrid_customized.txt:4: the input_gradient of b involves no other rank in DATA")));
+      ElementsAre(
+          HasSubstr("hybrid_customized.txt:4: the collective of the forward of b is dropped: with DATA it "
+                    "involves no other rank"),
+          HasSubstr("hybrid_customized.txt:4: the collective of the input_gradient of b is dropped: with DATA")));
 }
 
 Lines dlrm_pass(std::size_t first, const std::string& embeddings, const Lines& before) {
@@ -232,8 +233,7 @@ TEST(TextWorkload, times_are_exact_beside_whole_microseconds) {
   options.cycle_ns = 1000;
   EXPECT_EQ(text_workload_graph(*workload, options)->graph.duration_us(0), 300U);
   options.cycle_ns = std::uint64_t{1} << 60;
-  EXPECT_EQ(text_workload_graph(*workload, options).error().text(),
-            "w.txt:3: a time of 7 cycles or more cannot be kept in nanoseconds");
+  EXPECT_EQ(text_workload_graph(*workload, options).error().text(), "w.txt:3: a time exceeds the maximum of 7 cycles");
 }
 
 // Rank 5 of 2 x 2 x 2 is (1, 0, 1). Its model group is along dimension 0, one of four: ranks 4 and 5, the third by
@@ -252,8 +252,8 @@ TEST(TextWorkload, groups_have_the_ranks_along_their_dimensions) {
 }
 
 RC_GTEST_PROP(TextWorkload, groups_divide_the_ranks_and_their_members_name_them_alike, (std::uint64_t seed)) {
-  test::Dice dice(seed);
-  TextWorkloadOptions options = over({1 + dice.below(4), 1 + dice.below(4), 1 + dice.below(3)});
+  test::Random random(seed);
+  TextWorkloadOptions options = over({1 + random.below(4), 1 + random.below(4), 1 + random.below(3)});
   options.process_groups = true;
   std::map<std::string, std::vector<std::uint64_t>> groups;
   const std::uint64_t ranks = options.dimensions[0] * options.dimensions[1] * options.dimensions[2];
@@ -307,40 +307,41 @@ TEST(TextWorkload, a_file_per_rank_is_written) {
 }
 
 TEST(TextWorkload, mistakes_have_a_line_and_the_nearest_right_word) {
-  EXPECT_EQ(mistakes(""), "w.txt: is empty: a workload begins with a line that names its kind");
+  EXPECT_EQ(mistakes(""), "w.txt: is empty; the first line of a workload is its kind of parallelism");
   EXPECT_EQ(mistakes("HYBRID_DLMR 1\n"),
-            "w.txt:1:1: \"HYBRID_DLMR\" is no kind of parallel training; did you mean \"HYBRID_DLRM\"?");
-  EXPECT_EQ(mistakes("DATA\n"), "w.txt:1: the file ends after its first line; the number of layers comes next");
+            "w.txt:1:1: \"HYBRID_DLMR\" is not a kind of parallelism; did you mean \"HYBRID_DLRM\"?");
+  EXPECT_EQ(mistakes("DATA\n"), "w.txt:1: the file ends after its first line; expected the number of layers");
   EXPECT_EQ(mistakes("DATA 4\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
-            "w.txt:1:6: \"4\" does not belong after DATA; nothing does");
+            "w.txt:1:6: \"4\" is not valid after DATA; nothing is");
   EXPECT_EQ(mistakes("DATA\n1\n\na -1 1 NONE 0 1 NONE 0 1 ALREDUCE 0 1\n"),
-            "w.txt:4:26: \"ALREDUCE\" is no collective; did you mean \"ALLREDUCE\"?");
+            "w.txt:4:26: \"ALREDUCE\" is not a collective; did you mean \"ALLREDUCE\"?");
   EXPECT_EQ(mistakes("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0\n"),
             "w.txt:3: the update time is missing: a layer of DATA has 12 columns, this one 11");
   EXPECT_EQ(mistakes("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1 MODEL\n"),
             "w.txt:3:35: \"MODEL\" is one column too many: a layer of DATA has 12");
-  EXPECT_EQ(mistakes("HYBRID_CUSTOMIZED\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
-            "w.txt:3: the layer's own kind is missing: a layer of HYBRID_CUSTOMIZED has 13 columns, this one 12");
+  EXPECT_EQ(
+      mistakes("HYBRID_CUSTOMIZED\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
+      "w.txt:3: the layer's kind of parallelism is missing: a layer of HYBRID_CUSTOMIZED has 13 columns, this one 12");
   EXPECT_EQ(mistakes("HYBRID_CUSTOMIZED\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1 MODL\n"),
-            "w.txt:3:35: \"MODL\" is no kind of parallel training; did you mean \"MODEL\"?");
-  EXPECT_EQ(mistakes("DATA\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"), "w.txt:2:1: 2 layers are announced, 1 follow");
+            "w.txt:3:35: \"MODL\" is not a kind of parallelism; did you mean \"MODEL\"?");
+  EXPECT_EQ(mistakes("DATA\n2\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"), "w.txt:2:1: 2 layers are declared, but 1 follow");
   EXPECT_EQ(mistakes("DATA\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\nb -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
-            "w.txt:4: line 2 announces 1 layers, and this is one more");
+            "w.txt:4: line 2 declares 1 layers; this is one more");
   EXPECT_EQ(mistakes("DATA\n1\na x 1.5 NONE -3 1 NONE 9999999999999999999 1 ALLREDUCEALLTOALL 0 1\n"),
-            "w.txt:3:3: the reserved number (-1): \"x\" is no whole number\n"
-            "w.txt:3:5: the forward time: \"1.5\" is no whole number from 0 up\n"
-            "w.txt:3:14: the forward collective's bytes: \"-3\" is no whole number from 0 up\n"
+            "w.txt:3:3: the reserved number (-1): \"x\" is not a whole number\n"
+            "w.txt:3:5: the forward time: \"1.5\" is not a whole number of at least 0\n"
+            "w.txt:3:14: the forward collective's bytes: \"-3\" is not a whole number of at least 0\n"
             "w.txt:3:24: the input gradient's collective's bytes: \"9999999999999999999\" is too large\n"
-            "w.txt:3:46: ALLREDUCEALLTOALL cannot be read: the size of its all-to-all is not in the file");
+            "w.txt:3:46: ALLREDUCEALLTOALL is not supported: the file does not give the size of its all-to-all");
   EXPECT_EQ(mistakes("HYBRID_DLRM\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
             "w.txt:1: the number of the last bottom layer is missing after HYBRID_DLRM");
   EXPECT_EQ(mistakes("HYBRID_DLRM 1\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
-            "w.txt:1: the last bottom layer is said to be number 1, but layers have numbers 0 to 0");
+            "w.txt:1: the last bottom layer is number 1, but layers have numbers 0 to 0");
   EXPECT_EQ(mistakes("HYBRID_TRANSFORMER model_parallel_NPU_groups: 4\n1\na -1 1 NONE 0 1 NONE 0 1 NONE 0 1\n"),
-            "w.txt:1:20: \"model_parallel_NPU_groups:\" does not belong after HYBRID_TRANSFORMER; did you mean "
+            "w.txt:1:20: \"model_parallel_NPU_groups:\" is not valid after HYBRID_TRANSFORMER; did you mean "
             "\"model_parallel_NPU_group:\"?");
   EXPECT_THAT(mistakes("HYBRID_TRANSFORMER_FWD_IN_BCKWD model_parallel_NPU_group: 8 ep: 1\n1\n"),
-              HasSubstr("w.txt:1:61: ep: is of a later dialect (SimAI), which is not read here"));
+              HasSubstr("w.txt:1:61: ep: belongs to a later dialect (SimAI), which orrery does not read"));
 }
 
 std::string recomputing(const std::string& lists) {
@@ -360,26 +361,29 @@ TEST(TextWorkload, forward_passes_done_again_need_a_checkpoint_of_their_own) {
             "be a checkpoint between");
   EXPECT_EQ(recomputing("checkpoints: 1 9 checkpoint_initiates: 0"),
             "w.txt:1: checkpoints: names layer 9, but layers have numbers 0 to 5");
-  EXPECT_EQ(recomputing("checkpoints: 3 0 1"), "w.txt:1:33: checkpoints: announces 3 layers and names 2");
+  EXPECT_EQ(recomputing("checkpoints: 3 0 1"), "w.txt:1:33: checkpoints: declares 3 layers but lists 2");
 }
 
-TEST(TextWorkload, a_network_that_the_kind_cannot_be_laid_over_is_refused) {
+TEST(TextWorkload, a_network_that_the_parallelism_cannot_be_mapped_to_is_refused) {
   const auto refusal = [](const std::string& name, const TextWorkloadOptions& options) {
     const auto made = text_workload_graph(fixture(name), options);
     return made ? "accepted" : made.error().text();
   };
-  EXPECT_THAT(refusal("hybrid_data_model", over({8})), HasSubstr(".txt:1: the first dimension of the network has"));
-  EXPECT_THAT(refusal("hybrid_customized", over({8})), HasSubstr(".txt:3: the first dimension of the network has"));
+  EXPECT_THAT(refusal("hybrid_data_model", over({8})),
+              HasSubstr(".txt:1: hybrid parallelism needs a network of at least two"));
+  EXPECT_THAT(refusal("hybrid_customized", over({8})),
+              HasSubstr(".txt:3: hybrid parallelism needs a network of at least two"));
   EXPECT_EQ(refusal("hybrid_data_model", over({8, 1})), "accepted");
   EXPECT_THAT(refusal("hybrid_transformer", over({3, 3})),
-              HasSubstr("model groups of 2 ranks cannot be laid over dimensions of 3 x 3"));
-  EXPECT_THAT(refusal("hybrid_transformer", over({1})), HasSubstr("cannot be laid over"));
-  EXPECT_EQ(refusal("data", over({})), "--dimensions: a network has at least one dimension");
-  EXPECT_EQ(refusal("data", over({4, 0})), "--dimensions: a dimension has at least one rank");
-  EXPECT_EQ(refusal("data", over({1 << 20, 1 << 20})), "--dimensions: 1048576 x 1048576 are more than 1048576 ranks");
+              HasSubstr("model-parallel groups of 2 ranks cannot be mapped to dimensions of 3 x 3"));
+  EXPECT_THAT(refusal("hybrid_transformer", over({1})), HasSubstr("cannot be mapped to"));
+  EXPECT_EQ(refusal("data", over({})), "--dimensions: a network must have at least one dimension");
+  EXPECT_EQ(refusal("data", over({4, 0})), "--dimensions: a dimension must have at least one rank");
+  EXPECT_EQ(refusal("data", over({1 << 20, 1 << 20})),
+            "--dimensions: 1048576 x 1048576 exceeds the maximum of 1048576 ranks");
   auto older = fixture("hybrid_transformer");
   older.model_group.reset();
-  EXPECT_THAT(text_workload_graph(older, over({2, 2})).error().text(), HasSubstr("is not said"));
+  EXPECT_THAT(text_workload_graph(older, over({2, 2})).error().text(), HasSubstr("is missing"));
   TextWorkloadOptions options = over({2, 2});
   options.model_group = 4;
   EXPECT_TRUE(text_workload_graph(older, options));

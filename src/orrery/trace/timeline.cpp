@@ -57,20 +57,20 @@ Result<std::vector<Event>> events_of(const Graph& graph) {
   for (const NodeIndex node : order) { runs[node] = true; }
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     if (runs[node] || !events[node].placed) { continue; }
-    return fail(
-        fmt::format("byte {}, node {}: has no start time, and is on a cycle of dependencies or behind one; "
-                    "\"orrery trace check\" names it",
-                    graph.offset(node), graph.id(node)));
+    return fail(fmt::format(
+        "byte {}, node {}: has no start time, and cannot be placed because it is on a dependency cycle or depends "
+        "on one; \"orrery trace check\" prints the cycle",
+        graph.offset(node), graph.id(node)));
   }
   return events;
 }
 
-// Rows of a process: events that are within each other or apart share one.
+// Rows of a process: nested or disjoint events share one.
 class Rows {
  public:
-  // `events`: by start, longer ones first. The row of each.
+  // `events`: by start, longer ones first. Returns the row of each.
   static std::vector<std::size_t> rows(const std::vector<Event>& events) {
-    std::vector<std::vector<std::uint64_t>> open;  // of each row: ends of the events it is within, outermost first
+    std::vector<std::vector<std::uint64_t>> open;  // of each row: ends of the enclosing events, outermost first
     std::vector<std::size_t> rows;
     for (const Event& event : events) {
       std::size_t row = 0;

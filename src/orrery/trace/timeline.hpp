@@ -1,11 +1,11 @@
 // Recorded times as a Chrome trace, which Perfetto and chrome://tracing show: a process per rank; rows for the host
 // (by thread where nodes name one), the device (by stream), collectives and messages.
 //
-// Nodes that have a start time stand there. Others are placed: as soon as all they depend on has ended, and those that
-// depend on nothing where the first recorded node starts. Events say in "args" when they were placed. Where nodes of a
-// row overlap without one being within the other they take another row.
+// Nodes with a recorded start time are shown there. Others are placed: at the end of their last dependency, or without
+// dependencies at the start of the first recorded node. The "args" of an event state that it was placed. Nodes that
+// overlap partly are shown in separate rows.
 //
-// Left out: waiting for a free device, or for other ranks; this is a picture of what is recorded, not a simulation.
+// Not modelled: waiting for a free device, or for other ranks; this shows the record and is not a simulation.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +26,14 @@ class TimelineWriter {
   ~TimelineWriter();  // without close() there is no file
 
   struct Added {
-    std::uint64_t recorded = 0;  // nodes that had a start time
-    std::uint64_t placed = 0;    // nodes that had not
+    std::uint64_t recorded = 0;  // nodes with a start time
+    std::uint64_t placed = 0;    // nodes without
   };
 
-  // A graph as process `rank`. Fails where nodes without a start time wait for each other in a circle.
+  // Adds a graph as process `rank`. Fails if nodes without a start time are on a cycle.
   [[nodiscard]] Result<Added> add(std::uint64_t rank, const std::string& name, const graph::Graph& graph);
 
-  // Puts the file in its place; its bytes.
+  // Renames the file to its final name; returns its bytes.
   [[nodiscard]] Result<std::uint64_t> close();
 
  private:

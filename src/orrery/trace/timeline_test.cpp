@@ -85,7 +85,7 @@ TEST(Timeline, a_circle_of_nodes_without_start_cannot_be_placed) {
     auto writer = TimelineWriter::open(path);
     ASSERT_TRUE(writer);
     EXPECT_THAT(writer->add(0, "x", graph_of({node(7, 0, 1, {8}), node(8, 0, 1, {7})})).error().text(),
-                HasSubstr("node 7: has no start time, and is on a cycle"));
+                HasSubstr("node 7: has no start time, and cannot be placed because it is on a dependency cycle"));
     EXPECT_TRUE(writer->add(0, "x", graph_of({node(7, 1, 1, {8}), node(8, 1, 1, {7})})));
   }
   EXPECT_FALSE(fs::exists(path));

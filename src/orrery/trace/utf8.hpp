@@ -1,4 +1,4 @@
-// Whether bytes are text. Private to the room.
+// Whether bytes are UTF-8. Private to the room.
 #pragma once
 
 #include <string_view>

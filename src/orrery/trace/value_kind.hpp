@@ -1,4 +1,4 @@
-// What the elements of a ValueType are, whatever their form on the wire. Private to the room.
+// The scalar type of a ValueType, independent of its wire format. Private to the room.
 #pragma once
 
 #include <array>

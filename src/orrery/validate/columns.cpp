@@ -9,7 +9,7 @@ namespace orrery::validate {
 
 namespace {
 
-// Above every real count, and small enough that products of two stay exact.
+// Above every real count; products of two stay exact.
 constexpr double kLargestCount = 2147483648.0;
 
 }  // namespace
@@ -37,7 +37,7 @@ namespace {
 
 // Of cells that hold a number.
 bool is_blank(std::string_view text) {
-  return says_nothing(text) || text == "none" || text == "None" || text == "auto";
+  return is_not_stated(text) || text == "none" || text == "None" || text == "auto";
 }
 
 // "1,024" of a cell in quotes: commas before groups of three.
@@ -53,7 +53,7 @@ std::string without_commas(std::string_view text) {
 }  // namespace
 
 std::string store(std::string& member, std::string_view text, double) {
-  if (!says_nothing(text)) { member = text; }
+  if (!is_not_stated(text)) { member = text; }
   return {};
 }
 

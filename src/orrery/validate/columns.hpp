@@ -1,5 +1,5 @@
-// Columns of a table that a prediction may see, as fields of a row type. Columns that are not among the fields
-// (measured ones, id, source, config_group, notes, ...) have no way into a row, and so none into a prediction.
+// Columns of a table that a prediction may use, as fields of a row type. Other columns (measured ones, id, source,
+// config_group, notes, ...) never reach a row, and so never a prediction.
 #pragma once
 
 #include <cmath>
@@ -29,44 +29,43 @@ namespace orrery::validate {
 // A finite number written with digits, a point and an exponent; nullopt for anything else.
 [[nodiscard]] std::optional<double> number(std::string_view text);
 
-// One column of the rows of type Row. A Row is default-constructible and has a member `unreadable`: the first cell that
-// is not what its column holds, and why; empty: none.
+// One column of the rows of type Row. A Row is default-constructible and has a member `unreadable`: the first invalid
+// cell and what is wrong with it; empty: none.
 template <class Row>
 struct Field {
   using Member = std::variant<std::string Row::*, std::optional<std::int64_t> Row::*, std::optional<double> Row::*>;
   std::string_view column;
   Member member;
-  bool needed = false;    // the header must have it
+  bool required = false;  // the header must have it
   double smallest = 1.0;  // of a count
 };
 
-// Stores a cell that is not blank; says what it should have been where it cannot be stored, otherwise nothing. Words
-// for a blank ("n/a", "-"; of numbers "none", "auto", too) and a count of 0 where it must be at least 1 are stored as
-// one.
+// Stores a cell; returns what is wrong with it, or nothing. Words for a blank ("n/a", "-"; for numbers "none" and
+// "auto") and a count of 0 where it must be at least 1 are blanks.
 [[nodiscard]] std::string store(std::string& member, std::string_view text, double smallest);
 [[nodiscard]] std::string store(std::optional<std::int64_t>& member, std::string_view text, double smallest);
 [[nodiscard]] std::string store(std::optional<double>& member, std::string_view text, double smallest);
 
-// Where the fields of `Row` are in one table.
+// Positions of the fields of `Row` in one table.
 template <class Row>
 class Columns {
  public:
-  // `what` names the kind of table in messages: "training". Errors: a header that lacks a needed column.
+  // `what` names the kind of table in errors: "training". Errors: a header without a required column.
   [[nodiscard]] static Result<Columns> of(const Csv& csv, std::span<const Field<Row>> fields, std::string_view what) {
     std::vector<std::string> missing;
     Columns columns;
     for (const auto& field : fields) {
       if (const auto cell = csv.column(field.column)) {
         columns.columns_.push_back({*cell, &field});
-      } else if (field.needed) {
+      } else if (field.required) {
         missing.emplace_back(field.column);
       }
     }
     if (missing.empty()) { return columns; }
     const auto near = nearest(missing.front(), csv.header);
     return fail({csv.file, 1, 0, {}},
-                fmt::format("this is no table of {} measurements: it has no column {}{}", what, join(missing, ", "),
-                            near ? fmt::format(" (but {})", quoted(*near)) : ""));
+                fmt::format("not a table of {} measurements: missing column {}{}", what, join(missing, ", "),
+                            near ? fmt::format("; nearest: {}", quoted(*near)) : ""));
   }
 
   [[nodiscard]] Row row(const CsvRow& row) const {

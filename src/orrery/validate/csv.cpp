@@ -21,10 +21,10 @@ std::string without_blanks(std::string_view text) {
   return std::string(text.substr(first, text.find_last_not_of(" \t") - first + 1));
 }
 
-// Cuts text into rows of cells. After a complaint its place in the text means nothing and it must not be used again.
-class Cutter {
+// Splits text into rows of cells. Not usable after an error.
+class Splitter {
  public:
-  Cutter(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  Splitter(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   [[nodiscard]] bool at_end() const { return next_ == text_.size(); }
 
@@ -35,7 +35,7 @@ class Cutter {
       ORRERY_TRY(cell, this->cell());
       row.cells.push_back(std::move(cell));
       if (row.cells.size() > kMaxCsvColumns) {
-        return complain(line_, next_, fmt::format("the row has more than {} cells", kMaxCsvColumns));
+        return complain(line_, next_, fmt::format("row has more than {} cells", kMaxCsvColumns));
       }
       if (at_end() || text_[next_] != ',') { break; }
       ++next_;
@@ -55,9 +55,10 @@ class Cutter {
     const std::size_t begin = next_;
     next_ = std::min(text_.find_first_of(std::string_view(",\r\n\"\0", 5), begin), text_.size());
     if (!at_end() && text_[next_] == '"') {
-      return complain(line_, next_, "a quote inside a cell; quote the whole cell and double the quotes in it");
+      return complain(line_, next_,
+                      "quote inside a cell without quotes; put the whole cell in quotes and double the inner ones");
     }
-    if (!at_end() && text_[next_] == '\0') { return complain(line_, next_, "a NUL byte: this is no text file"); }
+    if (!at_end() && text_[next_] == '\0') { return complain(line_, next_, "NUL byte: not a text file"); }
     return std::string(text_.substr(begin, next_ - begin));
   }
 
@@ -68,10 +69,10 @@ class Cutter {
     while (true) {
       if (at_end()) {
         line_start_ = opened_start;
-        return complain(opened_line, opened, "the quote that opens here is never closed");
+        return complain(opened_line, opened, "quote is not closed");
       }
       const char c = text_[next_];
-      if (c == '\0') { return complain(line_, next_, "a NUL byte: this is no text file"); }
+      if (c == '\0') { return complain(line_, next_, "NUL byte: not a text file"); }
       if (c == '\r' || c == '\n') {
         const std::size_t begin = next_;
         skip_line_break();
@@ -86,7 +87,7 @@ class Cutter {
       cell += c;
     }
     if (!at_end() && text_[next_] != ',' && text_[next_] != '\r' && text_[next_] != '\n') {
-      return complain(line_, next_, "text after a closing quote; a quote inside a quoted cell is doubled");
+      return complain(line_, next_, "text after a closing quote; double a quote inside a quoted cell");
     }
     return cell;
   }
@@ -114,7 +115,7 @@ std::vector<Diagnostic> header_complaints(const CsvRow& row, const Csv& csv) {
     if (csv.header[i].empty()) { found.push_back({place, fmt::format("column {} of the header has no name", i + 1)}); }
     const auto end = csv.header.begin() + static_cast<std::ptrdiff_t>(i);
     if (!csv.header[i].empty() && std::find(csv.header.begin(), end, csv.header[i]) != end) {
-      found.push_back({place, fmt::format("the header names column {} twice", quoted(csv.header[i]))});
+      found.push_back({place, fmt::format("column {} is twice in the header", quoted(csv.header[i]))});
     }
   }
   return found;
@@ -132,25 +133,23 @@ Result<Csv> parse_csv(std::string_view text, const std::string& file) {
   if (text.substr(0, kByteOrderMark.size()) == kByteOrderMark) { text.remove_prefix(kByteOrderMark.size()); }
   Csv csv{file, {}, {}};
   std::vector<Diagnostic> complaints;
-  Cutter cutter(text, file);
-  while (!cutter.at_end() && complaints.size() < kMostComplaints) {
-    ORRERY_TRY(row, cutter.row());
+  Splitter splitter(text, file);
+  while (!splitter.at_end() && complaints.size() < kMostComplaints) {
+    ORRERY_TRY(row, splitter.row());
     if (is_blank(row)) { continue; }
     if (csv.header.empty()) {
       for (const auto& cell : row.cells) { csv.header.push_back(without_blanks(cell)); }
       complaints = header_complaints(row, csv);
     } else if (row.cells.size() != csv.header.size()) {
       complaints.push_back({{file, row.line, 0, {}},
-                            fmt::format("the row has {} cell{}, the header {}", row.cells.size(),
+                            fmt::format("row has {} cell{}, the header has {}", row.cells.size(),
                                         row.cells.size() == 1 ? "" : "s", csv.header.size())});
     } else {
       csv.rows.push_back(std::move(row));
     }
   }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
-  if (csv.header.empty()) {
-    return fail({file, 0, 0, {}}, "is empty; a table starts with a line that names its columns");
-  }
+  if (csv.header.empty()) { return fail({file, 0, 0, {}}, "is empty; a table starts with a header line"); }
   return csv;
 }
 

@@ -1,8 +1,8 @@
-// Tables of comma-separated values (RFC 4180): a header and rows of text cells that know their line.
+// Tables of comma-separated values (RFC 4180): a header and rows of text cells with their line.
 //
-// Read besides the RFC: a byte order mark, lines that end in LF, CRLF or CR, a missing last line break. Lines without
-// any text are skipped. A cell in quotes may hold commas, line breaks and doubled quotes. Left out: other separators,
-// comments, other encodings than UTF-8, meaning of cells (text stays text).
+// Accepted beyond the RFC: a byte order mark, lines that end in LF, CRLF or CR, a missing last line break, empty lines.
+// A cell in quotes may have commas, line breaks and doubled quotes. Left out: other separators, comments, other
+// encodings than UTF-8, types of cells.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@
 
 namespace orrery::validate {
 
-// Bounds, so that a wrong file gets an answer instead of the machine's memory.
+// Bounds on memory for a wrong file.
 inline constexpr std::size_t kMaxCsvBytes = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxCsvColumns = 1'000;
 
@@ -33,7 +33,7 @@ struct Csv {
 };
 
 // `file` is only for messages. Errors: no header, a column without a name or named twice, rows of another length than
-// the header (all of them are told, up to a point), quotes that do not close or stand inside a cell, bytes that are not
+// the header (all are reported, up to a limit), quotes that are not closed or are inside a cell, bytes that are not
 // text.
 [[nodiscard]] Result<Csv> parse_csv(std::string_view text, const std::string& file);
 

@@ -57,27 +57,27 @@ TEST(Csv, a_byte_order_mark_and_every_line_break_are_accepted) {
 }
 
 TEST(Csv, a_quote_that_never_closes_is_told_where_it_opens) {
-  EXPECT_EQ(complaint("a,b\n1,\"2\n3,4\n"), "t.csv:2:3: the quote that opens here is never closed");
-  EXPECT_EQ(complaint("a,\"b"), "t.csv:1:3: the quote that opens here is never closed");
+  EXPECT_EQ(complaint("a,b\n1,\"2\n3,4\n"), "t.csv:2:3: quote is not closed");
+  EXPECT_EQ(complaint("a,\"b"), "t.csv:1:3: quote is not closed");
 }
 
 TEST(Csv, stray_quotes_and_bytes_are_told) {
-  EXPECT_THAT(complaint("a,b\n1,x\"y\n"), HasSubstr("t.csv:2:4: a quote inside a cell"));
+  EXPECT_THAT(complaint("a,b\n1,x\"y\n"), HasSubstr("t.csv:2:4: quote inside a cell"));
   EXPECT_THAT(complaint("a,b\n1,\"x\"y\n"), HasSubstr("t.csv:2:6: text after a closing quote"));
-  EXPECT_THAT(complaint(std::string_view("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2:3: a NUL byte"));
-  EXPECT_THAT(complaint(std::string_view("a,b\n1,\"\0\"\n", 10)), HasSubstr("t.csv:2:4: a NUL byte"));
+  EXPECT_THAT(complaint(std::string_view("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2:3: NUL byte"));
+  EXPECT_THAT(complaint(std::string_view("a,b\n1,\"\0\"\n", 10)), HasSubstr("t.csv:2:4: NUL byte"));
 }
 
 TEST(Csv, every_row_of_another_length_is_told) {
   EXPECT_EQ(complaint("a,b\n1\n1,2\n1,2,3\n"),
-            "t.csv:2: the row has 1 cell, the header 2\nt.csv:4: the row has 3 cells, the header 2");
+            "t.csv:2: row has 1 cell, the header has 2\nt.csv:4: row has 3 cells, the header has 2");
 }
 
 TEST(Csv, a_header_names_each_column_once) {
-  EXPECT_EQ(complaint(""), "t.csv: is empty; a table starts with a line that names its columns");
-  EXPECT_EQ(complaint("\n \n"), "t.csv: is empty; a table starts with a line that names its columns");
+  EXPECT_EQ(complaint(""), "t.csv: is empty; a table starts with a header line");
+  EXPECT_EQ(complaint("\n \n"), "t.csv: is empty; a table starts with a header line");
   EXPECT_EQ(complaint("a,,a\n"),
-            "t.csv:1: column 2 of the header has no name\nt.csv:1: the header names column \"a\" twice");
+            "t.csv:1: column 2 of the header has no name\nt.csv:1: column \"a\" is twice in the header");
 }
 
 TEST(Csv, rows_without_end_are_refused) {

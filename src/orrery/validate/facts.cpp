@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/validate/exchange.hpp"
+#include "orrery/validate/expert_all_to_all.hpp"
 #include "orrery/validate/spelling.hpp"
 
 namespace orrery::validate {
@@ -142,7 +142,7 @@ constexpr StackFacts kTorchtitan{
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
-    .cuts_micro_batch = true,
+    .splits_micro_batch = true,
     .source =
         "as above; its local batch size is cut into as many micro-batches as there are stages "
         "(pytorch/torchtitan: pipeline_parallel_microbatches, in its releases of 2024 and 2025)"};
@@ -152,7 +152,7 @@ constexpr StackFacts kAutomodelExperts{
     .zero = 3,
     .sequence_parallel = true,
     .adapters = Adapter::Targets::all,
-    .spreads_experts = true,
+    .expert_parallel_over_all = true,
     .source =
         "its mixtures run on Transformer Engine and DeepEP (NVIDIA-NeMo/Automodel: docs/performance-summary.mdx); "
         "where "
@@ -325,7 +325,7 @@ const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
 
 Measured measured_by(std::string_view metric) {
   if (metric == "forward_time" || metric == "backward_time") { return Measured::pass; }
-  return exchange_named(metric) ? Measured::exchange : Measured::step;
+  return all_to_all_named(metric) ? Measured::all_to_all : Measured::step;
 }
 
 }  // namespace orrery::validate

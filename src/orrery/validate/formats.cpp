@@ -81,7 +81,7 @@ std::vector<Precision> formats_named(std::string_view text) {
   return found.empty() ? among(text) : found;
 }
 
-Precision multiplied_as(const std::vector<Precision>& formats, const Accelerator& accelerator) {
+Precision gemm_format(const std::vector<Precision>& formats, const Accelerator& accelerator) {
   const auto has = [&](Precision p) { return accelerator.peak(p) > FlopsPerSecond(0); };
   const auto bytes = [](Precision p) { return hardware::element_size(p); };
   std::optional<Precision> best;

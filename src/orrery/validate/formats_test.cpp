@@ -39,19 +39,19 @@ Accelerator with(std::initializer_list<std::pair<const char*, double>> peaks) {
 
 TEST(Formats, the_narrowest_that_the_accelerator_has_is_multiplied) {
   const auto a100 = with({{"tf32", 150.0}, {"bf16", 300.0}, {"fp16", 300.0}});
-  EXPECT_EQ(multiplied_as({Precision::fp8, Precision::bf16}, a100), Precision::bf16);
-  EXPECT_EQ(multiplied_as({Precision::fp32, Precision::tf32}, a100), Precision::tf32);  // as wide, and faster
-  EXPECT_EQ(multiplied_as({Precision::bf16, Precision::fp32}, a100), Precision::bf16);
+  EXPECT_EQ(gemm_format({Precision::fp8, Precision::bf16}, a100), Precision::bf16);
+  EXPECT_EQ(gemm_format({Precision::fp32, Precision::tf32}, a100), Precision::tf32);  // as wide, and faster
+  EXPECT_EQ(gemm_format({Precision::bf16, Precision::fp32}, a100), Precision::bf16);
 }
 
 TEST(Formats, operands_without_units_are_made_as_wide_as_units_are) {
   const auto a100 = with({{"tf32", 150.0}, {"bf16", 300.0}, {"fp16", 301.0}});
-  EXPECT_EQ(multiplied_as({Precision::fp4}, a100), Precision::fp16);  // of bf16 and fp16 the faster
+  EXPECT_EQ(gemm_format({Precision::fp4}, a100), Precision::fp16);  // of bf16 and fp16 the faster
   const auto hopper = with({{"bf16", 1000.0}, {"fp8", 2000.0}});
-  EXPECT_EQ(multiplied_as({Precision::fp4}, hopper), Precision::fp8);
+  EXPECT_EQ(gemm_format({Precision::fp4}, hopper), Precision::fp8);
   const auto volta = with({{"fp16", 125.0}});
-  EXPECT_EQ(multiplied_as({Precision::bf16}, volta), Precision::fp16);
-  EXPECT_EQ(multiplied_as({Precision::tf32}, volta), Precision::fp32);  // on its ordinary ALUs
+  EXPECT_EQ(gemm_format({Precision::bf16}, volta), Precision::fp16);
+  EXPECT_EQ(gemm_format({Precision::tf32}, volta), Precision::fp32);  // on its ordinary ALUs
 }
 
 }  // namespace

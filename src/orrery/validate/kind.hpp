@@ -1,4 +1,4 @@
-// What a table of measurements measures, by its header.
+// What a table measures, recognised by its header.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace orrery::validate {
 
-enum class Kind : std::uint8_t {
+enum class TableKind : std::uint8_t {
   training,     // steps of dense models
   dlrm_moe,     // steps of mixtures of experts (and of recommenders): a training table with columns of experts
   inference,    // batches of requests
@@ -17,10 +17,9 @@ enum class Kind : std::uint8_t {
   collectives,  // single collectives and messages
 };
 
-[[nodiscard]] std::string_view name_of(Kind kind);
+[[nodiscard]] std::string_view name_of(TableKind kind);
 
-// A header with the mark of no other kind is taken for training; whether it has what that needs is for its columns to
-// say.
-[[nodiscard]] Kind kind_of(const Csv& csv);
+// Training is the default: its missing columns are reported later.
+[[nodiscard]] TableKind kind_of(const Csv& csv);
 
 }  // namespace orrery::validate

@@ -7,7 +7,7 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/validate/columns.hpp"
-#include "orrery/validate/exchange.hpp"
+#include "orrery/validate/expert_all_to_all.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/spelling.hpp"
 
@@ -15,10 +15,10 @@ namespace orrery::validate {
 
 namespace {
 
-// A cell that holds a number, is blank, or is a mistake.
+// A number, a blank, or an error.
 Result<std::optional<double>> positive(const Csv& csv, const CsvRow& row, const char* column, const char* what) {
   const std::string_view text = cell_text(csv, row, column);
-  if (says_nothing(text)) { return std::nullopt; }
+  if (is_not_stated(text)) { return std::nullopt; }
   const auto value = number(text);
   if (!value) { return fail({csv.file, row.line, 0, column}, fmt::format("{} is not {}", quoted(text), what)); }
   return *value > 0.0 ? value : std::nullopt;
@@ -35,9 +35,9 @@ double count(const Csv& csv, const CsvRow& row, std::string_view column) {
   return number(cell_text(csv, row, column)).value_or(0.0);
 }
 
-// Tables that print tokens per second of several accelerators and leave open whether of all of them or of each. Of
-// TensorRT-LLM's page of release 0.6.1 (docs/source/performance.md@138f96d45f) the heading for A100 says the former,
-// the figures suggest the latter, and the heading for H100 says so.
+// Tables with tokens per second on several accelerators that do not say whether per job or per accelerator. In
+// TensorRT-LLM's page of release 0.6.1 (docs/source/performance.md@138f96d45f) the heading for A100 says per job, the
+// figures suggest per accelerator, and the heading for H100 says per accelerator.
 constexpr std::array kUnclearThroughput = {std::string_view{"trtllm_v06_static"}};
 
 bool unclear_throughput(const Csv& csv, const CsvRow& row) {
@@ -48,10 +48,10 @@ bool unclear_throughput(const Csv& csv, const CsvRow& row) {
   return false;
 }
 
-// A time, or a rate over the bytes that such tables count.
+// A time, or the bytes that such tables count / a rate.
 Measurement time_of_part(const Csv& csv, const CsvRow& row, double value) {
   const auto metric = cell_text(csv, row, "metric"), unit = cell_text(csv, row, "unit");
-  const auto exchange = exchange_named(metric);
+  const auto exchange = all_to_all_named(metric);
   const bool rate = exchange && exchange->as_a_rate;
   if (const auto scale = seconds_per(unit); scale && !rate) { return {value * *scale, {}}; }
   const auto cell = [&](std::string_view column) { return count(csv, row, column); };
@@ -77,21 +77,19 @@ Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
   }
   if (metric == "output_throughput" && unit == "tokens/s") {
     if (unclear_throughput(csv, row)) {
-      return {{}, "tokens/s of several accelerators: the source leaves open whether of all or of each"};
+      return {{}, "tokens/s on several accelerators: the source does not say whether per job or per accelerator"};
     }
     return {tokens / value, {}};
   }
   return {{}, fmt::format("metric {} in {} is not the time of a batch", quoted(metric), quoted(unit))};
 }
 
-}  // namespace
-
-Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row) {
-  if (kind == Kind::kernels || kind == Kind::collectives) {
+Result<Measurement> time_in(TableKind kind, const Csv& csv, const CsvRow& row) {
+  if (kind == TableKind::kernels || kind == TableKind::collectives) {
     ORRERY_TRY(micros, positive(csv, row, "time_us", "a number of microseconds"));
     return micros ? Measurement{*micros * 1e-6, {}} : Measurement{};
   }
-  if (kind != Kind::inference) {
+  if (kind != TableKind::inference) {
     ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
     if (measured_by(cell_text(csv, row, "metric")) == Measured::step) { return Measurement{seconds, {}}; }
     ORRERY_TRY(part, positive(csv, row, "value", "a number"));
@@ -100,6 +98,15 @@ Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row)
   ORRERY_TRY(value, positive(csv, row, "value", "a number"));
   if (!value) { return Measurement{}; }
   return time_of_batch(csv, row, *value);
+}
+
+}  // namespace
+
+Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow& row) {
+  ORRERY_TRY(measurement, time_in(kind, csv, row));
+  const std::string_view reason = cell_text(csv, row, "unscored");
+  if (!is_not_stated(reason)) { measurement.unscored_reason = reason; }
+  return measurement;
 }
 
 }  // namespace orrery::validate

@@ -12,15 +12,16 @@ namespace orrery::validate {
 
 struct Measurement {
   std::optional<double> seconds;
-  std::string unscored_reason;  // why there is a value and it is not the time of what was predicted; or empty
+  std::string unscored_reason;  // why the value cannot be compared with the prediction; empty: it can
 };
 
-// Of training and dlrm_moe: `step_time_s`. Of inference, the time of a whole batch from prompt to last token, out of
-// `value`, `unit` and `metric`:
-//   a latency                            value in seconds; one of the first token where osl is 1
+// Training and dlrm_moe: `step_time_s`. Inference: the time of a whole batch from prompt to last token, from `value`,
+// `unit` and `metric`:
+//   a latency                            value in seconds; first-token latency where osl is 1
 //   a throughput of generated tokens     batch osl / value; per accelerator, batch osl / (value gpus)
-// Of kernels and collectives: `time_us`.
-// A blank ("n/a" is one), zero or negative value is no measurement. Errors: text that is no number.
-[[nodiscard]] Result<Measurement> measurement_of(Kind kind, const Csv& csv, const CsvRow& row);
+// Kernels and collectives: `time_us`.
+// A column `unscored` has the reason why a row has no score. A blank ("n/a" is one), zero or negative value is no
+// measurement. Errors: text that is not a number.
+[[nodiscard]] Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow& row);
 
 }  // namespace orrery::validate

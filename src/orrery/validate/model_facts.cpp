@@ -1,4 +1,4 @@
-// The table of networks behind models' names. Sources are repository:path@commit, read 2026-11.
+// Models by name. Sources are repository:path@commit, read 2026-11.
 #include <vector>
 
 #include "orrery/validate/facts.hpp"
@@ -175,8 +175,8 @@ std::vector<ModelFacts> entries() {
 }
 
 std::vector<ModelFacts> not_modelled() {
-  constexpr std::string_view kRecommender = "a recommender whose tables nobody states";
-  constexpr std::string_view kStateSpace = "layers with a state space (Mamba) are not built yet";
+  constexpr std::string_view kRecommender = "recommender without published embedding tables";
+  constexpr std::string_view kStateSpace = "state-space layers (Mamba) are not modelled";
   return {
       {.prefixes = {"dlrm"}, .skipped = kRecommender},
       {.prefixes = {"nemotron-3-", "nemotron-v3"},

@@ -14,27 +14,9 @@ namespace orrery::validate {
 
 namespace {
 
-// Part of the layers that are run again where the plan's full recompute is only what was left: recipes recompute as
-// many layers as must be (Megatron-Core: --recompute-num-layers), and activations grow evenly with the others.
-double part_recomputed(const Scenario& scenario, estimate::Estimator& estimator, const parallel::Plan& lighter) {
-  const double room = scenario.cluster.accelerator.memory.value() * (1.0 - scenario.stack->memory_reserve);
-  const double least = estimator.memory(scenario.plan).need.value(), most = estimator.memory(lighter).need.value();
-  if (least >= room || most <= least) { return 1.0; }
-  return std::clamp((most - room) / (most - least), 0.0, 1.0);
-}
-
-Seconds step_time(const Scenario& scenario, estimate::Estimator& estimator) {
-  const Seconds full = estimator.step_time(scenario.plan);
-  if (!scenario.least_recompute || scenario.plan.recompute != parallel::Recompute::full) { return full; }
-  parallel::Plan lighter = scenario.plan;
-  lighter.recompute = parallel::Recompute::selective;
-  const double part = part_recomputed(scenario, estimator, lighter);
-  return part * full + (1.0 - part) * estimator.step_time(lighter);
-}
-
 Outcome outcome(const Scenario& scenario) {
   estimate::Estimator estimator(scenario.model, scenario.cluster, *scenario.stack, scenario.job);
-  return {step_time(scenario, estimator),
+  return {estimator.step_time(scenario.plan),
           estimate::kinds_of(scenario.job, scenario.model, scenario.cluster, *scenario.stack), scenario.taken_as,
           estimator.memory(scenario.plan).fits};
 }
@@ -49,8 +31,6 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   };
   add("compute", parts.compute);
   add("recompute", parts.recompute);
-  const double saved = (estimate.step_time - step_time(scenario, estimator)).value();
-  if (saved > 0.0) { shares.push_back({"layers not recomputed", -saved}); }
   for (const auto& group : estimate.comm_by_group) { add("exposed " + group.group, group.exposed); }
   add("bubble", parts.bubble);
   add("optimizer", parts.optimizer);
@@ -59,27 +39,26 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   return shares;
 }
 
-// Kernels and exchanges between the norm before the experts and the sum behind them.
-bool is_of_experts(const parallel::Item& item) {
+// Kernels and collectives between the norm before the experts and the residual after them.
+bool is_expert_item(const parallel::Item& item) {
   return item.name.starts_with("experts.") || item.name.starts_with("shared.");
 }
 
 Outcome outcome(const PassScenario& pass) {
   const Scenario& of = pass.job;
   parallel::Lowerer lowerer(of.model, of.cluster, *of.stack);
-  const parallel::Work& work = lowerer.work(of.job, of.plan);
-  const parallel::Part& layer = work.parts[static_cast<std::size_t>(work.runs.front().part)];
+  const parallel::LoweredSlice& slice = lowerer.slice(of.job, of.plan);
+  const parallel::Part& layer = slice.parts[slice.runs.front().part];
   parallel::Block block{"experts", {}, {}};
-  for (const auto& item :
-       work.blocks[static_cast<std::size_t>(pass.backward ? layer.backward : layer.forward)]->items) {
-    if (is_of_experts(item)) { block.items.push_back(item); }
+  for (const auto& item : slice.blocks[*(pass.backward ? layer.backward : layer.forward)]->items) {
+    if (is_expert_item(item)) { block.items.push_back(item); }
   }
-  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return i.waits_for < 0; }));
+  ORRERY_ASSERT(std::all_of(block.items.begin(), block.items.end(), [](const auto& i) { return !i.waits_for(); }));
   block.launch = parallel::host_time(block, *of.stack);
   return {estimate::price_block(block, network::Fabric(of.cluster), parallel::make_mesh(of.cluster, of.plan)).time};
 }
 
-Outcome outcome(const ExchangeScenario& scenario) {
+Outcome outcome(const AllToAllScenario& scenario) {
   const network::Fabric fabric(scenario.cluster);
   return {estimate::price_call(scenario.call, fabric, parallel::make_mesh(scenario.cluster, scenario.plan))};
 }
@@ -88,7 +67,7 @@ Outcome outcome(const KernelScenario& scenario) {
   return {cost::kernel_cost(scenario.kernel, scenario.accelerator).time, {}, scenario.taken_as};
 }
 
-// Ways to count the same time, not parts of it.
+// Bounds of the same time, not parts of it.
 std::vector<results::Share> terms(const KernelScenario& scenario) {
   const auto cost = cost::kernel_cost(scenario.kernel, scenario.accelerator);
   return {{"compute", cost.compute.value()}, {"memory", cost.memory.value()}, {"latency", cost.latency.value()}};
@@ -106,10 +85,10 @@ Outcome outcome(const CollectiveScenario& scenario) {
   if (!scenario.collective) { return {fabric.transfer(scenario.bytes, group.extents.back().dimension)}; }
   const Seconds time = fabric.price(*scenario.collective, scenario.bytes, group, scenario.algorithm).time;
   if (is_finite(time)) { return {time}; }
-  // Not every call knows every algorithm, nor does every network: then libraries take another.
-  return {fabric.price(*scenario.collective, scenario.bytes, group, network::Algorithm::automatic).time,
+  // The algorithm is not available for this collective or network; libraries then choose another one.
+  return {fabric.price(*scenario.collective, scenario.bytes, group, CollectiveAlgorithm::automatic).time,
           {},
-          "algo -> what the library would take"};
+          "algo -> automatic (not available for this call)"};
 }
 
 }  // namespace
@@ -128,20 +107,20 @@ std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts) {
 namespace {
 
 template <class AnyScenario>
-OrSkip<Outcome> outcome_unless_skipped(const OrSkip<AnyScenario>& scenario) {
+Skippable<Outcome> outcome_unless_skipped(const Skippable<AnyScenario>& scenario) {
   if (!scenario) { return tl::make_unexpected(scenario.error()); }
   return outcome(*scenario);
 }
 
 }  // namespace
 
-OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
+Skippable<Outcome> outcome_of(const AnyRow& row, const Parts& parts) {
   if (const auto* part = std::get_if<ExpertRow>(&row)) {
     return measured_by(part->metric) == Measured::pass ? outcome_unless_skipped(pass_of(*part, parts))
-                                                       : outcome_unless_skipped(exchange_of(*part, parts));
+                                                       : outcome_unless_skipped(all_to_all_of(*part, parts));
   }
   return std::visit(
-      [&](const auto& kind) -> OrSkip<Outcome> {
+      [&](const auto& kind) -> Skippable<Outcome> {
         const auto scenario = scenario_of(kind, parts);
         return outcome_unless_skipped(scenario);
       },

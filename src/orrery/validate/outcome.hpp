@@ -1,4 +1,4 @@
-// What a row's scenario comes to.
+// Predicted time of a row.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace orrery::validate {
 
 struct Outcome {
   Seconds time;                         // of a step, of a batch of requests, of a kernel, of a collective
-  std::vector<std::string> kinds = {};  // of jobs that err alike, the narrowest first; empty: no job
-  std::string taken_as = {};            // what of the row does not go together, and what it was taken as
-  bool feasible = true;                 // what the memory model says; rows ran, so it should say nothing else
+  std::vector<std::string> kinds = {};  // kinds of jobs with a known uncertainty, the narrowest first; empty: not a job
+  std::string taken_as = {};            // columns that contradict each other, and what they were taken as
+  bool feasible = true;                 // fits in memory; measured runs did
 };
 
-// What the time is made of, as far as it is told apart; the parts of a step add up to it.
+// Terms of the time, where the prediction has them; those of a step sum to it.
 [[nodiscard]] std::vector<results::Share> terms_of(const AnyRow& row, const Parts& parts);
 
-[[nodiscard]] OrSkip<Outcome> outcome_of(const AnyRow& row, const Parts& parts);
+[[nodiscard]] Skippable<Outcome> outcome_of(const AnyRow& row, const Parts& parts);
 
 }  // namespace orrery::validate

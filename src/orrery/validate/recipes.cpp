@@ -1,4 +1,4 @@
-// What Megatron-Bridge's performance recipes for mixtures run, where it is another software than the family's.
+// Megatron-Bridge's performance recipes for MoE models that use other software than their family.
 //
 // Read in NVIDIA-NeMo/Megatron-Bridge:
 // scripts/performance/configs/{deepseek,gpt_oss,kimi,qwen}/*_workload_base_configs.py at 0426418, 07eea52, 013180a and
@@ -15,8 +15,8 @@ namespace orrery::validate {
 namespace {
 
 // Recipes in MXFP8 that record the whole iteration (cuda_graph_impl full_iteration), with the fused grouped MLP
-// (cutedsl_fused_grouped_mlp) and dispatch beside another micro-batch (moe_a2a_overlap). A row of another layout is
-// another recipe: of releases before these, whose layouts differed.
+// (cutedsl_fused_grouped_mlp) and dispatch overlapped with another micro-batch (moe_a2a_overlap). A row with another
+// layout is another recipe, of an earlier release.
 struct Recorded {
   std::string_view model, gpu_type;  // beginning of the model's name as `dashed` spells it; the machine
   std::int64_t pp, vpp, ep, micro_batch;

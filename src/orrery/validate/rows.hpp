@@ -1,4 +1,4 @@
-// The part of a table of measurements that a prediction may see, per kind of table. Blank cells are empty text or
+// Columns of a table of measurements that a prediction may use, per kind of table. Blank cells are empty text or
 // nullopt.
 #pragma once
 
@@ -11,14 +11,14 @@
 
 namespace orrery::validate {
 
-// Columns that say which network.
+// The model.
 struct NetworkColumns {
   std::string model;
   std::optional<std::int64_t> layers, hidden, heads, kv_heads, ffn, vocab;
   std::optional<std::int64_t> experts, topk, moe_ffn;
 };
 
-// Columns that say on what it ran. Bandwidths are per accelerator and direction.
+// The machine. Bandwidths are per accelerator and direction.
 struct MachineColumns {
   std::string gpu_type, precision;
   std::optional<std::int64_t> gpus, gpus_per_node;
@@ -27,17 +27,17 @@ struct MachineColumns {
 
 struct Row {
   std::string family;      // chooses the stack profile only
-  std::string unreadable;  // the first cell that is not what its column holds, and why; empty: none
+  std::string unreadable;  // the first invalid cell and what is wrong with it; empty: none
 };
 
-// A step of training, of a dense model or of a mixture of experts.
+// A training step of a dense or MoE model.
 struct TrainingRow : Row, NetworkColumns, MachineColumns {
   std::string sp, recompute;
-  std::string metric;  // of an ExpertRow: what is asked for
+  std::string metric;  // of an ExpertRow: what is measured
   std::optional<std::int64_t> seq, tp, pp, dp, ep, cp, micro_batch, global_batch, vpp, zero, lora;
 };
 
-// A part of a mixture's step by itself: a pass over the expert half of a layer, or an exchange of tokens.
+// A part of an MoE step alone: a pass over the expert half of a layer, or dispatch or combine.
 struct ExpertRow : TrainingRow {};
 
 // A batch of requests, from prompt to last token.
@@ -55,7 +55,7 @@ struct KernelRow : Row {
 // One collective among all of `gpus`, or a message between two of them.
 struct CollectiveRow : Row {
   std::string collective, algo, gpu_type, network, nccl_version;
-  std::string nic_bw_GBps_per_gpu;  // tables write remarks there
+  std::string nic_bw_GBps_per_gpu;  // tables have remarks there
   std::optional<std::int64_t> gpus, nodes, gpus_per_node;
   std::optional<double> size_bytes, intra_bw_GBps;
 };

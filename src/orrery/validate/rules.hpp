@@ -1,7 +1,7 @@
 // From a row of measurements to a model, a cluster, a job, a plan and a stack, by rule. docs/models/validation.md has
 // the table of rules and their reasons.
 //
-// A row that needs what is not built, or that does not say enough, is skipped with a reason and never guessed at.
+// A row that needs what is not modelled, or that lacks required columns, is skipped with a reason, never guessed.
 #pragma once
 
 #include <map>
@@ -11,13 +11,13 @@
 #include <variant>
 #include <vector>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
-#include "orrery/network/collective.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/facts.hpp"
@@ -29,7 +29,7 @@ namespace orrery::validate {
 
 using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow>;
 
-// Catalogue entries that rows refer to, read once, by catalogue name.
+// Catalogue entries that rows refer to, by catalogue name; each is read once.
 struct Parts {
   std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
@@ -40,60 +40,59 @@ struct Parts {
 // Everything that `rows` need of the catalogue in a data directory. Errors: entries that cannot be read.
 [[nodiscard]] Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows);
 
-// What a row stands for.
+// The job of a row.
 struct Scenario {
   workload::Model model;
   hardware::Cluster cluster;
   const hardware::Stack* stack = nullptr;  // in Parts
   parallel::Job job;
   parallel::Plan plan;
-  bool least_recompute = false;  // not stated: of as many layers as must be
-  std::string taken_as = {};     // what of the row does not go together, and what it was taken as: "dp 3 -> 4"
+  std::string taken_as = {};  // columns that contradict each other, and what they were taken as: "dp 3 -> 4"
 };
 
 // `longest`: tokens of the longest sequence, for models whose table of learned positions has a row for each.
-[[nodiscard]] OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
-// As the table's machine has it.
+[[nodiscard]] Skippable<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts);
+// The machine's accelerator.
 [[nodiscard]] hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts);
-// As many devices of each node as make up the job with alike ones: twelve of nodes of eight are two times six. A
-// single dimension joins all.
+// Equal numbers of devices per node: twelve devices on nodes of eight are two times six. A single dimension connects
+// all.
 void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_t gpus);
-[[nodiscard]] OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
-// The number format in which products are made that a table calls `text` (formats.hpp). A blank one is the stack's
-// habit, or bf16 (fp16 before it) where the accelerator has no products of that.
-// Says by itself where it is none of those that the text names.
+[[nodiscard]] Skippable<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts);
+// "fp8 -> bf16" where `precision` is not among the formats in `text`; else empty.
 [[nodiscard]] std::string taken_as(std::string_view text, hardware::Precision precision);
-[[nodiscard]] OrSkip<hardware::Precision> precision_of(std::string_view text, const StackFacts& habits,
-                                                       const hardware::Accelerator& accelerator);
+// The format of GEMMs for a table's `text` (formats.hpp). Blank: the stack's default, or bf16 (fp16 on older
+// accelerators) where the accelerator does not support that.
+[[nodiscard]] Skippable<hardware::Precision> precision_of(std::string_view text, const StackFacts& defaults,
+                                                          const hardware::Accelerator& accelerator);
 
-// The software of the recipe that a row of Megatron-Bridge's mixtures is; null where it is the family's.
+// The stack of a Megatron-Bridge MoE recipe where it differs from the family's; else null.
 [[nodiscard]] const StackFacts* recipe_of(const TrainingRow& row);
 
-// What the row's software does where the row says nothing.
-[[nodiscard]] const StackFacts& habits_of(const TrainingRow& row);
-[[nodiscard]] const StackFacts& habits_of(const InferenceRow& row);
+// The defaults of the row's stack.
+[[nodiscard]] const StackFacts& defaults_of(const TrainingRow& row);
+[[nodiscard]] const StackFacts& defaults_of(const InferenceRow& row);
 
-// The job that is asked for, with what the request leaves open.
-[[nodiscard]] OrSkip<Scenario> settled(const estimate::Request& request, workload::Model model,
-                                       hardware::Cluster cluster, const StackFacts& habits, const Parts& parts);
+// The requested job; the estimator chooses what the request does not state.
+[[nodiscard]] Skippable<Scenario> resolved(const estimate::Request& request, workload::Model model,
+                                           hardware::Cluster cluster, const StackFacts& defaults, const Parts& parts);
 
-[[nodiscard]] OrSkip<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
-[[nodiscard]] OrSkip<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
+[[nodiscard]] Skippable<Scenario> scenario_of(const TrainingRow& row, const Parts& parts);
+[[nodiscard]] Skippable<Scenario> scenario_of(const InferenceRow& row, const Parts& parts);
 
 // One pass over the expert half of the only layer of a job.
 struct PassScenario {
   Scenario job;
   bool backward = false;
 };
-[[nodiscard]] OrSkip<PassScenario> pass_of(const ExpertRow& row, const Parts& parts);
+[[nodiscard]] Skippable<PassScenario> pass_of(const ExpertRow& row, const Parts& parts);
 
-// Tokens on their way between the ranks of a plan.
-struct ExchangeScenario {
+// Dispatch or combine between the ranks of a plan.
+struct AllToAllScenario {
   hardware::Cluster cluster;
   parallel::Plan plan;
   parallel::CollectiveCall call;
 };
-[[nodiscard]] OrSkip<ExchangeScenario> exchange_of(const ExpertRow& row, const Parts& parts);
+[[nodiscard]] Skippable<AllToAllScenario> all_to_all_of(const ExpertRow& row, const Parts& parts);
 
 // A kernel and what it runs on.
 struct KernelScenario {
@@ -101,18 +100,18 @@ struct KernelScenario {
   hardware::Accelerator accelerator;
   std::string taken_as = {};  // as of Scenario
 };
-[[nodiscard]] OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
+[[nodiscard]] Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts);
 
-// A call and the devices that take part, which are the whole cluster.
+// A collective of all devices of a cluster.
 struct CollectiveScenario {
   hardware::Cluster cluster;
-  std::optional<network::Collective> collective;  // nullopt: one message, between devices as far apart as there are
-  network::Algorithm algorithm = network::Algorithm::automatic;
+  std::optional<Collective> collective;  // nullopt: one message, over the outermost dimension
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   Bytes bytes;
 };
-[[nodiscard]] OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);
+[[nodiscard]] Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);
 
-// What `row` needs of the catalogue is added to `parts`.
+// Adds the catalogue entries that `row` needs to `parts`.
 [[nodiscard]] Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue,
                                                const CollectiveRow& row);
 

@@ -13,14 +13,11 @@ namespace orrery::validate {
 
 namespace {
 
-using network::Algorithm;
-using network::Collective;
-
 bool has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-// What tables call operations, as `letters` spells it; the longest that a name contains holds ("all_reduce_perf",
-// "all_gather_into_tensor"). Those with a root move what its port carries: a reduction is a broadcast backwards, the
-// root of a gather receives, and that of a scatter sends, what every member of an all-gather receives.
+// Names of operations, as `letters` spells them; the longest one that a name contains is taken ("all_reduce_perf",
+// "all_gather_into_tensor"). Operations with a root are limited by its port: a reduction takes the time of a broadcast;
+// the root of a gather receives (of a scatter sends) the bytes that every member of an all-gather receives.
 constexpr std::array<std::pair<std::string_view, Collective>, 10> kCollectives = {{
     {"allreduce", Collective::all_reduce},
     {"allgather", Collective::all_gather},
@@ -53,8 +50,8 @@ std::optional<Call> call_of(std::string_view text) {
   return call;
 }
 
-// Link classes by what a table says of its network, the first that fits: all words are in the text, and a port is at
-// least so fast.
+// Link classes by the text in `network`; the first match is taken: the text has both words, and a port has at least the
+// bandwidth.
 struct NetworkFacts {
   std::string_view word, other, link;
   double least_GBps = 0.0;
@@ -74,7 +71,7 @@ constexpr std::array kNetworks = {
     NetworkFacts{"slingshot", "", "slingshot-11"},
 };
 
-// Several hosts, and nothing said of what joins them: one port of 100 Gb/s a host, which most hosts of a cloud have.
+// Several hosts without a stated network: one port of 100 Gb/s a host, which is usual in clouds.
 constexpr std::string_view kUnstatedLink = "ethernet";
 constexpr double kUnstatedHostGBps = 12.5;
 
@@ -88,7 +85,7 @@ std::int64_t hosts(const CollectiveRow& row) {
   return row.gpus && row.gpus_per_node ? std::max<std::int64_t>(1, *row.gpus / *row.gpus_per_node) : 1;
 }
 
-// Empty: the catalogue's cluster says it.
+// Empty: the link of the catalogue's cluster.
 std::string_view link_name(const CollectiveRow& row) {
   const std::string text = dashed(row.network);
   const double rate = number(row.nic_bw_GBps_per_gpu).value_or(0.0);
@@ -98,8 +95,8 @@ std::string_view link_name(const CollectiveRow& row) {
   return rate > 0.0 || hosts(row) == 1 || has(text, "nvl") ? std::string_view{} : kUnstatedLink;
 }
 
-// Devices of a host over the dimensions inside it. A domain that hosts share keeps its size where the table says that
-// it was in use, which a blank bandwidth of it and a stated one of NICs deny.
+// Distributes the devices of a host over its inner dimensions. A scale-up domain of several hosts keeps its size where
+// it was in use: its bandwidth is stated or there is one host.
 void fill_host(hardware::Cluster& cluster, const CollectiveRow& row, bool shared) {
   if (shared && (row.intra_bw_GBps || hosts(row) == 1)) {
     auto& domain = cluster.dimensions.front();
@@ -116,7 +113,7 @@ void fill_host(hardware::Cluster& cluster, const CollectiveRow& row, bool shared
   }
 }
 
-void join_hosts(hardware::Cluster& cluster, const CollectiveRow& row, const Parts& parts) {
+void connect_hosts(hardware::Cluster& cluster, const CollectiveRow& row, const Parts& parts) {
   auto& outer = cluster.dimensions.back();
   const std::string_view link = link_name(row);
   if (const auto known = parts.links.find(link); known != parts.links.end()) { outer.link = known->second; }
@@ -128,10 +125,10 @@ void join_hosts(hardware::Cluster& cluster, const CollectiveRow& row, const Part
   }
 }
 
-// NVLS came with NCCL 2.17. Versions are of NCCL where the library is.
+// NVLS is in NCCL from 2.17 on.
 constexpr std::pair kFirstInSwitch{2.0, 17.0};
 
-void forget_what_is_newer(hardware::Cluster& cluster, std::string_view version) {
+void remove_newer_features(hardware::Cluster& cluster, std::string_view version) {
   const std::size_t dot = version.find('.');
   if (dot == std::string_view::npos) { return; }
   const std::string_view behind = version.substr(dot + 1);
@@ -140,22 +137,22 @@ void forget_what_is_newer(hardware::Cluster& cluster, std::string_view version) 
   for (auto& dimension : cluster.dimensions) { dimension.link.in_switch_efficiency = 0.0; }
 }
 
-// "Ring", "Ring (NVLS off)", "Tree", "NVLS", "NVLSTree forced"; texts that guess or name several say nothing.
-Algorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
+// "Ring", "Ring (NVLS off)", "Tree", "NVLS", "NVLSTree forced"; a text that guesses or names several is automatic.
+CollectiveAlgorithm algorithm_of(const CollectiveRow& row, const hardware::Cluster& cluster) {
   const std::string text = dashed(row.algo);
-  if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return Algorithm::automatic; }
-  if (text.starts_with("nvls")) { return Algorithm::in_switch; }
-  if (text.starts_with("tree")) { return Algorithm::tree; }
-  if (!text.starts_with("ring")) { return Algorithm::automatic; }
+  if (has(text, "likely") || text.find_first_of("<>") != std::string::npos) { return CollectiveAlgorithm::automatic; }
+  if (text.starts_with("nvls")) { return CollectiveAlgorithm::in_switch; }
+  if (text.starts_with("tree")) { return CollectiveAlgorithm::tree; }
+  if (!text.starts_with("ring")) { return CollectiveAlgorithm::automatic; }
   const auto several = std::count_if(cluster.dimensions.begin(), cluster.dimensions.end(),
                                      [](const auto& dimension) { return dimension.size > 1; });
-  return several > 1 ? Algorithm::flat_ring : Algorithm::ring;
+  return several > 1 ? CollectiveAlgorithm::flat_ring : CollectiveAlgorithm::ring;
 }
 
-std::optional<std::string> unfit(const CollectiveRow& row) {
+std::optional<std::string> missing_or_invalid(const CollectiveRow& row) {
   auto missing = not_stated({{row.size_bytes.has_value(), "size_bytes"}, {row.gpus.has_value(), "gpus"}});
   if (missing) { return missing; }
-  return nobody_to_talk_to(*row.gpus);
+  return too_few_devices(*row.gpus);
 }
 
 }  // namespace
@@ -172,11 +169,11 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   return std::monostate{};
 }
 
-OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts) {
+Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
-  if (auto reason = unfit(row)) { return skip(std::move(*reason)); }
+  if (auto reason = missing_or_invalid(row)) { return skip(std::move(*reason)); }
   const auto call = call_of(row.collective);
-  if (!call) { return skip(fmt::format("collective: {} is not predicted", quoted(row.collective))); }
+  if (!call) { return skip(fmt::format("collective: unknown operation {}", quoted(row.collective))); }
   const std::string_view name = cluster_name(row);
   if (name.empty()) { return skip(unknown_accelerator(row.gpu_type)); }
 
@@ -184,13 +181,14 @@ OrSkip<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& pa
   const MachineFacts& machine = *machine_of(row.gpu_type);
   if (row.intra_bw_GBps) { cluster.dimensions.front().bandwidth = BytesPerSecond(*row.intra_bw_GBps * 1e9); }
   fill_host(cluster, row, machine.hosts_share_domain);
-  join_hosts(cluster, row, parts);
+  connect_hosts(cluster, row, parts);
   fill_nodes(cluster.dimensions, *row.gpus);
-  forget_what_is_newer(cluster, row.nccl_version);
+  remove_newer_features(cluster, row.nccl_version);
   auto scaled = hardware::scaled(std::move(cluster), *row.gpus);
   if (!scaled) { return skip(scaled.error().diagnostics.front().message); }
 
-  CollectiveScenario scenario{std::move(*scaled), call->collective, Algorithm::automatic, Bytes(*row.size_bytes)};
+  CollectiveScenario scenario{std::move(*scaled), call->collective, CollectiveAlgorithm::automatic,
+                              Bytes(*row.size_bytes)};
   scenario.algorithm = algorithm_of(row, scenario.cluster);
   return scenario;
 }

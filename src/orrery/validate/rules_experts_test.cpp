@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "orrery/validate/exchange.hpp"
+#include "orrery/validate/expert_all_to_all.hpp"
 #include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 
@@ -61,22 +61,22 @@ ExpertRow layer(const char* metric) {
 }
 
 TEST(RulesOfExperts, an_exchange_moves_every_copy_or_a_token_to_a_node_once) {
-  const auto low = exchange_named("dispatch_latency"), high = exchange_named("combine_bottleneck_bw");
+  const auto low = all_to_all_named("dispatch_latency"), high = all_to_all_named("combine_bottleneck_bw");
   ASSERT_TRUE(low && high);
   EXPECT_DOUBLE_EQ(low->element, 1.0 + 4.0 / 128.0);
   EXPECT_FALSE(low->once);
   EXPECT_DOUBLE_EQ(high->element, 2.0);
   EXPECT_TRUE(high->once && high->as_a_rate);
-  EXPECT_FALSE(exchange_named("dispatch_seconds"));
-  EXPECT_FALSE(exchange_named("step_time"));
+  EXPECT_FALSE(all_to_all_named("dispatch_seconds"));
+  EXPECT_FALSE(all_to_all_named("step_time"));
   // Eight copies to two nodes meet 2 (1 - 1/2^8); of eight nodes four at most, so 4 (1 - (3/4)^8) of them.
-  EXPECT_DOUBLE_EQ(once_per_node(8, 16, 8).met(2), 2.0 * (1.0 - 1.0 / 256.0));
-  EXPECT_DOUBLE_EQ(once_per_node(8, 64, 8).met(8), 4.0 * (1.0 - std::pow(0.75, 8)));
+  EXPECT_DOUBLE_EQ(once_per_node(8, 16, 8).places_reached(2), 2.0 * (1.0 - 1.0 / 256.0));
+  EXPECT_DOUBLE_EQ(once_per_node(8, 64, 8).places_reached(8), 4.0 * (1.0 - std::pow(0.75, 8)));
 }
 
 // In one node every rank is a place: 8 (1 - (7/8)^8) of them.
 TEST(RulesOfExperts, a_rate_counts_a_token_for_every_place_that_it_goes_to) {
-  const Exchange back = *exchange_named("combine_bottleneck_bw");
+  const Exchange back = *all_to_all_named("combine_bottleneck_bw");
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 16, 8), 100 * 10 * 2.0 * 2.0 * (1.0 - 1.0 / 256.0));
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 8, 8), 100 * 10 * 2.0 * 8.0 * (1.0 - std::pow(0.875, 8)));
 }
@@ -104,10 +104,10 @@ TEST(RulesOfExperts, what_is_asked_for_must_be_said) {
   EXPECT_EQ(measured_by("step_time"), Measured::step);
   EXPECT_EQ(measured_by(""), Measured::step);
   EXPECT_EQ(measured_by("backward_time"), Measured::pass);
-  EXPECT_EQ(measured_by("combine_latency"), Measured::exchange);
+  EXPECT_EQ(measured_by("combine_latency"), Measured::all_to_all);
   ExpertRow row = layer("forward_time");
   row.model = "single layer of a friend";
-  EXPECT_THAT(outcome_of(AnyRow(row), parts_of(row)).error(), HasSubstr("is not known"));
+  EXPECT_THAT(outcome_of(AnyRow(row), parts_of(row)).error(), HasSubstr("unknown model"));
   row = exchange(8, "dispatch_latency");
   row.topk = std::nullopt;
   EXPECT_EQ(outcome_of(AnyRow(row), parts_of(row)).error(), "not stated: topk");
@@ -124,21 +124,21 @@ TEST(RulesOfExperts, a_row_is_a_recipe_where_model_machine_format_and_layout_are
   row.vpp = 8;
   row.ep = 32;
   row.micro_batch = 1;
-  EXPECT_EQ(habits_of(row).stack, "nemo-recorded");
+  EXPECT_EQ(defaults_of(row).stack, "nemo-recorded");
   row.micro_batch = 2;
-  EXPECT_EQ(habits_of(row).stack, "nemo");
+  EXPECT_EQ(defaults_of(row).stack, "nemo");
   row.micro_batch = 1;
   row.precision = "bf16";
-  EXPECT_EQ(habits_of(row).stack, "nemo");
+  EXPECT_EQ(defaults_of(row).stack, "nemo");
   row.model = "GPT OSS 120B";
-  EXPECT_EQ(habits_of(row).stack, "nemo-alltoall");
+  EXPECT_EQ(defaults_of(row).stack, "nemo-alltoall");
   row.precision = "mxfp8";
-  EXPECT_EQ(habits_of(row).stack, "nemo");
+  EXPECT_EQ(defaults_of(row).stack, "nemo");
   row.model = "Qwen3_235B_a22B";
   row.gpu_type = "B200";
-  EXPECT_EQ(habits_of(row).stack, "nemo-alltoall");
+  EXPECT_EQ(defaults_of(row).stack, "nemo-alltoall");
   row.family = "mbridge_dense";
-  EXPECT_EQ(habits_of(row).stack, "nemo");
+  EXPECT_EQ(defaults_of(row).stack, "nemo");
 }
 
 // Automodel's page has a dash for ep where its experts lie over all ranks.

@@ -16,34 +16,33 @@ namespace {
 
 constexpr double kActivation = 2.0;  // bytes
 
-// Formats with a scale for every block of 128 that no matrix unit applies by itself; those of MX are applied by the
-// units that have them.
+// Formats with a scale per block of 128, which kernels apply; matrix units apply the scales of MX formats.
 bool scales_blocks(std::string_view dtype) { return letters(dtype).find("block") != std::string::npos; }
 
-// "gemm", "grouped_gemm fp8", "batched matmul", "linear". With few rows a product is a matrix times vectors.
-bool is_product(std::string_view op) {
-  constexpr std::array kProducts = {std::string_view{"gemm"}, std::string_view{"gemv"},   std::string_view{"matmul"},
-                                    std::string_view{"bmm"},  std::string_view{"linear"}, std::string_view{"dense"}};
+// "gemm", "grouped_gemm fp8", "batched matmul", "linear", "gemv".
+bool is_gemm(std::string_view op) {
+  constexpr std::array kGemms = {std::string_view{"gemm"}, std::string_view{"gemv"},   std::string_view{"matmul"},
+                                 std::string_view{"bmm"},  std::string_view{"linear"}, std::string_view{"dense"}};
   const std::string name = letters(op);
-  return std::any_of(kProducts.begin(), kProducts.end(),
-                     [&](std::string_view product) { return name.find(product) != std::string::npos; });
+  return std::any_of(kGemms.begin(), kGemms.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
 
 }  // namespace
 
-// m is that of one group. Sums leave the matrix units in no less than two bytes.
-OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
+// m is that of one group. Outputs have at least two bytes.
+Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   if (auto reason = not_stated({{row.m.has_value(), "m"}, {row.n.has_value(), "n"}, {row.k.has_value(), "k"}})) {
     return skip(std::move(*reason));
   }
-  if (!is_product(row.op)) { return skip(fmt::format("op: {} is no product of matrices", quoted(row.op))); }
+  if (!is_gemm(row.op)) { return skip(fmt::format("op: {} is not a GEMM", quoted(row.op))); }
   const MachineFacts* machine = machine_of(row.gpu_type);
   if (machine == nullptr) { return skip(unknown_accelerator(row.gpu_type)); }
   KernelScenario scenario{{}, accelerator_of(*machine, parts)};
-  const StackFacts& habits = stack_of(row.family);
-  const auto precision = precision_of(row.dtype, habits, scenario.accelerator);
-  if (!precision) { return skip(fmt::format("dtype: {} is not known", quoted(row.dtype))); }
+  const StackFacts& defaults = stack_of(row.family);
+  const auto precision = precision_of(row.dtype, defaults, scenario.accelerator);
+  if (!precision) { return skip(fmt::format("dtype: unknown number format {}", quoted(row.dtype))); }
   if (auto format = taken_as(row.dtype, *precision); !format.empty()) { scenario.taken_as = "dtype " + format; }
   const double element = hardware::element_size(*precision).value();
   scenario.kernel = workload::gemm({.batch = row.groups.value_or(1),
@@ -55,7 +54,7 @@ OrSkip<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) {
                                    *precision);
   scenario.kernel.grouped = letters(row.op).find("grouped") != std::string::npos;
   scenario.kernel.block_scaled = *precision == hardware::Precision::fp8 && scales_blocks(row.dtype);
-  if (habits.casts_inputs && element < kActivation) {
+  if (defaults.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);
     scenario.kernel.casts = Bytes(inputs * (kActivation + element));
     scenario.kernel.launches += 1;

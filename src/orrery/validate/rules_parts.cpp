@@ -1,4 +1,4 @@
-// Rules for the parts of a scenario: network, machine, number format.
+// Rules for the parts of a scenario: model, cluster, number format.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -26,7 +26,7 @@ std::int64_t default_ffn(const ModelFacts& facts, std::int64_t hidden) {
   return static_cast<std::int64_t>(units) * facts.ffn_multiple;
 }
 
-// A network of a kind, with the row's sizes.
+// A model of a kind, with the row's sizes.
 workload::Model sized(const ModelFacts& facts, const NetworkColumns& row, std::int64_t longest) {
   workload::Model model = facts.network;
   model.layers = row.layers.value_or(model.layers);
@@ -44,8 +44,8 @@ workload::Model sized(const ModelFacts& facts, const NetworkColumns& row, std::i
   return model;
 }
 
-// What a row says wins: layers cut short, another tokenizer, fewer experts. What it cannot say is the entry's.
-workload::Model of_catalogue(const NetworkColumns& row, const workload::Model& entry, std::int64_t longest) {
+// Sizes of the row override the entry's (fewer layers, another tokenizer, fewer experts).
+workload::Model from_catalogue(const NetworkColumns& row, const workload::Model& entry, std::int64_t longest) {
   workload::Model model = entry;
   model.layers = row.layers.value_or(entry.layers);
   model.hidden = row.hidden.value_or(entry.hidden);
@@ -57,7 +57,7 @@ workload::Model of_catalogue(const NetworkColumns& row, const workload::Model& e
     model.ffn = row.ffn.value_or(entry.ffn);
     return model;
   }
-  // Some tables write an expert's width as that of the MLP.
+  // Some tables have the width of an expert in the column of the MLP's.
   model.experts.ffn = row.moe_ffn.value_or(row.ffn && *row.ffn != entry.ffn ? *row.ffn : entry.experts.ffn);
   model.experts.count = row.experts.value_or(entry.experts.count);
   model.experts.active = row.topk.value_or(entry.experts.active);
@@ -71,8 +71,8 @@ const ModelFacts& facts_of(const NetworkColumns& row) {
   return facts_of_shape(grouped || odd_width);
 }
 
-// The innermost dimension is one domain of several hosts. As much of each domain is used as lets whole ones make up
-// the job: 256 accelerators of racks of 72 are 4 x 64.
+// The innermost dimension is a domain of several hosts. Each domain is used as far as equal parts make up the job: 256
+// accelerators in racks of 72 are 4 x 64.
 void fill_domains(hardware::NetworkDimension& domain, std::int64_t gpus) {
   if (domain.wiring != hardware::Wiring::switched || gpus <= domain.size) { return; }
   while (gpus % domain.size != 0) { --domain.size; }
@@ -91,8 +91,8 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
   const auto [gpu_type, stack, name] = std::visit(
       [](const auto& row) {
         std::string_view profile, model;
-        if constexpr (requires { habits_of(row); }) {
-          profile = habits_of(row).stack;
+        if constexpr (requires { defaults_of(row); }) {
+          profile = defaults_of(row).stack;
           model = row.model;
         }
         return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, profile, model);
@@ -138,11 +138,11 @@ void fill_nodes(std::vector<hardware::NetworkDimension>& dimensions, std::int64_
   }
 }
 
-OrSkip<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts) {
+Skippable<workload::Model> model_of(const NetworkColumns& row, std::int64_t longest, const Parts& parts) {
   const ModelFacts& facts = facts_of(row);
   workload::Model model = facts.catalogue.empty()
                               ? sized(facts, row, longest)
-                              : of_catalogue(row, parts.models.find(facts.catalogue)->second, longest);
+                              : from_catalogue(row, parts.models.find(facts.catalogue)->second, longest);
   model.name = row.model;
   if (const auto wrong = workload::inconsistency(model)) { return skip(wrong->message); }
   return workload::completed(std::move(model));
@@ -154,15 +154,15 @@ std::string taken_as(std::string_view text, Precision precision) {
   return fmt::format("{} -> {}", text, hardware::name_of(precision));
 }
 
-OrSkip<Precision> precision_of(std::string_view text, const StackFacts& habits,
-                               const hardware::Accelerator& accelerator) {
+Skippable<Precision> precision_of(std::string_view text, const StackFacts& defaults,
+                                  const hardware::Accelerator& accelerator) {
   if (text.empty()) {
-    const bool usual = accelerator.peak(habits.precision) > FlopsPerSecond(0);
-    return multiplied_as({usual ? habits.precision : Precision::bf16}, accelerator);
+    const bool usual = accelerator.peak(defaults.precision) > FlopsPerSecond(0);
+    return gemm_format({usual ? defaults.precision : Precision::bf16}, accelerator);
   }
   const auto named = formats_named(text);
-  if (named.empty()) { return skip(fmt::format("precision: {} is not known", quoted(text))); }
-  return multiplied_as(named, accelerator);
+  if (named.empty()) { return skip(fmt::format("precision: unknown number format {}", quoted(text))); }
+  return gemm_format(named, accelerator);
 }
 
 hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& parts) {
@@ -171,14 +171,14 @@ hardware::Accelerator accelerator_of(const MachineFacts& machine, const Parts& p
   return accelerator;
 }
 
-OrSkip<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts) {
+Skippable<hardware::Cluster> cluster_of(const MachineColumns& row, const Parts& parts) {
   const MachineFacts* machine = machine_of(row.gpu_type);
   ORRERY_ASSERT(machine != nullptr && row.gpus);
   constexpr double kGiga = 1e9;
   hardware::Cluster cluster = parts.clusters.find(machine->cluster)->second;
   cluster.accelerator = accelerator_of(*machine, parts);
   auto& dimensions = cluster.dimensions;
-  const bool has_domain = dimensions.size() > 1;  // else every device is a node
+  const bool has_domain = dimensions.size() > 1;  // else every device is its own node
   if (machine->hosts_share_domain) {
     fill_domains(dimensions.front(), *row.gpus);
   } else if (row.gpus_per_node && has_domain) {

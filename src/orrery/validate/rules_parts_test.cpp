@@ -195,7 +195,7 @@ TEST(RulesOfParts, number_formats) {
     EXPECT_EQ(scenario(row).job.precision, precision) << text;
   }
   row.precision = "fp64";
-  EXPECT_THAT(reason(row), HasSubstr("precision: \"fp64\" is not known"));
+  EXPECT_THAT(reason(row), HasSubstr("precision: unknown number format \"fp64\""));
   row.precision = "fp8";
   row.gpu_type = "A100-80GB";
   EXPECT_EQ(scenario(row).job.precision, Precision::bf16);  // converted before it is multiplied

@@ -60,7 +60,7 @@ TEST(RulesRecommenders, a_blank_micro_batch_is_a_replicas_batch) {
 TEST(RulesRecommenders, tables_that_nobody_states_are_no_network) {
   TrainingRow row = dcnv2_row();
   row.model = "DLRM-A2";
-  EXPECT_EQ(reason(row), "a recommender whose tables nobody states");
+  EXPECT_EQ(reason(row), "recommender without published embedding tables");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "orrery/estimate/estimator.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rules_samples.hpp"
 
@@ -88,6 +89,29 @@ TEST(Rules, what_has_no_effect_is_off) {
   EXPECT_EQ(scenario(row).plan.vpp, 1);
 }
 
+// Recompute that a row does not state applies to as few layers of each chunk as fit in memory.
+TEST(Rules, blank_recompute_applies_to_as_few_layers_as_fit) {
+  TrainingRow row = whole_row();
+  row.recompute = "";
+  row.hidden = 8192;
+  row.heads = 64;
+  row.global_batch = 256;
+  int found = 0;
+  for (const std::int64_t micro_batch : {1, 2, 4, 8, 16, 32, 64}) {
+    row.micro_batch = micro_batch;
+    const Scenario least = scenario(row);
+    const std::int64_t layers = least.plan.recompute_layers;
+    if (least.plan.recompute != Recompute::full || layers <= 1 || layers == 4) { continue; }
+    estimate::Estimator estimator(least.model, least.cluster, *least.stack, least.job);
+    EXPECT_TRUE(estimator.memory(least.plan).fits);
+    parallel::Plan fewer = least.plan;
+    fewer.recompute_layers = layers - 1;
+    EXPECT_FALSE(estimator.memory(fewer).fits);
+    ++found;
+  }
+  EXPECT_GT(found, 0);
+}
+
 // A model of a few MB fits whatever is chosen: nothing is recomputed and the micro-batch is the largest divisor of a
 // replica's sequences, or one where there are stages.
 TEST(Rules, blank_recompute_and_micro_batch_are_the_least_and_the_largest_that_fit) {
@@ -135,7 +159,7 @@ TEST(Rules, context_parallelism_takes_its_part_of_the_devices) {
   EXPECT_EQ(s.plan.dp, 2);  // 16 / (tp 2 x cp 2 x pp 2)
   EXPECT_EQ(s.plan.cp_method, workload::ContextMethod::ring);
   row.cp = 3;
-  EXPECT_EQ(reason(row), "tp 2 x cp 3 x pp 2 does not divide 16 gpus");
+  EXPECT_EQ(reason(row), "tp 2 x cp 3 x pp 2 do not divide 16 gpus");
 }
 
 TEST(Rules, a_tpu_runs_what_xla_compiles_fully_sharded) {
@@ -157,7 +181,7 @@ TEST(Rules, what_is_not_built_is_skipped) {
   row.gpu_type = "TPU-v7";
   EXPECT_EQ(reason(row), "no accelerator \"TPU-v7\" in the catalogue");
   row.model = "DLRM-A3";
-  EXPECT_EQ(reason(row), "a recommender whose tables nobody states");
+  EXPECT_EQ(reason(row), "recommender without published embedding tables");
   row.model = "Nemotron_3_Nano";
   EXPECT_THAT(reason(row), HasSubstr("Mamba"));
   row.model = "Nemotron-340B";
@@ -181,7 +205,7 @@ TEST(Rules, a_batch_of_requests) {
 TEST(Rules, requests_in_flight_that_are_not_stated_are_skipped) {
   InferenceRow row = batch_row();
   row.mode = "offline max throughput";
-  EXPECT_EQ(reason(row), "mode \"offline max throughput\": how many sequences are in flight is not stated");
+  EXPECT_EQ(reason(row), "mode \"offline max throughput\": the number of sequences in flight is not stated");
   row.mode = "";
   EXPECT_THAT(reason(row), HasSubstr("in flight"));
   row = batch_row();
@@ -190,7 +214,7 @@ TEST(Rules, requests_in_flight_that_are_not_stated_are_skipped) {
   EXPECT_EQ(reason(row), "not stated: batch_or_concurrency, isl");
   row = batch_row();
   row.tp = 3;
-  EXPECT_EQ(reason(row), "tp 3 x pp 1 does not divide 8 gpus");
+  EXPECT_EQ(reason(row), "tp 3 x pp 1 do not divide 8 gpus");
 }
 
 TEST(Rules, rows_that_say_too_little_are_skipped) {
@@ -206,11 +230,11 @@ TEST(Rules, rows_that_say_too_little_are_skipped) {
 TEST(Rules, impossible_plans_are_skipped_with_the_reason) {
   TrainingRow row = whole_row();
   row.tp = 3;
-  EXPECT_EQ(reason(row), "tp 3 x pp 2 does not divide 16 gpus");
+  EXPECT_EQ(reason(row), "tp 3 x pp 2 do not divide 16 gpus");
   row = whole_row();
   row.tp = std::int64_t{1} << 31;
   row.pp = std::int64_t{1} << 31;
-  EXPECT_THAT(reason(row), HasSubstr("does not divide 16 gpus"));
+  EXPECT_THAT(reason(row), HasSubstr("do not divide 16 gpus"));
   row = whole_row();
   row.heads = 7;
   EXPECT_THAT(reason(row), HasSubstr("hidden 1024 does not divide by heads 7"));
@@ -235,7 +259,7 @@ TEST(Rules, a_row_without_degrees_is_sliced_by_xla_where_replicas_would_be_idle_
   TrainingRow row = whole_row();
   row.tp = row.pp = row.micro_batch = {};
   row.global_batch = 4;
-  EXPECT_EQ(reason(row), "not stated: tp, pp (one each leaves 12 of 16 gpus without a sequence)");
+  EXPECT_EQ(reason(row), "not stated: tp, pp (with 1 each, 12 of 16 gpus have no sequence)");
   row.gpu_type = "TPU-v5p";
   row.precision = "bf16";
   EXPECT_EQ(scenario(row).plan.tp, 4);
@@ -262,7 +286,6 @@ TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spel
   }
   row.recompute = "some";  // says nothing, as a blank does: here all fits
   EXPECT_EQ(scenario(row).plan.recompute, Recompute::none);
-  EXPECT_TRUE(scenario(row).least_recompute);
   row.sp = "True";
   EXPECT_TRUE(scenario(row).plan.sequence_parallel);
   row.sp = "maybe";  // the habit of megatron-deepspeed

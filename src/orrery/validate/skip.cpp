@@ -15,9 +15,9 @@ std::optional<std::string> not_stated(const std::vector<Need>& needs) {
   return "not stated: " + join(missing, ", ");
 }
 
-std::optional<std::string> nobody_to_talk_to(std::int64_t gpus) {
+std::optional<std::string> too_few_devices(std::int64_t gpus) {
   if (gpus >= 2) { return std::nullopt; }
-  return "gpus: one accelerator has nobody to talk to";
+  return fmt::format("gpus {}: communication needs at least 2", gpus);
 }
 
 std::string unknown_accelerator(std::string_view gpu_type) {

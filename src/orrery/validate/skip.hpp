@@ -1,4 +1,4 @@
-// Rows that no prediction is made for, and why: what the rules of every kind of row say alike.
+// Rows without a prediction, and the reasons that all kinds of rows share.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,18 @@
 #include <utility>
 #include <vector>
 
-#include <tl/expected.hpp>
+#include "orrery/core/error.hpp"
 
 namespace orrery::validate {
 
 template <class T>
-using OrSkip = tl::expected<T, std::string>;  // or the reason why the row is skipped
+using Skippable = tl::expected<T, std::string>;  // or the reason why the row is skipped
 
 [[nodiscard]] inline tl::unexpected<std::string> skip(std::string reason) {
   return tl::make_unexpected(std::move(reason));
 }
 
-// Columns that a row cannot do without.
+// A column that a prediction needs.
 struct Need {
   bool stated;
   std::string_view column;
@@ -28,8 +28,8 @@ struct Need {
 // "not stated: heads, global_batch"; nullopt when all are.
 [[nodiscard]] std::optional<std::string> not_stated(const std::vector<Need>& needs);
 
-// Of what takes two; nullopt when there are.
-[[nodiscard]] std::optional<std::string> nobody_to_talk_to(std::int64_t gpus);
+// The reason to skip communication of fewer than two devices; nullopt for two or more.
+[[nodiscard]] std::optional<std::string> too_few_devices(std::int64_t gpus);
 
 [[nodiscard]] std::string unknown_accelerator(std::string_view gpu_type);
 

@@ -3,16 +3,39 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <utility>
 
 namespace orrery::validate {
 
 namespace {
 
+using parallel::Recompute;
 using Words = std::initializer_list<std::string_view>;
 
 bool is_one_of(const std::string& text, Words words) {
   return std::find(words.begin(), words.end(), text) != words.end();
 }
+
+// Beginnings of what tables write: a choice, how whole layers are chosen (Megatron-Core's --recompute-method), or the
+// modules of a layer that are recomputed (--recompute-modules). Modules other than the attention core are taken as
+// selective, the nearest choice.
+constexpr std::array<std::pair<std::string_view, Recompute>, 15> kRecompute = {{
+    {"none", Recompute::none},
+    {"selective", Recompute::selective},
+    {"core-attn", Recompute::selective},
+    {"attention", Recompute::selective},
+    {"attn", Recompute::selective},
+    {"moe-act", Recompute::selective},
+    {"layernorm", Recompute::selective},
+    {"mla-up-proj", Recompute::selective},
+    {"mlp", Recompute::selective},
+    {"shared-experts", Recompute::selective},
+    {"sac", Recompute::selective},  // torchtitan's selective activation checkpointing
+    {"full", Recompute::full},
+    {"uniform", Recompute::full},
+    {"block", Recompute::full},
+    {"activation-checkpointing", Recompute::full},
+}};
 
 char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
 
@@ -37,7 +60,7 @@ std::string letters(std::string_view text) {
   return out;
 }
 
-bool says_nothing(std::string_view text) {
+bool is_not_stated(std::string_view text) {
   return text.empty() || text == "-" || text == "?" ||
          is_one_of(dashed(text), {"n/a", "na", "nan", "null", "unknown", "not-stated"});
 }
@@ -47,6 +70,16 @@ std::optional<bool> yes_or_no(std::string_view text) {
   if (is_one_of(word, {"yes", "y", "true", "on", "1"})) { return true; }
   if (is_one_of(word, {"no", "n", "false", "off", "none", "0"})) { return false; }
   return std::nullopt;
+}
+
+std::optional<Recompute> recompute_spelled(std::string_view text) {
+  const std::string words = dashed(text);
+  for (const auto& [beginning, recompute] : kRecompute) {
+    if (words.starts_with(beginning)) { return recompute; }
+  }
+  const auto answer = yes_or_no(words);
+  if (!answer) { return std::nullopt; }
+  return *answer ? Recompute::full : Recompute::none;
 }
 
 }  // namespace orrery::validate

@@ -16,9 +16,9 @@ TEST(Spelling, gaps_of_any_kind_and_case_do_not_matter) {
 
 TEST(Spelling, words_for_a_blank_say_nothing) {
   for (const char* text : {"", "-", "?", "n/a", "N/A", "nan", "NULL", "Unknown", "not stated"}) {
-    EXPECT_TRUE(says_nothing(text)) << text;
+    EXPECT_TRUE(is_not_stated(text)) << text;
   }
-  for (const char* text : {"none", "0", "no", "x"}) { EXPECT_FALSE(says_nothing(text)) << text; }
+  for (const char* text : {"none", "0", "no", "x"}) { EXPECT_FALSE(is_not_stated(text)) << text; }
 }
 
 TEST(Spelling, yes_and_no_have_many_words) {

@@ -25,7 +25,7 @@ namespace {
 
 constexpr const char* kAll = "overall";
 
-// Rows of all tables, in order. `rows` is all that predictions see; `predictions` holds what identifies and measures.
+// Rows of all tables, in order. Predictions use `rows` only; `predictions` has ids and measurements.
 struct Table {
   std::vector<AnyRow> rows;
   std::vector<results::Prediction> predictions;
@@ -49,9 +49,9 @@ AnyRow any_row(TrainingRow row) {
   return ExpertRow{std::move(row)};
 }
 
-// Adds the rows of one file; says which families it has.
+// Adds the rows of one file; returns its families.
 template <class Row>
-Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind, const Columns<Row>& columns,
+Result<std::vector<std::string>> append(Table& table, const Csv& csv, TableKind kind, const Columns<Row>& columns,
                                         const std::vector<std::string>& families) {
   std::vector<std::string> seen;
   std::vector<Diagnostic> complaints;
@@ -77,7 +77,7 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, Kind kind,
 }
 
 template <class Row>
-Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Kind kind,
+Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, TableKind kind,
                                              std::span<const Field<Row>> fields,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(columns, Columns<Row>::of(csv, fields, name_of(kind)));
@@ -87,18 +87,18 @@ Result<std::vector<std::string>> append_rows(Table& table, const Csv& csv, Kind 
 Result<std::vector<std::string>> append_file(Table& table, const std::string& file,
                                              const std::vector<std::string>& families) {
   ORRERY_TRY(csv, read_csv(file));
-  const Kind kind = kind_of(csv);
+  const TableKind kind = kind_of(csv);
   switch (kind) {
-    case Kind::training:
-    case Kind::dlrm_moe: return append_rows(table, csv, kind, training_fields(), families);
-    case Kind::inference: return append_rows(table, csv, kind, inference_fields(), families);
-    case Kind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
-    case Kind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
+    case TableKind::training:
+    case TableKind::dlrm_moe: return append_rows(table, csv, kind, training_fields(), families);
+    case TableKind::inference: return append_rows(table, csv, kind, inference_fields(), families);
+    case TableKind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
+    case TableKind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
 }
 
-// Every family asked for must be in some table.
+// Every requested family must be in some table.
 Result<Table> read_tables(const std::vector<std::string>& files, const std::vector<std::string>& families) {
   Table table;
   std::vector<std::string> seen;
@@ -109,15 +109,15 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   for (const auto& family : families) {
     if (std::find(seen.begin(), seen.end(), family) != seen.end()) { continue; }
     const auto near = nearest(family, seen);
-    return fail({{}, 0, 0, "--family"}, fmt::format("no row is of family {}{}", quoted(family),
+    return fail({{}, 0, 0, "--family"}, fmt::format("unknown family {}{}", quoted(family),
                                                     near ? fmt::format("; did you mean {}?", quoted(*near))
-                                                         : fmt::format("; the tables have {}", join(seen, ", "))));
+                                                         : fmt::format("; valid: {}", join(seen, ", "))));
   }
   return table;
 }
 
-// A defect of ours that one row meets does not take the others' predictions with it.
-OrSkip<Outcome> outcome_or_defect(const AnyRow& row, const Parts& parts) {
+// An internal error in one row does not stop the others.
+Skippable<Outcome> outcome_or_defect(const AnyRow& row, const Parts& parts) {
   try {
     auto outcome = outcome_of(row, parts);
     ORRERY_ASSERT(!outcome || is_finite(outcome->time));
@@ -192,17 +192,18 @@ void add_scores(results::Validation& validation) {
 
 }  // namespace
 
-std::vector<std::string> own_tables(const std::string& data_directory) {
+std::vector<std::string> shipped_tables(const std::string& data_directory) {
   std::vector<std::string> files;
-  for (const char* name : {"training", "recipes", "lora", "moe", "inference", "kernels", "collectives"}) {
-    files.push_back(fmt::format("{}/validation/{}.csv", data_directory, name));
+  for (const char* name :
+       {"training", "training_vtrain_single_node", "dlrm_moe", "inference", "kernels", "collectives"}) {
+    files.push_back(fmt::format("{}/measurements/{}.csv", data_directory, name));
   }
   return files;
 }
 
 Result<results::Validation> validate_tables(const std::string& data_directory, const std::vector<std::string>& files,
                                             const std::vector<std::string>& families, std::size_t worst) {
-  ORRERY_TRY(table, read_tables(files.empty() ? own_tables(data_directory) : files, families));
+  ORRERY_TRY(table, read_tables(files.empty() ? shipped_tables(data_directory) : files, families));
   ORRERY_TRY(parts, parts_for(data_directory, table.rows));
   ORRERY_TRY(spreads, estimate::load_spreads(data_directory));
   parallel_for(table.rows.size(), 0,

@@ -1,8 +1,7 @@
 // Predictions against published measurements: csv rows -> model, cluster, plan, stack by rule -> time of a step or of a
 // batch of requests -> error.
 //
-// Nothing in a row's measured columns, nor its id, source or config_group, reaches a prediction; `family` may choose
-// the stack profile and nothing else.
+// Measured columns, id, source and config_group never influence a prediction; `family` chooses the stack profile only.
 #pragma once
 
 #include <cstddef>
@@ -14,11 +13,11 @@
 
 namespace orrery::validate {
 
-// The tables that ship with Orrery.
-[[nodiscard]] std::vector<std::string> own_tables(const std::string& data_directory);
+// The tables in data/measurements.
+[[nodiscard]] std::vector<std::string> shipped_tables(const std::string& data_directory);
 
-// Tables of any kinds together; `files` empty: our own. `families` empty: all. Rows of other families are left out
-// altogether. `worst`: of so many scored rows of each family, those with the largest errors, terms are told.
+// Tables of any kinds; `files` empty: the shipped ones. `families` empty: all; rows of other families are ignored.
+// `worst`: terms for this many scored rows of each family, those with the largest errors.
 [[nodiscard]] Result<results::Validation> validate_tables(const std::string& data_directory,
                                                           const std::vector<std::string>& files,
                                                           const std::vector<std::string>& families,

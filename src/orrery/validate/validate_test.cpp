@@ -1,5 +1,4 @@
-// Whole tables: what predictions may depend on, order, families, complaints. The shared collection of measurements is
-// not part of the repository; tests that read it are skipped where it is missing.
+// Whole tables: what predictions may depend on, order, families, errors.
 #include "orrery/validate/validate.hpp"
 
 #include <algorithm>
@@ -20,12 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
-std::string own_table() { return std::string(ORRERY_SOURCE_DATA_DIR) + "/validation/training.csv"; }
-
-// The folder beside the checkout.
-std::string shared_table(const std::string& name) {
-  return (fs::path(ORRERY_SOURCE_DATA_DIR).parent_path().parent_path() / "shared/data/validation" / name).string();
-}
+std::string shipped_training() { return std::string(ORRERY_SOURCE_DATA_DIR) + "/measurements/training.csv"; }
 
 // A file that lasts as long as its object.
 class TemporaryFile {
@@ -71,10 +65,10 @@ std::string written(const std::vector<std::string>& cells) {
 // The table with its measured columns blank and its names scrambled.
 std::string blinded(const Csv& csv) {
   const std::set<std::string> measured = {
-      "value",   "value2",        "value_spread", "step_time_s", "step_time_quality",
-      "time_us", "tflops",        "gbps",         "algbw_GBps",  "busbw_GBps",
-      "notes",   "unit",          "metric2",      "unit2",       "params_b",
-      "quality", "engine_version"};
+      "value",   "value2",         "value_spread", "step_time_s", "step_time_quality",
+      "time_us", "tflops",         "gbps",         "algbw_GBps",  "busbw_GBps",
+      "notes",   "unit",           "metric2",      "unit2",       "params_b",
+      "quality", "engine_version", "unscored"};
   const std::set<std::string> names = {"id", "source", "config_group"};
   std::string text = written(csv.header);
   for (const auto& row : csv.rows) {
@@ -111,62 +105,42 @@ void expect_blind(const std::string& file) {
   EXPECT_EQ(unseeing.overall.predicted, seeing.overall.predicted);
 }
 
-TEST(Validate, predictions_of_our_tables_do_not_see_measurements_or_names) {
-  for (const auto& file : own_tables(ORRERY_SOURCE_DATA_DIR)) { expect_blind(file); }
+TEST(Validate, predictions_of_the_shipped_tables_do_not_see_measurements_or_names) {
+  for (const auto& file : shipped_tables(ORRERY_SOURCE_DATA_DIR)) { expect_blind(file); }
 }
 
-TEST(Validate, predictions_of_the_shared_tables_do_not_see_measurements_or_names) {
-  for (const auto* name : {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv",
-                           "kernels.csv", "collectives.csv"}) {
-    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
-    expect_blind(shared_table(name));
-  }
-}
-
-TEST(Validate, our_tables_are_predicted_whole) {
+TEST(Validate, every_row_of_the_shipped_tables_is_predicted_or_says_why_not) {
   const auto validation = validated({});
-  EXPECT_EQ(validation.overall.scored, 195 + 78 + 10 + 9 + 47 + 110 + 310);
-  EXPECT_EQ(validation.overall.rows, validation.overall.scored);
+  EXPECT_EQ(validation.overall.rows, 533 + 840 + 272 + 583 + 343 + 1282);
   std::vector<std::string> kinds;
   for (const auto& kind : validation.kinds) { kinds.push_back(kind.kind); }
   EXPECT_THAT(kinds, ElementsAre("training", "dlrm_moe", "inference", "kernels", "collectives"));
   std::set<std::string> ids;
-  for (const auto& prediction : validation.predictions) { ids.insert(prediction.id); }
-  EXPECT_EQ(ids.size(), validation.predictions.size());
-}
-
-// Measured and predicted times of the rows of a family, without their order.
-std::multiset<std::pair<double, double>> times_of(const results::Validation& validation, const std::string& family) {
-  std::multiset<std::pair<double, double>> times;
   for (const auto& row : validation.predictions) {
-    if (row.family == family) { times.emplace(row.measured_s.value_or(0), row.predicted_s.value_or(0)); }
-  }
-  return times;
-}
-
-// Facts are typed twice over: our tables state what the shared collection states, in other words and another order. Of
-// adapters, mixtures and batches of requests ours have some of its rows.
-TEST(Validate, our_tables_and_the_shared_ones_agree) {
-  std::vector<std::string> shared;
-  for (const auto* name : {"training.csv", "dlrm_moe.csv", "inference.csv", "kernels.csv", "collectives.csv"}) {
-    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
-    shared.push_back(shared_table(name));
-  }
-  const auto own = validated({}), all = validated(shared);
-  for (const auto& score : own.families) {
-    const auto a = times_of(own, score.family), b = times_of(all, score.family);
-    EXPECT_FALSE(a.empty());
-    EXPECT_TRUE(std::includes(b.begin(), b.end(), a.begin(), a.end())) << score.family;
+    EXPECT_TRUE(ids.insert(row.id).second) << row.id;
+    EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
+    if (row.predicted_s) { EXPECT_GT(*row.predicted_s, 0.0) << row.id; }
+    const bool scored = row.measured_s && row.predicted_s && row.unscored_reason.empty();
+    EXPECT_EQ(row.signed_error().has_value(), scored) << row.id;
   }
 }
 
-TEST(Validate, rows_of_the_shared_tables_are_predicted_or_say_why_not) {
-  for (const auto* name :
-       {"training.csv", "training_vtrain_single_node.csv", "dlrm_moe.csv", "inference.csv", "kernels.csv"}) {
-    if (!fs::exists(shared_table(name))) { GTEST_SKIP() << "no shared measurements beside this checkout"; }
-    for (const auto& row : validated({shared_table(name)}).predictions) {
-      EXPECT_NE(row.predicted_s.has_value(), !row.skipped_reason.empty()) << row.id;
-      if (row.predicted_s) { EXPECT_GT(*row.predicted_s, 0.0) << row.id; }
+// Provenance: the first word of `source` is a key of sources.csv, and every source has a title, a place and a date.
+TEST(Validate, every_shipped_row_has_a_source) {
+  const auto sources = read_csv(std::string(ORRERY_SOURCE_DATA_DIR) + "/measurements/sources.csv");
+  ASSERT_TRUE(sources) << sources.error().text();
+  std::set<std::string> known;
+  for (const auto& row : sources->rows) {
+    EXPECT_TRUE(known.insert(row.cells[*sources->column("key")]).second) << row.cells[0];
+    EXPECT_TRUE(row.cells[*sources->column("place")].starts_with("https://")) << row.cells[0];
+    for (const char* column : {"title", "read"}) { EXPECT_NE(row.cells[*sources->column(column)], "") << row.cells[0]; }
+  }
+  for (const auto& file : shipped_tables(ORRERY_SOURCE_DATA_DIR)) {
+    const auto csv = read_csv(file);
+    ASSERT_TRUE(csv) << csv.error().text();
+    for (const auto& row : csv->rows) {
+      const std::string& source = row.cells[*csv->column("source")];
+      EXPECT_TRUE(known.contains(source.substr(0, source.find(' ')))) << file << ":" << row.line << " " << source;
     }
   }
 }
@@ -205,10 +179,24 @@ TEST(Validate, a_time_is_predicted_where_memory_does_not_suffice) {
   EXPECT_EQ(validation.overall.infeasible, 1);
 }
 
+TEST(Validate, rows_with_a_reason_have_no_score) {
+  const TemporaryFile table(
+      "id,family,model,layers,hidden,heads,seq,gpus,gpu_type,global_batch,step_time_s,unscored\n"
+      "a,mosaic_mpt,MPT-1b,24,2048,16,2048,8,A100-40GB,8,2,\n"
+      "b,mosaic_mpt,MPT-1b,24,2048,16,2048,8,A100-40GB,8,3,superseded by a newer release\n");
+  const auto validation = validated({table.path()});
+  EXPECT_EQ(validation.overall.predicted, 2);
+  EXPECT_EQ(validation.overall.scored, 1);
+  EXPECT_EQ(validation.predictions[0].unscored_reason, "");
+  EXPECT_EQ(validation.predictions[1].unscored_reason, "superseded by a newer release");
+  EXPECT_EQ(validation.predictions[1].measured_s, 3.0);
+  EXPECT_EQ(validation.predictions[1].signed_error(), std::nullopt);
+}
+
 TEST(Validate, families_choose_rows) {
-  EXPECT_EQ(validated({own_table()}, {"megatron_seqsel"}).overall.rows, 4);
-  EXPECT_EQ(complaint({own_table()}, {"vtrain_mutli"}),
-            "--family: no row is of family \"vtrain_mutli\"; did you mean \"vtrain_multi\"?");
+  EXPECT_EQ(validated({shipped_training()}, {"megatron_seqsel"}).overall.rows, 4);
+  EXPECT_EQ(complaint({shipped_training()}, {"vtrain_mutli"}),
+            "--family: unknown family \"vtrain_mutli\"; did you mean \"vtrain_multi\"?");
 }
 
 TEST(Validate, several_tables_are_one) {
@@ -243,7 +231,7 @@ TEST(Validate, the_time_of_a_batch_follows_from_what_a_table_prints) {
   // 4 sequences of 16 tokens at 32 tokens/s: 2 s; of two accelerators with 32 each: 1 s.
   EXPECT_THAT(measured, ElementsAre(0.25, 0.5, 0.0, 2.0, 0.0, 1.0, 0.0));
   EXPECT_THAT(validation.predictions[2].unscored_reason, HasSubstr("is not the time of a batch"));
-  EXPECT_THAT(validation.predictions[4].unscored_reason, HasSubstr("of all or of each"));
+  EXPECT_THAT(validation.predictions[4].unscored_reason, HasSubstr("per job or per accelerator"));
   EXPECT_EQ(validation.predictions[6].unscored_reason, "");
 }
 
@@ -300,7 +288,7 @@ TEST(Validate, kernels_are_predicted_where_their_sizes_are_stated) {
   EXPECT_DOUBLE_EQ(*rows[0].measured_s, 150e-6);
   EXPECT_GT(*rows[1].predicted_s, 110e-6);
   EXPECT_EQ(rows[2].skipped_reason, "not stated: m");
-  EXPECT_EQ(rows[3].skipped_reason, "op: \"softmax\" is no product of matrices");
+  EXPECT_EQ(rows[3].skipped_reason, "op: \"softmax\" is not a GEMM");
   EXPECT_DOUBLE_EQ(*rows[4].predicted_s, *rows[0].predicted_s);  // no units for it: converted to two bytes
   EXPECT_EQ(rows[4].taken_as, "dtype fp8_block -> bf16");
   EXPECT_EQ(rows[0].taken_as, "");
@@ -308,7 +296,7 @@ TEST(Validate, kernels_are_predicted_where_their_sizes_are_stated) {
 
 // A tenth of the errors may lie on either side of the range, which is that of a kind and not of a family.
 TEST(Validate, ranges_hold_the_prediction_and_the_worst_rows_say_what_they_are_made_of) {
-  const auto validation = validate_tables(ORRERY_SOURCE_DATA_DIR, {own_table()}, {}, 2);
+  const auto validation = validate_tables(ORRERY_SOURCE_DATA_DIR, {shipped_training()}, {}, 2);
   ASSERT_TRUE(validation);
   std::size_t explained = 0;
   for (const auto& row : validation->predictions) {
@@ -329,9 +317,9 @@ TEST(Validate, ranges_hold_the_prediction_and_the_worst_rows_say_what_they_are_m
 TEST(Validate, other_tables_are_named) {
   const TemporaryFile batches("id,family,model,gpus,gpu_type,isl,osl,mode\n");
   EXPECT_THAT(complaint({batches.path()}),
-              HasSubstr("no table of inference measurements: it has no column batch_or_concurrency"));
+              HasSubstr("not a table of inference measurements: missing column batch_or_concurrency"));
   const TemporaryFile other("id,family,model,layer,hidden,heads,seq,gpus,gpu_type,global_batch\n");
-  EXPECT_THAT(complaint({other.path()}), HasSubstr("it has no column layers (but \"layer\")"));
+  EXPECT_THAT(complaint({other.path()}), HasSubstr("missing column layers; nearest: \"layer\""));
   EXPECT_THAT(complaint({"/no/such/table.csv"}), HasSubstr("does not exist"));
 }
 

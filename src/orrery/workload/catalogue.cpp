@@ -49,8 +49,8 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
     const char* unless;
     const char* doc;
   };
-  constexpr std::array kSizes = {Size{"ffn", "experts", "width of the MLP's inner layer"},
-                                 Size{"vocab", "vision", "rows of the embedding as stored"},
+  constexpr std::array kSizes = {Size{"ffn", "experts", "inner width of the MLP"},
+                                 Size{"vocab", "vision", "rows of the stored embedding table"},
                                  Size{"max_seq", "vision", "longest sequence"}};
   std::vector<Diagnostic> missing;
   for (const auto& size : kSizes) {
@@ -64,7 +64,7 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
 // What recommenders have in common with other models.
 constexpr std::array<std::string_view, 4> kCommonKeys = {"name", "description", "recommender", "sources"};
 
-// A recommender is described by its own mapping: what a transformer has besides would say nothing.
+// A recommender is described by its own mapping; keys of transformers would have no effect.
 std::vector<Diagnostic> without_transformer(Node& node) {
   const auto& fields = Described<Model>::record().fields();
   std::vector<Diagnostic> idle;
@@ -73,8 +73,8 @@ std::vector<Diagnostic> without_transformer(Node& node) {
     const bool is_known =
         std::any_of(fields.begin(), fields.end(), [&](const auto& field) { return field.name == member.key; });
     if (is_common || !is_known) { continue; }
-    idle.push_back({member.place(), fmt::format("{} is of a transformer, and this is a recommender; its sizes are "
-                                                "under \"recommender\"",
+    idle.push_back({member.place(), fmt::format("{} is a key of transformers; the sizes of a recommender are under "
+                                                "\"recommender\"",
                                                 orrery::quoted(member.key))});
   }
   for (const char* const key : {"layers", "hidden", "heads"}) {
@@ -97,7 +97,7 @@ Result<Model> read_description(Node node) {
 Result<Model> read_file_of_model(const std::string& path) {
   ORRERY_TRY(node, config::read_file(path));
   if (node.kind != config::Kind::mapping) {
-    return fail(node.place, "a description of a model is lines of \"key: value\"");
+    return fail(node.place, "a model description must be a mapping of keys to values");
   }
   if (is_json(path)) {
     if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
@@ -105,7 +105,7 @@ Result<Model> read_file_of_model(const std::string& path) {
     const bool is_orrerys = described && node.find("architectures") == nullptr;
     if (!is_orrerys) {
       return fail(node.place,
-                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; known: {}",
+                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; valid: {}",
                               join(huggingface_model_types(), ", ")));
     }
   }
@@ -171,13 +171,13 @@ std::string rounded(std::int64_t count) { return config::format_count(static_cas
 
 std::string counts_as_comments(const Model& model) {
   const ParameterCount count = parameter_count(model);
-  std::string text = fmt::format("# parameters: {} in all ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
+  std::string text = fmt::format("# parameters: {} ({})\n#   embedding {}, {} layers {}, head {}\n", count.total,
                                  rounded(count.total), count.embedding, model.depth(), count.layers, count.head);
   if (count.active != count.total) {
-    text += fmt::format("#   met by one token: {} ({})\n", count.active, rounded(count.active));
+    text += fmt::format("#   active per token: {} ({})\n", count.active, rounded(count.active));
   }
   if (count.mtp > 0) {
-    text += fmt::format("#   of the layers, in modules for further tokens: {} ({})\n", count.mtp, rounded(count.mtp));
+    text += fmt::format("#   of the layers, in MTP modules: {} ({})\n", count.mtp, rounded(count.mtp));
   }
   return text;
 }

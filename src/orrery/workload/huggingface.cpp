@@ -30,14 +30,14 @@ void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
   required(keys.layers, &Fields::layers, "transformer layers");
   required(keys.hidden, &Fields::hidden, "width of the residual stream");
   required(keys.heads, &Fields::heads, "query heads");
-  required(keys.vocab, &Fields::vocab, "rows of the embedding");
+  required(keys.vocab, &Fields::vocab, "rows of the embedding table");
   required(keys.max_seq, &Fields::max_seq, "longest sequence");
   if (keys.ffn_has_default) {
-    optional(keys.ffn, &Fields::ffn, "width of the MLP's inner layer; null = 4 x hidden");
+    optional(keys.ffn, &Fields::ffn, "inner width of the MLP; null = 4 x hidden");
   } else {
-    record.required(std::string(keys.ffn), &Fields::ffn, "width of the MLP's inner layer", huggingface::kSize);
+    record.required(std::string(keys.ffn), &Fields::ffn, "inner width of the MLP", huggingface::kSize);
   }
-  optional(keys.kv_heads, &Fields::kv_heads, "key and value heads; null = query heads");
+  optional(keys.kv_heads, &Fields::kv_heads, "key-value heads; null = query heads");
   optional(keys.head_dim, &Fields::head_dim, "width of a head; null = hidden / heads");
 }
 
@@ -89,7 +89,7 @@ std::string description_of(const Fields& fields, const Family& family) {
   return fmt::format("Hugging Face configuration of type {}{}{}", family.model_type, note.empty() ? "" : ", ", note);
 }
 
-// The file's key for a member of Model, so that a complaint points at what the user wrote.
+// The file's key for a member of Model, so that an error names the place in the user's file.
 std::string_view key_of(std::string_view field, const SizeKeys& keys) {
   if (field == "layers") { return keys.layers; }
   if (field == "hidden") { return keys.hidden; }
@@ -118,7 +118,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   record.foreign();
   add_size_keys(record, family.keys);
   const Node node = prepared(original, family);
-  // Reading over defaults does not ask for missing keys; reading from nothing does.
+  // Reading over defaults does not report missing keys; reading from nothing does.
   if (auto strict = record.read(node); !strict) { return tl::make_unexpected(strict.error()); }
   ORRERY_TRY(fields, record.read_over(family.defaults(), node));
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
@@ -126,7 +126,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   if (!activation) {
     return fail(
         place_of(node, family.activation_key),
-        fmt::format("activation {} is not known; gelu and its variants, relu, silu are", quoted(fields.activation)));
+        fmt::format("unknown activation {}; valid: gelu and its variants, relu, silu", quoted(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
   if (const auto wrong = inconsistency(model)) {
@@ -140,12 +140,12 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
 std::string unknown_type(const std::string& type) {
   const auto planned = huggingface::planned_model_types();
   if (std::find(planned.begin(), planned.end(), type) != planned.end()) {
-    return fmt::format("model_type {} is not built yet; built: {}", quoted(type),
+    return fmt::format("model_type {} is not built yet; valid: {}", quoted(type),
                        join(huggingface_model_types(), ", "));
   }
   const auto known = huggingface_model_types();
   const auto near = nearest(type, known);
-  return fmt::format("model_type {} is not known; {}known: {}", quoted(type),
+  return fmt::format("unknown model_type {}; {}valid: {}", quoted(type),
                      near ? fmt::format("did you mean {}? ", quoted(*near)) : std::string(), join(known, ", "));
 }
 
@@ -161,7 +161,8 @@ Result<Model> model_from_huggingface(const Node& config, const std::string& name
   const Node* type = config.find("model_type");
   ORRERY_ASSERT(type != nullptr);
   if (type->kind != config::Kind::text) {
-    return fail(type->place, fmt::format("model_type must be text, one of {}", join(huggingface_model_types(), ", ")));
+    return fail(type->place,
+                fmt::format("model_type must be a string, one of {}", join(huggingface_model_types(), ", ")));
   }
   for (const auto& family : huggingface::families()) {
     if (family.model_type == type->scalar) { return read_family(config, family, name); }

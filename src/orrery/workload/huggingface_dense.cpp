@@ -14,11 +14,11 @@ std::string windows_unsupported(const Fields& fields) { return windows(fields).u
 
 Record<Fields> qwen3_record() {
   return llama_like("qwen3", "Qwen3")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
-      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it")
-      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", kFrom0)
-      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize)
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use the window")
+      .optional("max_window_layers", &Fields::full_layers, "first layers that have full attention", kFrom0)
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, per layer");
 }
 
 Fields qwen3_defaults() {
@@ -41,7 +41,7 @@ void qwen3_shape(const Fields& fields, Model& model) {
 
 Record<Fields> gemma_record() {
   return llama_like("gemma", "Gemma")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases");
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases");
 }
 
 Fields gemma_defaults() {
@@ -60,12 +60,12 @@ void gemma_shape(const Fields& fields, Model& model) {
 
 Record<Fields> gemma_with_windows(const char* model_type, const char* doc) {
   return Record<Fields>(model_type, doc)
-      .optional("hidden_activation", &Fields::activation, "of the MLP")
+      .optional("hidden_activation", &Fields::activation, "activation function of the MLP")
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
-      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize)
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, per layer");
 }
 
 Record<Fields> gemma2_record() { return gemma_with_windows("gemma2", "Gemma 2"); }
@@ -87,8 +87,8 @@ void gemma2_shape(const Fields& fields, Model& model) {
 
 Record<Fields> gemma3_record() {
   return gemma_with_windows("gemma3_text", "Gemma 3")
-      .optional("sliding_window_pattern", &Fields::window_period, "every n-th layer is without the window", kFrom1)
-      .optional("use_bidirectional_attention", &Fields::bidirectional, "every position sees every other");
+      .optional("sliding_window_pattern", &Fields::window_period, "every n-th layer has full attention", kFrom1)
+      .optional("use_bidirectional_attention", &Fields::bidirectional, "attention is not causal");
 }
 
 Fields gemma3_defaults() {
@@ -106,7 +106,7 @@ void gemma3_shape(const Fields& fields, Model& model) {
   model.qk_norm = true;
 }
 
-std::string text_part_only(const Fields&) { return "text part only, without the vision tower"; }
+std::string text_part_only(const Fields&) { return "text model only, without the vision tower"; }
 
 // What published files leave out: Gemma3TextConfig's defaults (google/gemma-3-4b has five keys in its text_config).
 constexpr std::array kGemma3Fallbacks = {Fallback{"vocab_size", 262'208}, Fallback{"num_attention_heads", 8},
@@ -117,7 +117,7 @@ constexpr std::array kGemma3Fallbacks = {Fallback{"vocab_size", 262'208}, Fallba
 Record<Fields> phi_record() {
   return llama_like("phi", "Phi-1 to Phi-2")
       .optional("resid_pdrop", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
-      .optional("qk_layernorm", &Fields::qk_norm, "queries and keys are normalised");
+      .optional("qk_layernorm", &Fields::qk_norm, "queries and keys are normalised per head");
 }
 
 Fields phi_defaults() {
@@ -137,7 +137,7 @@ void phi_shape(const Fields& fields, Model& model) {
 Record<Fields> phi3_record() {
   return llama_like("phi3", "Phi-3 and Phi-4")
       .optional("resid_pdrop", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize);
 }
 
 Fields phi3_defaults() {
@@ -155,16 +155,17 @@ void phi3_shape(const Fields& fields, Model& model) {
 
 Record<Fields> falcon_record() {
   return Record<Fields>("falcon", "Falcon")
-      .optional("activation", &Fields::activation, "of the MLP")
+      .optional("activation", &Fields::activation, "activation function of the MLP")
       .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("alibi", &Fields::alibi, "alibi instead of rotary positions")
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("alibi", &Fields::alibi, "ALiBi instead of rotary positions")
       .optional("bias", &Fields::biases, "projections have biases")
-      .optional("multi_query", &Fields::multi_query, "one key and value head")
-      .optional("parallel_attn", &Fields::parallel_residual, "attention and MLP side by side")
-      .optional("new_decoder_architecture", &Fields::grouped, "groups of query heads, halves side by side")
-      .optional("num_ln_in_parallel_attn", &Fields::norms, "norms of such a layer", kSize);
+      .optional("multi_query", &Fields::multi_query, "multi-query attention: one key-value head")
+      .optional("parallel_attn", &Fields::parallel_residual, "attention and MLP in parallel")
+      .optional("new_decoder_architecture", &Fields::grouped, "grouped-query attention, attention and MLP in parallel")
+      .optional("num_ln_in_parallel_attn", &Fields::norms, "norms of a layer with attention and MLP in parallel",
+                kSize);
 }
 
 Fields falcon_defaults() {
@@ -203,12 +204,12 @@ constexpr std::array kFalconFallbacks = {Fallback{"max_position_embeddings", 2'0
 
 Record<Fields> bigcode_record() {
   return Record<Fields>("gpt_bigcode", "StarCoder and SantaCoder")
-      .optional("activation_function", &Fields::activation, "of the MLP")
+      .optional("activation_function", &Fields::activation, "activation function of the MLP")
       .optional("resid_pdrop", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attn_pdrop", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("multi_query", &Fields::multi_query, "one key and value head")
-      .optional("add_cross_attention", &Fields::cross_attention, "decoder of an encoder-decoder");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("multi_query", &Fields::multi_query, "multi-query attention: one key-value head")
+      .optional("add_cross_attention", &Fields::cross_attention, "the decoder of an encoder-decoder model");
 }
 
 Fields bigcode_defaults() {
@@ -239,7 +240,7 @@ Record<Fields> starcoder2_record() {
   return llama_like("starcoder2", "StarCoder 2")
       .optional("residual_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("use_bias", &Fields::biases, "projections have biases")
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize);
 }
 
 Fields starcoder2_defaults() {
@@ -262,7 +263,7 @@ void starcoder2_shape(const Fields& fields, Model& model) {
 
 Record<Fields> granite_record() {
   return llama_like("granite", "Granite")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
       .optional("mlp_bias", &Fields::mlp_bias, "the MLP's projections have biases");
 }
 

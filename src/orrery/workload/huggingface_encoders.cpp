@@ -15,13 +15,14 @@ using config::Record;
 
 Record<Fields> t5_record() {
   return Record<Fields>("t5", "T5, its version 1.1 and Flan-T5")
-      .optional("feed_forward_proj", &Fields::activation, "of the MLP; \"gated-\" in front: it is gated")
+      .optional("feed_forward_proj", &Fields::activation,
+                "activation function of the MLP; prefix \"gated-\": the MLP is gated")
       .optional("num_decoder_layers", &Fields::decoder_layers, "layers of the decoder; null = num_layers", kSize)
-      .optional("relative_attention_num_buckets", &Fields::buckets, "buckets of distance", kFrom1)
+      .optional("relative_attention_num_buckets", &Fields::buckets, "buckets of the relative position bias", kFrom1)
       .optional("dropout_rate", &Fields::hidden_dropout, "dropout everywhere", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("is_encoder_decoder", &Fields::encoder_decoder, "both stacks are there")
-      .optional("architectures", &Fields::architectures, "classes of the checkpoint");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("is_encoder_decoder", &Fields::encoder_decoder, "the model has an encoder and a decoder")
+      .optional("architectures", &Fields::architectures, "model classes of the checkpoint");
 }
 
 Fields t5_defaults() {
@@ -51,7 +52,7 @@ std::string t5_unsupported(const Fields& fields) {
                        kRelativeBuckets);
   }
   if (!fields.encoder_decoder || has_architecture(fields, "EncoderModel")) {
-    return "an encoder without its decoder is not built yet";
+    return "a T5 encoder without its decoder is not built yet";
   }
   return {};
 }
@@ -74,17 +75,17 @@ constexpr std::array kT5Fallbacks = {Fallback{"n_positions", 512}, Fallback{"d_k
 
 Record<Fields> vit_record() {
   return Record<Fields>("vit", "Vision transformer")
-      .optional("hidden_act", &Fields::activation, "of the MLP")
+      .optional("hidden_act", &Fields::activation, "activation function of the MLP")
       .optional("hidden_dropout_prob", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_probs_dropout_prob", &Fields::attention_dropout, "dropout on attention probabilities",
                 kProbability)
       .optional("image_size", &Fields::image, "side of the image, pixels", kFrom1)
       .optional("patch_size", &Fields::patch, "side of a patch, pixels", kFrom1)
-      .optional("num_channels", &Fields::channels, "colours of a pixel", kFrom1)
+      .optional("num_channels", &Fields::channels, "channels of a pixel", kFrom1)
       .optional("qkv_bias", &Fields::attention_bias, "queries, keys and values have biases")
-      .optional("id2label", &Fields::labels, "names of the classes")
-      .optional("num_labels", &Fields::label_count, "classes, when they have no names", kSize)
-      .optional("architectures", &Fields::architectures, "classes of the checkpoint");
+      .optional("id2label", &Fields::labels, "class names")
+      .optional("num_labels", &Fields::label_count, "number of classes, without id2label", kSize)
+      .optional("architectures", &Fields::architectures, "model classes of the checkpoint");
 }
 
 Fields vit_defaults() {

@@ -26,8 +26,8 @@ void shape_experts(const Fields& fields, Model& model) {
 Record<Fields> mixtral_like(const char* model_type, const char* doc) {
   return llama_like(model_type, doc)
       .optional("num_local_experts", &Fields::experts, "routed experts of a layer", kSize)
-      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize);
 }
 
 Record<Fields> mixtral_record() { return mixtral_like("mixtral", "Mixtral"); }
@@ -50,7 +50,7 @@ void mixtral_shape(const Fields& fields, Model& model) {
 
 Record<Fields> phimoe_record() {
   return mixtral_like("phimoe", "Phi-3.5-MoE")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases");
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases");
 }
 
 Fields phimoe_defaults() {
@@ -67,8 +67,8 @@ void phimoe_shape(const Fields& fields, Model& model) {
 
 Record<Fields> gpt_oss_record() {
   return mixtral_like("gpt_oss", "gpt-oss")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
-      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, per layer");
 }
 
 Fields gpt_oss_defaults() {
@@ -95,11 +95,11 @@ void gpt_oss_shape(const Fields& fields, Model& model) {
 Record<Fields> qwen_moe(const char* model_type, const char* doc) {
   return llama_like(model_type, doc)
       .optional("num_experts", &Fields::experts, "routed experts of a layer", kSizeOrNone)
-      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
-      .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one of them", kFrom1)
-      .optional("decoder_sparse_step", &Fields::expert_every, "every n-th layer has them", kFrom1)
-      .optional("mlp_only_layers", &Fields::dense_layers, "layers without them")
-      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers look back over a window only");
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "inner width of a routed expert", kFrom1)
+      .optional("decoder_sparse_step", &Fields::expert_every, "every n-th layer has experts", kFrom1)
+      .optional("mlp_only_layers", &Fields::dense_layers, "layers without experts")
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use the window");
 }
 
 constexpr std::array kExpertAliases = {Alias{"num_local_experts", "num_experts"}};
@@ -118,7 +118,7 @@ std::string qwen_moe_unsupported(const Fields& fields) {
   if (fields.use_sliding_window) { return "\"use_sliding_window\": true is not built yet for mixtures of experts"; }
   const Count dense = leading_dense_layers(fields);
   if (dense < 0 || (dense > 0 && fields.expert_every > 1)) {
-    return "\"mlp_only_layers\" other than the first ones is not built yet";
+    return "\"mlp_only_layers\" must list the first layers; others are not built yet";
   }
   return {};
 }
@@ -131,7 +131,7 @@ void qwen_moe_shape(const Fields& fields, Model& model) {
 
 Record<Fields> qwen2_moe_record() {
   return qwen_moe("qwen2_moe", "Qwen1.5-MoE and Qwen2-MoE")
-      .optional("shared_expert_intermediate_size", &Fields::shared_ffn, "width of the shared expert", kFrom0)
+      .optional("shared_expert_intermediate_size", &Fields::shared_ffn, "inner width of the shared expert", kFrom0)
       .optional("qkv_bias", &Fields::attention_bias, "queries, keys and values have biases");
 }
 
@@ -154,7 +154,7 @@ void qwen2_moe_shape(const Fields& fields, Model& model) {
 
 Record<Fields> qwen3_moe_record() {
   return qwen_moe("qwen3_moe", "Qwen3-MoE")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases");
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases");
 }
 
 Fields qwen3_moe_defaults() {
@@ -176,21 +176,22 @@ void qwen3_moe_shape(const Fields& fields, Model& model) {
 
 Record<Fields> deepseek(const char* model_type, const char* doc) {
   return llama_like(model_type, doc)
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
-      .optional("q_lora_rank", &Fields::query_rank, "width that queries are squeezed to; null = they are not", kSize)
-      .optional("kv_lora_rank", &Fields::kv_rank, "width that keys and values are squeezed to", kFrom1)
-      .optional("qk_nope_head_dim", &Fields::nope_dim, "part of a head without position", kFrom1)
-      .optional("qk_rope_head_dim", &Fields::rope_dim, "part of a head with position", kFrom0)
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("q_lora_rank", &Fields::query_rank, "rank of the query projection; null = full rank", kSize)
+      .optional("kv_lora_rank", &Fields::kv_rank, "rank of the key-value projection", kFrom1)
+      .optional("qk_nope_head_dim", &Fields::nope_dim, "width of a head without rotary position", kFrom1)
+      .optional("qk_rope_head_dim", &Fields::rope_dim, "width of a head with rotary position", kFrom0)
       .optional("v_head_dim", &Fields::value_dim, "width of a value head", kFrom1)
       .optional("n_routed_experts", &Fields::experts, "routed experts of a layer; null = none", kSizeOrNone)
-      .optional("num_experts_per_tok", &Fields::experts_active, "experts a token is sent to", kSize)
-      .optional("n_shared_experts", &Fields::shared_experts, "experts that every token passes", kSizeOrNone)
-      .optional("moe_intermediate_size", &Fields::expert_ffn, "width of one expert", kFrom1)
-      .optional("first_k_dense_replace", &Fields::first_dense, "leading layers without experts", kFrom0)
-      .optional("n_group", &Fields::expert_groups, "groups of experts that routing may be limited to", kSizeOrNone)
-      .optional("topk_group", &Fields::expert_active_groups, "groups that a token's experts come from", kSizeOrNone)
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("n_shared_experts", &Fields::shared_experts, "shared experts", kSizeOrNone)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "inner width of a routed expert", kFrom1)
+      .optional("first_k_dense_replace", &Fields::first_dense, "first layers without experts", kFrom0)
+      .optional("n_group", &Fields::expert_groups, "expert groups (node-limited routing)", kSizeOrNone)
+      .optional("topk_group", &Fields::expert_active_groups,
+                "expert groups that the experts of a token are chosen from", kSizeOrNone)
       .optional("moe_layer_freq", &Fields::expert_every, "every n-th layer has experts", kFrom1)
-      .optional("num_nextn_predict_layers", &Fields::further_tokens, "modules for further tokens", kFrom0);
+      .optional("num_nextn_predict_layers", &Fields::mtp_layers, "multi-token prediction modules", kFrom0);
 }
 
 Record<Fields> deepseek_v2_record() { return deepseek("deepseek_v2", "DeepSeek-V2"); }
@@ -227,7 +228,7 @@ std::string deepseek_unsupported(const Fields& fields) {
     return fmt::format("\"moe_layer_freq\": {} is not built yet; 1 is", fields.expert_every);
   }
   if (fields.experts.value_or(0) > 0 && !fields.experts_active) {
-    return "\"num_experts_per_tok\" is missing: the experts that a token is sent to";
+    return "required key \"num_experts_per_tok\" is missing (routed experts per token)";
   }
   return {};
 }
@@ -246,12 +247,10 @@ void deepseek_shape(const Fields& fields, Model& model) {
   }
 }
 
-std::string without_further_tokens(const Fields& fields) {
-  if (fields.further_tokens == 0) { return {}; }
-  return fmt::format(
-      "without its {} {} for further tokens (num_nextn_predict_layers); mtp_layers of an Orrery "
-      "description adds them",
-      fields.further_tokens, fields.further_tokens == 1 ? "module" : "modules");
+std::string without_mtp_layers(const Fields& fields) {
+  if (fields.mtp_layers == 0) { return {}; }
+  return fmt::format("without its {} MTP {} (num_nextn_predict_layers); mtp_layers of an Orrery description adds them",
+                     fields.mtp_layers, fields.mtp_layers == 1 ? "module" : "modules");
 }
 
 constexpr SizeKeys kDeepseekKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
@@ -265,7 +264,7 @@ Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), 
                 .defaults = defaults,
                 .unsupported = deepseek_unsupported,
                 .shape = deepseek_shape,
-                .note = without_further_tokens};
+                .note = without_mtp_layers};
 }
 
 const std::array kExperts = {

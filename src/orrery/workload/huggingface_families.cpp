@@ -11,11 +11,11 @@ using config::Record;
 
 Record<Fields> gpt2_record() {
   return Record<Fields>("gpt2", "GPT-2")
-      .optional("activation_function", &Fields::activation, "of the MLP")
+      .optional("activation_function", &Fields::activation, "activation function of the MLP")
       .optional("resid_pdrop", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attn_pdrop", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("add_cross_attention", &Fields::cross_attention, "decoder of an encoder-decoder");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("add_cross_attention", &Fields::cross_attention, "the decoder of an encoder-decoder model");
 }
 
 Fields gpt2_defaults() {
@@ -38,12 +38,12 @@ void gpt2_shape(const Fields&, Model& model) {
 
 Record<Fields> gpt_neox_record() {
   return Record<Fields>("gpt_neox", "GPT-NeoX")
-      .optional("hidden_act", &Fields::activation, "of the MLP")
+      .optional("hidden_act", &Fields::activation, "activation function of the MLP")
       .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
-      .optional("use_parallel_residual", &Fields::parallel_residual, "attention and MLP side by side");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
+      .optional("use_parallel_residual", &Fields::parallel_residual, "attention and MLP in parallel");
 }
 
 Fields gpt_neox_defaults() {
@@ -64,10 +64,10 @@ void gpt_neox_shape(const Fields& fields, Model& model) {
 
 Record<Fields> opt_record() {
   return Record<Fields>("opt", "OPT")
-      .optional("activation_function", &Fields::activation, "of the MLP")
+      .optional("activation_function", &Fields::activation, "activation function of the MLP")
       .optional("dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights")
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights")
       .optional("enable_bias", &Fields::biases, "projections have biases")
       .optional("word_embed_proj_dim", &Fields::embedding_width, "width of the embedding", kSize)
       .optional("do_layer_norm_before", &Fields::norm_first, "norms come before their blocks")
@@ -109,7 +109,7 @@ Record<Fields> bloom_record() {
       .optional("seq_length", &Fields::max_seq, "longest sequence in training", kFrom1)
       .optional("hidden_dropout", &Fields::hidden_dropout, "dropout on the residual stream", kProbability)
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights");
 }
 
 Fields bloom_defaults() {
@@ -130,7 +130,7 @@ void bloom_shape(const Fields&, Model& model) {
 // Llama, Mistral and Qwen2 are one architecture with different biases.
 Record<Fields> llama_record() {
   return llama_like("llama", "Llama")
-      .optional("attention_bias", &Fields::attention_bias, "attention's projections have biases")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases")
       .optional("mlp_bias", &Fields::mlp_bias, "the MLP's projections have biases");
 }
 
@@ -142,7 +142,7 @@ void llama_shape(const Fields& fields, Model& model) {
 
 Record<Fields> mistral_record() {
   return llama_like("mistral", "Mistral")
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize);
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize);
 }
 
 Fields mistral_defaults() {
@@ -162,10 +162,10 @@ std::string windows_unsupported(const Fields& fields) { return windows(fields).u
 
 Record<Fields> qwen2_record() {
   return llama_like("qwen2", "Qwen2 and Qwen2.5")
-      .optional("sliding_window", &Fields::sliding_window, "positions a query looks back", kSize)
-      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use it")
-      .optional("max_window_layers", &Fields::full_layers, "leading layers without it", kFrom0)
-      .optional("layer_types", &Fields::layer_types, "full or sliding attention, for each layer");
+      .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize)
+      .optional("use_sliding_window", &Fields::use_sliding_window, "some layers use the window")
+      .optional("max_window_layers", &Fields::full_layers, "first layers that have full attention", kFrom0)
+      .optional("layer_types", &Fields::layer_types, "full or sliding attention, per layer");
 }
 
 Fields qwen2_defaults() {

@@ -67,7 +67,7 @@ struct Fields {
   std::optional<Count> expert_groups, expert_active_groups;
   Count expert_every = 1;
   std::optional<std::vector<Count>> dense_layers;
-  Count further_tokens = 0;
+  Count mtp_layers = 0;
 
   // Latent attention.
   std::optional<Count> query_rank;

@@ -15,9 +15,9 @@ void all_biases(Model& model) { model.qkv_bias = model.attention_output_bias = m
 
 Record<Fields> llama_like(const char* model_type, const char* doc) {
   return Record<Fields>(model_type, doc)
-      .optional("hidden_act", &Fields::activation, "of the MLP")
+      .optional("hidden_act", &Fields::activation, "activation function of the MLP")
       .optional("attention_dropout", &Fields::attention_dropout, "dropout on attention probabilities", kProbability)
-      .optional("tie_word_embeddings", &Fields::tied, "the head shares the embedding's weights");
+      .optional("tie_word_embeddings", &Fields::tied, "head and embedding share weights");
 }
 
 Fields llama_defaults() {

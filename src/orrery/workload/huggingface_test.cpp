@@ -185,9 +185,9 @@ TEST(HuggingFace, a_size_of_the_wrong_type_is_an_error_with_its_place) {
 
 TEST(HuggingFace, sizes_that_do_not_fit_together_point_at_the_files_key) {
   EXPECT_EQ(error_of(llama_with("\"hidden_size\": 4096", "\"hidden_size\": 4097")),
-            "config.json:3:18 /hidden_size: hidden 4097 does not divide by heads 32, and head_dim is not given");
+            "config.json:3:18 /hidden_size: heads 32 does not divide hidden 4097, and head_dim is not given");
   EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"num_key_value_heads\": 5, \"vocab_size\"")),
-            "config.json:8:26 /num_key_value_heads: heads 32 does not divide by kv_heads 5");
+            "config.json:8:26 /num_key_value_heads: kv_heads 5 does not divide heads 32");
 }
 
 TEST(HuggingFace, absurd_sizes_are_refused) {
@@ -204,23 +204,24 @@ TEST(HuggingFace, several_mistakes_come_at_once) {
 
 TEST(HuggingFace, an_unknown_type_gets_the_nearest_and_the_known_ones) {
   EXPECT_EQ(error_of(llama_with("\"llama\"", "\"lama\"")),
-            "config.json:2:17 /model_type: model_type \"lama\" is not known; did you mean \"llama\"? "
-            "known: " +
+            "config.json:2:17 /model_type: unknown model_type \"lama\"; did you mean \"llama\"? "
+            "valid: " +
                 join(huggingface_model_types(), ", "));
-  EXPECT_THAT(error_of(llama_with("\"llama\"", "\"wav2vec2\"")), HasSubstr("is not known; known: gpt2"));
-  EXPECT_THAT(error_of(llama_with("\"llama\"", "7")), HasSubstr("model_type must be text"));
+  EXPECT_THAT(error_of(llama_with("\"llama\"", "\"wav2vec2\"")),
+              HasSubstr("unknown model_type \"wav2vec2\"; valid: gpt2"));
+  EXPECT_THAT(error_of(llama_with("\"llama\"", "7")), HasSubstr("model_type must be a string"));
 }
 
 TEST(HuggingFace, a_planned_type_is_not_built_yet) {
   for (const std::string type : {"dbrx", "llama4", "cohere", "glm4_moe"}) {
     EXPECT_THAT(error_of(llama_with("\"llama\"", "\"" + type + "\"")),
-                HasSubstr("model_type \"" + type + "\" is not built yet; built: gpt2"));
+                HasSubstr("model_type \"" + type + "\" is not built yet; valid: gpt2"));
   }
 }
 
 TEST(HuggingFace, an_unknown_activation_is_named) {
   EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
-            "config.json:8:17 /hidden_act: activation \"tanh\" is not known; gelu and its variants, relu, silu are");
+            "config.json:8:17 /hidden_act: unknown activation \"tanh\"; valid: gelu and its variants, relu, silu");
 }
 
 }  // namespace

@@ -47,8 +47,8 @@ struct Experts {
 // Multi-head latent attention (DeepSeek-V2): queries, keys and values through narrow projections, part of each head
 // rotated. All zero: ordinary attention.
 struct LatentAttention {
-  std::int64_t query_rank = 0;  // width that queries are squeezed to; 0: projected directly
-  std::int64_t kv_rank = 0;     // width that keys and values are squeezed to; what the KV cache holds; 0: no MLA
+  std::int64_t query_rank = 0;  // rank of the query projection; 0: full rank
+  std::int64_t kv_rank = 0;     // rank of the key-value projection, the width of the KV cache; 0: no MLA
   std::int64_t nope_dim = 0;    // part of a query or key head without rotary position
   std::int64_t rope_dim = 0;    // part with it; of keys, shared by all heads
   std::int64_t value_dim = 0;   // a value head
@@ -98,7 +98,7 @@ struct Model {
 
   std::int64_t layers = 0;          // of the decoder, or the only stack
   std::int64_t encoder_layers = 0;  // of an encoder in front (T5)
-  std::int64_t mtp_layers = 0;      // modules behind the last layer that predict further tokens (DeepSeek-V3)
+  std::int64_t mtp_layers = 0;      // multi-token prediction (MTP) modules after the last layer (DeepSeek-V3)
   std::int64_t hidden = 0;
   std::int64_t heads = 0;
   std::int64_t kv_heads = 0;  // = heads without grouped-query attention
@@ -130,24 +130,24 @@ struct Model {
   Experts experts;
   LatentAttention latent;
   Vision vision;
-  Recommender recommender;  // tables: the model is one, and what is above is not said
+  Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
   [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
-  // Positions of a sample where the model says how many there are; 0: the job says.
+  // Positions of a sample where the model defines them; 0: the job does.
   [[nodiscard]] std::int64_t own_seq() const { return is_vision() ? vision.tokens() : is_recommender() ? 1 : 0; }
-  // Layers that a pipeline is cut from: encoder, then decoder; a recommender's behind its tables. Modules for further
-  // tokens go with the head.
+  // Layers that a pipeline is cut from: encoder, then decoder; a recommender's behind its tables. MTP modules
+  // belong to the head.
   [[nodiscard]] std::int64_t depth() const { return encoder_layers + layers; }
   // Width of queries, and of keys (= of values), over all heads.
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
 };
 
-// The same model with what may be left open filled in: kv_heads; head_dim (with latent attention nope_dim + rope_dim);
+// The same model with optional sizes filled in: kv_heads; head_dim (with latent attention nope_dim + rope_dim);
 // ffn when no layer has a dense MLP (that of one expert); max_seq of a vision model (its tokens); the rows of a learned
 // position table. A recommender's sizes as a transformer are those of one position, one wide.
 [[nodiscard]] Model completed(Model model);
@@ -155,26 +155,26 @@ struct Model {
 // What layer `layer` is, 0 <= layer < depth(): encoder layers first.
 [[nodiscard]] LayerKind layer_kind(const Model& model, std::int64_t layer);
 
-// What the layer inside a module for further tokens is: the same as the last of the model.
+// What the layer inside an MTP module is: the same as the last layer of the model.
 [[nodiscard]] LayerKind mtp_kind(const Model& model);
 
 struct Inconsistency {
-  std::string_view field;  // the member to blame, e.g. "hidden"
+  std::string_view field;  // the wrong member, e.g. "hidden"
   std::string message;
 };
 
-// What keeps the numbers from describing a network: hidden that does not divide by heads, sizes below 1 or beyond
-// reason. Values that `completed` fills in may be 0.
+// Why the sizes do not describe a network: heads that do not divide hidden, sizes out of range. Values that `completed`
+// fills in may be 0.
 [[nodiscard]] std::optional<Inconsistency> inconsistency(const Model& model);
 
 struct ParameterCount {
   std::int64_t embedding = 0;  // token, patch and position tables (relative ones, too), class token, embedding norm; a
                                // recommender's tables
-  std::int64_t layers = 0;     // all transformer layers, and modules for further tokens
+  std::int64_t layers = 0;     // all transformer layers, and MTP modules
   std::int64_t head = 0;       // final norm (of the encoder, too) and, when untied, the output projection; classifier
   std::int64_t total = 0;      // embedding + layers + head
-  std::int64_t active = 0;     // weights that one token meets: total less the routed experts it is not sent to
-  std::int64_t mtp = 0;        // the part of `layers` in modules for further tokens
+  std::int64_t active = 0;     // weights that one token uses: total less the routed experts it is not sent to
+  std::int64_t mtp = 0;        // the part of `layers` in MTP modules
 };
 
 // Weights of one layer of a completed, consistent model: docs/models/models.md has the formulas. `mlp_bias` gives
@@ -182,7 +182,7 @@ struct ParameterCount {
 // by a rule and not by a gradient), attention sinks (one number per head), a bias of the output projection.
 [[nodiscard]] std::int64_t layer_parameters(const Model& model, const LayerKind& kind);
 
-// Weights of one module that predicts a further token: two norms, a projection from 2 hidden to hidden, a layer of
+// Weights of one MTP module: two norms, a projection from 2 hidden to hidden, a layer of
 // mtp_kind, a norm. It shares embedding and head with the model (DeepSeek-V3, arXiv:2412.19437, section 2.2).
 [[nodiscard]] std::int64_t mtp_parameters(const Model& model);
 

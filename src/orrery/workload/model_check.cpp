@@ -1,4 +1,4 @@
-// What keeps a model's numbers from describing a network.
+// Checks that a model's sizes describe a network.
 #include <array>
 
 #include <fmt/format.h>
@@ -63,7 +63,7 @@ Found sizes(const Model& model) {
 Found experts(const Model& model) {
   const Experts& experts = model.experts;
   if (experts.count == 0 && experts != Experts{}) {
-    return Inconsistency{"experts", "experts are described, but their count is 0"};
+    return Inconsistency{"experts", "experts has keys, but experts.count is 0; set it, or leave experts out"};
   }
   if (experts.count == 0) { return std::nullopt; }
   if (auto wrong = out_of_range(std::array{
@@ -79,22 +79,22 @@ Found experts(const Model& model) {
     return wrong;
   }
   if (experts.active > experts.count) {
-    return Inconsistency{"experts.active", fmt::format("experts.active {} is more than the experts.count {} there are",
-                                                       experts.active, experts.count)};
+    return Inconsistency{"experts.active",
+                         fmt::format("experts.active {} is more than experts.count {}", experts.active, experts.count)};
   }
   if (experts.first_dense + experts.every > model.layers) {
-    return Inconsistency{experts.first_dense >= model.layers ? "experts.first_dense" : "experts.every",
-                         fmt::format("with experts.first_dense {} and experts.every {} none of {} layers has experts",
-                                     experts.first_dense, experts.every, model.layers)};
+    return Inconsistency{
+        experts.first_dense >= model.layers ? "experts.first_dense" : "experts.every",
+        fmt::format("experts.first_dense {} with experts.every {} leaves none of {} layers with experts",
+                    experts.first_dense, experts.every, model.layers)};
   }
   if (experts.groups > 0 && experts.count % experts.groups != 0) {
-    return Inconsistency{"experts.groups", fmt::format("experts.count {} does not divide into experts.groups {}",
+    return Inconsistency{"experts.groups", fmt::format("experts.groups {1} does not divide experts.count {0}",
                                                        experts.count, experts.groups)};
   }
   if (experts.active_groups > experts.groups) {
-    return Inconsistency{"experts.active_groups",
-                         fmt::format("experts.active_groups {} is more than the experts.groups {} there are",
-                                     experts.active_groups, experts.groups)};
+    return Inconsistency{"experts.active_groups", fmt::format("experts.active_groups {} is more than experts.groups {}",
+                                                              experts.active_groups, experts.groups)};
   }
   if (experts.shared_gate && experts.shared_ffn == 0) {
     return Inconsistency{"experts.shared_gate", "experts.shared_gate needs shared experts (experts.shared_ffn)"};
@@ -104,14 +104,14 @@ Found experts(const Model& model) {
                          fmt::format("experts.capacity_factor is {}; 0 to 1e6 is accepted", experts.capacity_factor)};
   }
   if (model.parallel_residual) {
-    return Inconsistency{"parallel_residual", "experts beside attention (parallel_residual) cannot be described"};
+    return Inconsistency{"parallel_residual", "parallel_residual is not supported with experts"};
   }
   return std::nullopt;
 }
 
 Found latent_sizes(const LatentAttention& latent) {
   if (latent.kv_rank == 0 && latent != LatentAttention{}) {
-    return Inconsistency{"latent", "latent attention is described, but its kv_rank is 0"};
+    return Inconsistency{"latent", "latent has keys, but latent.kv_rank is 0; set it, or leave latent out"};
   }
   if (latent.kv_rank == 0) { return std::nullopt; }
   return out_of_range(std::array{
@@ -127,24 +127,24 @@ Found latent(const Model& model) {
   const LatentAttention& latent = model.latent;
   if (latent.kv_rank == 0) { return std::nullopt; }
   if (model.kv_heads != model.heads) {
-    return Inconsistency{"kv_heads", fmt::format("kv_heads {} differs from heads {}; latent attention has as many keys "
-                                                 "as queries",
+    return Inconsistency{"kv_heads", fmt::format("kv_heads {} differs from heads {}; latent attention has one "
+                                                 "key-value head per query head",
                                                  model.kv_heads, model.heads)};
   }
   if (model.head_dim != latent.nope_dim + latent.rope_dim) {
     return Inconsistency{"head_dim",
-                         fmt::format("head_dim {} is not latent.nope_dim {} + latent.rope_dim {}; leave it out",
+                         fmt::format("head_dim {} must be latent.nope_dim {} + latent.rope_dim {}; it may be left out",
                                      model.head_dim, latent.nope_dim, latent.rope_dim)};
   }
   if (model.qkv_bias || model.attention_output_bias) {
     return Inconsistency{model.qkv_bias ? "qkv_bias" : "attention_output_bias",
-                         "biases of latent attention cannot be described"};
+                         "biases are not supported with latent attention"};
   }
   if (model.qk_norm) {
-    return Inconsistency{"qk_norm", "latent attention has norms of its own; qk_norm does not apply"};
+    return Inconsistency{"qk_norm", "qk_norm is not supported with latent attention, which has its own norms"};
   }
   if (model.encoder_layers > 0) {
-    return Inconsistency{"encoder_layers", "latent attention to an encoder cannot be described"};
+    return Inconsistency{"encoder_layers", "an encoder is not supported with latent attention"};
   }
   return std::nullopt;
 }
@@ -152,7 +152,7 @@ Found latent(const Model& model) {
 Found vision(const Model& model) {
   const Vision& vision = model.vision;
   if (vision.image == 0 && vision != Vision{}) {
-    return Inconsistency{"vision", "patches are described, but vision.image is 0"};
+    return Inconsistency{"vision", "vision has keys, but vision.image is 0; set it, or leave vision out"};
   }
   if (vision.image == 0) { return std::nullopt; }
   if (auto wrong = out_of_range(std::array{
@@ -170,38 +170,44 @@ Found vision(const Model& model) {
   if (model.max_seq != 0 && model.max_seq != vision.tokens()) {
     return Inconsistency{
         "max_seq",
-        fmt::format("max_seq is {}; an image is {} tokens ({} x {} patches and a class token)", model.max_seq,
+        fmt::format("max_seq is {}, but an image has {} tokens ({} x {} patches and a class token)", model.max_seq,
                     vision.tokens(), vision.image / vision.patch, vision.image / vision.patch)};
   }
   if (model.vocab != 0) {
     return Inconsistency{
-        "vocab", fmt::format("vocab is {}; a vision model has none (classes go to vision.classes)", model.vocab)};
+        "vocab",
+        fmt::format("vocab is {}; a vision model has no vocabulary (its classes are vision.classes)", model.vocab)};
   }
-  if (model.causal) { return Inconsistency{"causal", "a vision model sees all patches at once: causal must be false"}; }
-  if (model.encoder_layers > 0) { return Inconsistency{"encoder_layers", "a vision model is one stack of layers"}; }
+  if (model.causal) {
+    return Inconsistency{"causal", "causal must be false: in a vision model every patch attends to all others"};
+  }
+  if (model.encoder_layers > 0) {
+    return Inconsistency{"encoder_layers", "encoder_layers must be 0: a vision model is one stack of layers"};
+  }
   return std::nullopt;
 }
 
 Found layers(const Model& model) {
   if (model.global_every > 0 && model.sliding_window == 0) {
-    return Inconsistency{"global_every", fmt::format("global_every is {}, but there is no sliding_window for the other "
-                                                     "layers",
-                                                     model.global_every)};
+    return Inconsistency{"global_every",
+                         fmt::format("global_every is {}, but sliding_window is 0: the other layers need "
+                                     "a window",
+                                     model.global_every)};
   }
   if (model.shared_norm && !model.parallel_residual) {
-    return Inconsistency{"shared_norm", "shared_norm needs parallel_residual: attention and MLP side by side"};
+    return Inconsistency{"shared_norm", "shared_norm needs parallel_residual (attention and MLP in parallel)"};
   }
   if (model.post_norms && model.parallel_residual) {
-    return Inconsistency{"post_norms", "post_norms with parallel_residual cannot be described"};
+    return Inconsistency{"post_norms", "post_norms is not supported with parallel_residual"};
   }
   if (model.mtp_layers > 0 && !model.causal) {
-    return Inconsistency{"mtp_layers", "modules for further tokens need a causal model"};
+    return Inconsistency{"mtp_layers", "mtp_layers (multi-token prediction) needs a causal model"};
   }
   if (model.encoder_layers == 0) { return std::nullopt; }
-  if (!model.causal) { return Inconsistency{"causal", "the decoder behind an encoder must be causal"}; }
+  if (!model.causal) { return Inconsistency{"causal", "causal must be true: a decoder behind an encoder is causal"}; }
   if (model.parallel_residual || model.post_norms || model.mtp_layers > 0) {
     return Inconsistency{"encoder_layers",
-                         "parallel_residual, post_norms and mtp_layers cannot be described with an encoder"};
+                         "parallel_residual, post_norms and mtp_layers are not supported with an encoder"};
   }
   return std::nullopt;
 }
@@ -224,13 +230,13 @@ Found too_many_weights(const Model& model) {
   const double count = real(model.depth() + model.mtp_layers) * layer + tables;
   if (count <= kMost) { return std::nullopt; }
   return Inconsistency{model.has_experts() ? "experts" : "layers",
-                       fmt::format("the sizes make about {:.0e} weights; at most {:.0e} are accepted", count, kMost)};
+                       fmt::format("the model has about {:.0e} weights; at most {:.0e} are accepted", count, kMost)};
 }
 
 Found simple_rules(const Model& model) {
   if (model.heads % model.kv_heads != 0) {
     return Inconsistency{"kv_heads",
-                         fmt::format("heads {} does not divide by kv_heads {}", model.heads, model.kv_heads)};
+                         fmt::format("kv_heads {1} does not divide heads {0}", model.heads, model.kv_heads)};
   }
   if (!(model.dropout >= 0.0 && model.dropout < 1.0)) {
     return Inconsistency{"dropout", fmt::format("dropout is {}; it must be at least 0 and below 1", model.dropout)};
@@ -246,7 +252,7 @@ std::optional<Inconsistency> inconsistency(const Model& model) {
     return Inconsistency{"heads", fmt::format("heads is {}; it must be at least 1", model.heads)};
   }
   if (model.head_dim == 0 && !model.is_latent() && model.hidden % model.heads != 0) {
-    return Inconsistency{"hidden", fmt::format("hidden {} does not divide by heads {}, and head_dim is not given",
+    return Inconsistency{"hidden", fmt::format("heads {1} does not divide hidden {0}, and head_dim is not given",
                                                model.hidden, model.heads)};
   }
   if (auto wrong = latent_sizes(model.latent)) { return wrong; }

@@ -228,88 +228,90 @@ TEST_P(InconsistencyOfPart, is_named) {
 
 INSTANTIATE_TEST_SUITE_P(
     Experts, InconsistencyOfPart,
-    ::testing::Values(
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 5, .ffn = 8}; }, "experts.active",
-                "experts.active 5 is more than the experts.count 4 there are"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .ffn = 8}; }, "experts.active",
-                "experts.active is 0; it must be at least 1"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1}; }, "experts.ffn",
-                "experts.ffn is 0; it must be at least 1"},
-        Unsound{[](Model& m) { m.experts = {.active = 2}; }, "experts", "experts are described, but their count is 0"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .first_dense = 4}; },
-                "experts.first_dense", "with experts.first_dense 4 and experts.every 1 none of 4 layers has experts"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .every = 5}; }, "experts.every",
-                "with experts.first_dense 0 and experts.every 5 none of 4 layers has experts"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .every = 0}; }, "experts.every",
-                "experts.every is 0; it must be at least 1"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .shared_gate = true}; },
-                "experts.shared_gate", "experts.shared_gate needs shared experts (experts.shared_ffn)"},
-        Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .capacity_factor = -1}; },
-                "experts.capacity_factor", "experts.capacity_factor is -1; 0 to 1e6 is accepted"},
-        Unsound{[](Model& m) {
-                  m.experts = {.count = 65'536, .active = 1, .ffn = 10'000'000};
-                  m.hidden = 1'000'000;
-                },
-                "experts", "the sizes make about 8e+18 weights; at most 4e+18 are accepted"}));
+    ::testing::Values(Unsound{[](Model& m) { m.experts = {.count = 4, .active = 5, .ffn = 8}; }, "experts.active",
+                              "experts.active 5 is more than experts.count 4"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .ffn = 8}; }, "experts.active",
+                              "experts.active is 0; it must be at least 1"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1}; }, "experts.ffn",
+                              "experts.ffn is 0; it must be at least 1"},
+                      Unsound{[](Model& m) { m.experts = {.active = 2}; }, "experts",
+                              "experts has keys, but experts.count is 0; set it, or leave experts out"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .first_dense = 4}; },
+                              "experts.first_dense",
+                              "experts.first_dense 4 with experts.every 1 leaves none of 4 layers with experts"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .every = 5}; },
+                              "experts.every",
+                              "experts.first_dense 0 with experts.every 5 leaves none of 4 layers with experts"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .every = 0}; },
+                              "experts.every", "experts.every is 0; it must be at least 1"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .shared_gate = true}; },
+                              "experts.shared_gate", "experts.shared_gate needs shared experts (experts.shared_ffn)"},
+                      Unsound{[](Model& m) { m.experts = {.count = 4, .active = 1, .ffn = 8, .capacity_factor = -1}; },
+                              "experts.capacity_factor", "experts.capacity_factor is -1; 0 to 1e6 is accepted"},
+                      Unsound{[](Model& m) {
+                                m.experts = {.count = 65'536, .active = 1, .ffn = 10'000'000};
+                                m.hidden = 1'000'000;
+                              },
+                              "experts", "the model has about 8e+18 weights; at most 4e+18 are accepted"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Latent, InconsistencyOfPart,
-    ::testing::Values(Unsound{[](Model& m) { m.latent = {.nope_dim = 3}; }, "latent",
-                              "latent attention is described, but its kv_rank is 0"},
-                      Unsound{[](Model& m) { m.latent = {.kv_rank = 5, .value_dim = 4}; }, "latent.nope_dim",
-                              "latent.nope_dim is 0; it must be at least 1"},
-                      Unsound{[](Model& m) { m.latent = {.kv_rank = 5, .nope_dim = 3, .value_dim = 4}; }, "head_dim",
-                              "head_dim 4 is not latent.nope_dim 3 + latent.rope_dim 0; leave it out"},
-                      Unsound{[](Model& m) {
-                                m.latent = {.kv_rank = 5, .nope_dim = 4, .value_dim = 4};
-                                m.kv_heads = 1;
-                              },
-                              "kv_heads",
-                              "kv_heads 1 differs from heads 2; latent attention has as many keys as queries"},
-                      Unsound{[](Model& m) {
-                                m.latent = {.kv_rank = 5, .nope_dim = 4, .value_dim = 4};
-                                m.qkv_bias = true;
-                              },
-                              "qkv_bias", "biases of latent attention cannot be described"}));
+    ::testing::Values(
+        Unsound{[](Model& m) { m.latent = {.nope_dim = 3}; }, "latent",
+                "latent has keys, but latent.kv_rank is 0; set it, or leave latent out"},
+        Unsound{[](Model& m) { m.latent = {.kv_rank = 5, .value_dim = 4}; }, "latent.nope_dim",
+                "latent.nope_dim is 0; it must be at least 1"},
+        Unsound{[](Model& m) { m.latent = {.kv_rank = 5, .nope_dim = 3, .value_dim = 4}; }, "head_dim",
+                "head_dim 4 must be latent.nope_dim 3 + latent.rope_dim 0; it may be left out"},
+        Unsound{[](Model& m) {
+                  m.latent = {.kv_rank = 5, .nope_dim = 4, .value_dim = 4};
+                  m.kv_heads = 1;
+                },
+                "kv_heads", "kv_heads 1 differs from heads 2; latent attention has one key-value head per query head"},
+        Unsound{[](Model& m) {
+                  m.latent = {.kv_rank = 5, .nope_dim = 4, .value_dim = 4};
+                  m.qkv_bias = true;
+                },
+                "qkv_bias", "biases are not supported with latent attention"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Vision, InconsistencyOfPart,
-    ::testing::Values(Unsound{[](Model& m) { m.vision = {.image = 15, .patch = 4}; }, "vision.patch",
-                              "vision.patch 4 does not divide vision.image 15"},
-                      Unsound{[](Model& m) { m.vision = {.image = 16}; }, "vision.patch",
-                              "vision.patch is 0; it must be at least 1"},
-                      Unsound{[](Model& m) { m.vision = {.image = 16, .patch = 4}; }, "max_seq",
-                              "max_seq is 6; an image is 17 tokens (4 x 4 patches and a class token)"},
-                      Unsound{[](Model& m) {
-                                m.vision = {.image = 16, .patch = 4};
-                                m.max_seq = 17;
-                              },
-                              "vocab", "vocab is 10; a vision model has none (classes go to vision.classes)"},
-                      Unsound{[](Model& m) {
-                                m.vision = {.image = 16, .patch = 4};
-                                m.max_seq = m.vocab = 0;
-                              },
-                              "causal", "a vision model sees all patches at once: causal must be false"},
-                      Unsound{[](Model& m) { m.vocab = 0; }, "vocab", "vocab is 0; it must be at least 1"}));
+    ::testing::Values(
+        Unsound{[](Model& m) { m.vision = {.image = 15, .patch = 4}; }, "vision.patch",
+                "vision.patch 4 does not divide vision.image 15"},
+        Unsound{[](Model& m) { m.vision = {.image = 16}; }, "vision.patch", "vision.patch is 0; it must be at least 1"},
+        Unsound{[](Model& m) { m.vision = {.image = 16, .patch = 4}; }, "max_seq",
+                "max_seq is 6, but an image has 17 tokens (4 x 4 patches and a class token)"},
+        Unsound{[](Model& m) {
+                  m.vision = {.image = 16, .patch = 4};
+                  m.max_seq = 17;
+                },
+                "vocab", "vocab is 10; a vision model has no vocabulary (its classes are vision.classes)"},
+        Unsound{[](Model& m) {
+                  m.vision = {.image = 16, .patch = 4};
+                  m.max_seq = m.vocab = 0;
+                },
+                "causal", "causal must be false: in a vision model every patch attends to all others"},
+        Unsound{[](Model& m) { m.vocab = 0; }, "vocab", "vocab is 0; it must be at least 1"}));
 
 INSTANTIATE_TEST_SUITE_P(
     Layers, InconsistencyOfPart,
     ::testing::Values(Unsound{[](Model& m) { m.global_every = 2; }, "global_every",
-                              "global_every is 2, but there is no sliding_window for the other layers"},
+                              "global_every is 2, but sliding_window is 0: the other layers need a window"},
                       Unsound{[](Model& m) { m.shared_norm = true; }, "shared_norm",
-                              "shared_norm needs parallel_residual: attention and MLP side by side"},
+                              "shared_norm needs parallel_residual (attention and MLP in parallel)"},
                       Unsound{[](Model& m) { m.post_norms = m.parallel_residual = true; }, "post_norms",
-                              "post_norms with parallel_residual cannot be described"},
+                              "post_norms is not supported with parallel_residual"},
                       Unsound{[](Model& m) {
                                 m.causal = false;
                                 m.encoder_layers = 2;
                               },
-                              "causal", "the decoder behind an encoder must be causal"},
+                              "causal", "causal must be true: a decoder behind an encoder is causal"},
                       Unsound{[](Model& m) {
                                 m.causal = false;
                                 m.mtp_layers = 1;
                               },
-                              "mtp_layers", "modules for further tokens need a causal model"},
+                              "mtp_layers", "mtp_layers (multi-token prediction) needs a causal model"},
                       Unsound{[](Model& m) { m.encoder_layers = -1; }, "encoder_layers",
                               "encoder_layers is -1; 0 to 10000 is accepted"}));
 

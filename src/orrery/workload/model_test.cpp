@@ -155,9 +155,9 @@ INSTANTIATE_TEST_SUITE_P(
     Models, InconsistencyOf,
     ::testing::Values(
         Unsound{[](Model& m) { m.hidden = 4097; }, "hidden",
-                "hidden 4097 does not divide by heads 32, and head_dim is not given"},
-        Unsound{[](Model& m) { m.kv_heads = 5; }, "kv_heads", "heads 32 does not divide by kv_heads 5"},
-        Unsound{[](Model& m) { m.kv_heads = 64; }, "kv_heads", "heads 32 does not divide by kv_heads 64"},
+                "heads 32 does not divide hidden 4097, and head_dim is not given"},
+        Unsound{[](Model& m) { m.kv_heads = 5; }, "kv_heads", "kv_heads 5 does not divide heads 32"},
+        Unsound{[](Model& m) { m.kv_heads = 64; }, "kv_heads", "kv_heads 64 does not divide heads 32"},
         Unsound{[](Model& m) { m.layers = 0; }, "layers", "layers is 0; it must be at least 1"},
         Unsound{[](Model& m) { m.heads = 0; }, "heads", "heads is 0; it must be at least 1"},
         Unsound{[](Model& m) { m.vocab = -1; }, "vocab", "vocab is -1; it must be at least 1"},

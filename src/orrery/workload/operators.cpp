@@ -29,19 +29,22 @@ void append_attention_half(std::vector<Operator>& list, const Model& model, cons
                            const Sizes& z, const LayerKind& kind) {
   list.push_back(norm("attention.norm", model, z));
   append_any_attention(list, model, stack, z, kind);
-  list.push_back(boundary("attention.leave", Boundary::leave, whole_tensor(z)));
-  if (model.post_norms) { list.push_back(norm("attention.post_norm", model, z)); }
+  list.push_back(boundary(OperatorTag::attention_projection, "attention.leave", Boundary::leave, whole_tensor(z)));
+  if (model.post_norms) {
+    list.push_back(norm("attention.post_norm", model, z));
+    list.back().input_from = OperatorTag::attention_projection;
+  }
   list.push_back(join({"attention.residual", model.attention_output_bias, true, true, 1, z.split_tokens}, z,
-                      stack.fused_elementwise));
+                      stack.fusion.elementwise));
 }
 
 // The encoder's output feeds every decoder layer: its gradients are summed as well.
 void append_cross_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   list.push_back(norm("cross.norm", model, z));
   append_cross_attention(list, model, stack, z);
-  list.push_back(boundary("cross.leave", Boundary::leave, whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::attention_projection, "cross.leave", Boundary::leave, whole_tensor(z)));
   list.push_back(
-      join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z, stack.fused_elementwise));
+      join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
 void append_mlp_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
@@ -50,13 +53,16 @@ void append_mlp_half(std::vector<Operator>& list, const Model& model, const hard
   if (kind.experts) {
     append_experts(list, model, stack, z);
   } else {
-    list.push_back(boundary("mlp.enter", Boundary::enter, whole_tensor(z)));
+    list.push_back(boundary(OperatorTag::mlp_projection, "mlp.enter", Boundary::enter, whole_tensor(z)));
     append_mlp(list, model, stack, z, dense_mlp(model, z, z.split(z.hidden)));
-    list.push_back(boundary("mlp.leave", Boundary::leave, whole_tensor(z)));
+    list.push_back(boundary(OperatorTag::mlp_projection, "mlp.leave", Boundary::leave, whole_tensor(z)));
   }
-  if (model.post_norms) { list.push_back(norm("mlp.post_norm", model, z)); }
+  if (model.post_norms) {
+    list.push_back(norm("mlp.post_norm", model, z));
+    list.back().input_from = kind.experts ? OperatorTag::expert_exchange : OperatorTag::mlp_projection;
+  }
   const bool bias = model.mlp_bias && !kind.experts;  // experts have theirs
-  list.push_back(join({"mlp.residual", bias, true, true, 1, z.split_tokens}, z, stack.fused_elementwise));
+  list.push_back(join({"mlp.residual", bias, true, true, 1, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
 // x -> x + attention(norm(x)) -> . + mlp(norm(.)): two halves, each with its own enter and leave; in a decoder behind
@@ -76,7 +82,7 @@ void append_parallel_layer(std::vector<Operator>& list, const Model& model, cons
                            const Sizes& z, const LayerKind& kind) {
   ORRERY_ASSERT(!kind.experts && !kind.cross && !model.post_norms);
   ORRERY_ASSERT(!(model.shared_norm && model.is_latent()));
-  const bool fused = stack.fused_elementwise, shared = model.shared_norm;
+  const bool fused = stack.fusion.elementwise, shared = model.shared_norm;
   list.push_back(norm("attention.norm", model, z));
   append_any_attention(list, model, stack, z, kind);
   if (model.attention_output_bias || z.dropout > 0.0) {
@@ -84,11 +90,11 @@ void append_parallel_layer(std::vector<Operator>& list, const Model& model, cons
   }
   if (!shared) {
     list.push_back(norm("mlp.norm", model, z));
-    list.push_back(boundary("mlp.enter", Boundary::enter, whole_tensor(z)));
+    list.push_back(boundary(OperatorTag::mlp_projection, "mlp.enter", Boundary::enter, whole_tensor(z)));
   }
   append_mlp(list, model, stack, z, dense_mlp(model, z, shared ? 0.0 : z.split(z.hidden)));
   list.push_back(join({"mlp.join", model.mlp_bias, true, true, shared ? 1 : 0, z.tokens}, z, fused));
-  list.push_back(boundary("layer.leave", Boundary::leave, whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::residual, "layer.leave", Boundary::leave, whole_tensor(z)));
   list.push_back(join({"layer.residual", false, false, true, shared ? 1 : 2, z.split_tokens}, z, fused));
 }
 
@@ -120,10 +126,17 @@ Operator join(const Join& j, const Sizes& z, bool fused) {
   if (dropout) { backward += {2.0 * pass + mask, 1}; }
   if (j.bias && !z.frozen() && !(fused && dropout)) { backward += {pass, 1}; }
   backward += {3.0 * pass * j.gradient_sums, j.gradient_sums};
-  Operator op = streamed(j.name, forward.kernel(), backward.kernel());
+  Operator op = streamed(j.tag, j.name, forward.kernel(), backward.kernel());
   hold(op, z, j.bias ? real(z.hidden) : 0.0);
   op.saved = Bytes(mask);
   return op;
+}
+
+Bytes dropped_activations(const Operator& op, TagSet replayed) {
+  const bool input = replayed.contains(op.input_from), own = replayed.contains(op.tag);
+  if (input && own) { return op.saved; }
+  if (own) { return op.saved - op.saved_input; }
+  return input ? op.saved_input : Bytes(0);
 }
 
 std::vector<Operator> layer_operators(const Model& model, const hardware::Stack& stack, const Slice& slice,

@@ -1,5 +1,5 @@
 // A model's layers as operators: for the slice of a layer that one rank holds, the kernels of the forward and backward
-// pass, the weights, what is kept in between, and where other ranks come in.
+// pass, the weights, the saved activations, and the boundaries where other ranks take part.
 //
 // Notation: s sequence, b micro-batch, h hidden, a heads, t tensor-parallel degree, c context-parallel degree;
 // a rank of a tensor-parallel group sees tokens = b s / c, of which split_tokens = tokens / t are its own with
@@ -15,6 +15,7 @@
 #include "orrery/hardware/kernel.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/workload/model.hpp"
+#include "orrery/workload/operator_tags.hpp"
 #include "orrery/workload/tables.hpp"
 
 namespace orrery::workload {
@@ -22,77 +23,79 @@ namespace orrery::workload {
 using hardware::Kernel;
 using hardware::KernelKind;
 
-// Where a layer meets other ranks. Lowering turns these into collectives (parallel/blocks.cpp); an operator with a
-// boundary has no kernels of its own. `boundary_bytes` is the size in nccl-tests' terms.
+// Where other ranks take part in a layer. Lowering turns boundaries into collectives (parallel/blocks_writer.cpp); an
+// operator with a boundary has no kernels. `boundary_bytes` is the size as nccl-tests count it.
 enum class Boundary : std::uint8_t {
   none,
   // Tensor parallelism, over tp; bytes: the whole tensor, tokens h e.
-  enter,   // what follows works on a slice, its input is needed whole
-  leave,   // what came before made partial sums of a whole tensor
+  enter,   // the operators that follow work on a slice and need their whole input
+  leave,   // the operators before made partial sums of a whole tensor
   reduce,  // a small all-reduce of the forward pass only (the vocabulary-parallel loss: maximum, target logit and sum
            // of exponentials of each token, one fp32 value each; bytes: all three together)
   // Experts: split_tokens x active copies of a token go to the ranks of their experts, over ep, and come back.
   dispatch,      // all-to-all; bytes: all that one rank sends, split_tokens active h e (capped by capacity)
-  combine,       // the same way back
-  expert_enter,  // as enter, over etp, of the tokens that a rank has got; bytes: the gathered tensor
-  expert_leave,  // as leave, over etp: partial sums are added and scattered again
+  combine,       // the same in the opposite direction
+  expert_enter,  // as enter, over etp, of the tokens that a rank has received; bytes: the gathered tensor
+  expert_leave,  // as leave, over etp: partial sums are reduced and scattered
   // Context parallelism, over cp.
-  exchange,     // ring attention: keys and values of all ranks pass by, beside the core that follows; bytes: all of
-                // them, b s 2 kv e / t. Backward passes them again, and their gradients with them
-  to_heads,     // all-to-all from a part of the sequence with all heads to the whole with a part of the heads
-  to_sequence,  // and back; bytes of both: the tensor of one rank
-  // Embedding tables. Over the ranks that share out a copy of them, `tables`; bytes: as nccl-tests count, of the rank
-  // that has most.
-  spread,    // all-to-all of the forward pass only: which rows samples look up goes to the ranks that hold them
-  pool,      // all-to-all: whole vectors of all samples of the group -> all vectors of a rank's own samples
+  exchange,     // ring attention: keys and values of all ranks are sent around the ring, overlapped with the core that
+                // follows; bytes: all of them, b s 2 kv e / t. Backward sends them again, with their gradients
+  to_heads,     // all-to-all from a part of the sequence with all heads to the whole sequence with a part of the heads
+  to_sequence,  // the reverse; bytes of both: the tensor of one rank
+  // Embedding tables. Over the ranks that one copy of the tables is sharded over, GroupKind::tables; bytes: of the rank
+  // that sends most.
+  lookup_indices,  // all-to-all of the forward pass only: row indices go to the ranks that hold the rows
+  pool,            // all-to-all: whole vectors of all samples of the group -> all vectors of a rank's own samples
   pool_sum,  // reduce-scatter: partial sums of all vectors of all samples of the group -> the same; back: all-gather
-  // Of the backward pass only: gradients of a table's rows, of ranks that hold the same. Over `table_copies`, or `dp`
-  // where `everywhere`.
+  // Backward pass only: gradients of table rows, between ranks that hold the same rows. Over GroupKind::table_copies,
+  // or dp where `everywhere`.
   share_sum,   // all-reduce; bytes: whole tables
   share_rows,  // all-gather of rows and their gradients; bytes: those of all ranks
 };
 
-// Where a collective stands that has something else to run beside it: two operators with the same boundary, in the
-// forward pass started at the first and waited for at the second, in the backward pass the other way round.
+// A collective that is overlapped with the operators between two ends: both ends have the same boundary. The forward
+// pass starts the collective at the first end and waits at the second; the backward pass the other way round.
 enum class End : std::uint8_t { both, first, second };
 
-// Weights that their own backward kernel updates where they lie (a sparse optimizer's): no gradient of them is kept,
-// reduced or sharded with the others'.
-struct Held {
+// Weights that their own backward kernel updates in place (embedding tables with a sparse optimizer): their gradients
+// are not kept, reduced or sharded with the others.
+struct InPlaceWeights {
   Bytes weights, state;
-  Bytes gradients;  // that ranks with the same weights exchange
+  Bytes gradients;  // exchanged by ranks with the same weights
 
-  friend bool operator==(const Held&, const Held&) = default;
+  friend bool operator==(const InPlaceWeights&, const InPlaceWeights&) = default;
 };
 
-// How an operator's forward kernel grows with each generated token, by which the cache gets longer.
+// How an operator's forward kernel grows with each generated token, which makes the KV cache longer.
 struct Growth {
   std::int64_t n = 0;  // of Kernel::n
   Flops flops;
   Bytes bytes;
-  std::int64_t most = 0;  // tokens after which it grows no more, the window being full; 0: it always grows
+  std::int64_t most = 0;  // tokens after which the attention window is full and growth stops; 0: no window
 
   friend bool operator==(const Growth&, const Growth&) = default;
 };
 
-// A dispatch or combine whose tokens travel once to every node with experts for them, and are handed on there.
-struct Spread {
-  double copies = 0.0;  // experts that a token goes to; 0: every copy travels all the way
-  double reach = 1.0;   // part of the experts that one token may go to (node-limited routing)
+// A dispatch or combine that sends each token once to every node that has experts for it, and forwards it inside the
+// node.
+struct NodeDispatch {
+  double copies = 0.0;     // experts per token; 0: every copy is sent to its expert's rank
+  double reachable = 1.0;  // fraction of the experts that one token may use (node-limited routing)
 
-  // Of `places` that share the experts evenly, those that a token goes to: of k copies to N places that it may go to,
-  // N (1 - (1 - 1/N)^k), at most k.
-  [[nodiscard]] double met(double places) const;
+  // Of `places` that share the experts evenly, the expected number that a token is sent to: k copies to N allowed
+  // places reach N (1 - (1 - 1/N)^k), at most k.
+  [[nodiscard]] double places_reached(double places) const;
 
-  friend bool operator==(const Spread&, const Spread&) = default;
+  friend bool operator==(const NodeDispatch&, const NodeDispatch&) = default;
 };
 
 struct Operator {
   std::string_view name;  // "attention.qkv"; a static string
+  OperatorTag tag = OperatorTag::residual;
   Boundary boundary = Boundary::none;
   Bytes boundary_bytes;
-  Bytes boundary_back_bytes;  // dispatch, combine: of the backward pass, which goes the other way
-  Spread spread;              // dispatch, combine
+  Bytes boundary_back_bytes;   // dispatch, combine: of the backward pass, in the opposite direction
+  NodeDispatch node_dispatch;  // dispatch, combine
   End end = End::both;
   bool everywhere = false;  // share_sum, share_rows: over all replicas
 
@@ -101,13 +104,19 @@ struct Operator {
   Kernel backward_weight;  // gradient of the weight, when there is one and it is trained
   Growth growth;           // Pass::decode only
 
-  double parameters = 0;        // trained weights in this slice, elements
-  double frozen = 0;            // weights in this slice that are not trained (under an adapter)
-  bool expert = false;          // its weights are a routed expert's: replicated over other ranks than the rest's
-  Held held;                    // besides
-  Bytes saved;                  // activations kept from forward to backward by this rank
-  bool attention_core = false;  // scores, softmax, dropout, context: what selective recompute drops and redoes
+  double parameters = 0;    // trained weights in this slice, elements
+  double frozen = 0;        // weights in this slice that are not trained (under an adapter)
+  bool expert = false;      // weights of routed experts, which are replicated over other ranks than dense ones
+  InPlaceWeights in_place;  // in addition
+
+  Bytes saved;        // activations kept from forward to backward by this rank
+  Bytes saved_input;  // of these, the operator's input, which operators with tag `input_from` make
+  OperatorTag input_from = OperatorTag::residual;  // residual: made again only when the whole layer is
 };
+
+// Of an operator's saved activations, those that the backward pass makes again when it replays the operators with these
+// tags: its input when the operators that make the input are replayed, the rest when the operator itself is.
+[[nodiscard]] Bytes dropped_activations(const Operator& op, TagSet replayed);
 
 // Which pass over the model a slice is lowered for.
 enum class Pass : std::uint8_t {
@@ -117,7 +126,7 @@ enum class Pass : std::uint8_t {
 };
 
 enum class ContextMethod : std::uint8_t {
-  ring,     // keys and values travel round the ring of ranks (ring attention), the causal half balanced
+  ring,     // keys and values are sent around the ring of ranks (ring attention), causal work balanced
   ulysses,  // all-to-all between sequence and heads (DeepSpeed-Ulysses)
 };
 
@@ -149,8 +158,8 @@ struct Slice {
   std::int64_t context = 0;  // decode: positions in the cache, the new one included
   Adapter adapter = {};
   TablePlan tables = {};
-  std::int64_t table_ranks = 1;  // that share out one copy of a recommender's tables; all work on as many samples
-  std::int64_t replicas = 1;     // ranks that work on samples of their own
+  std::int64_t table_ranks = 1;  // ranks that one copy of a recommender's tables is sharded over
+  std::int64_t replicas = 1;     // ranks with samples of their own, equally many each
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };
@@ -163,14 +172,14 @@ struct Slice {
                                                     const LayerKind& kind = {});
 [[nodiscard]] std::vector<Operator> head_operators(const Model&, const hardware::Stack&, const Slice&);
 
-// A module that predicts one token further (DeepSeek-V3): its projection, its layer, and the head once more.
+// An MTP module, which predicts one additional token (DeepSeek-V3): its projection, its layer, and the head again.
 [[nodiscard]] std::vector<Operator> mtp_operators(const Model&, const hardware::Stack&, const Slice&);
 
-// Weights of the token table on one rank, padding included; what a tied head uses a second time.
+// Weights of the token table on one rank, padding included; a tied head uses them a second time.
 [[nodiscard]] double table_parameters(const Model&, std::int64_t tp);
 
 // Bytes of the KV cache of one sequence of `positions` in the layers of `kind`, one layer, on one rank.
-// `narrow`: as Stack::narrow_cache.
+// `narrow`: as StoragePolicy::narrow_cache.
 [[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions,
                              bool narrow = false);
 

@@ -28,7 +28,7 @@ Slice adapted(Adapter::Targets targets, std::int64_t t = 1, bool sp = false) {
 
 Stack plain_gradients() {
   Stack stack;
-  stack.fused_gradient_accumulation = false;
+  stack.fusion.gradient_accumulation = false;
   return stack;
 }
 

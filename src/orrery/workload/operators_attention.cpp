@@ -2,7 +2,7 @@
 // attends to an encoder's output.
 //
 // Saved tensors follow Korthikanti et al. (arXiv:2205.05198, section 4.1). Queries, keys and values are counted with
-// the projection that makes them, so that the operators marked attention_core hold exactly what selective recompute
+// the projection that makes them, so that the operators tagged attention_core hold exactly what selective recompute
 // drops: 5 a s^2 b / t bytes of a plain core with dropout and two-byte elements.
 #include <vector>
 
@@ -40,12 +40,12 @@ Core core_of(const Model& model, const Sizes& z) {
 Operator rotary(const Sizes& z, bool fused) {
   const double tensors = z.whole((z.heads + z.kv_heads) * z.head_dim) * z.element;
   const Kernel pass = fused ? stream(2.0 * tensors, 2) : stream(9.0 * tensors, 8);
-  return streamed("attention.rotary", pass, pass);
+  return streamed(OperatorTag::attention_projection, "attention.rotary", pass, pass);
 }
 
 // Norms of each head of the queries and of the keys, two kernels, with one weight vector for all heads of either.
 Operator head_norms(std::string_view name, const Model& model, const Sizes& z) {
-  Operator op = norm(name, model, z, z.whole(z.heads + z.kv_heads), z.head_dim);
+  Operator op = norm(OperatorTag::attention_projection, name, model, z, z.whole(z.heads + z.kv_heads), z.head_dim);
   const double vectors = model.norm == Normalisation::layernorm ? 4.0 : 2.0;
   hold(op, z, vectors * real(z.head_dim));
   op.forward.launches *= 2;
@@ -57,6 +57,7 @@ Operator head_norms(std::string_view name, const Model& model, const Sizes& z) {
 Linear projection(const Linear::Names& names, const Model& model, const Sizes& z, std::int64_t width) {
   Linear l;
   l.names = names;
+  l.tag = OperatorTag::attention_projection;
   l.rows = z.tokens;
   l.n = width;
   l.k = z.hidden;
@@ -69,10 +70,12 @@ Linear projection(const Linear::Names& names, const Model& model, const Sizes& z
 void append_output(std::vector<Operator>& list, const Linear::Names& names, const Sizes& z) {
   Linear l;
   l.names = names;
+  l.tag = OperatorTag::attention_projection;
   l.rows = z.tokens;
   l.n = z.hidden;
   l.k = z.heads * z.head_dim;
   l.input = z.whole(l.k);
+  l.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
   l.adapted = true;
   append_linear(list, z, l);
 }
@@ -81,7 +84,8 @@ void append_output(std::vector<Operator>& list, const Linear::Names& names, cons
 // counted with none of them. A decode step finds them in the cache.
 void append_memory(std::vector<Operator>& list, const Model& model, const Sizes& z, double kept) {
   if (z.decoding) { return; }
-  list.push_back(boundary("cross.memory_enter", Boundary::enter, z.whole(z.hidden) * z.element));
+  list.push_back(boundary(OperatorTag::attention_projection, "cross.memory_enter", Boundary::enter,
+                          z.whole(z.hidden) * z.element));
   Linear memory = projection(kCrossMemory, model, z, 2 * z.kv_heads * z.head_dim);
   memory.input = 0.0;
   memory.kept = kept;
@@ -96,12 +100,13 @@ void append_attention(std::vector<Operator>& list, const Model& model, const har
   core.causal = !kind.encoder;
   core.window = kind.window;
   const CoreTensors t = core_tensors(z, core);
-  list.push_back(boundary("attention.enter", Boundary::enter, z.whole(z.hidden) * z.element));
+  list.push_back(
+      boundary(OperatorTag::attention_projection, "attention.enter", Boundary::enter, z.whole(z.hidden) * z.element));
   Linear qkv = projection(kQueryKeyValue, model, z, (z.heads + 2 * z.kv_heads) * z.head_dim);
   qkv.kept = t.query + t.key + t.value;  // for the core
   append_linear(list, z, qkv);
   if (model.qk_norm) { list.push_back(head_norms("attention.qk_norm", model, z)); }
-  if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fused_elementwise)); }
+  if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fusion.elementwise)); }
   append_core(list, stack, z, core);
   append_output(list, kOutput, z);
 }
@@ -115,7 +120,8 @@ void append_cross_attention(std::vector<Operator>& list, const Model& model, con
   core.fixed_keys = true;
   const CoreTensors t = core_tensors(z, core);
   append_memory(list, model, z, t.key + t.value);
-  list.push_back(boundary("cross.enter", Boundary::enter, z.whole(z.hidden) * z.element));
+  list.push_back(
+      boundary(OperatorTag::attention_projection, "cross.enter", Boundary::enter, z.whole(z.hidden) * z.element));
   Linear query = projection(kCrossQuery, model, z, z.heads * z.head_dim);
   query.kept = t.query;
   append_linear(list, z, query);

@@ -30,7 +30,7 @@ Model tiny_latent() {
 
 Stack plain_gradients() {
   Stack stack;
-  stack.fused_gradient_accumulation = false;
+  stack.fusion.gradient_accumulation = false;
   return stack;
 }
 
@@ -54,9 +54,9 @@ TEST(Attention, window_leaves_s_w_less_half_w2_pairs) {
 
 TEST(Attention, kernel_that_skips_nothing_computes_the_whole_square) {
   Stack stack;
-  stack.causal_skip = false;
+  stack.attention.causal_skip = false;
   EXPECT_DOUBLE_EQ(core_flops(stack, windowed(2)), 1024);
-  stack.attention = hardware::AttentionKernel::plain;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto list = layer_operators(tiny_llama(), stack, slice(2, 4), windowed(2));
   EXPECT_DOUBLE_EQ(find(list, "attention.scores").forward.flops.value(), 512);
 }
@@ -151,7 +151,7 @@ TEST(Attention, ring_passes_keys_and_values_of_all_ranks_by) {
   const Operator& exchange = find(list, "attention.exchange");
   EXPECT_EQ(exchange.boundary, Boundary::exchange);
   EXPECT_EQ(exchange.boundary_bytes, Bytes(8 * 2 * 4 * 2));
-  EXPECT_TRUE(exchange.attention_core);
+  EXPECT_EQ(exchange.tag, OperatorTag::attention_core);
   expect_operator(list, "attention.flash", {256, 4 * 64 + 32, 2}, {640, 8 * 64 + 32, 6});
   expect_shape(find(list, "attention.flash").forward, 4, 2, 4, 4);
   expect_linear(list, "attention.qkv", {2 * 4 * 16 * 8, (32 + 128 + 64) * 2});
@@ -244,10 +244,10 @@ TEST(Attention, decoder_attends_to_the_encoder_in_a_half_of_its_own) {
 // Fused: the bias is read with the scores (2 x 2 x 4 x 4 = 64 elements, 128 B); its gradient takes a pass over theirs.
 TEST(Attention, relative_bias_joins_plain_scores) {
   Stack stack;
-  stack.attention = hardware::AttentionKernel::plain;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
   const auto list = layer_operators(tiny_t5(), stack, slice(2, 4), {false, true, false, 0});
   expect_operator(list, "attention.softmax", {0, 2 * 128 + 64}, {0, 3 * 128 + 128 + 64, 2});
-  stack.fused_elementwise = false;
+  stack.fusion.elementwise = false;
   const auto apart = layer_operators(tiny_t5(), stack, slice(2, 4), {false, true, false, 0});
   expect_operator(apart, "attention.softmax", {0, 8 * 128 + 64, 4}, {0, 8 * 128 + 64, 4});
 }

@@ -69,7 +69,7 @@ Operator scores(const Sizes& z, const Core& core, const Arranged& a) {
   op.forward = gemm({a.batch, a.queries, a.keys, a.key_dim}, z.wide);
   op.forward.bytes = Bytes(once);
   op.backward_input = pair_of_products(z, {a.batch, a.queries, a.key_dim, a.keys}, 2.0 * once);
-  op.attention_core = true;
+  op.tag = OperatorTag::attention_core;
   return op;
 }
 
@@ -83,18 +83,16 @@ Operator softmax(const Core& core, const Arranged& a, bool fused) {
     forward += fused ? Traffic{a.bias, 0} : Traffic{2.0 * pass + a.bias, 1};
     backward += {pass + a.bias, 1};
   }
-  Operator op = streamed(core.names->softmax, forward.kernel(), backward.kernel());
+  Operator op = streamed(OperatorTag::attention_core, core.names->softmax, forward.kernel(), backward.kernel());
   op.saved = Bytes(pass);
-  op.attention_core = true;
   return op;
 }
 
 // Dropout of the probabilities; keeps its mask, one byte per element.
 Operator probability_dropout(const Core& core, const Arranged& a) {
   const Kernel pass = stream(a.scores * (2.0 * a.element + 1.0));
-  Operator op = streamed(core.names->dropout, pass, pass);
+  Operator op = streamed(OperatorTag::attention_core, core.names->dropout, pass, pass);
   op.saved = Bytes(a.scores);
-  op.attention_core = true;
   return op;
 }
 
@@ -107,7 +105,7 @@ Operator context(const Sizes& z, const Core& core, const Arranged& a) {
   op.forward.bytes = Bytes(once);
   op.backward_input = pair_of_products(z, {a.batch, a.queries, a.keys, a.value_dim}, 2.0 * once);
   op.saved = Bytes(z.dropout > 0.0 ? a.scores * a.element : 0.0);
-  op.attention_core = true;
+  op.tag = OperatorTag::attention_core;
   return op;
 }
 
@@ -117,7 +115,8 @@ Operator context(const Sizes& z, const Core& core, const Arranged& a) {
 // the output projection, except where that projection keeps a narrower copy, or the output has changed its layout.
 Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardware::Stack& stack) {
   const double s = real(z.seq);
-  const double pairs = (stack.causal_skip ? visible_pairs(s, real(core.window), core.causal) : s * s) / real(a.rounds);
+  const double pairs =
+      (stack.attention.causal_skip ? visible_pairs(s, real(core.window), core.causal) : s * s) / real(a.rounds);
   const double rows = real(a.batch) * real(a.queries);
   const double log_sum_exp = z.training ? kFloat * rows : 0.0;
   const double key_dim = real(a.key_dim), value_dim = real(a.value_dim);
@@ -132,17 +131,16 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   forward.flops = Flops(2.0 * real(a.batch) * pairs * (key_dim + value_dim));
   forward.bytes = Bytes(tensors + a.bias + log_sum_exp);
   forward.launches = static_cast<int>(a.rounds);
-  forward.rate = stack.attention_rate;
-  forward.native = stack.native_attention;
+  forward.rate = stack.attention.rate;
+  forward.native = stack.attention.native;
   Kernel backward = forward;
   backward.flops = Flops(2.0 * real(a.batch) * pairs * (3.0 * key_dim + 2.0 * value_dim));
   backward.bytes = Bytes(2.0 * (tensors + a.bias) + log_sum_exp);  // q k v o do in, dq dk dv out; the bias and its own
   backward.launches = 3 * forward.launches;
   backward.rate = kBackwardRate * forward.rate;
   const bool narrower_copy = z.matrix_element < z.element && !z.frozen();
-  Operator op = streamed(core.names->flash, forward, backward);
+  Operator op = streamed(OperatorTag::attention_core, core.names->flash, forward, backward);
   op.saved = Bytes(log_sum_exp + (narrower_copy || z.ulysses ? a.own.output : 0.0));
-  op.attention_core = true;
   return op;
 }
 
@@ -156,7 +154,7 @@ Operator decode(const Sizes& z, const Core& core) {
   const double held = real(core.kv_heads) * real(core.values_in_keys ? core.key_dim : core.key_dim + core.value_dim);
   Operator op;
   op.name = core.names->decode;
-  op.attention_core = true;
+  op.tag = OperatorTag::attention_core;
   op.growth.flops = Flops(2.0 * rows * depth);
   op.growth.bytes = Bytes(real(z.sequences) * held * z.cache_element);
   op.forward.kind = KernelKind::attention;
@@ -176,7 +174,7 @@ Operator decode(const Sizes& z, const Core& core) {
 void append_plain_core(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z, const Core& core) {
   const Arranged a = arrange(z, core);
   list.push_back(scores(z, core, a));
-  list.push_back(softmax(core, a, stack.fused_elementwise));
+  list.push_back(softmax(core, a, stack.fusion.elementwise));
   if (z.dropout > 0.0) { list.push_back(probability_dropout(core, a)); }
   list.push_back(context(z, core, a));
 }
@@ -184,10 +182,12 @@ void append_plain_core(std::vector<Operator>& list, const hardware::Stack& stack
 // Ring: keys and values of all ranks pass by. Ulysses: this rank's queries, keys and values go out, and as many come
 // back.
 Operator arrival(const Sizes& z, const Core& core, const CoreTensors& t) {
-  if (z.ulysses) { return boundary(core.names->to_heads, Boundary::to_heads, t.query + t.key + t.value); }
-  Operator op = boundary(core.names->exchange, Boundary::exchange, real(z.cp) * (t.key + t.value));
-  op.attention_core = true;
-  return op;
+  if (z.ulysses) {
+    return boundary(OperatorTag::attention_projection, core.names->to_heads, Boundary::to_heads,
+                    t.query + t.key + t.value);
+  }
+  return boundary(OperatorTag::attention_core, core.names->exchange, Boundary::exchange,
+                  real(z.cp) * (t.key + t.value));
 }
 
 }  // namespace
@@ -212,13 +212,14 @@ void append_core(std::vector<Operator>& list, const hardware::Stack& stack, cons
     return;
   }
   if (z.cp > 1) { list.push_back(arrival(z, core, core_tensors(z, core))); }
-  if (stack.attention == hardware::AttentionKernel::flash) {
+  if (stack.attention.kernel == hardware::AttentionKernel::flash) {
     list.push_back(flash(z, core, arrange(z, core), stack));
   } else {
     append_plain_core(list, stack, z, core);
   }
   if (z.ulysses) {
-    list.push_back(boundary(core.names->to_sequence, Boundary::to_sequence, core_tensors(z, core).output));
+    list.push_back(boundary(OperatorTag::attention_projection, core.names->to_sequence, Boundary::to_sequence,
+                            core_tensors(z, core).output));
   }
 }
 

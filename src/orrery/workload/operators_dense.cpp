@@ -18,7 +18,7 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 // the layer that reads it.
 void append_join(std::vector<Operator>& list, const Sizes& z, const LayerKind& kind) {
   const Kernel pass = stream(z.tokens * real(kind.in + kind.out) * z.element);
-  list.push_back(streamed("interaction.join", pass, pass));
+  list.push_back(streamed(OperatorTag::interaction, "interaction.join", pass, pass));
 }
 
 // Vectors of a sample [F, w] times their own transpose; of the products those of two different vectors stay, behind the
@@ -28,15 +28,16 @@ void append_dot(std::vector<Operator>& list, const Recommender& r, const Sizes& 
   const auto samples = static_cast<std::int64_t>(z.tokens);
   const double joined = z.tokens * real(kind.in) * z.element, out = z.tokens * real(kind.out) * z.element;
   const double square = z.tokens * real(vectors * vectors) * z.element;
-  list.push_back(streamed("interaction.join", stream(2.0 * joined), stream(2.0 * joined)));
+  list.push_back(streamed(OperatorTag::interaction, "interaction.join", stream(2.0 * joined), stream(2.0 * joined)));
   Operator product;
   product.name = "interaction.dot";
+  product.tag = OperatorTag::interaction;
   product.forward = gemm({samples, vectors, vectors, width, z.element, z.element}, z.precision);
   product.forward.bytes = Bytes(joined + square);  // one tensor is both factors
   product.backward_input = gemm({2 * samples, vectors, width, vectors, z.element, z.element}, z.precision);
-  product.saved = Bytes(joined);
+  save_input(product, joined, OperatorTag::interaction);
   list.push_back(product);
-  list.push_back(streamed("interaction.pairs", stream(square + out), stream(square + out)));
+  list.push_back(streamed(OperatorTag::interaction, "interaction.pairs", stream(square + out), stream(square + out)));
 }
 
 // x0 (W V x + b) + x. Forward: W V x, x0, x in, the sum out. Backward: its gradient, x0 and W V x + b in; gradients of
@@ -49,6 +50,7 @@ void append_cross(std::vector<Operator>& list, const Recommender& r, const hardw
   const auto product = [&](std::string_view name, std::int64_t in, std::int64_t out, double bias) {
     Linear l;
     l.names.base = name;
+    l.tag = l.input_from = OperatorTag::interaction;
     l.rows = z.tokens;
     l.n = out;
     l.k = in;
@@ -62,12 +64,12 @@ void append_cross(std::vector<Operator>& list, const Recommender& r, const hardw
   } else {
     product("cross.product", kind.in, kind.out, real(kind.out));
   }
-  const bool fused = stack.fused_elementwise;
+  const bool fused = stack.fusion.elementwise;
   const Traffic forward = fused ? Traffic{4.0 * pass, 1} : Traffic{8.0 * pass, 3};  // sum, product, sum
   Traffic backward{6.0 * pass, 1};  // gradient, x0, W V x + b, sum of x0's in; two out
   if (!fused) { backward = {10.0 * pass, 4}; }
   backward += {3.0 * pass, 1};  // x's two gradients into one
-  list.push_back(streamed("cross.join", forward.kernel(), backward.kernel()));
+  list.push_back(streamed(OperatorTag::interaction, "cross.join", forward.kernel(), backward.kernel()));
   list.back().saved = Bytes(pass);
 }
 
@@ -93,7 +95,7 @@ Routing routing_of(const Recommender& r, const Sizes& z) {
 }
 
 Operator crossing(std::string_view name, Boundary kind, double bytes) {
-  Operator op = boundary(name, kind, bytes);
+  Operator op = boundary(OperatorTag::expert_exchange, name, kind, bytes);
   op.boundary_back_bytes = Bytes(bytes);
   return op;
 }
@@ -103,6 +105,8 @@ void append_opening(std::vector<Operator>& list, const Recommender& r, const Siz
   const Routing routing = routing_of(r, z);
   Linear router;
   router.names.base = "experts.router";
+  router.tag = OperatorTag::router;
+  router.input_from = OperatorTag::mlp_projection;
   router.rows = z.tokens;
   router.n = routing.count;
   router.k = kind.in;
@@ -113,10 +117,12 @@ void append_opening(std::vector<Operator>& list, const Recommender& r, const Siz
   append_linear(list, z, router);
   const double probabilities = z.tokens * real(routing.count) * kFloat;
   const double chosen = routing.copies * (kExpertId + kFloat);
-  list.push_back(streamed("experts.route", stream(3.0 * probabilities + chosen, 2), stream(3.0 * probabilities, 2)));
+  list.push_back(streamed(OperatorTag::router, "experts.route", stream(3.0 * probabilities + chosen, 2),
+                          stream(3.0 * probabilities, 2)));
   list.back().saved = Bytes(probabilities + chosen);
   const double pass = z.tokens * real(kind.in) * z.element, copies = routing.copies * real(kind.in) * z.element;
-  list.push_back(streamed("experts.permute", stream(pass + copies), stream(pass + copies + 3.0 * pass, 2)));
+  list.push_back(streamed(OperatorTag::expert_exchange, "experts.permute", stream(pass + copies),
+                          stream(pass + copies + 3.0 * pass, 2)));
   list.back().saved = Bytes(routing.copies * kRowId);
   list.push_back(crossing("experts.dispatch", Boundary::dispatch, copies));
 }
@@ -126,8 +132,9 @@ void append_closing(std::vector<Operator>& list, const Recommender& r, const Siz
   const Routing routing = routing_of(r, z);
   const double pass = z.tokens * real(kind.out) * z.element, copies = routing.copies * real(kind.out) * z.element;
   list.push_back(crossing("experts.combine", Boundary::combine, copies));
-  list.push_back(streamed("experts.unpermute", stream(pass + copies), stream(pass + 2.0 * copies)));
-  list.back().saved = Bytes(copies);
+  list.push_back(
+      streamed(OperatorTag::expert_exchange, "experts.unpermute", stream(pass + copies), stream(pass + 2.0 * copies)));
+  save_input(list.back(), copies, OperatorTag::expert_projection);
 }
 
 void append_top(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z,
@@ -152,6 +159,7 @@ void append_connected(std::vector<Operator>& list, const hardware::Stack& stack,
                       const Connected& layer) {
   Linear l;
   l.names.base = layer.name;
+  l.tag = l.input_from = layer.expert ? OperatorTag::expert_projection : OperatorTag::mlp_projection;
   l.rows = layer.samples;
   l.n = layer.out;
   l.k = layer.in;
@@ -159,16 +167,17 @@ void append_connected(std::vector<Operator>& list, const hardware::Stack& stack,
   l.bias = real(layer.groups * layer.out);
   l.expert = layer.expert;
   l.groups = layer.groups;
-  l.met = real(layer.groups);
+  l.groups_read = real(layer.groups);
   append_linear(list, z, l);
-  if (stack.fused_elementwise) { return; }
+  if (stack.fusion.elementwise) { return; }
   const double pass = layer.samples * real(layer.out) * z.element;
   Traffic forward{2.0 * pass, 1}, backward{pass, 1};
   if (layer.relu) {
     forward += {2.0 * pass, 1};
     backward += {3.0 * pass, 1};
   }
-  list.push_back(streamed(layer.activation, forward.kernel(), backward.kernel()));
+  const OperatorTag tag = layer.expert ? OperatorTag::expert_activation : OperatorTag::mlp_activation;
+  list.push_back(streamed(tag, layer.activation, forward.kernel(), backward.kernel()));
 }
 
 std::vector<Operator> dense_operators(const Model& model, const hardware::Stack& stack, const Slice& slice,
@@ -193,7 +202,7 @@ std::vector<Operator> answer_operators(const Model& model, const hardware::Stack
   const Sizes z = sizes_of(model, stack, slice);
   const double answers = z.tokens * real(model.recommender.top.back());
   const Kernel pass = stream(answers * (z.element + 2.0 * kFloat));
-  std::vector<Operator> list{streamed(z.training ? "loss" : "answer", pass, pass)};
+  std::vector<Operator> list{streamed(OperatorTag::head, z.training ? "loss" : "answer", pass, pass)};
   list.back().saved = Bytes(answers * kFloat);
   if (!z.training) { keep_forward_only(list); }
   return list;

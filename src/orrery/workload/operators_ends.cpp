@@ -20,7 +20,7 @@ double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 Operator lookup(std::string_view name, const Sizes& z) {
   const double rows = whole_tensor(z);
   const double ids = z.tokens * kTokenId;
-  Operator op = streamed(name, stream(2.0 * rows + ids), stream(3.0 * rows + ids));
+  Operator op = streamed(OperatorTag::embedding, name, stream(2.0 * rows + ids), stream(3.0 * rows + ids));
   op.saved = Bytes(ids);
   return op;
 }
@@ -30,7 +30,7 @@ Operator lookup(std::string_view name, const Sizes& z) {
 Operator position(const Model& model, const Sizes& z) {
   const double pass = z.split(z.hidden) * z.element;
   const double rows = pass / real(z.sequences);
-  Operator op = streamed("embedding.position", stream(2.0 * pass + rows), stream(pass + rows));
+  Operator op = streamed(OperatorTag::embedding, "embedding.position", stream(2.0 * pass + rows), stream(pass + rows));
   hold(op, z, real(model.position_rows > 0 ? model.position_rows : model.max_seq) * real(z.hidden));
   return op;
 }
@@ -40,7 +40,7 @@ Operator position(const Model& model, const Sizes& z) {
 Operator relative_bias(const Model& model, const Sizes& z) {
   const std::int64_t stacks = model.encoder_layers > 0 ? 2 : 1;
   const double bias = real(stacks * z.heads * z.own_seq * (z.decoding ? z.context : z.seq)) * z.element;
-  Operator op = streamed("embedding.relative", stream(bias), stream(bias));
+  Operator op = streamed(OperatorTag::embedding, "embedding.relative", stream(bias), stream(bias));
   hold(op, z, real(stacks * kRelativeBuckets * z.heads));
   return op;
 }
@@ -50,6 +50,7 @@ Operator relative_bias(const Model& model, const Sizes& z) {
 void append_patches(std::vector<Operator>& list, const Model& model, const Sizes& z) {
   Linear l;
   l.names.base = "embedding.patches";
+  l.tag = l.input_from = OperatorTag::embedding;
   l.rows = z.split_tokens * real(z.seq - 1) / real(z.seq);
   l.n = z.hidden;
   l.k = model.vision.patch * model.vision.patch * model.vision.channels;
@@ -76,6 +77,7 @@ Sizes last_positions(Sizes z) {
 void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table) {
   Linear l;
   l.names.base = "head.logits";
+  l.tag = OperatorTag::head;
   l.rows = z.tokens;
   l.n = z.vocab;
   l.k = z.hidden;
@@ -92,8 +94,9 @@ void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table
 // copy to the element of the logits (in, out). Keeps the fp32 probabilities.
 Operator loss(const Sizes& z, double count, bool fused) {
   const double fp32 = count * kFloat, narrow = count * z.element;
-  Operator op = fused ? streamed("loss", stream(2.0 * narrow), stream(2.0 * narrow))
-                      : streamed("loss", stream(narrow + 9.0 * fp32, 6), stream(3.0 * fp32 + narrow, 3));
+  Operator op =
+      fused ? streamed(OperatorTag::head, "loss", stream(2.0 * narrow), stream(2.0 * narrow))
+            : streamed(OperatorTag::head, "loss", stream(narrow + 9.0 * fp32, 6), stream(3.0 * fp32 + narrow, 3));
   op.saved = Bytes(fused ? narrow : fp32);
   return op;
 }
@@ -104,17 +107,17 @@ void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, c
   const double count = z.whole(z.vocab);
   if (z.training) {
     constexpr double kValues = 3.0;  // maximum, target logit, sum of exponentials
-    list.push_back(loss(z, count, stack.fused_loss));
-    list.push_back(boundary("loss.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
+    list.push_back(loss(z, count, stack.fusion.loss));
+    list.push_back(boundary(OperatorTag::head, "loss.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
   } else {
     constexpr double kValues = 2.0;  // largest logit, its place
-    list.push_back(streamed("sample", stream(count * z.element), {}));
-    list.push_back(boundary("sample.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
+    list.push_back(streamed(OperatorTag::head, "sample", stream(count * z.element), {}));
+    list.push_back(boundary(OperatorTag::head, "sample.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
   }
 }
 
 void append_text_head(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z, bool holds_table) {
-  list.push_back(boundary("head.enter", Boundary::enter, whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::head, "head.enter", Boundary::enter, whole_tensor(z)));
   append_logits(list, z, holds_table);
   append_outcome(list, stack, z);
 }
@@ -123,6 +126,7 @@ void append_text_head(std::vector<Operator>& list, const hardware::Stack& stack,
 void append_classifier(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   Linear l;
   l.names.base = "head.classifier";
+  l.tag = OperatorTag::head;
   l.rows = real(z.sequences);
   l.n = model.vision.classes;
   l.k = z.hidden;
@@ -130,20 +134,21 @@ void append_classifier(std::vector<Operator>& list, const Model& model, const ha
   l.bias = real(l.n);
   l.wide = true;
   append_linear(list, z, l);
-  if (z.training) { list.push_back(loss(z, l.rows * real(l.n), stack.fused_loss)); }
+  if (z.training) { list.push_back(loss(z, l.rows * real(l.n), stack.fusion.loss)); }
 }
 
 // Two hidden vectors of a token -> one: [n, 2h] x [2h, h / t], whose parts every rank needs whole again.
 void append_mtp_projection(std::vector<Operator>& list, const Sizes& z) {
-  list.push_back(boundary("mtp.enter", Boundary::enter, 2.0 * whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::head, "mtp.enter", Boundary::enter, 2.0 * whole_tensor(z)));
   Linear l;
   l.names.base = "mtp.projection";
+  l.tag = OperatorTag::head;
   l.rows = z.tokens;
   l.n = (z.hidden + z.tp - 1) / z.tp;
   l.k = 2 * z.hidden;
   l.input = z.split(2 * z.hidden);
   append_linear(list, z, l);
-  list.push_back(boundary("mtp.leave", Boundary::leave, whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::head, "mtp.leave", Boundary::leave, whole_tensor(z)));
 }
 
 }  // namespace
@@ -157,13 +162,16 @@ std::vector<Operator> embedding_operators(const Model& model, const hardware::St
   if (model.vocab > 0) {
     list.push_back(lookup("embedding.lookup", z));
     hold(list.back(), z, real(z.vocab) * real(z.hidden));
-    list.push_back(boundary("embedding.leave", Boundary::leave, whole_tensor(z)));
+    list.push_back(boundary(OperatorTag::embedding, "embedding.leave", Boundary::leave, whole_tensor(z)));
   }
   if (model.position == Position::learned) { list.push_back(position(model, z)); }
   if (model.position == Position::relative) { list.push_back(relative_bias(model, z)); }
-  if (model.embedding_norm) { list.push_back(norm("embedding.norm", model, z)); }
+  if (model.embedding_norm) {
+    list.push_back(norm("embedding.norm", model, z));
+    list.back().input_from = OperatorTag::embedding;
+  }
   if (z.dropout > 0.0) {
-    list.push_back(join({"embedding.dropout", false, true, false, 0, z.split_tokens}, z, stack.fused_elementwise));
+    list.push_back(join({"embedding.dropout", false, true, false, 0, z.split_tokens}, z, stack.fusion.elementwise));
   }
   keep_forward_only_if_idle(list, z);
   return list;
@@ -194,7 +202,7 @@ std::vector<Operator> mtp_operators(const Model& model, const hardware::Stack& s
   const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list;
   list.push_back(lookup("mtp.lookup", z));  // in the model's own table
-  list.push_back(boundary("mtp.lookup_leave", Boundary::leave, whole_tensor(z)));
+  list.push_back(boundary(OperatorTag::embedding, "mtp.lookup_leave", Boundary::leave, whole_tensor(z)));
   list.push_back(norm("mtp.token_norm", model, z));
   list.push_back(norm("mtp.hidden_norm", model, z));
   append_mtp_projection(list, z);

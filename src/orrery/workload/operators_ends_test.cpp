@@ -12,7 +12,7 @@ using hardware::Stack;
 
 Stack plain_gradients() {
   Stack stack;
-  stack.fused_gradient_accumulation = false;
+  stack.fusion.gradient_accumulation = false;
   return stack;
 }
 

@@ -1,5 +1,5 @@
-// The feed-forward half with a mixture of experts: a router, the way of token copies to their experts' ranks and back,
-// a grouped product over the experts of a rank, and experts that every token passes.
+// The feed-forward half with a mixture of experts: a router, dispatch and combine of token copies, a grouped GEMM over
+// the experts of a rank, and shared experts.
 //
 // Routing is balanced: every expert gets an even share of copies. Left out: the load-balancing loss (its products are
 // of E numbers a token), drops and padding to blocks of rows, transfers in narrower precisions.
@@ -12,8 +12,8 @@
 
 namespace orrery::workload {
 
-double Spread::met(double places) const {
-  const double most = std::max(1.0, reach * places);
+double NodeDispatch::places_reached(double places) const {
+  const double most = std::max(1.0, reachable * places);
   return std::min(copies, most * (1.0 - std::pow(1.0 - 1.0 / most, copies)));
 }
 
@@ -27,20 +27,20 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 
 // How many copies of tokens go where, on one rank.
 struct Routing {
-  double sent = 0;         // copies of this rank's tokens, padding to the capacity included
-  double rows = 0;         // rows that its experts get
-  std::int64_t local = 0;  // its experts
-  double met = 0;          // of them, those that get any row
+  double sent = 0;          // copies of this rank's tokens, padding to the capacity included
+  double rows = 0;          // rows that its experts get
+  std::int64_t local = 0;   // its experts
+  double experts_read = 0;  // of them, those that get any row
   // Copies are made where the experts are: a token travels to a rank once, whatever number of its experts want it.
-  Spread once = {};     // no copies: they are made before they travel
-  double arriving = 0;  // tokens that its experts' ranks get from a rank, each once
+  NodeDispatch once = {};  // no copies: they are made before they travel
+  double arriving = 0;     // tokens that its experts' ranks get from a rank, each once
 };
 
 // Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
 // moe_expert_capacity_factor with padding). Inference drops nothing.
-// A pass over few tokens does not meet every expert: of T tokens that choose k of E at random, a given expert is met by
-// at least one with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks that are
-// met have one to work through, and the others wait for them. Training meets all.
+// A pass over few tokens does not use every expert: of T tokens that choose k of E at random, at least one uses a given
+// expert with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks in use have one
+// expert to run, and the others wait for them. Training uses all.
 Routing routing_of(const Experts& experts, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
@@ -51,12 +51,12 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
   const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
-  r.met =
+  r.experts_read =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
-  if (stack.dispatch_per_node && z.ep > 1) {
+  if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
     const bool limited = experts.groups > 0 && experts.active_groups > 0;
     r.once = {active, limited ? real(experts.active_groups) / real(experts.groups) : 1.0};
-    r.arriving = r.sent * r.once.met(real(z.ep)) / active;
+    r.arriving = r.sent * r.once.places_reached(real(z.ep)) / active;
   }
   return r;
 }
@@ -68,6 +68,7 @@ double hidden_bytes(double rows, const Sizes& z) { return rows * real(z.hidden) 
 void append_router(std::vector<Operator>& list, const Model& model, const Sizes& z) {
   Linear l;
   l.names.base = "experts.router";
+  l.tag = OperatorTag::router;
   l.rows = z.split_tokens;
   l.n = model.experts.count;
   l.k = z.hidden;
@@ -87,7 +88,7 @@ Operator route(const Experts& experts, const Sizes& z, bool fused) {
   const double sorting = 4.0 * z.split(experts.active) * kExpertId;
   Traffic forward{3.0 * probabilities + chosen, 2};
   if (!fused) { forward += {sorting, 2}; }
-  Operator op = streamed("experts.route", forward.kernel(), stream(3.0 * probabilities, 2));
+  Operator op = streamed(OperatorTag::router, "experts.route", forward.kernel(), stream(3.0 * probabilities, 2));
   op.saved = Bytes(probabilities + chosen);
   return op;
 }
@@ -98,7 +99,8 @@ Operator route(const Experts& experts, const Sizes& z, bool fused) {
 Operator permute(const Routing& r, const Sizes& z, int other_readers) {
   const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
   const double both = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z) + copies;
-  Operator op = streamed("experts.permute", stream(both), stream(both + 3.0 * pass * other_readers, 1 + other_readers));
+  Operator op = streamed(OperatorTag::expert_exchange, "experts.permute", stream(both),
+                         stream(both + 3.0 * pass * other_readers, 1 + other_readers));
   op.saved = Bytes(r.sent * kRowId);
   return op;
 }
@@ -106,7 +108,7 @@ Operator permute(const Routing& r, const Sizes& z, int other_readers) {
 // Chunks of one rank's copies each -> chunks of one expert's copies each, or back.
 Operator reorder(std::string_view name, const Routing& r, const Sizes& z) {
   const Kernel pass = stream(2.0 * hidden_bytes(r.rows, z));
-  return streamed(name, pass, pass);
+  return streamed(OperatorTag::expert_exchange, name, pass, pass);
 }
 
 // Copies in, weighted sums out (of what goes back to a rank, where tokens travel once; the exchange adds up the rest);
@@ -116,8 +118,9 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
   const double pass = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z);
   const double copies = hidden_bytes(r.sent, z);
   const double outputs = fused ? 0.0 : copies;
-  Operator op = streamed("experts.unpermute", stream(pass + copies), stream(pass + copies + outputs));
-  op.saved = Bytes(outputs);
+  Operator op = streamed(OperatorTag::expert_exchange, "experts.unpermute", stream(pass + copies),
+                         stream(pass + copies + outputs));
+  save_input(op, outputs, OperatorTag::expert_projection);
   return op;
 }
 
@@ -125,12 +128,12 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
 Operator crossing(std::string_view name, Boundary kind, const Routing& r, const hardware::Stack& stack,
                   const Sizes& z) {
   const double back = hidden_bytes(r.sent, z);
-  const double element = stack.dispatch_element > Bytes(0) ? stack.dispatch_element.value() : z.element;
+  const double element = stack.dispatch.element > Bytes(0) ? stack.dispatch.element.value() : z.element;
   const double there = back * (element / z.element);
   const bool outward = kind == Boundary::dispatch;
-  Operator op = boundary(name, kind, outward ? there : back);
+  Operator op = boundary(OperatorTag::expert_exchange, name, kind, outward ? there : back);
   op.boundary_back_bytes = Bytes(outward ? back : there);
-  op.spread = r.once;
+  op.node_dispatch = r.once;
   return op;
 }
 
@@ -140,14 +143,17 @@ Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stac
   mlp.in = {"experts.in", "experts.in.adapter_in", "experts.in.adapter_out"};
   mlp.out = {"experts.out", "experts.out.adapter_in", "experts.out.adapter_out"};
   mlp.activation = "experts.activation";
+  mlp.tag = OperatorTag::expert_projection;
+  mlp.activation_tag = OperatorTag::expert_activation;
+  mlp.input_from = OperatorTag::expert_exchange;
   mlp.rows = r.rows;
   mlp.ffn = model.experts.ffn / z.etp;
   mlp.input = r.rows * real(z.hidden);
   mlp.bias_out = model.mlp_bias ? real(r.local * z.hidden) : 0.0;
   mlp.expert = true;
   mlp.groups = r.local;
-  mlp.met = r.met;
-  mlp.fused = stack.fused_experts && !z.frozen();
+  mlp.groups_read = r.experts_read;
+  mlp.fused = stack.fusion.experts && !z.frozen();
   return mlp;
 }
 
@@ -160,7 +166,8 @@ Operator output_bias(const Routing& r, const Sizes& z) {
   const double narrow = z.element, wide = kFloat;
   const double forward = wide + (narrow + 2.0 * wide) + 2.0 * wide + (wide + narrow);
   const double backward = (narrow + wide) + (wide + narrow) + 2.0 * (2.0 * wide + wide);
-  Operator op = streamed("experts.bias", stream(forward * outputs, 4), stream(backward * outputs, 6));
+  Operator op = streamed(OperatorTag::expert_projection, "experts.bias", stream(forward * outputs, 4),
+                         stream(backward * outputs, 6));
   op.forward.further = 2 * (r.local - 1);
   op.backward_input.further = 5 * (r.local - 1);
   return op;
@@ -176,21 +183,22 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   if (!once) { list.push_back(permute(r, z, readers)); }
   list.push_back(crossing("experts.dispatch", Boundary::dispatch, r, stack, z));
   if (once) { list.push_back(permute(r, z, readers)); }
-  list.push_back(boundary("experts.enter", Boundary::expert_enter, gathered));
+  list.push_back(boundary(OperatorTag::expert_exchange, "experts.enter", Boundary::expert_enter, gathered));
   if (reorders) { list.push_back(reorder("experts.sort", r, z)); }
   append_mlp(list, model, stack, z, routed_mlp(r, model, stack, z));
-  if (model.mlp_bias && stack.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
+  if (model.mlp_bias && stack.host.expert_launch_time > Seconds(0) && z.training) { list.push_back(output_bias(r, z)); }
   if (reorders) { list.push_back(reorder("experts.unsort", r, z)); }
-  list.push_back(boundary("experts.leave", Boundary::expert_leave, gathered));
-  if (once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
+  list.push_back(boundary(OperatorTag::expert_exchange, "experts.leave", Boundary::expert_leave, gathered));
+  if (once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
   list.push_back(crossing("experts.combine", Boundary::combine, r, stack, z));
-  if (!once) { list.push_back(unpermute(r, z, stack.fused_elementwise)); }
+  if (!once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
 }
 
 // One number a token, from its hidden vector. Its input is kept with the router.
 void append_shared_gate(std::vector<Operator>& list, const Sizes& z) {
   Linear l;
   l.names.base = "shared.gate";
+  l.tag = OperatorTag::shared_expert_projection;
   l.rows = z.split_tokens;
   l.n = 1;
   l.k = z.hidden;
@@ -202,17 +210,19 @@ void append_shared(std::vector<Operator>& list, const Model& model, const hardwa
   ORRERY_ASSERT(model.experts.shared_ffn % z.tp == 0);
   const double whole = hidden_bytes(z.tokens, z);
   const bool other_copy = z.frozen() || z.matrix_element < z.element;  // than the one kept with the router
-  list.push_back(boundary("shared.enter", Boundary::enter, whole));
+  list.push_back(boundary(OperatorTag::shared_expert_projection, "shared.enter", Boundary::enter, whole));
   Mlp mlp;
   mlp.in = {"shared.in", "shared.in.adapter_in", "shared.in.adapter_out"};
   mlp.out = {"shared.out", "shared.out.adapter_in", "shared.out.adapter_out"};
   mlp.activation = "shared.activation";
+  mlp.tag = OperatorTag::shared_expert_projection;
+  mlp.activation_tag = OperatorTag::shared_expert_activation;
   mlp.rows = z.tokens;
   mlp.ffn = model.experts.shared_ffn / z.tp;
   mlp.input = other_copy ? z.split(z.hidden) : 0.0;
   mlp.bias_out = model.mlp_bias ? real(z.hidden) : 0.0;
   append_mlp(list, model, stack, z, mlp);
-  list.push_back(boundary("shared.leave", Boundary::leave, whole));
+  list.push_back(boundary(OperatorTag::shared_expert_projection, "shared.leave", Boundary::leave, whole));
   if (model.experts.shared_gate) { append_shared_gate(list, z); }
 }
 
@@ -221,8 +231,9 @@ void append_shared(std::vector<Operator>& list, const Model& model, const hardwa
 Operator shared_sum(const Model& model, const Sizes& z) {
   const double pass = hidden_bytes(z.split_tokens, z);
   const bool gated = model.experts.shared_gate;
-  Operator op = streamed("shared.add", stream(3.0 * pass), gated ? stream(3.0 * pass) : Kernel{});
-  op.saved = Bytes(gated ? pass : 0.0);
+  Operator op =
+      streamed(OperatorTag::expert_exchange, "shared.add", stream(3.0 * pass), gated ? stream(3.0 * pass) : Kernel{});
+  save_input(op, gated ? pass : 0.0, OperatorTag::shared_expert_projection);
   return op;
 }
 
@@ -231,7 +242,7 @@ Operator shared_sum(const Model& model, const Sizes& z) {
 void append_experts(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const bool shared = model.experts.shared_ffn > 0;
   append_router(list, model, z);
-  list.push_back(route(model.experts, z, stack.fused_elementwise));
+  list.push_back(route(model.experts, z, stack.fusion.elementwise));
   if (shared) { append_shared(list, model, stack, z); }
   append_routed(list, model, stack, z);
   if (shared) { list.push_back(shared_sum(model, z)); }

@@ -29,7 +29,7 @@ Model tiny_mixture() {
 
 Stack plain_gradients() {
   Stack stack;
-  stack.fused_gradient_accumulation = false;
+  stack.fusion.gradient_accumulation = false;
   return stack;
 }
 
@@ -100,7 +100,7 @@ TEST(Experts, mixtral_keeps_8h_4q_4v_4a_4E_and_16_2h_6f_per_copy) {
 // The gradients of the weights of the sum need the experts' outputs.
 TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
   Stack stack = plain_gradients();
-  stack.fused_elementwise = false;
+  stack.fusion.elementwise = false;
   const auto list = layer(tiny_mixture(), slice(2, 4), stack);
   EXPECT_EQ(find(list, "experts.unpermute").saved, Bytes(256));
   expect_operator(list, "experts.unpermute", {0, 384}, {0, 384 + 256});
@@ -110,14 +110,14 @@ TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
 
 // Of k = 2 copies that go to N places, N (1 - (1 - 1/N)^2): 1, 3/2, 7/4; never more than there are copies, nor places.
 TEST(Experts, copies_meet_no_more_places_than_there_are) {
-  const Spread spread{2.0, 1.0};
-  EXPECT_DOUBLE_EQ(spread.met(1), 1.0);
-  EXPECT_DOUBLE_EQ(spread.met(2), 1.5);
-  EXPECT_DOUBLE_EQ(spread.met(4), 1.75);
-  EXPECT_DOUBLE_EQ((Spread{2.0, 0.5}.met(4)), 1.5);
+  const NodeDispatch dispatch{2.0, 1.0};
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(1), 1.0);
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(2), 1.5);
+  EXPECT_DOUBLE_EQ(dispatch.places_reached(4), 1.75);
+  EXPECT_DOUBLE_EQ((NodeDispatch{2.0, 0.5}.places_reached(4)), 1.5);
   for (double places = 1; places < 1e6; places *= 2) {
-    EXPECT_LE(spread.met(places), std::min(places, 2.0));
-    EXPECT_LE(spread.met(places), spread.met(2 * places));
+    EXPECT_LE(dispatch.places_reached(places), std::min(places, 2.0));
+    EXPECT_LE(dispatch.places_reached(places), dispatch.places_reached(2 * places));
   }
 }
 
@@ -125,7 +125,7 @@ TEST(Experts, copies_meet_no_more_places_than_there_are) {
 // travel, and no chunks of ranks put in order.
 TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
   Stack stack = plain_gradients();
-  stack.dispatch_per_node = true;
+  stack.dispatch.copies = hardware::TokenCopies::per_node;
   Slice part = slice(2, 4);
   part.ep = 2;
   const auto list = layer(tiny_mixture(), part, stack);
@@ -134,7 +134,7 @@ TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
   EXPECT_THAT(all, testing::ElementsAre("experts.route", "experts.dispatch", "experts.permute", "experts.enter",
                                         "experts.in", "experts.activation", "experts.out", "experts.leave",
                                         "experts.unpermute", "experts.combine", "mlp.residual"));
-  EXPECT_EQ(find(list, "experts.dispatch").spread, (Spread{2.0, 1.0}));
+  EXPECT_EQ(find(list, "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
   expect_operator(list, "experts.permute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256 + 3 * 128, 2});
   expect_operator(list, "experts.unpermute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256});
   part.ep = 1;  // nothing travels
@@ -148,7 +148,7 @@ TEST(Experts, fused_with_their_activation_cast_only_what_comes_in) {
   part.precision = Precision::fp8;
   Stack stack = plain_gradients();
   const auto apart = layer(tiny_mixture(), part, stack);
-  stack.fused_experts = true;
+  stack.fusion.experts = true;
   const auto fused = layer(tiny_mixture(), part, stack);
   const double inner = 16 * 16 * 2;
   EXPECT_EQ(find(fused, "experts.activation").forward, Kernel{});
@@ -172,7 +172,7 @@ TEST(Experts, that_go_one_by_one_add_their_biases_so) {
   Stack stack = plain_gradients();
   const auto together = names(layer(model, slice(2, 4), stack));
   EXPECT_EQ(std::count(together.begin(), together.end(), "experts.bias"), 0);
-  stack.expert_launch_time = Seconds(1e-5);
+  stack.host.expert_launch_time = Seconds(1e-5);
   const auto list = layer(model, slice(2, 4), stack);
   expect_operator(list, "experts.bias", {0, 16 * 8 * 28, 4}, {0, 16 * 8 * 36, 6});
   EXPECT_EQ(find(list, "experts.bias").forward.further, 2 * 3);

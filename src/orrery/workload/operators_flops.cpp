@@ -110,7 +110,7 @@ double core_depth(const Model& model) {
 }
 
 bool skips(const hardware::Stack& stack) {
-  return stack.attention == hardware::AttentionKernel::flash && stack.causal_skip;
+  return stack.attention.kernel == hardware::AttentionKernel::flash && stack.attention.causal_skip;
 }
 
 // (query, key) pairs that a layer's core is for, one head and sequence; a kernel that skips nothing still owes no more

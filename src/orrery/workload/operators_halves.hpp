@@ -52,13 +52,16 @@ void append_cross_attention(std::vector<Operator>& list, const Model& model, con
 struct Mlp {
   Linear::Names in, out;
   std::string_view activation;
+  OperatorTag tag = OperatorTag::mlp_projection;  // of the products
+  OperatorTag activation_tag = OperatorTag::mlp_activation;
   double rows = 0;
-  std::int64_t ffn = 0;  // inner width on this rank
-  double input = 0;      // elements of its input to keep
-  double bias_out = 0;   // elements of the second product's bias, where the residual does not hold them
+  std::int64_t ffn = 0;                        // inner width on this rank
+  double input = 0;                            // elements of its input to keep
+  OperatorTag input_from = OperatorTag::norm;  // what makes the input
+  double bias_out = 0;  // elements of the second product's bias, where the residual does not hold them
   bool expert = false;
   std::int64_t groups = 1;  // as in Linear
-  double met = 1;
+  double groups_read = 1;
   bool fused = false;  // the activation and the casts behind it, either way, are part of the products
 };
 void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,

@@ -15,6 +15,7 @@ struct Join {
   bool adds = true;       // a second tensor is added
   int gradient_sums = 0;  // sums of gradients where the input of the half layer forked
   double tokens = 0;      // of this rank
+  OperatorTag tag = OperatorTag::residual;
 };
 
 // out = (other +) dropout(x + bias), one kernel when fused, up to three apart.

@@ -68,16 +68,17 @@ Operator products(const Sizes& z, const Linear& l) {
   const double input = l.wide ? z.element : z.matrix_element;
   const double output = l.output > 0.0 ? l.output : z.element;
   const double gradient = l.output > 0.0 ? l.output : input;  // of Y
-  const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.met));
+  const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.groups_read));
   const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision, l.expert && groups > 1};
   const std::int64_t m = ceiling(l.rows / real(groups));
   const double volume = l.rows * weight;
   Operator op;
   op.name = l.names.base;
+  op.tag = l.tag;
   op.expert = l.expert;
-  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.met * weight) * input + l.rows * n * output);
-  op.backward_input =
-      product(shape, m, l.k, l.n, volume, l.rows * n * gradient + l.met * weight * input + l.rows * k * z.element);
+  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
+  op.backward_input = product(shape, m, l.k, l.n, volume,
+                              l.rows * n * gradient + l.groups_read * weight * input + l.rows * k * z.element);
   op.backward_weight =
       product(shape, l.n, l.k, m, volume,
               l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
@@ -85,21 +86,23 @@ Operator products(const Sizes& z, const Linear& l) {
   return op;
 }
 
-// One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X.
-Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::int64_t n, std::int64_t k,
-                double kept) {
+// One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X,
+// which `from` makes.
+Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::int64_t n, std::int64_t k, double kept,
+                OperatorTag from) {
   Linear l;
   l.names.base = name;
+  l.tag = base.tag;
   l.rows = base.rows;
   l.n = n;
   l.k = k;
   l.wide = true;
   l.expert = base.expert;
   l.groups = base.groups;
-  l.met = base.met;
+  l.groups_read = base.groups_read;
   Operator op = products(z, l);
   op.parameters = real(l.groups) * real(n) * real(k);
-  op.saved = Bytes(kept * z.element);
+  save_input(op, kept * z.element, from);
   return op;
 }
 
@@ -135,8 +138,8 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   z.dropout = z.training ? model.dropout : 0.0;
   z.matrix_element = hardware::element_size(slice.precision).value();
   z.element = std::max(z.matrix_element, kNarrowestActivation);
-  z.cache_element = stack.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
-  z.gradient_traffic = stack.fused_gradient_accumulation ? 2.0 * stack.gradient_element.value() : z.element;
+  z.cache_element = stack.storage.narrow_cache ? std::max(z.matrix_element, kNarrowestCache) : z.element;
+  z.gradient_traffic = stack.fusion.gradient_accumulation ? 2.0 * stack.gradients.element.value() : z.element;
   z.precision = slice.precision;
   z.wide = z.matrix_element < kNarrowestActivation ? hardware::Precision::bf16 : slice.precision;
   z.adapter_rank = z.training ? slice.adapter.rank : 0;
@@ -170,7 +173,7 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   const bool adapts = z.frozen() && l.adapted;
   const std::int64_t r = z.adapter_rank;
   if (adapts) {
-    Operator& in = list.emplace_back(factor(z, l, l.names.adapter_in, r, l.k, l.input));
+    Operator& in = list.emplace_back(factor(z, l, l.names.adapter_in, r, l.k, l.input, l.input_from));
     in.backward_input.bytes += Bytes(l.rows * real(l.k) * z.element);  // adds into the gradient that the base has made
   }
   Operator& op = list.emplace_back(products(z, l));
@@ -180,50 +183,62 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   if (z.frozen()) {
     op.backward_weight = {};
   } else {
-    op.saved += Bytes(l.input * (l.wide ? z.element : z.matrix_element));
+    op.saved_input = Bytes(l.input * (l.wide ? z.element : z.matrix_element));
+    op.input_from = l.input_from;
+    op.saved += op.saved_input;
   }
   if (adapts) {
-    Operator& out = list.emplace_back(factor(z, l, l.names.adapter_out, l.n, r, l.rows * real(r)));
+    Operator& out = list.emplace_back(factor(z, l, l.names.adapter_out, l.n, r, l.rows * real(r), l.tag));
     out.forward.bytes += Bytes(l.rows * real(l.n) * z.element);  // adds into the base's output
   }
 }
 
-Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward) {
+Operator streamed(OperatorTag tag, std::string_view name, const Kernel& forward, const Kernel& backward) {
   Operator op;
   op.name = name;
+  op.tag = tag;
   op.forward = forward;
   op.backward_input = backward;
   return op;
 }
 
-Operator boundary(std::string_view name, Boundary kind, double bytes) {
+Operator boundary(OperatorTag tag, std::string_view name, Boundary kind, double bytes) {
   Operator op;
   op.name = name;
+  op.tag = tag;
   op.boundary = kind;
   op.boundary_bytes = Bytes(bytes);
   return op;
 }
 
+void save_input(Operator& op, double bytes, OperatorTag from) {
+  op.saved = op.saved_input = Bytes(bytes);
+  op.input_from = from;
+}
+
 void hold(Operator& op, const Sizes& z, double weights) { (z.frozen() ? op.frozen : op.parameters) = weights; }
 
-Operator norm(std::string_view name, const Model& model, const Sizes& z, double rows, std::int64_t width) {
+Operator norm(OperatorTag tag, std::string_view name, const Model& model, const Sizes& z, double rows,
+              std::int64_t width) {
   const double tensor = rows * real(width) * z.element;
-  Operator op = streamed(name, stream(2.0 * tensor), stream(3.0 * tensor, z.frozen() ? 1 : 2));
+  Operator op = streamed(tag, name, stream(2.0 * tensor), stream(3.0 * tensor, z.frozen() ? 1 : 2));
   const double vectors = model.norm == Normalisation::layernorm ? 2.0 : 1.0;  // scale and shift, or scale alone
   hold(op, z, vectors * real(width));
-  op.saved = Bytes(tensor);
+  save_input(op, tensor, tag);
   return op;
 }
 
 Operator norm(std::string_view name, const Model& model, const Sizes& z) {
-  return norm(name, model, z, z.split_tokens, z.hidden);
+  Operator op = norm(OperatorTag::norm, name, model, z, z.split_tokens, z.hidden);
+  op.input_from = OperatorTag::residual;
+  return op;
 }
 
 void keep_forward_only(std::vector<Operator>& list) {
   for (auto& op : list) {
     op.backward_input = {};
     op.backward_weight = {};
-    op.saved = Bytes(0.0);
+    op.saved = op.saved_input = Bytes(0.0);
   }
 }
 

@@ -65,17 +65,19 @@ struct Linear {
     std::string_view base, adapter_in, adapter_out;
   };
   Names names;
+  OperatorTag tag = OperatorTag::mlp_projection;
   double rows = 0;
   std::int64_t n = 0, k = 0;
-  double input = 0;         // elements of X to keep when a gradient needs them; 0: kept with another operator
-  double kept = 0;          // bytes kept in any case
-  double bias = 0;          // elements
-  bool adapted = false;     // gets an adapter when the slice has a rank for one
-  bool wide = false;        // in the wide precision
-  bool expert = false;      // weights of routed experts
-  double output = 0;        // bytes of an element of Y; 0: as every activation
-  std::int64_t groups = 1;  // products
-  double met = 1;           // of them, those that any row falls to: whose weights are read
+  double input = 0;  // elements of X to keep when a gradient needs them; 0: kept with another operator
+  OperatorTag input_from = OperatorTag::norm;  // what makes X
+  double kept = 0;                             // bytes kept in any case
+  double bias = 0;                             // elements
+  bool adapted = false;                        // gets an adapter when the slice has a rank for one
+  bool wide = false;                           // in the wide precision
+  bool expert = false;                         // weights of routed experts
+  double output = 0;                           // bytes of an element of Y; 0: as every activation
+  std::int64_t groups = 1;                     // products
+  double groups_read = 1;                      // of them, those that any row falls to: whose weights are read
   // What narrow operands are made of in kernels in front of the product; else the kernel that makes the operand does.
   bool casts_input = true, casts_gradient = true;
 };
@@ -86,9 +88,12 @@ struct Linear {
 void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& linear);
 
 // An operator whose forward and backward are one stream kernel each.
-[[nodiscard]] Operator streamed(std::string_view name, const Kernel& forward, const Kernel& backward);
+[[nodiscard]] Operator streamed(OperatorTag tag, std::string_view name, const Kernel& forward, const Kernel& backward);
 
-[[nodiscard]] Operator boundary(std::string_view name, Boundary kind, double bytes);
+[[nodiscard]] Operator boundary(OperatorTag tag, std::string_view name, Boundary kind, double bytes);
+
+// Saves its input, and nothing else, which operators with tag `from` make.
+void save_input(Operator& op, double bytes, OperatorTag from);
 
 // Weights of an operator that is no product: trained, unless the slice's weights are frozen.
 void hold(Operator& op, const Sizes& z, double weights);
@@ -107,9 +112,10 @@ struct Traffic {
 };
 
 // Norm of `rows` vectors of `width`. Forward: x in, y out. Backward: dy, x in, dx out; a second kernel ends the sums of
-// the weight gradients, where there are any. Keeps its input.
-[[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& z, double rows, std::int64_t width);
-// Of this rank's split tokens.
+// the weight gradients, where there are any. Keeps its input, which operators with the same tag make.
+[[nodiscard]] Operator norm(OperatorTag tag, std::string_view name, const Model& model, const Sizes& z, double rows,
+                            std::int64_t width);
+// Of the residual stream: this rank's split tokens.
 [[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& z);
 
 // Takes away what only training does: backward kernels and what is kept for them.

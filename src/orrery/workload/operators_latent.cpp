@@ -33,6 +33,7 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 Linear projection(const Linear::Names& names, double rows, std::int64_t n, std::int64_t k, double input) {
   Linear l;
   l.names = names;
+  l.tag = OperatorTag::attention_projection;
   l.rows = rows;
   l.n = n;
   l.k = k;
@@ -41,11 +42,19 @@ Linear projection(const Linear::Names& names, double rows, std::int64_t n, std::
   return l;
 }
 
+// From a latent to the heads.
+Linear up_projection(const Linear::Names& names, double rows, std::int64_t n, std::int64_t k, double input) {
+  Linear l = projection(names, rows, n, k, input);
+  l.tag = OperatorTag::attention_up_projection;
+  l.input_from = OperatorTag::attention_projection;
+  return l;
+}
+
 // The same product for every head, each with its own weights.
 Linear per_head(const Linear::Names& names, const Sizes& z, std::int64_t n, std::int64_t k) {
-  Linear l = projection(names, z.whole(z.heads), n, k, 0.0);
+  Linear l = up_projection(names, z.whole(z.heads), n, k, 0.0);
   l.groups = z.heads;
-  l.met = real(z.heads);
+  l.groups_read = real(z.heads);
   return l;
 }
 
@@ -56,15 +65,18 @@ void append_down(std::vector<Operator>& list, const Model& model, const Sizes& z
   double gathered = real(latent.kv_rank + latent.rope_dim);
   if (latent.query_rank > 0) {
     append_linear(list, z, projection(kQueryDown, z.split_tokens, latent.query_rank, z.hidden, input));
-    list.push_back(norm("attention.query_norm", model, z, z.split_tokens, latent.query_rank));
+    list.push_back(
+        norm(OperatorTag::attention_projection, "attention.query_norm", model, z, z.split_tokens, latent.query_rank));
     input = 0.0;
     gathered += real(latent.query_rank);
   } else {
     gathered += real(z.hidden);
   }
   append_linear(list, z, projection(kKvDown, z.split_tokens, latent.kv_rank + latent.rope_dim, z.hidden, input));
-  list.push_back(norm("attention.kv_norm", model, z, z.split_tokens, latent.kv_rank));
-  list.push_back(boundary("attention.enter", Boundary::enter, z.tokens * gathered * z.element));
+  list.push_back(
+      norm(OperatorTag::attention_projection, "attention.kv_norm", model, z, z.split_tokens, latent.kv_rank));
+  list.push_back(
+      boundary(OperatorTag::attention_projection, "attention.enter", Boundary::enter, z.tokens * gathered * z.element));
 }
 
 // Rotates the rotary part of every query head and of the shared key. Widened: also puts the key heads together, from
@@ -76,13 +88,13 @@ Operator rotary(const LatentAttention& latent, const Sizes& z, bool fused) {
   const double joined = z.decoding ? 0.0 : key + z.whole(z.heads * latent.nope_dim) * z.element;
   const Kernel pass = fused ? stream(2.0 * rotated + joined, 2)
                             : stream(9.0 * rotated + (z.decoding ? 0.0 : 4.0 * key), z.decoding ? 8 : 10);
-  return streamed("attention.rotary", pass, pass);
+  return streamed(OperatorTag::attention_up_projection, "attention.rotary", pass, pass);
 }
 
 Linear query_up(const LatentAttention& latent, const Sizes& z) {
   const std::int64_t width = z.heads * (latent.nope_dim + latent.rope_dim);
-  if (latent.query_rank == 0) { return projection(kQuery, z.tokens, width, z.hidden, 0.0); }
-  return projection(kQueryUp, z.tokens, width, latent.query_rank, z.split(latent.query_rank));
+  if (latent.query_rank == 0) { return up_projection(kQuery, z.tokens, width, z.hidden, 0.0); }
+  return up_projection(kQueryUp, z.tokens, width, latent.query_rank, z.split(latent.query_rank));
 }
 
 void append_widened(std::vector<Operator>& list, const hardware::Stack& stack, const LatentAttention& latent,
@@ -94,11 +106,11 @@ void append_widened(std::vector<Operator>& list, const hardware::Stack& stack, c
   Linear query = query_up(latent, z);
   query.kept = t.query;
   append_linear(list, z, query);
-  Linear kv = projection(kKvUp, z.tokens, z.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank,
-                         z.split(latent.kv_rank));
+  Linear kv = up_projection(kKvUp, z.tokens, z.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank,
+                            z.split(latent.kv_rank));
   kv.kept = t.key + t.value;
   append_linear(list, z, kv);
-  list.push_back(rotary(latent, z, stack.fused_elementwise));
+  list.push_back(rotary(latent, z, stack.fusion.elementwise));
   append_core(list, stack, z, core);
 }
 
@@ -110,7 +122,7 @@ void append_absorbed(std::vector<Operator>& list, const hardware::Stack& stack, 
   core.values_in_keys = true;
   append_linear(list, z, query_up(latent, z));
   append_linear(list, z, per_head(kAbsorb, z, latent.kv_rank, latent.nope_dim));
-  list.push_back(rotary(latent, z, stack.fused_elementwise));
+  list.push_back(rotary(latent, z, stack.fusion.elementwise));
   append_core(list, stack, z, core);
   append_linear(list, z, per_head(kValueUp, z, latent.value_dim, latent.kv_rank));
 }
@@ -131,7 +143,9 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
     append_widened(list, stack, model.latent, z, core);
   }
   const std::int64_t width = z.heads * model.latent.value_dim;
-  append_linear(list, z, projection(kOutput, z.tokens, z.hidden, width, z.whole(width)));
+  Linear output = projection(kOutput, z.tokens, z.hidden, width, z.whole(width));
+  output.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
+  append_linear(list, z, output);
 }
 
 }  // namespace orrery::workload

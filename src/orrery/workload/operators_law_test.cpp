@@ -62,9 +62,9 @@ Cut any_cut() {
   c.one.precision = c.part.precision;
   c.model = any_model(c.part);
   c.kind = {maybe(), maybe(), maybe(), any(0, 2) * any(1, 3000)};
-  c.stack.attention = maybe() ? AttentionKernel::flash : AttentionKernel::plain;
-  c.stack.causal_skip = maybe();
-  c.stack.fused_elementwise = maybe();
+  c.stack.attention.kernel = maybe() ? AttentionKernel::flash : AttentionKernel::plain;
+  c.stack.attention.causal_skip = maybe();
+  c.stack.fusion.elementwise = maybe();
   return c;
 }
 

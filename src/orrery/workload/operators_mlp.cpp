@@ -21,16 +21,16 @@ Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
     forward += {2.0 * inner, 1};
     if (!z.frozen()) { backward += {inner, 1}; }
   }
-  Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
+  Operator op = streamed(mlp.activation_tag, mlp.activation, forward.kernel(), backward.kernel());
   const bool output_is_kept = !z.frozen() || z.adapts_all;
-  op.saved = Bytes(model.activation == Activation::relu && output_is_kept ? 0.0 : inner);
+  save_input(op, model.activation == Activation::relu && output_is_kept ? 0.0 : inner, mlp.tag);
   return op;
 }
 
 // y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Apart: act (2 W),
 // product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well. x may be kept in a byte.
 Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, const hardware::Stack& stack) {
-  const bool fused = stack.fused_elementwise;
+  const bool fused = stack.fusion.elementwise;
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward = fused ? Traffic{3.0 * inner, 1} : Traffic{5.0 * inner, 2};
   Traffic backward = fused ? Traffic{5.0 * inner, 1} : Traffic{9.0 * inner, 3};
@@ -38,8 +38,9 @@ Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, co
     forward += {4.0 * inner, 1};
     if (!z.frozen()) { backward += {2.0 * inner, 1}; }
   }
-  Operator op = streamed(mlp.activation, forward.kernel(), backward.kernel());
-  const double kept = stack.narrow_activations ? std::max(z.matrix_element, 1.0) / z.element : 1.0;
+  Operator op = streamed(mlp.activation_tag, mlp.activation, forward.kernel(), backward.kernel());
+  const double kept = stack.storage.narrow_activations ? std::max(z.matrix_element, 1.0) / z.element : 1.0;
+  save_input(op, 2.0 * kept * inner, mlp.tag);
   op.saved = Bytes((2.0 * kept + (fused ? 0.0 : 1.0)) * inner);
   return op;
 }
@@ -47,11 +48,12 @@ Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, co
 Linear product(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
   Linear l;
   l.names = names;
+  l.tag = mlp.tag;
   l.rows = mlp.rows;
   l.adapted = z.adapts_all;
   l.expert = mlp.expert;
   l.groups = mlp.groups;
-  l.met = mlp.met;
+  l.groups_read = mlp.groups_read;
   return l;
 }
 
@@ -63,13 +65,14 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   in.n = (model.gated_mlp ? 2 : 1) * mlp.ffn;
   in.k = z.hidden;
   in.input = mlp.input;
+  in.input_from = mlp.input_from;
   in.bias = model.mlp_bias ? real(mlp.groups * in.n) : 0.0;
   in.casts_gradient = !mlp.fused;
   append_linear(list, z, in);
   Operator& first = list.back();
 
   Operator activation = model.gated_mlp ? gated_activation(model, z, mlp, stack)
-                                        : plain_activation(model, z, mlp, stack.fused_elementwise);
+                                        : plain_activation(model, z, mlp, stack.fusion.elementwise);
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   if (mlp.fused) {
     first.forward.bytes += Bytes(inner);  // the activated output beside its input, which is kept
@@ -81,6 +84,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   out.n = z.hidden;
   out.k = mlp.ffn;
   out.input = mlp.rows * real(mlp.ffn);
+  out.input_from = mlp.activation_tag;
   out.bias = mlp.bias_out;
   out.casts_input = !mlp.fused;
   append_linear(list, z, out);

@@ -42,16 +42,16 @@ Model tiny_llama() {
 
 Stack plain(bool fused) {
   Stack stack;
-  stack.attention = AttentionKernel::plain;
-  stack.fused_elementwise = fused;
-  stack.fused_loss = fused;
-  stack.fused_gradient_accumulation = false;
+  stack.attention.kernel = AttentionKernel::plain;
+  stack.fusion.elementwise = fused;
+  stack.fusion.loss = fused;
+  stack.fusion.gradient_accumulation = false;
   return stack;
 }
 
 Stack flash(bool fused) {
   Stack stack = plain(fused);
-  stack.attention = AttentionKernel::flash;
+  stack.attention.kernel = AttentionKernel::flash;
   return stack;
 }
 
@@ -106,7 +106,7 @@ TEST(OperatorNumbers, llama_layer_with_every_kernel_apart) {
 
 TEST(OperatorNumbers, flash_without_causal_skip_computes_the_whole_square) {
   Stack stack = flash(true);
-  stack.causal_skip = false;
+  stack.attention.causal_skip = false;
   const auto list = layer_operators(tiny_llama(), stack, tiny_slice());
   expect_operator(list, "attention.flash", {1024, 448}, {2560, 832, 3});
 }
@@ -161,7 +161,7 @@ TEST(OperatorNumbers, fp8_products_read_one_byte_and_write_two) {
 // A product that adds into an fp32 buffer reads and writes it: 192 weights x 8 B.
 TEST(OperatorNumbers, fused_accumulation_reads_and_writes_the_gradient_buffer) {
   Stack stack = plain(true);
-  stack.fused_gradient_accumulation = true;
+  stack.fusion.gradient_accumulation = true;
   const auto list = layer_operators(tiny_gpt(), stack, tiny_slice());
   expect_kernel(list[2].backward_weight, {3072, (192 + 64) * 2 + 192 * 8}, "dW");
   expect_kernel(list[2].forward, {3072, 896}, "forward");

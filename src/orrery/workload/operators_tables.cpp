@@ -1,9 +1,10 @@
-// The front of a recommender: embedding tables, the exchange of what was looked up, the bottom MLP beside it.
+// The front of a recommender: embedding tables, the all-to-all of looked-up vectors, and the bottom MLP that it is
+// overlapped with.
 // docs/models/recommenders.md has the formulas.
 //
 // Of ranks that hold different tables, the operators are of the one with most to do, and the memory of the one that
-// holds most. Rows are met alike: a batch's lookups meet rows (1 - (1 - 1/rows)^lookups) different ones, and each
-// crosses memory once, whatever a cache can do for the others.
+// holds most. Rows are accessed uniformly: the lookups of a batch read rows (1 - (1 - 1/rows)^lookups) distinct rows,
+// each once from memory; repeated reads are served by the cache.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +27,7 @@ double real(std::int64_t n) { return static_cast<double>(n); }
 struct Load {
   double memory = 0, state = 0;                  // bytes
   double gather = 0, reduce = 0, update = 0;     // bytes through memory
-  double lookups = 0;                            // rows that samples ask this rank for
+  double lookups = 0;                            // rows that samples look up on this rank
   double width = 0;                              // numbers of a sample's vectors that it makes
   double summed = 0, listed = 0, gradients = 0;  // exchanged with other holders: all-reduced, all-gathered; kept
 };
@@ -47,24 +48,24 @@ double sectors(double bytes) { return std::ceil(bytes / kSector) * kSector; }
 void add(Load& load, const TablePart& part, const Place& at) {
   const double width = real(part.width), elements = part.count * part.rows * width;
   const double n = at.samples * part.lookups;
-  const double met = distinct_rows(part.rows, n), met_by_all = distinct_rows(part.rows, n * at.copies);
+  const double read = distinct_rows(part.rows, n), read_by_all = distinct_rows(part.rows, n * at.copies);
   const double vectors = at.samples * width * at.exchange;
   const double state_row = width * at.moment + at.moment_row;
   load.memory += elements * at.element;
   load.state += part.count * part.rows * state_row;
   load.lookups += part.count * n;
   load.width += part.count * width;
-  load.gather += part.count * (met * sectors(width * at.element) + n * kRowId + vectors);
+  load.gather += part.count * (read * sectors(width * at.element) + n * kRowId + vectors);
   // Lookups sorted by row; every vector's gradient read; of rows that others hold as well, the sums written.
   load.reduce += part.count * (2.0 * kSortPasses * n * kSortKey + vectors);
-  load.update += part.count * met_by_all * 2.0 * (sectors(width * at.element) + sectors(state_row));
+  load.update += part.count * read_by_all * 2.0 * (sectors(width * at.element) + sectors(state_row));
   if (at.copies <= 1.0) { return; }
-  load.reduce += part.count * met * width * kGradient;
-  load.update += part.count * met_by_all * width * kGradient;
+  load.reduce += part.count * read * width * kGradient;
+  load.update += part.count * read_by_all * width * kGradient;
   // All-reduce of whole tables, or all-gather of rows: whichever sends less. Of rows no more than a whole table is
   // counted: what is left out between one and two of them keeps more lookups from being quicker, as an all-reduce costs
   // less than twice an all-gather where trees or switches do it.
-  const double whole = part.rows * width * at.shared, rows = at.copies * met * (width * at.shared + kRowId);
+  const double whole = part.rows * width * at.shared, rows = at.copies * read * (width * at.shared + kRowId);
   (2.0 * whole <= rows ? load.summed : load.listed) += part.count * std::min(whole, rows);
   load.gradients += part.count * (2.0 * whole <= rows ? part.rows * width * kGradient : rows);
 }
@@ -102,23 +103,24 @@ constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_
 
 // Update behind the exchange between copies behind the sums: the backward pass runs the list the other way.
 void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
-  Operator update = streamed(names.update, {}, stream(load.update));
-  update.held = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
+  Operator update = streamed(OperatorTag::tables, names.update, {}, stream(load.update));
+  update.in_place = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
   list.push_back(update);
   const auto share = [&](Boundary kind, double bytes) {
     if (bytes <= 0.0) { return; }
-    list.push_back(boundary(names.share, kind, bytes));
+    list.push_back(boundary(OperatorTag::tables, names.share, kind, bytes));
     list.back().everywhere = everywhere;
   };
   share(Boundary::share_sum, load.summed);
   share(Boundary::share_rows, load.listed);
   // A sort takes a histogram, its passes, and where rows begin.
-  list.push_back(streamed(names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
+  list.push_back(
+      streamed(OperatorTag::tables, names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
   list.back().saved = Bytes(load.lookups * kRowId);
 }
 
 // What a rank sends, or gets, of which rows its samples look up. Of a table cut in columns, every part is asked.
-double asked(const TableShares& shares, const Slice& slice, const Place& at, double received) {
+double index_bytes(const TableShares& shares, const Slice& slice, const Place& at, double received) {
   double sent = 0;
   for (const TableShare& share : shares.sharded) {
     for (const TablePart& part : share) { sent += at.own * part.count * part.lookups; }
@@ -141,11 +143,11 @@ Place place_of(const Recommender& r, const hardware::Stack& stack, const Slice& 
   Place at;
   at.own = z.tokens;
   at.element = hardware::element_size(r.table_precision).value();
-  at.exchange = stack.table_exchange_element > Bytes(0) ? stack.table_exchange_element.value() : z.element;
-  at.shared = stack.gradient_reduce_element.value();
+  at.exchange = stack.tables.exchange_element > Bytes(0) ? stack.tables.exchange_element.value() : z.element;
+  at.shared = stack.gradients.reduce_element.value();
   if (slice.pass == Pass::train) {
-    at.moment = stack.table_moment_element.value();
-    at.moment_row = stack.table_moment_row.value();
+    at.moment = stack.tables.state_element.value();
+    at.moment_row = stack.tables.row_state_element.value();
   }
   return at;
 }
@@ -165,9 +167,10 @@ std::vector<Operator> table_operators(const Model& model, const hardware::Stack&
     at.copies = replicas / ranks;
     const Load load = most_of(shares.sharded, at);
     const bool sums = slice.tables.sharding == TableSharding::row;
-    exchange =
-        boundary("tables.exchange", sums ? Boundary::pool_sum : Boundary::pool, at.samples * load.width * at.exchange);
-    list.push_back(boundary("tables.spread", Boundary::spread, asked(shares, slice, at, load.lookups)));
+    exchange = boundary(OperatorTag::tables, "tables.exchange", sums ? Boundary::pool_sum : Boundary::pool,
+                        at.samples * load.width * at.exchange);
+    list.push_back(boundary(OperatorTag::tables, "tables.spread", Boundary::lookup_indices,
+                            index_bytes(shares, slice, at, load.lookups)));
     append_tables(list, kSharded, load, false);
     exchange.end = End::first;
     list.push_back(exchange);

@@ -53,8 +53,8 @@ TEST(TableOperators, an_update_sorts_lookups_and_writes_the_rows_they_met) {
   const auto list = tables_of(large_tables(), slice_of(TableSharding::table, 1, 1));
   EXPECT_NEAR(find(list, "tables.lookup").backward_input.bytes.value(), 120 * 64 + 10 * 32 * 2, 0.01);
   EXPECT_NEAR(find(list, "tables.update").backward_input.bytes.value(), 120 * 2 * (32 + 32), 0.01);
-  EXPECT_EQ(find(list, "tables.update").held.weights, Bytes(4e9 * 8 * 4));
-  EXPECT_EQ(find(list, "tables.update").held.state, Bytes(4e9 * 8 * 4));
+  EXPECT_EQ(find(list, "tables.update").in_place.weights, Bytes(4e9 * 8 * 4));
+  EXPECT_EQ(find(list, "tables.update").in_place.state, Bytes(4e9 * 8 * 4));
 }
 
 // Two tables on each of two ranks: 20 samples' vectors of two tables are what a rank sends; 20 x 6 row numbers come in.
@@ -95,7 +95,7 @@ TEST(TableOperators, inference_looks_up_and_keeps_nothing) {
   slice.pass = Pass::prefill;
   for (const auto& op : tables_of(large_tables(), slice)) {
     EXPECT_EQ(op.backward_input.kind, KernelKind::none);
-    EXPECT_EQ(op.held.state, Bytes(0));
+    EXPECT_EQ(op.in_place.state, Bytes(0));
     EXPECT_EQ(op.saved, Bytes(0));
   }
 }

@@ -195,9 +195,9 @@ Sliced any_sliced() {
                         1024 * *rc::gen::inRange<std::int64_t>(1, 60));
   c.model.vocab = 1024 * *rc::gen::inRange<std::int64_t>(1, 60);
   c.model.parallel_residual = *rc::gen::arbitrary<bool>();
-  c.stack.attention = *rc::gen::element(AttentionKernel::plain, AttentionKernel::flash);
-  c.stack.causal_skip = *rc::gen::arbitrary<bool>();
-  c.stack.fused_elementwise = *rc::gen::arbitrary<bool>();
+  c.stack.attention.kernel = *rc::gen::element(AttentionKernel::plain, AttentionKernel::flash);
+  c.stack.attention.causal_skip = *rc::gen::arbitrary<bool>();
+  c.stack.fusion.elementwise = *rc::gen::arbitrary<bool>();
   c.one = slice(*rc::gen::inRange<std::int64_t>(1, 9), *rc::gen::inRange<std::int64_t>(1, 4096));
   c.part = c.one;
   c.part.tp = t;

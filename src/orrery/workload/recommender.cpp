@@ -146,10 +146,10 @@ std::int64_t dense_parameters(const Recommender& recommender, const LayerKind& k
 
 ParameterCount parameter_count(const Recommender& recommender) {
   ParameterCount count;
-  double met = 0;
+  double looked_up = 0;
   for (const Table& table : recommender.tables) {
     count.embedding += table.count * table.rows * table.width;
-    met += real(table.count) * std::min(table.lookups, real(table.rows)) * real(table.width);
+    looked_up += real(table.count) * std::min(table.lookups, real(table.rows)) * real(table.width);
   }
   count.layers = bottom_parameters(recommender);
   std::int64_t idle = 0;
@@ -159,7 +159,7 @@ ParameterCount parameter_count(const Recommender& recommender) {
     if (kind.experts) { idle += (experts.count - experts.active) * connected(kind.in, kind.out); }
   }
   count.total = count.embedding + count.layers;
-  count.active = static_cast<std::int64_t>(met) + count.layers - idle;
+  count.active = static_cast<std::int64_t>(looked_up) + count.layers - idle;
   return count;
 }
 

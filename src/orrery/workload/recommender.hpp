@@ -1,9 +1,8 @@
-// A recommender as numbers: embedding tables, a bottom MLP over dense features, what brings the two together, a top
-// MLP.
+// A recommender as numbers: embedding tables, a bottom MLP over dense features, an interaction of the two, a top MLP.
 //
 // Covers DLRM (arXiv:1906.00091), its DCNv2 variant (MLPerf), transformers between the vectors of a sample, and a top
 // MLP that is a mixture of experts. Left out: sequences of a user's history, several tasks with heads of their own,
-// tables whose vectors feed no interaction, skew of lookups (every row of a table is met alike).
+// tables whose vectors feed no interaction, skewed lookups (rows are accessed uniformly).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +20,7 @@ struct Model;
 struct ParameterCount;
 struct Inconsistency;
 
-// `count` embedding tables that are alike. A sample looks up `lookups` rows in each (its pooling factor, or hotness),
+// `count` embedding tables of one shape. A sample looks up `lookups` rows in each (its pooling factor, or hotness),
 // whose sum is one vector of `width`.
 struct Table {
   std::int64_t count = 1;
@@ -35,10 +34,10 @@ struct Table {
 // How a sample's vectors, one of each table and the bottom MLP's output, become the top MLP's input.
 enum class InteractionKind : std::uint8_t {
   dot,          // products of all pairs, next to the bottom MLP's output; all vectors of one width
-  concat,       // one behind the other
-  cross,        // DCNv2 (arXiv:2008.13535): one behind the other, then x0 (W V x + b) + x, `layers` times
+  concat,       // concatenation
+  cross,        // DCNv2 (arXiv:2008.13535): concatenation, then x0 (W V x + b) + x, `layers` times
   transformer,  // encoder layers over them as tokens
-  opaque,       // not described: they are read, and `width` numbers a sample written
+  opaque,       // unknown: the vectors are read, and `width` numbers per sample are written
 };
 
 struct Interaction {
@@ -54,10 +53,10 @@ struct Interaction {
   friend bool operator==(const Interaction&, const Interaction&) = default;
 };
 
-// A top MLP that there are several of, each sample going to some, by a router.
+// Several top MLPs; a router sends each sample to some of them.
 struct TopExperts {
   std::int64_t count = 0;   // 0: one top MLP for all samples
-  std::int64_t active = 0;  // that a sample is sent to
+  std::int64_t active = 0;  // top MLPs per sample
 
   friend bool operator==(const TopExperts&, const TopExperts&) = default;
 };
@@ -70,7 +69,7 @@ struct Recommender {
   Interaction interaction;
   std::vector<std::int64_t> top;  // widths of the top MLP's layers; the last one's numbers are the answer
   TopExperts top_experts;
-  // Of MAD-Max's equations: what dense layers are held and computed in. Open, and in physical always: --precision.
+  // --semantics mad-max only: number format of dense layers. Default, and always with physical semantics: --precision.
   std::optional<hardware::Precision> dense_precision;
 
   // Of all tables: how many there are, elements, numbers of a sample's vectors, rows that it looks up

@@ -1,4 +1,4 @@
-// What keeps a recommender's numbers from describing a network.
+// Checks that a recommender's sizes describe a network.
 #include <string>
 
 #include <fmt/format.h>
@@ -23,26 +23,26 @@ Inconsistency wrong(std::string_view field, std::string message) { return {field
 
 Found table_sizes(const Recommender& r) {
   if (r.tables.empty()) {
-    return wrong("recommender.tables", "a recommender needs embedding tables: a list of {rows, width, lookups}");
+    return wrong("recommender.tables", "tables is empty; a recommender needs a list of {rows, width, lookups}");
   }
   for (std::size_t i = 0; i < r.tables.size(); ++i) {
     const Table& table = r.tables[i];
     const auto in = [&](std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; };
     if (!in(table.rows, kMostRows) || !in(table.width, kMostWidth) || !in(table.count, kMostTables)) {
       return wrong("recommender.tables",
-                   fmt::format("table {} is {} of {} rows and width {}; 1 to {} tables of 1 to {} rows and a width of "
-                               "1 to {} are accepted",
+                   fmt::format("table {} has count {}, {} rows and width {}; a count of 1 to {}, 1 to {} rows and a "
+                               "width of 1 to {} are accepted",
                                i, table.count, table.rows, table.width, kMostTables, kMostRows, kMostWidth));
     }
     if (!(table.lookups > 0.0 && table.lookups <= kMostLookups)) {
-      return wrong("recommender.tables", fmt::format("table {} has {} lookups a sample; more than 0, at most {}, are "
-                                                     "accepted",
+      return wrong("recommender.tables", fmt::format("table {} has {} lookups per sample; more than 0 and at most {} "
+                                                     "are accepted",
                                                      i, table.lookups, kMostLookups));
     }
   }
   if (r.table_count() > kMostTables || r.table_elements() > kMostElements) {
     return wrong("recommender.tables",
-                 fmt::format("{} tables hold {:.0e} numbers; at most {} tables and {:.0e} numbers are accepted",
+                 fmt::format("{} tables have {:.0e} elements; at most {} tables and {:.0e} elements are accepted",
                              r.table_count(), r.table_elements(), kMostTables, kMostElements));
   }
   return std::nullopt;
@@ -52,21 +52,23 @@ Found mlp_sizes(const Recommender& r) {
   const auto check = [](std::string_view field, const std::vector<std::int64_t>& widths) -> Found {
     for (const std::int64_t width : widths) {
       if (width >= 1 && width <= kMostWidth) { continue; }
-      return wrong(field, fmt::format("a layer is {} wide; 1 to {} is accepted", width, kMostWidth));
+      return wrong(field, fmt::format("a layer has width {}; 1 to {} is accepted", width, kMostWidth));
     }
     if (static_cast<std::int64_t>(widths.size()) <= kMostLayers) { return std::nullopt; }
     return wrong(field, fmt::format("{} layers are too many; at most {} are accepted", widths.size(), kMostLayers));
   };
   if (auto found = check("recommender.bottom", r.bottom)) { return found; }
   if (auto found = check("recommender.top", r.top)) { return found; }
-  if (r.top.empty()) { return wrong("recommender.top", "a recommender needs a top MLP: the widths of its layers"); }
+  if (r.top.empty()) {
+    return wrong("recommender.top", "top is empty; a recommender needs the layer widths of its top MLP");
+  }
   if (r.dense_features < 0 || r.dense_features > kMostWidth) {
     return wrong("recommender.dense_features",
                  fmt::format("dense_features is {}; 0 to {} is accepted", r.dense_features, kMostWidth));
   }
   if ((r.dense_features == 0) != r.bottom.empty()) {
     return wrong(r.bottom.empty() ? "recommender.bottom" : "recommender.dense_features",
-                 "dense_features and a bottom MLP go together: what one reads is the other");
+                 "dense_features and bottom need each other: the bottom MLP reads the dense features");
   }
   return std::nullopt;
 }
@@ -77,8 +79,8 @@ Found one_width(const Recommender& r, const char* why) {
   const char* const whose = r.bottom.empty() ? "the first table's" : "the bottom MLP's";
   for (std::size_t i = 0; i < r.tables.size(); ++i) {
     if (r.tables[i].width == width) { continue; }
-    return wrong("recommender.tables", fmt::format("table {} is {} wide, and {} output {}: {} needs vectors of one "
-                                                   "width",
+    return wrong("recommender.tables", fmt::format("table {} has width {}, {} output has width {}; {} needs vectors "
+                                                   "of one width",
                                                    i, r.tables[i].width, whose, width, why));
   }
   return std::nullopt;
@@ -90,19 +92,19 @@ Found transformer(const Recommender& r) {
     return wrong("recommender.interaction", "a transformer interaction needs layers, heads and ffn of at least 1");
   }
   if (how.tokens == 0 && how.width == 0) {
-    if (auto found = one_width(r, "a token for each vector")) { return found; }
+    if (auto found = one_width(r, "one token per vector")) { return found; }
   }
   const std::int64_t width = how.width > 0 ? how.width : r.tables.front().width;
   if (width % how.heads == 0) { return std::nullopt; }
   return wrong("recommender.interaction",
-               fmt::format("tokens {} wide do not divide by {} heads of the interaction", width, how.heads));
+               fmt::format("{1} heads do not divide the interaction's token width {0}", width, how.heads));
 }
 
 Found interaction(const Recommender& r) {
   const Interaction& how = r.interaction;
   for (const std::int64_t value : {how.layers, how.rank, how.heads, how.ffn, how.tokens, how.width, how.output}) {
     if (value >= 0 && value <= kMostWidth) { continue; }
-    return wrong("recommender.interaction", fmt::format("{} is no size; 0 to {} is accepted", value, kMostWidth));
+    return wrong("recommender.interaction", fmt::format("{} is not a size; 0 to {} is accepted", value, kMostWidth));
   }
   if (how.layers > kMostLayers) {
     return wrong("recommender.interaction",
@@ -117,7 +119,7 @@ Found interaction(const Recommender& r) {
     case InteractionKind::transformer: return transformer(r);
     case InteractionKind::opaque:
       if (how.width >= 1) { return std::nullopt; }
-      return wrong("recommender.interaction", "an opaque interaction needs the width of what it makes of a sample");
+      return wrong("recommender.interaction", "an opaque interaction needs width, the numbers it writes per sample");
   }
   return std::nullopt;
 }
@@ -130,8 +132,9 @@ Found experts(const Recommender& r) {
                  fmt::format("top_experts.count is {}; 1 to 65536 is accepted", experts.count));
   }
   if (experts.active < 1 || experts.active > experts.count) {
-    return wrong("recommender.top_experts", fmt::format("top_experts.active is {}; 1 to the {} there are is accepted",
-                                                        experts.active, experts.count));
+    return wrong(
+        "recommender.top_experts",
+        fmt::format("top_experts.active is {}; 1 to top_experts.count {} is accepted", experts.active, experts.count));
   }
   return std::nullopt;
 }
@@ -142,9 +145,10 @@ Found too_wide(const Recommender& r) {
   const auto joined = static_cast<double>(r.joined_width()), vectors = static_cast<double>(r.vectors());
   const double made = r.interaction.kind == InteractionKind::dot ? vectors * vectors / 2.0 : joined;
   if (joined <= kMostNumbers && made <= kMostNumbers) { return std::nullopt; }
-  return wrong("recommender.tables", fmt::format("an interaction of {} vectors makes {:.0e} numbers a sample; at most "
-                                                 "{:.0e} are accepted",
-                                                 r.vectors(), std::max(joined, made), kMostNumbers));
+  return wrong("recommender.tables",
+               fmt::format("an interaction of {} vectors makes {:.0e} numbers per sample; at most "
+                           "{:.0e} are accepted",
+                           r.vectors(), std::max(joined, made), kMostNumbers));
 }
 
 }  // namespace

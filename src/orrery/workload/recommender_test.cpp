@@ -76,7 +76,7 @@ RC_GTEST_PROP(Recommender, operators_hold_the_weights_that_are_counted, ()) {
   const auto add = [&](const std::vector<Operator>& operators) {
     for (const auto& op : operators) {
       dense += op.parameters;
-      tables += op.held.weights.value();
+      tables += op.in_place.weights.value();
     }
   };
   add(embedding_operators(model, {}, slice));
@@ -101,7 +101,7 @@ TEST(Recommender, the_top_mlp_reads_all_tokens_unless_told_how_many_numbers) {
   EXPECT_EQ(some[4].in, 5);
   EXPECT_EQ(objection(r), "");
   r.interaction.output = -1;
-  EXPECT_THAT(objection(r), HasSubstr("recommender.interaction: -1 is no size"));
+  EXPECT_THAT(objection(r), HasSubstr("recommender.interaction: -1 is not a size"));
 }
 
 TEST(Recommender, those_of_mad_max_print_and_read_back) {
@@ -126,20 +126,21 @@ TEST(Recommender, what_is_wrong_is_named) {
   Recommender r = small_recommender();
   EXPECT_EQ(objection(r), "");
   r.tables.clear();
-  EXPECT_THAT(objection(r), HasSubstr("recommender.tables: a recommender needs embedding tables"));
+  EXPECT_THAT(objection(r), HasSubstr("recommender.tables: tables is empty; a recommender needs"));
   r = small_recommender();
   r.tables.push_back({1, 10, 16, 1.0});
-  EXPECT_THAT(objection(r), HasSubstr("table 1 is 16 wide, and the bottom MLP's output 8: a dot interaction needs"));
+  EXPECT_THAT(objection(r),
+              HasSubstr("table 1 has width 16, the bottom MLP's output has width 8; a dot interaction needs"));
   r.interaction.kind = InteractionKind::concat;
   EXPECT_EQ(objection(r), "");
   r.interaction.kind = InteractionKind::cross;
   EXPECT_THAT(objection(r), HasSubstr("needs layers of at least 1"));
   r = small_recommender();
   r.top_experts = {4, 5};
-  EXPECT_THAT(objection(r), HasSubstr("top_experts.active is 5; 1 to the 4 there are"));
+  EXPECT_THAT(objection(r), HasSubstr("top_experts.active is 5; 1 to top_experts.count 4 is accepted"));
   r = small_recommender();
   r.bottom.clear();
-  EXPECT_THAT(objection(r), HasSubstr("go together"));
+  EXPECT_THAT(objection(r), HasSubstr("need each other"));
 }
 
 }  // namespace

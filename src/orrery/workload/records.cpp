@@ -21,43 +21,42 @@ Objection inconsistency_of(const Model& model) {
 }
 
 void add_sizes(Record<Model>& record) {
-  record.optional("name", &Model::name, "name, the file's when absent")
-      .optional("description", &Model::description, "what it is")
-      .required("layers", &Model::layers, "transformer layers, of the decoder when there is an encoder", {.min = 1})
-      .optional("encoder_layers", &Model::encoder_layers, "layers of an encoder in front (T5)", {.min = 0})
-      .optional("mtp_layers", &Model::mtp_layers, "modules that predict further tokens (DeepSeek-V3)", {.min = 0})
+  record.optional("name", &Model::name, "name; default: the file name")
+      .optional("description", &Model::description, "one line about the model")
+      .required("layers", &Model::layers, "transformer layers; with an encoder, those of the decoder", {.min = 1})
+      .optional("encoder_layers", &Model::encoder_layers, "layers of the encoder (T5); 0 = none", {.min = 0})
+      .optional("mtp_layers", &Model::mtp_layers, "multi-token prediction modules (DeepSeek-V3)", {.min = 0})
       .required("hidden", &Model::hidden, "width of the residual stream", {.min = 1})
       .required("heads", &Model::heads, "query heads", {.min = 1})
-      .optional("kv_heads", &Model::kv_heads, "key and value heads; 0 = heads", {.min = 0})
+      .optional("kv_heads", &Model::kv_heads, "key-value heads; 0 = heads", {.min = 0})
       .optional("head_dim", &Model::head_dim, "width of a head; 0 = hidden / heads", {.min = 0})
-      .optional("ffn", &Model::ffn, "width of the MLP's inner layer; may be left out when every layer has experts",
-                {.min = 0})
-      .optional("vocab", &Model::vocab, "rows of the embedding as stored; left out by vision models only", {.min = 0})
-      .optional("max_seq", &Model::max_seq, "longest sequence; a vision model's is its number of patches and 1",
-                {.min = 0});
+      .optional("ffn", &Model::ffn, "inner width of the MLP; optional when every layer has experts", {.min = 0})
+      .optional("vocab", &Model::vocab, "rows of the stored embedding table; only vision models have none", {.min = 0})
+      .optional("max_seq", &Model::max_seq, "longest sequence, tokens; vision: patches + 1", {.min = 0});
 }
 
 void add_choices(Record<Model>& record) {
-  record.optional("gated_mlp", &Model::gated_mlp, "two input projections, act(a) b")
-      .optional("tied_embeddings", &Model::tied_embeddings, "the head shares the embedding's weights")
+  record.optional("gated_mlp", &Model::gated_mlp, "the MLP is gated: two input projections, act(a) b")
+      .optional("tied_embeddings", &Model::tied_embeddings, "head and embedding share weights")
       .optional("qkv_bias", &Model::qkv_bias, "query, key and value projections have biases")
-      .optional("attention_output_bias", &Model::attention_output_bias, "attention's output projection has a bias")
-      .optional("mlp_bias", &Model::mlp_bias, "MLP projections have biases; experts and their router, too")
-      .optional("qk_norm", &Model::qk_norm, "queries and keys are normalised head by head")
-      .optional("post_norms", &Model::post_norms, "a norm behind attention and behind the MLP, too")
-      .optional("causal", &Model::causal, "a position sees those before it only; false: an encoder alone")
-      .optional("parallel_residual", &Model::parallel_residual, "attention and MLP read the same residual stream")
-      .optional("shared_norm", &Model::shared_norm, "and one norm serves both")
+      .optional("attention_output_bias", &Model::attention_output_bias, "the output projection of attention has a bias")
+      .optional("mlp_bias", &Model::mlp_bias, "the projections of the MLP, and of experts and router, have biases")
+      .optional("qk_norm", &Model::qk_norm, "queries and keys are normalised per head")
+      .optional("post_norms", &Model::post_norms, "additional norms after attention and after the MLP")
+      .optional("causal", &Model::causal, "causal attention; false: an encoder-only model")
+      .optional("parallel_residual", &Model::parallel_residual,
+                "attention and MLP in parallel, on the same residual stream")
+      .optional("shared_norm", &Model::shared_norm, "with parallel_residual: one norm for attention and MLP")
       .optional("embedding_norm", &Model::embedding_norm, "a norm after the embedding")
       .optional("final_norm", &Model::final_norm, "a norm before the head")
       .optional("position_rows", &Model::position_rows, "rows of a learned position table; 0 = max_seq", {.min = 0})
-      .optional("sliding_window", &Model::sliding_window, "positions that a query looks back; 0 = all", {.min = 0})
-      .optional("global_every", &Model::global_every, "every n-th layer looks back over all the same; 0 = none",
-                {.min = 0})
+      .optional("sliding_window", &Model::sliding_window, "attention window, positions; 0 = none", {.min = 0})
+      .optional("global_every", &Model::global_every,
+                "every n-th layer has full attention instead of the window; 0 = none", {.min = 0})
       .optional("dropout", &Model::dropout, "hidden and attention dropout probability in pre-training")
       .optional("norm", &Model::norm, "kind of norm")
-      .optional("activation", &Model::activation, "of the MLP")
-      .optional("position", &Model::position, "how positions enter");
+      .optional("activation", &Model::activation, "activation function of the MLP")
+      .optional("position", &Model::position, "position encoding");
 }
 
 }  // namespace
@@ -66,44 +65,43 @@ const Record<Experts>& Described<Experts>::record() {
   static const auto record =
       Record<Experts>("experts", "A mixture of experts in place of the MLP.")
           .optional("count", &Experts::count, "routed experts of a layer; 0 = none", {.min = 0})
-          .optional("active", &Experts::active, "experts that a token is sent to", {.min = 0})
+          .optional("active", &Experts::active, "routed experts per token (top-k)", {.min = 0})
           .optional("ffn", &Experts::ffn, "inner width of one routed expert", {.min = 0})
-          .optional("shared_ffn", &Experts::shared_ffn, "inner width of the experts that every token passes, together",
+          .optional("shared_ffn", &Experts::shared_ffn, "inner width of all shared experts together; 0 = none",
                     {.min = 0})
-          .optional("shared_gate", &Experts::shared_gate, "the shared experts' output is scaled by a learned gate")
-          .optional("first_dense", &Experts::first_dense, "leading layers that have a dense MLP", {.min = 0})
+          .optional("shared_gate", &Experts::shared_gate, "a learned gate scales the output of the shared experts")
+          .optional("first_dense", &Experts::first_dense, "first layers that have a dense MLP", {.min = 0})
           .optional("every", &Experts::every, "of the other layers, every n-th has experts", {.min = 1})
-          .optional("groups", &Experts::groups, "experts form so many groups of equal size; 0 = they do not",
-                    {.min = 0})
+          .optional("groups", &Experts::groups, "expert groups of equal size; 0 = no groups", {.min = 0})
           .optional("active_groups", &Experts::active_groups,
-                    "groups that a token's experts come from (node-limited routing); 0 = all", {.min = 0})
+                    "groups that the experts of a token are chosen from (node-limited routing); 0 = all", {.min = 0})
           .optional("capacity_factor", &Experts::capacity_factor,
-                    "an expert takes this many times its even share of tokens; 0 = all that come");
+                    "tokens an expert accepts, as a multiple of its even share; 0 = dropless");
   return record;
 }
 
 const Record<LatentAttention>& Described<LatentAttention>::record() {
   static const auto record =
       Record<LatentAttention>("latent", "Multi-head latent attention (DeepSeek-V2).")
-          .optional("query_rank", &LatentAttention::query_rank, "width that queries are squeezed to; 0 = they are not",
+          .optional("query_rank", &LatentAttention::query_rank, "rank of the query projection; 0 = full rank",
                     {.min = 0})
-          .optional("kv_rank", &LatentAttention::kv_rank,
-                    "width that keys and values are squeezed to; 0 = no latent "
-                    "attention",
+          .optional("kv_rank", &LatentAttention::kv_rank, "rank of the key-value projection; 0 = no latent attention",
                     {.min = 0})
-          .optional("nope_dim", &LatentAttention::nope_dim, "part of a query or key head without position", {.min = 0})
-          .optional("rope_dim", &LatentAttention::rope_dim, "part with rotary position; keys share it", {.min = 0})
+          .optional("nope_dim", &LatentAttention::nope_dim, "width of a query or key head without rotary position",
+                    {.min = 0})
+          .optional("rope_dim", &LatentAttention::rope_dim, "width with rotary position; all key heads share it",
+                    {.min = 0})
           .optional("value_dim", &LatentAttention::value_dim, "width of a value head", {.min = 0});
   return record;
 }
 
 const Record<Vision>& Described<Vision>::record() {
   static const auto record =
-      Record<Vision>("vision", "Patches of an image in place of words.")
+      Record<Vision>("vision", "Image patches in place of text tokens.")
           .optional("image", &Vision::image, "side of the image, pixels; 0 = no vision model", {.min = 0})
           .optional("patch", &Vision::patch, "side of a patch, pixels", {.min = 0})
-          .optional("channels", &Vision::channels, "colours of a pixel", {.min = 1})
-          .optional("classes", &Vision::classes, "rows of the classifier; 0 = none", {.min = 0});
+          .optional("channels", &Vision::channels, "channels of a pixel", {.min = 1})
+          .optional("classes", &Vision::classes, "classes of the classifier; 0 = no classifier", {.min = 0});
   return record;
 }
 
@@ -115,9 +113,9 @@ const Record<Model>& Described<Model>::record() {
     all.optional("experts", &Model::experts, "mixture of experts")
         .optional("latent", &Model::latent, "multi-head latent attention")
         .optional("vision", &Model::vision, "image patches")
-        .optional("recommender", &Model::recommender, "embedding tables and MLPs; then nothing of a transformer")
-        .optional("sources", &Model::sources,
-                  "figure -> where it was read; \"unverified: why\" when nobody has seen a source")
+        .optional("recommender", &Model::recommender,
+                  "embedding tables and MLPs; transformer keys are not allowed with it")
+        .optional("sources", &Model::sources, "field -> source of its value, or \"unverified: why\"")
         .check(inconsistency_of);
     return all;
   }();

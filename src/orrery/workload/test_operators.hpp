@@ -47,9 +47,9 @@ inline Model llama(std::int64_t hidden, std::int64_t heads, std::int64_t kv_head
 // The software of Megatron-LM in 2021: scores in memory, fused element-wise kernels, fp32 loss.
 inline hardware::Stack megatron_2021() {
   hardware::Stack stack;
-  stack.attention = hardware::AttentionKernel::plain;
-  stack.causal_skip = false;
-  stack.fused_loss = false;
+  stack.attention.kernel = hardware::AttentionKernel::plain;
+  stack.attention.causal_skip = false;
+  stack.fusion.loss = false;
   return stack;
 }
 
@@ -64,7 +64,7 @@ inline double saved(const std::vector<Operator>& list) {
 
 inline double core_saved(const std::vector<Operator>& list) {
   return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) {
-    return sum + (op.attention_core ? op.saved.value() : 0.0);
+    return sum + (op.tag == OperatorTag::attention_core ? op.saved.value() : 0.0);
   });
 }
 

@@ -1,0 +1,44 @@
+# What makes a whole build cheap: headers that nearly every source includes are precompiled once, and a room's sources
+# are compiled a few at a time. No source relies on either: `./dev lint` builds without both, and so does
+# -DORRERY_PREFIX=OFF -DORRERY_UNITY=OFF.
+#
+# prefix(TARGET)        for a room: precompiled headers, sources compiled in batches
+# prefix(TARGET ALONE)  for a program or bench: precompiled headers
+# prefix(TARGET TEST)   for a test executable: precompiled headers, those of the test libraries included
+option(ORRERY_PREFIX "Precompile the headers that nearly every source includes (g++ only)" ON)
+option(ORRERY_UNITY "Compile the sources of a room in batches" OFF)
+
+# A batch is what has to be compiled again when one of its sources changes: small enough to wait for.
+set(ORRERY_BATCH 5)
+
+set(ORRERY_PREFIX_HEADERS
+  <algorithm> <array> <charconv> <cmath> <cstddef> <cstdint> <functional> <limits> <map> <memory> <numeric> <optional>
+  <span> <sstream> <string> <string_view> <tuple> <unordered_map> <utility> <variant> <vector>
+  <fmt/format.h> <tl/expected.hpp>)
+set(ORRERY_TEST_PREFIX_HEADERS ${ORRERY_PREFIX_HEADERS} <gmock/gmock.h> <gtest/gtest.h> <rapidcheck/gtest.h>)
+
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+  set(ORRERY_PREFIX OFF)
+endif()
+
+# prefix_library(NAME HEADERS LIBRARY…): an object library that only carries its precompiled header.
+function(prefix_library name headers)
+  if(NOT ORRERY_PREFIX)
+    return()
+  endif()
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/${name}.cpp CONTENT "")
+  add_library(${name} OBJECT EXCLUDE_FROM_ALL ${PROJECT_BINARY_DIR}/generated/${name}.cpp)
+  target_link_libraries(${name} PRIVATE fmt::fmt tl::expected orrery_flags ${ARGN})
+  target_precompile_headers(${name} PRIVATE ${headers})
+endfunction()
+
+function(prefix target)
+  if(ORRERY_UNITY AND NOT ARGN)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ORRERY_BATCH})
+  endif()
+  if(ORRERY_PREFIX AND "${ARGN}" STREQUAL TEST)
+    target_precompile_headers(${target} REUSE_FROM orrery_test_prefix)
+  elseif(ORRERY_PREFIX)
+    target_precompile_headers(${target} REUSE_FROM orrery_prefix)
+  endif()
+endfunction()

@@ -1,0 +1,128 @@
+// The time of a collective on a cluster, in closed form: which schedules compete, what a step of each costs, and which
+// is cheapest. Formulas, sources and limits: docs/models/collectives.md.
+//
+// Left out: contention with other traffic, congestion inside a fabric, message rate of a NIC, several channels with
+// different paths, stragglers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "orrery/core/collective.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/network/group.hpp"
+#include "orrery/network/inline_list.hpp"
+#include "orrery/network/schedule.hpp"
+
+namespace orrery::network {
+
+// The time of one call and its terms.
+struct Price {
+  Seconds time;       // = base + latency + bandwidth + reduction
+  Seconds base;       // launch and synchronisation, once
+  Seconds latency;    // per-step latencies
+  Seconds bandwidth;  // bytes over links
+  Seconds reduction;  // arithmetic on arriving data, where it is slower than the link
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::ring;
+  std::string_view protocol;  // name in the outermost link class; empty for a group of one
+  std::int64_t chunks = 1;
+};
+
+// Which of a protocol's constants apply to a step.
+enum class StepKind : std::uint8_t { ring, tree, in_switch, exchange };
+inline constexpr std::size_t kStepKinds = 4;
+[[nodiscard]] StepKind kind_of(Pattern pattern);
+
+struct StepCost {
+  Seconds base;                   // once per collective
+  Seconds step;                   // once per step
+  double seconds_per_byte = 0.0;  // payload through a device's port, one direction; infinite: this cannot be done
+  double own_share = 0.0;         // of SchedulePhase::own, at the same rate
+  double most_bytes = 0.0;        // of a step for which the library takes the protocol
+};
+
+struct ScheduleShape;
+
+// Through how many of a node's ports the library's rings and trees leave it, where several of its devices are members.
+enum class NodeEgress : std::uint8_t {
+  all_ports,  // through each device's share of the ports, a part of the buffer each
+  one_port,   // through one, unless there are two nodes only: observed with libraries of 2020 to 2022
+};
+
+// Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
+class Fabric {
+ public:
+  explicit Fabric(const hardware::Cluster& cluster, NodeEgress egress = NodeEgress::all_ports);
+
+  // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
+  // count. A group of one, and a call without bytes, cost nothing; an algorithm that the group's dimensions or the
+  // collective do not have costs infinite time, and so does a collective without a schedule.
+  [[nodiscard]] Price price(Collective collective, Bytes bytes, const Group& group,
+                            CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
+
+  // The schedule that price() chose, chunks included.
+  [[nodiscard]] Schedule schedule(Collective collective, Bytes bytes, const Group& group,
+                                  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
+
+  // What a given schedule costs: with its own chunk count, and the cheapest protocol.
+  [[nodiscard]] Price price(const Schedule& schedule) const;
+
+  // One message between two devices that differ along `dimension` (and perhaps inner ones).
+  [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
+
+  // What a step costs among `members` of a dimension under a protocol, by index into protocols().
+  [[nodiscard]] StepCost step_cost(StepKind kind, int dimension, std::size_t protocol, std::int64_t members) const {
+    const auto d = static_cast<std::size_t>(dimension);
+    StepCost cost = costs_[(d * names_.size() + protocol) * kStepKinds + static_cast<std::size_t>(kind)];
+    if (direct_links_[d] != 0) { cost.seconds_per_byte *= slowdown(dimension, members); }
+    return cost;
+  }
+
+  // Traffic of the busiest port of a node over the mean of its ports; 1 unless egress is one_port. Counts the group's
+  // own traffic where every device has its own port; where devices share ports, all groups of a node are assumed to
+  // use the same one (docs/models/collectives.md#single-port-per-node).
+  [[nodiscard]] double port_contention(const ScheduleShape& shape) const;
+
+  // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
+  [[nodiscard]] double seconds_per_reduced_byte() const { return seconds_per_reduced_byte_; }
+
+  // Names of every protocol of the cluster's link classes. A link class that lacks one uses its widest instead.
+  [[nodiscard]] const std::vector<std::string_view>& protocols() const { return names_; }
+
+  [[nodiscard]] const hardware::Cluster& cluster() const { return cluster_; }
+
+ private:
+  using Extents = InlineList<Extent, kMaxExtents>;
+  using Recipes = InlineList<Recipe, 6>;
+  struct Candidate;
+  struct Choice {
+    Recipe recipe{};
+    Price price;
+  };
+
+  // Where devices are joined by direct links, a group of few members cannot use all of them.
+  [[nodiscard]] double slowdown(int dimension, std::int64_t members) const;
+  [[nodiscard]] bool feasible(CollectiveAlgorithm algorithm, int dimension) const;
+  [[nodiscard]] CollectiveAlgorithm links_only(int dimension) const;
+  [[nodiscard]] bool offers_flat_ring(Collective collective, const Extents& extents) const;
+  [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
+  [[nodiscard]] Recipes named_recipe(const Extents& extents, CollectiveAlgorithm requested) const;
+  [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const;
+  bool improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const;
+  [[nodiscard]] Price price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const;
+  [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group,
+                                CollectiveAlgorithm algorithm) const;
+
+  const hardware::Cluster& cluster_;
+  NodeEgress egress_;
+  std::vector<std::string_view> names_;
+  std::vector<StepCost> costs_;     // [(dimension * names + protocol) * kStepKinds + kind]
+  std::vector<char> has_protocol_;  // [dimension * names + protocol]: the link class has that protocol
+  std::vector<char> direct_links_;  // [dimension]: a mesh or a ring
+  double seconds_per_reduced_byte_ = 0.0;
+};
+
+}  // namespace orrery::network

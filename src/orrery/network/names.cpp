@@ -1,0 +1,24 @@
+#include "orrery/network/names.hpp"
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::network {
+
+std::string_view description_of(CollectiveAlgorithm algorithm) {
+  switch (algorithm) {
+    case CollectiveAlgorithm::automatic: return "the cheapest of the others, per size and group (default)";
+    case CollectiveAlgorithm::ring: return "a ring along each network dimension; all collectives";
+    case CollectiveAlgorithm::tree:
+      return "double binary tree, pipelined, on the outermost dimension; all_reduce and broadcast";
+    case CollectiveAlgorithm::direct: return "every member sends to every other at once; all_to_all and small messages";
+    case CollectiveAlgorithm::in_switch: return "the switch reduces and multicasts; where the link class supports it";
+    case CollectiveAlgorithm::flat_ring:
+      return "one ring through all devices, as NCCL builds between nodes; all_reduce, all_gather, reduce_scatter; "
+             "compare it with runs under NCCL_ALGO=Ring";
+    case CollectiveAlgorithm::halving_doubling:
+      return "pairs at doubling distances; in simulations with ASTRA-sim's files (halvingDoubling)";
+  }
+  throw_internal_error("known algorithm", __FILE__, __LINE__);
+}
+
+}  // namespace orrery::network

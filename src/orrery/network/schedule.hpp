@@ -1,0 +1,87 @@
+// Collectives as schedules.
+//
+// A schedule is data: phases of steps, each step a pattern of transfers between positions of a group. The closed-form
+// price (fabric.hpp) and the expansion to single transfers (expand.hpp: blocks of each transfer, and whether they are
+// reduced) both read the same phases, so they cannot drift apart. Formulas, sources and limits:
+// docs/models/collectives.md.
+//
+// Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
+// all_to_all: n shards).
+//
+// Along a mesh, one ring or chain of the schedule represents as many rings as each member has links, each with a part
+// of the buffer; along a ring, one in each direction. Both use every link of a member equally, so the bytes of a member
+// are divided by the sum of the bandwidths of its links (hardware::NetworkDimension::bandwidth_among).
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "orrery/core/collective.hpp"
+#include "orrery/core/units.hpp"
+#include "orrery/network/group.hpp"
+#include "orrery/network/inline_list.hpp"
+
+namespace orrery::network {
+
+// Who sends to whom in each step of a phase, among the n members along one dimension.
+enum class Pattern : std::uint8_t {
+  ring,         // i -> i + 1 (mod n); all_to_all: along the shorter direction
+  flat_ring,    // the hops of a ring through all extents that are along this dimension
+  chain,        // i -> i + 1, starting at the root: every hop uses another link
+  scatter,      // the root's shards to their owners: along the chain (n - 1 steps), or all at once (1 step)
+  tree_up,      // children -> parents of a double binary tree, level by level
+  tree_down,    // parents -> children
+  all_pairs,    // every member -> every other member at once
+  exchange,     // the same as pairs of a send and a receive
+  switch_up,    // every member -> the switch, which reduces and sends each member its shard
+  switch_down,  // each member's shard -> the switch -> every member
+  multicast,    // the root -> the switch -> every member
+};
+
+// Steps of one pattern along one dimension. Byte counts are those of the busiest member, its peers together, and are
+// means over the steps where steps differ (all_to_all along a ring).
+struct SchedulePhase {
+  Pattern pattern = Pattern::ring;
+  bool reduces = false;      // arriving data is added to what the member has; otherwise it is stored
+  bool one_way = false;      // a tree between two members: each half uses one direction of the ports alone
+  bool concurrent = false;   // the same steps as the phase before, at the same time on another dimension
+  int dimension = 0;         // index into Cluster::dimensions
+  std::int64_t members = 0;  // positions along that dimension
+  std::int64_t steps = 0;    // one after another for one chunk
+  Bytes sent_per_step;       // of the whole buffer; a chunk's share is 1/chunks of it
+  Bytes received_per_step;
+  Bytes reduced_per_step;
+  Bytes own;          // of the member's own shard, which the kernel also copies, once (Protocol::own_share)
+  double hops = 1.0;  // fraction of the ring's hops that are along this dimension: < 1 in a flat ring
+};
+
+inline constexpr int kMaxPhases = 2 * kMaxExtents;  // inwards along every dimension, and outwards again
+inline constexpr std::int64_t kMaxChunks = 256;
+
+struct Schedule {
+  Collective collective = Collective::all_reduce;
+  Bytes bytes;                                   // nccl-tests size
+  InlineList<SchedulePhase, kMaxPhases> phases;  // one after another for one chunk; empty: one member, or no such
+                                                 // algorithm
+  std::int64_t chunks = 1;                       // the buffer is cut into so many chunks that follow each other
+};
+
+// One algorithm per extent of a group, innermost first. Extents beyond the group's are ignored.
+using Recipe = std::array<CollectiveAlgorithm, kMaxExtents>;
+
+// The schedule of `recipe` for a group, with one chunk. `automatic` is not an algorithm here. Combinations that do not
+// exist give an empty phase list: reduce, gather, scatter and barrier have no schedule; tree is for all_reduce and
+// broadcast only, and only on the outermost extent; halving_doubling exists step by step only (moves.hpp).
+[[nodiscard]] Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes, const Group& group);
+
+// The same `algorithm` on every extent; `tree` on the outermost one and rings inside. A recipe that has `flat_ring` on
+// its first extent is one of all extents; it is for all_reduce, reduce_scatter and all_gather.
+[[nodiscard]] Schedule make_schedule(Collective collective, CollectiveAlgorithm algorithm, Bytes bytes,
+                                     const Group& group);
+
+// The extents that have traffic: those with more than one member; for an irregular group its outermost dimension
+// with all members.
+[[nodiscard]] InlineList<Extent, kMaxExtents> effective_extents(const Group& group);
+
+}  // namespace orrery::network

@@ -1,0 +1,123 @@
+#include <utility>
+
+#include "orrery/parallel/lower_parts.hpp"
+
+namespace orrery::parallel {
+
+namespace {
+
+void append(Block& block, Collective collective, GroupKind group, Bytes bytes) {
+  block.items.push_back({block.name, Purpose::optimizer, CollectiveLaunch{{collective, group, bytes}}});
+}
+
+}  // namespace
+
+void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asynchronous) {
+  const CollectiveCall call{Collective::broadcast, GroupKind::host, bytes};
+  block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
+}
+
+// Under hybrid sharding gradients are reduced within each sharded copy, then over the copies.
+void append_reduction(Block& block, const LoweringContext& context, double dense, double expert) {
+  const Plan& plan = context.plan();
+  const Bytes element = context.stack.gradients.reduce_element;
+  const Collective collective = plan.zero == 0 ? Collective::all_reduce : Collective::reduce_scatter;
+  if (dense > 0 && plan.replicas() > 1) {
+    const bool hybrid = plan.zero > 0 && plan.sharded_copies() > 1;
+    if (!hybrid || plan.shards() > 1) {
+      append(block, collective, hybrid ? GroupKind::shard : GroupKind::dp, dense * element);
+    }
+    if (hybrid) {
+      append(block, Collective::all_reduce, GroupKind::copies, dense / static_cast<double>(plan.shards()) * element);
+    }
+  }
+  if (expert > 0 && plan.expert_replicas() > 1) { append(block, collective, GroupKind::expert_dp, expert * element); }
+}
+
+void append_gather(Block& block, const LoweringContext& context, Bytes dense, Bytes expert) {
+  const Plan& plan = context.plan();
+  if (dense > Bytes(0) && plan.shards() > 1) {
+    append(block, Collective::all_gather, plan.sharded_copies() > 1 ? GroupKind::shard : GroupKind::dp, dense);
+  }
+  if (expert > Bytes(0) && plan.expert_replicas() > 1) {
+    append(block, Collective::all_gather, GroupKind::expert_dp, expert);
+  }
+}
+
+namespace {
+
+// The blocks that are overlapped with the parts of a model: weights gathered or fetched, gradients reduced, activations
+// stored.
+class OverlapLowering {
+ public:
+  OverlapLowering(const LoweringContext& context, const LoweredSlice& slice) : context_(context), slice_(slice) {}
+
+  [[nodiscard]] IdVector<PartId, Part> parts() const {
+    IdVector<PartId, Part> parts = slice_.parts;
+    auto sizes = slice_.sizes.begin();
+    for (Part& part : parts) { add_blocks(part, *sizes++); }
+    return parts;
+  }
+
+ private:
+  [[nodiscard]] OptionalBlockId add_unless_empty(Block block) const {
+    if (block.items.empty()) { return {}; }
+    return context_.add_block(std::move(block));
+  }
+
+  void add_blocks(Part& part, const PartSizes& sizes) const {
+    const Plan& plan = context_.plan();
+    const auto& names = *part.names;
+    Block overlapped{names.gather, {}}, blocking{names.gather, {}};
+    if (plan.offload.weights) { append_transfer(overlapped, "weights.fetch", resident(sizes)); }
+    if (plan.zero == 3) {
+      append_gather(plan.dp_overlap ? overlapped : blocking, context_, sizes.dense_bytes, sizes.expert_bytes);
+    }
+    add_backward_gather(part, sizes, overlapped);
+    part.gather = add_unless_empty(std::move(overlapped));
+    part.gather_work = add_unless_empty(std::move(blocking));
+    part.first_gather = part.gather;
+    if (!part.backward_gather) { part.backward_gather = part.gather; }
+    if (context_.job().is_inference()) { return; }
+    if ((plan.zero == 1 || plan.zero == 2) && context_.gathers_under_forward()) {
+      Block updated{names.gather, {}};
+      append_gather(updated, context_, sizes.dense * context_.weight_element, sizes.expert * context_.weight_element);
+      part.first_gather = add_unless_empty(std::move(updated));
+    }
+    Block reduce{names.reduce, {}};
+    append_reduction(reduce, context_, sizes.dense, sizes.expert);
+    part.reduce = add_unless_empty(std::move(reduce));
+  }
+
+  // Backward also fetches the activations that forward has stored in the second tier.
+  void add_backward_gather(Part& part, const PartSizes& sizes, const Block& weights) const {
+    if (!context_.plan().offload.activations || sizes.backward_follows || sizes.activations.kept == Bytes(0)) {
+      return;
+    }
+    Block store{"activations.store", {}};
+    append_transfer(store, store.name, sizes.activations.kept);
+    part.store = context_.add_block(std::move(store));
+    Block both = weights;
+    append_transfer(both, "activations.fetch", sizes.activations.kept);
+    part.backward_gather = context_.add_block(std::move(both));
+  }
+
+  // Bytes of a part's weights that a rank stores.
+  [[nodiscard]] Bytes resident(const PartSizes& sizes) const {
+    const Plan& plan = context_.plan();
+    if (plan.zero < 3) { return sizes.dense_bytes + sizes.expert_bytes; }
+    return sizes.dense_bytes / static_cast<double>(plan.shards()) +
+           sizes.expert_bytes / static_cast<double>(plan.expert_replicas());
+  }
+
+  const LoweringContext& context_;
+  const LoweredSlice& slice_;
+};
+
+}  // namespace
+
+IdVector<PartId, Part> with_overlapped_blocks(const LoweringContext& context, const LoweredSlice& slice) {
+  return OverlapLowering(context, slice).parts();
+}
+
+}  // namespace orrery::parallel

@@ -1,0 +1,323 @@
+#include "orrery/parallel/lower_parts.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "orrery/parallel/blocks.hpp"
+#include "orrery/parallel/lowerer.hpp"
+
+namespace orrery::parallel {
+
+using hardware::Kernel;
+using hardware::KernelKind;
+using workload::LayerKind;
+using workload::Operator;
+using workload::Pass;
+
+namespace {
+
+bool copies_table(const workload::Model& model, const Job& job, const Plan& plan) {
+  const bool used_twice = model.tied_embeddings || (model.mtp_layers > 0 && !job.is_inference());
+  return used_twice && plan.pp > 1 && plan.schedule != ScheduleKind::dualpipe;
+}
+
+}  // namespace
+
+bool LoweringContext::copies_table() const { return parallel::copies_table(model, job(), plan()); }
+
+bool LoweringContext::gathers_under_forward() const {
+  return plan().dp_overlap && stack.overlap.parameter_gather && !plan().offload.weights && !plan().offload.activations;
+}
+
+BlockId LoweringContext::add_block(Block block) const {
+  blocks->emplace_back(std::move(block));
+  return blocks->last_id();
+}
+
+namespace {
+
+constexpr PartNames kEmbedding{"embedding.forward", "embedding.backward",       "embedding.weight_gradients",
+                               "embedding.decode",  "embedding.gather_weights", "embedding.reduce_gradients"};
+constexpr PartNames kLayer{"layer.forward", "layer.backward",       "layer.weight_gradients",
+                           "layer.decode",  "layer.gather_weights", "layer.reduce_gradients"};
+constexpr PartNames kExpertLayer{"expert_layer.forward",          "expert_layer.backward",
+                                 "expert_layer.weight_gradients", "expert_layer.decode",
+                                 "expert_layer.gather_weights",   "expert_layer.reduce_gradients"};
+constexpr PartNames kEncoderLayer{"encoder_layer.forward",          "encoder_layer.backward",
+                                  "encoder_layer.weight_gradients", "encoder_layer.decode",
+                                  "encoder_layer.gather_weights",   "encoder_layer.reduce_gradients"};
+constexpr PartNames kInteraction{"interaction.forward", "interaction.backward",       "interaction.weight_gradients",
+                                 "interaction.decode",  "interaction.gather_weights", "interaction.reduce_gradients"};
+constexpr PartNames kTop{"top.forward", "top.backward",       "top.weight_gradients",
+                         "top.decode",  "top.gather_weights", "top.reduce_gradients"};
+constexpr PartNames kHead{"head.forward", "head.backward",       "head.weight_gradients",
+                          "head.decode",  "head.gather_weights", "head.reduce_gradients"};
+constexpr PartNames kMtp{"mtp.forward", "mtp.backward",       "mtp.weight_gradients",
+                         "mtp.decode",  "mtp.gather_weights", "mtp.reduce_gradients"};
+
+const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
+  if (kind.part != workload::DensePart::none) { return kind.part == workload::DensePart::top ? kTop : kInteraction; }
+  if (kind.encoder && model.encoder_layers > 0) { return kEncoderLayer; }
+  return kind.experts ? kExpertLayer : kLayer;
+}
+
+// Input and output of a kernel, where nothing else is in memory: what a stream or fused attention moves; of products,
+// their operands less the weights.
+Bytes working_set(const Kernel& kernel, Bytes element) {
+  if (kernel.kind != KernelKind::gemm) { return kernel.bytes; }
+  const auto rows = static_cast<double>(kernel.batch * kernel.m);
+  return rows * static_cast<double>(kernel.n + kernel.k) * element;
+}
+
+// The host launches the items of a block while the device executes earlier ones, far enough ahead that only the sums
+// matter. Requests are assumed to be served from CUDA graphs.
+Seconds launch_time(const Block& block, const LoweringContext& context) {
+  return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
+}
+
+void add_stream_traffic(std::vector<Operator>& operators, double factor) {
+  for (auto& op : operators) {
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      if (kernel->kind == KernelKind::stream) { kernel->bytes *= factor; }
+    }
+  }
+}
+
+// Grouped GEMMs of experts. Where the host launches them expert by expert, each with its casts, their kernels run
+// concurrently on streams of their own: more launches, and no more latency on the device.
+void issue_experts_apart(std::vector<Operator>& operators) {
+  for (auto& op : operators) {
+    if (!op.expert) { continue; }
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
+      if (kernel->kind == KernelKind::gemm) { kernel->further = kernel->launches * (kernel->batch - 1); }
+    }
+  }
+}
+
+class SliceLowering {
+ public:
+  explicit SliceLowering(const LoweringContext& context)
+      : context_(context),
+        slice_(slice_of(context.job(), context.plan(), context.job().is_inference() ? Pass::prefill : Pass::train)) {
+    decode_plan_.tp_overlap = TpOverlap::none;  // the GEMMs of one token cannot be split by rows
+    if (decodes()) { decode_slice_ = slice_of(context.job(), context.plan(), Pass::decode); }
+    result_.parts.reserve(4);
+    result_.sizes.reserve(4);
+  }
+
+  LoweredSlice run() {
+    const auto& model = context_.model;
+    const auto& stack = context_.stack;
+    const auto embedding = [&](const workload::Slice& s) { return workload::embedding_operators(model, stack, s); };
+    const auto head = [&](const workload::Slice& s) { return workload::head_operators(model, stack, s); };
+    result_.embedding = add(kEmbedding, embedding, {});
+    const bool table_trained = result_.sizes.front().dense > 0;
+    const double table = workload::table_parameters(model, context_.plan().tp);
+    if (table_trained) { result_.token_table = table; }
+    lower_layers();
+    result_.head = add(kHead, head, {}, model.tied_embeddings ? result_.token_table : 0.0);
+    sizes(*result_.head).backward_follows = true;
+    if (context_.copies_table()) {
+      (table_trained ? sizes(*result_.head).dense : sizes(*result_.head).frozen) += table;
+      sizes(*result_.head).dense_bytes += table * context_.weight_element;
+    }
+    if (model.mtp_layers > 0 && !context_.job().is_inference()) {
+      const auto mtp = [&](const workload::Slice& s) { return workload::mtp_operators(model, stack, s); };
+      result_.mtp = add(kMtp, mtp, {});
+      sizes(*result_.mtp).backward_follows = true;
+    }
+    return std::move(result_);
+  }
+
+ private:
+  [[nodiscard]] bool decodes() const { return context_.job().is_inference() && context_.job().generate > 1; }
+  [[nodiscard]] PartSizes& sizes(PartId part) { return result_.sizes[part]; }
+
+  [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
+    add_stream_traffic(operators, context_.stack.stream_traffic);
+    if (context_.stack.host.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
+    return operators;
+  }
+
+  BlockId add_block(Block block) const {
+    block.launch = launch_time(block, context_);
+    return context_.add_block(std::move(block));
+  }
+
+  // The model's layers as runs of a kind; each kind is lowered once.
+  void lower_layers() {
+    const auto& model = context_.model;
+    std::vector<std::pair<LayerKind, LayerRun>> known;
+    for (std::int64_t layer = 0; layer < model.depth();) {
+      const LayerKind kind = workload::layer_kind(model, layer);
+      const auto same = std::find_if(known.begin(), known.end(), [&](const auto& pair) { return pair.first == kind; });
+      LayerRun run = same != known.end() ? same->second : lower_kind(kind);
+      if (same == known.end()) { known.emplace_back(kind, run); }
+      layer = is_uniform(model) ? model.depth() : layer + 1;
+      run.end = layer;
+      if (!result_.runs.empty() && result_.runs.back().part == run.part) { result_.runs.pop_back(); }
+      result_.runs.push_back(run);
+    }
+  }
+
+  // Whether all layers are of one kind, seen without looking at each.
+  static bool is_uniform(const workload::Model& model) {
+    const bool one_mlp = !model.has_experts() || (model.experts.first_dense == 0 && model.experts.every == 1);
+    return one_mlp && !model.is_recommender() && model.encoder_layers == 0 &&
+           (model.sliding_window == 0 || model.global_every == 0);
+  }
+
+  LayerRun lower_kind(const LayerKind& kind) {
+    const Plan& plan = context_.plan();
+    LayerRun run{0, lower_layer(kind, replayed_tags(plan.recompute)), {}};
+    if (recomputes_some_layers(plan)) { run.without_recompute = lower_layer(kind, {}); }
+    return run;
+  }
+
+  PartId lower_layer(const LayerKind& kind, workload::TagSet replayed) {
+    const auto& job = context_.job();
+    const auto& model = context_.model;
+    const auto layer = [&](const workload::Slice& s) {
+      return workload::layer_operators(model, context_.stack, s, kind);
+    };
+    const PartId part = add(names_of(model, kind), layer, replayed, 0.0, input_of(kind));
+    if (job.is_inference()) {
+      const std::int64_t sequences = job.global_batch / context_.plan().dp;
+      sizes(part).kv_cache = static_cast<double>(sequences) *
+                             workload::kv_cache(model, kind, slice_, job.seq, context_.stack.storage.narrow_cache);
+    }
+    return part;
+  }
+
+  // The input of a layer: the residual stream, or the vectors of a sample.
+  [[nodiscard]] Bytes input_of(const LayerKind& kind) const {
+    return kind.part == workload::DensePart::none ? context_.residual
+                                                  : static_cast<double>(kind.in) * context_.residual;
+  }
+
+  // `input`: of the part, all that is kept where every operator is replayed. `tied`: weights that the part uses and
+  // makes gradients of, but whose operators are not counted to own them.
+  template <class Make>
+  PartId add(const PartNames& names, const Make& operators_of, workload::TagSet replayed, double tied = 0.0,
+             Bytes input = {}) {
+    const std::vector<Operator> operators = run_as_the_stack_does(operators_of(slice_));
+    Part part;
+    part.names = &names;
+    const bool is_layer = &names != &kEmbedding && &names != &kHead;
+    PartSizes sizes =
+        sizes_of(operators, replayed, is_layer ? context_.narrow_element : context_.weight_element, input);
+    part.forward = add_block(forward_block(names.forward, operators, context_.plan()));
+    if (decodes()) {
+      part.decode =
+          add_block(forward_block(names.decode, run_as_the_stack_does(operators_of(decode_slice_)), decode_plan_));
+    }
+    if (!context_.job().is_inference()) { add_backward(part, operators, replayed, sizes.dense + sizes.expert + tied); }
+    result_.parts.push_back(part);
+    result_.sizes.push_back(sizes);
+    return result_.parts.last_id();
+  }
+
+  // `untrained`: bytes of a weight that is not trained.
+  [[nodiscard]] PartSizes sizes_of(const std::vector<Operator>& operators, workload::TagSet replayed, Bytes untrained,
+                                   Bytes input) const {
+    const Bytes trained = context_.job().is_inference() ? untrained : context_.weight_element;
+    PartSizes sizes;
+    for (const auto& op : operators) {
+      (op.expert ? sizes.expert : sizes.dense) += op.parameters;
+      (op.expert ? sizes.frozen_expert : sizes.frozen) += op.frozen;
+      (op.expert ? sizes.expert_bytes : sizes.dense_bytes) += op.parameters * trained + op.frozen * untrained;
+      sizes.in_place.weights += op.in_place.weights;
+      sizes.in_place.state += op.in_place.state;
+      sizes.in_place.gradients += op.in_place.gradients;
+      if (context_.job().is_inference()) {
+        sizes.working = max(sizes.working, working_set(op.forward, context_.weight_element));
+      }
+    }
+    sizes.activations = activations(operators, replayed, input);
+    return sizes;
+  }
+
+  void add_backward(Part& part, const std::vector<Operator>& operators, workload::TagSet replayed, double trained) {
+    const auto backward = [&](std::string_view name, Gradients gradients) {
+      return backward_block(name, operators, context_.plan(), context_.stack, replayed, gradients);
+    };
+    const auto& names = *part.names;
+    if (!context_.splits()) {
+      Block block = backward(names.backward, Gradients::all);
+      append_accumulation(block, trained);
+      part.backward = add_block(std::move(block));
+      return;
+    }
+    part.backward = add_block(backward(names.backward, Gradients::input));
+    Block block = backward(names.weight, Gradients::weight);
+    append_accumulation(block, trained);
+    part.weight = add_block(std::move(block));
+  }
+
+  // Unless the weight-gradient GEMMs accumulate, adding to the gradient buffer is a kernel: read the new gradient, read
+  // and write the buffer.
+  void append_accumulation(Block& block, double trained) const {
+    const bool once = micro_batches(context_.job(), context_.plan()) == 1;
+    if (context_.stack.fusion.gradient_accumulation || once || trained == 0) { return; }
+    Kernel kernel;
+    kernel.kind = KernelKind::stream;
+    kernel.bytes = trained * (context_.weight_element + 2.0 * context_.stack.gradients.element);
+    block.items.push_back({"gradient.accumulate", Purpose::backward, KernelLaunch{kernel}});
+  }
+
+  LoweringContext context_;
+  workload::Slice slice_, decode_slice_;
+  Plan decode_plan_ = context_.plan();
+  LoweredSlice result_;
+};
+
+}  // namespace
+
+// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are those of GEMM inputs. Weights of
+// layers that are not trained are stored in them, too.
+LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
+                           IdVector<BlockId, SharedBlock>* blocks) {
+  const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));
+  const auto tokens = static_cast<double>(plan.micro_batch * (job.is_inference() ? job.prompt : job.seq));
+  const auto split = static_cast<double>(plan.cp * (plan.sequence_parallel ? plan.tp : 1));
+  return {model, stack, job, plan, blocks, wide, element, tokens / split * static_cast<double>(model.hidden) * wide};
+}
+
+SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
+  SliceKey key;
+  key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
+  key.replayed = replayed_tags(plan.recompute);
+  key.some_layers = recomputes_some_layers(plan);
+  key.tp_overlap = plan.tp_overlap;
+  key.splits = splits_backward(plan.schedule);
+  key.accumulates = micro_batches(job, plan) > 1;
+  key.copies_table = copies_table(model, job, plan);
+  key.sequences = job.is_inference() ? job.global_batch / plan.dp : 0;
+  return key;
+}
+
+std::size_t SliceHash::operator()(const SliceKey& key) const {
+  const auto& slice = key.slice;
+  std::size_t hash = 0;
+  const auto mix = [&hash](auto value) {
+    hash = (hash ^ static_cast<std::size_t>(value)) * 0x9E3779B97F4A7C15ULL;
+    hash ^= hash >> 32U;
+  };
+  mix(slice.tp | slice.micro_batch << 20U | slice.cp << 40U);
+  mix(slice.table_ranks | static_cast<std::int64_t>(slice.tables.sharding) << 40U | slice.replicas << 44U);
+  mix(slice.tables.replicated_below);
+  mix(slice.ep | slice.etp << 20U | static_cast<std::int64_t>(slice.cp_method) << 40U | key.sequences << 44U);
+  mix(key.replayed.bits() | (key.some_layers ? 1U : 0U) << 31U);
+  mix(static_cast<int>(key.tp_overlap) << 4 | (slice.sequence_parallel ? 1 : 0) << 8 | (key.splits ? 1 : 0) << 9 |
+      (key.accumulates ? 1 : 0) << 10 | (key.copies_table ? 1 : 0) << 11);
+  return hash;
+}
+
+LoweredSlice lower_slice(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan) {
+  IdVector<BlockId, SharedBlock> blocks;
+  LoweredSlice slice = SliceLowering(context_of(model, stack, job, plan, &blocks)).run();
+  slice.blocks = std::move(blocks);
+  return slice;
+}
+
+}  // namespace orrery::parallel

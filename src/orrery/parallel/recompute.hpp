@@ -1,0 +1,39 @@
+// Activation recompute: which operators of a layer the backward pass runs again (replays) instead of keeping their
+// activations. A choice is a set of operator tags; what is kept (lower_slice.cpp, memory.cpp) and what is replayed
+// (blocks.cpp) follows from the tags. Embedding, head and MTP modules are never replayed.
+#pragma once
+
+#include <span>
+
+#include "orrery/parallel/plan.hpp"
+#include "orrery/workload/operators.hpp"
+
+namespace orrery::parallel {
+
+// The operators that a choice replays, in the layers that it applies to.
+[[nodiscard]] workload::TagSet replayed_tags(Recompute choice);
+
+// Whether a plan recomputes some layers of a chunk and not others.
+[[nodiscard]] inline bool recomputes_some_layers(const Plan& plan) {
+  return plan.recompute_layers > 0 && !replayed_tags(plan.recompute).empty();
+}
+
+// Whether the weight gradients of a layer read activations that operators with this tag have saved. What they do not
+// read is free again when the input gradients are done; the rest waits for the weight-gradient task, under a schedule
+// that has one.
+[[nodiscard]] bool weight_gradients_read(workload::OperatorTag tag);
+// ... with any of these tags.
+[[nodiscard]] bool weight_gradients_read(workload::TagSet tags);
+
+// Activations of one part of the model and one micro-batch, from forward to backward.
+struct Activations {
+  Bytes whole;      // without recompute
+  Bytes kept;       // when the operators in `replayed` run again
+  Bytes transient;  // of the rest, bytes that no weight gradient reads
+};
+
+// `input`: of the part, which the part before it makes. It is kept in place of activations that are made of it.
+[[nodiscard]] Activations activations(std::span<const workload::Operator> operators, workload::TagSet replayed,
+                                      Bytes input);
+
+}  // namespace orrery::parallel

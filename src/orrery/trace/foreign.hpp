@@ -1,0 +1,28 @@
+// Files of other tools that users pass where a trace is expected: what such a file is, from its first bytes, and which
+// command reads it. Private to the room.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "orrery/core/error.hpp"
+#include "orrery/trace/source.hpp"
+
+namespace orrery::trace {
+
+// Bytes of the start of a file that are enough to recognize it: the keys of PyTorch's traces come after a description
+// of the devices.
+inline constexpr std::size_t kForeignBytes = std::size_t{1} << 16;
+
+// What a file is that starts with these bytes, and what to do with it, as the message of an error. Nothing when it may
+// be a Chakra trace or JSON lines.
+//   Chrome trace (Kineto), PyTorch execution trace, Chakra graph in JSON, text workload of ASTRA-sim 1.0, result of
+//   orrery, other JSON that is indented or a list, tar and zip archives
+[[nodiscard]] std::optional<std::string> foreign_format(std::string_view start);
+
+// Fails with the message above, at the place of the file.
+[[nodiscard]] Result<void> refuse_foreign(Source& source, const std::string& name);
+
+}  // namespace orrery::trace

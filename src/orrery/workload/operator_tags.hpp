@@ -1,0 +1,60 @@
+// What an operator is part of. Recompute chooses the operators that a backward pass runs again by their tags.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+
+namespace orrery::workload {
+
+enum class OperatorTag : std::uint8_t {
+  embedding,                // of tokens, positions and patches
+  tables,                   // of a recommender, with the exchange of looked-up vectors
+  interaction,              // of a recommender's vectors
+  norm,                     // of the residual stream
+  attention_projection,     // in and out, with rotary positions and norms of heads; of MLA the projections down
+  attention_up_projection,  // of MLA, with rotary positions
+  attention_core,           // scores, softmax, dropout, context, or their fused kernel; the exchange of context
+                            // parallelism inside it
+  mlp_projection,           // of a dense MLP
+  mlp_activation,
+  router,             // logits, softmax, choice of experts
+  expert_exchange,    // permutation, dispatch, combine
+  expert_projection,  // of routed experts
+  expert_activation,
+  shared_expert_projection,
+  shared_expert_activation,
+  residual,  // bias, dropout, addition
+  head,      // logits and loss, MTP projection
+};
+inline constexpr std::size_t kOperatorTags = 17;
+
+class TagSet {
+ public:
+  constexpr TagSet() = default;
+  constexpr TagSet(std::initializer_list<OperatorTag> tags) {
+    for (const OperatorTag tag : tags) { insert(tag); }
+  }
+
+  [[nodiscard]] static constexpr TagSet all() {
+    TagSet set;
+    set.bits_ = (1U << kOperatorTags) - 1U;
+    return set;
+  }
+
+  constexpr void insert(OperatorTag tag) { bits_ |= bit(tag); }
+
+  [[nodiscard]] constexpr bool intersects(TagSet other) const { return (bits_ & other.bits_) != 0; }
+  [[nodiscard]] constexpr bool contains(OperatorTag tag) const { return (bits_ & bit(tag)) != 0; }
+  [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
+  [[nodiscard]] constexpr std::uint32_t bits() const { return bits_; }
+
+  friend constexpr bool operator==(TagSet, TagSet) = default;
+
+ private:
+  [[nodiscard]] static constexpr std::uint32_t bit(OperatorTag tag) { return 1U << static_cast<std::uint32_t>(tag); }
+
+  std::uint32_t bits_ = 0;
+};
+
+}  // namespace orrery::workload
