@@ -27,11 +27,11 @@ def json_lines(nodes):
     return "".join(line + "\n" for line in lines)
 
 
-def astra_sim(memory):
-    """A job of simulate; `memory` is a file that may be a named pipe."""
+def astra_sim(workload=ROOT / "examples/astra-sim/pipeline"):
+    """A job of simulate on a machine of four ranks."""
     folder = ROOT / "examples/astra-sim"
-    return ["simulate", f"--workload-configuration={folder}/pipeline", f"--system-configuration={folder}/system.json",
-            f"--network-configuration={folder}/network.yml", f"--remote-memory-configuration={memory}"]
+    return ["simulate", f"--workload-configuration={workload}", f"--system-configuration={folder}/system.json",
+            f"--network-configuration={folder}/network.yml", f"--remote-memory-configuration={folder}/memory.json"]
 
 
 class ProgramTest(unittest.TestCase):

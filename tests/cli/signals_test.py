@@ -1,6 +1,7 @@
 """What is left when the program is interrupted: no file that looks whole and is not, and the exit code of the signal (130
 for Ctrl-C, as shells count)."""
 import os
+import shutil
 import signal
 import subprocess
 import unittest
@@ -15,10 +16,10 @@ class Signals(ProgramTest):
         """Starts the program with `input.jsonl`, a named pipe, and interrupts it in the middle of reading it, when the
         files `begun` exist."""
         process = self.start(*arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.feed(process, "input.jsonl", json_lines(1000))
-        self.wait_for(process, lambda: set(begun) <= set(self.files()))
-        process.send_signal(number)
-        self.assertEqual(process.wait(), -number)
+        with self.feed(process, "input.jsonl", json_lines(1000)):
+            self.wait_for(process, lambda: set(begun) <= set(self.files()))
+            process.send_signal(number)
+            self.assertEqual(process.wait(), -number)
         self.assertEqual(process.stdout.read(), b"")
 
     def test_a_timeline_that_is_begun_is_removed(self):
@@ -55,7 +56,7 @@ class Signals(ProgramTest):
 
     def test_of_a_text_workload_whole_files_stay_and_no_partial_one(self):
         self.write("w.txt", "DATA\n1\nlayer -1 1 NONE 0 1 NONE 0 1 ALLREDUCE 1024 1\n")
-        process = self.start("trace", "convert", "w.txt", "--dimensions", "200000", "--out", "w", stderr=subprocess.DEVNULL)
+        process = self.start("trace", "convert", "w.txt", "--dimensions", "50000", "--out", "w", stderr=subprocess.DEVNULL)
         self.wait_for(process, (self.folder / "w.2.et").exists)
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(), -signal.SIGINT)
@@ -65,13 +66,16 @@ class Signals(ProgramTest):
         self.assertEqual(len(sizes), 1, "the ranks of this workload are identical, so whole files have one size")
 
     def test_a_simulation_leaves_nothing(self):
-        pipe = self.fifo("memory.json")
-        process = self.start(*astra_sim(pipe), "--timeline", "t.json", "--tables", "tables", stdout=subprocess.PIPE)
-        self.feed(process, pipe)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(), -signal.SIGINT)
+        for rank in range(3):
+            shutil.copy(ROOT / f"examples/astra-sim/pipeline.{rank}.et", self.folder / f"w.{rank}.et")
+        before = self.files()
+        self.fifo("w.3.et")
+        process = self.start(*astra_sim(workload="w"), "--timeline", "t.json", "--tables", "tables", stdout=subprocess.PIPE)
+        with self.feed(process, "w.3.et"):
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(), -signal.SIGINT)
         self.assertEqual(process.stdout.read(), b"")
-        self.assertEqual(self.files(), [])
+        self.assertEqual(self.files(), before)
 
     # The line of its progress says that a search, which would take minutes, is in the middle.
     def test_a_long_search_prints_no_part_of_an_answer(self):
@@ -89,7 +93,8 @@ class Signals(ProgramTest):
         shell = self.start_command(["bash", "-c", f'"{PROGRAM}" trace info input.jsonl; echo "exit $?"'],
                                    stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         self.feed(shell, "input.jsonl")
-        children = open(f"/proc/{shell.pid}/task/{shell.pid}/children").read().split()
+        with open(f"/proc/{shell.pid}/task/{shell.pid}/children") as file:
+            children = file.read().split()
         self.assertEqual(len(children), 1)
         os.kill(int(children[0]), signal.SIGINT)  # the shell is not interactive and goes on
         self.assertEqual(shell.communicate()[0], b"exit 130\n")

@@ -6,9 +6,7 @@ import unittest
 
 from program import PROGRAM, ROOT, ProgramTest, Terminal, astra_sim, json_lines
 
-ESTIMATE = ["estimate", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch", "8",
-            "--seq", "2048"]
-SEARCH = ["--space", str(ROOT / "examples/spaces/small.yaml")]
+JOB = ["--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8", "--global-batch", "8", "--seq", "2048"]
 # A command of each kind, with its own way to an answer.
 COMMANDS = {
     "overview": [],
@@ -16,10 +14,10 @@ COMMANDS = {
     "list": ["list", "models"],
     "describe": ["describe", "h100-sxm"],
     "completion": ["completion", "bash"],
-    "estimate": ESTIMATE,
-    "estimate --json": [*ESTIMATE, "--json"],
-    "plan": ["plan", *SEARCH],
-    "simulate": astra_sim(ROOT / "examples/astra-sim/memory.json"),
+    "estimate": ["estimate", *JOB],
+    "estimate --json": ["estimate", *JOB, "--json"],
+    "plan": ["plan", *JOB, "--threads", "1"],
+    "simulate": astra_sim(),
     "collective": ["collective", "--op", "all_reduce", "--size", "1MiB", "--cluster", "dgx-h100"],
     "trace info": ["trace", "info", str(ROOT / "examples/traces/step.0.et")],
     "trace print": ["trace", "print", str(ROOT / "examples/traces/step.0.et")],
@@ -131,7 +129,7 @@ class FullDisks(ProgramTest):
             with self.subTest(command=command, out=name):
                 code, out, err = self.run_program(*command, "--out", name)
                 self.assertEqual((code, out, err), (2, "", f"error: {name}: cannot be written: No space left on device\n"))
-        simulate = astra_sim(ROOT / "examples/astra-sim/memory.json")
+        simulate = astra_sim()
         code, _, err = self.run_program(*simulate, "--timeline", "/dev/full")
         self.assertEqual((code, err), (2, "error: --timeline: /dev/full cannot be written: No space left on device\n"))
 

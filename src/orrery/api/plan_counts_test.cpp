@@ -162,7 +162,7 @@ TEST(PlanCounts, a_number_that_the_cluster_cannot_have_is_a_mistake) {
   request.device_counts = {8, 12};
   const auto wrong = orrery().plan(request);
   ASSERT_FALSE(wrong);
-  EXPECT_THAT(wrong.error().text(), HasSubstr("--device-counts: 12 devices do not fill whole nodes"));
+  EXPECT_THAT(wrong.error().text(), HasSubstr("--device-counts: 12 devices are not a whole number of nodes"));
 }
 
 }  // namespace

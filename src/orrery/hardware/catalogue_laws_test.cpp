@@ -216,9 +216,9 @@ TEST(CatalogueLaws, part_of_a_torus_has_lines_and_the_next_axis_opens_when_one_i
   EXPECT_EQ(part.dimensions[1].size, 4);
   EXPECT_EQ(part.dimensions[1].bandwidth.value(), 45e9);
   EXPECT_EQ(shipped().cluster("tpu-v5e-pod", 40).error().text(),
-            "40 devices do not fill whole nodes of 16; nearest: 32 or 48");
+            "40 devices are not a whole number of nodes of 16; nearest: 32 or 48");
   EXPECT_EQ(shipped().cluster("tpu-v4-pod", 36).error().text(),
-            "36 devices do not fill whole blocks of 16 below dimension \"z\"; nearest: 32 or 48");
+            "36 devices are not a whole number of blocks of 16 below dimension \"z\"; nearest: 32 or 48");
 }
 
 TEST(CatalogueLaws, the_names_that_issues_and_scripts_rely_on_are_there) {

@@ -77,7 +77,7 @@ TEST(Scaled, scaling_twice_within_the_node_does_not_bring_devices_back) {
 TEST(Scaled, a_partly_filled_node_fails_naming_the_nearest_counts) {
   const auto cluster = scaled(nodes_of_8(), 12);
   ASSERT_FALSE(cluster);
-  EXPECT_EQ(cluster.error().text(), "12 devices do not fill whole nodes of 8; nearest: 8 or 16");
+  EXPECT_EQ(cluster.error().text(), "12 devices are not a whole number of nodes of 8; nearest: 8 or 16");
   EXPECT_FALSE(cluster.error().answer_is_no);
 }
 
@@ -85,13 +85,13 @@ TEST(Scaled, a_partly_filled_pod_fails_naming_the_dimension) {
   const auto cluster = scaled(pods_of_32(), 40);
   ASSERT_FALSE(cluster);
   EXPECT_EQ(cluster.error().text(),
-            "40 devices do not fill whole blocks of 32 below dimension \"spine\"; nearest: 32 or 64");
+            "40 devices are not a whole number of blocks of 32 below dimension \"spine\"; nearest: 32 or 64");
 }
 
 TEST(Scaled, no_devices_and_too_many_are_refused) {
-  EXPECT_EQ(scaled(nodes_of_8(), 0).error().text(), "0 devices; a cluster has 1 to 67108864");
-  EXPECT_EQ(scaled(nodes_of_8(), -8).error().text(), "-8 devices; a cluster has 1 to 67108864");
-  EXPECT_EQ(scaled(nodes_of_8(), kMaxDevices + 8).error().text(), "67108872 devices; a cluster has 1 to 67108864");
+  EXPECT_EQ(scaled(nodes_of_8(), 0).error().text(), "0 devices: must be between 1 and 67108864");
+  EXPECT_EQ(scaled(nodes_of_8(), -8).error().text(), "-8 devices: must be between 1 and 67108864");
+  EXPECT_EQ(scaled(nodes_of_8(), kMaxDevices + 8).error().text(), "67108872 devices: must be between 1 and 67108864");
 }
 
 // 8 devices with 7 links of 64 GB/s: two of them have one link between them, four have three each.
@@ -132,7 +132,7 @@ TEST(Scaled, a_single_dimension_with_a_size_holds_no_more) {
   box.dimensions.pop_back();
   EXPECT_EQ(sizes(scaled(box, 4)), (Sizes{4}));
   EXPECT_EQ(scaled(box, 16).error().text(),
-            "16 devices; nvlink joins at most 8, and cluster \"test\" has no outer dimension");
+            "16 devices: dimension nvlink has at most 8, and cluster \"test\" has no outer dimension");
 }
 
 // Expected largest of n standard normal draws: 0.5642, 1.4236, 2.5076, 3.2414 for n = 2, 8, 100, 1000 (tables of order

@@ -31,23 +31,23 @@ TEST(Expenses, rent_comes_before_prices_and_nodes_before_accelerators) {
   cluster.accelerator.price_usd = 126'144;
   // 16 x 126,144 USD in 4 x 365 x 86,400 = 126,144,000 s: 0.016 USD a second.
   EXPECT_DOUBLE_EQ(cost_rate(cluster)->value, 0.016);
-  EXPECT_EQ(cost_rate(cluster)->basis, "126144 USD an accelerator, nothing else counted, written off over 4 years");
+  EXPECT_EQ(cost_rate(cluster)->basis, "126144 USD per accelerator, nothing else included, depreciated over 4 years");
   cluster.node_price_usd = 126'144'000;
   EXPECT_DOUBLE_EQ(cost_rate(cluster)->value, 2.0);
-  EXPECT_EQ(cost_rate(cluster)->basis, "126144000 USD a node of 8, written off over 4 years");
+  EXPECT_EQ(cost_rate(cluster)->basis, "126144000 USD per node of 8, depreciated over 4 years");
   cluster.usd_per_device_hour = 2.25;
   EXPECT_DOUBLE_EQ(cost_rate(cluster)->value, 0.01);  // 16 x 2.25 / 3600
-  EXPECT_EQ(cost_rate(cluster)->basis, "rented at 2.25 USD a device and hour");
+  EXPECT_EQ(cost_rate(cluster)->basis, "rented at 2.25 USD per device and hour");
 }
 
 TEST(Expenses, power_is_what_makers_rate) {
   Cluster cluster = two_nodes();
   cluster.accelerator.tdp_watts = 700;
   EXPECT_DOUBLE_EQ(power(cluster)->value, 11'200.0);
-  EXPECT_EQ(power(cluster)->basis, "nameplate power, 700 W an accelerator, nothing else counted");
+  EXPECT_EQ(power(cluster)->basis, "nameplate power, 700 W per accelerator, nothing else included");
   cluster.node_power_watts = 10'000;
   EXPECT_DOUBLE_EQ(power(cluster)->value, 20'000.0);
-  EXPECT_EQ(power(cluster)->basis, "nameplate power, 10000 W a node of 8");
+  EXPECT_EQ(power(cluster)->basis, "nameplate power, 10000 W per node of 8");
 }
 
 // Half a node costs half of it and draws half.

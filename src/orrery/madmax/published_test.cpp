@@ -118,7 +118,7 @@ TEST(Published, every_row_of_the_tasks_of_a_recommender) {
   const auto rows = rows_of("tasks.csv");
   for (const Row& row : rows) {
     const std::string& frozen = row.text("frozen");
-    Job job{task_of(row.text("task")), {}, 65536, true};
+    RunSettings job{task_of(row.text("task")), {}, 65536, true};
     if (!frozen.empty()) { job.frozen = frozen_from(frozen, work).value(); }
     const auto found = estimate_of(work, system, "mlp=(" + row.text("mlp") + ")", job);
     const std::string task = row.text("task") + " " + frozen;

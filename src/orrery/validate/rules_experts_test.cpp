@@ -64,19 +64,19 @@ TEST(RulesOfExperts, an_exchange_moves_every_copy_or_a_token_to_a_node_once) {
   const auto low = all_to_all_named("dispatch_latency"), high = all_to_all_named("combine_bottleneck_bw");
   ASSERT_TRUE(low && high);
   EXPECT_DOUBLE_EQ(low->element, 1.0 + 4.0 / 128.0);
-  EXPECT_FALSE(low->once);
+  EXPECT_FALSE(low->once_per_node);
   EXPECT_DOUBLE_EQ(high->element, 2.0);
-  EXPECT_TRUE(high->once && high->as_a_rate);
+  EXPECT_TRUE(high->once_per_node && high->as_a_rate);
   EXPECT_FALSE(all_to_all_named("dispatch_seconds"));
   EXPECT_FALSE(all_to_all_named("step_time"));
   // Eight copies to two nodes meet 2 (1 - 1/2^8); of eight nodes four at most, so 4 (1 - (3/4)^8) of them.
-  EXPECT_DOUBLE_EQ(once_per_node(8, 16, 8).places_reached(2), 2.0 * (1.0 - 1.0 / 256.0));
-  EXPECT_DOUBLE_EQ(once_per_node(8, 64, 8).places_reached(8), 4.0 * (1.0 - std::pow(0.75, 8)));
+  EXPECT_DOUBLE_EQ(node_dispatch(8, 16, 8).places_reached(2), 2.0 * (1.0 - 1.0 / 256.0));
+  EXPECT_DOUBLE_EQ(node_dispatch(8, 64, 8).places_reached(8), 4.0 * (1.0 - std::pow(0.75, 8)));
 }
 
 // In one node every rank is a place: 8 (1 - (7/8)^8) of them.
 TEST(RulesOfExperts, a_rate_counts_a_token_for_every_place_that_it_goes_to) {
-  const Exchange back = *all_to_all_named("combine_bottleneck_bw");
+  const ExpertAllToAll back = *all_to_all_named("combine_bottleneck_bw");
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 16, 8), 100 * 10 * 2.0 * 2.0 * (1.0 - 1.0 / 256.0));
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 8, 8), 100 * 10 * 2.0 * 8.0 * (1.0 - std::pow(0.875, 8)));
 }
