@@ -139,6 +139,8 @@ struct PlanChoices {
   [[nodiscard]] bool reduces_under_backward() const {
     return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
   }
+  // Weights that replicas shard are gathered while layers before them compute.
+  [[nodiscard]] bool overlaps_gathers() const { return dp_overlap; }
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
 

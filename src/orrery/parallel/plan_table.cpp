@@ -297,6 +297,9 @@ PlanChoice tp_overlap() {
   row.usual_is_open = true;
   row.refused_in_inference = true;
   row.otherwise = overlap_tensor_parallel;
+  row.is_met = [](const Plan& plan) { return plan.tp_overlap == TpOverlap::none || plan.sequence_parallel; };
+  row.needs =
+      "needs --sequence-parallel: without it nothing is gathered or scattered piece by piece; \"none\" would do";
   PlanPart& axis = row.parts[0];
   axis.after = kTp | field_mask({PlanField::sequence_parallel});
   axis.training_only = true;
