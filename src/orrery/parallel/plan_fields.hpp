@@ -71,9 +71,9 @@ struct PlanChoice {
 
   // The value where nobody gives one; nothing: a rule or the stack decides (estimate/settle.cpp).
   std::optional<std::int64_t> usual = {};
-  bool usual_is_open = false;                           // in a search, giving the usual value fixes nothing
-  bool refused_in_inference = false;                    // giving it with --task inference is a mistake
-  std::string_view in_mad_max = "knows no such thing";  // what --semantics mad-max has instead
+  bool usual_is_open = false;                          // in a search, giving the usual value fixes nothing
+  bool refused_in_inference = false;                   // giving it with --task inference is a mistake
+  std::string_view in_mad_max = "has no such choice";  // what --semantics mad-max has instead
   // What it needs of the other choices, apart from model and job; null: nothing.
   bool (*is_met)(const Plan& plan) = nullptr;
   std::string_view needs = {};   // "needs --sequence-parallel": the error where it is not met
