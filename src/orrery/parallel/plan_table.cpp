@@ -339,6 +339,26 @@ PlanChoice dp_overlap() {
   return row;
 }
 
+// A part of dp_overlap, which searches name among what they do not vary.
+PlanChoice gather_overlap() {
+  PlanChoice row =
+      boolean("gather_overlap",
+              "with --dp-overlap: overlap of weight gathering (ZeRO) with compute, as far as the stack has "
+              "it; default: on",
+              PlanField::gather_overlap, [](auto& plan) -> auto& { return plan.gather_overlap; });
+  row.usual = 1;
+  row.usual_is_open = true;
+  row.refused_in_inference = true;
+  row.is_met = [](const Plan& plan) { return plan.gather_overlap || plan.zero > 0; };
+  row.needs = "off needs --zero of at least 1: below that no weights are gathered";
+  PlanPart& axis = row.parts[0];
+  axis.after = kCopies | field_mask({PlanField::zero, PlanField::dp_overlap});
+  axis.inner = axis.training_only = true;
+  axis.idle = 1;
+  axis.is_idle = [](const PlanSetting& at) { return one_copy(at) || at.plan.zero == 0 || !at.plan.dp_overlap; };
+  return row;
+}
+
 // How layers are shared out over stages.
 void add_ends(Rows& rows) {
   const auto add = [&](PlanChoice row) {
@@ -470,7 +490,7 @@ const std::vector<PlanChoice>& plan_choices() {
     Rows rows;
     add_degrees(rows);
     for (PlanChoice (*row)() :
-         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap}) {
+         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap, gather_overlap}) {
       rows.push_back(row());
     }
     add_ends(rows);
