@@ -124,8 +124,8 @@ Result<results::CollectiveTable> on_machine(const Options& options, const api::C
     return fail(flag_place("--explain"), "is valid with --cluster only; a simulated time has no terms");
   }
   MachineFlags& machine = *options.machine;
-  if (auto taken = machine.take({{"--system-configuration", &simulate::JobFiles::system},
-                                 {"--network-configuration", &simulate::JobFiles::network}});
+  if (auto taken = machine.take({{"--system-configuration", &simulate::SimulationFiles::system},
+                                 {"--network-configuration", &simulate::SimulationFiles::network}});
       !taken) {
     return tl::make_unexpected(taken.error());
   }
@@ -146,8 +146,7 @@ void declare(Command& command, const Shared& options) {
   };
   const std::string what = "Operation", cluster = "On a cluster";
   const std::string files = "On the network of ASTRA-sim's files";
-  text({"--op", "NAME", join(names_of<Collective>(), ", ") + " [required]", what,
-        names_of<Collective>()},
+  text({"--op", "NAME", join(names_of<Collective>(), ", ") + " [required]", what, names_of<Collective>()},
        &Options::op);
   text(
       {"--size", "SIZES",
@@ -156,8 +155,9 @@ void declare(Command& command, const Shared& options) {
   text({"--cluster", "NAME", "catalogue name, or cluster YAML", cluster, {}, "clusters"}, &Options::cluster);
   text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
        &Options::devices);
-  text({"--algorithm", "NAME", "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest that libraries offer]",
-        cluster, names_of<CollectiveAlgorithm>()},
+  text({"--algorithm", "NAME",
+        "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest that libraries offer]", cluster,
+        names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);

@@ -32,24 +32,23 @@ Result<void> MachineFlags::take_semantics() {
   }
   const auto near = nearest(semantics, all_semantics());
   return fail(flag_place("--semantics"),
-              fmt::format("{} is no semantics of a simulation; {}", orrery::quoted(semantics),
-                          near ? "did you mean " + *near + "?" : join(all_semantics(), " and ") + " are"));
+              fmt::format("{} is not valid; {}", orrery::quoted(semantics),
+                          near ? "did you mean " + *near + "?" : "valid: " + join(all_semantics(), ", ")));
 }
 
 Result<void> MachineFlags::take_backend() {
   if (backend == "flow") { return fail(flag_place("--backend"), "\"flow\" is not built yet"); }
   const bool physical = files.semantics == simulate::Semantics::physical;
   if (physical && backend == "congestion-unaware") {
-    return fail(flag_place("--backend"),
-                "physical semantics counts what links carry; congestion-unaware does not go with it");
+    return fail(flag_place("--backend"), "--semantics physical needs congestion-aware");
   }
   if (backend == "congestion-aware" || (physical && backend.empty())) {
     files.backend = simulate::Backend::congestion_aware;
   } else if (!backend.empty() && backend != "congestion-unaware") {
     const auto near = nearest(backend, backends());
     return fail(flag_place("--backend"),
-                fmt::format("{} is no backend; {}", orrery::quoted(backend),
-                            near ? "did you mean " + *near + "?" : join(backends(), ", ") + " are"));
+                fmt::format("{} is not valid; {}", orrery::quoted(backend),
+                            near ? "did you mean " + *near + "?" : "valid: " + join(backends(), ", ")));
   }
   return {};
 }
@@ -58,7 +57,9 @@ Result<void> MachineFlags::take_flags() {
   constexpr std::uint64_t kMostQueues = 1024;
   constexpr double kMostScale = 1e9;
   ORRERY_TRY(count, whole_number("--num-queues-per-dim", queues, 1));
-  if (count > kMostQueues) { return fail(flag_place("--num-queues-per-dim"), "at most 1024 are simulated"); }
+  if (count > kMostQueues) {
+    return fail(flag_place("--num-queues-per-dim"), orrery::quoted(queues) + " is not valid; valid: 1 to 1024");
+  }
   files.flags.queues_per_dimension = static_cast<std::uint32_t>(count);
   double value = 0;  // not std::stod: its decimal point depends on the locale
   const auto [end, error] = std::from_chars(scale.data(), scale.data() + scale.size(), value);
@@ -69,7 +70,7 @@ Result<void> MachineFlags::take_flags() {
   files.flags.injection_scale = value;
   files.flags.rendezvous = rendezvous == "true" || rendezvous == "1";
   if (!files.flags.rendezvous && rendezvous != "false" && rendezvous != "0") {
-    return fail(flag_place("--rendezvous-protocol"), orrery::quoted(rendezvous) + " is neither true nor false");
+    return fail(flag_place("--rendezvous-protocol"), orrery::quoted(rendezvous) + " is not valid; valid: true, false");
   }
   // As in the original, where a name that holds this word stands for no file.
   if (files.groups.find("empty") != std::string::npos) { files.groups.clear(); }
@@ -89,42 +90,51 @@ Result<void> MachineFlags::take(const std::vector<Needed>& needed) {
 
 std::vector<std::string> MachineFlags::warnings() const {
   std::vector<std::string> lines;
-  for (const std::string& flag : without_effect) { lines.push_back(flag + " has no effect, in ASTRA-sim either"); }
+  for (const std::string& flag : without_effect) { lines.push_back(flag + " has no effect (in ASTRA-sim, too)"); }
   return lines;
 }
 
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
-                          std::string simulate::JobFiles::* field) {
+                          std::string simulate::SimulationFiles::* field) {
   command.option(std::move(flag), [flags, field](const std::string& text) { flags->files.*field = text; });
 }
 
 void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
-  declare_machine_file(command, flags, {"--system-configuration", "FILE", "system JSON", heading},
-                       &simulate::JobFiles::system);
-  declare_machine_file(command, flags, {"--network-configuration", "FILE", "network YAML", heading},
-                       &simulate::JobFiles::network);
-  command.option({"--num-queues-per-dim", "N", "queues of chunks per dimension; 1 when absent", heading},
+  declare_machine_file(command, flags, {"--system-configuration", "FILE", "system file (JSON)", heading},
+                       &simulate::SimulationFiles::system);
+  declare_machine_file(command, flags, {"--network-configuration", "FILE", "network file (YAML)", heading},
+                       &simulate::SimulationFiles::network);
+  command.option({"--num-queues-per-dim", "N", "chunk queues per dimension; default: 1", heading},
                  [flags](const std::string& text) { flags->queues = text; });
-  command.option({"--injection-scale", "X", "scales endpoint-delay; 1 when absent", heading},
+  command.option({"--injection-scale", "X", "factor on endpoint-delay; default: 1", heading},
                  [flags](const std::string& text) { flags->scale = text; });
-  command.option({"--rendezvous-protocol", "true|false", "senders wait for receivers", heading, {"true", "false"}},
+  command.option({"--rendezvous-protocol",
+                  "true|false",
+                  "senders wait until receivers are ready; default: false",
+                  heading,
+                  {"true", "false"}},
                  [flags](const std::string& text) { flags->rendezvous = text; });
 }
 
 void declare_without_effect(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
   for (const char* name : {"--compute-scale", "--comm-scale", "--logging-configuration", "--logging-folder"}) {
-    command.option({name, "X", "taken, and without effect", heading},
+    command.option({name, "X", "accepted, has no effect", heading},
                    [flags, name](const std::string&) { flags->without_effect.emplace_back(name); });
   }
 }
 
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
   command.option({"--backend", "NAME",
-                  "congestion-unaware (when absent), congestion-aware (physical: always); flow is not built yet",
+                  "network model: congestion-unaware, congestion-aware (the only one in physical semantics); default: "
+                  "congestion-unaware; flow is not built yet",
                   heading, backends()},
                  [flags](const std::string& text) { flags->backend = text; });
-  command.option({"--semantics", "NAME", "astra-sim (when absent), physical", heading, all_semantics()},
-                 [flags](const std::string& text) { flags->semantics = text; });
+  command.option(
+      {"--semantics", "NAME",
+       "rules of the simulation: astra-sim (its cycles), physical (links conserve bandwidth); default: astra-sim, "
+       "physical with --cluster",
+       heading, all_semantics()},
+      [flags](const std::string& text) { flags->semantics = text; });
 }
 
 }  // namespace orrery::cli

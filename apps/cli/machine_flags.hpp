@@ -12,7 +12,7 @@
 namespace orrery::cli {
 
 struct MachineFlags {
-  simulate::JobFiles files;
+  simulate::SimulationFiles files;
   std::string semantics, backend;
   std::vector<std::string> without_effect;  // flags that were given and change nothing
 
@@ -25,7 +25,7 @@ struct MachineFlags {
   // Reads what was typed into `files`; `needed` are required.
   struct Needed {
     const char* flag;
-    std::string simulate::JobFiles::* field;
+    std::string simulate::SimulationFiles::* field;
   };
   [[nodiscard]] Result<void> take(const std::vector<Needed>& needed);
   [[nodiscard]] std::vector<std::string> warnings() const;
@@ -40,7 +40,7 @@ using SharedMachineFlags = std::shared_ptr<MachineFlags>;
 
 // "--system-configuration FILE" and its like, under a heading of the help.
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
-                          std::string simulate::JobFiles::* field);
+                          std::string simulate::SimulationFiles::* field);
 // System and network, queues, injection scale, rendezvous.
 void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading);
 // Those that are taken and change nothing.

@@ -67,7 +67,7 @@ std::vector<Diagnostic> problems(const SearchChoices& choices) {
   sampled_without(choices.exhaustive, "--exhaustive");
   sampled_without(choices.within.has_value(), "--within");
   sampled_without(!choices.device_counts.empty(), "--device-counts");
-  if (choices.seed && !choices.sample) { found.push_back({flag_place("--seed"), "is of --sample"}); }
+  if (choices.seed && !choices.sample) { found.push_back({flag_place("--seed"), "is valid with --sample only"}); }
   return found;
 }
 

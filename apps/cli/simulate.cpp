@@ -29,10 +29,10 @@ constexpr const char* kFooter = R"(Examples
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
 
-ASTRA-sim's inputs give ASTRA-sim's cycles, to the nanosecond; docs/models/astra-sim.md has the rules, and what of them
-is a defect that is reproduced. With --semantics physical, and on a cluster, no link carries more than its bandwidth:
-docs/models/physical.md.
-Exit codes: 0 done, 2 bad input (a graph that cannot finish, too), 3 internal error.
+ASTRA-sim's input files give ASTRA-sim's cycles, to the nanosecond, including the effects of its defects, which warnings
+name (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link carries more than its bandwidth
+(docs/models/physical.md).
+Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal error.
 )";
 
 struct Options {
@@ -55,10 +55,10 @@ Result<void> take_cluster(const Options& options) {
                                    {&machine.files.system, "--system-configuration"},
                                    {&machine.files.network, "--network-configuration"},
                                    {&machine.files.memory, "--remote-memory-configuration"}}) {
-    if (!file->empty()) { return fail(flag_place(flag), "says what --cluster says already"); }
+    if (!file->empty()) { return fail(flag_place(flag), "is not valid with --cluster, which defines the machine"); }
   }
   if (machine.semantics == "astra-sim") {
-    return fail(flag_place("--semantics"), "astra-sim takes ASTRA-sim's files, not a cluster");
+    return fail(flag_place("--semantics"), "astra-sim is not valid with --cluster; valid: physical");
   }
   machine.semantics = "physical";
   return machine.take({});
@@ -73,11 +73,11 @@ Result<void> take(const Options& options) {
     return fail(flag_place("--fold"), "\"auto\" is not built yet; \"off\", the default, simulates every rank");
   }
   if (on_cluster(options)) { return take_cluster(options); }
-  using simulate::JobFiles;
-  return options.machine->take({{"--workload-configuration", &JobFiles::workload},
-                                {"--system-configuration", &JobFiles::system},
-                                {"--network-configuration", &JobFiles::network},
-                                {"--remote-memory-configuration", &JobFiles::memory}});
+  using simulate::SimulationFiles;
+  return options.machine->take({{"--workload-configuration", &SimulationFiles::workload},
+                                {"--system-configuration", &SimulationFiles::system},
+                                {"--network-configuration", &SimulationFiles::network},
+                                {"--remote-memory-configuration", &SimulationFiles::memory}});
 }
 
 Result<results::Simulation> simulated(const Options& options) {
@@ -100,17 +100,19 @@ Result<std::vector<std::string>> tables_of(const Options& options) {
     } else if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto near = nearest(name, known);
       return fail(flag_place("--table"),
-                  fmt::format("{} is no table; {}", orrery::quoted(name),
-                              near ? fmt::format("did you mean {}?", *near) : join(known, ", ") + " and all are"));
+                  fmt::format("{} is not a table; {}", orrery::quoted(name),
+                              near ? fmt::format("did you mean {}?", *near) : "valid: " + join(known, ", ") + ", all"));
     } else if (name == "links" && options.machine->semantics != "physical" &&
                options.machine->backend != "congestion-aware") {
-      return fail(flag_place("--table"), "congestion-unaware has no links; dimensions has what was sent in each");
+      return fail(flag_place("--table"),
+                  "links needs --backend congestion-aware; the table dimensions has the bytes of each dimension");
     } else if (std::find(tables.begin(), tables.end(), name) == tables.end()) {
       tables.push_back(name);
     }
   }
   if (tables.size() > 1 && !options.json) {
-    return fail(flag_place("--table"), "prints one table; several go with --json, or into files with --tables FOLDER");
+    return fail(flag_place("--table"),
+                "is given several times; several tables need --json, or --tables FOLDER for files");
   }
   return tables;
 }
@@ -139,7 +141,7 @@ Result<void> write_files(const Options& options, const results::Simulation& simu
 Result<int> run(const Options& options) {
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
-  simulate::JobFiles& files = options.machine->files;
+  simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
@@ -168,15 +170,16 @@ Result<int> run(const Options& options) {
 void declare_inputs(Command& command, const Shared& options) {
   const std::string inputs = "ASTRA-sim's inputs";
   const SharedMachineFlags& machine = options->machine;
-  using simulate::JobFiles;
+  using simulate::SimulationFiles;
   declare_machine_file(command, machine,
-                       {"--workload-configuration", "PREFIX", "Chakra graphs PREFIX.<rank>.et", inputs},
-                       &JobFiles::workload);
-  declare_machine_file(command, machine, {"--remote-memory-configuration", "FILE", "memory JSON", inputs},
-                       &JobFiles::memory);
+                       {"--workload-configuration", "PREFIX", "Chakra graphs: PREFIX.<rank>.et", inputs},
+                       &SimulationFiles::workload);
+  declare_machine_file(command, machine, {"--remote-memory-configuration", "FILE", "memory file (JSON)", inputs},
+                       &SimulationFiles::memory);
   declare_machine_file(command, machine,
-                       {"--comm-group-configuration", "FILE", "JSON with the ranks of groups, {\"1\": [0, 1]}", inputs},
-                       &JobFiles::groups);
+                       {"--comm-group-configuration", "FILE",
+                        "process groups (JSON): {\"tp\": [0, 1]}; replaces those that the graphs list", inputs},
+                       &SimulationFiles::groups);
   declare_machine(command, machine, inputs);
   declare_without_effect(command, machine, inputs);
 }
@@ -193,21 +196,25 @@ void declare_rest(Command& command, const Shared& options) {
         how,
         {"auto", "off"}},
        &Options::fold);
-  command.repeated({"--workload", "PREFIX|FOLDER|FILE", "graphs, one per device of --cluster", how},
+  command.repeated({"--workload", "PREFIX|FOLDER|FILE", "Chakra graphs, one per device of --cluster", how},
                    [options](const std::string& name) { options->workload.push_back(name); });
-  text(
-      {"--cluster", "NAME", "cluster of the catalogue or YAML file, instead of ASTRA-sim's files", how, {}, "clusters"},
-      &Options::cluster);
+  text({"--cluster",
+        "NAME",
+        "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",
+        how,
+        {},
+        "clusters"},
+       &Options::cluster);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
       {"--table", "NAME",
-       "print a table as CSV instead: " + join(names, ", ") + "; with --json as many as asked for, under \"tables\"",
+       "print a table as CSV: " + join(names, ", ") + "; with --json any number of tables, under \"tables\"",
        std::string(kOutputGroup), names},
       [options](const std::string& name) { options->tables.push_back(name); });
-  text({"--tables", "FOLDER", "write all tables there as CSV: ranks.csv and so on", std::string(kOutputGroup)},
+  text({"--tables", "FOLDER", "write all tables as CSV files into FOLDER (ranks.csv, …)", std::string(kOutputGroup)},
        &Options::folder);
-  text({"--timeline", "FILE", "write the run as a Chrome trace, for Perfetto", std::string(kOutputGroup)},
+  text({"--timeline", "FILE", "write a timeline of the run for Perfetto (Chrome trace)", std::string(kOutputGroup)},
        &Options::timeline);
   command.toggle({"--json", "", "one JSON document (orrery.simulate/1), nothing else, on standard output",
                   std::string(kOutputGroup)},

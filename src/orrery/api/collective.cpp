@@ -98,7 +98,7 @@ bool is_simulated(Collective op) { return static_cast<std::size_t>(op) < simulat
 
 // Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
 // it first does not matter.
-Failure about(const simulate::JobFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
+Failure about(const simulate::SimulationFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
   for (Diagnostic& diagnostic : failure.diagnostics) {
     if (!diagnostic.place.file.empty()) { continue; }
     diagnostic.place = Place{files.system, 0, 0, ""};
@@ -145,7 +145,7 @@ Result<CollectiveTable> price_collective(const std::string& data_directory, cons
   return table;
 }
 
-Result<CollectiveTable> simulate_collective(const simulate::JobFiles& files, const CollectiveRequest& request) {
+Result<CollectiveTable> simulate_collective(const simulate::SimulationFiles& files, const CollectiveRequest& request) {
   if (!is_simulated(request.op)) {
     return fail(Place{"", 0, 0, "--op"}, fmt::format("ASTRA-sim simulates no {}: it replays a recorded duration; "
                                                      "valid: all_reduce, all_gather, reduce_scatter, all_to_all",

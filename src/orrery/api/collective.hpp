@@ -32,7 +32,7 @@ struct CollectiveRequest {
 // with the algorithms of the system file. Sizes are simulated side by side, which does not change them. Fails for
 // operations that the semantics do not move (a broadcast, which ASTRA-sim replays) and for all-gathers whose size is
 // less than a byte per rank.
-[[nodiscard]] Result<results::CollectiveTable> simulate_collective(const simulate::JobFiles& files,
+[[nodiscard]] Result<results::CollectiveTable> simulate_collective(const simulate::SimulationFiles& files,
                                                                    const CollectiveRequest& request);
 
 }  // namespace orrery::api

@@ -14,14 +14,14 @@ namespace fs = std::filesystem;
 const std::string kData = ORRERY_SOURCE_DATA_DIR;
 
 // ASTRA-sim's files for a ring of four: 50 GiB/s, 500 ns, four chunks.
-simulate::JobFiles ring_of_four() {
+simulate::SimulationFiles ring_of_four() {
   const std::string test = ::testing::UnitTest::GetInstance()->current_test_info()->name();
   const fs::path folder = fs::temp_directory_path() / ("orrery_collective_" + test);
   fs::create_directories(folder);
   std::ofstream(folder / "system.json") << R"({"preferred-dataset-splits": 4, "endpoint-delay": 10,
       "local-mem-bw": 1600, "all-reduce-implementation": ["ring"], "all-gather-implementation": ["ring"]})";
   std::ofstream(folder / "network.yml") << "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50]\nlatency: [500]\n";
-  simulate::JobFiles files;
+  simulate::SimulationFiles files;
   files.system = (folder / "system.json").string();
   files.network = (folder / "network.yml").string();
   return files;
@@ -52,7 +52,7 @@ TEST(Collective, an_all_gather_s_size_is_that_of_all_shards) {
 TEST(Collective, simulations_side_by_side_are_those_one_after_the_other) {
   CollectiveRequest request{Collective::all_reduce, {}};
   for (std::uint64_t size = 1; size < 5'000'000; size = size * 3 + 1) { request.sizes.push_back(size); }
-  simulate::JobFiles files = ring_of_four();
+  simulate::SimulationFiles files = ring_of_four();
   files.threads = 1;
   const auto alone = simulate_collective(files, request);
   files.threads = 8;

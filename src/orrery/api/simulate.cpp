@@ -6,13 +6,14 @@
 
 namespace orrery::api {
 
-Result<results::Simulation> simulate(const simulate::JobFiles& files) {
+Result<results::Simulation> simulate(const simulate::SimulationFiles& files) {
   ORRERY_TRY(job, simulate::read_job(files));
   return simulate::simulate(job);
 }
 
 Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
-                                                const std::vector<std::string>& workload, simulate::JobFiles files) {
+                                                const std::vector<std::string>& workload,
+                                                simulate::SimulationFiles files) {
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));

@@ -1,6 +1,6 @@
 // Running execution graphs on a simulated machine.
 //
-//   orrery::simulate::JobFiles files;
+//   orrery::simulate::SimulationFiles files;
 //   files.workload = "traces/llama";       // traces/llama.0.et, …
 //   files.system = "system.json"; …
 //   auto simulation = orrery::api::simulate(files);
@@ -16,13 +16,13 @@
 namespace orrery::api {
 
 // ASTRA-sim's inputs under ASTRA-sim's rules, or physical ones.
-[[nodiscard]] Result<results::Simulation> simulate(const simulate::JobFiles& files);
+[[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files);
 
 // Graphs (a prefix, a folder, or files) on a cluster of the catalogue or of a file, with as many devices as there are
 // graphs, under physical rules. Of `files`, groups, spans, tables and threads are used.
 [[nodiscard]] Result<results::Simulation> simulate_on_cluster(const std::string& data_directory,
                                                               const std::string& cluster,
                                                               const std::vector<std::string>& workload,
-                                                              simulate::JobFiles files);
+                                                              simulate::SimulationFiles files);
 
 }  // namespace orrery::api

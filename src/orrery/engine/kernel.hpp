@@ -1,4 +1,4 @@
-// The event kernel: an integer clock, and events in the order in which they happen.
+// The event kernel: an integer clock and a calendar of events.
 //
 //   struct Event { … };                         // plain, small: it is copied
 //   Kernel<Event> kernel(lanes);
@@ -6,12 +6,12 @@
 //   kernel.after(lane, 5, {…});                 // a time from now, in a lane
 //   kernel.run([&](const Event& event) { … });  // may call at() and after()
 //
-// Events of one time happen in the order in which they were registered, with one exception. A lane is somebody whose
-// events of one time belong together: they happen back to back, at the place where the first of them was registered.
-// Once they are done, later ones for the same time have a place of their own at the end. Both rules use the order of
-// registration and nothing else, so that the same calls give the same run.
+// Events of one time are handled in the order in which they were registered, with one exception: events of one lane and
+// one time are handled back to back, at the place where the first of them was registered. Those that are registered
+// after that, for the same time, have a place of their own at the end. Both rules use the order of registration and
+// nothing else, so that the same calls give the same run.
 //
-// An event costs a link of 32 bytes and itself; storage is used again, so that a run whose number of pending events has
+// An event costs a link of 32 bytes and itself; storage is reused, so that a run whose number of pending events has
 // reached its highest allocates nothing. Time does not depend on the number of pending events; the exception is a lane
 // with more than a handful of pending times, which costs a table look-up instead.
 #pragma once
@@ -22,7 +22,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
-#include "orrery/engine/crowd.hpp"
+#include "orrery/engine/pending_times.hpp"
 #include "orrery/engine/wheel.hpp"
 
 namespace orrery::engine {
@@ -33,7 +33,7 @@ class Kernel {
   explicit Kernel(std::size_t lanes) : lanes_(lanes) {}
 
   [[nodiscard]] Time now() const { return wheel_.now(); }
-  [[nodiscard]] std::uint64_t events() const { return events_; }  // that have happened
+  [[nodiscard]] std::uint64_t events() const { return events_; }  // that were handled
   [[nodiscard]] std::size_t capacity() const { return links_.size(); }
 
   void at(Time time, const Event& event) {
@@ -56,18 +56,17 @@ class Kernel {
     }
   }
 
-  // Until nothing is left to happen. `ahead` is called with the event that is likely to be next.
+  // Until no events are left. A handler that is more than a function may have prefetch(event), which is called with
+  // the event that is likely to be next.
   template <class Handler>
   void run(Handler&& handle) {
-    run(handle, [](const Event&) {});
-  }
-  template <class Handler, class Ahead>
-  void run(Handler&& handle, Ahead&& ahead) {
     while (wheel_.advance(links_)) {
       for (Link entry = wheel_.pop(links_); entry != kNoLink; entry = wheel_.pop(links_)) {
-        if (const Link next = links_[entry].next; next != kNoLink) { ahead(links_[next].event); }
+        if constexpr (requires { handle.prefetch(links_[entry].event); }) {
+          if (const Link next = links_[entry].next; next != kNoLink) { handle.prefetch(links_[next].event); }
+        }
         if (links_[entry].lane == kNoLane) {
-          happen(handle, entry);
+          call(handle, entry);
           release(entry);
         } else {
           drain(handle, entry);
@@ -78,10 +77,10 @@ class Kernel {
 
  private:
   static constexpr std::uint32_t kNoLane = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t kCrowd = 16;  // pending times of a lane, from which on they are found by a table
+  static constexpr std::uint32_t kFewTimes = 16;  // pending times of a lane; more of them are found by a table
 
-  // The first event of a lane's time stands for all of them in the wheel. The others hang on it in a circle: `more` is
-  // the last of them, whose `next` is the first.
+  // The first event of a lane's time is in the wheel for all of them. The others are a circular list behind it: `more`
+  // is the last of them, whose `next` is the first.
   struct Entry {
     Time time;
     Link next;
@@ -115,14 +114,14 @@ class Kernel {
   }
 
   template <class Handler>
-  void happen(Handler& handle, Link entry) {
+  void call(Handler& handle, Link entry) {
     ++events_;
     const Event event = links_[entry].event;  // a copy: storage may move
     handle(event);
   }
 
   [[nodiscard]] Link find(std::uint32_t lane, Time time) const {
-    if (lanes_[lane].times > kCrowd) { return crowd_.find(lane, time); }
+    if (lanes_[lane].times > kFewTimes) { return pending_.find(lane, time); }
     Link head = lanes_[lane].newest;
     while (head != kNoLink && links_[head].time != time) { head = links_[head].older; }
     return head;
@@ -139,10 +138,10 @@ class Kernel {
     if (lane.newest != kNoLink) { links_[lane.newest].newer = entry; }
     lane.newest = entry;
     ++lane.times;
-    if (lane.times == kCrowd + 1) {
-      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { crowd_.insert(number, links_[i].time, i); }
-    } else if (lane.times > kCrowd) {
-      crowd_.insert(number, time, entry);
+    if (lane.times == kFewTimes + 1) {
+      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { pending_.insert(number, links_[i].time, i); }
+    } else if (lane.times > kFewTimes) {
+      pending_.insert(number, time, entry);
     }
     wheel_.push(links_, entry);
   }
@@ -156,7 +155,7 @@ class Kernel {
 
   template <class Handler>
   void drain(Handler& handle, Link head) {
-    happen(handle, head);
+    call(handle, head);
     while (links_[head].more != kNoLink) {
       const Link last = links_[head].more;
       const Link first = links_[last].next;
@@ -165,7 +164,7 @@ class Kernel {
       } else {
         links_[last].next = links_[first].next;
       }
-      happen(handle, first);
+      call(handle, first);
       release(first);
     }
     close(head);
@@ -175,10 +174,10 @@ class Kernel {
   void close(Link head) {
     const Entry& entry = links_[head];
     Lane& lane = lanes_[entry.lane];
-    if (lane.times > kCrowd + 1) {
-      crowd_.erase(entry.lane, entry.time);
-    } else if (lane.times == kCrowd + 1) {
-      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { crowd_.erase(entry.lane, links_[i].time); }
+    if (lane.times > kFewTimes + 1) {
+      pending_.erase(entry.lane, entry.time);
+    } else if (lane.times == kFewTimes + 1) {
+      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { pending_.erase(entry.lane, links_[i].time); }
     }
     --lane.times;
     if (entry.older != kNoLink) { links_[entry.older].newer = entry.newer; }
@@ -189,7 +188,7 @@ class Kernel {
   std::vector<Entry> links_;
   Link free_ = kNoLink;
   std::vector<Lane> lanes_;
-  Crowd crowd_;
+  PendingTimes pending_;
   std::uint64_t events_ = 0;
 };
 

@@ -1,12 +1,12 @@
 // The event queue for models that must not depend on the order in which events of one time were registered.
 //
-// Time goes on in instants, an instant in rounds. In a round all that is due by then happens, and then `settle` is
-// called once: what many asked for in the round is decided there, by what is asked and not by who came first. Events
-// that a round registers for its own instant belong to the round after it. A model whose handlers commute within a
-// round, and whose decisions look at sets, gives the same run for any order of registration.
+// Time advances in instants, an instant in rounds. In a round all events that are due are handled, and then `settle` is
+// called once: it decides between the requests of the round by what they request, not by which came first. Events that
+// a round registers for its own instant belong to the next round. A model whose handlers commute within a round, and
+// whose decisions are functions of sets, gives the same run for any order of registration.
 //
-// Slots of the wheels (dial.hpp) are lists of blocks of entries: what is due lies side by side, so
-// that the handler can be told of it well before it happens. Blocks are used again.
+// Slots of the wheels (wheel_clock.hpp) are lists of blocks of entries: what is due lies side by side, so
+// that the handler can prefetch what an event accesses. Blocks are reused.
 #pragma once
 
 #include <array>
@@ -17,15 +17,15 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
-#include "orrery/engine/dial.hpp"
+#include "orrery/engine/wheel_clock.hpp"
 
 namespace orrery::engine {
 
 template <class Event>
 class Rounds {
  public:
-  [[nodiscard]] Time now() const { return dial_.now(); }
-  [[nodiscard]] std::uint64_t events() const { return events_; }  // that have happened
+  [[nodiscard]] Time now() const { return clock_.now(); }
+  [[nodiscard]] std::uint64_t events() const { return events_; }  // that were handled
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
 
   void at(Time time, const Event& event) {
@@ -33,15 +33,16 @@ class Rounds {
     push({time, event});
   }
 
-  // Until nothing is left to happen. `handle` and `settle` may call at(). `ahead` is told of events that are to happen
-  // in this round: of each first with distance 2, a few events later with distance 1.
-  template <class Handler, class Settle, class Ahead>
-  void run(Handler&& handle, Settle&& settle, Ahead&& ahead) {
+  // Until no events are left. `handle` and `settle` may call at(). A handler that is more than a function may have
+  // prefetch(event, distance), which is called for every event of a round some time before it is handled: first with
+  // distance 2, then with distance 1.
+  template <class Handler, class Settle>
+  void run(Handler&& handle, Settle&& settle) {
     settle();
-    while (dial_.advance([&](Dial::Place place) { spread(place); })) {
-      List due = empty(dial_.due());
+    while (clock_.advance([&](WheelClock::Place place) { spread(place); })) {
+      List due = empty(clock_.due());
       while (due.first != kNone) {
-        drain(*blocks_[due.first], handle, ahead);
+        drain(*blocks_[due.first], handle);
         const std::uint32_t next = blocks_[due.first]->next;
         release(due.first);
         due.first = next;
@@ -68,25 +69,30 @@ class Rounds {
     std::uint32_t first = kNone, last = kNone;
   };
 
-  template <class Handler, class Ahead>
-  void drain(const Block& block, Handler& handle, Ahead& ahead) {
+  template <class Handler>
+  void drain(const Block& block, Handler& handle) {
     const std::uint32_t count = block.count;
-    for (std::uint32_t i = 0; i < kFar && i < count; ++i) { ahead(block.entries[i].event, 2); }
-    for (std::uint32_t i = 0; i < kNear && i < count; ++i) { ahead(block.entries[i].event, 1); }
+    const auto prefetch = [&](std::uint32_t i, int distance) {
+      if constexpr (requires { handle.prefetch(block.entries[i].event, distance); }) {
+        if (i < count) { handle.prefetch(block.entries[i].event, distance); }
+      }
+    };
+    for (std::uint32_t i = 0; i < kFar && i < count; ++i) { prefetch(i, 2); }
+    for (std::uint32_t i = 0; i < kNear && i < count; ++i) { prefetch(i, 1); }
     for (std::uint32_t i = 0; i < count; ++i) {
-      if (i + kFar < count) { ahead(block.entries[i + kFar].event, 2); }
-      if (i + kNear < count) { ahead(block.entries[i + kNear].event, 1); }
+      prefetch(i + kFar, 2);
+      prefetch(i + kNear, 1);
       handle(block.entries[i].event);
     }
     events_ += count;
   }
 
   void push(const Entry& entry) {
-    const Dial::Place place = dial_.place(entry.time);
+    const WheelClock::Place place = clock_.place(entry.time);
     List& list = lists_[place.level][place.slot];
     if (list.first == kNone) {
       list.first = list.last = take();
-      dial_.use(place);
+      clock_.use(place);
     } else if (blocks_[list.last]->count == kEntries) {
       const std::uint32_t fresh = take();
       blocks_[list.last]->next = fresh;
@@ -115,15 +121,15 @@ class Rounds {
   }
 
   // Empties a slot; what was there.
-  [[nodiscard]] List empty(Dial::Place place) {
+  [[nodiscard]] List empty(WheelClock::Place place) {
     const List list = lists_[place.level][place.slot];
     lists_[place.level][place.slot] = {};
-    dial_.leave(place);
+    clock_.leave(place);
     return list;
   }
 
-  // Entries of a slot whose time has come, to the wheels below.
-  void spread(Dial::Place place) {
+  // Moves the entries of a slot that is reached to lower wheels.
+  void spread(WheelClock::Place place) {
     List list = empty(place);
     while (list.first != kNone) {
       const Block& block = *blocks_[list.first];
@@ -134,11 +140,11 @@ class Rounds {
     }
   }
 
-  Dial dial_;
+  WheelClock clock_;
   std::uint64_t events_ = 0;
   std::vector<std::unique_ptr<Block>> blocks_;
   std::uint32_t free_ = kNone;
-  Dial::Lists<List> lists_{};
+  WheelClock::Lists<List> lists_{};
 };
 
 }  // namespace orrery::engine

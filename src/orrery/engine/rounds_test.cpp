@@ -8,7 +8,7 @@
 namespace orrery::engine {
 namespace {
 
-TEST(Rounds, what_an_instant_makes_happen_in_itself_waits_for_the_next_round) {
+TEST(Rounds, events_registered_for_the_current_instant_belong_to_the_next_round) {
   Rounds<int> rounds;
   rounds.at(5, 1);
   rounds.at(5, 2);
@@ -20,7 +20,7 @@ TEST(Rounds, what_an_instant_makes_happen_in_itself_waits_for_the_next_round) {
         if (event == 1) { rounds.at(5, 10); }
         if (event == 10) { rounds.at(8, 11); }
       },
-      [&] { trail += "| "; }, [](int, int) {});
+      [&] { trail += "| "; });
   EXPECT_EQ(trail, "| 5:1 5:2 | 5:10 | 8:11 | 9:3 | ");
   EXPECT_EQ(rounds.events(), 5U);
 }
@@ -32,8 +32,7 @@ TEST(Rounds, settling_can_add_rounds_to_the_instant) {
   rounds.run([&](int) { times.push_back(rounds.now()); },
              [&] {
                if (++settled <= 3) { rounds.at(rounds.now() + (settled == 3 ? 1 : 0), 0); }
-             },
-             [](int, int) {});
+             });
   EXPECT_EQ(times, (std::vector<std::uint64_t>{0, 0, 1}));
   EXPECT_LE(rounds.blocks(), 2U);
 }

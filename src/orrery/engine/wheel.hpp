@@ -1,13 +1,13 @@
-// What happens next: a queue of entries by integer time, first in first out within a time.
+// A queue of entries by integer time, first in first out within a time.
 //
-// Entries of one time never overtake each other on the wheels (dial.hpp), because they are in the same slot at any
-// moment. They are links of lists in storage that the caller owns, so that a queue allocates nothing.
+// Entries of one time never overtake each other on the wheels (wheel_clock.hpp), because they are in the same slot at
+// any moment. They are links of lists in storage that the caller owns, so that a queue allocates nothing.
 #pragma once
 
 #include <cstdint>
 #include <limits>
 
-#include "orrery/engine/dial.hpp"
+#include "orrery/engine/wheel_clock.hpp"
 
 namespace orrery::engine {
 
@@ -17,17 +17,17 @@ inline constexpr Link kNoLink = std::numeric_limits<Link>::max();
 class Wheel {
  public:
   // The time of the entries that pop() gives, and the earliest that can be pushed.
-  [[nodiscard]] Time now() const { return dial_.now(); }
+  [[nodiscard]] Time now() const { return clock_.now(); }
 
   // `links[entry]` has the members `time` (when, set by the caller; not before now()) and `next` (ours).
   template <class Links>
   void push(Links& links, Link entry) {
-    const Dial::Place place = dial_.place(links[entry].time);
+    const WheelClock::Place place = clock_.place(links[entry].time);
     List& list = lists_[place.level][place.slot];
     links[entry].next = kNoLink;
     if (list.first == kNoLink) {
       list.first = entry;
-      dial_.use(place);
+      clock_.use(place);
     } else {
       links[list.last].next = entry;
     }
@@ -37,7 +37,7 @@ class Wheel {
   // The next entry of the time that is now; kNoLink when there is none left.
   template <class Links>
   Link pop(Links& links) {
-    const Dial::Place due = dial_.due();
+    const WheelClock::Place due = clock_.due();
     List& list = lists_[due.level][due.slot];
     const Link entry = list.first;
     if (entry == kNoLink) { return kNoLink; }
@@ -49,7 +49,7 @@ class Wheel {
   // Goes to the next time that has entries; false when there are no entries.
   template <class Links>
   bool advance(Links& links) {
-    return dial_.advance([&](Dial::Place place) {
+    return clock_.advance([&](WheelClock::Place place) {
       Link entry = empty(place);
       while (entry != kNoLink) {
         const Link next = links[entry].next;
@@ -66,15 +66,15 @@ class Wheel {
   };
 
   // Empties a slot; the first entry that was there.
-  [[nodiscard]] Link empty(Dial::Place place) {
+  [[nodiscard]] Link empty(WheelClock::Place place) {
     const Link first = lists_[place.level][place.slot].first;
     lists_[place.level][place.slot] = {};
-    dial_.leave(place);
+    clock_.leave(place);
     return first;
   }
 
-  Dial dial_;
-  Dial::Lists<List> lists_{};
+  WheelClock clock_;
+  WheelClock::Lists<List> lists_{};
 };
 
 }  // namespace orrery::engine

@@ -139,6 +139,30 @@ TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_wa
   EXPECT_GT(hid, 50);
 }
 
+// Gathers take their time on the compute stream then. Where gradients are reduced without overlap, or no rank has the
+// same weights, they do in any case. (Few steps are faster: gathers slow kernels down, share a stream with reductions,
+// and start after the optimizer on all stages at once.)
+TEST(EstimatorLaw, weights_gathered_without_overlap_change_steps_only_where_gathers_overlap) {
+  int slower = 0, faster = 0;
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Dice dice(seed);
+    Case c = any_case(dice);
+    if (c.plan.zero == 0) { continue; }
+    const Seconds overlapped = step_time(c);
+    c.plan.gather_overlap = false;
+    ASSERT_TRUE(parallel::is_valid(c.model, c.job, c.plan, c.cluster.devices));
+    Estimator estimator(c.model, c.cluster, c.stack, c.job);
+    const Seconds apart = estimator.step_time(c.plan);
+    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), apart)) << "seed " << seed;
+    const bool has_copies = c.plan.replicas() > 1 || (c.model.has_experts() && c.plan.expert_replicas() > 1);
+    if (!c.plan.dp_overlap || !has_copies) { ASSERT_EQ(apart, overlapped) << "seed " << seed; }
+    slower += apart > overlapped ? 1 : 0;
+    faster += apart < overlapped ? 1 : 0;
+  }
+  EXPECT_GT(slower, 30);
+  EXPECT_LT(faster, slower);
+}
+
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
     Dice dice(seed);

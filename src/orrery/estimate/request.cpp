@@ -23,23 +23,23 @@ void add_job_fields(config::Record<Request>& record) {
       .required("model", &Request::model, "catalogue name, Hugging Face config.json, or Orrery model YAML",
                 {.nonempty = true})
       .required("cluster", &Request::cluster, "catalogue name, or cluster YAML", {.nonempty = true})
-      .optional("devices", &Request::devices, "accelerators in use; 0: as many as the cluster description has",
+      .optional("devices", &Request::devices, "accelerators in use; 0: all of the cluster",
                 {.min = 0, .max = kMostDevices})
       .optional("stack", &Request::stack, "software-stack profile, by name or YAML", {.nonempty = true})
-      .optional("semantics", &Request::semantics, "whose arithmetic")
-      .optional("task", &Request::task, "what the job does")
+      .optional("semantics", &Request::semantics, "cost model: this one (physical), or the equations of MAD-Max")
+      .optional("task", &Request::task, "kind of job")
       .optional("global_batch", &Request::global_batch, "sequences per training step, all replicas together",
                 {.min = 1, .max = kLargestBatch})
-      .optional("seq", &Request::seq, "tokens per sequence in training; a vision model has its own",
+      .optional("seq", &Request::seq, "tokens per sequence in training; vision models define it",
                 {.min = 1, .max = kLongestSequence})
-      .optional("precision", &Request::precision, "number format of matrix inputs")
-      .optional("prompt", &Request::prompt, "tokens given per sequence in inference",
+      .optional("precision", &Request::precision, "number format of GEMM inputs")
+      .optional("prompt", &Request::prompt, "prompt tokens per sequence in inference",
                 {.min = 1, .max = kLongestSequence})
-      .optional("generate", &Request::generate, "tokens made per sequence in inference",
+      .optional("generate", &Request::generate, "generated tokens per sequence in inference",
                 {.min = 1, .max = kLongestSequence})
       .optional("batch", &Request::batch, "sequences in inference, all replicas together",
                 {.min = 1, .max = kLargestBatch})
-      .optional("lora", &Request::lora, "finetune: rank of low-rank adapters; 0: every weight is trained",
+      .optional("lora", &Request::lora, "finetune: rank of low-rank adapters; 0: all weights are trained",
                 {.min = 0, .max = kHighestRank})
       .optional("lora_targets", &Request::lora_targets, "projections that have adapters");
 }
@@ -47,11 +47,10 @@ void add_job_fields(config::Record<Request>& record) {
 void add_gradient_fields(config::Record<Request>& record) {
   record
       .optional("gradient_precision", &Request::gradient_precision,
-                "number format gradients are added up in; open: the stack's")
+                "number format in which gradients are accumulated; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
-                "number format gradients are reduced in over replicas; open: the stack's")
-      .optional("bucket", &Request::bucket,
-                "gradients are reduced in groups of layers of so many weights; open: the stack's",
+                "number format in which gradients are reduced over replicas; default: the stack's")
+      .optional("bucket", &Request::bucket, "size of a gradient bucket, in weights; default: the stack's",
                 {.min = 0.0, .max = kMostWeights});
 }
 
@@ -59,15 +58,16 @@ void add_mad_max_fields(config::Record<Request>& record) {
   record
       .optional(
           "strategy", &Request::strategy,
-          "mad-max: per class of layers, inside a node and between nodes, \"emb=(mp); mlp=(tp,ddp)\"; open: tables "
-          "of recommenders mp, others ddp, dense layers fsdp")
+          "mad-max: strategy of each layer class, inside a node and between nodes, as in \"emb=(mp); mlp=(tp,ddp)\"; "
+          "default: mp for tables, ddp for other layers of recommenders, fsdp for dense layers")
       .optional(
           "local_batch", &Request::local_batch,
-          "mad-max: samples of one copy of a class of layers, \"mlp=512\", instead of --global-batch or to check it")
+          "mad-max: samples of one replica of a layer class, as in \"mlp=512\"; instead of --global-batch, or checked "
+          "against it")
       .optional("freeze", &Request::freeze,
-                "mad-max, finetune: what is not trained, emb, bottom, top, mlp, transformer")
+                "mad-max, finetune: layers that are not trained: emb, bottom, top, mlp, transformer")
       .optional("memory_rule", &Request::memory_rule,
-                "mad-max: 3 x weights (inference: 1 x) must fit a device's memory");
+                "mad-max: 3 x weights (inference: 1 x) must fit in the memory of a device");
 }
 
 }  // namespace
@@ -90,7 +90,7 @@ namespace {
 std::vector<Diagnostic> foreign_fields(const Request& request) {
   std::vector<Diagnostic> found;
   const auto note = [&](bool typed, const char* flag) {
-    if (typed) { found.push_back({{"", 0, 0, flag}, "is of --semantics mad-max"}); }
+    if (typed) { found.push_back({{"", 0, 0, flag}, "is valid with --semantics mad-max only"}); }
   };
   note(!request.strategy.empty(), "--strategy");
   note(!request.local_batch.empty(), "--local-batch");
@@ -104,14 +104,15 @@ std::vector<Diagnostic> mad_max_problems(const Request& request) {
   std::vector<Diagnostic> found;
   const auto note = [&](bool typed, std::string flag, std::string_view instead) {
     if (!typed) { return; }
-    found.push_back({{"", 0, 0, std::move(flag)}, fmt::format("is of --semantics physical; mad-max {}", instead)});
+    found.push_back(
+        {{"", 0, 0, std::move(flag)}, fmt::format("is valid with --semantics physical only; mad-max {}", instead)});
   };
   for (const auto& choice : parallel::plan_choices()) {
     note(parallel::departs(choice, request), parallel::flag_of(choice), choice.in_mad_max);
   }
   note(request.batch.has_value(), "--batch", "has --global-batch in every task");
   note(request.prompt.has_value(), "--prompt", "has --seq in every task");
-  note(request.generate.has_value(), "--generate", "knows no such thing");
+  note(request.generate.has_value(), "--generate", "has no such choice");
   note(request.lora > 0, "--lora", "has --freeze");
   if (!request.freeze.empty() && request.task != parallel::Task::finetune) {
     found.push_back({{"", 0, 0, "--freeze"}, "needs --task finetune"});
@@ -128,16 +129,16 @@ std::vector<Diagnostic> problems(const Request& request) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
   };
   const bool serves = request.task == parallel::Task::inference;
-  require(serves || !request.batch, "--batch", "is of --task inference; training has --global-batch");
-  require(serves || !request.prompt, "--prompt", "is of --task inference; training has --seq");
-  require(serves || !request.generate, "--generate", "is of --task inference");
-  require(!serves || !request.global_batch, "--global-batch", "is of training; --task inference has --batch");
-  require(!serves || !request.seq, "--seq", "is of training; --task inference has --prompt and --generate");
+  require(serves || !request.batch, "--batch", "is valid with --task inference only; training has --global-batch");
+  require(serves || !request.prompt, "--prompt", "is valid with --task inference only; training has --seq");
+  require(serves || !request.generate, "--generate", "is valid with --task inference only");
+  require(!serves || !request.global_batch, "--global-batch", "training only; --task inference has --batch");
+  require(!serves || !request.seq, "--seq", "training only; --task inference has --prompt and --generate");
   require(request.lora == 0 || request.task == parallel::Task::finetune, "--lora", "needs --task finetune");
   require(request.lora > 0 || request.lora_targets == workload::Adapter::Targets::attention, "--lora-targets",
           "needs --lora: the rank of the adapters");
   const auto of_training = [&](bool typed, const std::string& flag) {
-    require(!serves || !typed, flag, "is of training; in inference there is nothing for it to change");
+    require(!serves || !typed, flag, "training only: no effect with --task inference");
   };
   of_training(request.bucket.has_value(), "--bucket");
   of_training(request.gradient_precision.has_value(), "--gradient-precision");
@@ -147,7 +148,7 @@ std::vector<Diagnostic> problems(const Request& request) {
   }
   const auto wide = [&](const std::optional<hardware::Precision>& precision, const char* flag) {
     require(!precision || hardware::element_size(*precision) >= Bytes(2.0), flag,
-            "gradients are added up in at least 16 bits: bf16, fp16 or fp32");
+            "gradients need at least 16 bits: bf16, fp16 or fp32");
   };
   wide(request.gradient_precision, "--gradient-precision");
   wide(request.reduce_precision, "--reduce-precision");

@@ -199,9 +199,10 @@ TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   request.local_batch = "mlp=1";
   request.freeze = "emb";
   request.memory_rule = false;
-  EXPECT_THAT(texts_of(problems(request)),
-              ElementsAre("--strategy: is of --semantics mad-max", "--local-batch: is of --semantics mad-max",
-                          "--freeze: is of --semantics mad-max", "--no-memory-rule: is of --semantics mad-max"));
+  EXPECT_THAT(texts_of(problems(request)), ElementsAre("--strategy: is valid with --semantics mad-max only",
+                                                       "--local-batch: is valid with --semantics mad-max only",
+                                                       "--freeze: is valid with --semantics mad-max only",
+                                                       "--no-memory-rule: is valid with --semantics mad-max only"));
   request.semantics = Semantics::mad_max;
   request.task = parallel::Task::finetune;
   EXPECT_TRUE(problems(request).empty());
@@ -211,10 +212,11 @@ TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   request.tables = {workload::TableSharding::none, 4, 0};
   EXPECT_THAT(
       texts_of(problems(request)),
-      ElementsAre("--tp: is of --semantics physical; mad-max has --strategy, and degrees follow from the machine",
-                  "--table-ranks: is of --semantics physical; mad-max has emb in --strategy",
-                  "--batch: is of --semantics physical; mad-max has --global-batch in every task",
-                  "--freeze: needs --task finetune"));
+      ElementsAre(
+          "--tp: is valid with --semantics physical only; mad-max has --strategy, and degrees follow from the system",
+          "--table-ranks: is valid with --semantics physical only; mad-max has emb in --strategy",
+          "--batch: is valid with --semantics physical only; mad-max has --global-batch in every task",
+          "--freeze: needs --task finetune"));
   EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
 
@@ -225,17 +227,17 @@ TEST(Request, fields_of_another_task_are_mistakes) {
   request.generate = 2;
   request.lora = 16;
   EXPECT_THAT(texts_of(problems(request)),
-              ElementsAre("--batch: is of --task inference; training has --global-batch",
-                          "--prompt: is of --task inference; training has --seq", "--generate: is of --task inference",
-                          "--lora: needs --task finetune"));
+              ElementsAre("--batch: is valid with --task inference only; training has --global-batch",
+                          "--prompt: is valid with --task inference only; training has --seq",
+                          "--generate: is valid with --task inference only", "--lora: needs --task finetune"));
   request.task = parallel::Task::inference;
   request.lora = 0;
   EXPECT_TRUE(problems(request).empty());
   request.seq = 4096;
   request.global_batch = 8;
   EXPECT_THAT(texts_of(problems(request)),
-              ElementsAre("--global-batch: is of training; --task inference has --batch",
-                          "--seq: is of training; --task inference has --prompt and --generate"));
+              ElementsAre("--global-batch: training only; --task inference has --batch",
+                          "--seq: training only; --task inference has --prompt and --generate"));
 }
 
 TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {

@@ -79,7 +79,18 @@ class Compiler {
     space_.refused = !parallel::is_valid(space_.cluster, plan);
     const auto& tier = space_.cluster.second_tier;
     space_.has_second_tier = tier.memory > Bytes(0) && tier.bandwidth > BytesPerSecond(0);
-    space_.validity_varies = plan.shard > 0 || is_written(Axis::shard);
+    space_.validity_varies = plan.shard > 0 || is_written(Axis::shard) || has_inner_needs();
+  }
+
+  // Whether a choice in which members of a family differ, and which needs something of the others, is not as usual in
+  // all points.
+  [[nodiscard]] bool has_inner_needs() const {
+    for (const parallel::PlanChoice& choice : parallel::plan_choices()) {
+      const Axis axis = choice.parts.front().field;
+      const bool may_fail = choice.is_met != nullptr && choice.parts.front().inner;
+      if (may_fail && !is_open(axis)) { return true; }
+    }
+    return false;
   }
 
   void settle_facts() {

@@ -1,11 +1,15 @@
 #include "orrery/launch/launch.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <string_view>
 
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
 #include "orrery/launch/tools.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::launch {
 
@@ -60,8 +64,9 @@ std::int64_t devices_per_node(const hardware::Cluster& cluster) {
   return std::max<std::int64_t>(1, std::min(cluster.node_size(), cluster.devices));
 }
 
-Result<Launch> emit(Tool tool, const TrainingRun& run) {
-  if (auto found = refusals(tool, run); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+namespace {
+
+Result<Launch> emit_as_written(Tool tool, const TrainingRun& run) {
   switch (tool) {
     case Tool::megatron: return megatron(run);
     case Tool::deepspeed: return deepspeed(run);
@@ -69,6 +74,66 @@ Result<Launch> emit(Tool tool, const TrainingRun& run) {
     case Tool::torchtitan: return torchtitan(run);
   }
   return fail("no such launcher");
+}
+
+// Choices that every launcher writes or has notes about (coverage_test.cpp), whether or not they have an effect.
+constexpr std::array<std::string_view, 22> kWritten{"tp",
+                                                    "cp",
+                                                    "pp",
+                                                    "ep",
+                                                    "etp",
+                                                    "dp",
+                                                    "vpp",
+                                                    "zero",
+                                                    "shard",
+                                                    "recompute",
+                                                    "schedule",
+                                                    "offload",
+                                                    "placement",
+                                                    "micro_batch",
+                                                    "cp_method",
+                                                    "tp_overlap",
+                                                    "dp_overlap",
+                                                    "sequence_parallel",
+                                                    "first_stage_layers",
+                                                    "last_stage_layers",
+                                                    "embedding_as_layer",
+                                                    "head_as_layer"};
+
+// "--no-dp-overlap", "--shard 4", "--tp-overlap ring".
+std::string typed(const parallel::PlanChoice& choice, const parallel::Plan& plan) {
+  const std::int64_t value = choice.parts.front().get(plan);
+  const std::string flag = parallel::flag_of(choice);
+  if (choice.kind == parallel::ChoiceKind::boolean) { return value != 0 ? flag : "--no-" + flag.substr(2); }
+  if (choice.kind == parallel::ChoiceKind::number) { return fmt::format("{} {}", flag, value); }
+  const bool is_name = choice.kind == parallel::ChoiceKind::name;
+  return fmt::format("{} {}", flag,
+                     is_name ? choice.names[static_cast<std::size_t>(value)] : parallel::text_of(choice, plan));
+}
+
+// Other choices are noted where the launch would be the same without them.
+Result<void> note_others(Tool tool, const TrainingRun& run, Launch& launch) {
+  for (const auto& choice : parallel::plan_choices()) {
+    const bool is_written = std::find(kWritten.begin(), kWritten.end(), choice.name) != kWritten.end();
+    const auto& part = choice.parts.front();
+    const std::int64_t usual = part.get(parallel::Plan{});
+    if (is_written || choice.of_recommenders || part.get(run.plan) == usual) { continue; }
+    TrainingRun without = run;
+    part.set(without.plan, usual);
+    ORRERY_TRY(other, emit_as_written(tool, without));
+    if (other.text != launch.text || other.notes != launch.notes) { continue; }
+    launch.notes.push_back(fmt::format("{}: {} has no option for it here", typed(choice, run.plan), name_of(tool)));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Launch> emit(Tool tool, const TrainingRun& run) {
+  if (auto found = refusals(tool, run); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  ORRERY_TRY(launch, emit_as_written(tool, run));
+  if (auto noted = note_others(tool, run, launch); !noted) { return tl::make_unexpected(noted.error()); }
+  return launch;
 }
 
 }  // namespace orrery::launch

@@ -119,7 +119,7 @@ class PlanSettings {
   }
 
   void reduction() {
-    const bool gathers = plan_.zero >= 1 && plan_.dp_overlap && run_.stack.overlap.parameter_gather;
+    const bool gathers = plan_.zero >= 1 && plan_.overlaps_gathers() && run_.stack.overlap.parameter_gather;
     sheet_.toggle("--overlap-grad-reduce", plan_.dp_overlap);
     sheet_.toggle("--overlap-param-gather", gathers);
     const auto bucket = static_cast<std::int64_t>(run_.stack.gradients.bucket_parameters);

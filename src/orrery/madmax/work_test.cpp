@@ -43,7 +43,7 @@ TEST(SampleWork, a_recommender_by_hand) {
   EXPECT_EQ(dense_parameters(work), 64 + 128 + 576 + 32);
   EXPECT_EQ(work.flops(), 2 * (64 + 128 + 576 + 32));
   EXPECT_EQ(work.reads_embedding, 2U);
-  EXPECT_THAT(work.not_counted, ElementsAre("products of pairs of vectors"));
+  EXPECT_THAT(work.not_counted, ElementsAre("dot products of the feature interaction"));
 }
 
 // Four experts, two active: weights of the top MLP four times, products twice. Transformer layers of width 8, inner 16,

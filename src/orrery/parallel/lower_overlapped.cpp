@@ -71,7 +71,7 @@ class OverlapLowering {
     Block overlapped{names.gather, {}}, blocking{names.gather, {}};
     if (plan.offload.weights) { append_transfer(overlapped, "weights.fetch", resident(sizes)); }
     if (plan.zero == 3) {
-      append_gather(plan.dp_overlap ? overlapped : blocking, context_, sizes.dense_bytes, sizes.expert_bytes);
+      append_gather(plan.overlaps_gathers() ? overlapped : blocking, context_, sizes.dense_bytes, sizes.expert_bytes);
     }
     add_backward_gather(part, sizes, overlapped);
     part.gather = add_unless_empty(std::move(overlapped));

@@ -26,7 +26,8 @@ bool copies_table(const workload::Model& model, const Job& job, const Plan& plan
 bool LoweringContext::copies_table() const { return parallel::copies_table(model, job(), plan()); }
 
 bool LoweringContext::gathers_under_forward() const {
-  return plan().dp_overlap && stack.overlap.parameter_gather && !plan().offload.weights && !plan().offload.activations;
+  return plan().overlaps_gathers() && stack.overlap.parameter_gather && !plan().offload.weights &&
+         !plan().offload.activations;
 }
 
 BlockId LoweringContext::add_block(Block block) const {

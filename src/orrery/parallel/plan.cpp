@@ -9,6 +9,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan_checker.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::parallel {
 
@@ -173,6 +174,28 @@ void check_forward_only(PlanChecker& check, const Plan& plan) {
   training_only(one_way, "--schedule", "1f1b or gpipe, which are the same then");
 }
 
+struct Need {
+  std::string flag;
+  bool (*is_met)(const Plan& plan);
+  std::string_view text;
+};
+
+std::vector<Need> needs_of_choices() {
+  std::vector<Need> list;
+  for (const PlanChoice& choice : plan_choices()) {
+    if (choice.is_met != nullptr) { list.push_back({flag_of(choice), choice.is_met, choice.needs}); }
+  }
+  return list;
+}
+
+// What rows of the table say that a choice needs of the others.
+void check_needs(PlanChecker& check, const Plan& plan) {
+  static const std::vector<Need> needs = needs_of_choices();
+  for (const Need& need : needs) {
+    check.require(need.is_met(plan), need.flag.c_str(), [&] { return std::string(need.text); });
+  }
+}
+
 void check_all(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan,
                std::int64_t devices) {
   check_job(check, model, job);
@@ -180,6 +203,7 @@ void check_all(PlanChecker& check, const workload::Model& model, const Job& job,
   check_tables(check, model, job, plan);
   if (!check.ok()) { return; }
   check_tensor_parallel(check, model, job, plan);
+  check_needs(check, plan);
   check_context_parallel(check, model, job, plan);
   check_pipeline(check, model, plan);
   if (job.is_inference()) { check_forward_only(check, plan); }

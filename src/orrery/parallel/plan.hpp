@@ -109,6 +109,8 @@ struct PlanChoices {
   Of<ScheduleKind> schedule = Form::usual(ScheduleKind::one_f_one_b);
   Of<bool> dp_overlap = Form::usual(true);  // gradient reduction under the last backward, weight gather under the first
                                             // forward
+  Of<bool> gather_overlap = Form::usual(true);  // false: sharded weights are gathered without overlap, whatever
+                                                // dp_overlap is
   Of<TpOverlap> tp_overlap = Form::usual(TpOverlap::none);
   Of<workload::ContextMethod> cp_method = Form::usual(workload::ContextMethod::ring);
   Of<Offload> offload = Form::usual(Offload{});
@@ -139,6 +141,8 @@ struct PlanChoices {
   [[nodiscard]] bool reduces_under_backward() const {
     return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
   }
+  // Weights that replicas shard are gathered while layers before them compute.
+  [[nodiscard]] bool overlaps_gathers() const { return dp_overlap && gather_overlap; }
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
 
@@ -167,6 +171,7 @@ enum class PlanField : std::uint8_t {
   zero,
   shard,
   dp_overlap,
+  gather_overlap,
   offload_weights,
   offload_activations,
   offload_optimizer,

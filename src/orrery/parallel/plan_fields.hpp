@@ -71,12 +71,15 @@ struct PlanChoice {
 
   // The value where nobody gives one; nothing: a rule or the stack decides (estimate/settle.cpp).
   std::optional<std::int64_t> usual = {};
-  bool usual_is_open = false;                           // in a search, giving the usual value fixes nothing
-  bool refused_in_inference = false;                    // giving it with --task inference is a mistake
-  std::string_view in_mad_max = "knows no such thing";  // what --semantics mad-max has instead
-  bool of_recommenders = false;                         // results of other models leave it out
-  bool is_degree = false;    // tp, cp, pp, ep, etp: other choices follow where this one changes
-  bool is_explained = true;  // --explain compares the best plan with plans that differ in this choice
+  bool usual_is_open = false;                          // in a search, giving the usual value fixes nothing
+  bool refused_in_inference = false;                   // giving it with --task inference is a mistake
+  std::string_view in_mad_max = "has no such choice";  // what --semantics mad-max has instead
+  // What it needs of the other choices, apart from model and job; null: nothing.
+  bool (*is_met)(const Plan& plan) = nullptr;
+  std::string_view needs = {};   // "needs --sequence-parallel": the error where it is not met
+  bool of_recommenders = false;  // results of other models leave it out
+  bool is_degree = false;        // tp, cp, pp, ep, etp: other choices follow where this one changes
+  bool is_explained = true;      // --explain compares the best plan with plans that differ in this choice
   // A search names a choice that it does not vary where this makes another valid plan of one of its own; null: never.
   void (*otherwise)(Plan& plan) = nullptr;
   std::string_view title = {};  // what it is called then; empty: "tp-overlap"

@@ -20,6 +20,12 @@ std::int64_t another_value(const PlanChoice& choice, const PlanPart& part) {
   return usual == 1 || (choice.kind == ChoiceKind::name && usual == 0 && choice.names.size() == 1) ? 0 : usual + 1;
 }
 
+// A value that counts as given: parts of several are not at 0.
+std::int64_t given_value(const PlanChoice& choice, const PlanPart& part) {
+  const bool is_on = choice.kind == ChoiceKind::boolean && part.get(Plan{}) == 1;
+  return is_on ? 0 : std::max<std::int64_t>(1, another_value(choice, part));
+}
+
 TEST(PlanTable, every_field_is_a_part_of_one_choice) {
   std::set<PlanField> fields;
   std::set<std::string_view> names, axes;
@@ -56,7 +62,7 @@ TEST(PlanTable, what_is_given_is_in_the_whole_plan_and_can_be_taken_back) {
       PartialPlan partial;
       EXPECT_FALSE(is_given(choice, partial)) << choice.name;
       EXPECT_TRUE(whole_plan(partial) == Plan{});
-      const std::int64_t value = std::max<std::int64_t>(1, another_value(choice, part));
+      const std::int64_t value = given_value(choice, part);
       part.give(partial, value);
       EXPECT_TRUE(is_given(choice, partial)) << part.axis;
       EXPECT_EQ(part.get(whole_plan(partial)), value) << part.axis;
@@ -121,7 +127,7 @@ TEST(PlanRecord, what_is_printed_reads_back) {
   for (const PlanChoice& choice : plan_choices()) {
     for (const PlanPart& part : choice.parts) {
       PartialPlan partial, again;
-      part.give(partial, std::max<std::int64_t>(1, another_value(choice, part)));
+      part.give(partial, given_value(choice, part));
       std::vector<Diagnostic> complaints;
       const config::Limits limits = limits_of(choice);
       read(choice, to_node(choice, partial), again, {choice.name, limits, false, complaints});

@@ -70,11 +70,6 @@ void check_tensor_parallel(PlanChecker& check, const workload::Model& model, con
                        model.kv_heads);
   });
   check_sequence_parallel(check, model, job, plan);
-  check.require(plan.tp_overlap == TpOverlap::none || plan.sequence_parallel, "--tp-overlap", [] {
-    return std::string(
-        "needs --sequence-parallel: without it nothing is gathered or scattered piece by piece; "
-        "\"none\" would do");
-  });
 }
 
 void check_context_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {

@@ -128,7 +128,7 @@ constexpr FieldMask kTp = field_mask({PlanField::tp}), kCp = field_mask({PlanFie
 constexpr FieldMask kDegrees = kTp | kCp | kPp;
 constexpr FieldMask kCopies = kDegrees | field_mask({PlanField::ep, PlanField::etp});
 
-constexpr std::string_view kDegreesOfMadMax = "has --strategy, and degrees follow from the machine";
+constexpr std::string_view kDegreesOfMadMax = "has --strategy, and degrees follow from the system";
 constexpr std::string_view kFsdpOfMadMax = "has fsdp in --strategy";
 constexpr std::string_view kTablesOfMadMax = "has emb in --strategy";
 
@@ -205,14 +205,13 @@ void add_degrees(Rows& rows) {
     cuts(1);
   }
   {
-    PlanPart& etp =
-        add(degree("etp", "tensor-parallel degree of routed experts; open: tp, or 1 where ep shares them out", F::etp,
-                   [](auto& plan) -> auto& { return plan.etp; }));
+    PlanPart& etp = add(degree("etp", "tensor-parallel degree of routed experts; default: tp, or 1 if ep > 1", F::etp,
+                               [](auto& plan) -> auto& { return plan.etp; }));
     etp.after = kDegrees;
     etp.is_idle = no_experts;
     cuts({});
   }
-  add(degree("dp", "data-parallel replicas; open: devices / (tp x cp x pp)", F::dp, [](auto& plan) -> auto& {
+  add(degree("dp", "data-parallel replicas; default: devices / (tp x cp x pp)", F::dp, [](auto& plan) -> auto& {
     return plan.dp;
   })).after = kDegrees;
   rows.back().is_explained = false;  // it follows from the others
@@ -225,26 +224,27 @@ void add_degrees(Rows& rows) {
     rows.back().usual = 1;
     rows.back().refused_in_inference = true;
   }
-  add(degree("micro_batch", "sequences per micro-batch of a replica; open: the largest that fits, up to 8",
+  add(degree("micro_batch", "sequences per micro-batch and replica; default: the largest that fits, up to 8",
              F::micro_batch, [](auto& plan) -> auto& { return plan.micro_batch; }))
       .after = kDegrees;
   rows.back().in_mad_max = "has --local-batch";
 }
 
 PlanChoice sequence_parallel() {
-  PlanChoice row = boolean("sequence_parallel",
-                           "split norms, dropouts and residuals along the sequence over tp; open: off, but on where "
-                           "experts need it",
-                           PlanField::sequence_parallel, [](auto& plan) -> auto& { return plan.sequence_parallel; });
+  PlanChoice row =
+      boolean("sequence_parallel",
+              "split norms, dropouts and residuals along the sequence over tp; default: off, on where experts need it",
+              PlanField::sequence_parallel, [](auto& plan) -> auto& { return plan.sequence_parallel; });
   row.parts[0].after = kTp;
   row.parts[0].is_idle = one_slice;
   return row;
 }
 
 PlanChoice zero() {
-  PlanChoice row =
-      number("zero", "sharded over dp x cp: 0 nothing, 1 optimizer, 2 + gradients, 3 + weights (FSDP); open: 1", 0, 3,
-             PlanField::zero, [](auto& plan) -> auto& { return plan.zero; });
+  PlanChoice row = number("zero",
+                          "sharded over dp x cp: 0 nothing, 1 optimizer state, 2 also gradients, 3 also weights "
+                          "(FSDP); default: 1, 0 in inference",
+                          0, 3, PlanField::zero, [](auto& plan) -> auto& { return plan.zero; });
   row.in_mad_max = kFsdpOfMadMax;
   PlanPart& axis = row.parts[0];
   axis.after = kCopies;
@@ -255,7 +255,7 @@ PlanChoice zero() {
 
 PlanChoice shard() {
   PlanChoice row =
-      number("shard", "hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all of them", 0,
+      number("shard", "hybrid sharding (HSDP): ranks of dp x cp that hold one sharded copy; 0: all of them", 0,
              kMostDevices, PlanField::shard, [](auto& plan) -> auto& { return plan.shard; });
   row.usual = 0;
   row.usual_is_open = true;
@@ -270,15 +270,16 @@ PlanChoice shard() {
 }
 
 PlanChoice recompute() {
-  PlanChoice row = named("recompute", "activations run again in backward; open: the least that fits",
-                         PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
+  PlanChoice row = named(
+      "recompute", "activation checkpointing: what the backward pass computes again; default: the least that fits",
+      PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
   row.refused_in_inference = true;
   row.parts[0].training_only = true;
   return row;
 }
 
 PlanChoice schedule() {
-  PlanChoice row = named("schedule", "pipeline schedule; open: 1f1b, or interleaved when vpp > 1", PlanField::schedule,
+  PlanChoice row = named("schedule", "pipeline schedule; default: 1f1b, or interleaved if vpp > 1", PlanField::schedule,
                          [](auto& plan) -> auto& { return plan.schedule; });
   row.refused_in_inference = true;
   row.is_explained = false;  // api/planning.cpp has its own alternatives, as the micro-batch follows
@@ -291,12 +292,15 @@ PlanChoice schedule() {
 }
 
 PlanChoice tp_overlap() {
-  PlanChoice row = named("tp_overlap", "tensor-parallel communication beside its products", PlanField::tp_overlap,
-                         [](auto& plan) -> auto& { return plan.tp_overlap; });
+  PlanChoice row = named("tp_overlap", "overlap of tensor-parallel communication with the GEMMs before or after it",
+                         PlanField::tp_overlap, [](auto& plan) -> auto& { return plan.tp_overlap; });
   row.usual = number_of(TpOverlap::none);
   row.usual_is_open = true;
   row.refused_in_inference = true;
   row.otherwise = overlap_tensor_parallel;
+  row.is_met = [](const Plan& plan) { return plan.tp_overlap == TpOverlap::none || plan.sequence_parallel; };
+  row.needs =
+      "needs --sequence-parallel: without it nothing is gathered or scattered piece by piece; \"none\" would do";
   PlanPart& axis = row.parts[0];
   axis.after = kTp | field_mask({PlanField::sequence_parallel});
   axis.training_only = true;
@@ -310,8 +314,9 @@ PlanChoice tp_overlap() {
 }
 
 PlanChoice cp_method() {
-  PlanChoice row = named("cp_method", "how context parallelism exchanges: keys and values, or heads",
-                         PlanField::cp_method, [](auto& plan) -> auto& { return plan.cp_method; });
+  PlanChoice row =
+      named("cp_method", "context parallelism: ring sends keys and values, ulysses exchanges heads by all-to-all",
+            PlanField::cp_method, [](auto& plan) -> auto& { return plan.cp_method; });
   row.usual = number_of(workload::ContextMethod::ring);
   PlanPart& axis = row.parts[0];
   axis.after = kCp;
@@ -322,7 +327,7 @@ PlanChoice cp_method() {
 
 PlanChoice dp_overlap() {
   PlanChoice row =
-      boolean("dp_overlap", "data-parallel communication beside forward and backward; open: the stack's habit",
+      boolean("dp_overlap", "overlap of data-parallel communication with forward and backward; default: the stack's",
               PlanField::dp_overlap, [](auto& plan) -> auto& { return plan.dp_overlap; });
   row.refused_in_inference = true;
   row.otherwise = overlap_data_parallel_otherwise;
@@ -331,6 +336,26 @@ PlanChoice dp_overlap() {
   axis.after = kCopies;
   axis.inner = axis.training_only = true;
   axis.is_idle = one_copy;
+  return row;
+}
+
+// A part of dp_overlap, which searches name among what they do not vary.
+PlanChoice gather_overlap() {
+  PlanChoice row =
+      boolean("gather_overlap",
+              "with --dp-overlap: overlap of weight gathering (ZeRO) with compute, as far as the stack has "
+              "it; default: on",
+              PlanField::gather_overlap, [](auto& plan) -> auto& { return plan.gather_overlap; });
+  row.usual = 1;
+  row.usual_is_open = true;
+  row.refused_in_inference = true;
+  row.is_met = [](const Plan& plan) { return plan.gather_overlap || plan.zero > 0; };
+  row.needs = "off needs --zero of at least 1: below that no weights are gathered";
+  PlanPart& axis = row.parts[0];
+  axis.after = kCopies | field_mask({PlanField::zero, PlanField::dp_overlap});
+  axis.inner = axis.training_only = true;
+  axis.idle = 1;
+  axis.is_idle = [](const PlanSetting& at) { return one_copy(at) || at.plan.zero == 0 || !at.plan.dp_overlap; };
   return row;
 }
 
@@ -344,14 +369,14 @@ void add_ends(Rows& rows) {
     row.parts[0].is_idle = one_stage;
     rows.push_back(std::move(row));
   };
-  add(number("first_stage_layers", "layers of the first stage; 0: an even share", 0, kMostLayers,
+  add(number("first_stage_layers", "layers of the first pipeline stage; 0: an even share", 0, kMostLayers,
              PlanField::first_stage_layers, [](auto& plan) -> auto& { return plan.first_stage_layers; }));
-  add(number("last_stage_layers", "layers of the last stage; 0: an even share", 0, kMostLayers,
+  add(number("last_stage_layers", "layers of the last pipeline stage; 0: an even share", 0, kMostLayers,
              PlanField::last_stage_layers, [](auto& plan) -> auto& { return plan.last_stage_layers; }));
-  add(boolean("embedding_as_layer", "in sharing out layers over stages, the embedding counts as one",
+  add(boolean("embedding_as_layer", "the embedding counts as one layer when layers are distributed over stages",
               PlanField::embedding_as_layer, [](auto& plan) -> auto& { return plan.embedding_as_layer; }));
-  add(boolean("head_as_layer", "in sharing out layers over stages, the head counts as one", PlanField::head_as_layer,
-              [](auto& plan) -> auto& { return plan.head_as_layer; }));
+  add(boolean("head_as_layer", "the head counts as one layer when layers are distributed over stages",
+              PlanField::head_as_layer, [](auto& plan) -> auto& { return plan.head_as_layer; }));
 }
 
 void add_tables(Rows& rows) {
@@ -367,7 +392,7 @@ void add_tables(Rows& rows) {
   PlanChoice sharding;
   sharding.name = "table_sharding";
   sharding.help =
-      "embedding tables over ranks: whole, by rows, ...; open: table, or row where ranks are more than tables";
+      "how embedding tables are distributed over ranks; default: table, or row if there are fewer tables than ranks";
   sharding.kind = ChoiceKind::name;
   sharding.names = config::kEnumTexts<workload::TableSharding>;
   auto axis = member<&TablePlan::sharding, kNotNegative>(F::table_sharding, "table_sharding", "", kTables);
@@ -391,7 +416,7 @@ void add_tables(Rows& rows) {
     return row;
   };
   PlanChoice ranks =
-      count("table_ranks", "ranks that share out one copy of the embedding tables; 0: all of them", kMostDevices);
+      count("table_ranks", "ranks that hold one copy of the embedding tables; 0: all of them", kMostDevices);
   ranks.reported = [](const Plan& plan) { return plan.table_ranks(); };
   axis = member<&TablePlan::ranks, kPositive>(F::table_ranks, "table_ranks", "", kTables);
   axis.after = kDegrees | field_mask({F::table_sharding});
@@ -404,7 +429,7 @@ void add_tables(Rows& rows) {
       member<&TablePlan::replicated_below, kPositive>(F::replicate_tables_below, "replicate_tables_below", "", kTables);
   axis.after = field_mask({F::table_sharding});
   axis.is_idle = no_sharded_tables;
-  add(count("replicate_tables_below", "embedding tables of fewer rows are replicated; 0: none", kMostRows), axis,
+  add(count("replicate_tables_below", "embedding tables with fewer rows are replicated; 0: none", kMostRows), axis,
       [](PartialPlan& partial) {
         if (partial.tables) { partial.tables->replicated_below = 0; }
       });
@@ -414,7 +439,7 @@ PlanChoice offload() {
   using F = PlanField;
   PlanChoice row;
   row.name = "offload";
-  row.help = "what lives in a second memory tier: weights,activations,optimizer";
+  row.help = "kept in the second memory tier: weights, activations and optimizer state, as in weights,optimizer";
   row.kind = ChoiceKind::words;
   row.title = "offload of";
   row.take_back = [](PartialPlan& partial) { partial.offload.reset(); };
@@ -436,7 +461,7 @@ PlanChoice placement() {
   using F = PlanField;
   PlanChoice row;
   row.name = "placement";
-  row.help = "groups pinned to network dimensions, \"tp=0 pp=1 dp=1\"";
+  row.help = "groups mapped to network dimensions, as in \"tp=0 pp=1 dp=1\"; default: by rank order";
   row.kind = ChoiceKind::pins;
   row.take_back = [](PartialPlan& partial) { partial.placement.reset(); };
   const auto add = [&](PlanPart axis, FieldMask after, bool (*is_idle)(const PlanSetting&),
@@ -465,7 +490,7 @@ const std::vector<PlanChoice>& plan_choices() {
     Rows rows;
     add_degrees(rows);
     for (PlanChoice (*row)() :
-         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap}) {
+         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap, gather_overlap}) {
       rows.push_back(row());
     }
     add_ends(rows);

@@ -1,6 +1,6 @@
 // The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them; how
-// each moves bytes is in machine_window.cpp (ring, direct, halving and doubling), machine_tree.cpp (double binary tree)
-// and machine_custom.cpp (given as graphs).
+// each moves bytes is in phase_runner.cpp (ring, direct, halving and doubling), phase_tree.cpp (double binary tree) and
+// custom_collectives.cpp (given as graphs).
 #pragma once
 
 #include <cstddef>
@@ -23,21 +23,21 @@ inline constexpr std::size_t kCollectives = 5;
 [[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE", as in a graph
 
 // `method` is one of ring, direct, halving_doubling, tree and in_switch.
-struct Algorithm {
+struct DimensionAlgorithm {
   CollectiveAlgorithm method = CollectiveAlgorithm::ring;
-  bool flat = false;                    // one*: over all ranks as if they were one dimension
-  std::optional<std::uint32_t> window;  // direct: messages under way at once; absent: to all peers
+  bool flat = false;                    // one*: all ranks as one dimension
+  std::optional<std::uint32_t> window;  // direct: messages in flight at once; absent: to all peers
 
-  friend bool operator==(const Algorithm&, const Algorithm&) = default;
+  friend bool operator==(const DimensionAlgorithm&, const DimensionAlgorithm&) = default;
 };
 
-// What a file says for a collective: an algorithm per dimension, or the prefix of graphs.
-using Choice = std::variant<std::vector<Algorithm>, std::string>;
+// What a file specifies for a collective: an algorithm per dimension, or the prefix of graphs.
+using Choice = std::variant<std::vector<DimensionAlgorithm>, std::string>;
 
 // A name of the list below, "direct" and "oneDirect" with a number behind or without.
-[[nodiscard]] std::optional<Algorithm> algorithm(std::string_view name);
+[[nodiscard]] std::optional<DimensionAlgorithm> algorithm(std::string_view name);
 
-[[nodiscard]] std::string name_of(const Algorithm& algorithm);
+[[nodiscard]] std::string name_of(const DimensionAlgorithm& algorithm);
 
 struct Builtin {
   std::string_view name;

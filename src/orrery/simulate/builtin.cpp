@@ -30,18 +30,18 @@ std::optional<std::uint32_t> whole(std::string_view text) {
 
 std::span<const Builtin> builtin_algorithms() { return kBuiltin; }
 
-std::optional<Algorithm> algorithm(std::string_view name) {
+std::optional<DimensionAlgorithm> algorithm(std::string_view name) {
   for (const Builtin& builtin : kBuiltin) {
-    if (name == builtin.name) { return Algorithm{builtin.method, builtin.flat, std::nullopt}; }
+    if (name == builtin.name) { return DimensionAlgorithm{builtin.method, builtin.flat, std::nullopt}; }
     if (builtin.takes_window && name.starts_with(builtin.name)) {
       const auto window = whole(name.substr(builtin.name.size()));
-      if (window) { return Algorithm{builtin.method, builtin.flat, window}; }
+      if (window) { return DimensionAlgorithm{builtin.method, builtin.flat, window}; }
     }
   }
   return std::nullopt;
 }
 
-std::string name_of(const Algorithm& algorithm) {
+std::string name_of(const DimensionAlgorithm& algorithm) {
   for (const Builtin& builtin : kBuiltin) {
     if (builtin.method != algorithm.method || builtin.flat != algorithm.flat) { continue; }
     return std::string(builtin.name) + (algorithm.window ? std::to_string(*algorithm.window) : "");

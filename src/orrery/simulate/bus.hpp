@@ -1,4 +1,4 @@
-// The way between a rank and its memory as a bus that both sides send on, by the LogGP model: L latency, o overhead, g
+// The bus between a rank and its memory, on which both sides send, by the LogGP model: L latency, o overhead, g
 // gap, G time per byte. The rank's side has a second bus behind it, with a byte time of its own. What is written here
 // is a port's automaton, followed to the letter (docs/models/astra-sim.md). Private to the room.
 #pragma once

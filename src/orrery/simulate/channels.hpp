@@ -1,5 +1,5 @@
-// Messages of one chunk that have arrived before they were expected, and the other way round: a balance per sender and
-// size. Nearly always there are one or two at a time, which need no table. Private to the room.
+// Messages of one chunk that have arrived before they were expected, or are expected before they arrive: a balance per
+// sender and size. Nearly always there are one or two at a time, which need no table. Private to the room.
 #pragma once
 
 #include <array>

@@ -128,7 +128,7 @@ TEST(Dimensions, a_list_that_is_shorter_leaves_dimensions_out) {
 TEST(Dimensions, there_may_be_six) {
   const std::vector<std::pair<Topology, std::uint32_t>> shape(6, {kRing, 2});
   const auto times = finish(Rig(shape, std::vector<std::string>(6, "ring")), all_reduce(1, kMiB));
-  // Phase i < 5 scatters 2^(20-i) B (one message of half of it), phase 5 reduces 2^15, and back.
+  // ChunkPhase i < 5 scatters 2^(20-i) B (one message of half of it), phase 5 reduces 2^15, and back.
   std::uint64_t expected = 0;
   const auto flight = [](std::uint64_t bytes) {
     return 500 + static_cast<std::uint64_t>(static_cast<double>(bytes) / 53.6870912);
@@ -149,10 +149,10 @@ TEST(Groups, members_are_a_flat_ring_in_the_listed_order_and_pay_ten_nanoseconds
   auto full = Rig({{kFull, 8}}, {"direct2"}).chunks(2);
   full.system.endpoint_delay_ns = 100;
   full.groups = {{"1", {5, 1, 3}}};
-  const auto odd = [](const std::vector<std::uint32_t>& members, const NodeRecord& work) {
-    return [members, work](std::uint32_t rank) {
+  const auto odd = [](const std::vector<std::uint32_t>& members, const NodeRecord& task) {
+    return [members, task](std::uint32_t rank) {
       const bool in = std::find(members.begin(), members.end(), rank) != members.end();
-      return std::vector{in ? work : compute(1, 1)};
+      return std::vector{in ? task : compute(1, 1)};
     };
   };
   auto times = finish_of(run(full, odd({5, 1, 3}, all_reduce(1, 300'000, {}, "1"))));
@@ -221,7 +221,7 @@ TEST(Group, without_a_list_of_algorithms_it_is_a_ring) {
     return rank < 3 ? std::vector{all_reduce(1, kMiB, {}, "7")} : std::vector{compute(1, 1)};
   };
   const Times listed = finish_of(run(rig, of_three));
-  for (Choice& choice : rig.system.algorithms) { choice = std::vector<Algorithm>{}; }
+  for (Choice& choice : rig.system.algorithms) { choice = std::vector<DimensionAlgorithm>{}; }
   EXPECT_EQ(finish_of(run(rig, of_three)), listed);
 }
 

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/simulate/happening.hpp"
+#include "orrery/simulate/event.hpp"
 
 namespace orrery::simulate {
 
@@ -26,9 +26,9 @@ struct Spot {
 
 // Runs the graphs without a clock: whatever can be done is done. Nothing that is done takes anything away from others
 // but a message from another receive of the same address, which is the k-th's as it is in the machine.
-class Rehearsal {
+class UntimedRun {
  public:
-  explicit Rehearsal(const CustomUse& use) : use_(use), n_(static_cast<std::uint32_t>(use.programs.size())) {
+  explicit UntimedRun(const CustomUse& use) : use_(use), n_(static_cast<std::uint32_t>(use.programs.size())) {
     for (const CustomProgram& program : use.programs) {
       std::vector<std::uint32_t> parents;
       for (const CustomStep& step : program.steps) { parents.push_back(step.parents); }
@@ -55,8 +55,8 @@ class Rehearsal {
       Failure failure = reason(*stuck);
       if (!depends_on_order()) { return tl::make_unexpected(std::move(failure)); }
       doubts.push_back(
-          fmt::format("custom collective {}: may not end, as it is open which of several receives of the "
-                      "same messages comes first: {}",
+          fmt::format("custom collective {}: may deadlock, depending on which of several receives of the "
+                      "same messages runs first: {}",
                       use_.prefix, failure.text()));
       return doubts;
     }
@@ -67,7 +67,7 @@ class Rehearsal {
   }
 
  private:
-  struct Mail {
+  struct Pending {
     std::deque<Spot> sent, awaited;
   };
   struct Notices {
@@ -80,7 +80,7 @@ class Rehearsal {
   }
   [[nodiscard]] Known& known(const Spot& place) { return known_[place.position][place.step]; }
 
-  [[nodiscard]] Address address(const Spot& place) const {
+  [[nodiscard]] MessageKey key_of(const Spot& place) const {
     const CustomStep& step = at(place);
     const std::uint32_t peer = use_.members[step.peer];
     const bool sends = step.act == CustomStep::Act::send;
@@ -96,10 +96,10 @@ class Rehearsal {
       case CustomStep::Act::send: return use_.rendezvous ? ask(place) : go(place);
       case CustomStep::Act::receive: {
         if (use_.rendezvous) { announce(place); }
-        Mail& mail = mail_[address(place)];
-        if (mail.sent.empty()) { return mail.awaited.push_back(place); }
-        const Spot sender = mail.sent.front();
-        mail.sent.pop_front();
+        Pending& pending = pending_[key_of(place)];
+        if (pending.sent.empty()) { return pending.awaited.push_back(place); }
+        const Spot sender = pending.sent.front();
+        pending.sent.pop_front();
         return hand_over(sender, place);
       }
     }
@@ -108,20 +108,20 @@ class Rehearsal {
   // The message is under way; its sender needs nobody any more.
   void go(const Spot& place) {
     sent_[place.position] += at(place).amount;
-    Mail& mail = mail_[address(place)];
-    if (mail.awaited.empty()) {
-      mail.sent.push_back(place);
+    Pending& pending = pending_[key_of(place)];
+    if (pending.awaited.empty()) {
+      pending.sent.push_back(place);
     } else {
-      const Spot receiver = mail.awaited.front();
-      mail.awaited.pop_front();
+      const Spot receiver = pending.awaited.front();
+      pending.awaited.pop_front();
       hand_over(place, receiver);
     }
     end(place);
   }
 
   // Rendezvous: a receive says that it is ready, and any such notice of its address but for the size lets a sender go.
-  [[nodiscard]] Address notice(const Spot& place) const {
-    Address where = address(place);
+  [[nodiscard]] MessageKey notice(const Spot& place) const {
+    MessageKey where = key_of(place);
     where.bytes = 0;
     return where;
   }
@@ -170,12 +170,12 @@ class Rehearsal {
   // of time, which there is none of here.
   [[nodiscard]] bool depends_on_order() const {
     using Act = CustomStep::Act;
-    std::unordered_map<Address, std::uint32_t, AddressHash> receives, sends;
+    std::unordered_map<MessageKey, std::uint32_t, MessageKeyHash> receives, sends;
     for (std::uint32_t position = 0; position < n_; ++position) {
       for (std::uint32_t step = 0; step < use_.programs[position].steps.size(); ++step) {
         const Spot place{position, step};
         if (at(place).act == Act::compute) { continue; }
-        const Address where = use_.rendezvous ? notice(place) : address(place);
+        const MessageKey where = use_.rendezvous ? notice(place) : key_of(place);
         if (at(place).act == Act::receive && ++receives[where] > 1) { return true; }
         if (at(place).act == Act::send && ++sends[where] > 1 && use_.rendezvous) { return true; }
       }
@@ -199,14 +199,14 @@ class Rehearsal {
   }
 
   [[nodiscard]] std::optional<Spot> partner(const Spot& place) const {
-    const Address wanted = address(place);
+    const MessageKey wanted = key_of(place);
     const std::uint32_t peer = use_.members[at(place).peer];
     for (std::uint32_t step = 0; step < over_[peer].size(); ++step) {
       const Spot other{peer, step};
       if (over_[peer][step] || at(other).act == CustomStep::Act::compute || at(other).act == at(place).act) {
         continue;
       }
-      if (address(other) == wanted) { return other; }
+      if (key_of(other) == wanted) { return other; }
     }
     return std::nullopt;
   }
@@ -226,7 +226,7 @@ class Rehearsal {
     for (auto i = std::find(way.begin(), way.end(), stuck); i != way.end(); ++i) {
       circle += fmt::format("position {} in node {}, which waits for ", i->position, at(*i).id);
     }
-    return Failure{{{where(stuck), fmt::format("waits for itself: {}position {}", circle, stuck.position)}}, false};
+    return Failure{{{where(stuck), fmt::format("deadlock: {}position {}", circle, stuck.position)}}, false};
   }
 
   [[nodiscard]] Place where(const Spot& place) const {
@@ -236,11 +236,11 @@ class Rehearsal {
   [[nodiscard]] std::string never(const Spot& place) const {
     const CustomStep& step = at(place);
     if (step.act == CustomStep::Act::send) {
-      return fmt::format("waits until position {} is ready for {} B with tag {}, which it never is (rendezvous)",
+      return fmt::format("sends {1} B with tag {2} to position {0}, which has no matching receive (rendezvous)",
                          use_.members[step.peer], step.amount, step.tag);
     }
-    return fmt::format("waits for {} B with tag {} from position {}, which does not send that many such messages",
-                       step.amount, step.tag, use_.members[step.peer]);
+    return fmt::format("waits for {} B with tag {} from position {}, which has too few matching sends", step.amount,
+                       step.tag, use_.members[step.peer]);
   }
 
   // ---- what is odd -------------------------------------------------------------------------------------------------
@@ -248,18 +248,18 @@ class Rehearsal {
   void doubt(std::vector<std::string>& doubts, std::size_t count, const std::string& text) const {
     if (count <= kMostTold) { doubts.push_back(fmt::format("custom collective {}: {}", use_.prefix, text)); }
     if (count == kMostTold + 1) {
-      doubts.push_back(fmt::format("custom collective {}: and more of that", use_.prefix));
+      doubts.push_back(fmt::format("custom collective {}: more messages of this kind are not shown", use_.prefix));
     }
   }
 
   void doubt_messages(std::vector<std::string>& doubts) const {
     std::set<std::pair<std::uint32_t, std::uint64_t>> unread;  // position, node
-    for (const auto& [where, mail] : mail_) {
-      for (const Spot& place : mail.sent) { unread.insert({place.position, at(place).id}); }
+    for (const auto& [where, pending] : pending_) {
+      for (const Spot& place : pending.sent) { unread.insert({place.position, at(place).id}); }
     }
     std::size_t count = 0;
     for (const auto& [position, node] : unread) {
-      doubt(doubts, ++count, fmt::format("nobody receives what node {} of position {} sends", node, position));
+      doubt(doubts, ++count, fmt::format("no position receives the message of node {} of position {}", node, position));
     }
   }
 
@@ -269,7 +269,7 @@ class Rehearsal {
       const auto missing = std::find(heard_[position].begin(), heard_[position].end(), false);
       if (missing == heard_[position].end()) { continue; }
       doubt(doubts, ++count,
-            fmt::format("position {} ends without having heard of position {}, so it does no {}", position,
+            fmt::format("no data of position {1} reaches position {0}, so the graphs are not a correct {2}", position,
                         missing - heard_[position].begin(), name_of(use_.collective)));
     }
   }
@@ -289,8 +289,8 @@ class Rehearsal {
       const bool sends_less = sent_[position] < out;
       if (!sends_less && received_[position] >= in) { continue; }
       doubt(doubts, ++count,
-            fmt::format("position {} {} {} B, where an {} of {} B needs {} B at least; the sizes are those of the "
-                        "graphs, whatever the node says",
+            fmt::format("position {} {} {} B, but {} of {} B needs at least {} B; message sizes are taken from the "
+                        "graphs, not from the node",
                         position, sends_less ? "sends" : "receives", sends_less ? sent_[position] : received_[position],
                         name_of(use_.collective), size, sends_less ? out : in));
     }
@@ -304,8 +304,8 @@ class Rehearsal {
   std::vector<Known> heard_;
   std::vector<std::uint64_t> sent_, received_;  // bytes, by position
   std::deque<Spot> ready_;
-  std::unordered_map<Address, Mail, AddressHash> mail_;
-  std::unordered_map<Address, Notices, AddressHash> notices_;
+  std::unordered_map<MessageKey, Pending, MessageKeyHash> pending_;
+  std::unordered_map<MessageKey, Notices, MessageKeyHash> notices_;
 };
 
 }  // namespace
@@ -314,9 +314,10 @@ Result<void> check_partners(const CustomUse& use) {
   for (std::uint32_t position = 0; position < use.programs.size(); ++position) {
     for (const CustomStep& step : use.programs[position].steps) {
       if (step.act == CustomStep::Act::compute || use.members[step.peer] != position) { continue; }
-      return fail(Place{fmt::format("{}.{}.et", use.prefix, position), 0, 0, fmt::format("node {}", step.id)},
-                  "would exchange a message with its own rank: positions count the group's ranks in ascending order, "
-                  "peers in the order of the list, which should be the same");
+      return fail(
+          Place{fmt::format("{}.{}.et", use.prefix, position), 0, 0, fmt::format("node {}", step.id)},
+          "sends to or receives from its own rank: positions count the ranks of the group in ascending order, peers in "
+          "the order of the list; list the ranks in ascending order");
     }
   }
   return {};
@@ -324,7 +325,7 @@ Result<void> check_partners(const CustomUse& use) {
 
 Result<std::vector<std::string>> check_custom(const CustomUse& use) {
   if (auto partners = check_partners(use); !partners) { return tl::make_unexpected(partners.error()); }
-  return Rehearsal(use).run();
+  return UntimedRun(use).run();
 }
 
 }  // namespace orrery::simulate

@@ -32,7 +32,7 @@ struct CustomUse {
   bool rendezvous = false;  // sends wait for receives
 };
 
-// Fails where somebody would send to itself.
+// Fails where a position would send to itself.
 [[nodiscard]] Result<void> check_partners(const CustomUse& use);
 
 // Fails where somebody would send to itself, or where, all by itself, a graph cannot come to its end, naming file and

@@ -22,10 +22,10 @@ constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
 std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
   const Graph& graph = fields.graph();
-  if (graph.duration_ns(node) > kMost) { fields.wrong(node, "takes longer than the clock can hold"); }
+  if (fields.duration_ns(node) > kMost) { fields.wrong(node, "has a duration above 10^16 ns, the maximum"); }
   switch (semantics) {
     case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicoseconds;
-    case Semantics::physical: return graph.duration_ns(node) * kPicoseconds;
+    case Semantics::physical: return fields.duration_ns(node) * kPicoseconds;
   }
   return 0;
 }
@@ -40,14 +40,14 @@ CustomStep step_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
     return step;
   }
   if (type != NodeType::comm_send && type != NodeType::comm_recv) {
-    fields.wrong(node,
-                 fmt::format("is a {}; a collective's graph has sends, receives and computing", graph::name_of(type)));
+    fields.wrong(node, fmt::format("is a {}; valid in a custom collective: COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE",
+                                   graph::name_of(type)));
     return step;
   }
   const bool sends = type == NodeType::comm_send;
   step.act = sends ? CustomStep::Act::send : CustomStep::Act::receive;
   step.amount = fields.need(node, fields.comm_size, "comm_size");
-  if (step.amount == 0) { fields.wrong(node, "is a message of 0 B, which ASTRA-sim's networks do not carry"); }
+  if (step.amount == 0) { fields.wrong(node, "has comm_size 0; valid: at least 1 B"); }
   step.peer = static_cast<std::uint32_t>(sends ? fields.need(node, fields.comm_dst, "comm_dst")
                                                : fields.need(node, fields.comm_src, "comm_src"));
   step.tag = static_cast<std::uint64_t>(fields.integer(node, fields.comm_tag)) % kMostTags;

@@ -19,12 +19,12 @@ struct CustomStep {
   std::uint32_t peer = 0;  // position in the group
   std::uint32_t parents = 0;
   Act act = Act::compute;
-  std::vector<std::uint32_t> children;  // in the order in which the original frees them
+  std::vector<std::uint32_t> children;  // in the order in which ASTRA-sim frees them
 };
 
 struct CustomProgram {
   std::vector<CustomStep> steps;
-  std::vector<std::uint32_t> start;  // free at first, in the original's order
+  std::vector<std::uint32_t> start;  // without parents, in ASTRA-sim's order
 };
 
 // Takes from the graph what a custom collective runs; refuses nodes of other types. Computing takes its recorded

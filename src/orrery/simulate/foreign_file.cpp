@@ -43,7 +43,7 @@ std::optional<double> number(const Node& node) {
 Result<ForeignFile> ForeignFile::open(const std::string& path) {
   ORRERY_TRY(root, config::read_file(path));
   if (root.kind != Kind::mapping) {
-    return fail(root.place, "is " + kind_text(root) + "; it should be keys and values");
+    return fail(root.place, "is " + kind_text(root) + "; expected: a mapping of keys to values");
   }
   return ForeignFile(std::move(root));
 }
@@ -60,7 +60,7 @@ void ForeignFile::ignored(std::string_view key, std::string_view why) {
 
 std::optional<double> ForeignFile::real(const Node& node, std::string_view key) {
   const auto value = number(node);
-  if (!value) { complain(node.place, fmt::format("{} is {}; it should be a number", key, kind_text(node))); }
+  if (!value) { complain(node.place, fmt::format("{} is {}; expected: a number", key, kind_text(node))); }
   return value;
 }
 
@@ -75,7 +75,7 @@ std::optional<std::uint64_t> ForeignFile::whole(std::string_view key, std::uint6
   const auto value = real(*node, key);
   if (!value) { return std::nullopt; }
   if (*value < 0 || std::trunc(*value) < static_cast<double>(least) || *value > static_cast<double>(most)) {
-    complain(node->place, fmt::format("{} is {}; it should be at least {}", key, node->scalar, least) +
+    complain(node->place, fmt::format("{} is {}; valid: at least {}", key, node->scalar, least) +
                               (*value > static_cast<double>(most) ? fmt::format(" and at most {}", most) : ""));
     return std::nullopt;
   }
@@ -88,7 +88,7 @@ bool ForeignFile::flag(std::string_view key) {
   if (node->kind == Kind::boolean) { return node->scalar == "true"; }
   const auto value = number(*node);
   if (!value || (*value != 0 && *value != 1)) {
-    complain(node->place, fmt::format("{} is {}; it should be 0 or 1", key, kind_text(*node)));
+    complain(node->place, fmt::format("{} is {}; valid: 0 or 1", key, kind_text(*node)));
   }
   return value == 1.0;
 }
@@ -100,7 +100,7 @@ std::optional<std::size_t> ForeignFile::choice(const Node& node, std::string_vie
   const std::vector<std::string> all(names.begin(), names.end());
   const auto near = node.is_scalar() ? nearest(node.scalar, all) : std::nullopt;
   complain(node.place, near ? fmt::format("{} is {}; did you mean {}?", key, kind_text(node), *near)
-                            : fmt::format("{} is {}; it should be one of {}", key, kind_text(node), join(all, ", ")));
+                            : fmt::format("{} is {}; valid: {}", key, kind_text(node), join(all, ", ")));
   return std::nullopt;
 }
 
@@ -117,7 +117,7 @@ std::vector<const Node*> ForeignFile::list(std::string_view key, bool required) 
     return items;
   }
   if (node->kind != Kind::sequence) {
-    complain(node->place, fmt::format("{} is {}; it should be a list", key, kind_text(*node)));
+    complain(node->place, fmt::format("{} is {}; expected: a list", key, kind_text(*node)));
     return items;
   }
   for (const Node& item : node->items) { items.push_back(&item); }

@@ -1,5 +1,5 @@
-// A configuration file in a format that belongs to others: keys are asked for one by one, what is wrong is collected,
-// and keys that nobody asked for become warnings with the nearest key that is known. Private to the room.
+// A configuration file in a foreign format: keys are read one by one, errors are collected, and keys that were not read
+// become warnings with the nearest known key. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class ForeignFile {
   // nullptr when the key is absent. The key is known from now on.
   [[nodiscard]] const config::Node* find(std::string_view key);
 
-  // A key that is known and has no effect; `why` becomes a warning where it is there.
+  // A known key without effect; where it is present, `why` becomes a warning.
   void ignored(std::string_view key, std::string_view why);
 
   [[nodiscard]] std::optional<double> real(std::string_view key);
@@ -44,7 +44,7 @@ class ForeignFile {
 
   [[nodiscard]] const config::Node& root() const { return root_; }
 
-  // What was wrong, if anything was; else puts warnings about keys that nobody asked for behind the others.
+  // The errors, if there are any; else appends warnings about keys that were not read.
   [[nodiscard]] Result<void> finish(std::vector<std::string>& warnings);
 
  private:

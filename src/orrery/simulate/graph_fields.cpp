@@ -1,5 +1,7 @@
 #include "orrery/simulate/graph_fields.hpp"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "orrery/graph/check.hpp"
@@ -32,6 +34,7 @@ GraphFields::GraphFields(const Graph& graph, const std::string& file, const std:
       comm_priority(graph.find_key(graph::keys::comm_priority)),
       pg_name(graph.find_key(graph::keys::pg_name)),
       involved_dim(graph.find_key(graph::keys::involved_dim)),
+      exact_duration(graph.find_key(graph::keys::duration_ns)),
       graph_(graph),
       file_(file),
       whose_(whose) {}
@@ -68,17 +71,26 @@ std::int64_t GraphFields::integer(NodeIndex node, Key key) {
   return found ? found->as_int().value_or(0) : 0;
 }
 
+std::uint64_t GraphFields::duration_ns(NodeIndex node) const {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+  if (const auto exact = value(node, exact_duration)) {
+    if (const auto count = exact->as_uint()) { return *count; }
+  }
+  const std::uint64_t microseconds = graph_.duration_us(node);
+  return microseconds > kMost / 1000 ? kMost : microseconds * 1000;
+}
+
 std::uint64_t GraphFields::need(NodeIndex node, Key key, std::string_view name) {
   const auto found = value(node, key);
   const auto type = graph::name_of(graph_.type(node));
   if (!found) {
-    wrong(node, fmt::format("is a {} without {}", type, name));
+    wrong(node, fmt::format("is a {} without the attribute {}", type, name));
     return 0;
   }
   const auto number = found->as_uint();
   if (!number || graph::is_list(found->type())) {
     const auto signed_number = found->as_int();
-    wrong(node, fmt::format("is a {} whose {} is {}; it should be a whole number, not negative", type, name,
+    wrong(node, fmt::format("is a {} with {} {}; valid: a whole number of at least 0", type, name,
                             signed_number ? std::to_string(*signed_number) : std::string(name_of(found->type()))));
     return 0;
   }

@@ -28,6 +28,9 @@ class GraphFields {
   [[nodiscard]] bool truth(graph::NodeIndex node, Key key);
   [[nodiscard]] std::int64_t integer(graph::NodeIndex node, Key key);  // 0 where there is none
 
+  // Of a node: duration_ns where it has one, else a thousand of the microseconds.
+  [[nodiscard]] std::uint64_t duration_ns(graph::NodeIndex node) const;
+
   // A number that has to be there and is not negative.
   [[nodiscard]] std::uint64_t need(graph::NodeIndex node, Key key, std::string_view name);
 
@@ -36,7 +39,7 @@ class GraphFields {
   [[nodiscard]] const Failure& failure() const { return failure_; }
 
   Key is_cpu_op, num_ops, tensor_size, comm_type, comm_size, comm_src, comm_dst, comm_tag, comm_priority, pg_name,
-      involved_dim;
+      involved_dim, exact_duration;
 
  private:
   [[nodiscard]] Place place(std::uint64_t id) const;

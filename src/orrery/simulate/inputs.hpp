@@ -41,7 +41,7 @@ struct Network {
 enum class Scheduling : std::uint8_t { LIFO, FIFO, EXPLICIT };
 enum class Optimization : std::uint8_t { baseline, localBWAware };
 
-// The LogGP model of the way between an accelerator and its memory, instead of the fixed endpoint delay.
+// The LogGP model of the bus between an accelerator and its memory, instead of the fixed endpoint delay.
 struct SharedBus {
   std::uint64_t latency_ns = 0, overhead_ns = 0, gap_ns = 0;  // L, o, g
   float ns_per_byte = 0;                                      // G

@@ -29,7 +29,7 @@ std::optional<std::string> graph_file(const std::string& prefix, std::size_t num
   return std::nullopt;
 }
 
-std::optional<std::string> graph_file(const JobFiles& files, std::size_t rank) {
+std::optional<std::string> graph_file(const SimulationFiles& files, std::size_t rank) {
   if (files.graphs.empty()) { return graph_file(files.workload, rank); }
   return rank < files.graphs.size() ? std::optional(files.graphs[rank]) : std::nullopt;
 }
@@ -39,7 +39,7 @@ Result<graph::Graph> read_graph(const std::optional<std::string>& file, const st
   if (!file) {
     Place place;
     place.file = fmt::format("{}.{}.et", prefix, number);
-    return fail(place, fmt::format("there is no such file, but {}", for_whom));
+    return fail(place, fmt::format("does not exist; {}", for_whom));
   }
   trace::ReadOptions options;
   options.threads = 1;
@@ -56,21 +56,21 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
     if (count++ == 0) { first = failure; }
   }
   if (!first) { return {}; }
-  if (count > 1) { first->diagnostics.back().message += fmt::format(" ({} ranks have mistakes)", count); }
+  if (count > 1) { first->diagnostics.back().message += fmt::format(" ({} ranks have errors)", count); }
   return tl::make_unexpected(std::move(*first));
 }
 
-Result<void> read_programs(Job& job, const JobFiles& files) {
+Result<void> read_programs(SimulationJob& job, const SimulationFiles& files) {
   const std::uint32_t ranks = job.network.ranks();
   const GroupIndex of_file(job.groups);
-  const Setting setting{job.system,
-                        of_file,
-                        job.memory.arrangement,
-                        ranks,
-                        static_cast<std::uint32_t>(job.network.dimensions.size()),
-                        job.spans,
-                        job.semantics};
-  job.programs.resize(ranks);
+  const CompileContext setting{job.system,
+                               of_file,
+                               job.memory.arrangement,
+                               ranks,
+                               static_cast<std::uint32_t>(job.network.dimensions.size()),
+                               job.spans,
+                               job.semantics};
+  job.rank_graphs.resize(ranks);
   job.files.resize(ranks);
   std::vector<std::optional<Failure>> failures(ranks);
   std::vector<std::vector<Group>> own(ranks);  // that graphs list; a file of groups stands instead of them
@@ -93,15 +93,15 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
       own[rank] = std::move(*listed);
     }
     const GroupIndex of_graph = files.groups.empty() ? GroupIndex(own[rank]) : GroupIndex();
-    const Setting with_own{setting.system,     files.groups.empty() ? of_graph : of_file,
-                           setting.memory,     setting.ranks,
-                           setting.dimensions, setting.names,
-                           setting.semantics};
-    auto program = compile(*graph, number, job.files[rank], with_own);
-    if (program) {
-      job.programs[rank] = std::move(*program);
+    const CompileContext with_own{setting.system,     files.groups.empty() ? of_graph : of_file,
+                                  setting.memory,     setting.ranks,
+                                  setting.dimensions, setting.names,
+                                  setting.semantics};
+    auto rank_graph = compile(*graph, number, job.files[rank], with_own);
+    if (rank_graph) {
+      job.rank_graphs[rank] = std::move(*rank_graph);
     } else {
-      failures[rank] = program.error();
+      failures[rank] = rank_graph.error();
     }
   });
   if (graph_file(files, ranks)) {
@@ -109,45 +109,45 @@ Result<void> read_programs(Job& job, const JobFiles& files) {
                                        files.workload, ranks, ranks));
   }
   if (auto failed = first_failure(failures); !failed) { return failed; }
-  return join_groups(job.groups, job.programs, own, job.files);
+  return join_groups(job.groups, job.rank_graphs, own, job.files);
 }
 
-Result<void> read_custom(Job& job, const std::string& prefix, std::size_t positions) {
-  std::vector<CustomProgram>& programs = job.customs[prefix];
-  while (programs.size() < positions) {
-    const std::size_t position = programs.size();
+Result<void> read_custom(SimulationJob& job, const std::string& prefix, std::size_t positions) {
+  std::vector<CustomProgram>& rank_graphs = job.customs[prefix];
+  while (rank_graphs.size() < positions) {
+    const std::size_t position = rank_graphs.size();
     ORRERY_TRY(graph, read_graph(graph_file(prefix, position), prefix, position,
                                  fmt::format("{} ranks run it as a collective", positions)));
     const std::string file = graph_file(prefix, position).value_or("");
-    ORRERY_TRY(program, custom_program(graph, file, job.semantics));
-    for (const CustomStep& step : program.steps) {
+    ORRERY_TRY(rank_graph, custom_program(graph, file, job.semantics));
+    for (const CustomStep& step : rank_graph.steps) {
       if (step.act == CustomStep::Act::compute || (step.peer < positions && step.peer != position)) { continue; }
       Place place{file, 0, 0, fmt::format("node {}", step.id)};
-      return fail(place, fmt::format("has position {} at its other end; there are {} besides its own", step.peer,
-                                     positions - 1));
+      return fail(place,
+                  fmt::format("names position {} as its peer; there are {} other positions", step.peer, positions - 1));
     }
-    programs.push_back(std::move(program));
+    rank_graphs.push_back(std::move(rank_graph));
   }
   return {};
 }
 
 // A list of algorithms has an entry per dimension, or is one flat algorithm. With fewer entries ASTRA-sim leaves the
 // other dimensions out; physical semantics refuses collectives that need one of them (PhysicalMachine::extents).
-Result<void> check_lists(Job& job, const std::string& system_file) {
+Result<void> check_lists(SimulationJob& job, const std::string& system_file) {
   const std::size_t dimensions = job.network.dimensions.size();
   for (std::size_t i = 0; i < kCollectives; ++i) {
-    const auto* list = std::get_if<std::vector<Algorithm>>(&job.system.algorithms[i]);
+    const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(&job.system.algorithms[i]);
     if (list == nullptr || list->empty()) { continue; }
     if (list->size() > dimensions) {
       Place place;
       place.file = system_file;
-      return fail(place, fmt::format("has {} algorithms for {}; the network has {} {}", list->size(),
+      return fail(place, fmt::format("has {} algorithms for {}, but the network has {} {}", list->size(),
                                      name_of(static_cast<Collective>(i)), dimensions,
                                      dimensions == 1 ? "dimension" : "dimensions"));
     }
     if (job.semantics == Semantics::astra_sim && list->size() < dimensions && !list->back().flat) {
       job.warnings.push_back(
-          fmt::format("{}: {} has an algorithm for {} of {} dimensions; nothing moves in the others, "
+          fmt::format("{}: {} has an algorithm for {} of {} dimensions; no data is sent in the others, "
                       "as in ASTRA-sim",
                       system_file, name_of(static_cast<Collective>(i)), list->size(), dimensions));
     }
@@ -157,7 +157,7 @@ Result<void> check_lists(Job& job, const std::string& system_file) {
 
 // What a peer's number in the graphs means: positions count a group's ranks in ascending order, and peers are numbers
 // in its list.
-std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std::size_t members) {
+std::vector<std::uint32_t> positions_of(const SimulationJob& job, std::uint32_t group, std::size_t members) {
   std::vector<std::uint32_t> positions(members);
   for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
   if (group == kWholeMachine) { return positions; }
@@ -172,18 +172,18 @@ std::vector<std::uint32_t> positions_of(const Job& job, std::uint32_t group, std
 }
 
 // The graphs of a custom collective, of so many positions, for a node that uses them.
-Result<void> check_use(Job& job, const std::string& prefix, const Work& work, std::size_t members) {
-  const std::vector<CustomProgram>& programs = job.customs.at(prefix);
+Result<void> check_use(SimulationJob& job, const std::string& prefix, const NodeTask& task, std::size_t members) {
+  const std::vector<CustomProgram>& rank_graphs = job.customs.at(prefix);
   for (std::size_t position = 0; position < members; ++position) {
-    for (const CustomStep& step : programs[position].steps) {
+    for (const CustomStep& step : rank_graphs[position].steps) {
       if (step.act == CustomStep::Act::compute || step.peer < members) { continue; }
       const Place place{graph_file(prefix, position).value_or(""), 0, 0, fmt::format("node {}", step.id)};
-      return fail(place, fmt::format("has position {} at its other end; {} ranks run it", step.peer, members));
+      return fail(place, fmt::format("names position {} as its peer; {} ranks run the collective", step.peer, members));
     }
   }
-  const auto positions = positions_of(job, work.group, members);
-  const std::span all(programs);
-  const CustomUse use{all.first(members), positions, work.collective, work.amount, prefix, job.system.rendezvous};
+  const auto positions = positions_of(job, task.group, members);
+  const std::span all(rank_graphs);
+  const CustomUse use{all.first(members), positions, task.collective, task.amount, prefix, job.system.rendezvous};
   if (auto partners = check_partners(use); !partners) { return partners; }
   auto doubts = check_custom(use);
   if (!doubts) {
@@ -205,36 +205,36 @@ Result<void> check_use(Job& job, const std::string& prefix, const Work& work, st
 
 }  // namespace
 
-Result<void> complete(Job& job) {
+Result<void> complete(SimulationJob& job) {
   if (job.semantics == Semantics::physical && job.backend == Backend::congestion_unaware) {
-    return fail("physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+    return fail("--semantics physical needs --backend congestion-aware");
   }
   if (job.semantics == Semantics::astra_sim && job.backend == Backend::congestion_aware &&
       job.network.dimensions.size() > 1) {
-    return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; ASTRA-sim has it for one",
+    return fail(fmt::format("--backend congestion-aware: {} dimensions are not built yet; valid: 1, as in ASTRA-sim",
                             job.network.dimensions.size()));
   }
   const std::uint32_t ranks = job.network.ranks();
   std::set<std::tuple<std::string, std::uint32_t, Collective, std::uint64_t>> checked;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    for (const Work& work : job.programs[rank].nodes) {
-      if (work.act != Act::collective) { continue; }
-      const auto own = job.system.custom_of_node.find(work.id);
-      const Choice& choice = job.system.algorithms[static_cast<std::size_t>(work.collective)];
+    for (const NodeTask& task : job.rank_graphs[rank].nodes) {
+      if (task.act != Act::collective) { continue; }
+      const auto own = job.system.custom_of_node.find(task.id);
+      const Choice& choice = job.system.algorithms[static_cast<std::size_t>(task.collective)];
       const std::string* prefix = std::get_if<std::string>(&choice);
       if (own != job.system.custom_of_node.end()) { prefix = &own->second; }
       if (prefix == nullptr) { continue; }
-      const std::size_t members = work.group == kWholeMachine ? ranks : job.groups[work.group - 1].ranks.size();
+      const std::size_t members = task.group == kWholeMachine ? ranks : job.groups[task.group - 1].ranks.size();
       if (auto read = read_custom(job, *prefix, members); !read) { return tl::make_unexpected(read.error()); }
-      if (!checked.insert({*prefix, work.group, work.collective, work.amount}).second) { continue; }
-      if (auto used = check_use(job, *prefix, work, members); !used) { return tl::make_unexpected(used.error()); }
+      if (!checked.insert({*prefix, task.group, task.collective, task.amount}).second) { continue; }
+      if (auto used = check_use(job, *prefix, task, members); !used) { return tl::make_unexpected(used.error()); }
     }
   }
   return {};
 }
 
-Result<Job> read_machine(const JobFiles& files) {
-  Job job;
+Result<SimulationJob> read_machine(const SimulationFiles& files) {
+  SimulationJob job;
   job.semantics = files.semantics;
   job.backend = files.backend;
   job.spans = files.spans || files.tables;
@@ -259,22 +259,22 @@ Result<Job> read_machine(const JobFiles& files) {
   return job;
 }
 
-Result<Job> add_graphs(Job machine, const JobFiles& files) {
+Result<SimulationJob> add_graphs(SimulationJob machine, const SimulationFiles& files) {
   if (auto read = read_programs(machine, files); !read) { return tl::make_unexpected(read.error()); }
   if (auto whole = complete(machine); !whole) { return tl::make_unexpected(whole.error()); }
   return machine;
 }
 
-Result<Job> read_job(const JobFiles& files) {
+Result<SimulationJob> read_job(const SimulationFiles& files) {
   ORRERY_TRY(machine, read_machine(files));
   return add_graphs(std::move(machine), files);
 }
 
-Place place_of(const Job& job, std::uint32_t rank, std::uint64_t node_id) {
+Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {
   return {job.files.empty() ? "" : job.files[rank], 0, 0, fmt::format("rank {}, node {}", rank, node_id)};
 }
 
-Failure explained(const Job& job, Failure stalled) {
+Failure explained(const SimulationJob& job, Failure stalled) {
   if (!job.suspicions.empty()) { stalled.diagnostics = job.suspicions; }
   return stalled;
 }

@@ -64,7 +64,7 @@ class Tables {
       if (!inner->is_scalar()) { break; }
       text = std::string(inner->scalar);
     }
-    wrong(fmt::format("lists process groups in a form that cannot be read: {}", quoted(text)));
+    wrong(fmt::format("has a table of process groups that cannot be read: {}", quoted(text)));
   }
 
   void read_table(const Node& table) {
@@ -126,12 +126,12 @@ Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_
   return Tables(graph, rank, file, ranks).run();
 }
 
-Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& programs,
+Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,
                          const std::vector<std::vector<Group>>& own, const std::vector<std::string>& files) {
   const auto given = static_cast<std::uint32_t>(groups.size());
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> member_of;           // name, rank
-  for (std::uint32_t rank = 0; rank < programs.size(); ++rank) {
+  for (std::uint32_t rank = 0; rank < rank_graphs.size(); ++rank) {
     std::vector<std::uint32_t> meaning;
     for (const Group& group : own[rank]) {
       const auto [found, is_new] =
@@ -141,14 +141,13 @@ Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& progr
       for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
         const auto [other, first] = member_of.try_emplace({group.name, member}, found->second);
         if (first) { continue; }
-        return fail(
-            Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
-            fmt::format("lists process group {} with other ranks than an earlier file does, and rank {} in both",
-                        group.name, member));
+        return fail(Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
+                    fmt::format("lists process group {} with other ranks than an earlier file; rank {} is in both",
+                                group.name, member));
       }
     }
-    for (Work& work : programs[rank].nodes) {
-      if (work.group > given) { work.group = meaning[work.group - given - 1]; }
+    for (NodeTask& task : rank_graphs[rank].nodes) {
+      if (task.group > given) { task.group = meaning[task.group - given - 1]; }
     }
   }
   return {};

@@ -8,7 +8,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/graph/graph.hpp"
 #include "orrery/simulate/inputs.hpp"
-#include "orrery/simulate/program.hpp"
+#include "orrery/simulate/rank_graph.hpp"
 
 namespace orrery::simulate {
 
@@ -22,7 +22,7 @@ namespace orrery::simulate {
 // Groups of ranks' own, as those of the job: `programs[rank]` was compiled with the job's groups and own[rank] behind
 // them, and is changed to mean the job's, which grow by what is new. What two ranks list by the same name and with
 // different members are two groups, as long as no rank is in both; else it is refused.
-[[nodiscard]] Result<void> join_groups(std::vector<Group>& groups, std::vector<Program>& programs,
+[[nodiscard]] Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,
                                        const std::vector<std::vector<Group>>& own,
                                        const std::vector<std::string>& files);
 

@@ -63,35 +63,35 @@ TEST(ListedGroups, nodes_that_list_no_groups_are_left_alone) {
   EXPECT_TRUE(listed_groups(graph_of({compute(1, 1)}), 0, "f", kRanks)->empty());
 }
 
-Program using_group(std::uint32_t group) {
-  Program program;
-  program.nodes.resize(1);
-  program.nodes[0].group = group;
-  return program;
+RankGraph using_group(std::uint32_t group) {
+  RankGraph rank_graph;
+  rank_graph.nodes.resize(1);
+  rank_graph.nodes[0].group = group;
+  return rank_graph;
 }
 
 TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_job) {
   std::vector<Group> groups = {{"7", {0, 1, 2, 3}}};
-  std::vector<Program> programs = {using_group(2), using_group(3), using_group(1)};
+  std::vector<RankGraph> rank_graphs = {using_group(2), using_group(3), using_group(1)};
   const std::vector<std::vector<Group>> own = {{{"1", {0, 1}}}, {{"2", {1, 2}}, {"1", {0, 1}}}, {}};
-  ASSERT_TRUE(join_groups(groups, programs, own, {"a", "b", "c"}));
+  ASSERT_TRUE(join_groups(groups, rank_graphs, own, {"a", "b", "c"}));
   ASSERT_EQ(groups.size(), 3U);
-  EXPECT_EQ(programs[0].nodes[0].group, 2U);  // {0, 1}
-  EXPECT_EQ(programs[1].nodes[0].group, 2U);
-  EXPECT_EQ(programs[2].nodes[0].group, 1U);  // the job's
+  EXPECT_EQ(rank_graphs[0].nodes[0].group, 2U);  // {0, 1}
+  EXPECT_EQ(rank_graphs[1].nodes[0].group, 2U);
+  EXPECT_EQ(rank_graphs[2].nodes[0].group, 1U);  // the job's
 }
 
 TEST(ListedGroups, one_number_may_mean_different_groups_of_different_ranks) {
   std::vector<Group> groups;
-  std::vector<Program> programs = {using_group(1), using_group(1)};
-  ASSERT_TRUE(join_groups(groups, programs, {{{"1", {0, 2}}}, {{"1", {1, 3}}}}, {"a", "b"}));
-  EXPECT_NE(programs[0].nodes[0].group, programs[1].nodes[0].group);
+  std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
+  ASSERT_TRUE(join_groups(groups, rank_graphs, {{{"1", {0, 2}}}, {{"1", {1, 3}}}}, {"a", "b"}));
+  EXPECT_NE(rank_graphs[0].nodes[0].group, rank_graphs[1].nodes[0].group);
 }
 
 TEST(ListedGroups, a_rank_in_two_groups_of_one_number_is_refused) {
   std::vector<Group> groups;
-  std::vector<Program> programs = {using_group(1), using_group(1)};
-  const auto joined = join_groups(groups, programs, {{{"1", {0, 1}}}, {{"1", {1, 2}}}}, {"a", "b"});
+  std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
+  const auto joined = join_groups(groups, rank_graphs, {{{"1", {0, 1}}}, {{"1", {1, 2}}}}, {"a", "b"});
   ASSERT_FALSE(joined);
   EXPECT_NE(joined.error().text().find("b rank 1: lists process group 1 with other ranks"), std::string::npos)
       << joined.error().text();

@@ -1,136 +1,166 @@
 #include "orrery/simulate/machine.hpp"
 
-#include <algorithm>
-
 namespace orrery::simulate {
 
-namespace {
-
-constexpr std::size_t kTurns = 3;  // kinds of turns a dimension's queues are taken in
-
-std::size_t link_count(const Network& network) {
-  const NetworkDimension& dimension = network.dimensions.front();
-  return dimension.topology == Topology::FullyConnected ? std::size_t{dimension.ranks} * dimension.ranks
-                                                        : std::size_t{dimension.ranks} * 2;
-}
-
-void fetch(const Chunk* chunk) {
-  __builtin_prefetch(chunk);
-  __builtin_prefetch(reinterpret_cast<const char*>(chunk) + 64);  // NOLINT(*-reinterpret-cast)
-}
-
-}  // namespace
-
-std::uint32_t GroupState::place(std::uint32_t rank) const {
-  if (ranks == nullptr) { return rank; }
-  return std::lower_bound(places.begin(), places.end(), std::pair{rank, 0U})->second;
-}
-
-Machine::Machine(const Job& job) : job_(job), count_(job.network.ranks()), kernel_(count_), ranks_(count_) {
-  const std::size_t dimensions = job.network.dimensions.size();
-  const std::uint32_t queues = job.system.queues_per_dimension;
-  width_ = (job.system.active_chunks + queues - 1) / queues;
-  queues_.resize(count_ * dimensions * queues);
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    Rank& rank = ranks_[i];
-    rank.turns.assign(dimensions * kTurns, 0);
-    rank.trees.assign(dimensions * kCollectives, 0);
-    const Program& program = job.programs[i];
-    if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
-    if (job.tables) { rank.set_out.assign(program.nodes.size(), 0); }
-    rank.parents.reserve(program.nodes.size());
-    for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
-  }
-  groups_.resize(job.groups.size() + 1);
-  groups_[kWholeMachine].streams.resize(count_);
-  for (std::uint32_t i = 0; i < job.groups.size(); ++i) {
-    GroupState& group = groups_[i + 1];
-    group.ranks = &job.groups[i].ranks;
-    group.small = group.ranks->size() < count_;
-    for (std::uint32_t place = 0; place < group.ranks->size(); ++place) {
-      group.places.emplace_back((*group.ranks)[place], place);
-    }
-    std::sort(group.places.begin(), group.places.end());
-    group.streams.resize(group.ranks->size());
-  }
-  for (const NetworkDimension& dimension : job.network.dimensions) {
-    bytes_per_ns_.push_back(dimension.bytes_per_ns());
-  }
-  if (job.backend == Backend::congestion_aware) { links_.resize(link_count(job.network)); }
-  if (job.tables) {
-    link_counts_.resize(links_.size());
-    dimension_counts_.resize(dimensions);
-  }
-  servers_.resize(job.memory.servers(count_));
-  if (job.system.bus) {
-    BusDriver& driver = *this;
-    for (std::uint32_t i = 0; i < count_; ++i) {
-      buses_.emplace_back(*job.system.bus, job.system.reduction_delay_ns, i, driver);
-    }
-  }
-}
+Machine::Machine(const SimulationJob& job)
+    : job_(job),
+      events_(job.network.ranks()),
+      network_(job, events_),
+      nodes_(job, events_),
+      messenger_(job.system.rendezvous, events_, network_, nodes_),
+      endpoints_(job, events_, *this),
+      chunks_(job),
+      runner_(job, events_, chunks_, endpoints_, network_, messenger_),
+      customs_(job, events_, messenger_),
+      collectives_(job, chunks_, runner_, customs_),
+      servers_(job.memory.servers(job.network.ranks())) {}
 
 void Machine::run() {
-  for (std::uint32_t rank = 0; rank < count_; ++rank) {
-    const Program& program = job_.programs[rank];
-    for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
-      if (program.nodes[node].parents == 0) { make_ready(rank, node); }
-    }
+  const std::uint32_t ranks = job_.network.ranks();
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    nodes_.free_roots(rank);
     issue(rank);
-    end_check(rank);
+    nodes_.check_finish(rank);
   }
-  kernel_.run([this](const Event& event) { happen(event); }, [this](const Event& event) { look_ahead(event); });
+  events_.run(Handler{*this});
 }
 
-// Fetches what the event after this one will touch; most of a large machine is far from the processor.
-void Machine::look_ahead(const Event& event) const {
-  switch (event.what) {
-    case Happening::endpoint:
-    case Happening::reduced:
-    case Happening::received: fetch(&chunks_[event.ref]); break;
-    case Happening::arrival: {
-      const std::uint32_t chunk = letters_[event.ref].party.ref;
-      if (letters_[event.ref].party.kind == Party::Kind::nobody && chunk < chunks_.made()) { fetch(&chunks_[chunk]); }
-      break;
-    }
-    case Happening::hop:
-    case Happening::link_free:
-    case Happening::received_by:
-    case Happening::begin:
-    case Happening::node_over:
-    case Happening::memory_over:
-    case Happening::server_free:
-    case Happening::custom_over:
-    case Happening::bus_step: break;
-  }
-}
-
-void Machine::happen(const Event& event) {
-  switch (event.what) {
-    case Happening::endpoint: return endpoint_passed(event.ref, event.extra, event.flag != 0);
-    case Happening::reduced: return proceed(event.ref, event.extra);
-    case Happening::arrival: return arrive(event.ref);
-    case Happening::hop: return hop(event.ref);
-    case Happening::link_free: return free_link(event.ref);
-    case Happening::received: return receive(event.ref, event.extra);
-    case Happening::received_by:
-      return tell({static_cast<Party::Kind>(event.flag), event.rank, event.ref, event.extra});
-    case Happening::begin: return depart(event.ref);
-    case Happening::node_over:
-    case Happening::memory_over: return complete(event.rank, event.ref);
-    case Happening::server_free:
+void Machine::handle(const Event& event) {
+  switch (event.kind) {
+    case EventKind::endpoint_passed:
+      if (runner_.endpoint_passed(event.ref, event.extra, event.flag != 0)) { end_phase(event.ref); }
+      return;
+    case EventKind::reduced:
+      if (runner_.proceed(event.ref, event.extra)) { end_phase(event.ref); }
+      return;
+    case EventKind::arrival: return arrive(event.ref);
+    case EventKind::hop:
+      if (network_.hop(event.ref)) { arrive(event.ref); }
+      return;
+    case EventKind::link_free: return network_.free_link(event.ref);
+    case EventKind::late_chunk_receive: return runner_.receive(event.ref, event.extra);
+    case EventKind::late_receive:
+      return resume({static_cast<Continuation::Kind>(event.flag), event.rank, event.ref, event.extra});
+    case EventKind::rendezvous_send: return messenger_.depart(event.ref);
+    case EventKind::node_end:
+    case EventKind::memory_end: return end_node(event.rank, event.ref);
+    case EventKind::server_free:
       if (const auto next = servers_[event.ref].leave()) { serve(*next, event.ref); }
       return;
-    case Happening::custom_over: return custom_step_over(event.ref, event.extra);
-    case Happening::bus_step:
-      return buses_[event.rank].happen(static_cast<Step>(event.extra), event.flag, kernel_.now());
+    case EventKind::custom_step_end: return end_custom_step(event.ref, event.extra);
+    case EventKind::bus_step: return endpoints_.bus_step(event.rank, static_cast<Step>(event.extra), event.flag);
   }
 }
 
-void Machine::later(std::uint32_t rank, std::uint64_t delay_ns, Step step, std::uint8_t port) {
-  kernel_.after(rank, delay_ns, {Happening::bus_step, port, rank, 0, static_cast<std::uint32_t>(step)});
+// ---- nodes ---------------------------------------------------------------------------------------------------------
+
+void Machine::issue(std::uint32_t rank) {
+  for (std::uint32_t node = nodes_.next(rank); node != kNone; node = nodes_.next(rank)) { start(rank, node); }
 }
 
-void Machine::delivered(const BusRequest& request) { endpoint_passed(request.chunk, request.step, request.reduce); }
+void Machine::start(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const Continuation self{Continuation::Kind::node, rank, node, 0};
+  switch (task.act) {
+    case Act::busy:
+      if (task.counts_as_compute) { nodes_.count_compute(rank, task.amount); }
+      return events_.after(rank, task.amount, {EventKind::node_end, 0, rank, node, 0});
+    case Act::collective: return collectives_.start(rank, node);
+    case Act::send: return messenger_.send({task.amount, task.tag, rank, task.peer, self});
+    case Act::receive: return messenger_.receive(self, {task.tag, task.amount, task.peer, rank});
+    case Act::memory: return start_memory(rank, node);
+    case Act::no_op:
+    case Act::metadata: return nodes_.end_in_pass(rank, node);
+  }
+}
+
+void Machine::end_node(std::uint32_t rank, std::uint32_t node) {
+  nodes_.end(rank, node);
+  issue(rank);
+  nodes_.check_finish(rank);
+}
+
+void Machine::start_memory(std::uint32_t rank, std::uint32_t node) {
+  const std::uint64_t bytes = job_.rank_graphs[rank].nodes[node].amount;
+  const auto server = job_.memory.server(rank);
+  if (!server) { return events_.after(rank, job_.memory.service_ns(bytes), {EventKind::memory_end, 0, rank, node, 0}); }
+  if (const auto served = servers_[*server].arrive({rank, node, bytes})) { serve(*served, *server); }
+}
+
+// The end of the node comes first: what its rank requests next queues behind the requests that wait already.
+void Machine::serve(const memory::Request& request, std::uint32_t server) {
+  const std::uint64_t service = job_.memory.service_ns(request.bytes);
+  events_.after(request.rank, service, {EventKind::memory_end, 0, request.rank, request.node, 0});
+  events_.after(request.rank, service, {EventKind::server_free, 0, request.rank, server, 0});
+}
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+
+void Machine::end_phase(std::uint32_t chunk) {
+  if (const auto ended = collectives_.end_phase(chunk)) { end_node(ended->rank, ended->node); }
+  collectives_.leave_phase(chunk);
+}
+
+void Machine::end_custom_step(std::uint32_t run, std::uint32_t step) {
+  if (const auto chunk = customs_.end_step(run, step)) { end_phase(*chunk); }
+}
+
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+// The sender goes on before the receiver.
+void Machine::arrive(std::uint32_t id) {
+  const Message message = network_.remove(id);
+  if ((message.tag & kReadyTag) != 0) { return arrive_ready(message); }
+  if ((message.tag & kChunkTag) != 0) { return runner_.arrive(message); }
+  const Continuation receiver = messenger_.arrive(message);
+  resume(message.owner);
+  resume(receiver);
+}
+
+// The receive is posted before the message that it is about departs.
+void Machine::arrive_ready(const Message& ready) {
+  const std::uint32_t released = messenger_.release(ready);
+  const Continuation& receiver = ready.owner;
+  if (receiver.kind == Continuation::Kind::chunk) {
+    runner_.post(receiver.ref, receiver.extra, ready.expected_bytes);
+  } else {
+    messenger_.post(receiver, {ready.tag & ~kReadyTag, ready.expected_bytes, ready.target, ready.source});
+  }
+  if (released != kNone) { messenger_.depart(released); }
+}
+
+void Machine::resume(const Continuation& who) {
+  switch (who.kind) {
+    case Continuation::Kind::none: return;
+    case Continuation::Kind::chunk: return runner_.receive(who.ref, who.extra);
+    case Continuation::Kind::node: return end_node(who.rank, who.ref);
+    case Continuation::Kind::custom_step: return end_custom_step(who.ref, who.extra);
+  }
+}
+
+// ---- the shared bus ------------------------------------------------------------------------------------------------
+
+void Machine::later(std::uint32_t rank, std::uint64_t delay_ns, Step step, std::uint8_t port) {
+  events_.after(rank, delay_ns, {EventKind::bus_step, port, rank, 0, static_cast<std::uint32_t>(step)});
+}
+
+void Machine::delivered(const BusRequest& request) {
+  if (runner_.endpoint_passed(request.chunk, request.step, request.reduce)) { end_phase(request.chunk); }
+}
+
+// ---- speed ---------------------------------------------------------------------------------------------------------
+
+// Most of a large machine is not in the processor's caches when the event after this one comes.
+void Machine::prefetch(const Event& event) const {
+  const auto fetch = [&](std::uint32_t chunk) {
+    const Chunk* const begin = &chunks_[chunk];
+    __builtin_prefetch(begin);
+    __builtin_prefetch(reinterpret_cast<const char*>(begin) + 64);  // NOLINT(*-reinterpret-cast)
+  };
+  if (event.kind <= EventKind::reduced || event.kind == EventKind::late_chunk_receive) { return fetch(event.ref); }
+  if (event.kind != EventKind::arrival) { return; }
+  const Continuation& owner = network_[event.ref].owner;
+  if (owner.kind == Continuation::Kind::none && owner.ref < chunks_.made()) { fetch(owner.ref); }
+}
 
 }  // namespace orrery::simulate

@@ -70,12 +70,12 @@ TEST(Nodes, the_roofline_takes_the_slower_of_computing_and_memory) {
   rig.system.roofline = true;
   rig.system.peak_tflops = 100;
   rig.system.local_memory_gb = 1000;
-  const auto work = [](std::uint64_t id, std::int64_t operations) {
+  const auto task = [](std::uint64_t id, std::int64_t operations) {
     NodeRecord made = compute(id, 5);
     made.attributes = {number(keys::num_ops, operations), number(keys::tensor_size, 1'000'000'000)};
     return made;
   };
-  EXPECT_EQ(finish(rig, {work(1, 1'000'000'000'000), work(2, 1'000'000'000)}), all(2, 11'000'000));
+  EXPECT_EQ(finish(rig, {task(1, 1'000'000'000'000), task(2, 1'000'000'000)}), all(2, 11'000'000));
 }
 
 TEST(Nodes, exposed_time_is_what_the_accelerator_did_not_compute) {

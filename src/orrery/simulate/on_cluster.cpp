@@ -67,10 +67,10 @@ Result<std::vector<std::string>> in_folder(const std::string& folder, const std:
   }
   const std::string where = stem.empty() ? folder : (folder.empty() ? stem : (fs::path(folder) / stem).string());
   if (error) { return fail(workload_place(folder), error.message()); }
-  if (by_stem.empty()) { return fail(workload_place(where), "there are no graphs NAME.<rank>.et here"); }
+  if (by_stem.empty()) { return fail(workload_place(where), "has no graphs NAME.<rank>.et"); }
   if (by_stem.size() > 1) {
     return fail(workload_place(where),
-                fmt::format("has the graphs of several jobs: {}.0.et and {}.0.et; name one as a prefix",
+                fmt::format("has the graphs of several jobs: {0}.0.et and {1}.0.et; give one as a prefix",
                             by_stem.begin()->first, std::next(by_stem.begin())->first));
   }
   return in_order(by_stem.begin()->second, where);
@@ -117,16 +117,16 @@ Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workl
   }
   std::map<std::uint64_t, std::string> by_rank;
   for (const std::string& file : workload) {
-    if (!fs::is_regular_file(file)) { return fail(workload_place(file), "there is no such file"); }
+    if (!fs::is_regular_file(file)) { return fail(workload_place(file), "does not exist"); }
     if (const auto number = numbered(file)) { by_rank.emplace(number->rank, file); }
   }
   if (by_rank.size() < workload.size()) { return workload; }
   return in_order(by_rank, "");
 }
 
-Job machine_on(const hardware::Cluster& cluster) {
+SimulationJob machine_on(const hardware::Cluster& cluster) {
   constexpr std::uint32_t kChunks = 4;
-  Job job;
+  SimulationJob job;
   job.semantics = Semantics::physical;
   job.backend = Backend::congestion_aware;
   job.system.splits = kChunks;
@@ -134,7 +134,7 @@ Job machine_on(const hardware::Cluster& cluster) {
   job.system.local_memory_gb = cluster.accelerator.memory_bandwidth.value() * 1e-9;
   job.system.peak_tflops = cluster.accelerator.peak(hardware::Precision::bf16).value() * 1e-12;
   job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
-  std::array<std::vector<Algorithm>, kCollectives> algorithms;
+  std::array<std::vector<DimensionAlgorithm>, kCollectives> algorithms;
   for (const hardware::NetworkDimension& given : cluster.dimensions) {
     if (given.size <= 1) { continue; }
     job.network.dimensions.push_back(dimension_of(given));
@@ -155,8 +155,8 @@ Job machine_on(const hardware::Cluster& cluster) {
   return job;
 }
 
-Result<Job> read_job_on(const hardware::Cluster& cluster, const JobFiles& files) {
-  Job job = machine_on(cluster);
+Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files) {
+  SimulationJob job = machine_on(cluster);
   job.tables = files.tables;
   job.spans = files.spans || files.tables;
   if (!files.groups.empty()) {

@@ -17,9 +17,9 @@ namespace orrery::simulate {
 [[nodiscard]] Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload);
 
 // Without graphs and groups.
-[[nodiscard]] Job machine_on(const hardware::Cluster& cluster);
+[[nodiscard]] SimulationJob machine_on(const hardware::Cluster& cluster);
 
 // One graph per device. Of `files`, the graphs, groups, spans, tables and threads are used.
-[[nodiscard]] Result<Job> read_job_on(const hardware::Cluster& cluster, const JobFiles& files);
+[[nodiscard]] Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files);
 
 }  // namespace orrery::simulate

@@ -34,8 +34,9 @@ hardware::Cluster cluster(const std::vector<hardware::NetworkDimension>& dimensi
 
 TEST(OnCluster, wirings_become_links_whose_bandwidths_add_up_to_the_devices) {
   using hardware::Wiring;
-  const Job job = machine_on(cluster({dimension(Wiring::mesh, 4, 300, 0.5), dimension(Wiring::ring, 8, 100, 0.8),
-                                      dimension(Wiring::switched, 1, 100, 1), dimension(Wiring::rails, 2, 50, 0.9)}));
+  const SimulationJob job =
+      machine_on(cluster({dimension(Wiring::mesh, 4, 300, 0.5), dimension(Wiring::ring, 8, 100, 0.8),
+                          dimension(Wiring::switched, 1, 100, 1), dimension(Wiring::rails, 2, 50, 0.9)}));
   ASSERT_EQ(job.network.dimensions.size(), 3U);  // one device has nobody to talk to
   EXPECT_EQ(job.network.dimensions[0].topology, Topology::FullyConnected);
   EXPECT_NEAR(job.network.dimensions[0].bytes_per_second, 50e9, 1);  // 300 x 0.5 on 3 links
@@ -54,7 +55,7 @@ TEST(OnCluster, the_example_traces_run) {
   const auto traces = std::filesystem::path(ORRERY_SOURCE_DATA_DIR).parent_path() / "examples/traces/step";
   const auto graphs = graphs_of({traces.string()});
   ASSERT_TRUE(graphs) << graphs.error().text();
-  JobFiles files;
+  SimulationFiles files;
   files.graphs = *graphs;
   files.tables = true;
   const auto job = read_job_on(cluster({dimension(hardware::Wiring::switched, 2, 300, 0.5)}), files);

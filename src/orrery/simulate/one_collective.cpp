@@ -17,30 +17,32 @@ std::string algorithm_text(const System& system, Collective collective) {
   const Choice& choice = system.algorithms[static_cast<std::size_t>(collective)];
   if (const auto* prefix = std::get_if<std::string>(&choice)) { return "custom " + *prefix; }
   std::vector<std::string> names;
-  for (const Algorithm& algorithm : std::get<std::vector<Algorithm>>(choice)) { names.push_back(name_of(algorithm)); }
+  for (const DimensionAlgorithm& algorithm : std::get<std::vector<DimensionAlgorithm>>(choice)) {
+    names.push_back(name_of(algorithm));
+  }
   return join(names, ",");
 }
 
-Result<Job> one_collective(const Job& machine, Collective collective, std::uint64_t bytes) {
-  Job job = machine;
+Result<SimulationJob> one_collective(const SimulationJob& machine, Collective collective, std::uint64_t bytes) {
+  SimulationJob job = machine;
   if (algorithm_text(job.system, collective).empty()) {
     return fail(fmt::format("the system file has no algorithm for {}", name_of(collective)));
   }
   if (collective == Collective::all_gather && bytes < job.system.splits) {
-    return fail(
-        fmt::format("a shard of {} B cannot be cut in {} chunks (preferred-dataset-splits)", bytes, job.system.splits));
+    return fail(fmt::format("a shard of {} B cannot be split into {} chunks (preferred-dataset-splits)", bytes,
+                            job.system.splits));
   }
-  Work work;
-  work.act = Act::collective;
-  work.slot = Slot::comm;
-  work.collective = collective;
-  work.amount = bytes;
-  if (job.network.dimensions.size() == kDimensionsThatNeedSaying) { work.dimensions = kEveryDimension; }
-  Program program;
-  program.nodes = {work};
-  program.child_begin = {0, 0};
+  NodeTask task;
+  task.act = Act::collective;
+  task.slot = Slot::comm;
+  task.collective = collective;
+  task.amount = bytes;
+  if (job.network.dimensions.size() == kDimensionsThatNeedSaying) { task.dimensions = kEveryDimension; }
+  RankGraph rank_graph;
+  rank_graph.nodes = {task};
+  rank_graph.child_begin = {0, 0};
   const std::uint32_t ranks = job.network.ranks();
-  job.programs.assign(ranks, program);
+  job.rank_graphs.assign(ranks, rank_graph);
   job.files.assign(ranks, "");
   job.system.custom_of_node.clear();  // of nodes that are not here
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }

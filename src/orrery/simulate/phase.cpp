@@ -14,11 +14,11 @@ constexpr std::uint64_t kGroupEndpointNs = 10;  // groups smaller than the machi
 struct Live {
   Ring ring;
   std::uint32_t dimension = 0;
-  Algorithm algorithm;
+  DimensionAlgorithm algorithm;
 };
 
 // The dimensions of the whole machine that the list of algorithms reaches and that have more than one rank.
-std::vector<Live> live_dimensions(const Network& network, const std::vector<Algorithm>& algorithms,
+std::vector<Live> live_dimensions(const Network& network, const std::vector<DimensionAlgorithm>& algorithms,
                                   std::uint16_t involved) {
   std::vector<Live> live;
   std::uint32_t stride = 1;
@@ -40,7 +40,7 @@ std::uint64_t output(Collective collective, CollectiveAlgorithm method, std::uin
   return size;
 }
 
-Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& system) {
+Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const System& system) {
   const std::uint32_t n = phase.ring.size;
   const bool twice = phase.collective == Collective::all_reduce;
   const bool group = phase.ring.members != nullptr;
@@ -57,7 +57,9 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
       break;
     case CollectiveAlgorithm::halving_doubling:
       if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
-      if (phase.collective == Collective::all_to_all) { return fail("halvingDoubling cannot do an ALL_TO_ALL"); }
+      if (phase.collective == Collective::all_to_all) {
+        return fail("halvingDoubling has no ALL_TO_ALL; valid: ring, direct");
+      }
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
       phase.sends = (twice ? 2 : 1) * phase.period;
       break;
@@ -67,7 +69,7 @@ Result<void> shape(Phase& phase, const Algorithm& algorithm, const System& syste
     case CollectiveAlgorithm::flat_ring: return fail("no algorithm of ASTRA-sim");  // no name leads here
     case CollectiveAlgorithm::tree:
       if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
-      if (group) { return fail("doubleBinaryTree cannot serve a group smaller than the machine"); }
+      if (group) { return fail("doubleBinaryTree is not valid for a group smaller than the machine"); }
       break;
   }
   phase.message = phase.method == CollectiveAlgorithm::tree || phase.collective == Collective::all_gather
@@ -84,7 +86,7 @@ class Planner {
   Planner(const System& system, std::uint64_t chunk) : system_(system), size_(chunk) {}
 
   void add(const Live& live, Collective collective, Turn turn) {
-    Phase phase;
+    ChunkPhase phase;
     phase.collective = collective;
     phase.method = live.algorithm.method;
     phase.ring = live.ring;
@@ -93,19 +95,19 @@ class Planner {
     phase.size = size_;
     if (auto shaped = shape(phase, live.algorithm, system_); !shaped) { failure_ = shaped.error(); }
     size_ = output(collective, phase.method, size_, live.ring.size);
-    plan_.phases.push_back(phase);
+    sequence_.phases.push_back(phase);
   }
 
-  Result<Plan> plan() {
-    for (Phase& phase : plan_.phases) { take_turns(phase); }
+  Result<PhaseSequence> sequence() {
+    for (ChunkPhase& phase : sequence_.phases) { take_turns(phase); }
     if (!failure_.diagnostics.empty()) { return tl::make_unexpected(failure_); }
-    return plan_;
+    return sequence_;
   }
 
  private:
-  void take_turns(Phase& phase) const {
+  void take_turns(ChunkPhase& phase) const {
     phase.turn_uses = phase.tree_uses = 0;
-    for (const Phase& other : plan_.phases) {
+    for (const ChunkPhase& other : sequence_.phases) {
       if (other.dimension != phase.dimension) { continue; }
       const bool before = &other < &phase;
       if (other.turn == phase.turn) {
@@ -121,7 +123,7 @@ class Planner {
 
   const System& system_;
   std::uint64_t size_;
-  Plan plan_;
+  PhaseSequence sequence_;
   Failure failure_;
 };
 
@@ -144,7 +146,7 @@ std::uint64_t reduction_ns(const System& system, std::uint64_t bytes) {
   return 3 * whole_ns(pass);
 }
 
-Exchange exchange(const Phase& phase, std::uint32_t slot) {
+Exchange exchange(const ChunkPhase& phase, std::uint32_t slot) {
   const std::uint32_t rounds = phase.period;
   // A slot is opened after the last one, too. Nobody is sent anything in it, but its bytes pass the bus.
   const auto distance = [&](std::uint32_t halvings) { return phase.ring.size >> (std::min(halvings, rounds - 1) + 1); };
@@ -168,23 +170,23 @@ Split split(Collective collective, std::uint64_t bytes, std::uint32_t splits, st
   return split;
 }
 
-Result<Plan> make_plan(const Network& network, const System& system, const PlanRequest& request) {
+Result<PhaseSequence> phase_sequence(const Network& network, const System& system, const PhaseRequest& request) {
   const Choice& choice = system.algorithms[static_cast<std::size_t>(request.collective)];
-  if (const auto* prefix = std::get_if<std::string>(&choice)) { return Plan{{}, *prefix}; }
-  const auto& algorithms = std::get<std::vector<Algorithm>>(choice);
+  if (const auto* prefix = std::get_if<std::string>(&choice)) { return PhaseSequence{{}, *prefix}; }
+  const auto& algorithms = std::get<std::vector<DimensionAlgorithm>>(choice);
   if (algorithms.size() > network.dimensions.size()) {
-    return fail(fmt::format("{} algorithms are given for {}; the network has {} dimensions", algorithms.size(),
+    return fail(fmt::format("{} algorithms are given for {}, but the network has {} dimensions", algorithms.size(),
                             name_of(request.collective), network.dimensions.size()));
   }
   const bool hierarchical =
       request.collective == Collective::all_reduce && system.optimization == Optimization::localBWAware;
   Planner planner(system, request.chunk);
   if (request.members != nullptr) {
-    const Algorithm algorithm = algorithms.size() == 1 ? algorithms.front() : Algorithm{};
+    const DimensionAlgorithm algorithm = algorithms.size() == 1 ? algorithms.front() : DimensionAlgorithm{};
     const auto size = static_cast<std::uint32_t>(request.members->size());
     const Turn turn = hierarchical ? Turn::first : Turn::any;
     if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, turn); }
-    return planner.plan();
+    return planner.sequence();
   }
   const std::vector<Live> live = live_dimensions(network, algorithms, request.dimensions);
   if (!hierarchical) {
@@ -192,12 +194,12 @@ Result<Plan> make_plan(const Network& network, const System& system, const PlanR
       const bool descending = request.collective == Collective::all_gather;
       planner.add(descending ? live[live.size() - 1 - i] : live[i], request.collective, Turn::any);
     }
-    return planner.plan();
+    return planner.sequence();
   }
   for (std::size_t i = 0; i + 1 < live.size(); ++i) { planner.add(live[i], Collective::reduce_scatter, Turn::first); }
   if (!live.empty()) { planner.add(live.back(), Collective::all_reduce, Turn::first); }
   for (std::size_t i = live.size(); i-- > 1;) { planner.add(live[i - 1], Collective::all_gather, Turn::second); }
-  return planner.plan();
+  return planner.sequence();
 }
 
 }  // namespace orrery::simulate

@@ -24,32 +24,32 @@ struct Ring {
   }
 };
 
-// Which of a dimension's queues a phase takes in turn.
+// Which of a dimension's queues the chunks of a phase use in turn (round robin).
 enum class Turn : std::uint8_t { any, first, second };
 
-struct Phase {
+struct ChunkPhase {
   Collective collective = Collective::all_reduce;
   CollectiveAlgorithm method = CollectiveAlgorithm::ring;
   Ring ring;
   std::uint32_t dimension = 0;  // whose queues it waits in
   Turn turn = Turn::any;
-  // Chunks take turns at queues, and at the two trees. Of a plan's phases, so many share this phase's turns, and it is
-  // number so-and-so among them.
+  // Chunks use queues, and the two trees, in turn. Of the phases of a sequence, so many share this phase's turns, and
+  // it is number so-and-so among them.
   std::uint32_t turn_uses = 1, turn_number = 0;
   std::uint32_t tree_uses = 1, tree_number = 0;
   std::uint64_t size = 0;     // bytes of the chunk when the phase starts
   std::uint32_t window = 1;   // slots that are open at first
   std::uint32_t sends = 0;    // messages of each rank
   std::uint32_t period = 1;   // slots of a round
-  std::uint64_t message = 0;  // bytes of a message, where all are alike
+  std::uint64_t message = 0;  // bytes of a message, where all are equal
   std::uint64_t endpoint_ns = 0;
-  bool uses_bus = false;  // the way to memory is the shared bus
+  bool uses_bus = false;  // messages reach memory over the shared bus
   // Nanoseconds to reduce a message; reduction_of() where messages differ.
   std::uint64_t reduction_ns = 0;
 };
 
-struct Plan {
-  std::vector<Phase> phases;
+struct PhaseSequence {
+  std::vector<ChunkPhase> phases;
   std::string custom;  // graphs instead of phases: their prefix
 };
 
@@ -67,23 +67,24 @@ struct Exchange {
   std::uint64_t bytes = 0;
   std::uint32_t distance = 1;
 };
-[[nodiscard]] Exchange exchange(const Phase& phase, std::uint32_t slot);
+[[nodiscard]] Exchange exchange(const ChunkPhase& phase, std::uint32_t slot);
 
-// How a collective is cut: chunks of equal size, the last one too, so that more may be moved than was asked for.
+// How a collective is split: chunks of equal size, the last one too, so that more bytes can be sent than the node has.
 struct Split {
   std::uint64_t chunk = 0;
   std::uint64_t count = 0;
 };
 [[nodiscard]] Split split(Collective collective, std::uint64_t bytes, std::uint32_t splits, std::uint32_t ranks);
 
-struct PlanRequest {
+struct PhaseRequest {
   Collective collective = Collective::all_reduce;
   std::uint64_t chunk = 0;                              // bytes
   const std::vector<std::uint32_t>* members = nullptr;  // a group smaller than the machine
   std::uint16_t dimensions = 0xFFFF;                    // involved, a bit each
 };
 
-// Fails where an algorithm cannot do what is asked of it.
-[[nodiscard]] Result<Plan> make_plan(const Network& network, const System& system, const PlanRequest& request);
+// Fails where an algorithm does not have the collective.
+[[nodiscard]] Result<PhaseSequence> phase_sequence(const Network& network, const System& system,
+                                                   const PhaseRequest& request);
 
 }  // namespace orrery::simulate

@@ -5,8 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/physical_deadlock.hpp"
 #include "orrery/simulate/physical_machine.hpp"
-#include "orrery/simulate/physical_stalled.hpp"
+#include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
 
 namespace orrery::simulate {
@@ -56,49 +57,51 @@ results::SimulatedRank result_of(const results::RankTimes& times) {
 }
 
 // In the order of ends, then of starts and nodes; not in the order in which they were handled.
-std::vector<PhysicalMachine::NodeSpan> in_order(const PhysicalMachine& machine) {
-  std::vector<PhysicalMachine::NodeSpan> spans = machine.spans();
+std::vector<PhysicalSpan> in_order(const PhysicalMachine& machine) {
+  std::vector<PhysicalSpan> spans = machine.nodes().spans();
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {
     return std::tie(a.end, a.start, a.rank, a.node) < std::tie(b.end, b.start, b.rank, b.node);
   });
   return spans;
 }
 
-results::SimulatedSpan::Row row_of(const Work& work) {
+results::SimulatedSpan::Row row_of(const NodeTask& task) {
   using Row = results::SimulatedSpan::Row;
-  if (work.act == Act::receive) { return Row::receive; }
-  if (work.act != Act::hold) { return Row::communication; }
-  return work.slot == Slot::cpu ? Row::host : work.slot == Slot::gpu ? Row::accelerator : Row::communication;
+  if (task.act == Act::receive) { return Row::receive; }
+  if (task.act != Act::busy) { return Row::communication; }
+  return task.slot == Slot::cpu ? Row::host : task.slot == Slot::gpu ? Row::accelerator : Row::communication;
 }
 
-std::string kind_of(const Work& work) {
-  switch (work.act) {
-    case Act::hold: return work.slot == Slot::cpu ? "host" : work.slot == Slot::gpu ? "compute" : "communication";
-    case Act::collective: return std::string(name_of(work.collective));
+std::string kind_of(const NodeTask& task) {
+  switch (task.act) {
+    case Act::busy: return task.slot == Slot::cpu ? "host" : task.slot == Slot::gpu ? "compute" : "communication";
+    case Act::collective: return std::string(name_of(task.collective));
     case Act::send: return "send";
     case Act::receive: return "receive";
     case Act::memory: return "memory";
-    case Act::nothing:
-    case Act::mark: break;
+    case Act::no_op:
+    case Act::metadata: break;
   }
   return "mark";
 }
 
-std::vector<results::SimulatedCollective> collectives_of(const Job& job, const PhysicalMachine& machine) {
+std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& job, const PhysicalMachine& machine) {
   std::vector<results::SimulatedCollective> rows;
   std::vector<const PhysicalCollective*> all;
-  for (const PhysicalCollective& collective : machine.collectives()) { all.push_back(&collective); }
+  for (const PhysicalCollective& collective : machine.collectives().all()) { all.push_back(&collective); }
   std::stable_sort(all.begin(), all.end(), [](const auto* a, const auto* b) {
-    return std::tie(a->end, a->first_start, a->work.group) < std::tie(b->end, b->first_start, b->work.group);
+    return std::tie(a->end, a->first_start, a->task.group) < std::tie(b->end, b->first_start, b->task.group);
   });
   for (const PhysicalCollective* one : all) {
     results::SimulatedCollective row;
-    row.op = name_of(one->work.collective);
-    row.algorithm = !one->custom.empty() ? "custom " + one->custom : one->plan != nullptr ? one->plan->algorithm : "";
-    row.bytes = one->work.amount;
+    row.op = name_of(one->task.collective);
+    row.algorithm = !one->custom.empty()       ? "custom " + one->custom
+                    : one->schedule != nullptr ? one->schedule->algorithm
+                                               : "";
+    row.bytes = one->task.amount;
     row.ranks = one->ranks;
-    row.whole_machine = one->work.group == kWholeMachine;
-    if (!row.whole_machine) { row.group = job.groups[one->work.group - 1].name; }
+    row.whole_machine = one->task.group == kWholeMachine;
+    if (!row.whole_machine) { row.group = job.groups[one->task.group - 1].name; }
     row.first_start_ns = up_to_ns(one->first_start);
     row.last_start_ns = up_to_ns(one->last_start);
     row.end_ns = up_to_ns(one->end);
@@ -107,47 +110,47 @@ std::vector<results::SimulatedCollective> collectives_of(const Job& job, const P
   return rows;
 }
 
-void add_spans(const Job& job, const PhysicalMachine& machine, results::Simulation& simulation) {
+void add_spans(const SimulationJob& job, const PhysicalMachine& machine, results::Simulation& simulation) {
   for (const auto& span : in_order(machine)) {
-    const Program& program = job.programs[span.rank];
-    const Work& work = program.nodes[span.node];
-    const std::string name = program.names.empty() ? std::string() : program.names[span.node];
-    simulation.spans.push_back({span.rank, row_of(work), work.id, up_to_ns(span.start), up_to_ns(span.end), name});
+    const RankGraph& rank_graph = job.rank_graphs[span.rank];
+    const NodeTask& task = rank_graph.nodes[span.node];
+    const std::string name = rank_graph.names.empty() ? std::string() : rank_graph.names[span.node];
+    simulation.spans.push_back({span.rank, row_of(task), task.id, up_to_ns(span.start), up_to_ns(span.end), name});
     if (!simulation.tables) { continue; }
-    const bool moves = work.act != Act::hold && work.act != Act::nothing && work.act != Act::mark;
+    const bool moves = task.act != Act::busy && task.act != Act::no_op && task.act != Act::metadata;
     simulation.tables->operators.push_back(
-        {span.rank, work.id, kind_of(work), moves ? work.amount : 0, up_to_ns(span.start), up_to_ns(span.end), name});
+        {span.rank, task.id, kind_of(task), moves ? task.amount : 0, up_to_ns(span.start), up_to_ns(span.end), name});
   }
 }
 
-results::Simulation result_of(const Job& job, const PhysicalMachine& machine) {
+results::Simulation result_of(const SimulationJob& job, const PhysicalMachine& machine) {
   results::Simulation simulation;
   simulation.semantics = "physical";
   simulation.backend = "congestion-aware";
   simulation.warnings = job.warnings;
   if (job.system.bus) { simulation.warnings.emplace_back("model-shared-bus has no effect in physical semantics"); }
   std::vector<results::RankTimes> times;
-  for (const PhysicalRank& rank : machine.ranks()) {
+  for (const PhysicalRank& rank : machine.nodes().ranks()) {
     times.push_back(times_of(rank));
     simulation.ranks.push_back(result_of(times.back()));
   }
-  for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
+  for (const RankGraph& rank_graph : job.rank_graphs) { simulation.nodes += rank_graph.nodes.size(); }
   if (job.tables) {
     simulation.tables.emplace();
     simulation.tables->ranks = std::move(times);
-    simulation.tables->links = machine.link_counts();
+    simulation.tables->links = machine.links().counts();
     simulation.tables->dimensions = dimensions_of(job.network, simulation.tables->links);
     simulation.tables->collectives = collectives_of(job, machine);
   }
   add_spans(job, machine, simulation);
-  simulation.events = machine.events();
-  simulation.messages = machine.messages();
-  simulation.simulated_ranks = machine.ranks().size();
+  simulation.events = machine.rounds().events();
+  simulation.messages = machine.delivered();
+  simulation.simulated_ranks = machine.nodes().ranks().size();
   return simulation;
 }
 
-tl::unexpected<Failure> unmatched(const Job& job, const PhysicalMachine::Unreceived& unreceived) {
-  const Work& send = job.programs[unreceived.rank].nodes[unreceived.node];
+tl::unexpected<Failure> unmatched(const SimulationJob& job, const PhysicalMessages::Unreceived& unreceived) {
+  const NodeTask& send = job.rank_graphs[unreceived.rank].nodes[unreceived.node];
   return fail(place_of(job, unreceived.rank, send.id),
               fmt::format("sends {} B with tag {} to rank {}, which has no matching receive ({} such {})", send.amount,
                           send.tag, send.peer, unreceived.messages, unreceived.messages == 1 ? "message" : "messages"));
@@ -155,23 +158,27 @@ tl::unexpected<Failure> unmatched(const Job& job, const PhysicalMachine::Unrecei
 
 }  // namespace
 
-Result<results::Simulation> simulate_physical(const Job& job) {
+Result<results::Simulation> simulate_physical(const SimulationJob& job) {
   std::uint64_t now = 0;
   try {
     PhysicalMachine machine(job);
     try {
       machine.run();
     } catch (const TooLong&) {
-      now = machine.now();
+      now = machine.rounds().now();
       throw;
     }
-    for (std::uint32_t rank = 0; rank < machine.ranks().size(); ++rank) {
-      if (!machine.finished(rank)) { return tl::make_unexpected(explained(job, physically_stalled(job, machine))); }
+    for (std::uint32_t rank = 0; rank < machine.nodes().ranks().size(); ++rank) {
+      if (!machine.nodes().finished(rank)) {
+        return tl::make_unexpected(explained(job, physical_deadlock(job, machine)));
+      }
     }
-    if (const auto unreceived = machine.unreceived()) { return unmatched(job, *unreceived); }
+    if (const auto unreceived = machine.messages().unreceived()) { return unmatched(job, *unreceived); }
     return result_of(job, machine);
   } catch (const TooLong&) {
-    return fail(fmt::format("after {} ns something would take longer than the clock can tell", up_to_ns(now)));
+    return fail(fmt::format(
+        "after {} ns: an event is later than the clock can count (53 days): check latencies, sizes and bandwidths",
+        up_to_ns(now)));
   } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
 }
 

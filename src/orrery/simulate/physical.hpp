@@ -1,4 +1,5 @@
-// Runs a job of graphs under physical rules: docs/models/physical.md. Private to the room; simulate.hpp is the way in.
+// Runs a job of graphs under physical rules: docs/models/physical.md. Private to the room; simulate.hpp is the
+// interface.
 #pragma once
 
 #include "orrery/core/error.hpp"
@@ -7,6 +8,6 @@
 
 namespace orrery::simulate {
 
-[[nodiscard]] Result<results::Simulation> simulate_physical(const Job& job);
+[[nodiscard]] Result<results::Simulation> simulate_physical(const SimulationJob& job);
 
 }  // namespace orrery::simulate

@@ -63,8 +63,8 @@ std::uint32_t ranks_of(const Rig& rig) {
 }
 
 bool can(const Rig& rig, CollectiveType type) {
-  const auto& list = std::get<std::vector<Algorithm>>(rig.system.algorithms[0]);
-  return std::all_of(list.begin(), list.end(), [&](const Algorithm& one) { return can(name_of(one), type); });
+  const auto& list = std::get<std::vector<DimensionAlgorithm>>(rig.system.algorithms[0]);
+  return std::all_of(list.begin(), list.end(), [&](const DimensionAlgorithm& one) { return can(name_of(one), type); });
 }
 
 CollectiveType any_type(const Rig& rig) {
@@ -305,7 +305,7 @@ RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_moved_by_an_xor_takes_wha
 // ---- many at once --------------------------------------------------------------------------------------------------
 
 TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {
-  std::vector<Job> jobs;
+  std::vector<SimulationJob> jobs;
   for (std::uint32_t i = 0; i < 12; ++i) {
     Rig rig({{Topology::Ring, 4}, {Topology::Switch, 2 + i % 3}}, {i % 2 == 0 ? "ring" : "direct", "direct"});
     rig.chunks(1 + i);
@@ -318,7 +318,7 @@ TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {
     ASSERT_TRUE(job) << job.error().text();
     jobs.push_back(std::move(*job));
   }
-  const auto times = [](const Job& job) {
+  const auto times = [](const SimulationJob& job) {
     Times told;
     const auto result = simulate(job);
     for (const auto& rank : result.value().ranks) {
@@ -328,7 +328,7 @@ TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {
     return told;
   };
   std::vector<Times> alone, together(jobs.size());
-  for (const Job& job : jobs) { alone.push_back(times(job)); }
+  for (const SimulationJob& job : jobs) { alone.push_back(times(job)); }
   std::vector<std::thread> threads;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     threads.emplace_back([&, i] { together[i] = times(jobs[i]); });

@@ -25,7 +25,7 @@ auto keys(const Packet& packet) {
 
 }  // namespace
 
-Links::Links(const Network& network, double memory_gb, LinkUser& user) : user_(user), ranks_(network.ranks()) {
+Links::Links(const Network& network, double memory_gb) : ranks_(network.ranks()) {
   if (network.dimensions.size() >= kReducer) { throw TooLong{}; }
   std::uint32_t stride = 1, count = 0;
   for (const NetworkDimension& given : network.dimensions) {
@@ -179,7 +179,7 @@ void Links::touch(std::uint32_t number, std::uint64_t now) {
   if (link.free_at > now) {
     if (!link.will_wake) {
       link.will_wake = true;
-      user_.wakes_at(link.free_at, number);
+      notices_.push_back({link.free_at, number, LinkNotice::Kind::wakes});
     }
   } else if (!link.is_dirty && !link.will_wake) {
     link.is_dirty = true;
@@ -194,20 +194,22 @@ void Links::wake(std::uint32_t number, std::uint64_t now) {
 
 // ---- grants --------------------------------------------------------------------------------------------------------
 
-void Links::grant(std::uint64_t now) {
+std::span<const LinkNotice> Links::grant(std::uint64_t now) {
   // What is granted here asks for other links in later rounds only.
-  constexpr std::size_t kNear = 6, kFar = 14, kFarthest = 24;
+  constexpr std::size_t kFar = 14, kFarthest = 24;
   const std::size_t count = dirty_.size();
   for (std::size_t i = 0; i < kFarthest && i < count; ++i) { fetch(dirty_[i], 2); }
   for (std::size_t i = 0; i < kFar && i < count; ++i) { fetch(dirty_[i], 1); }
   for (std::size_t i = 0; i < count; ++i) {
     if (i + kFarthest < count) { fetch(dirty_[i + kFarthest], 2); }
     if (i + kFar < count) { fetch(dirty_[i + kFar], 1); }
-    if (i + kNear < count) { user_.will_leave(packets_[links_[dirty_[i + kNear]].first]); }
     links_[dirty_[i]].is_dirty = false;
     grant(dirty_[i], now);
   }
   dirty_.clear();
+  granted_.swap(notices_);
+  notices_.clear();
+  return granted_;
 }
 
 // The first, and those that are equal to it.
@@ -244,7 +246,7 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
   link.queued += (now - head.asked) * batch_.size();
   if (link.first != kNone) {
     link.will_wake = true;
-    user_.wakes_at(link.free_at, number);
+    notices_.push_back({link.free_at, number, LinkNotice::Kind::wakes});
   }
   if (reduces) { return reduced(now, takes); }
   for (Going& going : batch_) {
@@ -252,7 +254,9 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
     packet.at = to;
     packet.in_switch = into_switch;
     packet.dimension = dimension;
-    if (!packet.on_its_way) { user_.leaves_at(now + takes, packet); }
+    if (!packet.on_its_way && packet.of_collective) {
+      notices_.push_back({now + takes, going.packet, LinkNotice::Kind::leaves});
+    }
     packet.on_its_way = true;
     if (!arrived(packet)) { going.next = next_link(packet); }
   }
@@ -260,7 +264,7 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
 }
 
 void Links::reduced(std::uint64_t now, std::uint64_t takes) {
-  for (const Going& going : batch_) { user_.reduced_at(now + takes, going.packet); }
+  for (const Going& going : batch_) { notices_.push_back({now + takes, going.packet, LinkNotice::Kind::reduced}); }
 }
 
 // Heads go on at once, or so much later that the tail of a slower link is there in time: those that go on together ask
@@ -272,7 +276,7 @@ void Links::send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latenc
   for (std::size_t i = 0; i < batch_.size();) {
     const std::uint32_t next = batch_[i].next;
     if (next == kNone) {
-      user_.arrives_at(now + latency + takes, batch_[i++].packet);
+      notices_.push_back({now + latency + takes, batch_[i++].packet, LinkNotice::Kind::arrives});
       continue;
     }
     std::size_t end = i + 1;
@@ -280,7 +284,7 @@ void Links::send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latenc
     Rate& rate = dimensions_[links_[next].dimension].rate;
     const std::uint64_t there = rate.picoseconds(packets_[batch_[i].packet].bytes) * (end - i);
     const std::uint64_t ask = now + latency + (takes > there ? takes - there : 0);
-    for (; i < end; ++i) { user_.asks_at(ask, batch_[i].packet); }
+    for (; i < end; ++i) { notices_.push_back({ask, batch_[i].packet, LinkNotice::Kind::asks}); }
   }
 }
 

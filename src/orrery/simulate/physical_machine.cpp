@@ -1,148 +1,137 @@
 #include "orrery/simulate/physical_machine.hpp"
 
-#include <algorithm>
-#include <set>
-#include <utility>
+#include <span>
 
 namespace orrery::simulate {
 
-namespace {
-
-std::uint32_t server_of(const Job& job, std::uint32_t rank) { return job.memory.server(rank).value_or(rank); }
-
-}  // namespace
-
-std::uint32_t PhysicalGroup::position(std::uint32_t rank) const {
-  if (ranks == nullptr) { return rank; }
-  return std::lower_bound(places.begin(), places.end(), std::pair{rank, 0U})->second;
-}
-
-PhysicalMachine::PhysicalMachine(const Job& job)
+PhysicalMachine::PhysicalMachine(const SimulationJob& job)
     : job_(job),
-      count_(job.network.ranks()),
-      links_(job.network, job.system.local_memory_gb, *this),
-      endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs),
-      ranks_(count_),
-      groups_(job.groups.size() + 1),
-      collective_of_(count_) {
-  if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
-  groups_[kWholeMachine].extents = extents_of(job.network, nullptr);
-  for (std::uint32_t i = 0; i < job.groups.size(); ++i) {
-    PhysicalGroup& group = groups_[i + 1];
-    group.ranks = &job.groups[i].ranks;
-    for (std::uint32_t place = 0; place < group.ranks->size(); ++place) {
-      group.places.emplace_back((*group.ranks)[place], place);
-    }
-    std::sort(group.places.begin(), group.places.end());
-    group.extents = extents_of(job.network, group.ranks);
-    const auto size = static_cast<std::uint32_t>(group.ranks->size());
-    group.is_line = differing_dimensions(job.network, *group.ranks) > 1 && group.extents.size() == 1 &&
-                    group.extents.front().members == size;
-  }
-  for (std::uint32_t i = 0; i < count_; ++i) {
-    PhysicalRank& rank = ranks_[i];
-    const Program& program = job.programs[i];
-    rank.parents.reserve(program.nodes.size());
-    for (const Work& work : program.nodes) { rank.parents.push_back(work.parents); }
-    rank.runs.assign(program.nodes.size(), false);
-    if (job.spans) { rank.starts.assign(program.nodes.size(), 0); }
-  }
-  if (job.memory.arrangement != memory::Arrangement::NO_MEMORY_EXPANSION && count_ > 0) {
-    servers_.resize(server_of(job, count_ - 1) + 1);
-  }
-  know_collectives();
-}
+      links_(job.network, job.system.local_memory_gb),
+      nodes_(job, rounds_),
+      memory_(job, rounds_, nodes_),
+      collectives_(job, rounds_, links_, nodes_),
+      messages_(job.system.rendezvous, rounds_, links_, nodes_),
+      customs_(rounds_, messages_),
+      endpoint_(job.system.endpoint_delay_ns * kPicosecondsPerNs) {}
 
 void PhysicalMachine::run() {
-  for (std::uint32_t rank = 0; rank < count_; ++rank) {
-    const Program& program = job_.programs[rank];
-    for (std::uint32_t node = 0; node < program.nodes.size(); ++node) {
-      if (program.nodes[node].parents == 0) { free(rank, node); }
-    }
-    touch(rank);
-  }
-  rounds_.run([this](const PhysicalHappening& event) { handle(event); }, [this] { settle(); },
-              [this](const PhysicalHappening& event, int distance) { look_ahead(event, distance); });
+  for (std::uint32_t rank = 0; rank < job_.network.ranks(); ++rank) { nodes_.free_roots(rank); }
+  rounds_.run(Handler{*this}, [this] { settle(); });
 }
 
-// Fetches what events to come will touch; most of a large machine is far from the processor.
-void PhysicalMachine::look_ahead(const PhysicalHappening& event, int distance) const {
-  if (event.what == PhysicalEvent::wake) { return links_.fetch(event.ref, distance); }
-  if (event.what > PhysicalEvent::reduced) { return; }
-  const Packet& packet = links_[event.ref];
-  if (distance > 1) {
-    __builtin_prefetch(&packet);
-  } else if (packet.of_collective && event.what != PhysicalEvent::ask) {
-    __builtin_prefetch(collectives_[packet.owner].seats.data() + packet.to);
+void PhysicalMachine::handle(const PhysicalEvent& event) {
+  switch (event.kind) {
+    case PhysicalEventKind::ask: return links_.ask(event.ref, rounds_.now());
+    case PhysicalEventKind::delivered: return deliver(event.ref);
+    case PhysicalEventKind::reduced: return collectives_.count(event.ref);
+    case PhysicalEventKind::wake: return links_.wake(event.ref, rounds_.now());
+    case PhysicalEventKind::left: return collectives_.end_chunk(event.ref, event.extra);
+    case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
+    case PhysicalEventKind::custom_step_end: return messages_.end_step(event.ref, event.extra);
+    case PhysicalEventKind::memory_request: return memory_.ask(event.ref);
+    case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
   }
 }
 
-void PhysicalMachine::handle(const PhysicalHappening& event) {
-  switch (event.what) {
-    case PhysicalEvent::ask: return links_.ask(event.ref, rounds_.now());
-    case PhysicalEvent::delivered: return deliver(event.ref);
-    case PhysicalEvent::reduced: return count(event.ref);
-    case PhysicalEvent::wake: return links_.wake(event.ref, rounds_.now());
-    case PhysicalEvent::left: return chunk_over(event.ref, event.extra);
-    case PhysicalEvent::node_over: return end_later(event.ref, event.extra);
-    case PhysicalEvent::custom_over: return custom_ended_.emplace_back(event.ref, event.extra), void();
-    case PhysicalEvent::asks_memory: return ask_memory(event.ref);
-    case PhysicalEvent::memory: return leave_memory(event.ref, event.extra);
-  }
+void PhysicalMachine::deliver(std::uint32_t packet) {
+  ++delivered_;
+  links_[packet].of_collective ? collectives_.deliver(packet) : messages_.deliver(packet);
 }
+
+// ---- the end of a round --------------------------------------------------------------------------------------------
 
 // Ranks first: what they send in this round asks for its link in this round.
 void PhysicalMachine::settle() {
   do {
-    // Of one run in the order of its steps.
-    const auto ended = std::exchange(custom_ended_, {});
-    for (const auto& [run, step] : std::set(ended.begin(), ended.end())) { custom_step_over(run, step); }
-    for (std::size_t i = 0; i < dirty_.size(); ++i) { settle(dirty_[i]); }
-    dirty_.clear();
-  } while (!custom_ended_.empty());
-  links_.grant(rounds_.now());
+    for (const auto& [run, step] : messages_.take_ended_steps()) { end_custom_step(run, step); }
+    for (auto ranks = nodes_.take_touched(); !ranks.empty(); ranks = nodes_.take_touched()) {
+      for (const std::uint32_t rank : ranks) { settle(rank); }
+    }
+  } while (messages_.has_ended_steps());
+  register_notices();
 }
 
-// ---- what links say ------------------------------------------------------------------------------------------------
-
-void PhysicalMachine::asks_at(std::uint64_t time, std::uint32_t packet) {
-  rounds_.at(time, {PhysicalEvent::ask, packet, 0});
+// All that has ended in the round, then all that can start, until nothing does.
+void PhysicalMachine::settle(std::uint32_t rank) {
+  do {
+    nodes_.end_all(rank);
+    for (const std::uint32_t node : nodes_.startable(rank)) { start(rank, node); }
+  } while (nodes_.has_ended_nodes(rank));
 }
 
-// Messages of collectives pass the endpoint before they are used; a switch has none.
-void PhysicalMachine::arrives_at(std::uint64_t time, std::uint32_t packet) {
-  const Packet& told = links_[packet];
-  rounds_.at(time + (told.of_collective && !told.to_switch ? endpoint_ : 0), {PhysicalEvent::delivered, packet, 0});
-}
-
-void PhysicalMachine::reduced_at(std::uint64_t time, std::uint32_t packet) {
-  rounds_.at(time, {PhysicalEvent::reduced, packet, 0});
-}
-
-void PhysicalMachine::wakes_at(std::uint64_t time, std::uint32_t link) {
-  rounds_.at(time, {PhysicalEvent::wake, link, 0});
-}
-
-void PhysicalMachine::will_leave(const Packet& packet) const {
-  if (packet.of_collective && !packet.on_its_way) {
-    __builtin_prefetch(collectives_[packet.owner].seats.data() + packet.from);
+void PhysicalMachine::start(std::uint32_t rank, std::uint32_t node) {
+  if (!nodes_.begin(rank, node)) { return; }
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const Continuation self{Continuation::Kind::node, rank, node, 0};
+  switch (task.act) {
+    case Act::busy:
+      if (task.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
+      return rounds_.at(rounds_.now() + task.amount, {PhysicalEventKind::node_end, rank, node});
+    case Act::collective: return start_collective(rank, node);
+    case Act::send: {
+      Order order;
+      order.priority = nodes_.next_priority(rank, task);
+      order.node = node;
+      return messages_.send({task.tag, task.amount, rank, task.peer, 0}, self, order);
+    }
+    case Act::receive: return messages_.receive({task.tag, task.amount, task.peer, rank, 0}, self, node);
+    case Act::memory: return memory_.start(rank, node);
+    case Act::no_op:
+    case Act::metadata: return;
   }
 }
 
-void PhysicalMachine::leaves_at(std::uint64_t time, const Packet& packet) {
-  if (!packet.of_collective) { return; }
-  Seat& seat = collectives_[packet.owner].seats[packet.from];
-  seat.left_at = std::max(seat.left_at, time);
-  if (--seat.not_left == 0 && seat.done) { rounds_.at(seat.left_at, {PhysicalEvent::left, packet.owner, packet.from}); }
+void PhysicalMachine::start_collective(std::uint32_t rank, std::uint32_t node) {
+  const std::int32_t priority = nodes_.next_priority(rank, job_.rank_graphs[rank].nodes[node]);
+  const std::uint32_t number = collectives_.note_start(rank, node);
+  const PhysicalCollective& collective = collectives_.all()[number];
+  if (collective.custom.empty()) { return collectives_.join(number, rank, node, priority); }
+  customs_.start(
+      {rank, node, number, priority, &collectives_.group(collective.task.group), &job_.customs.at(collective.custom)});
 }
 
-// ---- what ranks do with their time ---------------------------------------------------------------------------------
+void PhysicalMachine::end_custom_step(std::uint32_t run, std::uint32_t step) {
+  const auto ended = customs_.end_step(run, step);
+  if (!ended) { return; }
+  collectives_.end_custom(ended->collective);
+  nodes_.end_later(ended->rank, ended->node);
+}
 
-void PhysicalMachine::change(std::uint32_t number, Activity activity, int by) {
-  PhysicalRank& rank = ranks_[number];
-  rank.time[rank.activities()] += rounds_.now() - rank.since;
-  rank.since = rounds_.now();
-  rank.active[static_cast<std::size_t>(activity)] += static_cast<std::uint32_t>(by);
+void PhysicalMachine::register_notices() {
+  constexpr std::size_t kAhead = 6;  // notices
+  const std::span<const LinkNotice> notices = links_.grant(rounds_.now());
+  for (std::size_t i = 0; i < notices.size(); ++i) {
+    const LinkNotice& notice = notices[i];
+    if (i + kAhead < notices.size() && notices[i + kAhead].kind == LinkNotice::Kind::leaves) {
+      collectives_.prefetch_source(links_[notices[i + kAhead].id]);
+    }
+    switch (notice.kind) {
+      case LinkNotice::Kind::asks: rounds_.at(notice.time, {PhysicalEventKind::ask, notice.id, 0}); break;
+      case LinkNotice::Kind::arrives: {  // messages of collectives pass the endpoint before they are used
+        const Packet& packet = links_[notice.id];
+        const bool pays = packet.of_collective && !packet.to_switch;
+        rounds_.at(notice.time + (pays ? endpoint_ : 0), {PhysicalEventKind::delivered, notice.id, 0});
+        break;
+      }
+      case LinkNotice::Kind::reduced: rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0}); break;
+      case LinkNotice::Kind::leaves: collectives_.leave(notice.id, notice.time); break;
+      case LinkNotice::Kind::wakes: rounds_.at(notice.time, {PhysicalEventKind::wake, notice.id, 0}); break;
+    }
+  }
+}
+
+// ---- speed ---------------------------------------------------------------------------------------------------------
+
+// Most of a large machine is not in the processor's caches when an event comes.
+void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
+  if (event.kind == PhysicalEventKind::wake) { return links_.fetch(event.ref, distance); }
+  if (event.kind > PhysicalEventKind::reduced) { return; }
+  const Packet& packet = links_[event.ref];
+  if (distance > 1) {
+    __builtin_prefetch(&packet);
+  } else if (packet.of_collective && event.kind != PhysicalEventKind::ask) {
+    collectives_.prefetch_target(packet);
+  }
 }
 
 }  // namespace orrery::simulate

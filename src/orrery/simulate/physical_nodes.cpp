@@ -1,75 +1,26 @@
-// Nodes: which of those that are ready start, and what each does.
+#include "orrery/simulate/physical_nodes.hpp"
+
 #include <algorithm>
 #include <functional>
-
-#include "orrery/simulate/physical_machine.hpp"
+#include <utility>
 
 namespace orrery::simulate {
 
 namespace {
 
-// Computing has a slot of the host or of the accelerator; communication and memory go on side by side, and share links
-// and memories instead.
 constexpr std::size_t kNoSlot = 2;
-std::size_t slot_of(const Work& work) {
-  if (work.act != Act::hold || work.slot == Slot::comm || work.slot == Slot::none) { return kNoSlot; }
-  return work.slot == Slot::cpu ? 0 : 1;
+std::size_t slot_of(const NodeTask& task) {
+  if (task.act != Act::busy || task.slot == Slot::comm || task.slot == Slot::none) { return kNoSlot; }
+  return task.slot == Slot::cpu ? 0 : 1;
 }
 
-bool takes_no_time(Act act) { return act == Act::nothing || act == Act::mark; }
+bool takes_no_time(Act act) { return act == Act::no_op || act == Act::metadata; }
 
-}  // namespace
-
-void PhysicalMachine::touch(std::uint32_t number) {
-  if (ranks_[number].is_dirty) { return; }
-  ranks_[number].is_dirty = true;
-  dirty_.push_back(number);
-}
-
-void PhysicalMachine::free(std::uint32_t number, std::uint32_t node) {
-  PhysicalRank& rank = ranks_[number];
-  const std::size_t slot = slot_of(job_.programs[number].nodes[node]);
-  if (slot == kNoSlot) { return rank.free.push_back(node); }
-  rank.ready[slot].push_back(node);
-  std::push_heap(rank.ready[slot].begin(), rank.ready[slot].end(), std::greater<>());
-}
-
-void PhysicalMachine::end_later(std::uint32_t rank, std::uint32_t node) {
-  ranks_[rank].ended.push_back(node);
-  touch(rank);
-}
-
-// All that has ended in the round, then all that can start, until nothing does.
-void PhysicalMachine::settle(std::uint32_t number) {
-  PhysicalRank& rank = ranks_[number];
-  rank.is_dirty = false;
-  do {
-    for (std::size_t i = 0; i < rank.ended.size(); ++i) { end(number, rank.ended[i]); }
-    rank.ended.clear();
-    issue(number);
-  } while (!rank.ended.empty());
-}
-
-void PhysicalMachine::issue(std::uint32_t number) {
-  PhysicalRank& rank = ranks_[number];
-  std::sort(rank.free.begin(), rank.free.end());
-  const std::vector<std::uint32_t> now = std::exchange(rank.free, {});
-  for (const std::uint32_t node : now) { start(number, node); }
-  for (std::size_t slot = 0; slot < rank.ready.size(); ++slot) {
-    auto& heap = rank.ready[slot];
-    if (rank.holds[slot] != kNone || heap.empty()) { continue; }
-    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
-    rank.holds[slot] = heap.back();
-    heap.pop_back();
-    start(number, rank.holds[slot]);
-  }
-}
-
-Activity PhysicalMachine::activity_of(const Work& work) const {
-  if (work.act == Act::memory) { return Activity::memory; }
-  if (work.act == Act::receive) { return Activity::waiting; }
-  if (work.act == Act::send || work.act == Act::collective) { return Activity::comm; }
-  switch (work.slot) {
+Activity activity_of(const NodeTask& task) {
+  if (task.act == Act::memory) { return Activity::memory; }
+  if (task.act == Act::receive) { return Activity::waiting; }
+  if (task.act == Act::send || task.act == Act::collective) { return Activity::comm; }
+  switch (task.slot) {
     case Slot::cpu: return Activity::host;
     case Slot::gpu: return Activity::compute;
     case Slot::comm:
@@ -78,97 +29,116 @@ Activity PhysicalMachine::activity_of(const Work& work) const {
   return Activity::comm;  // recorded communication
 }
 
-void PhysicalMachine::start(std::uint32_t number, std::uint32_t node) {
-  PhysicalRank& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
-  rank.runs[node] = true;
-  if (job_.spans) { rank.starts[node] = rounds_.now(); }
-  if (takes_no_time(work.act)) { return rank.ended.push_back(node); }
-  change(number, activity_of(work), 1);
-  const Correspondent self{Correspondent::Kind::node, number, node, 0};
-  switch (work.act) {
-    case Act::hold:
-      if (work.amount == 0) { return rank.ended.push_back(node); }
-      if (work.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
-      return rounds_.at(rounds_.now() + work.amount, {PhysicalEvent::node_over, number, node});
-    case Act::collective: return join(number, node);
-    case Act::send: {
-      Order order;
-      order.priority = next_priority(number, work);
-      order.node = node;
-      return send({work.tag, work.amount, number, work.peer, 0}, self, order);
-    }
-    case Act::receive: return receive({work.tag, work.amount, work.peer, number, 0}, self);
-    case Act::memory: return start_memory(number, node);
-    case Act::nothing:
-    case Act::mark: return;
+}  // namespace
+
+PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rounds)
+    : job_(job), rounds_(rounds), ranks_(job.network.ranks()) {
+  for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
+    PhysicalRank& rank = ranks_[i];
+    const RankGraph& rank_graph = job.rank_graphs[i];
+    rank.parents.reserve(rank_graph.nodes.size());
+    for (const NodeTask& task : rank_graph.nodes) { rank.parents.push_back(task.parents); }
+    rank.runs.assign(rank_graph.nodes.size(), false);
+    if (job.spans) { rank.starts.assign(rank_graph.nodes.size(), 0); }
   }
 }
 
-void PhysicalMachine::end(std::uint32_t number, std::uint32_t node) {
-  PhysicalRank& rank = ranks_[number];
-  const Work& work = job_.programs[number].nodes[node];
-  rank.runs[node] = false;
-  if (!takes_no_time(work.act)) {
-    // A receive has turned from waiting into communication when its message set out.
-    change(number, work.act == Act::receive ? Activity::comm : activity_of(work), -1);
+void PhysicalNodes::free_roots(std::uint32_t rank) {
+  const RankGraph& rank_graph = job_.rank_graphs[rank];
+  for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
+    if (rank_graph.nodes[node].parents == 0) { free(rank, node); }
   }
-  if (const std::size_t slot = slot_of(work); slot != kNoSlot) { rank.holds[slot] = kNone; }
+  touch(rank);
+}
+
+void PhysicalNodes::touch(std::uint32_t rank) {
+  if (ranks_[rank].is_touched) { return; }
+  ranks_[rank].is_touched = true;
+  touched_.push_back(rank);
+}
+
+std::vector<std::uint32_t> PhysicalNodes::take_touched() {
+  for (const std::uint32_t rank : touched_) { ranks_[rank].is_touched = false; }
+  return std::exchange(touched_, {});
+}
+
+void PhysicalNodes::free(std::uint32_t number, std::uint32_t node) {
+  PhysicalRank& rank = ranks_[number];
+  const std::size_t slot = slot_of(job_.rank_graphs[number].nodes[node]);
+  if (slot == kNoSlot) { return rank.free.push_back(node); }
+  rank.ready[slot].push_back(node);
+  std::push_heap(rank.ready[slot].begin(), rank.ready[slot].end(), std::greater<>());
+}
+
+void PhysicalNodes::end_later(std::uint32_t rank, std::uint32_t node) {
+  ranks_[rank].ended.push_back(node);
+  touch(rank);
+}
+
+void PhysicalNodes::end_all(std::uint32_t number) {
+  std::vector<std::uint32_t>& ended = ranks_[number].ended;
+  for (const std::uint32_t node : ended) { end(number, node); }
+  ended.clear();
+}
+
+std::vector<std::uint32_t> PhysicalNodes::startable(std::uint32_t number) {
+  PhysicalRank& rank = ranks_[number];
+  std::vector<std::uint32_t> nodes = std::exchange(rank.free, {});
+  std::sort(nodes.begin(), nodes.end());
+  for (std::size_t slot = 0; slot < rank.ready.size(); ++slot) {
+    auto& heap = rank.ready[slot];
+    if (rank.slots[slot] != kNone || heap.empty()) { continue; }
+    std::pop_heap(heap.begin(), heap.end(), std::greater<>());
+    rank.slots[slot] = heap.back();
+    heap.pop_back();
+    nodes.push_back(rank.slots[slot]);
+  }
+  return nodes;
+}
+
+bool PhysicalNodes::begin(std::uint32_t number, std::uint32_t node) {
+  PhysicalRank& rank = ranks_[number];
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
+  rank.runs[node] = true;
+  if (job_.spans) { rank.starts[node] = rounds_.now(); }
+  const bool ends = takes_no_time(task.act);
+  if (!ends) { change(number, activity_of(task), 1); }
+  if (!ends && (task.act != Act::busy || task.amount != 0)) { return true; }
+  rank.ended.push_back(node);
+  return false;
+}
+
+void PhysicalNodes::end(std::uint32_t number, std::uint32_t node) {
+  PhysicalRank& rank = ranks_[number];
+  const NodeTask& task = job_.rank_graphs[number].nodes[node];
+  rank.runs[node] = false;
+  if (!takes_no_time(task.act)) {
+    // A receive turned from waiting into communication when its message departed.
+    change(number, task.act == Act::receive ? Activity::comm : activity_of(task), -1);
+  }
+  if (const std::size_t slot = slot_of(task); slot != kNoSlot) { rank.slots[slot] = kNone; }
   if (job_.spans) { spans_.push_back({number, node, rank.starts[node], rounds_.now()}); }
-  if (++rank.over == job_.programs[number].nodes.size()) { rank.finish = rounds_.now(); }
-  for (const std::uint32_t child : job_.programs[number].children_of(node)) {
+  if (++rank.over == job_.rank_graphs[number].nodes.size()) { rank.finish = rounds_.now(); }
+  for (const std::uint32_t child : job_.rank_graphs[number].children_of(node)) {
     if (--rank.parents[child] == 0) { free(number, child); }
   }
 }
 
-// The scheduling policy: the latest communication of a rank goes first, or the earliest, or what the graph says.
-std::int32_t PhysicalMachine::next_priority(std::uint32_t number, const Work& work) {
-  const std::int32_t ordinal = ++ranks_[number].started;
+std::int32_t PhysicalNodes::next_priority(std::uint32_t rank, const NodeTask& task) {
+  const std::int32_t ordinal = ++ranks_[rank].started;
   switch (job_.system.scheduling) {
     case Scheduling::LIFO: return -ordinal;
     case Scheduling::FIFO: return ordinal;
-    case Scheduling::EXPLICIT: return -work.priority;
+    case Scheduling::EXPLICIT: return -task.priority;
   }
   return 0;
 }
 
-// ---- memory --------------------------------------------------------------------------------------------------------
-
-void PhysicalMachine::start_memory(std::uint32_t number, std::uint32_t node) {
-  const std::uint32_t id = requests_.take();
-  MemoryRequest& request = requests_[id];
-  request = {number, node, job_.memory.server(number).value_or(number), 0};
-  constexpr std::uint64_t kBytesPerSecond = 1'000'000'000;
-  if (job_.memory.bytes_per_ns > kMostTime / kBytesPerSecond) { throw TooLong{}; }
-  request.alone =
-      Rate(job_.memory.bytes_per_ns * kBytesPerSecond).picoseconds(job_.programs[number].nodes[node].amount);
-  if (job_.memory.latency_ns > kMostTime / kPicosecondsPerNs - rounds_.now() / kPicosecondsPerNs) { throw TooLong{}; }
-  rounds_.at(rounds_.now() + job_.memory.latency_ns * kPicosecondsPerNs, {PhysicalEvent::asks_memory, id, 0});
-}
-
-void PhysicalMachine::ask_memory(std::uint32_t id) {
-  const MemoryRequest& request = requests_[id];
-  servers_[request.server].server.arrive(rounds_.now(), id, request.alone);
-  plan_memory(request.server);
-}
-
-// Only the event of the latest plan counts.
-void PhysicalMachine::plan_memory(std::uint32_t number) {
-  MemoryServer& server = servers_[number];
-  ++server.plan;
-  if (const auto next = server.server.next()) {
-    if (*next > kMostTime) { throw TooLong{}; }
-    rounds_.at(*next, {PhysicalEvent::memory, number, server.plan});
-  }
-}
-
-void PhysicalMachine::leave_memory(std::uint32_t number, std::uint32_t plan) {
-  if (servers_[number].plan != plan) { return; }
-  for (const std::uint32_t id : servers_[number].server.leave(rounds_.now())) {
-    end_later(requests_[id].rank, requests_[id].node);
-    requests_.give_back(id);
-  }
-  plan_memory(number);
+void PhysicalNodes::change(std::uint32_t number, Activity activity, int by) {
+  PhysicalRank& rank = ranks_[number];
+  rank.time[rank.activities()] += rounds_.now() - rank.since;
+  rank.since = rounds_.now();
+  rank.active[static_cast<std::size_t>(activity)] += static_cast<std::uint32_t>(by);
 }
 
 }  // namespace orrery::simulate

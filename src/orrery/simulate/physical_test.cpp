@@ -294,7 +294,8 @@ TEST(Physical, groups_may_have_names) {
   EXPECT_EQ(result.tables->collectives[0].group, "tp");
   const auto unknown = run(ring, [](std::uint32_t) { return std::vector{all_reduce(1, kMiB, {}, "pp")}; });
   ASSERT_FALSE(unknown);
-  EXPECT_NE(unknown.error().text().find("has the pg_name \"pp\", but there is no such process group of the 4 ranks"), std::string::npos)
+  EXPECT_NE(unknown.error().text().find("has the pg_name \"pp\", but there is no such process group of the 4 ranks"),
+            std::string::npos)
       << unknown.error().text();
 }
 
@@ -365,31 +366,30 @@ std::string why(const Rig& rig, const Nodes& nodes) {
 
 TEST(PhysicalStalled, receives_that_nobody_sends_to_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {receive(4, 0, 64)}}})),
-            "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which never sends them (1 of 2 ranks "
+            "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which has no matching send (1 of 2 ranks "
             "cannot finish)");
 }
 
 TEST(PhysicalStalled, ranks_that_never_join_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {all_reduce(4, 64)}}})),
-            "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B of all ranks for rank 0, which never joins (1 of 2 "
+            "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B (all ranks) for rank 0, which never joins (1 of 2 "
             "ranks cannot finish)");
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{0, {all_reduce(3, 128)}}, {1, {all_reduce(4, 64)}}})),
-            "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B of all ranks for rank 1, which has ALL_REDUCE of 64 "
-            "B in its place (node 4) (2 of 2 ranks cannot finish)");
+            "w.0.et rank 0, node 3: waits in ALL_REDUCE of 128 B (all ranks) for rank 1, which runs ALL_REDUCE of 64 "
+            "B instead (node 4) (2 of 2 ranks cannot finish)");
 }
 
-TEST(PhysicalStalled, circles_are_told) {
+TEST(PhysicalStalled, cycles_are_deadlocks) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}),
                 at({{0, {receive(1, 1, 64), send(2, 1, 64, {1})}}, {1, {receive(1, 0, 64), send(2, 0, 64, {1})}}})),
-            "w.0.et rank 0, node 1: waits for itself: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
+            "w.0.et rank 0, node 1: deadlock: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
             "(a receive), which waits for rank 0 (2 of 2 ranks cannot finish)");
 }
 
 TEST(Physical, refuses_a_back_end_without_links) {
   Rig made = rig({{Topology::Ring, 2}});
   made.backend = Backend::congestion_unaware;
-  EXPECT_EQ(why(made, at({})),
-            "physical semantics counts what links carry; --backend congestion-unaware does not go with it");
+  EXPECT_EQ(why(made, at({})), "--semantics physical needs --backend congestion-aware");
 }
 
 }  // namespace

@@ -41,17 +41,17 @@ void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& 
   }
   if (const auto ranks = file.real(count, "npus_count")) {
     if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
-      file.complain(count.place, fmt::format("npus_count is {}; it should be a whole number above 1", count.scalar));
+      file.complain(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
     } else {
       dimension.ranks = static_cast<std::uint32_t>(*ranks);
     }
   }
   if (const auto value = file.real(bandwidth, "bandwidth")) {
-    if (!(*value > 0)) { file.complain(bandwidth.place, fmt::format("bandwidth is {}; it should be above 0", *value)); }
+    if (!(*value > 0)) { file.complain(bandwidth.place, fmt::format("bandwidth is {}; valid: above 0", *value)); }
     dimension.bytes_per_second = *value;
   }
   if (const auto value = file.real(latency, "latency")) {
-    if (!(*value >= 0)) { file.complain(latency.place, fmt::format("latency is {}; it should be at least 0", *value)); }
+    if (!(*value >= 0)) { file.complain(latency.place, fmt::format("latency is {}; valid: at least 0", *value)); }
     dimension.latency_ns = *value;
   }
 }
@@ -68,7 +68,7 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wro
     wrong.diagnostics.push_back({place, std::move(message)});
   };
   if (member.value.kind != Kind::sequence || member.value.items.empty()) {
-    complain(member.value.place, fmt::format("group {} should be a list of ranks", member.key));
+    complain(member.value.place, fmt::format("group {} is not a list of ranks", member.key));
   }
   std::unordered_set<std::uint64_t> listed;
   for (const Node& item : member.value.items) {
@@ -106,8 +106,9 @@ Result<Network> read_network(const std::string& path, Semantics semantics, Warni
   for (const auto& [name, items] :
        {std::pair{"npus_count", &count}, {"bandwidth", &bandwidth}, {"latency", &latency}}) {
     if (items->size() != dimensions && !items->empty() && dimensions > 0) {
-      file.complain(file.find(name)->place, fmt::format("{} has {} entries and topology {}; both are one per dimension",
-                                                        name, items->size(), dimensions));
+      file.complain(file.find(name)->place,
+                    fmt::format("{} has {} entries, but topology has {}; each needs one per dimension", name,
+                                items->size(), dimensions));
     }
   }
   if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
@@ -118,7 +119,7 @@ Result<Network> read_network(const std::string& path, Semantics semantics, Warni
     network.dimensions[i].bytes_per_second *= bandwidth_unit(semantics);
     ranks *= network.dimensions[i].ranks;
     if (ranks > kMaxRanks) {
-      file.complain(count[i]->place, fmt::format("npus_count makes more than {} ranks", kMaxRanks));
+      file.complain(count[i]->place, fmt::format("npus_count: the product is above {} ranks, the maximum", kMaxRanks));
       break;
     }
   }
@@ -155,7 +156,9 @@ Result<memory::Expansion> read_memory(const std::string& path, Warnings& warning
 
 Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ranks) {
   ORRERY_TRY(root, config::read_file(path));
-  if (root.kind != Kind::mapping) { return fail(root.place, "should be groups by name: {\"1\": [0, 1]}"); }
+  if (root.kind != Kind::mapping) {
+    return fail(root.place, "is not a mapping of group names to ranks, such as {\"1\": [0, 1]}");
+  }
   std::vector<Group> groups;
   Failure wrong;
   std::unordered_set<std::string> names;

@@ -1,4 +1,4 @@
-// ASTRA-sim's configuration files to values. Mistakes of a file are told together; what is ignored becomes a warning.
+// ASTRA-sim's configuration files to values. All errors of a file are reported together; ignored keys become warnings.
 #pragma once
 
 #include <string>

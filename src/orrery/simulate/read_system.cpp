@@ -26,14 +26,13 @@ void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key
   std::vector<std::string> names;
   for (const Builtin& builtin : builtin_algorithms()) { names.emplace_back(builtin.name); }
   const auto near = item.is_scalar() ? nearest(item.scalar, names) : std::nullopt;
-  file.complain(item.place,
-                near ? fmt::format("{} is {}; did you mean {}?", key, quoted(item.scalar), *near)
-                     : fmt::format("{} is {}; algorithms are {}", key, quoted(item.scalar), join(names, ", ")));
+  file.complain(item.place, near ? fmt::format("{} is {}; did you mean {}?", key, quoted(item.scalar), *near)
+                                 : fmt::format("{} is {}; valid: {}", key, quoted(item.scalar), join(names, ", ")));
 }
 
 Choice read_choice(ForeignFile& file, std::string_view key) {
   const std::string custom_key = std::string(key) + "-custom";
-  std::vector<Algorithm> algorithms;
+  std::vector<DimensionAlgorithm> algorithms;
   for (const Node* item : file.list(key, false)) {
     const auto known = item->is_scalar() ? algorithm(item->scalar) : std::nullopt;
     if (known) {
@@ -45,7 +44,7 @@ Choice read_choice(ForeignFile& file, std::string_view key) {
   const auto custom = file.list(custom_key, false);
   if (custom.empty()) { return algorithms; }
   if (custom.size() != 1 || !custom.front()->is_scalar()) {
-    file.complain(custom.front()->place, fmt::format("{} should be a list of one prefix of graphs", custom_key));
+    file.complain(custom.front()->place, fmt::format("{} is not a list with one prefix of graphs", custom_key));
     return algorithms;
   }
   return custom.front()->scalar;
@@ -67,7 +66,7 @@ std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
     const char* end = member.key.data() + member.key.size();
     const auto [stopped, error] = std::from_chars(member.key.data(), end, id);
     if (error != std::errc() || stopped != end || !member.value.is_scalar()) {
-      file.complain(member.place(), "should be the id of a node and a prefix of graphs");
+      file.complain(member.place(), "is not a node id with a prefix of graphs");
       continue;
     }
     custom.emplace(id, member.value.scalar);
@@ -76,13 +75,13 @@ std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
 }
 
 void read_ignored(ForeignFile& file) {
-  constexpr std::string_view kNever = "has no effect, in ASTRA-sim either";
+  constexpr std::string_view kNever = "has no effect (in ASTRA-sim, too)";
   for (const std::string_view key : {"boost-mode", "intra-dimension-scheduling", "inter-dimension-scheduling"}) {
     file.ignored(key, kNever);
   }
-  file.ignored("trace-enabled", "has no effect here: it switches a log of ASTRA-sim's on");
-  file.ignored("track-local-mem", "has no effect here yet: the use of local memory is not tracked");
-  file.ignored("local-mem-trace-filename", "has no effect here yet: the use of local memory is not tracked");
+  file.ignored("trace-enabled", "has no effect: Orrery does not write ASTRA-sim's log");
+  file.ignored("track-local-mem", "has no effect: tracking of local memory is not built yet");
+  file.ignored("local-mem-trace-filename", "has no effect: tracking of local memory is not built yet");
 }
 
 std::optional<SharedBus> read_bus(ForeignFile& file) {
@@ -97,9 +96,7 @@ std::optional<SharedBus> read_bus(ForeignFile& file) {
 void read_rates(ForeignFile& file, System& system) {
   const auto not_negative = [&](const char* key) {
     const double value = file.real(key).value_or(0);
-    if (value < 0) {
-      file.complain(file.find(key)->place, fmt::format("{} is {}; it should be at least 0", key, value));
-    }
+    if (value < 0) { file.complain(file.find(key)->place, fmt::format("{} is {}; valid: at least 0", key, value)); }
     return value;
   };
   system.local_memory_gb = not_negative("local-mem-bw");
@@ -107,9 +104,9 @@ void read_rates(ForeignFile& file, System& system) {
   system.roofline = file.flag("roofline-enabled");
   system.replay_only = file.flag("replay-only");
   if (system.roofline && !system.replay_only) {
-    if (!(system.peak_tflops > 0)) { file.complain(file.root().place, "peak-perf is needed with roofline-enabled"); }
+    if (!(system.peak_tflops > 0)) { file.complain(file.root().place, "roofline-enabled requires peak-perf above 0"); }
     if (!(system.local_memory_gb > 0)) {
-      file.complain(file.root().place, "local-mem-bw is needed with roofline-enabled");
+      file.complain(file.root().place, "roofline-enabled requires local-mem-bw above 0");
     }
   }
 }

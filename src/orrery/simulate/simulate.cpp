@@ -4,55 +4,56 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/deadlock.hpp"
 #include "orrery/simulate/machine.hpp"
 #include "orrery/simulate/physical.hpp"
-#include "orrery/simulate/stalled.hpp"
+#include "orrery/simulate/stop.hpp"
 #include "orrery/simulate/tables.hpp"
 
 namespace orrery::simulate {
 
 namespace {
 
-bool leaves_all_dimensions_open(const Program& program) {
-  return std::any_of(program.nodes.begin(), program.nodes.end(), [](const Work& work) {
-    return work.act == Act::collective && work.group == kWholeMachine && work.dimensions == kNoDimensionList;
+bool leaves_all_dimensions_open(const RankGraph& rank_graph) {
+  return std::any_of(rank_graph.nodes.begin(), rank_graph.nodes.end(), [](const NodeTask& task) {
+    return task.act == Act::collective && task.group == kWholeMachine && task.dimensions == kNoDimensionList;
   });
 }
 
 // A collective other than an all-reduce whose algorithm is the double binary tree, which runs an all-reduce all the
 // same. Groups of all ranks use the dimensions of the machine; smaller ones cannot use the tree.
-bool runs_another_collective_as_a_tree(const Job& job) {
-  const auto is_wrong = [&](const Work& work) {
-    const bool whole = work.group == kWholeMachine || job.groups[work.group - 1].ranks.size() == job.network.ranks();
-    if (work.act != Act::collective || work.collective == Collective::all_reduce || !whole) { return false; }
+bool runs_another_collective_as_a_tree(const SimulationJob& job) {
+  const auto is_wrong = [&](const NodeTask& task) {
+    const bool whole = task.group == kWholeMachine || job.groups[task.group - 1].ranks.size() == job.network.ranks();
+    if (task.act != Act::collective || task.collective == Collective::all_reduce || !whole) { return false; }
     const auto* list =
-        std::get_if<std::vector<Algorithm>>(&job.system.algorithms[static_cast<std::size_t>(work.collective)]);
-    return list != nullptr && std::any_of(list->begin(), list->end(), [](const Algorithm& algorithm) {
+        std::get_if<std::vector<DimensionAlgorithm>>(&job.system.algorithms[static_cast<std::size_t>(task.collective)]);
+    return list != nullptr && std::any_of(list->begin(), list->end(), [](const DimensionAlgorithm& algorithm) {
              return algorithm.method == CollectiveAlgorithm::tree;
            });
   };
-  return std::any_of(job.programs.begin(), job.programs.end(), [&](const Program& program) {
-    return std::any_of(program.nodes.begin(), program.nodes.end(), is_wrong);
+  return std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), [&](const RankGraph& rank_graph) {
+    return std::any_of(rank_graph.nodes.begin(), rank_graph.nodes.end(), is_wrong);
   });
 }
 
 // Messages of SEND nodes that no RECV node matches; ASTRA-sim ends without a word about them.
-void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
+void warn_of_unreceived_sends(const SimulationJob& job, const Machine& machine, std::vector<std::string>& warnings) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> senders;  // rank, node
   std::uint64_t messages = 0;
-  for (const auto& [address, box] : machine.boxes()) {
-    if (box.arrived == 0) { continue; }
-    const auto& nodes = job.programs[address.source].nodes;
-    const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = address](const Work& work) {
-      return work.act == Act::send && work.peer == where.target && work.tag == where.tag && work.amount == where.bytes;
+  for (const auto& [key, unmatched] : machine.messenger().unmatched()) {
+    if (unmatched.arrived == 0) { continue; }
+    const auto& nodes = job.rank_graphs[key.source].nodes;
+    const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = key](const NodeTask& task) {
+      return task.act == Act::send && task.peer == where.target && task.tag == where.tag && task.amount == where.bytes;
     });
     if (sender == nodes.end()) { continue; }  // of a custom collective, whose check has warned of it
-    senders.emplace_back(address.source, sender - nodes.begin());
-    messages += box.arrived;
+    senders.emplace_back(key.source, sender - nodes.begin());
+    messages += unmatched.arrived;
   }
   if (senders.empty()) { return; }
   const auto [rank, node] = *std::min_element(senders.begin(), senders.end());
-  const Work& send = job.programs[rank].nodes[node];
+  const NodeTask& send = job.rank_graphs[rank].nodes[node];
   const std::string what = fmt::format(
       "sends {} B with tag {} to rank {}, which has no matching receive; ASTRA-sim does not wait for one ({} such {})",
       send.amount, send.tag, send.peer, messages, messages == 1 ? "message" : "messages");
@@ -60,21 +61,21 @@ void warn_of_unreceived_sends(const Job& job, const Machine& machine, std::vecto
 }
 
 // Defects of the original that showed in this run and change its numbers.
-void tell_defects(const Job& job, const Machine& machine, std::vector<std::string>& warnings) {
-  if (machine.skipped_dimensions()) {
-    warnings.emplace_back(
-        "messages between ranks that differ in several dimensions pay for the lowest of them only, as in ASTRA-sim");
+void tell_defects(const SimulationJob& job, const Machine& machine, std::vector<std::string>& warnings) {
+  if (machine.network().skipped_dimensions()) {
+    warnings.emplace_back("messages that cross several dimensions take time in the lowest one only, as in ASTRA-sim");
   }
   constexpr std::size_t kCutShort = 5;  // dimensions, of which the original takes four
   if (job.network.dimensions.size() == kCutShort &&
-      std::any_of(job.programs.begin(), job.programs.end(), leaves_all_dimensions_open)) {
-    warnings.emplace_back("collectives without involved_dim leave the fifth dimension out, as in ASTRA-sim");
+      std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), leaves_all_dimensions_open)) {
+    warnings.emplace_back("collectives without involved_dim do not use the fifth dimension, as in ASTRA-sim");
   }
-  if (std::any_of(job.programs.begin(), job.programs.end(), [](const Program& p) { return p.cut_durations; })) {
+  if (std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), [](const RankGraph& p) { return p.cut_durations; })) {
     warnings.emplace_back(
         "recorded durations are cut to whole microseconds, as in ASTRA-sim: duration_ns has no effect");
   }
-  if (std::any_of(job.programs.begin(), job.programs.end(), [](const Program& p) { return p.replayed_broadcasts; })) {
+  if (std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(),
+                  [](const RankGraph& p) { return p.replayed_broadcasts; })) {
     warnings.emplace_back(
         "BROADCAST nodes take their recorded duration, whatever their size, as in ASTRA-sim; --semantics physical "
         "sends "
@@ -84,31 +85,31 @@ void tell_defects(const Job& job, const Machine& machine, std::vector<std::strin
   if (runs_another_collective_as_a_tree(job)) {
     warnings.emplace_back("doubleBinaryTree runs an all-reduce in place of other collectives, as in ASTRA-sim");
   }
-  if (job.backend == Backend::congestion_unaware && machine.overlapped_chunks()) {
+  if (job.backend == Backend::congestion_unaware && machine.collectives().queues().overlapped()) {
     warnings.emplace_back(
-        "chunks that are active at once each have all of a link's bandwidth, as in ASTRA-sim: times may be below what "
-        "the links allow");
+        "concurrent chunks each get the full bandwidth of a link, as in ASTRA-sim: times can be shorter than the links "
+        "allow");
   }
 }
 
-std::vector<results::SimulatedSpan> spans_of(const Job& job, const Machine& machine) {
+std::vector<results::SimulatedSpan> spans_of(const SimulationJob& job, const Machine& machine) {
   using Row = results::SimulatedSpan::Row;
   std::vector<results::SimulatedSpan> spans;
-  spans.reserve(machine.spans().size());
-  for (const NodeSpan& span : machine.spans()) {
-    const Program& program = job.programs[span.rank];
-    const Work& work = program.nodes[span.node];
-    const Row row = work.slot == Slot::cpu    ? Row::host
-                    : work.slot == Slot::gpu  ? Row::accelerator
-                    : work.slot == Slot::comm ? Row::communication
+  spans.reserve(machine.nodes().spans().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
+    const RankGraph& rank_graph = job.rank_graphs[span.rank];
+    const NodeTask& task = rank_graph.nodes[span.node];
+    const Row row = task.slot == Slot::cpu    ? Row::host
+                    : task.slot == Slot::gpu  ? Row::accelerator
+                    : task.slot == Slot::comm ? Row::communication
                                               : Row::receive;
-    spans.push_back({span.rank, row, work.id, span.start_ns, span.end_ns,
-                     program.names.empty() ? std::string() : program.names[span.node]});
+    spans.push_back({span.rank, row, task.id, span.start_ns, span.end_ns,
+                     rank_graph.names.empty() ? std::string() : rank_graph.names[span.node]});
   }
   return spans;
 }
 
-results::SimulatedRank result_of(const Rank& rank) {
+results::SimulatedRank result_of(const RankState& rank) {
   results::SimulatedRank result;
   result.finish_ns = rank.finish_ns;
   result.exposed_comm_ns = rank.exposed_ns;
@@ -120,32 +121,32 @@ results::SimulatedRank result_of(const Rank& rank) {
 
 }  // namespace
 
-Result<results::Simulation> simulate(const Job& job) {
+Result<results::Simulation> simulate(const SimulationJob& job) {
   if (job.semantics == Semantics::physical) { return simulate_physical(job); }
   Machine machine(job);
   try {
     machine.run();
   } catch (const TooLong&) {
     return fail(
-        fmt::format("after {} ns something would take longer than the clock can tell, which is 30 years: a "
-                    "latency, a size or a bandwidth of the inputs is out of bounds",
-                    machine.now()));
+        fmt::format("after {} ns: an event is later than the clock can count (30 years): check latencies, sizes "
+                    "and bandwidths",
+                    machine.events().now()));
   } catch (const Stop& stop) { return fail(place_of(job, stop.rank, stop.node), stop.why); }
-  const auto& ranks = machine.ranks();
-  if (!std::all_of(ranks.begin(), ranks.end(), [](const Rank& rank) { return rank.finished; })) {
-    return tl::make_unexpected(explained(job, stalled(job, machine)));
+  const auto& ranks = machine.nodes().ranks();
+  if (!std::all_of(ranks.begin(), ranks.end(), [](const RankState& rank) { return rank.finished; })) {
+    return tl::make_unexpected(explained(job, deadlock(job, machine)));
   }
   results::Simulation simulation;
   simulation.semantics = "astra-sim";
   simulation.backend = job.backend == Backend::congestion_aware ? "congestion-aware" : "congestion-unaware";
-  for (const Rank& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
+  for (const RankState& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
   simulation.warnings = job.warnings;
   tell_defects(job, machine, simulation.warnings);
-  for (const Program& program : job.programs) { simulation.nodes += program.nodes.size(); }
+  for (const RankGraph& rank_graph : job.rank_graphs) { simulation.nodes += rank_graph.nodes.size(); }
   simulation.spans = spans_of(job, machine);
   if (job.tables) { simulation.tables = tables_of(job, machine); }
-  simulation.events = machine.events();
-  simulation.messages = machine.messages();
+  simulation.events = machine.events().events();
+  simulation.messages = machine.network().delivered();
   simulation.simulated_ranks = ranks.size();
   return simulation;
 }

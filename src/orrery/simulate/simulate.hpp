@@ -8,8 +8,8 @@
 
 namespace orrery::simulate {
 
-// Fails, saying who waits for what, where ranks do not come to their end. Several may run at once; the outcome depends
+// Fails where ranks cannot finish, with the cause of the deadlock. Several may run at once; the outcome depends
 // on the job alone.
-[[nodiscard]] Result<results::Simulation> simulate(const Job& job);
+[[nodiscard]] Result<results::Simulation> simulate(const SimulationJob& job);
 
 }  // namespace orrery::simulate

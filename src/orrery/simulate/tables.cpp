@@ -25,10 +25,10 @@ std::uint64_t picoseconds(std::uint64_t nanoseconds) {
 // What a rank can be busy with; the first of those that go on is what a moment counts as.
 enum Business : std::size_t { kCompute, kComm, kMemory, kHost, kWaiting, kBusinesses };
 
-Business business_of(const Work& work) {
-  if (work.slot == Slot::cpu) { return kHost; }
-  if (work.slot == Slot::gpu) { return kCompute; }
-  return work.act == Act::memory ? kMemory : kComm;
+Business business_of(const NodeTask& task) {
+  if (task.slot == Slot::cpu) { return kHost; }
+  if (task.slot == Slot::gpu) { return kCompute; }
+  return task.act == Act::memory ? kMemory : kComm;
 }
 
 struct Change {
@@ -74,14 +74,14 @@ results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_n
   return times;
 }
 
-// When the messages of sends set out, by their address; the k-th receive of an address gets the k-th.
+// When the messages of sends departed, by key; the k-th receive of a key gets the k-th.
 class Departures {
  public:
-  Departures(const Job& job, const std::vector<NodeSpan>& spans) : job_(job) {
+  Departures(const SimulationJob& job, const std::vector<NodeSpan>& spans) : job_(job) {
     for (const NodeSpan& span : spans) {
-      const Work& work = job.programs[span.rank].nodes[span.node];
-      if (work.act == Act::send) { at_[address(span, work)].sends.push_back(span.set_out_ns); }
-      if (work.act == Act::receive) { at_[address(span, work)].receives.emplace_back(span.start_ns, span.node); }
+      const NodeTask& task = job.rank_graphs[span.rank].nodes[span.node];
+      if (task.act == Act::send) { at_[key_of(span, task)].sends.push_back(span.departure_ns); }
+      if (task.act == Act::receive) { at_[key_of(span, task)].receives.emplace_back(span.start_ns, span.node); }
     }
     for (auto& [where, both] : at_) {
       std::sort(both.sends.begin(), both.sends.end());
@@ -90,7 +90,7 @@ class Departures {
   }
 
   [[nodiscard]] std::uint64_t of(const NodeSpan& receive) const {
-    const Both& both = at_.at(address(receive, job_.programs[receive.rank].nodes[receive.node]));
+    const Both& both = at_.at(key_of(receive, job_.rank_graphs[receive.rank].nodes[receive.node]));
     const auto found =
         std::lower_bound(both.receives.begin(), both.receives.end(), std::pair{receive.start_ns, receive.node});
     const auto number = static_cast<std::size_t>(found - both.receives.begin());
@@ -102,41 +102,41 @@ class Departures {
     std::vector<std::uint64_t> sends;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> receives;
   };
-  static Address address(const NodeSpan& span, const Work& work) {
-    const bool sends = work.act == Act::send;
-    return {work.tag, work.amount, sends ? span.rank : work.peer, sends ? work.peer : span.rank};
+  static MessageKey key_of(const NodeSpan& span, const NodeTask& task) {
+    const bool sends = task.act == Act::send;
+    return {task.tag, task.amount, sends ? span.rank : task.peer, sends ? task.peer : span.rank};
   }
 
-  const Job& job_;
-  std::unordered_map<Address, Both, AddressHash> at_;
+  const SimulationJob& job_;
+  std::unordered_map<MessageKey, Both, MessageKeyHash> at_;
 };
 
-std::vector<results::RankTimes> ranks_of(const Job& job, const Machine& machine) {
-  const Departures departures(job, machine.spans());
-  std::vector<std::vector<Change>> changes(machine.ranks().size());
-  for (const NodeSpan& span : machine.spans()) {
-    const Work& work = job.programs[span.rank].nodes[span.node];
+std::vector<results::RankTimes> ranks_of(const SimulationJob& job, const Machine& machine) {
+  const Departures departures(job, machine.nodes().spans());
+  std::vector<std::vector<Change>> changes(machine.nodes().ranks().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
+    const NodeTask& task = job.rank_graphs[span.rank].nodes[span.node];
     auto& list = changes[span.rank];
     std::uint64_t start = span.start_ns;
-    if (work.act == Act::receive) {
+    if (task.act == Act::receive) {
       start = std::clamp(departures.of(span), span.start_ns, span.end_ns);
       list.push_back({span.start_ns, kWaiting, 1});
       list.push_back({start, kWaiting, -1});
     }
-    const Business business = work.act == Act::receive ? kComm : business_of(work);
+    const Business business = task.act == Act::receive ? kComm : business_of(task);
     list.push_back({start, business, 1});
     list.push_back({span.end_ns, business, -1});
   }
   std::vector<results::RankTimes> ranks;
   for (std::size_t i = 0; i < changes.size(); ++i) {
-    ranks.push_back(times_of(changes[i], machine.ranks()[i].finish_ns));
+    ranks.push_back(times_of(changes[i], machine.nodes().ranks()[i].finish_ns));
   }
   return ranks;
 }
 
 // ---- links and dimensions ------------------------------------------------------------------------------------------
 
-// Who is at the ends of link `number` of the first dimension; see Machine::next_link.
+// Who is at the ends of link `number` of the first dimension; see MessageNetwork::next_hop.
 std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimension, std::uint32_t number) {
   const std::uint32_t n = dimension.ranks;
   constexpr std::uint32_t kHub = results::SimulatedLink::kSwitch;
@@ -148,9 +148,9 @@ std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimensio
   return {0, 0};
 }
 
-std::vector<results::SimulatedLink> links_of(const Job& job, const Machine& machine) {
+std::vector<results::SimulatedLink> links_of(const SimulationJob& job, const Machine& machine) {
   std::vector<results::SimulatedLink> links;
-  const auto& counts = machine.link_counts();
+  const auto& counts = machine.network().link_counts();
   for (std::uint32_t i = 0; i < counts.size(); ++i) {
     if (counts[i].messages == 0) { continue; }
     results::SimulatedLink link;
@@ -166,12 +166,12 @@ std::vector<results::SimulatedLink> links_of(const Job& job, const Machine& mach
   return links;
 }
 
-std::vector<results::SimulatedDimension> dimensions_of(const Job& job, const Machine& machine,
+std::vector<results::SimulatedDimension> dimensions_of(const SimulationJob& job, const Machine& machine,
                                                        const std::vector<results::SimulatedLink>& links) {
   std::vector<results::SimulatedDimension> dimensions = dimensions_of(job.network, links);
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    dimensions[i].messages = machine.dimension_counts()[i].messages;
-    dimensions[i].bytes = machine.dimension_counts()[i].bytes;
+    dimensions[i].messages = machine.network().dimension_counts()[i].messages;
+    dimensions[i].bytes = machine.network().dimension_counts()[i].bytes;
   }
   return dimensions;
 }
@@ -179,21 +179,21 @@ std::vector<results::SimulatedDimension> dimensions_of(const Job& job, const Mac
 // ---- collectives ---------------------------------------------------------------------------------------------------
 
 // As make_plan chooses.
-std::string algorithm_of(const Job& job, const Work& work) {
-  const auto own = job.system.custom_of_node.find(work.id);
+std::string algorithm_of(const SimulationJob& job, const NodeTask& task) {
+  const auto own = job.system.custom_of_node.find(task.id);
   if (own != job.system.custom_of_node.end()) { return "custom " + own->second; }
-  const Choice& choice = job.system.algorithms[static_cast<std::size_t>(work.collective)];
-  const auto* list = std::get_if<std::vector<Algorithm>>(&choice);
-  const bool small = work.group != kWholeMachine && job.groups[work.group - 1].ranks.size() < job.network.ranks();
-  if (list != nullptr && small && list->size() != 1) { return name_of(Algorithm{}); }
-  return algorithm_text(job.system, work.collective);
+  const Choice& choice = job.system.algorithms[static_cast<std::size_t>(task.collective)];
+  const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(&choice);
+  const bool small = task.group != kWholeMachine && job.groups[task.group - 1].ranks.size() < job.network.ranks();
+  if (list != nullptr && small && list->size() != 1) { return name_of(DimensionAlgorithm{}); }
+  return algorithm_text(job.system, task.collective);
 }
 
 // The k-th collective that a rank starts in a group is the k-th of the others.
-std::vector<results::SimulatedCollective> collectives_of(const Job& job, const Machine& machine) {
+std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& job, const Machine& machine) {
   std::vector<NodeSpan> spans;
-  for (const NodeSpan& span : machine.spans()) {
-    if (job.programs[span.rank].nodes[span.node].act == Act::collective) { spans.push_back(span); }
+  for (const NodeSpan& span : machine.nodes().spans()) {
+    if (job.rank_graphs[span.rank].nodes[span.node].act == Act::collective) { spans.push_back(span); }
   }
   std::sort(spans.begin(), spans.end(), [](const NodeSpan& a, const NodeSpan& b) {
     return std::tie(a.rank, a.start_ns, a.node) < std::tie(b.rank, b.start_ns, b.node);
@@ -201,16 +201,16 @@ std::vector<results::SimulatedCollective> collectives_of(const Job& job, const M
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> started;               // rank, group
   std::map<std::pair<std::uint32_t, std::uint32_t>, results::SimulatedCollective> found;  // group, k
   for (const NodeSpan& span : spans) {
-    const Work& work = job.programs[span.rank].nodes[span.node];
-    const std::uint32_t number = started[{span.rank, work.group}]++;
-    auto [place, is_new] = found.try_emplace({work.group, number});
+    const NodeTask& task = job.rank_graphs[span.rank].nodes[span.node];
+    const std::uint32_t number = started[{span.rank, task.group}]++;
+    auto [place, is_new] = found.try_emplace({task.group, number});
     results::SimulatedCollective& collective = place->second;
     if (is_new) {
-      collective.op = name_of(work.collective);
-      collective.algorithm = algorithm_of(job, work);
-      collective.bytes = work.amount;
-      collective.whole_machine = work.group == kWholeMachine;
-      if (!collective.whole_machine) { collective.group = job.groups[work.group - 1].name; }
+      collective.op = name_of(task.collective);
+      collective.algorithm = algorithm_of(job, task);
+      collective.bytes = task.amount;
+      collective.whole_machine = task.group == kWholeMachine;
+      if (!collective.whole_machine) { collective.group = job.groups[task.group - 1].name; }
       collective.first_start_ns = span.start_ns;
     }
     ++collective.ranks;
@@ -227,28 +227,28 @@ std::vector<results::SimulatedCollective> collectives_of(const Job& job, const M
 
 // ---- operators -----------------------------------------------------------------------------------------------------
 
-std::string kind_of(const Work& work) {
-  switch (work.act) {
-    case Act::collective: return std::string(name_of(work.collective));
+std::string kind_of(const NodeTask& task) {
+  switch (task.act) {
+    case Act::collective: return std::string(name_of(task.collective));
     case Act::send: return "send";
     case Act::receive: return "receive";
     case Act::memory: return "memory";
-    case Act::mark: return "metadata";
-    case Act::nothing: return "nothing";
-    case Act::hold: break;
+    case Act::metadata: return "metadata";
+    case Act::no_op: return "nothing";
+    case Act::busy: break;
   }
-  return work.slot == Slot::cpu ? "host" : work.slot == Slot::gpu ? "compute" : "replayed";
+  return task.slot == Slot::cpu ? "host" : task.slot == Slot::gpu ? "compute" : "replayed";
 }
 
-std::vector<results::SimulatedOperator> operators_of(const Job& job, const Machine& machine) {
+std::vector<results::SimulatedOperator> operators_of(const SimulationJob& job, const Machine& machine) {
   std::vector<results::SimulatedOperator> operators;
-  operators.reserve(machine.spans().size());
-  for (const NodeSpan& span : machine.spans()) {
-    const Program& program = job.programs[span.rank];
-    const Work& work = program.nodes[span.node];
-    const std::uint64_t bytes = work.act == Act::hold ? 0 : work.amount;
-    operators.push_back({span.rank, work.id, kind_of(work), bytes, span.start_ns, span.end_ns,
-                         program.names.empty() ? std::string() : program.names[span.node]});
+  operators.reserve(machine.nodes().spans().size());
+  for (const NodeSpan& span : machine.nodes().spans()) {
+    const RankGraph& rank_graph = job.rank_graphs[span.rank];
+    const NodeTask& task = rank_graph.nodes[span.node];
+    const std::uint64_t bytes = task.act == Act::busy ? 0 : task.amount;
+    operators.push_back({span.rank, task.id, kind_of(task), bytes, span.start_ns, span.end_ns,
+                         rank_graph.names.empty() ? std::string() : rank_graph.names[span.node]});
   }
   return operators;
 }
@@ -277,7 +277,7 @@ std::vector<results::SimulatedDimension> dimensions_of(const Network& network,
   return dimensions;
 }
 
-results::SimulationTables tables_of(const Job& job, const Machine& machine) {
+results::SimulationTables tables_of(const SimulationJob& job, const Machine& machine) {
   results::SimulationTables tables;
   tables.ranks = ranks_of(job, machine);
   tables.links = links_of(job, machine);

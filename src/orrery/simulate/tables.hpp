@@ -9,7 +9,7 @@ namespace orrery::simulate {
 
 // Of a machine that has run to its end, of a job with `tables`. Times longer than 213 days,
 // which picoseconds cannot count, are cut to that.
-[[nodiscard]] results::SimulationTables tables_of(const Job& job, const Machine& machine);
+[[nodiscard]] results::SimulationTables tables_of(const SimulationJob& job, const Machine& machine);
 
 // Links added up by dimension; what set out in each is left open.
 [[nodiscard]] std::vector<results::SimulatedDimension> dimensions_of(const Network& network,

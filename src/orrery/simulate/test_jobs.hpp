@@ -115,7 +115,7 @@ struct Rig {
     use(algorithms);
   }
   Rig& use(const std::vector<std::string>& names) {
-    std::vector<Algorithm> algorithms;
+    std::vector<DimensionAlgorithm> algorithms;
     for (const std::string& name : names) { algorithms.push_back(algorithm(name).value()); }
     for (Choice& choice : system.algorithms) { choice = algorithms; }
     return *this;
@@ -138,8 +138,8 @@ struct Rig {
 
 using Nodes = std::function<std::vector<NodeRecord>(std::uint32_t rank)>;
 
-inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
-  Job job;
+inline Result<SimulationJob> job_of(const Rig& rig, const Nodes& nodes) {
+  SimulationJob job;
   job.semantics = rig.semantics;
   job.backend = rig.backend;
   job.tables = job.spans = rig.semantics == Semantics::physical;
@@ -152,17 +152,17 @@ inline Result<Job> job_of(const Rig& rig, const Nodes& nodes) {
   job.groups = rig.groups;
   const std::uint32_t ranks = job.network.ranks();
   const GroupIndex groups(job.groups);
-  const Setting setting{job.system,
-                        groups,
-                        job.memory.arrangement,
-                        ranks,
-                        static_cast<std::uint32_t>(job.network.dimensions.size()),
-                        false,
-                        job.semantics};
+  const CompileContext setting{job.system,
+                               groups,
+                               job.memory.arrangement,
+                               ranks,
+                               static_cast<std::uint32_t>(job.network.dimensions.size()),
+                               false,
+                               job.semantics};
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     job.files.push_back("w." + std::to_string(rank) + ".et");
-    ORRERY_TRY(program, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));
-    job.programs.push_back(std::move(program));
+    ORRERY_TRY(rank_graph, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));
+    job.rank_graphs.push_back(std::move(rank_graph));
   }
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
   return job;

@@ -300,16 +300,22 @@ TEST(Validate, ranges_hold_the_prediction_and_the_worst_rows_say_what_they_are_m
   ASSERT_TRUE(validation);
   std::size_t explained = 0;
   for (const auto& row : validation->predictions) {
-    ASSERT_TRUE(row.p10_s && row.p90_s) << row.id;
+    EXPECT_EQ(row.p10_s && row.p90_s, row.predicted_s.has_value()) << row.id;
+    if (!row.predicted_s) { continue; }
     EXPECT_LT(*row.p10_s, *row.p90_s);
-    EXPECT_EQ(row.spread.starts_with("dense-"), true) << row.spread;
+    EXPECT_NE(row.spread, "") << row.id;
+    if (row.family == "mosaic_mpt") { EXPECT_TRUE(row.spread.starts_with("dense-")) << row.spread; }
     if (row.terms.empty()) { continue; }
     ++explained;
     double sum = 0.0;
     for (const auto& term : row.terms) { sum += term.seconds; }
     EXPECT_NEAR(sum, *row.predicted_s, 1e-6 * *row.predicted_s) << row.id;
   }
-  EXPECT_EQ(explained, 2 * validation->families.size());
+  std::size_t worst = 0;  // two of a family, or as many as it has
+  for (const auto& family : validation->families) {
+    worst += static_cast<std::size_t>(std::min<std::int64_t>(2, family.scored));
+  }
+  EXPECT_EQ(explained, worst);
   EXPECT_EQ(validation->overall.ranged, validation->overall.scored);
   EXPECT_GT(validation->overall.covered, 0);
 }

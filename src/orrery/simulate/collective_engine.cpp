@@ -1,0 +1,281 @@
+#include "orrery/simulate/collective_engine.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "orrery/simulate/stop.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr std::size_t kTurns = 3;
+constexpr std::uint16_t kAllDimensions = 0xFFFF;
+constexpr std::uint16_t kFourDimensions = 0x000F;  // what an absent involved_dim means to ASTRA-sim
+constexpr std::size_t kMostReproduced = 5;         // dimensions up to which it does so in a way that can be repeated
+
+// How many queues of a dimension are used in turn.
+std::uint32_t turns_of(Turn turn, std::uint32_t queues) {
+  switch (turn) {
+    case Turn::any: return queues;
+    case Turn::first: return std::max(queues / 2, 1U);
+    case Turn::second: return queues - queues / 2;
+  }
+  return 1;
+}
+
+std::size_t queue_count(const SimulationJob& job) {
+  return std::size_t{job.network.ranks()} * job.network.dimensions.size() * job.system.queues_per_dimension;
+}
+
+std::uint32_t queue_width(const System& system) {
+  return (system.active_chunks + system.queues_per_dimension - 1) / system.queues_per_dimension;
+}
+
+std::int64_t priority_of(Scheduling scheduling, std::int64_t ordinal, std::int64_t wanted) {
+  switch (scheduling) {
+    case Scheduling::LIFO: return ordinal;
+    case Scheduling::FIFO: return -ordinal;
+    case Scheduling::EXPLICIT: return wanted;
+  }
+  return 0;
+}
+
+}  // namespace
+
+CollectiveEngine::CollectiveEngine(const SimulationJob& job, ChunkRegistry& chunks, PhaseRunner& runner,
+                                   CustomCollectives& customs)
+    : job_(job),
+      chunks_(chunks),
+      runner_(runner),
+      customs_(customs),
+      queues_(chunks, queue_count(job), queue_width(job.system)),
+      counters_(job.network.ranks()) {
+  const std::size_t dimensions = job.network.dimensions.size();
+  for (RankCounters& counters : counters_) {
+    counters.turns.assign(dimensions * kTurns, 0);
+    counters.trees.assign(dimensions * kCollectives, 0);
+  }
+}
+
+// ---- start ---------------------------------------------------------------------------------------------------------
+
+const PhaseSequence& CollectiveEngine::sequence_of(std::uint32_t rank, const NodeTask& task, std::uint64_t chunk) {
+  const GroupMembers& group = chunks_.group(task.group);
+  PhaseRequest request{task.collective, chunk, group.small ? group.ranks : nullptr, task.dimensions};
+  if (group.small || group.ranks != nullptr) {
+    request.dimensions = kAllDimensions;
+  } else if (request.dimensions == kNoDimensionList) {
+    request.dimensions = job_.network.dimensions.size() <= kMostReproduced ? kFourDimensions : kAllDimensions;
+  }
+  // Graphs of a node's own; a group keeps what its first use of the collective had.
+  const auto own = job_.system.custom_of_node.find(task.id);
+  std::string custom = own == job_.system.custom_of_node.end() ? "" : own->second;
+  if (task.group != kWholeMachine && !job_.system.custom_of_node.empty()) {
+    custom = sticky_.try_emplace({rank, task.group, static_cast<std::uint8_t>(task.collective)}, custom).first->second;
+  }
+  const std::uint32_t members = group.small ? task.group : kWholeMachine;
+  auto& kept = sequences_[{members, static_cast<std::uint8_t>(task.collective), chunk, request.dimensions, custom}];
+  if (!kept) {
+    if (!custom.empty()) {
+      kept = std::make_unique<PhaseSequence>(PhaseSequence{{}, custom});
+    } else {
+      auto made = phase_sequence(job_.network, job_.system, request);
+      if (!made) { throw Stop{rank, task.id, made.error().diagnostics.front().message}; }
+      kept = std::make_unique<PhaseSequence>(std::move(*made));
+    }
+  }
+  return *kept;
+}
+
+void CollectiveEngine::start(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const Split cut = split(task.collective, task.amount, job_.system.splits, job_.network.ranks());
+  const PhaseSequence& sequence = sequence_of(rank, task, cut.chunk);
+  const std::uint32_t which = active_.take();
+  ActiveCollective& collective = active_[which];
+  collective.rank = rank;
+  collective.node = node;
+  collective.sequence = &sequence;
+  collective.count = cut.count;
+  collective.done = 0;
+  collective.group = task.group;
+  collective.priority = priority_of(job_.system.scheduling, ++counters_[rank].collectives, task.priority);
+  if (sequence.custom.empty() && sequence.phases.empty()) { return; }  // nothing to do never ends
+  take_turns(collective, task.collective);
+  take_numbers(collective);
+  collective.stride = 1;
+  if (!sequence.phases.empty()) {
+    const std::uint32_t turns = turns_of(sequence.phases.front().turn, job_.system.queues_per_dimension);
+    collective.stride = turns / std::gcd(turns, sequence.phases.front().turn_uses);
+  }
+  create_chunks(which);
+}
+
+// All chunks take their turns at queues and trees when the collective starts.
+void CollectiveEngine::take_turns(ActiveCollective& collective, Collective kind) {
+  RankCounters& counters = counters_[collective.rank];
+  const auto turn_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
+    return counters.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)];
+  };
+  const auto tree_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
+    return counters.trees[phase.dimension * kCollectives + static_cast<std::size_t>(kind)];
+  };
+  const auto chunks = static_cast<std::uint32_t>(collective.count);
+  collective.first_turn.clear();
+  collective.first_tree.clear();
+  for (const ChunkPhase& phase : collective.sequence->phases) {
+    collective.first_turn.push_back(turn_of(phase));
+    collective.first_tree.push_back(tree_of(phase));
+  }
+  for (const ChunkPhase& phase : collective.sequence->phases) {
+    turn_of(phase) += chunks;
+    if (phase.method == CollectiveAlgorithm::tree) { tree_of(phase) += chunks; }
+  }
+}
+
+// Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
+// therefore disagree on the chunks of the machine that follow, which is a defect of ASTRA-sim.
+void CollectiveEngine::take_numbers(ActiveCollective& collective) {
+  const bool custom = !collective.sequence->custom.empty();
+  const auto chunks = custom ? 1 : static_cast<std::uint32_t>(collective.count);
+  RankCounters& counters = counters_[collective.rank];
+  collective.first_number = collective.group == kWholeMachine
+                                ? static_cast<std::uint32_t>(counters.chunks)
+                                : chunks_.take_numbers(collective.rank, collective.group, chunks);
+  counters.chunks += chunks;
+}
+
+// Chunks that can start do; the others are one entry of their queue that stands for all of them, so that a machine
+// holds what is in flight and not what is to come.
+void CollectiveEngine::create_chunks(std::uint32_t which) {
+  const ActiveCollective& collective = active_[which];
+  if (!collective.sequence->custom.empty()) {
+    const std::uint32_t queue = collective.rank * queues_per_rank();
+    queues_.insert(create(which, 0, queue));
+    return admit(queue);
+  }
+  std::vector<std::uint32_t> placeholders(collective.stride, kNone);
+  for (std::uint32_t i = 0; i < collective.count; ++i) {
+    const std::uint32_t queue = queue_of(collective, 0, i).queue;
+    std::uint32_t& placeholder = placeholders[i % collective.stride];
+    if (placeholder != kNone) {
+      ++chunks_[placeholder].not_created;
+    } else if (queues_.is_open(queue)) {
+      queues_.insert(create(which, i, queue));
+      admit(queue);
+    } else {
+      placeholder = chunks_.add_placeholder();
+      Chunk& rest = chunks_[placeholder];
+      rest.collective = which;
+      rest.priority = collective.priority;
+      rest.rank = kNone;
+      rest.ordinal = i;
+      rest.not_created = 1;
+      rest.queue = queue;
+      rest.started = false;
+      queues_.insert(placeholder);
+    }
+  }
+}
+
+std::uint32_t CollectiveEngine::create(std::uint32_t which, std::uint32_t ordinal, std::uint32_t queue) {
+  const ActiveCollective& collective = active_[which];
+  const std::uint32_t id = chunks_.find_or_make(collective.rank, collective.group, collective.first_number + ordinal);
+  Chunk& chunk = chunks_[id];
+  chunk.collective = which;
+  chunk.node = collective.node;
+  chunk.priority = collective.priority;
+  chunk.ordinal = ordinal;
+  chunk.phase = 0;
+  chunk.queue = queue;
+  return id;
+}
+
+// The next chunk of those that a placeholder stands for takes its place in front of it.
+std::uint32_t CollectiveEngine::create_from(std::uint32_t placeholder) {
+  Chunk& rest = chunks_[placeholder];
+  const std::uint32_t id = create(rest.collective, rest.ordinal, rest.queue);
+  queues_.insert_before(id, placeholder);
+  rest.ordinal += active_[rest.collective].stride;
+  if (--rest.not_created == 0) {
+    queues_.remove(placeholder);
+    chunks_.remove_placeholder(placeholder);
+  }
+  return id;
+}
+
+// ---- queues --------------------------------------------------------------------------------------------------------
+
+std::uint32_t CollectiveEngine::queues_per_rank() const {
+  return static_cast<std::uint32_t>(job_.network.dimensions.size()) * job_.system.queues_per_dimension;
+}
+
+CollectiveEngine::QueueChoice CollectiveEngine::queue_of(const ActiveCollective& collective, std::uint32_t which,
+                                                         std::uint32_t ordinal) const {
+  const std::uint32_t queues = job_.system.queues_per_dimension;
+  const ChunkPhase& phase = collective.sequence->phases[which];
+  const std::uint32_t base = collective.rank * queues_per_rank() + phase.dimension * queues;
+  const std::uint32_t turn = collective.first_turn[which] + ordinal * phase.turn_uses + phase.turn_number;
+  const std::uint32_t half = queues / 2;
+  switch (phase.turn) {
+    case Turn::any: return {base + turn % queues, queues == 1 || turn % queues < half};
+    case Turn::first: return {base + turn % std::max(half, 1U), true};
+    case Turn::second: return {base + half + turn % (queues - half), false};
+  }
+  return {base, true};
+}
+
+void CollectiveEngine::admit(std::uint32_t queue) {
+  for (std::uint32_t next = queues_.admissible(queue); next != kNone; next = queues_.admissible(queue)) {
+    const std::uint32_t id = chunks_[next].not_created != 0 ? create_from(next) : next;
+    queues_.start(id);
+    start_phase(id);
+  }
+}
+
+// ---- phases --------------------------------------------------------------------------------------------------------
+
+void CollectiveEngine::start_phase(std::uint32_t id) {
+  const Chunk& chunk = chunks_[id];
+  const ActiveCollective& collective = active_[chunk.collective];
+  const PhaseSequence& sequence = *collective.sequence;
+  if (!sequence.custom.empty()) { return customs_.start(id, chunk, chunks_.group(chunk.group), sequence.custom); }
+  const ChunkPhase& phase = sequence.phases[chunk.phase];
+  const bool clockwise = queue_of(collective, chunk.phase, chunk.ordinal).clockwise;
+  const std::uint32_t tree_turn =
+      collective.first_tree[chunk.phase] + chunk.ordinal * phase.tree_uses + phase.tree_number;
+  runner_.start(id, phase, clockwise, tree_turn);
+}
+
+std::optional<CollectiveEngine::NodeOfRank> CollectiveEngine::end_phase(std::uint32_t id) {
+  const Chunk& chunk = chunks_[id];
+  ActiveCollective& collective = active_[chunk.collective];
+  if (chunk.phase + 1 < collective.sequence->phases.size()) { return std::nullopt; }
+  if (++collective.done < collective.count) { return std::nullopt; }
+  return NodeOfRank{collective.rank, collective.node};
+}
+
+void CollectiveEngine::leave_phase(std::uint32_t id) {
+  Chunk& chunk = chunks_[id];
+  const std::uint32_t which = chunk.collective, old = chunk.queue;
+  const ActiveCollective& collective = active_[which];
+  const bool is_last = chunk.phase + 1 >= collective.sequence->phases.size();
+  queues_.remove(id);
+  if (!is_last) {
+    chunk.started = false;
+    ++chunk.phase;
+    chunk.queue = queue_of(collective, chunk.phase, chunk.ordinal).queue;
+    queues_.insert(id);
+  }
+  queues_.stop_one(old);
+  admit(old);
+  if (!is_last) { return admit(chunk.queue); }
+  if (collective.done == collective.count) {
+    active_[which].sequence = nullptr;
+    active_.give_back(which);
+  }
+  chunks_.forget(id);
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,12 @@
+// Why ranks did not finish. Private to the room.
+#pragma once
+
+#include "orrery/core/error.hpp"
+#include "orrery/simulate/machine.hpp"
+
+namespace orrery::simulate {
+
+// Nothing is left to happen, and some rank has not finished.
+[[nodiscard]] Failure deadlock(const SimulationJob& job, const Machine& machine);
+
+}  // namespace orrery::simulate

@@ -1,0 +1,72 @@
+// Events of a simulated machine under ASTRA-sim's rules, and the messages that they are about. Private to the room.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/engine/kernel.hpp"
+#include "orrery/simulate/continuation.hpp"
+#include "orrery/simulate/pool.hpp"
+
+namespace orrery::simulate {
+
+// The comment of each kind gives the meaning of `rank`, `ref` and `extra` of its events.
+enum class EventKind : std::uint8_t {
+  endpoint_passed,     // chunk `ref`, slot or step `extra`; `flag`: it reduces next
+  reduced,             // chunk `ref`, slot or step `extra`
+  arrival,             // message `ref` is at its target
+  hop,                 // message `ref` is at the next device of its route
+  link_free,           // link `ref`
+  late_chunk_receive,  // chunk `ref` expects a message from `extra` that has arrived before
+  late_receive,        // the same of the continuation of `flag`, `rank`, `ref` and `extra`
+  rendezvous_send,     // message `ref` departs: its receiver is ready
+  node_end,            // node `ref` of `rank`
+  memory_end,          // node `ref` of `rank`
+  server_free,         // memory server `ref`
+  custom_step_end,     // step `extra` of custom run `ref`
+  bus_step,            // `extra` at port `flag` of the bus of `rank`
+};
+
+struct Event {
+  EventKind kind = EventKind::arrival;
+  std::uint8_t flag = 0;
+  std::uint32_t rank = 0;
+  std::uint32_t ref = 0;
+  std::uint32_t extra = 0;
+};
+
+using EventQueue = engine::Kernel<Event>;
+
+inline constexpr std::uint64_t kChunkTag = std::uint64_t{1} << 63;  // tags of chunks are never those of nodes,
+inline constexpr std::uint64_t kReadyTag = std::uint64_t{1} << 62;  // nor those of ready-to-receive messages
+inline constexpr std::uint64_t kReadyBytes = 8192;                  // of a ready-to-receive message (rendezvous)
+
+// A message in flight.
+struct Message {
+  std::uint64_t bytes = 0;
+  std::uint64_t tag = 0;
+  std::uint32_t source = 0, target = 0;
+  Continuation owner;                // the sender; of a ready-to-receive message, the receiver that sent it
+  std::uint64_t expected_bytes = 0;  // of a ready-to-receive message: of the message that it is about
+  std::uint32_t device = 0;          // where it is
+  std::uint32_t next = kNone;        // in the queue of a link
+};
+
+// Messages and receives of one key are matched in order: the k-th with the k-th.
+struct MessageKey {
+  std::uint64_t tag = 0;
+  std::uint64_t bytes = 0;
+  std::uint32_t source = 0, target = 0;
+
+  friend bool operator==(const MessageKey&, const MessageKey&) = default;
+};
+
+struct MessageKeyHash {
+  std::size_t operator()(const MessageKey& key) const {
+    std::uint64_t mixed = key.tag * 0x9E3779B97F4A7C15U ^ (key.bytes + 0x7F4A7C15U);
+    mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9U;
+    mixed ^= (std::uint64_t{key.source} << 32) | key.target;
+    return (mixed ^ (mixed >> 31)) * 0x94D049BB133111EBU;
+  }
+};
+
+}  // namespace orrery::simulate

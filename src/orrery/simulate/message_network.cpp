@@ -1,0 +1,148 @@
+#include "orrery/simulate/message_network.hpp"
+
+#include <algorithm>
+
+#include "orrery/simulate/phase.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+std::uint32_t hops(const NetworkDimension& dimension, std::uint32_t from, std::uint32_t to) {
+  const std::uint32_t forward = (to + dimension.ranks - from) % dimension.ranks;
+  switch (dimension.topology) {
+    case Topology::Ring: return std::min(forward, dimension.ranks - forward);
+    case Topology::FullyConnected: return 1;
+    case Topology::Switch: return 2;
+  }
+  return 1;
+}
+
+std::size_t link_count(const Network& network) {
+  const NetworkDimension& dimension = network.dimensions.front();
+  return dimension.topology == Topology::FullyConnected ? std::size_t{dimension.ranks} * dimension.ranks
+                                                        : std::size_t{dimension.ranks} * 2;
+}
+
+}  // namespace
+
+MessageNetwork::MessageNetwork(const SimulationJob& job, EventQueue& events) : job_(job), events_(events) {
+  for (const NetworkDimension& dimension : job.network.dimensions) {
+    bytes_per_ns_.push_back(dimension.bytes_per_ns());
+  }
+  if (job.backend == Backend::congestion_aware) { links_.resize(link_count(job.network)); }
+  if (job.tables) {
+    link_counts_.resize(links_.size());
+    dimension_counts_.resize(job.network.dimensions.size());
+  }
+}
+
+// Only the lowest dimension in which the two differ is paid for: a defect of ASTRA-sim, which a warning tells.
+std::uint64_t MessageNetwork::flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes) {
+  if (job_.backend == Backend::congestion_aware) { return 0; }
+  for (std::size_t i = 0; i < job_.network.dimensions.size(); ++i) {
+    const NetworkDimension& dimension = job_.network.dimensions[i];
+    const std::uint32_t from = source % dimension.ranks, to = target % dimension.ranks;
+    source /= dimension.ranks;
+    target /= dimension.ranks;
+    if (from == to) { continue; }
+    skipped_dimensions_ = skipped_dimensions_ || source != target;
+    const double latency = static_cast<double>(hops(dimension, from, to)) * dimension.latency_ns;
+    return whole_ns(latency + static_cast<double>(bytes) / bytes_per_ns_[i]);
+  }
+  return 0;
+}
+
+void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
+  if (!dimension_counts_.empty()) { count(messages_[id]); }
+  if (job_.backend == Backend::congestion_aware) { return forward(id); }
+  events_.at(events_.now() + flight, {EventKind::arrival, 0, 0, id, 0});
+}
+
+// In the dimension that it pays for.
+void MessageNetwork::count(const Message& message) {
+  std::uint32_t source = message.source, target = message.target;
+  for (std::size_t i = 0; i < dimension_counts_.size(); ++i) {
+    const std::uint32_t ranks = job_.network.dimensions[i].ranks;
+    if (source % ranks != target % ranks) {
+      ++dimension_counts_[i].messages;
+      dimension_counts_[i].bytes += message.bytes;
+      return;
+    }
+    source /= ranks;
+    target /= ranks;
+  }
+}
+
+void MessageNetwork::count_waiting(std::uint32_t number, bool joins) {
+  LinkCount& count = link_counts_[number];
+  count.queued_ns += count.waiting * (events_.now() - count.since_ns);
+  count.since_ns = events_.now();
+  joins ? ++count.waiting : --count.waiting;
+}
+
+// ---- links ---------------------------------------------------------------------------------------------------------
+
+// Devices are the ranks and, of a switch, the hub behind them.
+MessageNetwork::Hop MessageNetwork::next_hop(const Message& message) const {
+  const NetworkDimension& dimension = job_.network.dimensions.front();
+  const std::uint32_t n = dimension.ranks;
+  switch (dimension.topology) {
+    case Topology::FullyConnected: return {message.source * n + message.target, message.target};
+    case Topology::Switch:
+      if (message.device == n) { return {n + message.target, message.target}; }
+      return {message.source, n};
+    case Topology::Ring: {
+      const std::uint32_t clockwise = (message.target + n - message.source) % n;
+      const bool backward = n - clockwise < clockwise;
+      const std::uint32_t next = (message.device + (backward ? n - 1 : 1)) % n;
+      return {2 * message.device + (backward ? 1 : 0), next};
+    }
+  }
+  return {0, message.target};
+}
+
+void MessageNetwork::forward(std::uint32_t id) {
+  const std::uint32_t number = next_hop(messages_[id]).link;
+  Link& link = links_[number];
+  if (!link.busy) { return begin_link(number, id); }
+  if (!link_counts_.empty()) { count_waiting(number, true); }
+  messages_[id].next = kNone;
+  (link.last == kNone ? link.first : messages_[link.last].next) = id;
+  link.last = id;
+}
+
+void MessageNetwork::begin_link(std::uint32_t number, std::uint32_t id) {
+  const double transfer = static_cast<double>(messages_[id].bytes) / bytes_per_ns_.front();
+  links_[number].busy = true;
+  if (!link_counts_.empty()) {
+    LinkCount& count = link_counts_[number];
+    ++count.messages;
+    count.bytes += messages_[id].bytes;
+    count.busy_ns += whole_ns(transfer);
+  }
+  const double latency = job_.network.dimensions.front().latency_ns;
+  events_.at(events_.now() + whole_ns(latency + transfer), {EventKind::hop, 0, 0, id, 0});
+  events_.at(events_.now() + whole_ns(transfer), {EventKind::link_free, 0, 0, number, 0});
+}
+
+void MessageNetwork::free_link(std::uint32_t number) {
+  Link& link = links_[number];
+  link.busy = false;
+  const std::uint32_t id = link.first;
+  if (id == kNone) { return; }
+  link.first = messages_[id].next;
+  if (link.first == kNone) { link.last = kNone; }
+  if (!link_counts_.empty()) { count_waiting(number, false); }
+  begin_link(number, id);
+}
+
+bool MessageNetwork::hop(std::uint32_t id) {
+  Message& message = messages_[id];
+  message.device = next_hop(message).device;
+  if (message.device == message.target) { return true; }
+  forward(id);
+  return false;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,89 @@
+// How long messages take. Without congestion a message takes its latency and its bytes over one bandwidth. With it,
+// every link carries one message at a time, and a message is stored whole at every device of its route. Private to the
+// room.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "orrery/simulate/event.hpp"
+#include "orrery/simulate/job.hpp"
+#include "orrery/simulate/pool.hpp"
+
+namespace orrery::simulate {
+
+// What tables are made of; only counted where the job has tables.
+struct LinkCount {
+  std::uint64_t bytes = 0, messages = 0, busy_ns = 0;
+  std::uint64_t queued_ns = 0, since_ns = 0;  // summed over the messages that wait, until then
+  std::uint64_t waiting = 0;
+};
+struct DimensionCount {
+  std::uint64_t bytes = 0, messages = 0;
+};
+
+class MessageNetwork {
+ public:
+  MessageNetwork(const SimulationJob& job, EventQueue& events);
+  MessageNetwork(const MessageNetwork&) = delete;
+  MessageNetwork& operator=(const MessageNetwork&) = delete;
+
+  [[nodiscard]] std::uint32_t add(const Message& message) {
+    const std::uint32_t id = messages_.take();
+    messages_[id] = message;
+    return id;
+  }
+  [[nodiscard]] const Message& operator[](std::uint32_t message) const { return messages_[message]; }
+
+  // From departure to arrival where nothing queues; 0 where links decide.
+  [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
+
+  // The message leaves its source; an event reports its arrival, `flight` later where nothing queues.
+  void depart(std::uint32_t message, std::uint64_t flight);
+
+  // The message is at the next device of its route: continues from there, or returns true at its target.
+  [[nodiscard]] bool hop(std::uint32_t message);
+  void free_link(std::uint32_t link);
+
+  // The message is at its target and leaves the network.
+  [[nodiscard]] Message remove(std::uint32_t message) {
+    messages_.give_back(message);
+    ++delivered_;
+    return messages_[message];
+  }
+
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
+  [[nodiscard]] const std::vector<LinkCount>& link_counts() const { return link_counts_; }
+  [[nodiscard]] const std::vector<DimensionCount>& dimension_counts() const { return dimension_counts_; }
+  // A message crossed several dimensions and paid for one.
+  [[nodiscard]] bool skipped_dimensions() const { return skipped_dimensions_; }
+
+ private:
+  struct Link {
+    std::uint32_t first = kNone, last = kNone;  // messages that wait
+    bool busy = false;
+  };
+  struct Hop {
+    std::uint32_t link = 0;
+    std::uint32_t device = 0;  // behind it
+  };
+
+  [[nodiscard]] Hop next_hop(const Message& message) const;
+  void forward(std::uint32_t message);
+  void begin_link(std::uint32_t link, std::uint32_t message);
+  void count(const Message& message);
+  void count_waiting(std::uint32_t link, bool joins);
+
+  const SimulationJob& job_;
+  EventQueue& events_;
+  Pool<Message> messages_;
+  std::vector<Link> links_;
+  std::vector<LinkCount> link_counts_;            // of links_; empty without tables
+  std::vector<DimensionCount> dimension_counts_;  // the same
+  std::vector<double> bytes_per_ns_;              // by dimension
+  std::uint64_t delivered_ = 0;
+  bool skipped_dimensions_ = false;
+};
+
+}  // namespace orrery::simulate

@@ -1,0 +1,64 @@
+// Runs the algorithm of a chunk's phase: which messages it sends and expects, and when the phase has ended.
+//
+// Ring, direct, halving and doubling are one automaton with three sets of figures (phase.cpp). A chunk opens slots
+// 0, 1, 2, …: `window` of them at first, and one more for every message that it gets. An open slot costs a delay and
+// then gives a token; a token pays for one message out and one in. The double binary tree is in phase_tree.cpp. Private
+// to the room.
+#pragma once
+
+#include <cstdint>
+
+#include "orrery/simulate/chunk_registry.hpp"
+#include "orrery/simulate/endpoints.hpp"
+#include "orrery/simulate/message_network.hpp"
+#include "orrery/simulate/messenger.hpp"
+
+namespace orrery::simulate {
+
+class PhaseRunner {
+ public:
+  PhaseRunner(const SimulationJob& job, EventQueue& events, ChunkRegistry& chunks, Endpoints& endpoints,
+              MessageNetwork& network, Messenger& messenger)
+      : job_(job), events_(events), chunks_(chunks), endpoints_(endpoints), network_(network), messenger_(messenger) {}
+  PhaseRunner(const PhaseRunner&) = delete;
+  PhaseRunner& operator=(const PhaseRunner&) = delete;
+
+  // `tree_turn`: even for the upper one of the two trees.
+  void start(std::uint32_t chunk, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_turn);
+
+  // A message of a chunk is at its target: the chunk continues if it expects it, else keeps it.
+  void arrive(const Message& message);
+  // The chunk expects a message from now on; if it has arrived already, an event reports it.
+  void post(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
+  void receive(std::uint32_t chunk, std::uint32_t from);
+
+  // The chunk has passed the endpoint, or reduced, with a slot or step. True when its phase has ended.
+  [[nodiscard]] bool endpoint_passed(std::uint32_t chunk, std::uint32_t step, bool reduces) {
+    if (!reduces) { return proceed(chunk, step); }
+    endpoints_.reduce(chunk, chunks_[chunk], step);
+    return false;
+  }
+  [[nodiscard]] bool proceed(std::uint32_t chunk, std::uint32_t step);
+
+ private:
+  void start_window(std::uint32_t chunk);
+  void open_slot(std::uint32_t chunk);
+  [[nodiscard]] bool token(std::uint32_t chunk);
+  [[nodiscard]] bool emit(std::uint32_t chunk);
+  void start_tree(std::uint32_t chunk);
+  [[nodiscard]] bool tree_step(std::uint32_t chunk, std::uint32_t step);
+  void tree_receive(std::uint32_t chunk, std::uint32_t from);
+
+  void send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight_ns,
+            std::uint32_t to_chunk = kNone);
+  void expect(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
+
+  const SimulationJob& job_;
+  EventQueue& events_;
+  ChunkRegistry& chunks_;
+  Endpoints& endpoints_;
+  MessageNetwork& network_;
+  Messenger& messenger_;
+};
+
+}  // namespace orrery::simulate

@@ -1,0 +1,88 @@
+#include "orrery/simulate/physical_deadlock.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/deadlock_diagnosis.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+class PhysicalDiagnosis final : public DeadlockDiagnosis {
+ public:
+  PhysicalDiagnosis(const SimulationJob& job, const PhysicalMachine& machine)
+      : DeadlockDiagnosis(job), machine_(machine) {}
+
+ private:
+  [[nodiscard]] std::vector<std::uint32_t> started(std::uint32_t rank) const override {
+    std::vector<std::uint32_t> nodes;
+    for (std::uint32_t node = 0; node < job().rank_graphs[rank].nodes.size(); ++node) {
+      if (runs(rank, node)) { nodes.push_back(node); }
+    }
+    return nodes;
+  }
+
+  [[nodiscard]] bool runs(std::uint32_t rank, std::uint32_t node) const override {
+    return machine_.nodes().ranks()[rank].runs[node];
+  }
+
+  [[nodiscard]] Next running(std::uint32_t rank) override {
+    const auto nodes = started(rank);
+    if (nodes.empty()) { return Cause{{rank, kNone, kNone}, "does not end"}; }
+    return BlockedNode{rank, nodes.front(), kNone};
+  }
+
+  // Nodes start as soon as those before them are over.
+  [[nodiscard]] std::optional<Next> slot_holder(std::uint32_t /*rank*/, std::uint32_t /*node*/) const override {
+    return std::nullopt;
+  }
+
+  // Some rank has not come to the collective.
+  [[nodiscard]] Next blocker_of_collective(const BlockedNode& who) override {
+    const std::uint32_t number = machine_.collectives().collective_of(who.rank, who.node);
+    const PhysicalCollective& collective = machine_.collectives().all()[number];
+    const PhysicalGroup& group = machine_.collectives().group(collective.task.group);
+    for (std::uint32_t position = 0; position < collective.ranks; ++position) {
+      const std::uint32_t rank = group.rank(position);
+      const auto node = machine_.collectives().node_of(rank, number);
+      if (!node) { return absent(who, rank); }
+      if (open(rank)[*node] && !machine_.nodes().ranks()[rank].runs[*node]) { return blocker(rank, *node); }
+    }
+    if (!collective.custom.empty()) {
+      return Cause{who, "is a custom collective whose sends and receives do not match"};
+    }
+    return Cause{who, "does not end"};
+  }
+
+  // The rank's graph does not have the collective.
+  [[nodiscard]] Cause absent(const BlockedNode& who, std::uint32_t rank) {
+    const NodeTask& ours = task(who);
+    const auto of_group = [&](const NodeTask& other) {
+      return other.act == Act::collective && other.group == ours.group;
+    };
+    const auto& nodes = job().rank_graphs[rank].nodes;
+    const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
+    std::string why = fmt::format("waits in {} of {} B ({}) for rank {}, which ", name_of(ours.collective), ours.amount,
+                                  group_name(ours), rank);
+    if (joined == 0) { return {who, why + "never joins"}; }
+    const auto open = find_open(rank, of_group);
+    if (!open) { return {who, why + fmt::format("has completed all of its collectives in the group ({})", joined)}; }
+    const NodeTask& theirs = nodes[*open];
+    return {who, why + fmt::format("runs {} of {} B instead (node {})", name_of(theirs.collective), theirs.amount,
+                                   theirs.id)};
+  }
+
+  const PhysicalMachine& machine_;
+};
+
+}  // namespace
+
+Failure physical_deadlock(const SimulationJob& job, const PhysicalMachine& machine) {
+  std::vector<bool> finished(machine.nodes().ranks().size());
+  for (std::uint32_t rank = 0; rank < finished.size(); ++rank) { finished[rank] = machine.nodes().finished(rank); }
+  return PhysicalDiagnosis(job, machine).failure(finished);
+}
+
+}  // namespace orrery::simulate

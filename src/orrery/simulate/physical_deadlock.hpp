@@ -1,0 +1,12 @@
+// Why ranks of a physical machine did not finish. Private to the room.
+#pragma once
+
+#include "orrery/core/error.hpp"
+#include "orrery/simulate/physical_machine.hpp"
+
+namespace orrery::simulate {
+
+// Nothing is left to happen, and some rank has not finished.
+[[nodiscard]] Failure physical_deadlock(const SimulationJob& job, const PhysicalMachine& machine);
+
+}  // namespace orrery::simulate

@@ -1,0 +1,81 @@
+// What one rank does, ready to run: the nodes of its graph by ascending id, reduced to what the simulation needs, and
+// their dependencies.
+//
+// 56 bytes a node and 4 per dependency.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/graph/graph.hpp"
+#include "orrery/simulate/inputs.hpp"
+
+namespace orrery::simulate {
+
+// What a node occupies while it runs; a rank has one of each.
+enum class Slot : std::uint8_t { cpu, gpu, comm, none };
+inline constexpr std::size_t kSlots = 3;  // that are something
+
+enum class Act : std::uint8_t {
+  busy,        // for its duration
+  collective,  //
+  send,
+  receive,
+  memory,
+  no_op,    // ends when it is issued; ASTRA-sim does not look at its children then
+  metadata  // ends when it is issued
+};
+
+inline constexpr std::uint32_t kWholeMachine = 0;  // of NodeTask::group; groups count from 1
+inline constexpr std::uint16_t kNoDimensionList = 0xFFFF;
+
+struct NodeTask {
+  std::uint64_t id = 0;
+  std::uint64_t amount = 0;  // busy: nanoseconds, picoseconds in physical semantics; communication and memory: bytes
+  std::uint64_t tag = 0;     // send, receive
+  std::uint32_t peer = 0;    // send, receive
+  std::uint32_t group = 0;
+  std::uint32_t parents = 0;
+  std::int32_t priority = 0;
+  std::uint16_t dimensions = kNoDimensionList;  // involved_dim, a bit each
+  std::uint16_t custom = 0;                     // 1 + index of the graphs that this node runs instead of an algorithm
+  Collective collective = Collective::all_reduce;
+  Act act = Act::busy;
+  Slot slot = Slot::none;
+  bool counts_as_compute = false;  // its time is not exposed
+};
+
+struct RankGraph {
+  std::vector<NodeTask> nodes;             // ascending ids
+  std::vector<std::uint32_t> child_begin;  // one per node and one more
+  std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
+  std::vector<std::string> names;          // by node, if the job keeps spans
+  // What ASTRA-sim's semantics leaves out of this rank, for warnings.
+  bool cut_durations = false;        // duration_ns is more exact than the whole microseconds that are replayed
+  bool replayed_broadcasts = false;  // take their recorded duration, whatever their size
+
+  [[nodiscard]] std::span<const std::uint32_t> children_of(std::uint32_t node) const {
+    return {children.data() + child_begin[node], children.data() + child_begin[node + 1]};
+  }
+};
+
+// What compile() needs besides the graph.
+struct CompileContext {
+  const System& system;
+  const GroupIndex& groups;
+  memory::Arrangement memory;
+  std::uint32_t ranks = 0;
+  std::uint32_t dimensions = 0;  // of the network
+  bool names = false;            // keep the names of nodes
+  Semantics semantics = Semantics::astra_sim;
+};
+
+// Refuses what cannot run, naming file and node: ids twice, parents that are not there, circles, unknown types,
+// attributes that are missing or unusable, peers and groups that do not exist.
+[[nodiscard]] Result<RankGraph> compile(const graph::Graph& graph, std::uint32_t rank, const std::string& file,
+                                        const CompileContext& setting);
+
+}  // namespace orrery::simulate
