@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::cost {
 
 namespace {
@@ -49,10 +51,6 @@ constexpr double kFillKeys = 256.0;
 
 // Time constant of the clock's reaction to power: a GEMM much longer than this runs at the sustained clock.
 constexpr double kPowerTime = 0.5e-3;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
-constexpr double real(std::int64_t n) { return static_cast<double>(n); }
 
 double memory_rate(const Accelerator& a) { return a.memory_bandwidth.value() * a.memory_efficiency; }
 

@@ -13,7 +13,6 @@ namespace {
 
 using test::Case;
 using test::flops_of;
-using test::real;
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 

@@ -22,7 +22,6 @@ using test::Alone;
 using test::any_case;
 using test::Case;
 using test::flops_of;
-using test::real;
 using test::whole_model;
 using test::works_of;
 

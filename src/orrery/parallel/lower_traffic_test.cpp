@@ -18,7 +18,6 @@ using test::Case;
 using test::micro_batches_of_chunk;
 using test::per_rank;
 using test::PerRank;
-using test::real;
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 

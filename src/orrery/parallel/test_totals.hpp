@@ -5,14 +5,13 @@
 #include <cstdint>
 #include <vector>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
 
 namespace orrery::parallel::test {
-
-inline double real(std::int64_t n) { return static_cast<double>(n); }
 
 inline double flops_of(const Program& program, const Segment& segment) {
   double sum = 0.0;

@@ -6,13 +6,13 @@
 
 #include <fmt/format.h>
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::validate {
 
 namespace {
 
 using estimate::Request;
-
-constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 constexpr std::int64_t rounded_up(std::int64_t a, std::int64_t unit) { return ceil_div(a, unit) * unit; }
 

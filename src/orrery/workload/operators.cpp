@@ -2,6 +2,7 @@
 #include "orrery/workload/operators.hpp"
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 #include "orrery/workload/operators_join.hpp"
 
@@ -11,8 +12,6 @@ namespace {
 
 // Enough for every layer there is without growing: a list is made for every plan that is priced.
 constexpr std::size_t kLongestList = 56;
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 
@@ -43,8 +42,8 @@ void append_cross_half(std::vector<Operator>& list, const Model& model, const ha
   list.push_back(norm("cross.norm", model, z));
   append_cross_attention(list, model, stack, z);
   list.push_back(boundary(OperatorTag::attention_projection, "cross.leave", Boundary::leave, whole_tensor(z)));
-  list.push_back(
-      join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z, stack.fusion.elementwise));
+  list.push_back(join({"cross.residual", model.attention_output_bias, true, true, 2, z.split_tokens}, z,
+                      stack.fusion.elementwise));
 }
 
 void append_mlp_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,

@@ -6,6 +6,7 @@
 // drops: 5 a s^2 b / t bytes of a plain core with dropout and two-byte elements.
 #include <vector>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
@@ -23,8 +24,6 @@ constexpr Linear::Names kOutput{"attention.output", "attention.output.adapter_in
 constexpr Linear::Names kCrossQuery{"cross.query", "cross.query.adapter_in", "cross.query.adapter_out"};
 constexpr Linear::Names kCrossMemory{"cross.memory", "cross.memory.adapter_in", "cross.memory.adapter_out"};
 constexpr Linear::Names kCrossOutput{"cross.output", "cross.output.adapter_in", "cross.output.adapter_out"};
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 Core core_of(const Model& model, const Sizes& z) {
   Core core;

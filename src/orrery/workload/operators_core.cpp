@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
@@ -14,10 +15,6 @@ constexpr double kFloat = 4.0;  // bytes of an fp32 value
 // Rate of fused attention backward against forward: of the five products of its backward pass two run from registers
 // that the forward pass has free (FlashAttention-2 on A100: 0.8 to 0.85; -3 on H100: 0.75).
 constexpr double kBackwardRate = 0.8;
-
-double real(std::int64_t n) { return static_cast<double>(n); }
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 // What the kernels of the core see: after context parallelism has rearranged heads and positions.
 struct Arranged {

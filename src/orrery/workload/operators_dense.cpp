@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
@@ -11,8 +12,6 @@ namespace {
 constexpr double kFloat = 4.0;     // bytes of an fp32 value
 constexpr double kExpertId = 8.0;  // of the index of an expert (int64)
 constexpr double kRowId = 4.0;     // of the row that a copy goes to (int32)
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 // All vectors in, what the next layer works on out; backward: its gradient in, theirs out. What is written is kept by
 // the layer that reads it.

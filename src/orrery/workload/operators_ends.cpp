@@ -2,6 +2,7 @@
 // predict further tokens. docs/models/operators.md has the tables.
 #include <cmath>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 #include "orrery/workload/operators_join.hpp"
 
@@ -11,8 +12,6 @@ namespace {
 
 constexpr double kTokenId = 8.0;  // bytes of a token id (int64)
 constexpr double kFloat = 4.0;    // bytes of an fp32 value
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 
@@ -144,7 +143,7 @@ void append_mtp_projection(std::vector<Operator>& list, const Sizes& z) {
   l.names.base = "mtp.projection";
   l.tag = OperatorTag::head;
   l.rows = z.tokens;
-  l.n = (z.hidden + z.tp - 1) / z.tp;
+  l.n = ceil_div(z.hidden, z.tp);
   l.k = 2 * z.hidden;
   l.input = z.split(2 * z.hidden);
   append_linear(list, z, l);

@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <array>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
 
 namespace {
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 // The kinds of a model's layers and how many there are of each: of encoder or decoder, with experts or not, with a
 // window or not.
@@ -160,7 +159,7 @@ Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, st
   if (kind.encoder || kind.part != DensePart::none) { return Bytes(0.0); }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double held = own + (kind.cross ? real(positions) : 0.0);
-  const std::int64_t kv_heads = (model.kv_heads + slice.tp - 1) / slice.tp;
+  const std::int64_t kv_heads = ceil_div(model.kv_heads, slice.tp);
   const double width =
       model.is_latent() ? real(model.latent.kv_rank + model.latent.rope_dim) : 2.0 * real(kv_heads * model.head_dim);
   return Bytes(held * width * element / real(slice.cp));

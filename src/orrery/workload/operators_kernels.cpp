@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 
 namespace orrery::workload {
 
@@ -13,11 +14,7 @@ namespace {
 // the same number of rows and matrix products meet whole tiles.
 constexpr std::int64_t kVocabMultiple = 128;
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x)); }
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 void expect_whole_parts(const Model& model, const Slice& slice) {
   ORRERY_ASSERT(slice.tp >= 1 && slice.cp >= 1 && slice.ep >= 1 && slice.etp >= 1);

@@ -7,6 +7,7 @@
 // rank share: W_uk is absorbed in the queries, W_uv follows the core (section 2.1.2 and appendix C).
 #include <vector>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
@@ -27,8 +28,6 @@ constexpr Linear::Names kKvUp{"attention.kv_up", "attention.kv_up.adapter_in", "
 constexpr Linear::Names kAbsorb{"attention.absorb", {}, {}};
 constexpr Linear::Names kValueUp{"attention.value_up", {}, {}};
 constexpr Linear::Names kOutput{"attention.output", "attention.output.adapter_in", "attention.output.adapter_out"};
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 Linear projection(const Linear::Names& names, double rows, std::int64_t n, std::int64_t k, double input) {
   Linear l;

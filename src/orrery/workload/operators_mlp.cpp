@@ -3,13 +3,12 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
 namespace orrery::workload {
 
 namespace {
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 // y = act(x + bias), over W = rows x ffn elements. Fused: x in, y out; backward dy, x in, dx out. Apart: the sum with
 // the bias, and the sums of its gradient, are kernels of their own. Keeps x; a relu needs only its output, which the

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 #include "orrery/workload/tables.hpp"
 
@@ -20,8 +21,6 @@ constexpr double kRowId = 8.0;     // of a row's number as samples carry it (int
 constexpr double kSortKey = 8.0;   // row and place of a lookup while they are sorted (two int32)
 constexpr int kSortPasses = 4;     // of a radix sort of 32 bits, 8 at a time
 constexpr double kGradient = 4.0;  // of the sum of a row's gradients (fp32)
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 // What tables, or parts of them, on one rank take.
 struct Load {

@@ -2,13 +2,12 @@
 
 #include <utility>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::workload {
 
 namespace {
-
-constexpr double real(std::int64_t n) { return static_cast<double>(n); }
 
 // Vectors of a sample as a transformer's tokens.
 std::int64_t tokens_of(const Recommender& r) { return r.interaction.tokens > 0 ? r.interaction.tokens : r.vectors(); }

@@ -4,14 +4,13 @@
 #include <cmath>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 
 namespace orrery::workload {
 
 namespace {
 
 constexpr double kLeastPart = 64.0;  // bytes: one burst of HBM
-
-double real(std::int64_t n) { return static_cast<double>(n); }
 
 bool is_replicated(const Table& table, const TablePlan& plan) {
   return plan.sharding == TableSharding::replicated || table.rows < plan.replicated_below;
