@@ -93,8 +93,21 @@ std::string network_text(const simulate::Network& network) {
   return join(parts, " x ");
 }
 
-// ASTRA-sim's are the first of the enum.
-bool is_simulated(Collective op) { return static_cast<std::size_t>(op) < simulate::kCollectives; }
+// Those whose bytes ASTRA-sim's semantics moves; it replays the recorded duration of a broadcast.
+bool is_simulated(Collective op) {
+  switch (op) {
+    case Collective::all_reduce:
+    case Collective::all_gather:
+    case Collective::reduce_scatter:
+    case Collective::all_to_all: return true;
+    case Collective::broadcast:
+    case Collective::reduce:
+    case Collective::gather:
+    case Collective::scatter:
+    case Collective::barrier: break;
+  }
+  return false;
+}
 
 // Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
 // it first does not matter.

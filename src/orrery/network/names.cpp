@@ -13,8 +13,7 @@ std::string_view description_of(CollectiveAlgorithm algorithm) {
     case CollectiveAlgorithm::direct: return "every member sends to every other at once; all_to_all and small messages";
     case CollectiveAlgorithm::in_switch: return "the switch reduces and multicasts; where the link class supports it";
     case CollectiveAlgorithm::flat_ring:
-      return "one ring through all devices, as NCCL builds between nodes; all_reduce, all_gather, reduce_scatter; "
-             "compare it with runs under NCCL_ALGO=Ring";
+      return "one ring through all devices (NCCL_ALGO=Ring); all_reduce, all_gather, reduce_scatter";
     case CollectiveAlgorithm::halving_doubling:
       return "pairs at doubling distances; in simulations with ASTRA-sim's files (halvingDoubling)";
   }
