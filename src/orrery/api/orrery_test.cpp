@@ -63,7 +63,7 @@ TEST(Api, a_precision_without_matrix_units_is_refused_with_those_there_are) {
   asked.precision = hardware::Precision::fp8;
   const auto answer = orrery().estimate(asked);
   ASSERT_FALSE(answer);
-  EXPECT_EQ(answer.error().text(), "--precision: a100-sxm-80gb has no \"fp8\" matrix units; it has bf16, fp16, tf32");
+  EXPECT_EQ(answer.error().text(), "--precision: a100-sxm-80gb has no \"fp8\" matrix units; valid: bf16, fp16, tf32");
 }
 
 TEST(Api, a_plan_that_does_not_fit_is_priced_and_says_so) {
@@ -301,8 +301,10 @@ TEST(Api, every_entry_that_is_listed_can_be_described) {
     }
   }
   // All that `collective --algorithm` accepts.
+  const auto listed = orrery().list("algorithms");
+  ASSERT_TRUE(listed);
   std::vector<std::string> algorithms;
-  for (const auto& entry : *orrery().list("algorithms")) { algorithms.push_back(entry.name); }
+  for (const auto& entry : *listed) { algorithms.push_back(entry.name); }
   EXPECT_THAT(algorithms, testing::ElementsAre("auto", "ring", "tree", "direct", "in_switch", "flat_ring"));
   const auto unknown = orrery().list("model");
   ASSERT_FALSE(unknown);
