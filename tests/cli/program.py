@@ -44,6 +44,15 @@ class ProgramTest(unittest.TestCase):
         (self.folder / name).write_text(text)
         return name
 
+    def long_search(self):
+        """Arguments of a search of minutes: a published problem with more axes. Its progress starts after two seconds."""
+        space = (ROOT / "examples/spaces/p-b.yaml").read_text()
+        published = "optimizer_sharding: [true, false]"
+        self.assertIn(published, space)
+        more = "zero: [0, 1, 2, 3]\n  schedule: [gpipe, 1f1b, interleaved, zero-bubble]\n  embedding_as_layer: [true, false]"
+        self.write("long.yaml", space.replace(published, more))
+        return ["plan", "--space", "long.yaml", "--exhaustive", "--threads", "1"]
+
     def fifo(self, name):
         os.mkfifo(self.folder / name)
         return name

@@ -80,8 +80,7 @@ class Signals(ProgramTest):
     # The line of its progress says that a search, which would take minutes, is in the middle.
     def test_a_long_search_prints_no_part_of_an_answer(self):
         terminal = Terminal(self)
-        process = self.start("plan", "--space", str(ROOT / "examples/spaces/p-b.yaml"), "--exhaustive", "--threads", "1",
-                             "--json", stdout=subprocess.PIPE, stderr=terminal.far)
+        process = self.start(*self.long_search(), "--json", stdout=subprocess.PIPE, stderr=terminal.far)
         terminal.program_has_it()
         self.assertTrue(terminal.read_until(lambda text: "%" in text), terminal.text)
         process.send_signal(signal.SIGINT)

@@ -86,12 +86,9 @@ class Terminals(ProgramTest):
         for env in ({"TERM": "dumb", "NO_COLOR": ""}, {"TERM": "", "NO_COLOR": ""}, {"TERM": "xterm", "NO_COLOR": "1"}):
             self.assertEqual(self.on_terminal(*info, env=env).replace("\r\n", "\n"), plain, env)
 
-    # A search of minutes. Its progress starts after two seconds.
-    SEARCH = ["plan", "--space", str(ROOT / "examples/spaces/p-b.yaml"), "--exhaustive", "--threads", "1"]
-
     def test_progress_is_shown_on_a_terminal(self):
         terminal = Terminal(self)
-        process = self.start(*self.SEARCH, stdout=subprocess.DEVNULL, stderr=terminal.far)
+        process = self.start(*self.long_search(), stdout=subprocess.DEVNULL, stderr=terminal.far)
         terminal.program_has_it()
         self.assertTrue(terminal.read_until(lambda text: "points, " in text))
         self.assertRegex(terminal.text, r"^\r[\d,]+ of [\d,]+ points, \d+ %\x1b\[K")
@@ -101,9 +98,9 @@ class Terminals(ProgramTest):
     def test_no_progress_in_a_file(self):
         errors = self.folder / "errors"
         with open(errors, "w") as file:
-            quiet = self.start(*self.SEARCH, stdout=subprocess.DEVNULL, stderr=file)
+            quiet = self.start(*self.long_search(), stdout=subprocess.DEVNULL, stderr=file)
         terminal = Terminal(self)
-        shown = self.start(*self.SEARCH, stdout=subprocess.DEVNULL, stderr=terminal.far)
+        shown = self.start(*self.long_search(), stdout=subprocess.DEVNULL, stderr=terminal.far)
         terminal.program_has_it()
         self.assertTrue(terminal.read_until(lambda text: text.count("%") > 3))
         self.assertIsNone(quiet.poll())
