@@ -11,6 +11,7 @@ target_compile_options(orrery_flags INTERFACE
   $<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overflow>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-stringop-overread>
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>
   $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
 # clang reports std::stable_sort of libstdc++ 12 as a use of a deprecated function.
 target_compile_options(orrery_flags INTERFACE $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)

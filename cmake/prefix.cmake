@@ -6,7 +6,7 @@
 # prefix(TARGET ALONE)  for a program or bench: precompiled headers
 # prefix(TARGET TEST)   for a test executable: precompiled headers, those of the test libraries included
 option(ORRERY_PREFIX "Precompile the headers that nearly every source includes (g++ only)" ON)
-option(ORRERY_UNITY "Compile the sources of a room in batches" OFF)
+option(ORRERY_UNITY "Compile the sources of a room in batches" ON)
 
 # A batch is what has to be compiled again when one of its sources changes: small enough to wait for.
 set(ORRERY_BATCH 5)

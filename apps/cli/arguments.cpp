@@ -46,7 +46,7 @@ class Scan {
   void positional(const std::string& argument) {
     const auto& known = command_.positionals();
     if (++positionals_ <= known.size() || (!known.empty() && known.back().many)) { return; }
-    complain({}, fmt::format("unexpected argument {}; usage: {}", orrery::quoted(argument), command_.usage()));
+    complain({}, fmt::format("unexpected argument {}; usage: {}", quote(argument), command_.usage()));
   }
 
   void unknown(const std::string& name) {

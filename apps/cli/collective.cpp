@@ -59,14 +59,14 @@ Result<Enum> named(const std::string& flag, const std::string& text, const std::
   const auto names = names_of<Enum>();
   const auto near = nearest(text, names);
   return fail(flag_place(flag),
-              fmt::format("{} is not {}; {}", orrery::quoted(text), kind,
+              fmt::format("{} is not {}; {}", quote(text), kind,
                           near ? fmt::format("did you mean {}?", *near) : "valid: " + join(names, ", ")));
 }
 
 // Also recognizes operations of libraries that are not modelled yet.
 Result<Collective> operation(const std::string& text) {
   for (const char* other : {"reduce", "gather", "scatter", "barrier", "sendrecv"}) {
-    if (text == other) { return fail(flag_place("--op"), orrery::quoted(text) + " is not built yet"); }
+    if (text == other) { return fail(flag_place("--op"), quote(text) + " is not built yet"); }
   }
   return named<Collective>("--op", text, "a collective operation");
 }
@@ -156,8 +156,9 @@ void declare(Command& command, const Shared& options) {
   text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
        &Options::devices);
   text({"--algorithm", "NAME",
-        "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest that libraries offer]", cluster,
-        names_of<CollectiveAlgorithm>()},
+        "auto, ring, tree, direct, in_switch, flat_ring [default auto: the fastest of those that collective libraries "
+        "use on this group; another one can be faster]",
+        cluster, names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);

@@ -102,9 +102,8 @@ Result<int> Command::run_subcommand(const std::vector<std::string>& arguments) {
   const auto& choices = positionals_.front().choices;
   const auto near = nearest(first, choices);
   return fail(
-      near ? fmt::format("\"orrery {}\" has no command {}; did you mean {}?", name_, orrery::quoted(first), *near)
-           : fmt::format("\"orrery {}\" has no command {}; there are {}", name_, orrery::quoted(first),
-                         join(choices, ", ")));
+      near ? fmt::format("\"orrery {}\" has no command {}; did you mean {}?", name_, quote(first), *near)
+           : fmt::format("\"orrery {}\" has no command {}; there are {}", name_, quote(first), join(choices, ", ")));
 }
 
 std::string Command::usage() const {

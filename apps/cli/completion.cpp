@@ -20,9 +20,7 @@ constexpr const char* kFooter = R"(Examples
 Result<int> run(const std::string& shell) {
   if (shell.empty()) { return fail(flag_place("SHELL"), "is missing; use bash, zsh or fish"); }
   const std::string script = completion_script(shell, all_commands());
-  if (script.empty()) {
-    return fail(flag_place("SHELL"), orrery::quoted(shell) + " is not supported; use bash, zsh or fish");
-  }
+  if (script.empty()) { return fail(flag_place("SHELL"), quote(shell) + " is not supported; use bash, zsh or fish"); }
   print(script);
   return 0;
 }

@@ -45,7 +45,7 @@ Result<int> run(const Options& options) {
 
 Command describe_command() {
   Command command("describe",
-                  "Print one catalogue entry, or a file with one, as YAML with the sources of its figures.");
+                  "Print a catalogue entry, or a YAML file that defines one, as YAML with the sources of its figures.");
   const auto options = std::make_shared<Options>();
   command.positional({"name", "NAME", "name of a model, cluster, accelerator, link or stack, or a YAML file", ""},
                      [options](const std::string& name) { options->name = name; });

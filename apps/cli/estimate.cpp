@@ -63,15 +63,16 @@ Command estimate_command() {
   const std::string output(kOutputGroup);
   command.toggle(
       {"--terms", "",
-       "also print every operator of the critical rank, and the rank classes. JSON always has the operators (time_s "
-       "per execution, count executions per step); this flag adds the classes",
+       "also print every operator of the critical rank, and the groups of pipeline stages with identical work. JSON "
+       "always has the operators (time_s per execution, count executions per step); this flag adds the groups",
        output},
       [options](bool on) { options->terms = on; });
   command.toggle({"--json", "", "print one JSON document (orrery.estimate/1) and nothing else", output},
                  [options](bool on) { options->json = on; });
-  command.option({"--timeline", "FILE",
-                  "--semantics mad-max: write both streams of a device as a Chrome trace, for Perfetto", output},
-                 [options](const std::string& text) { options->timeline = text; });
+  command.option(
+      {"--timeline", "FILE",
+       "--semantics mad-max: write the compute and the communication stream of one device as a Chrome trace", output},
+      [options](const std::string& text) { options->timeline = text; });
   options->emit.declare(command, "the plan");
   command.footer(kFooter);
   command.action([options] { return run(*options); });

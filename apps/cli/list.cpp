@@ -151,7 +151,7 @@ std::optional<Diagnostic> wrong_kind(const std::string& kind) {
   if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) { return std::nullopt; }
   const auto near = nearest(kind, kinds);
   return Diagnostic{flag_place("KIND"),
-                    fmt::format("unknown kind {}; {}", orrery::quoted(kind),
+                    fmt::format("unknown kind {}; {}", quote(kind),
                                 near ? fmt::format("did you mean {}?", *near) : "one of " + join(kinds, ", "))};
 }
 

@@ -32,7 +32,7 @@ Result<void> MachineFlags::take_semantics() {
   }
   const auto near = nearest(semantics, all_semantics());
   return fail(flag_place("--semantics"),
-              fmt::format("{} is not valid; {}", orrery::quoted(semantics),
+              fmt::format("{} is not valid; {}", quote(semantics),
                           near ? "did you mean " + *near + "?" : "valid: " + join(all_semantics(), ", ")));
 }
 
@@ -47,7 +47,7 @@ Result<void> MachineFlags::take_backend() {
   } else if (!backend.empty() && backend != "congestion-unaware") {
     const auto near = nearest(backend, backends());
     return fail(flag_place("--backend"),
-                fmt::format("{} is not valid; {}", orrery::quoted(backend),
+                fmt::format("{} is not valid; {}", quote(backend),
                             near ? "did you mean " + *near + "?" : "valid: " + join(backends(), ", ")));
   }
   return {};
@@ -58,19 +58,18 @@ Result<void> MachineFlags::take_flags() {
   constexpr double kMostScale = 1e9;
   ORRERY_TRY(count, whole_number("--num-queues-per-dim", queues, 1));
   if (count > kMostQueues) {
-    return fail(flag_place("--num-queues-per-dim"), orrery::quoted(queues) + " is not valid; valid: 1 to 1024");
+    return fail(flag_place("--num-queues-per-dim"), quote(queues) + " is not valid; valid: 1 to 1024");
   }
   files.flags.queues_per_dimension = static_cast<std::uint32_t>(count);
   double value = 0;  // not std::stod: its decimal point depends on the locale
   const auto [end, error] = std::from_chars(scale.data(), scale.data() + scale.size(), value);
   if (error != std::errc() || end != scale.data() + scale.size() || !(value >= 0) || value > kMostScale) {
-    return fail(flag_place("--injection-scale"),
-                orrery::quoted(scale) + " is not valid; valid: a number from 0 to 1000000000");
+    return fail(flag_place("--injection-scale"), quote(scale) + " is not valid; valid: a number from 0 to 1000000000");
   }
   files.flags.injection_scale = value;
   files.flags.rendezvous = rendezvous == "true" || rendezvous == "1";
   if (!files.flags.rendezvous && rendezvous != "false" && rendezvous != "0") {
-    return fail(flag_place("--rendezvous-protocol"), orrery::quoted(rendezvous) + " is not valid; valid: true, false");
+    return fail(flag_place("--rendezvous-protocol"), quote(rendezvous) + " is not valid; valid: true, false");
   }
   // As in the original, where a name that holds this word stands for no file.
   if (files.groups.find("empty") != std::string::npos) { files.groups.clear(); }
@@ -124,11 +123,12 @@ void declare_without_effect(Command& command, const SharedMachineFlags& flags, c
 }
 
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
-  command.option({"--backend", "NAME",
-                  "network model: congestion-unaware, congestion-aware (the only one in physical semantics); default: "
-                  "congestion-unaware; flow is not built yet",
-                  heading, backends()},
-                 [flags](const std::string& text) { flags->backend = text; });
+  command.option(
+      {"--backend", "NAME",
+       "network model: congestion-unaware, congestion-aware; default: congestion-unaware in astra-sim semantics, "
+       "congestion-aware in physical semantics (the only one there); flow is not built yet",
+       heading, backends()},
+      [flags](const std::string& text) { flags->backend = text; });
   command.option(
       {"--semantics", "NAME",
        "rules of the simulation: astra-sim (its cycles), physical (links conserve bandwidth); default: astra-sim, "

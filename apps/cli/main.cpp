@@ -43,10 +43,9 @@ Failure unknown_command(const std::string& name, const std::vector<Command>& com
   for (const auto& command : commands) { names.push_back(command.name()); }
   const std::string kind = name.starts_with('-') ? "flag" : "command";
   const auto near = nearest(name, names);
-  return Failure{
-      {{{},
-        near ? fmt::format("unknown {} {}; did you mean {}?", kind, orrery::quoted(name), *near)
-             : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, orrery::quoted(name))}}};
+  return Failure{{{{},
+                   near ? fmt::format("unknown {} {}; did you mean {}?", kind, quote(name), *near)
+                        : fmt::format("unknown {} {}; \"orrery --help\" lists the commands", kind, quote(name))}}};
 }
 
 Result<int> run(std::vector<std::string> arguments) {

@@ -29,9 +29,9 @@ constexpr const char* kFooter = R"(Examples
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
 
-ASTRA-sim's input files give ASTRA-sim's cycles, to the nanosecond, including the effects of its defects, which warnings
-name (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link carries more than its bandwidth
-(docs/models/physical.md).
+ASTRA-sim's input files give the same cycles as in ASTRA-sim, to the nanosecond. ASTRA-sim's defects are reproduced; a
+warning names those that affect the run (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link
+carries more than its bandwidth (docs/models/physical.md).
 Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal error.
 )";
 
@@ -66,8 +66,7 @@ Result<void> take_cluster(const Options& options) {
 
 Result<void> take(const Options& options) {
   if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
-    return fail(flag_place("--fold"),
-                orrery::quoted(options.fold) + " is not valid; valid: off (auto is not built yet)");
+    return fail(flag_place("--fold"), quote(options.fold) + " is not valid; valid: off (auto is not built yet)");
   }
   if (options.fold == "auto") {
     return fail(flag_place("--fold"), "\"auto\" is not built yet; \"off\", the default, simulates every rank");
@@ -100,7 +99,7 @@ Result<std::vector<std::string>> tables_of(const Options& options) {
     } else if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto near = nearest(name, known);
       return fail(flag_place("--table"),
-                  fmt::format("{} is not a table; {}", orrery::quoted(name),
+                  fmt::format("{} is not a table; {}", quote(name),
                               near ? fmt::format("did you mean {}?", *near) : "valid: " + join(known, ", ") + ", all"));
     } else if (name == "links" && options.machine->semantics != "physical" &&
                options.machine->backend != "congestion-aware") {
@@ -192,12 +191,13 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "simulate identical ranks once; default: off, every rank is simulated; auto is not built yet",
+        "off: simulate every rank (default); auto: simulate identical ranks once (not built yet)",
         how,
         {"auto", "off"}},
        &Options::fold);
-  command.repeated({"--workload", "PREFIX|FOLDER|FILE", "Chakra graphs, one per device of --cluster", how},
-                   [options](const std::string& name) { options->workload.push_back(name); });
+  command.repeated(
+      {"--workload", "PREFIX|FOLDER|FILE", "Chakra graphs for a run on --cluster, one per rank, from rank 0", how},
+      [options](const std::string& name) { options->workload.push_back(name); });
   text({"--cluster",
         "NAME",
         "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",

@@ -32,12 +32,12 @@ class Reader {
     const std::size_t last_end = item.find(':', colon + 1);
     if (last_end == std::string_view::npos) {
       return fail(flag_place(flag_),
-                  fmt::format("{} is not a range; write FIRST:LAST:STEP, such as 1KiB:1GiB:x2", quoted(item)));
+                  fmt::format("{} is not a range; write FIRST:LAST:STEP, such as 1KiB:1GiB:x2", quote(item)));
     }
     ORRERY_TRY(first, one(item.substr(0, colon)));
     ORRERY_TRY(last, one(item.substr(colon + 1, last_end - colon - 1)));
     if (last < first) {
-      return fail(flag_place(flag_), fmt::format("{}: the last size is smaller than the first", quoted(item)));
+      return fail(flag_place(flag_), fmt::format("{}: the last size is smaller than the first", quote(item)));
     }
     return range(first, last, item.substr(last_end + 1), item);
   }
@@ -49,7 +49,7 @@ class Reader {
     const auto value = config::parse_quantity(text, config::Dimension::bytes, "B");
     if (!value) { return fail(flag_place(flag_), value.error()); }
     if (*value < 1 || *value != std::floor(*value) || *value > kMost) {
-      return fail(flag_place(flag_), fmt::format("{} is not a whole number of bytes from 1 B to 1 PB", quoted(text)));
+      return fail(flag_place(flag_), fmt::format("{} is not a whole number of bytes from 1 B to 1 PB", quote(text)));
     }
     return static_cast<std::uint64_t>(*value);
   }
@@ -67,7 +67,7 @@ class Reader {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), factor);
     if (error != std::errc() || end != digits.data() + digits.size() || factor < 2 || factor > kMostFactor) {
       return fail(flag_place(flag_), fmt::format("{} in {} is not a step; use a factor (x2) or an increment (+1MiB)",
-                                                 quoted(step), quoted(item)));
+                                                 quote(step), quote(item)));
     }
     for (std::uint64_t size = first; size <= last; size *= factor) {
       if (auto added = add(size); !added) { return added; }

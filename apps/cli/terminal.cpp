@@ -56,7 +56,7 @@ Result<std::string> data_directory() {
   std::error_code none;
   if (std::string given = environment("ORRERY_DATA"); !given.empty()) {
     if (std::filesystem::is_directory(given, none)) { return given; }
-    return fail({"", 0, 0, "ORRERY_DATA"}, fmt::format("{} is not a folder", orrery::quoted(given)));
+    return fail({"", 0, 0, "ORRERY_DATA"}, fmt::format("{} is not a folder", quote(given)));
   }
   const auto program = std::filesystem::read_symlink("/proc/self/exe", none);
   const auto installed = program.parent_path().parent_path() / "share/orrery/data";

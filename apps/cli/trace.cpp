@@ -86,7 +86,7 @@ Result<std::uint64_t> whole_number(const std::string& flag, const std::string& t
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least) {
-    return fail(flag_place(flag), fmt::format("{} is not a whole number of at least {}", orrery::quoted(text), least));
+    return fail(flag_place(flag), fmt::format("{} is not a whole number of at least {}", quote(text), least));
   }
   return number;
 }

@@ -125,8 +125,7 @@ Result<graph::DifferenceOptions> difference_options(const std::string& ignored, 
     } else if (what.starts_with("attr:") && what.size() > 5) {
       options.attributes.push_back(what.substr(5));
     } else {
-      return fail(flag_place("--ignore"),
-                  orrery::quoted(what) + " is not valid; use names, times, io, metadata or attr:NAME");
+      return fail(flag_place("--ignore"), quote(what) + " is not valid; use names, times, io, metadata or attr:NAME");
     }
   }
   return options;

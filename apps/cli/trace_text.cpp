@@ -34,7 +34,7 @@ Result<std::uint64_t> nanoseconds_of(const std::string& text) {
   const double ns = *seconds * 1e9;
   const double whole = std::round(ns);
   if (whole < 1 || whole > 1e15 || std::abs(ns - whole) > 1e-9 * whole) {
-    return fail(flag_place("--cycle"), orrery::quoted(text) + " is not a whole number of nanoseconds");
+    return fail(flag_place("--cycle"), quote(text) + " is not a whole number of nanoseconds");
   }
   return static_cast<std::uint64_t>(whole);
 }

@@ -73,7 +73,7 @@ Result<graph::Fold> fold_of(const std::string& text) {
     ORRERY_TRY(levels, whole_number("--fold", text.substr(6), 1));
     return graph::Fold{graph::Fold::By::depth, levels};
   }
-  return fail(flag_place("--fold"), orrery::quoted(text) + " is not valid; use name or depth=N");
+  return fail(flag_place("--fold"), quote(text) + " is not valid; use name or depth=N");
 }
 
 // Runs a command that writes; incomplete files are removed if the program is interrupted.

@@ -22,8 +22,8 @@ constexpr const char* kFooter = R"(Examples
   orrery validate --family vtrain_multi --json
   orrery validate --worst 3
 
-A table has the columns of training.csv, moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements; its
-header determines which. The measured columns have no effect on predictions and may be empty.
+A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements;
+the header decides the kind of table. Measured columns have no effect on predictions; their cells may be empty.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
@@ -39,7 +39,7 @@ Result<std::size_t> count_of_worst(const std::string& text) {
   if (text.empty()) { return count; }
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   if (error == std::errc{} && end == text.data() + text.size()) { return count; }
-  return fail({"", 0, 0, "--worst"}, fmt::format("{} is not a whole number of at least 0", orrery::quoted(text)));
+  return fail({"", 0, 0, "--worst"}, fmt::format("{} is not a whole number of at least 0", quote(text)));
 }
 
 Result<int> run(const Options& options) {
@@ -65,8 +65,9 @@ Command validate_command() {
   command.repeated(
       {"--data", "FILE...", "CSV tables of measurements [default: the tables that ship with Orrery]", tables},
       [options](const std::string& file) { options->data.push_back(file); });
-  command.repeated({"--family", "NAME...", "only rows of these families", tables},
-                   [options](const std::string& name) { options->families.push_back(name); });
+  command.repeated(
+      {"--family", "NAME...", "only rows with these values in the column family (a publication or campaign)", tables},
+      [options](const std::string& name) { options->families.push_back(name); });
   command.option({"--out", "FILE", "write the prediction of each row as CSV", output},
                  [options](const std::string& file) { options->out = file; });
   command.option({"--worst", "N", "print the terms of the N largest errors of each family [default 0]", output},

@@ -79,7 +79,7 @@ tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network:
     if (is_possible(fabric.price(op, Bytes(1), group, algorithm))) { known.emplace_back(name); }
   }
   return fail(Place{"", 0, 0, "--algorithm"},
-              fmt::format("{} does not exist for {} among {} devices of {}; valid: {}", quoted(name_of(asked)),
+              fmt::format("{} does not exist for {} among {} devices of {}; valid: {}", quote(name_of(asked)),
                           name_of(op), group.size(), fabric.cluster().name, join(known, ", ")));
 }
 

@@ -58,7 +58,7 @@ Plan plan_around(const PartialPlan& fixed, const Inputs& inputs, bool serves) {
 }
 
 // Flags of what is fixed.
-std::set<std::string> flags_of(const PartialPlan& fixed) {
+std::set<std::string> flags_that_fix(const PartialPlan& fixed) {
   std::set<std::string> flags;
   for (const auto& choice : parallel::plan_choices()) {
     const bool is_fixed = std::any_of(choice.parts.begin(), choice.parts.end(), [&](const auto& part) {
@@ -92,7 +92,7 @@ std::string blamed(const std::string& flag, const std::set<std::string>& fixed) 
 }  // namespace
 
 std::vector<Diagnostic> problems_of(const PartialPlan& fixed, const Inputs& inputs, const parallel::Job& job) {
-  const auto flags = flags_of(fixed);
+  const auto flags = flags_that_fix(fixed);
   if (flags.empty()) { return {}; }
   const Plan plan = plan_around(fixed, inputs, job.is_inference());
   auto found = parallel::problems(inputs.model, job, plan, inputs.cluster.devices);

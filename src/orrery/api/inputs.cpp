@@ -50,7 +50,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }
     failure.diagnostics.push_back({{"", 0, 0, "--precision"},
                                    fmt::format("{} has no {} matrix units; valid: {}", cluster->accelerator.name,
-                                               quoted(hardware::name_of(request.precision)), join(known, ", "))});
+                                               quote(hardware::name_of(request.precision)), join(known, ", "))});
   }
   const bool serves = request.task == parallel::Task::inference;
   const auto ask = [&](bool given, const char* flag, const char* what) {

@@ -68,9 +68,8 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
   if (kind == "algorithms") { return algorithms(); }
   const std::vector<std::string> kinds = {"models", "clusters", "accelerators", "stacks", "algorithms"};
   const auto near = nearest(kind, kinds);
-  return fail(
-      fmt::format("{} is not a kind of catalogue entry; {}", orrery::quoted(kind),
-                  near ? fmt::format("did you mean {}?", orrery::quoted(*near)) : "valid: " + join(kinds, ", ")));
+  return fail(fmt::format("{} is not a kind of catalogue entry; {}", quote(kind),
+                          near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(kinds, ", ")));
 }
 
 Result<std::string> Orrery::describe(const std::string& name) const {

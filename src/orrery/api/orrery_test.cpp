@@ -232,7 +232,7 @@ TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
     EXPECT_GT(best.inference->time_to_first_token, Seconds());
     EXPECT_GE(best.step_time, found->best.front().step_time);
   }
-  EXPECT_THAT(found->held, testing::ElementsAre("offload of weights (--offload)",
+  EXPECT_THAT(found->not_searched, testing::ElementsAre("offload of weights (--offload)",
                                                 "uneven ends (--embedding-as-layer, --head-as-layer, "
                                                 "--first-stage-layers, --last-stage-layers)"));
   asked.fixed.zero = 1;
@@ -241,8 +241,8 @@ TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
   EXPECT_EQ(wrong.error().text(), "--zero: is for training; inference takes 0");
 }
 
-// The A100 has host memory behind PCIe, so that everything but what is fixed can be held.
-TEST(Api, a_search_says_what_it_held) {
+// The A100 has host memory behind PCIe, so that a search that fixes nothing lists every choice.
+TEST(Api, a_search_lists_what_it_did_not_search) {
   PlanRequest asked;
   asked.job = request("llama-2-7b", 16, 64, 4096);
   const std::string ends =
@@ -251,19 +251,19 @@ TEST(Api, a_search_says_what_it_held) {
   const std::string overlap = "tp-overlap (--tp-overlap)", sharding = "hybrid sharding (--shard)";
   const std::string offload = "offload of weights, activations, optimizer (--offload)";
   const std::string reduce = "dp-overlap (--dp-overlap)";
-  const auto held = [&](auto&& fix) {
+  const auto not_searched = [&](auto&& fix) {
     PlanRequest fixed = asked;
     fix(fixed.fixed);
     const auto found = orrery().plan(fixed);
-    return found ? found->held : std::vector<std::string>{found.error().text()};
+    return found ? found->not_searched : std::vector<std::string>{found.error().text()};
   };
   using Fixed = parallel::PartialPlan;
   using testing::ElementsAre;
-  EXPECT_THAT(held([](Fixed&) {}), ElementsAre("schedule zero-bubble, dualpipe, gpipe (--schedule)", overlap, offload,
+  EXPECT_THAT(not_searched([](Fixed&) {}), ElementsAre("schedule zero-bubble, dualpipe, gpipe (--schedule)", overlap, offload,
                                                sharding, ends, reduce));
   // Without stages no schedule and no ends; without tp nothing to overlap with.
-  EXPECT_THAT(held([](Fixed& f) { f.pp = f.tp = 1; }), ElementsAre(offload, sharding, reduce));
-  EXPECT_THAT(held([](Fixed& f) {
+  EXPECT_THAT(not_searched([](Fixed& f) { f.pp = f.tp = 1; }), ElementsAre(offload, sharding, reduce));
+  EXPECT_THAT(not_searched([](Fixed& f) {
                 f.schedule = parallel::ScheduleKind::gpipe;
                 f.tp_overlap = parallel::TpOverlap::ring;
                 f.offload = parallel::Offload{.weights = true};

@@ -153,9 +153,9 @@ PlanSearch merged(const PlanRequest& request, const Parts& parts) {
     if (!request.device_counts.empty()) { answer.by_devices.push_back(row_of(*part, request.within)); }
     for (const auto& one : part->answer.best) { answer.best.push_back(one); }
     for (const auto& one : part->answer.front) { answer.front.push_back(one); }
-    for (const auto& choice : part->answer.held) {
-      const bool is_new = std::find(answer.held.begin(), answer.held.end(), choice) == answer.held.end();
-      if (is_new) { answer.held.push_back(choice); }
+    for (const auto& choice : part->answer.not_searched) {
+      const bool is_new = std::find(answer.not_searched.begin(), answer.not_searched.end(), choice) == answer.not_searched.end();
+      if (is_new) { answer.not_searched.push_back(choice); }
     }
   }
   drop_beyond(request.within, answer.best);

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "orrery/api/fixed_problems.hpp"
-#include "orrery/api/held.hpp"
+#include "orrery/api/not_searched.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/explore/neighbours.hpp"
 
@@ -20,7 +20,7 @@ using parallel::ScheduleKind;
 namespace {
 
 std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs,
-                             const std::vector<std::string>& held) {
+                             const std::vector<std::string>& not_searched) {
   std::string why;
   if (space.points == 0) {
     why = "no plan is valid: the degrees must multiply to the devices and divide heads and batch";
@@ -30,7 +30,7 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
     why = fmt::format("none of {} plans fits in the memory of {}",
                       space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
   }
-  if (!held.empty()) { why += "; held, not searched: " + join(held, "; "); }
+  if (!not_searched.empty()) { why += "; not searched: " + join(not_searched, "; "); }
   return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
 }
 
@@ -93,8 +93,8 @@ results::PlanSearch Planning::run() {
   results::PlanSearch answer;
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
-  if (!request_.space) { answer.held = held(inputs_, space_.job(), request_.fixed, space_); }
-  if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.held); }
+  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_.fixed, space_); }
+  if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.not_searched); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }
   return answer;

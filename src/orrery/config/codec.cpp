@@ -29,7 +29,7 @@ std::string found_text(const Node& node) {
     case Kind::boolean:
     case Kind::integer:
     case Kind::real:
-    case Kind::text: return fmt::format("{} is not valid", quoted(node.scalar));
+    case Kind::text: return fmt::format("{} is not valid", quote(node.scalar));
   }
   return {};
 }
@@ -44,7 +44,7 @@ void complain_number(const Node& node, const Reading& reading, std::string_view 
   const Kind plain = plain_kind(node.scalar);
   const bool number_in_quotes = node.quoted && (plain == Kind::integer || plain == Kind::real);
   const std::string_view hint = number_in_quotes ? ", written without quotes" : "";
-  reading.complain(node, fmt::format("{} is {}; {} must be {}{}", quoted(node.scalar),
+  reading.complain(node, fmt::format("{} is {}; {} must be {}{}", quote(node.scalar),
                                      number_in_quotes ? "text" : "not a number", reading.field, wanted, hint));
 }
 
@@ -67,7 +67,7 @@ bool respects_limits(double value, const Node& node, const Reading& reading, con
   const std::string_view fault = high ? "too large" : (value < 0.0 && never_negative ? "negative" : "too small");
   Limits of_value = limits;
   of_value.nonempty = false;  // is about the list that the value stands in
-  reading.complain(node, fmt::format("{} is {}; {} must be {}", quoted(node.scalar), fault, reading.field,
+  reading.complain(node, fmt::format("{} is {}; {} must be {}", quote(node.scalar), fault, reading.field,
                                      bounds_text(of_value, type)));
   return false;
 }
@@ -78,7 +78,7 @@ void complain_range(const Node& node, const Reading& reading, bool low, std::int
   const bool bounded = low ? of_value.min.has_value() : of_value.max.has_value();
   const std::string bounds = bounded ? bounds_text(of_value, {"integer"})
                                      : fmt::format("at {} {}", low ? "least" : "most", low ? lowest : highest);
-  reading.complain(node, fmt::format("{} is too {}; {} must be {}", quoted(node.scalar), low ? "small" : "large",
+  reading.complain(node, fmt::format("{} is too {}; {} must be {}", quote(node.scalar), low ? "small" : "large",
                                      reading.field, bounds));
 }
 
@@ -100,10 +100,10 @@ std::optional<std::int64_t> whole_part(const Node& node, const Reading& reading,
   const bool in_range = value >= static_cast<double>(lowest) && value <= static_cast<double>(highest);
   if (std::isnan(value)) {
     reading.complain(
-        node, fmt::format("{} is not a finite number; {} must be an integer", quoted(node.scalar), reading.field));
+        node, fmt::format("{} is not a finite number; {} must be an integer", quote(node.scalar), reading.field));
   } else if (in_range && value != std::floor(value)) {
-    reading.complain(
-        node, fmt::format("{} is not a whole number; {} must be an integer", quoted(node.scalar), reading.field));
+    reading.complain(node,
+                     fmt::format("{} is not a whole number; {} must be an integer", quote(node.scalar), reading.field));
   } else if (!in_range || std::abs(value) > kLargestExact) {
     complain_range(node, reading, value < 0.0, lowest, highest);
   } else {
@@ -142,8 +142,8 @@ std::string bounds_text(const Limits& limits, const TypeInfo& type) {
 std::optional<bool> read_boolean(const Node& node, const Reading& reading) {
   if (node.kind == Kind::boolean) { return node.scalar == "true"; }
   if (node.kind == Kind::text) {
-    reading.complain(node, fmt::format("{} is not valid; {} must be true or false{}", quoted(node.scalar),
-                                       reading.field, node.quoted ? ", written without quotes" : ""));
+    reading.complain(node, fmt::format("{} is not valid; {} must be true or false{}", quote(node.scalar), reading.field,
+                                       node.quoted ? ", written without quotes" : ""));
   } else {
     complain_kind(node, reading, "true or false");
   }
@@ -165,7 +165,7 @@ std::optional<double> read_real(const Node& node, const Reading& reading) {
   const double value = real_value(node.scalar);
   if (!std::isfinite(value)) {
     reading.complain(node,
-                     fmt::format("{} is not a finite number; {} must be finite", quoted(node.scalar), reading.field));
+                     fmt::format("{} is not a finite number; {} must be finite", quote(node.scalar), reading.field));
     return std::nullopt;
   }
   if (!respects_limits(value, node, reading, {"number"})) { return std::nullopt; }
@@ -207,7 +207,7 @@ std::optional<std::size_t> read_choice(const Node& node, const Reading& reading,
   const std::vector<std::string> candidates(names.begin(), names.end());
   const auto near = nearest(node.scalar, candidates);
   const std::string hint = near ? fmt::format("; did you mean \"{}\"?", *near) : "";
-  reading.complain(node, fmt::format("{} is not valid; {} must be {}{}", quoted(node.scalar), reading.field,
+  reading.complain(node, fmt::format("{} is not valid; {} must be {}{}", quote(node.scalar), reading.field,
                                      choice_text(names), hint));
   return std::nullopt;
 }

@@ -167,7 +167,7 @@ void append_yaml_number(std::string_view scalar, std::string& out) {
   out += rest;
 }
 
-Node scalar_node(Kind kind, std::string text) {
+Node json_scalar(Kind kind, std::string text) {
   Node node;
   node.kind = kind;
   node.scalar = std::move(text);
@@ -180,10 +180,10 @@ Node json_number(double value) {
   if (!std::isfinite(value)) { return null_node(); }
   std::string text;
   append_number(value, text);
-  return scalar_node(Kind::real, std::move(text));
+  return json_scalar(Kind::real, std::move(text));
 }
 
-Node json_count(std::uint64_t value) { return scalar_node(Kind::integer, std::to_string(value)); }
+Node json_count(std::uint64_t value) { return json_scalar(Kind::integer, std::to_string(value)); }
 
 Node json_texts(std::span<const std::string> texts) {
   Node list = sequence_node();

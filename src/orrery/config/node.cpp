@@ -19,13 +19,6 @@ Node scalar_node(Kind kind, std::string text) {
   return node;
 }
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::size_t skip_digits(std::string_view text, std::size_t i) {
-  while (i < text.size() && is_digit(text[i])) { ++i; }
-  return i;
-}
-
 // [-+]? ( digits ( . digits? )? | . digits ) ( [eE] [-+]? digits )?
 Kind number_kind(std::string_view text) {
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) { text.remove_prefix(1); }

@@ -106,7 +106,7 @@ class JsonEvents : public nlohmann::json_sax<nlohmann::json> {
     const Spot spot = spot_at(text_, position > 0 ? position - 1 : 0);
     std::string message = "not valid JSON: ";
     if (error.id == kNumberOverflow) {
-      message = fmt::format("{} is too large for a number", orrery::quoted(token));
+      message = fmt::format("{} is too large for a number", quote(token));
     } else if (is_not_a_number(position)) {
       message += "JSON has no NaN or Infinity; write null or a number";
     } else {

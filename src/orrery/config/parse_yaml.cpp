@@ -34,7 +34,7 @@ bool is_known_tag(std::string_view tag) {
 }
 
 void expect_known_tag(const std::string& tag, Spot spot) {
-  if (!is_known_tag(tag)) { throw TreeStop(spot, fmt::format("YAML tag {} is not supported", quoted(tag))); }
+  if (!is_known_tag(tag)) { throw TreeStop(spot, fmt::format("YAML tag {} is not supported", quote(tag))); }
 }
 
 class YamlEvents : public YAML::EventHandler {

@@ -24,7 +24,7 @@ std::string missing_file_message(const fs::path& path) {
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   std::error_code error;
   if (!fs::is_directory(folder, error)) {
-    return fmt::format("does not exist: there is no folder {}", orrery::quoted(folder.string()));
+    return fmt::format("does not exist: there is no folder {}", quote(folder.string()));
   }
   std::vector<std::string> names;
   fs::directory_iterator entry(folder, error);
@@ -36,7 +36,7 @@ std::string missing_file_message(const fs::path& path) {
   const auto near = nearest(path.filename().string(), names);
   if (!near) { return "does not exist"; }
   const fs::path proposal = path.has_parent_path() ? folder / *near : fs::path(*near);
-  return fmt::format("does not exist; did you mean {}?", orrery::quoted(proposal.string()));
+  return fmt::format("does not exist; did you mean {}?", quote(proposal.string()));
 }
 
 std::string kind_of_file(fs::file_type type) {

@@ -26,7 +26,7 @@ std::string missing_key_message(const FieldInfo& field) {
 std::string not_a_mapping_message(const Node& node, std::string_view record, std::span<const std::string> keys) {
   const std::string found = node.kind == Kind::null       ? "has no value"
                             : node.kind == Kind::sequence ? "is a list"
-                                                          : quoted(node.scalar) + " is not valid";
+                                                          : quote(node.scalar) + " is not valid";
   return fmt::format("{}; {} is a mapping with the keys {}", found, with_article(record), join(keys, ", "));
 }
 
@@ -118,7 +118,8 @@ void FieldTable::add_part(const FieldTable& part, Location location) {
     fields_.back().offset += offset;
   }
   for (const Rule& rule : part.rules_) {
-    rules_.push_back([offset, rule](const void* object) { return rule(static_cast<const std::byte*>(object) + offset); });
+    rules_.push_back(
+        [offset, rule](const void* object) { return rule(static_cast<const std::byte*>(object) + offset); });
   }
 }
 

@@ -157,15 +157,15 @@ class Record {
   }
 
   // An optional field that is not a member of T: the functions read and write its value in the whole object.
-  Record& computed(FieldInfo info, const Limits& limits,
-                   std::function<void(const Node&, T&, const Reading&)> read, std::function<Node(const T&)> write,
-                   std::function<Node()> schema) {
-    table_.add_computed(std::move(info), limits,
-                        {[read = std::move(read)](const Node& node, void* object, const Reading& reading) {
-                           read(node, *static_cast<T*>(object), reading);
-                         },
-                         [write = std::move(write)](const void* object) { return write(*static_cast<const T*>(object)); },
-                         std::move(schema)});
+  Record& computed(FieldInfo info, const Limits& limits, std::function<void(const Node&, T&, const Reading&)> read,
+                   std::function<Node(const T&)> write, std::function<Node()> schema) {
+    table_.add_computed(
+        std::move(info), limits,
+        {[read = std::move(read)](const Node& node, void* object, const Reading& reading) {
+           read(node, *static_cast<T*>(object), reading);
+         },
+         [write = std::move(write)](const void* object) { return write(*static_cast<const T*>(object)); },
+         std::move(schema)});
     return *this;
   }
 

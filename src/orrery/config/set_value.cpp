@@ -38,7 +38,7 @@ Result<std::vector<std::string>> steps_of(std::string_view path, const Place& pl
   for (bool more = true; more;) {
     const std::size_t end = rest.find(separator);
     const std::string_view step = rest.substr(0, end);
-    if (step.empty()) { return fail(place, fmt::format("{} has an empty key", quoted(path))); }
+    if (step.empty()) { return fail(place, fmt::format("{} has an empty key", quote(path))); }
     steps.push_back(pointer ? unescaped_step(step) : std::string(step));
     more = end != std::string_view::npos;
     if (more) { rest.remove_prefix(end + 1); }
@@ -53,11 +53,11 @@ Result<Node*> item_at(Node& list, const std::string& step, const Place& place) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
   if (error != std::errc() || end != step.data() + step.size()) {
-    return fail(place, fmt::format("{} is a list; {} is not an index", quoted(list.place.path), quoted(step)));
+    return fail(place, fmt::format("{} is a list; {} is not an index", quote(list.place.path), quote(step)));
   }
   if (index >= list.items.size()) {
     return fail(place, fmt::format("{} is not an index of {}, a list of {} items counted from 0", index,
-                                   quoted(list.place.path), list.items.size()));
+                                   quote(list.place.path), list.items.size()));
   }
   return &list.items[index];
 }
@@ -70,8 +70,7 @@ Result<Node*> step_into(Node& node, const std::string& step, const Place& place)
     node.scalar.clear();
   }
   if (node.kind != Kind::mapping) {
-    return fail(place,
-                fmt::format("{} is the value {} and has no fields", quoted(node.place.path), quoted(node.scalar)));
+    return fail(place, fmt::format("{} is the value {} and has no fields", quote(node.place.path), quote(node.scalar)));
   }
   if (Node* found = node.find(step)) { return found; }
   Node& made = add(node, step, null_node());
@@ -87,7 +86,7 @@ tl::expected<void, Failure> set(Node& root, std::string_view dotted_path, std::s
     return fail(place, "has no value; write null to clear the field");
   }
   auto parsed = parse_yaml(value, {});
-  if (!parsed) { return fail(place, fmt::format("{}: {}", quoted(value), parsed.error().diagnostics.front().message)); }
+  if (!parsed) { return fail(place, fmt::format("{}: {}", quote(value), parsed.error().diagnostics.front().message)); }
   Node changed = root;  // a failed step must not leave a partial path
   Node* node = &changed;
   for (const std::string& step : steps) {
@@ -108,7 +107,7 @@ tl::expected<void, Failure> set_assignment(Node& root, std::string_view path_equ
   const std::size_t equals = path_equals_value.find('=');
   if (equals == std::string_view::npos || equals == 0) {
     return fail(Place{"", 0, 0, "--set"},
-                fmt::format("{} is not valid; write path.to.field=value", quoted(path_equals_value)));
+                fmt::format("{} is not valid; write path.to.field=value", quote(path_equals_value)));
   }
   return set(root, path_equals_value.substr(0, equals), path_equals_value.substr(equals + 1));
 }

@@ -1,4 +1,4 @@
-// What both parsers ask of a text before they read it. Private to the room.
+// Checks of a text before either parser reads it. Private to the room.
 #pragma once
 
 #include <string>
@@ -12,10 +12,10 @@ namespace orrery::config {
 // Line and column (in bytes, both 1-based) of the byte at `offset`.
 [[nodiscard]] Spot spot_at(std::string_view text, std::size_t offset);
 
-// Where the first byte stands that is not part of well-formed UTF-8; npos when all are.
+// Offset of the first byte that is not well-formed UTF-8; npos if all are.
 [[nodiscard]] std::size_t first_ill_formed(std::string_view text);
 
-// The text without a byte order mark; a failure when it is blank, larger than kMaxFileBytes, binary, or not UTF-8.
+// The text without a byte order mark. Fails if it is blank, larger than kMaxFileBytes, binary, or not UTF-8.
 [[nodiscard]] Result<std::string_view> checked_text(std::string_view text, const std::string& file);
 
 }  // namespace orrery::config

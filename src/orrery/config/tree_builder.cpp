@@ -118,7 +118,7 @@ void TreeBuilder::attach(Node node) {
   }
   if (duplicates_.size() < kMaxDuplicates) {
     duplicates_.push_back({{file_, frame.key_spot.line, frame.key_spot.column, node.place.path},
-                           fmt::format("key {} is given twice; first in line {}", quoted(frame.key), first->second)});
+                           fmt::format("key {} is given twice; first in line {}", quote(frame.key), first->second)});
   }
   dropped_ = std::move(node);
   last_ = &dropped_;

@@ -1,5 +1,5 @@
-// Assembles a Node tree from parser events under the limits of node.hpp. Private to the room: both parsers feed it, so
-// that paths, duplicate keys, depth and size are treated alike in YAML and JSON.
+// Builds a Node tree from parser events, within the limits of node.hpp. Private to the room: both parsers use it, so
+// paths, duplicate keys, depth and size have the same rules in YAML and JSON.
 #pragma once
 
 #include <stdexcept>
@@ -17,7 +17,7 @@ struct Spot {
   int column = 0;
 };
 
-// The tree cannot be finished. Thrown through the parsers, whose event interfaces have no other way to stop both.
+// Stops the parser: both event interfaces can only be stopped by an exception.
 class TreeStop : public std::runtime_error {
  public:
   TreeStop(Spot at, const std::string& message) : std::runtime_error(message), spot(at) {}
@@ -34,11 +34,11 @@ class TreeBuilder {
   void key(std::string text, Spot spot);
   void scalar(Kind kind, std::string text, bool quoted, Spot spot);
   void begin(Kind kind, Spot spot);
-  [[nodiscard]] const Node& end();  // the value just closed, where it stays until the next event
+  [[nodiscard]] const Node& end();  // the value just closed; valid until the next event
 
-  // A copy of a value seen before: the paths become those of the new site; lines and columns stay where the text is.
+  // Adds a copy of an earlier value: with the paths of the new position, and the lines and columns of the original.
   void copy(const Node& original, Spot spot);
-  // Accounts for memory held outside the tree.
+  // Counts memory outside the tree.
   void charge(const Node& node, Spot spot);
 
   // The finished tree, or all duplicate keys.
@@ -47,10 +47,10 @@ class TreeBuilder {
  private:
   struct Frame {
     Node node;
-    std::string key;  // the pending one
+    std::string key;  // the key of the next value
     Spot key_spot;
     bool has_key = false;
-    std::unordered_map<std::string, int> lines;  // of the keys so far
+    std::unordered_map<std::string, int> lines;  // of the previous keys
   };
 
   void attach(Node node);

@@ -50,16 +50,16 @@ std::string scaled(double value, double base, std::span<const std::string_view> 
   return fmt::format("{}{}{}{}{}", sign, number, gap, prefixes[i], unit);
 }
 
-constexpr std::array<std::string_view, 7> kDecimal{"", "k", "M", "G", "T", "P", "E"};
-constexpr std::array<std::string_view, 7> kBinary{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+constexpr std::array<std::string_view, 7> kDecimalSymbols{"", "k", "M", "G", "T", "P", "E"};
+constexpr std::array<std::string_view, 7> kBinarySymbols{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
 
 std::string decimal(double value, std::string_view unit, int digits) {
-  return scaled(value, 1000.0, kDecimal, unit, digits);
+  return scaled(value, 1000.0, kDecimalSymbols, unit, digits);
 }
 
 }  // namespace
 
-std::string format_bytes(Bytes size, int digits) { return scaled(size.value(), 1024.0, kBinary, "B", digits); }
+std::string format_bytes(Bytes size, int digits) { return scaled(size.value(), 1024.0, kBinarySymbols, "B", digits); }
 std::string format_flops(Flops count, int digits) { return decimal(count.value(), "FLOP", digits); }
 std::string format_rate(BytesPerSecond rate, int digits) { return decimal(rate.value(), "B/s", digits); }
 std::string format_rate(FlopsPerSecond rate, int digits) { return decimal(rate.value(), "FLOP/s", digits); }
@@ -68,7 +68,9 @@ std::string format_count(double count, int digits) { return decimal(count, "", d
 
 std::string format_seconds(Seconds time, int digits) {
   const double seconds = std::abs(time.value());
-  if (!std::isfinite(time.value()) || seconds == 0.0) { return scaled(time.value(), 1000.0, kDecimal, "s", digits); }
+  if (!std::isfinite(time.value()) || seconds == 0.0) {
+    return scaled(time.value(), 1000.0, kDecimalSymbols, "s", digits);
+  }
   const std::string_view sign = time.value() < 0 ? "-" : "";
   const auto text = [&](double value, std::string_view unit) {
     return fmt::format("{}{} {}", sign, significant(value, digits), unit);

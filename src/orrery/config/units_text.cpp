@@ -137,13 +137,6 @@ struct NumberText {
   std::string_view rest;         // the unit
 };
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
-std::size_t skip_digits(std::string_view text, std::size_t i) {
-  while (i < text.size() && is_digit(text[i])) { ++i; }
-  return i;
-}
-
 // "e12" only where digits follow, so that "5EB" is five exabytes. Beyond the range of doubles the exponent is cut
 // short.
 std::size_t skip_exponent(std::string_view text, std::size_t i, int& exponent) {
@@ -238,13 +231,13 @@ std::string unit_message(std::string_view text, std::string_view number, std::st
   std::string message;
   for (const Dimension other : kDimensions) {
     if (message.empty() && other != dimension && find_unit(other, symbol) != nullptr) {
-      message = fmt::format("{} is a {}, not a {}", quoted(text), dimension_name(other), dimension_name(dimension));
+      message = fmt::format("{} is a {}, not a {}", quote(text), dimension_name(other), dimension_name(dimension));
     }
   }
   if (message.empty()) {
     const bool separator = symbol.starts_with(',') || symbol.starts_with('_');
-    message = separator ? fmt::format("{} must be written without separators between digits", quoted(text))
-                        : fmt::format("{} has an unknown unit {}", quoted(text), quoted(symbol));
+    message = separator ? fmt::format("{} must be written without separators between digits", quote(text))
+                        : fmt::format("{} has an unknown unit {}", quote(text), quote(symbol));
   }
   const auto near = near_units(symbol, dimension);
   if (!near.empty()) { return fmt::format("{}; did you mean {}?", message, proposal(number, near)); }
@@ -255,13 +248,13 @@ std::string not_a_number_message(std::string_view text, Dimension dimension, con
   const std::string small = lower(text);
   for (const std::string_view word : {"nan", ".nan", "inf", ".inf", "+inf", "+.inf", "-inf", "-.inf"}) {
     if (small.starts_with(word)) {
-      return fmt::format("{} is not a finite number; write for example {}", quoted(text), example);
+      return fmt::format("{} is not a finite number; write for example {}", quote(text), example);
     }
   }
   if (text.empty()) { return fmt::format("has no value; write for example {}", example); }
   const bool negative = text.starts_with('-') && split_number(text.substr(1)).has_value();
-  if (negative) { return fmt::format("{} is negative; a {} is at least 0", quoted(text), dimension_name(dimension)); }
-  return fmt::format("{} is not a {}; write for example {}", quoted(text), dimension_name(dimension), example);
+  if (negative) { return fmt::format("{} is negative; a {} is at least 0", quote(text), dimension_name(dimension)); }
+  return fmt::format("{} is not a {}; write for example {}", quote(text), dimension_name(dimension), example);
 }
 
 // ---- printing ----------------------------------------------------------------------------------------------------
@@ -346,7 +339,7 @@ tl::expected<double, std::string> parse_quantity(std::string_view text, Dimensio
   if (!number) { return wrong(not_a_number_message(text, dimension, example)); }
   if (number->rest.empty()) {
     if (is_zero(*number)) { return 0.0; }
-    return wrong(fmt::format("{} has no unit; did you mean \"{} {}\"?", quoted(text), text, unit_to_propose));
+    return wrong(fmt::format("{} has no unit; did you mean \"{} {}\"?", quote(text), text, unit_to_propose));
   }
   const Unit* unit = find_unit(dimension, number->rest);
   if (unit == nullptr) {
@@ -355,8 +348,8 @@ tl::expected<double, std::string> parse_quantity(std::string_view text, Dimensio
     return wrong(unit_message(text, written, number->rest, dimension, example));
   }
   const double value = std::ldexp(number_value(*number, unit->exp10), unit->exp2) * unit->factor;
-  if (std::isinf(value)) { return wrong(fmt::format("{} is too large", quoted(text))); }
-  if (value == 0.0 && !is_zero(*number)) { return wrong(fmt::format("{} is too small; write 0", quoted(text))); }
+  if (std::isinf(value)) { return wrong(fmt::format("{} is too large", quote(text))); }
+  if (value == 0.0 && !is_zero(*number)) { return wrong(fmt::format("{} is too small; write 0", quote(text))); }
   return value;
 }
 

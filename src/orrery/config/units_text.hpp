@@ -2,7 +2,7 @@
 //
 // Prefixes are explicit: k M G T P E are powers of 1000, Ki Mi Gi Ti Pi Ei powers of 1024; there is no K.
 // Bits and bytes are explicit: b is a bit, B a byte. Rates may be in bits ("400 Gb/s", "400 Gbps", "400 Gbit/s") or in
-// bytes; sizes are in bytes only, because "80 Gb" of memory is nearly always a slip.
+// bytes; sizes are in bytes only, because "80 Gb" of memory is nearly always a mistake.
 // Times: ps ns us (also µs) ms s min h d. Operations: FLOP; rates of operations: FLOP/s (also FLOPS).
 // A number alone is refused, except 0. Negative, infinite, NaN and unrepresentable values are refused.
 #pragma once
@@ -50,7 +50,7 @@ concept TextQuantity = requires { DimensionOf<Q>::value; };
 // "size", "time", "FLOP count", "data rate", "compute rate", "frequency".
 [[nodiscard]] std::string_view dimension_name(Dimension dimension);
 
-// The unit proposed where a field names none: GiB, us, TFLOP, GB/s, TFLOP/s, GHz.
+// The unit to propose for a field that names none: GiB, us, TFLOP, GB/s, TFLOP/s, GHz.
 [[nodiscard]] std::string_view usual_unit(Dimension dimension);
 
 // The value in SI base units, rounded once, or a message without a place: `"400" has no unit; did you mean "400

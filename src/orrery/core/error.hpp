@@ -1,7 +1,7 @@
-// What went wrong, where, and what would have been right. Three kinds of trouble, three tools:
-//   a user's mistake   -> Result<T> carrying one or more Diagnostic
-//   a broken contract  -> ORRERY_ASSERT, which throws InternalError so that a host process survives
-//   a failed resource  -> the standard library's exceptions, caught once at the edge
+// Errors. Three kinds, three tools:
+//   a user's mistake   -> Result<T> with one or more Diagnostic
+//   a broken contract  -> ORRERY_ASSERT, which throws InternalError, so that a host process survives
+//   a failed resource  -> an exception of the standard library, caught once in the application
 #pragma once
 
 #include <stdexcept>
@@ -13,9 +13,9 @@
 
 namespace orrery {
 
-// A place in a user's file or command line. Empty and zero fields are unknown and are not printed.
+// A position in a user's file or command line. Fields that are empty or zero are unknown and not printed.
 struct Place {
-  std::string file;  // path as the user gave it; empty for flags, which name themselves
+  std::string file;  // path as the user gave it; empty for flags
   int line = 0;      // 1-based
   int column = 0;    // 1-based
   std::string path;  // JSON pointer ("/network/1/bandwidth") or flag ("--tp")
@@ -23,7 +23,7 @@ struct Place {
   friend bool operator==(const Place&, const Place&) = default;
 };
 
-// One complaint: `cluster.yaml:14:9 /network/1/bandwidth: "400" has no unit; did you mean "400 Gb/s"?`
+// One error: `cluster.yaml:14:9 /network/1/bandwidth: "400" has no unit; did you mean "400 Gb/s"?`
 struct Diagnostic {
   Place place;
   std::string message;  // names the value and, where there is one, the nearest right value
@@ -32,8 +32,8 @@ struct Diagnostic {
   friend bool operator==(const Diagnostic&, const Diagnostic&) = default;
 };
 
-// Why a request could not be carried out. `answer_is_no` tells a sound question whose answer is no (exit code 1: no
-// plan fits) from bad input (exit code 2).
+// Why a request failed. `answer_is_no`: the input is valid and the answer is no (exit code 1: no plan fits); otherwise
+// the input is invalid (exit code 2).
 struct Failure {
   std::vector<Diagnostic> diagnostics;
   bool answer_is_no = false;
@@ -47,7 +47,7 @@ using Result = tl::expected<T, Failure>;
 [[nodiscard]] tl::unexpected<Failure> fail(Place place, std::string message);
 [[nodiscard]] tl::unexpected<Failure> fail(std::string message);
 
-// A contract inside the library was broken: a bug in Orrery, never the user's mistake.
+// A bug in Orrery: a contract inside the library does not hold.
 class InternalError : public std::logic_error {
  public:
   using std::logic_error::logic_error;

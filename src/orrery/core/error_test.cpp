@@ -13,7 +13,7 @@ TEST(diagnostic, names_file_line_column_path_and_message) {
 TEST(diagnostic, leaves_out_what_is_unknown) {
   EXPECT_EQ((Diagnostic{{"a.yaml", 0, 0, {}}, "is empty"}.text()), "a.yaml: is empty");
   EXPECT_EQ((Diagnostic{{"a.yaml", 3, 0, {}}, "x"}.text()), "a.yaml:3: x");
-  EXPECT_EQ((Diagnostic{{"a.yaml", 0, 7, {}}, "x"}.text()), "a.yaml: x");  // a column without its line says nothing
+  EXPECT_EQ((Diagnostic{{"a.yaml", 0, 7, {}}, "x"}.text()), "a.yaml: x");  // a column without a line is not printed
   EXPECT_EQ((Diagnostic{{"command line", 0, 0, "--tp"}, "x"}.text()), "command line --tp: x");
   EXPECT_EQ((Diagnostic{{"", 0, 0, "--tp"}, "x"}.text()), "--tp: x");
   EXPECT_EQ((Diagnostic{{}, "x"}.text()), "x");

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 
 namespace orrery {
@@ -17,6 +18,9 @@ template <std::integral T>
 [[nodiscard]] constexpr std::uint32_t ceil_log2(std::uint64_t n) {
   return static_cast<std::uint32_t>(std::bit_width(n - 1));
 }
+
+// A count as an index.
+[[nodiscard]] constexpr std::size_t to_index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 // A count in a formula. Exact up to 2^53.
 [[nodiscard]] constexpr double real(std::int64_t count) { return static_cast<double>(count); }

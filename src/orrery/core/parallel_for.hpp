@@ -1,5 +1,5 @@
-// A loop over independent indices on several threads. Bodies write results by index, so that the outcome does not
-// depend on the number of threads or on their order.
+// A loop over independent indices on several threads. Bodies write results by index, so the result does not depend on
+// the number of threads or on their order.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,7 @@ namespace orrery {
 // An exception thrown by a body is rethrown here after the loop has stopped.
 void parallel_for(std::size_t count, int threads, const std::function<void(std::size_t)>& body);
 
-// How many threads `threads` = 0 stands for.
+// The number of threads that `threads` = 0 means.
 [[nodiscard]] int hardware_threads();
 
 }  // namespace orrery

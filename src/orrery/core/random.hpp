@@ -1,7 +1,7 @@
-// Numbers drawn from a seed, the same on every machine: no part of the standard library that may differ.
+// Seeded random numbers, the same on every machine: nothing here depends on the standard library.
 //
-// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a counter that rises by
-// an odd constant, its bits mixed. Good enough to draw points of a space; not for cryptography.
+// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014): a counter that grows by
+// an odd constant, with its bits mixed. Good enough to sample a space; not for cryptography.
 #pragma once
 
 #include <cstdint>
@@ -22,14 +22,14 @@ class RandomStream {
     return mixed ^ (mixed >> 31U);
   }
 
-  // Each of 0 .. count - 1 as likely as any other. `count` at least 1.
+  // Uniform over 0 .. count - 1. `count` is at least 1.
   std::int64_t below(std::int64_t count) {
     ORRERY_ASSERT(count >= 1);
     const auto whole = static_cast<std::uint64_t>(count);
-    const std::uint64_t uneven = (0 - whole) % whole;  // 2^64 modulo count: as many draws are drawn again
-    std::uint64_t drawn = bits();
-    while (drawn < uneven) { drawn = bits(); }
-    return static_cast<std::int64_t>(drawn % whole);
+    const std::uint64_t rejected = (0 - whole) % whole;  // 2^64 modulo count: so many values would make it uneven
+    std::uint64_t value = bits();
+    while (value < rejected) { value = bits(); }
+    return static_cast<std::int64_t>(value % whole);
   }
 
  private:

@@ -67,11 +67,11 @@ TEST(join, puts_the_separator_between) {
   EXPECT_EQ(join(std::vector<std::string>{}, ", "), "");
 }
 
-TEST(quoted, escapes_control_characters) { EXPECT_EQ(orrery::quoted("a\nb\x7f"), "\"a\\x0ab\\x7f\""); }
+TEST(quote, escapes_control_characters) { EXPECT_EQ(quote("a\nb\x7f"), "\"a\\x0ab\\x7f\""); }
 
-TEST(quoted, cuts_long_text_at_60_bytes) {
-  EXPECT_EQ(orrery::quoted(std::string(60, 'x')), "\"" + std::string(60, 'x') + "\"");
-  EXPECT_EQ(orrery::quoted(std::string(61, 'x')), "\"" + std::string(60, 'x') + "...\"");
+TEST(quote, cuts_long_text_at_60_bytes) {
+  EXPECT_EQ(quote(std::string(60, 'x')), "\"" + std::string(60, 'x') + "\"");
+  EXPECT_EQ(quote(std::string(61, 'x')), "\"" + std::string(60, 'x') + "...\"");
 }
 
 }  // namespace

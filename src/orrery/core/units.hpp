@@ -1,10 +1,10 @@
-// Strong unit types. A quantity is a double in SI base units whose dimension is part of its type, so that
-// adding bytes to seconds, or passing a bandwidth where a time is wanted, does not compile.
+// Strong unit types. A quantity is a double in SI base units whose dimension is part of its type: adding bytes to
+// seconds, or passing a bandwidth for a time, does not compile.
 //
 //   Bytes / BytesPerSecond -> Seconds        Flops / FlopsPerSecond -> Seconds        Bytes / Bytes -> double
 //
-// Left out: scaled types (there is no "gigabytes" type; literals and text at the edge do the scaling) and integer
-// representations (a double counts bytes exactly up to 9 PB; sharded sizes need fractions).
+// Left out: scaled types (there is no "gigabytes" type; literals and the text format scale) and integers (a double
+// counts bytes exactly up to 9 PB; sharded sizes are fractions).
 #pragma once
 
 #include <cmath>

@@ -4,11 +4,12 @@
 #include <charconv>
 #include <system_error>
 
+#include "orrery/core/text.hpp"
+
 namespace orrery::explore {
 
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
 bool is_spelled_like_a_name(std::string_view text) {

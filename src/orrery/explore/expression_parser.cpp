@@ -55,7 +55,7 @@ class ExpressionParser {
 
   [[noreturn]] void unexpected(std::string_view wanted) const {
     const Token& token = lexer_.token();
-    const std::string found = token.kind == Token::Kind::end ? "ends" : "has " + quoted(token.text);
+    const std::string found = token.kind == Token::Kind::end ? "ends" : "has " + quote(token.text);
     throw Mistake{token.column, fmt::format("{} where {} should stand", found, wanted)};
   }
 
@@ -65,7 +65,7 @@ class ExpressionParser {
     return true;
   }
   void expect(std::string_view text) {
-    if (!accept(text)) { unexpected(quoted(text)); }
+    if (!accept(text)) { unexpected(quote(text)); }
   }
 
   void over_sets(std::vector<ValueSet>& sets) {
@@ -253,15 +253,15 @@ class ExpressionParser {
               fmt::format("{} are several values, not one; they stand alone, or between commas", function.text)};
     }
     const auto near = nearest(function.text, functions());
-    const std::string hint = near ? fmt::format("did you mean {}?", quoted(*near)) : join(functions(), ", ") + " are";
-    return {function.column, fmt::format("{} is not a function; {}", quoted(function.text), hint)};
+    const std::string hint = near ? fmt::format("did you mean {}?", quote(*near)) : join(functions(), ", ") + " are";
+    return {function.column, fmt::format("{} is not a function; {}", quote(function.text), hint)};
   }
 
   Piece name(const Token& token) {
     for (const Word& word : words_.words) {
       if (word.name != token.text) { continue; }
       if (!word.why_not.empty()) {
-        throw Mistake{token.column, fmt::format("{} cannot be used here: {}", quoted(token.text), word.why_not)};
+        throw Mistake{token.column, fmt::format("{} cannot be used here: {}", quote(token.text), word.why_not)};
       }
       Piece piece = make(Operation::slot, {}, {}, *word.kind, token.column);
       parts_.back().value = word.slot;
@@ -300,16 +300,15 @@ class ExpressionParser {
       names.insert(names.end(), kind->choices.begin(), kind->choices.end());
     }
     const auto near = nearest(piece.name, names);
-    return {piece.column,
-            near ? fmt::format("{} is not a name here; did you mean {}?", quoted(piece.name), quoted(*near))
-                 : fmt::format("{} is not a name here", quoted(piece.name))};
+    return {piece.column, near ? fmt::format("{} is not a name here; did you mean {}?", quote(piece.name), quote(*near))
+                               : fmt::format("{} is not a name here", quote(piece.name))};
   }
 
   // A name where a number should stand: a choice of some axis, or a slip.
   Mistake not_a_number(const Piece& piece) const {
     for (const ValueKind* kind : words_.kinds) {
       if (!kind->choices.empty() && kind->choice(piece.name)) {
-        return {piece.column, fmt::format("{} is {} where {} should stand", quoted(piece.name), described(*kind),
+        return {piece.column, fmt::format("{} is {} where {} should stand", quote(piece.name), described(*kind),
                                           described(integers()))};
       }
     }
@@ -319,9 +318,9 @@ class ExpressionParser {
   static Mistake not_a_choice(const Piece& piece, const ValueKind& kind) {
     const std::vector<std::string> choices(kind.choices.begin(), kind.choices.end());
     const auto near = nearest(piece.name, choices);
-    const std::string hint = near ? fmt::format("; did you mean {}?", quoted(*near)) : "";
-    return {piece.column, fmt::format("{} is not valid; {} is one of {}{}", quoted(piece.name), kind.name,
-                                      join(choices, ", "), hint)};
+    const std::string hint = near ? fmt::format("; did you mean {}?", quote(*near)) : "";
+    return {piece.column,
+            fmt::format("{} is not valid; {} is one of {}{}", quote(piece.name), kind.name, join(choices, ", "), hint)};
   }
 
   Piece literal(std::int64_t value, const ValueKind& kind, int column) {
@@ -384,7 +383,7 @@ void check_spelling(std::string_view text, const ValueKind& kind) {
   const std::vector<std::string> choices(kind.choices.begin(), kind.choices.end());
   const auto near = nearest(text, choices);
   throw Mistake{0, fmt::format("is not one of {}{}", join(choices, ", "),
-                               near ? fmt::format("; did you mean {}?", quoted(*near)) : "")};
+                               near ? fmt::format("; did you mean {}?", quote(*near)) : "")};
 }
 
 std::vector<ValueSet> parse_text(const config::Node& node, const ValueKind& kind, const Vocabulary& words) {
@@ -406,7 +405,7 @@ void parse_item(const config::Node& node, const ValueKind& kind, const Vocabular
   } catch (const Mistake& mistake) {
     Place place = text_place(node);
     if (place.column > 0) { place.column += mistake.column; }
-    complaints.push_back({place, fmt::format("{}: {}", quoted(node.scalar), mistake.message)});
+    complaints.push_back({place, fmt::format("{}: {}", quote(node.scalar), mistake.message)});
   }
 }
 

@@ -11,7 +11,7 @@ namespace orrery::graph {
 namespace {
 
 // Positions are 32 bits, one of which means "none".
-constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
+constexpr std::size_t kMostNodes = std::numeric_limits<std::uint32_t>::max() - 1;
 
 std::uint32_t narrowed(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
@@ -125,17 +125,17 @@ Result<Graph> GraphBuilder::finish() {
                                     {ctrl_ids_.size(), "control dependencies"},
                                     {data_ids_.size(), "data dependencies"},
                                     {columns_.attributes.size(), "attributes"}}) {
-    if (count > kMost) {
-      return fail(fmt::format("{} {} are more than a graph in memory can hold ({})", count, what, kMost));
+    if (count > kMostNodes) {
+      return fail(fmt::format("{} {} are more than a graph in memory can hold ({})", count, what, kMostNodes));
     }
   }
   const IdIndex index(columns_.id);
   resolve(ctrl_ids_, columns_.ctrl, index);
   resolve(data_ids_, columns_.data, index);
   // Positions of missing parents follow those of nodes and share their 32 bits.
-  if (columns_.id.size() + columns_.missing.size() > kMost) {
+  if (columns_.id.size() + columns_.missing.size() > kMostNodes) {
     return fail(fmt::format("{} nodes and {} missing parents are more than a graph in memory can hold ({})",
-                            columns_.id.size(), columns_.missing.size(), kMost));
+                            columns_.id.size(), columns_.missing.size(), kMostNodes));
   }
   auto& attributes = columns_.metadata.attributes;
   attributes.insert(attributes.end(), groups_.begin(), groups_.end());

@@ -25,12 +25,12 @@ std::string element_text(const Value& value, std::size_t i) {
 }
 
 std::string value_text(const Value& value) {
-  if (const auto text = value.as_text()) { return quoted(*text); }
+  if (const auto text = value.as_text()) { return quote(*text); }
   if (!is_list(value.type())) { return value.type() == ValueType::none ? "nothing" : element_text(value, 0); }
   std::string text = "[";
   const auto texts = value.texts();
   for (std::size_t i = 0; i < std::min(value.size(), kElements); ++i) {
-    text += fmt::format("{}{}", i == 0 ? "" : ", ", is_text(value.type()) ? quoted(texts[i]) : element_text(value, i));
+    text += fmt::format("{}{}", i == 0 ? "" : ", ", is_text(value.type()) ? quote(texts[i]) : element_text(value, i));
   }
   return text + (value.size() > kElements ? fmt::format(", … {} in all]", value.size()) : "]");
 }
@@ -122,7 +122,7 @@ class Comparer {
   void compare_metadata() {
     std::vector<std::string> what;
     if (a_.metadata().version != b_.metadata().version) {
-      what.push_back(fmt::format("version: {} -> {}", quoted(a_.metadata().version), quoted(b_.metadata().version)));
+      what.push_back(fmt::format("version: {} -> {}", quote(a_.metadata().version), quote(b_.metadata().version)));
     }
     compare_attributes(a_.metadata().attributes, b_.metadata().attributes, options_, what);
     if (a_.metadata().unknown != b_.metadata().unknown) { what.emplace_back("fields that are not in the schema"); }
@@ -133,7 +133,7 @@ class Comparer {
   void compare(NodeIndex a, NodeIndex b) {
     what_.clear();
     if (options_.names && a_.name(a) != b_.name(b)) {
-      what_.push_back(fmt::format("name: {} -> {}", quoted(a_.name(a)), quoted(b_.name(b))));
+      what_.push_back(fmt::format("name: {} -> {}", quote(a_.name(a)), quote(b_.name(b))));
     }
     if (a_.type(a) != b_.type(b)) {
       what_.push_back(fmt::format("type: {} -> {}", type_text(a_.type(a)), type_text(b_.type(b))));

@@ -84,8 +84,8 @@ TEST(Difference, says_what_of_a_node_has_changed) {
   after.attributes = {{"num_ops", Value::natural(5), {}, {}}};
   const auto found = difference(graph_of({before}), graph_of({after}));
   ASSERT_EQ(found.first.size(), 1U);
-  EXPECT_THAT(found.first[0].what, ElementsAre("duration_micros: 0 -> 7", "num_ops: 5 (int64_val) -> 5 (uint64_val)",
-                                               "gone: 1 -> absent"));
+  EXPECT_THAT(found.first[0].what,
+              ElementsAre("duration_micros: 0 -> 7", "num_ops: 5 (int64_val) -> 5 (uint64_val)", "gone: 1 -> absent"));
 }
 
 TEST(Difference, a_renamed_node_is_found_between_its_neighbours) {

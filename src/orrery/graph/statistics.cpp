@@ -14,9 +14,9 @@ namespace orrery::graph {
 
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kMostBytes = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > kMostBytes - b ? kMostBytes : a + b; }
 
 void add(Amount& to, const Amount& more) {
   to.count += more.count;
@@ -199,7 +199,7 @@ class Counter {
   std::map<std::optional<std::string>, Amount> by_group_;
   std::unordered_map<std::string, Amount> by_name_;
   std::string plain_;
-  std::uint64_t first_start_ = kMost, last_end_ = 0;
+  std::uint64_t first_start_ = kMostBytes, last_end_ = 0;
 };
 
 }  // namespace

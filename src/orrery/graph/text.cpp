@@ -9,7 +9,7 @@ namespace {
 
 // Entries of the table of recent texts: few for a small graph, at most as many as fit a near cache.
 constexpr std::size_t kFirstPlaces = std::size_t{1} << 6;
-constexpr std::size_t kMostPlaces = std::size_t{1} << 13;
+constexpr std::size_t kMostTextPlaces = std::size_t{1} << 13;
 constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
 constexpr std::size_t kLongestLength = 10;  // bytes of a length
 
@@ -36,7 +36,7 @@ TextPool::TextPool(std::size_t first_block) : next_block_(first_block), lately_(
 
 Text TextPool::add(std::string_view text) {
   if (text.empty()) { return {}; }
-  if (stored_ > lately_.size() && lately_.size() < kMostPlaces) { lately_.resize(lately_.size() * 4, nullptr); }
+  if (stored_ > lately_.size() && lately_.size() < kMostTextPlaces) { lately_.resize(lately_.size() * 4, nullptr); }
   const char*& lately = lately_[hash_of(text) % lately_.size()];
   if (lately != nullptr && Text(lately).view() == text) { return Text(lately); }
   ++stored_;

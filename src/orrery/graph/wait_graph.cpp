@@ -44,7 +44,8 @@ WaitGraph::BlockedNode WaitGraph::blocked_node(Member member) const {
   return {rank.rank, rank.ids[member - rank.first]};
 }
 
-// Repeatedly removes nodes without unsatisfied dependencies; the rest is on a cycle, or depends on one.
+// Kahn's algorithm on the joined nodes. Returns the number of unsatisfied dependencies of each leader; leaders above 0
+// are on a cycle, or depend on one.
 std::vector<std::uint32_t> WaitGraph::left_waiting() {
   const std::size_t count = leader_.size();
   std::vector<std::uint64_t> begin(count + 2, 0);

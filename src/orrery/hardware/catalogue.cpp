@@ -148,7 +148,7 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
   const auto mad_max = entry_names(directory_, kMadMaxSystems);
   if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
     return fail(fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
-                            orrery::quoted(name_or_path)));
+                            quote(name_or_path)));
   }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
   name_node(node, file_stem(name_or_path));
@@ -201,7 +201,7 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     all.insert(all.end(), std::make_move_iterator(others.begin()), std::make_move_iterator(others.end()));
     const bool is_file = entry_file(directory_, kClusterEntries, name_or_path).has_value();
     if (!is_file) {
-      return fail(fmt::format("no catalogue entry {}{}", quoted(name_or_path), did_you_mean(name_or_path, all)));
+      return fail(fmt::format("no catalogue entry {}{}", quote(name_or_path), did_you_mean(name_or_path, all)));
     }
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);

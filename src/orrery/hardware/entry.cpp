@@ -68,12 +68,12 @@ std::vector<std::string> proposed_entries(std::string_view name, const std::vect
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
   std::vector<std::string> proposed = proposed_entries(name, known);
-  for (auto& entry : proposed) { entry = orrery::quoted(entry); }
+  for (auto& entry : proposed) { entry = quote(entry); }
   return proposed.empty() ? std::string{} : fmt::format("; did you mean {}?", either(proposed));
 }
 
 std::string unknown_entry(const EntryKind& kind, std::string_view name, const std::vector<std::string>& known) {
-  return fmt::format("unknown {} {}{} (\"orrery list {}\" shows all)", kind.singular, orrery::quoted(name),
+  return fmt::format("unknown {} {}{} (\"orrery list {}\" shows all)", kind.singular, quote(name),
                      did_you_mean(name, known), kind.plural());
 }
 

@@ -52,12 +52,12 @@ std::optional<Rate> power(const Cluster& cluster) {
 
 std::string missing_price(const Cluster& cluster) {
   return fmt::format("usd_per_device_hour or node_price_usd of cluster {}, or price_usd of accelerator {}",
-                     quoted(cluster.name), quoted(cluster.accelerator.name));
+                     quote(cluster.name), quote(cluster.accelerator.name));
 }
 
 std::string missing_power(const Cluster& cluster) {
-  return fmt::format("node_power_watts of cluster {}, or tdp_watts of accelerator {}", quoted(cluster.name),
-                     quoted(cluster.accelerator.name));
+  return fmt::format("node_power_watts of cluster {}, or tdp_watts of accelerator {}", quote(cluster.name),
+                     quote(cluster.accelerator.name));
 }
 
 }  // namespace orrery::hardware

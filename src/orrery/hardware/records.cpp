@@ -47,8 +47,8 @@ Objection unknown_key(std::string_view field, const Values& values, const std::v
     if (std::find(known.begin(), known.end(), name) != known.end()) { continue; }
     const auto near = nearest(name, known);
     return {fmt::format("/{}/{}", field, name),
-            fmt::format("{}: unknown precision {}; {}", field, quoted(name),
-                        near ? fmt::format("did you mean {}?", quoted(*near)) : "valid: " + join(known, ", "))};
+            fmt::format("{}: unknown precision {}; {}", field, quote(name),
+                        near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(known, ", "))};
   }
   return {};
 }
@@ -67,7 +67,7 @@ Objection names_are_distinct(std::string_view list, const Items& items) {
     const std::string& name = items[i].name;
     if (seen.insert(name).second) { continue; }
     return {fmt::format("/{}/{}/name", list, i),
-            fmt::format("{}: {} is there twice; names must differ", list, quoted(name))};
+            fmt::format("the name {} occurs twice in {}; names must differ", quote(name), list)};
   }
   return {};
 }
@@ -100,7 +100,7 @@ Objection meshes_are_sized(const Cluster& cluster) {
     if (!hardware::has_pair_links(dimension.wiring) || dimension.size != 0) { continue; }
     return {fmt::format("/dimensions/{}/size", i),
             fmt::format("dimension {} needs a size: a mesh has a link for every pair of its devices",
-                        quoted(dimension.name))};
+                        quote(dimension.name))};
   }
   return {};
 }
@@ -110,7 +110,7 @@ Objection dimensions_are_sized(const Cluster& cluster) {
     if (cluster.dimensions[i].size == 0) {
       return {fmt::format("/dimensions/{}/size", i),
               fmt::format("dimension {} needs a size: only the last one may follow from the number of devices",
-                          quoted(cluster.dimensions[i].name))};
+                          quote(cluster.dimensions[i].name))};
     }
   }
   return {};

@@ -17,7 +17,7 @@ using Json = nlohmann::ordered_json;
 using hardware::Precision;
 using parallel::Plan;
 
-constexpr std::string_view kSource =
+constexpr std::string_view kDeepSpeedSource =
     "deepspeedai/DeepSpeed docs/_pages/config-json.md@00376da499, deepspeedai/Megatron-DeepSpeed "
     "megatron/arguments.py@f1feb8877d";
 
@@ -201,7 +201,7 @@ class Config {
   [[nodiscard]] Json about() const {
     return {{"run", run_line(run_)},
             {"plan", plan_line(plan_)},
-            {"options_as_of", kSource},
+            {"options_as_of", kDeepSpeedSource},
             {"not_said_here", notes_.notes()},
             {"command", command()}};
   }

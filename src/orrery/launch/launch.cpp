@@ -31,7 +31,7 @@ std::vector<Diagnostic> refusals(Tool tool, const TrainingRun& run) {
     refuse(
         "--model",
         fmt::format("{} is not a causal decoder; --emit is not built yet for encoders, vision models and recommenders",
-                    quoted(model.name)));
+                    quote(model.name)));
   }
   return found;
 }
@@ -56,8 +56,8 @@ Result<Tool> tool_named(std::string_view name) {
   }
   const auto near = nearest(name, names);
   return fail(Place{"", 0, 0, "--emit"},
-              fmt::format("{} is not a launcher; {}", quoted(name),
-                          near ? fmt::format("did you mean {}?", quoted(*near)) : "valid: " + join(names, ", ")));
+              fmt::format("{} is not a launcher; {}", quote(name),
+                          near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(names, ", ")));
 }
 
 std::int64_t devices_per_node(const hardware::Cluster& cluster) {

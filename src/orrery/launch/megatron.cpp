@@ -7,7 +7,7 @@ namespace orrery::launch {
 
 namespace {
 
-constexpr std::string_view kSource = "NVIDIA/Megatron-LM megatron/training/arguments.py@000c4ac24f";
+constexpr std::string_view kMegatronSource = "NVIDIA/Megatron-LM megatron/training/arguments.py@000c4ac24f";
 
 std::string line_of(const Setting& setting) {
   return setting.value.empty() ? setting.name : setting.name + " " + bash_word(setting.value);
@@ -39,7 +39,8 @@ Launch megatron(const TrainingRun& run) {
                "Megatron-LM has no adapters: this script trains all weights, with the memory and time of full "
                "fine-tuning; Megatron-Bridge (--emit nemo) has adapters");
   }
-  std::string text = "#!/usr/bin/env bash\n" + heading(run, "pretrain_gpt.py of Megatron-LM", kSource, sheet.notes());
+  std::string text =
+      "#!/usr/bin/env bash\n" + heading(run, "pretrain_gpt.py of Megatron-LM", kMegatronSource, sheet.notes());
   text += "set -euo pipefail\n\n" + max_connections_line(run.plan);
   std::string arguments;
   for (const auto& section : sheet.sections()) {

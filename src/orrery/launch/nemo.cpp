@@ -11,7 +11,7 @@ namespace orrery::launch {
 
 namespace {
 
-constexpr std::string_view kSource =
+constexpr std::string_view kBridgeSource =
     "NVIDIA-NeMo/Megatron-Bridge scripts/training/run_recipe.py@03b04509eb and "
     "docs/megatron-lm-to-megatron-bridge.md@167ba2ad32";
 
@@ -199,7 +199,7 @@ Launch nemo(const TrainingRun& run) {
   }
   std::string text =
       "#!/usr/bin/env bash\n" +
-      heading(run, "a recipe of NeMo's Megatron-Bridge with overrides for this plan", kSource, sheet.notes());
+      heading(run, "a recipe of NeMo's Megatron-Bridge with overrides for this plan", kBridgeSource, sheet.notes());
   text += "set -euo pipefail\n\n" + max_connections_line(run.plan) + recipe_line(run);
   text += bash_array("OVERRIDES", lines);
   text += bash_array("TORCHRUN", torchrun_arguments(run));

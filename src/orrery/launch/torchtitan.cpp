@@ -15,7 +15,7 @@ namespace {
 using hardware::Precision;
 using parallel::Plan;
 
-constexpr std::string_view kSource =
+constexpr std::string_view kTorchtitanSource =
     "pytorch/torchtitan torchtitan/config/job_config.py, of the releases that read TOML";
 
 // Models that torchtitan has by name.
@@ -301,7 +301,7 @@ class JobConfig {
   }
 
   [[nodiscard]] std::string text() const {
-    std::string text = heading(run_, "a job of torchtitan", kSource, sheet_.notes());
+    std::string text = heading(run_, "a job of torchtitan", kTorchtitanSource, sheet_.notes());
     text += comment("Add: [optimizer], [lr_scheduler], [checkpoint], dataset and tokenizer.");
     std::string arguments;
     for (const auto& argument : torchrun_arguments(run_)) { arguments += argument + " "; }

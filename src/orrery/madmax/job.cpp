@@ -62,8 +62,8 @@ Result<Frozen> frozen_from(std::string_view text, const SampleWork& work) {
     const auto found =
         std::find_if(freezable().begin(), freezable().end(), [&](const Freezable& one) { return one.name == name; });
     if (found == freezable().end() || !has(work, *found)) {
-      return fail(place, fmt::format("{} has no {} to freeze; valid: {}", work.model, orrery::quoted(name),
-                                     freezable_names(work)));
+      return fail(place,
+                  fmt::format("{} has no {} to freeze; valid: {}", work.model, quote(name), freezable_names(work)));
     }
     frozen.tables = frozen.tables || found->tables;
     for (const Part part : found->parts) { frozen.parts[static_cast<std::size_t>(part)] = true; }
@@ -97,7 +97,7 @@ Result<LocalBatches> local_batches_from(std::string_view text, const SampleWork&
     const bool is_count =
         error == std::errc{} && stopped == number.data() + number.size() && samples >= 1 && samples <= kLargestBatch;
     if (!is_count) {
-      return fail(Place{"", 0, 0, kFlag}, fmt::format("{} is not CLASS=SAMPLES, such as mlp=512", orrery::quoted(one)));
+      return fail(Place{"", 0, 0, kFlag}, fmt::format("{} is not CLASS=SAMPLES, such as mlp=512", quote(one)));
     }
     ORRERY_TRY(classes, classes_named(trimmed(one.substr(0, equals)), work, kFlag));
     for (const auto layer_class : classes) {

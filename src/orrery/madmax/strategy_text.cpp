@@ -68,7 +68,7 @@ Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, co
   strategy.levels = static_cast<int>(elements.size());
   for (std::size_t i = 0; i < elements.size(); ++i) {
     const auto split = split_named(elements[i]);
-    if (!split) { return complain(fmt::format("{} is not a strategy", orrery::quoted(elements[i]))); }
+    if (!split) { return complain(fmt::format("{} is not a strategy", quote(elements[i]))); }
     strategy.splits[i] = *split;
   }
   const auto all = choices(layer_class, work, system);
@@ -92,7 +92,7 @@ Result<std::vector<LayerClass>> classes_named(std::string_view name, const Sampl
   }
   if (found.empty()) {
     const auto near = nearest(std::string(name), known);
-    return fail(place, fmt::format("{} is not a layer class; {}", orrery::quoted(name),
+    return fail(place, fmt::format("{} is not a layer class; {}", quote(name),
                                    near ? fmt::format("did you mean {}?", *near) : "valid: " + join(known, ", ")));
   }
   for (const auto layer_class : found) {
@@ -113,7 +113,7 @@ Result<Typed> strategies_from(std::string_view text, const SampleWork& work, con
     if (part.empty()) { continue; }
     const auto equals = part.find('=');
     if (equals == std::string_view::npos) {
-      keep(wrong(fmt::format("{} is not CLASS=(STRATEGY), such as mlp=(tp,ddp)", orrery::quoted(part))).value());
+      keep(wrong(fmt::format("{} is not CLASS=(STRATEGY), such as mlp=(tp,ddp)", quote(part))).value());
       continue;
     }
     const auto classes = classes_named(trimmed(part.substr(0, equals)), work, kFlag);

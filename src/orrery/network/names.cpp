@@ -6,7 +6,8 @@ namespace orrery::network {
 
 std::string_view description_of(CollectiveAlgorithm algorithm) {
   switch (algorithm) {
-    case CollectiveAlgorithm::automatic: return "the cheapest of the others, per size and group (default)";
+    case CollectiveAlgorithm::automatic:
+      return "the fastest of those that collective libraries use, per size and group (default)";
     case CollectiveAlgorithm::ring: return "a ring along each network dimension; all collectives";
     case CollectiveAlgorithm::tree:
       return "double binary tree, pipelined, on the outermost dimension; all_reduce and broadcast";

@@ -13,7 +13,7 @@
 namespace orrery::network {
 namespace {
 
-enum class Direction : std::uint8_t { out, in };
+enum class PortDirection : std::uint8_t { out, in };
 
 // A port divided into equal lanes that are served round-robin.
 class Port {
@@ -129,16 +129,16 @@ class Player {
     const Port::Task task{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
     const bool to_self = transfer.source == transfer.destination;
     double start = std::max(lanes > 1 ? tree_start_ : round_start_, ready(transfer));
-    if (uses_port(phase.pattern, Direction::out, to_self)) {
-      Port& port = ports_[{transfer.source, phase.dimension, Direction::out}];
+    if (uses_port(phase.pattern, PortDirection::out, to_self)) {
+      Port& port = ports_[{transfer.source, phase.dimension, PortDirection::out}];
       start = port.start(task, lanes, start, before);
       port.finish(start + seconds);
     }
     start = through_switch(phase.pattern, to_self, start);
     double end = start + seconds;
     end_ = std::max(end_, end);
-    if (!uses_port(phase.pattern, Direction::in, to_self)) { return; }
-    Port& port = ports_[{transfer.destination, phase.dimension, Direction::in}];
+    if (!uses_port(phase.pattern, PortDirection::in, to_self)) { return; }
+    Port& port = ports_[{transfer.destination, phase.dimension, PortDirection::in}];
     end = std::max(start, port.start(task, lanes, round_start_, before)) + seconds;
     port.finish(end);
     arrive(transfer, end);
@@ -161,10 +161,10 @@ class Player {
   }
 
   // Through a switch that reduces, only the sum comes back; through one that multicasts, only one copy goes in.
-  static bool uses_port(Pattern pattern, Direction direction, bool to_self) {
-    if (pattern == Pattern::switch_up) { return direction == Direction::out || to_self; }
+  static bool uses_port(Pattern pattern, PortDirection direction, bool to_self) {
+    if (pattern == Pattern::switch_up) { return direction == PortDirection::out || to_self; }
     if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
-      return direction == Direction::in || to_self;
+      return direction == PortDirection::in || to_self;
     }
     return true;
   }
@@ -193,7 +193,7 @@ class Player {
   std::size_t protocol_;
   Expansion expansion_;
   std::vector<double> arrived_;  // [member * blocks + block]
-  std::map<std::tuple<std::int64_t, int, Direction>, Port> ports_;
+  std::map<std::tuple<std::int64_t, int, PortDirection>, Port> ports_;
   double round_start_ = 0.0, end_ = 0.0;
   double tree_start_ = 0.0, tree_end_ = 0.0;
   double summed_ = 0.0, copied_ = 0.0;  // when the data of the current transfer entered the switch

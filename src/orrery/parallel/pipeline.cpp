@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/parallel/pipeline_dual.hpp"
 #include "orrery/parallel/pipeline_shape.hpp"
 #include "orrery/parallel/pipeline_walk.hpp"
@@ -10,8 +11,6 @@
 
 namespace orrery::parallel {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   const std::int64_t tasks = shape.stages * shape.chunks;
@@ -25,8 +24,8 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
   ORRERY_ASSERT(times.first_forward_end.empty() || has(times.first_forward_end));
   Ticks signs = 0;  // its sign bit is set when any duration's is
-  for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[index(i)] | times.backward[index(i)]; }
-  for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[index(i)]; }
+  for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[to_index(i)] | times.backward[to_index(i)]; }
+  for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[to_index(i)]; }
   for (const Ticks ticks : times.weight) { signs |= ticks; }
   for (const Ticks ticks : times.pair) { signs |= ticks; }
   ORRERY_ASSERT(signs >= 0);
@@ -36,9 +35,9 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
 void run_first_job(const PipelineShape& shape, const PipelineTimes& times, std::vector<Ticks>& ends) {
   Ticks end = 0;
   for (std::int64_t i = 0; i < shape.stages; ++i) {
-    end += times.forward[index(i)] + (i > 0 ? times.transfer[index(i - 1)] : 0);
-    if (!times.first_forward_end.empty()) { end = std::max(end, times.first_forward_end[index(i)]); }
-    ends[index(i)] = end;
+    end += times.forward[to_index(i)] + (i > 0 ? times.transfer[to_index(i - 1)] : 0);
+    if (!times.first_forward_end.empty()) { end = std::max(end, times.first_forward_end[to_index(i)]); }
+    ends[to_index(i)] = end;
   }
 }
 
@@ -47,12 +46,12 @@ void run_first_job(const PipelineShape& shape, const PipelineTimes& times, std::
 // more.
 Ticks last_forward_end(const PipelineShape& shape, const PipelineTimes& times, const std::vector<Ticks>& first) {
   const std::int64_t p = shape.stages;
-  if (shape.micro_batches == 1) { return first[index(p - 1)]; }
+  if (shape.micro_batches == 1) { return first[to_index(p - 1)]; }
   Ticks end = 0, way = 0, slowest = 0;
   for (std::int64_t i = p - 1; i >= 0; --i) {
-    way += times.forward[index(i)] + (i < p - 1 ? times.transfer[index(i)] : 0);
-    slowest = std::max(slowest, times.forward[index(i)]);
-    end = std::max(end, first[index(i)] + way + (shape.micro_batches - 2) * slowest);
+    way += times.forward[to_index(i)] + (i < p - 1 ? times.transfer[to_index(i)] : 0);
+    slowest = std::max(slowest, times.forward[to_index(i)]);
+    end = std::max(end, first[to_index(i)] + way + (shape.micro_batches - 2) * slowest);
   }
   return end;
 }
@@ -66,10 +65,10 @@ void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, Pipelin
   Ticks front = last_forward_end(shape, times, solution.stage_end);
   Ticks longest = 0;
   for (std::int64_t i = p - 1; i >= 0; --i) {
-    front += times.backward[index(i)] + (i < p - 1 ? times.transfer[index(i)] : 0);
-    longest = std::max(longest, times.backward[index(i)]);
-    solution.stage_end[index(i)] = front + (shape.micro_batches - 1) * longest;
-    solution.last_backward_start[index(i)] = solution.stage_end[index(i)] - times.backward[index(i)];
+    front += times.backward[to_index(i)] + (i < p - 1 ? times.transfer[to_index(i)] : 0);
+    longest = std::max(longest, times.backward[to_index(i)]);
+    solution.stage_end[to_index(i)] = front + (shape.micro_batches - 1) * longest;
+    solution.last_backward_start[to_index(i)] = solution.stage_end[to_index(i)] - times.backward[to_index(i)];
   }
 }
 
@@ -95,8 +94,8 @@ void solve_kind(const PipelineShape& shape, const PipelineTimes& times, Pipeline
 const PipelineSolution& PipelineSolver::solve(const PipelineShape& shape, const PipelineTimes& times) {
   check_pipeline_shape(shape);
   check_times(shape, times);
-  solution_.stage_end.resize(index(shape.stages));
-  solution_.last_backward_start.resize(index(shape.stages * shape.chunks));
+  solution_.stage_end.resize(to_index(shape.stages));
+  solution_.last_backward_start.resize(to_index(shape.stages * shape.chunks));
   solve_kind(shape, times, storage_, solution_);
   solution_.makespan = *std::max_element(solution_.stage_end.begin(), solution_.stage_end.end());
   return solution_;
@@ -108,11 +107,11 @@ std::vector<std::vector<SolvedTask>> timeline(const PipelineShape& shape, const 
   PipelineStorage storage;
   PipelineWalk walk(shape, times, storage);
   walk.run();
-  std::vector<std::vector<SolvedTask>> stages(index(shape.stages));
+  std::vector<std::vector<SolvedTask>> stages(to_index(shape.stages));
   for (std::int64_t i = 0; i < shape.stages; ++i) {
     const auto tasks = walk.tasks(i);
     for (std::size_t t = 0; t < tasks.size(); ++t) {
-      stages[index(i)].push_back({tasks[t], walk.starts(i)[t], walk.ends(i)[t]});
+      stages[to_index(i)].push_back({tasks[t], walk.starts(i)[t], walk.ends(i)[t]});
     }
   }
   return stages;

@@ -49,7 +49,8 @@ double split_peak(const PipelineShape& shape, std::int64_t stage, std::span<cons
   return static_cast<double>(p - r) * chunk_weight[near] + static_cast<double>(r + 1) * chunk_weight[1 - near];
 }
 
-// The k-th forward (or, with `forward` false, backward) of any stage.
+// The k-th forward (with `forward` false: backward) of a stage; the order is the same on all stages. Interleaved:
+// groups of as many micro-batches as there are stages pass through the chunks in turn, backwards from the last chunk.
 PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) {
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;

@@ -4,14 +4,13 @@
 #include <utility>
 
 #include "orrery/core/error.hpp"
+#include "orrery/core/integers.hpp"
 #include "orrery/parallel/pipeline_shape.hpp"
 
 namespace orrery::parallel {
 namespace {
 
 using Kind = PipelineTask::Kind;
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 }  // namespace
 
@@ -30,7 +29,7 @@ void PipelineWalk::set_storage() {
   const std::int64_t cells = p_ * v_;
   const std::int64_t most = (splits_backward(shape_.schedule) ? 3 : 2) * cells * m_;  // tasks
   const std::int64_t needed = (4 * p_ + 1) + 4 * cells + 2 * cells * m_ + 2 * most;
-  if (std::ssize(storage_.numbers) < needed) { storage_.numbers.resize(index(needed)); }
+  if (std::ssize(storage_.numbers) < needed) { storage_.numbers.resize(to_index(needed)); }
   std::int64_t* free = storage_.numbers.data();
   const auto take = [&free](std::int64_t count) { return std::exchange(free, free + count); };
   begin_ = take(p_ + 1);
@@ -49,7 +48,7 @@ void PipelineWalk::set_storage() {
   std::fill_n(forward_ready_, 2 * cells * m_, kMissing);
 
   storage_.tasks.clear();
-  storage_.tasks.reserve(index(most));
+  storage_.tasks.reserve(to_index(most));
   for (std::int64_t i = 0; i < p_; ++i) {
     begin_[i] = next_[i] = std::ssize(storage_.tasks);
     append_stage_order(shape_, i, storage_.tasks);
@@ -73,9 +72,9 @@ void PipelineWalk::set_routes() {
       const std::int64_t low = i * v_ + c;
       const std::int64_t high = low + v_;
       const bool down = dual && c == 1;
-      connect(down ? high : low, down ? low : high, times_.transfer[index(i)]);
+      connect(down ? high : low, down ? low : high, times_.transfer[to_index(i)]);
     }
-    if (!dual && c + 1 < v_) { connect((p_ - 1) * v_ + c, c + 1, times_.transfer[index(p_ - 1)]); }
+    if (!dual && c + 1 < v_) { connect((p_ - 1) * v_ + c, c + 1, times_.transfer[to_index(p_ - 1)]); }
   }
   for (std::int64_t cell = 0; cell < p_ * v_; ++cell) {
     if (backward_to_[cell] == kNobody) { std::fill_n(forward_ready_ + cell * m_, m_, 0); }
@@ -111,16 +110,16 @@ std::int64_t PipelineWalk::backward_cell(const PipelineTask& task, std::int64_t 
 PipelineWalk::Input PipelineWalk::input(const PipelineTask& task, std::int64_t cell) const {
   const std::int64_t place = cell * m_ + task.micro_batch;
   switch (task.kind) {
-    case Kind::forward: return {forward_ready_[place], times_.forward[index(cell)]};
+    case Kind::forward: return {forward_ready_[place], times_.forward[to_index(cell)]};
     case Kind::backward: {
       const bool whole = splits_backward(shape_.schedule) && !task.splits;
-      return {backward_ready_[place], times_.backward[index(cell)] + (whole ? times_.weight[index(cell)] : 0)};
+      return {backward_ready_[place], times_.backward[to_index(cell)] + (whole ? times_.weight[to_index(cell)] : 0)};
     }
     case Kind::weight:  // its backward has run on this stage
-      return {0, times_.weight[index(cell)]};
+      return {0, times_.weight[to_index(cell)]};
     case Kind::pair: {
       const Ticks other = backward_ready_[backward_cell(task, cell) * m_ + task.paired_micro_batch];
-      return {std::max(forward_ready_[place], other), times_.pair[index(cell)]};
+      return {std::max(forward_ready_[place], other), times_.pair[to_index(cell)]};
     }
   }
   ORRERY_ASSERT(false);
@@ -132,7 +131,7 @@ bool PipelineWalk::advance(std::int64_t stage) {
   std::int64_t t = from;
   Ticks free = t == begin_[stage] ? 0 : end_[t - 1];
   for (; t < begin_[stage + 1]; ++t) {
-    const PipelineTask& task = storage_.tasks[index(t)];
+    const PipelineTask& task = storage_.tasks[to_index(t)];
     const std::int64_t cell = stage * v_ + task.chunk;
     const Input in = input(task, cell);
     if (in.ready == kMissing) { break; }
@@ -140,7 +139,7 @@ bool PipelineWalk::advance(std::int64_t stage) {
     free = start_[t] + in.duration;
     const bool forward = task.kind == Kind::forward || task.kind == Kind::pair;
     if (forward && task.micro_batch == 0 && !times_.first_forward_end.empty()) {
-      free = std::max(free, times_.first_forward_end[index(cell)]);
+      free = std::max(free, times_.first_forward_end[to_index(cell)]);
     }
     end_[t] = free;
     if (forward) { finish_forward(cell, task.micro_batch, free); }
@@ -168,30 +167,30 @@ void PipelineWalk::finish_backward(std::int64_t cell, std::int64_t micro_batch, 
 void PipelineWalk::read(PipelineSolution& solution) const {
   const bool splits = splits_backward(shape_.schedule);
   for (std::int64_t i = 0; i < p_; ++i) {
-    solution.stage_end[index(i)] = end_[begin_[i + 1] - 1];
+    solution.stage_end[to_index(i)] = end_[begin_[i + 1] - 1];
     for (std::int64_t c = 0; c < v_; ++c) {
       const std::int64_t cell = i * v_ + c;
       std::int64_t t = begin_[i + 1] - 1;  // the last task that completes gradients of c; none is a pair
       const auto completes = [&](const PipelineTask& task) {
         return task.chunk == c && (task.kind == Kind::weight || (task.kind == Kind::backward && !task.splits));
       };
-      while (!completes(storage_.tasks[index(t)])) { --t; }
-      const bool whole = splits && storage_.tasks[index(t)].kind == Kind::backward;
-      solution.last_backward_start[index(cell)] = whole ? end_[t] - times_.weight[index(cell)] : start_[t];
+      while (!completes(storage_.tasks[to_index(t)])) { --t; }
+      const bool whole = splits && storage_.tasks[to_index(t)].kind == Kind::backward;
+      solution.last_backward_start[to_index(cell)] = whole ? end_[t] - times_.weight[to_index(cell)] : start_[t];
     }
   }
 }
 
 std::span<const PipelineTask> PipelineWalk::tasks(std::int64_t stage) const {
-  return std::span(storage_.tasks).subspan(index(begin_[stage]), index(begin_[stage + 1] - begin_[stage]));
+  return std::span(storage_.tasks).subspan(to_index(begin_[stage]), to_index(begin_[stage + 1] - begin_[stage]));
 }
 
 std::span<const Ticks> PipelineWalk::starts(std::int64_t stage) const {
-  return {start_ + begin_[stage], index(begin_[stage + 1] - begin_[stage])};
+  return {start_ + begin_[stage], to_index(begin_[stage + 1] - begin_[stage])};
 }
 
 std::span<const Ticks> PipelineWalk::ends(std::int64_t stage) const {
-  return {end_ + begin_[stage], index(begin_[stage + 1] - begin_[stage])};
+  return {end_ + begin_[stage], to_index(begin_[stage + 1] - begin_[stage])};
 }
 
 }  // namespace orrery::parallel

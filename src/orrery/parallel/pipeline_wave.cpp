@@ -2,12 +2,11 @@
 
 #include <utility>
 
+#include "orrery/core/integers.hpp"
 #include "orrery/parallel/pipeline_shape.hpp"
 
 namespace orrery::parallel {
 namespace {
-
-std::size_t index(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 Ticks* filled(Ticks* begin, std::int64_t count, Ticks value) {
   std::fill_n(begin, count, value);
@@ -25,7 +24,7 @@ PipelineWave<Schedule>::PipelineWave(const PipelineShape& shape, const PipelineT
   if (kSkewed && shape.micro_batches == p_) { lead_ += p_; }
   step_ = -lead_;
 
-  if (scratch.size() < index(8 * p_ + 4)) { scratch.resize(index(8 * p_ + 4)); }
+  if (scratch.size() < to_index(8 * p_ + 4)) { scratch.resize(to_index(8 * p_ + 4)); }
   Ticks* free = scratch.data();
   const auto take = [&free](std::int64_t count) { return std::exchange(free, free + count); };
   forward_end_ = filled(take(p_ + 1), p_ + 1, 0);
@@ -33,7 +32,7 @@ PipelineWave<Schedule>::PipelineWave(const PipelineShape& shape, const PipelineT
   saved_ = take(2 * p_);
   hop_ = take(p_ + 1);
   std::copy_n(times_.transfer.begin(), p_ - 1, hop_ + 1);
-  hop_[0] = hop_[p_] = kSkewed ? times_.transfer[index(p_ - 1)] : 0;
+  hop_[0] = hop_[p_] = kSkewed ? times_.transfer[to_index(p_ - 1)] : 0;
   forward_end_[0] = backward_end_[p_] = kNever;
   if constexpr (kSkewed) {
     forward_ = forward_turn_ = filled(take(p_), p_, 0);
@@ -53,7 +52,7 @@ void PipelineWave<Schedule>::turn_chunks() {
       forward_stage_ = 0;
       if (++forward_slot_ == v_) { forward_slot_ = 0; }
     }
-    forward_turn_[forward_stage_] = times_.forward[index(forward_stage_ * v_ + forward_slot_)];
+    forward_turn_[forward_stage_] = times_.forward[to_index(forward_stage_ * v_ + forward_slot_)];
     if (step_ < 1 - p_) { return; }
     if (step_ == 1 - p_) {
       backward_stage_ = p_ - 1;
@@ -61,7 +60,7 @@ void PipelineWave<Schedule>::turn_chunks() {
       backward_stage_ = p_ - 1;
       if (++backward_slot_ == v_) { backward_slot_ = 0; }
     }
-    backward_turn_[backward_stage_] = times_.backward[index(backward_stage_ * v_ + v_ - 1 - backward_slot_)];
+    backward_turn_[backward_stage_] = times_.backward[to_index(backward_stage_ * v_ + v_ - 1 - backward_slot_)];
   }
 }
 
@@ -86,7 +85,7 @@ void PipelineWave<Schedule>::full_step() {
     const Ticks forward_end = std::max(before, forward_end_[i] + hop_[i]) + forward_[i];
     const Ticks backward_end = std::max(forward_end, below + hop_[i + 1]) + backward_[i];
     forward_end_[i + 1] = forward_end;
-    backward_end_[i] = kSplits ? backward_end + times_.weight[index(i)] : backward_end;
+    backward_end_[i] = kSplits ? backward_end + times_.weight[to_index(i)] : backward_end;
     below = kSkewed ? before : backward_end;
   }
   ++step_;
@@ -121,7 +120,7 @@ void PipelineWave<Schedule>::hold_up_first(std::int64_t stage, std::int64_t numb
   const std::int64_t chunk = number / p_;
   if (chunk >= v_) { return; }
   Ticks& end = forward_end_[stage + 1];
-  end = std::max(end, times_.first_forward_end[index(stage * v_ + chunk)]);
+  end = std::max(end, times_.first_forward_end[to_index(stage * v_ + chunk)]);
 }
 
 template <ScheduleKind Schedule>
@@ -141,7 +140,7 @@ void PipelineWave<Schedule>::backward_edge() {
     for (std::int64_t i = p_ - 1; i >= 0; --i) {
       below = run(i, below + hop_[i + 1]);
       backward_end_[i] = below;
-      if (kSplits && step_ >= i) { backward_end_[i] += times_.weight[index(i)]; }
+      if (kSplits && step_ >= i) { backward_end_[i] += times_.weight[to_index(i)]; }
     }
   }
 }
@@ -155,7 +154,7 @@ void PipelineWave<Schedule>::note_last_backward(PipelineSolution& solution) {
     const std::int64_t number = step_ + stage;
     if (number >= tasks_) { return; }
     const std::int64_t chunk = (tasks_ - 1 - number) / p_;
-    solution.last_backward_start[index(stage * v_ + chunk)] = backward_end_[stage] - backward_[stage];
+    solution.last_backward_start[to_index(stage * v_ + chunk)] = backward_end_[stage] - backward_[stage];
   }
 }
 
@@ -222,13 +221,13 @@ void PipelineWave<Schedule>::run(PipelineSolution& solution) {
   steady_steps(std::min(tasks_ - lead_, tasks_ - p_ * v_));
   while (step_ < tasks_) { edge_step(solution); }
   for (std::int64_t i = 0; i < p_; ++i) {
-    Ticks& end = solution.stage_end[index(i)];
+    Ticks& end = solution.stage_end[to_index(i)];
     end = backward_end_[i];
     if constexpr (kSplits) {
-      end += std::min(i, tasks_) * times_.weight[index(i)];
-      solution.last_backward_start[index(i)] = end - times_.weight[index(i)];
+      end += std::min(i, tasks_) * times_.weight[to_index(i)];
+      solution.last_backward_start[to_index(i)] = end - times_.weight[to_index(i)];
     } else if constexpr (!kSkewed) {
-      solution.last_backward_start[index(i)] = end - backward_[i];
+      solution.last_backward_start[to_index(i)] = end - backward_[i];
     }
   }
 }

@@ -82,7 +82,9 @@ void check_micro_batches(PlanChecker& check, const Job& job, const Plan& plan) {
   const std::int64_t count = micro_batches(job, plan);
   const bool grouped = plan.schedule != ScheduleKind::interleaved || count % plan.pp == 0;
   check.require(grouped, "--vpp", [&] {
-    return fmt::format("interleaving needs a multiple of pp {} micro-batches, and there are {}", plan.pp, count);
+    return fmt::format(
+        "the interleaved schedule needs a number of micro-batches that is a multiple of pp ({}); this plan has {}",
+        plan.pp, count);
   });
   const bool both_ways = plan.schedule != ScheduleKind::dualpipe || (count % 2 == 0 && count >= 2 * plan.pp);
   check.require(both_ways, "--schedule", [&] {

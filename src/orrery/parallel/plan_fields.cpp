@@ -10,8 +10,6 @@ namespace orrery::parallel {
 
 namespace {
 
-bool has_text(const PlanChoice& choice) { return choice.kind == ChoiceKind::words || choice.kind == ChoiceKind::pins; }
-
 struct Index {
   std::array<const PlanChoice*, kPlanFields> choices{};
   std::array<const PlanPart*, kPlanFields> parts{};
@@ -79,14 +77,14 @@ bool is_given(const PlanChoice& choice, const PartialPlan& partial) {
 }
 
 bool departs(const PlanChoice& choice, const PartialPlan& partial) {
-  if (has_text(choice) || !choice.usual) { return is_given(choice, partial); }
+  if (choice.has_text() || !choice.usual) { return is_given(choice, partial); }
   return choice.parts.front().given(partial).value_or(*choice.usual) != *choice.usual;
 }
 
 std::optional<std::int64_t> fixed_value(PlanField field, const PartialPlan& partial) {
   const PlanChoice& choice = choice_of(field);
   const auto value = part_of(field).given(partial);
-  const bool is_open = choice.usual_is_open && !has_text(choice) && value == choice.usual;
+  const bool is_open = choice.usual_is_open && !choice.has_text() && value == choice.usual;
   return is_open ? std::nullopt : value;
 }
 

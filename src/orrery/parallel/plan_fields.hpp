@@ -89,6 +89,9 @@ struct PlanChoice {
   void (*take_back)(PartialPlan& partial) = nullptr;
 
   std::vector<PlanPart> parts;  // at least one
+
+  // Written as words ("weights,optimizer") or pins ("tp=0 pp=1").
+  [[nodiscard]] bool has_text() const { return kind == ChoiceKind::words || kind == ChoiceKind::pins; }
 };
 
 // All choices, in the order of help, scenario files and flags.

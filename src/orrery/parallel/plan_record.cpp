@@ -19,8 +19,6 @@ using config::Reading;
 
 constexpr std::int64_t kMostDimension = 99;
 
-bool has_text(const PlanChoice& choice) { return choice.kind == ChoiceKind::words || choice.kind == ChoiceKind::pins; }
-
 std::optional<std::int64_t> number_from(const PlanChoice& choice, const Node& node, const Reading& reading) {
   using Range = std::numeric_limits<std::int64_t>;
   switch (choice.kind) {
@@ -57,8 +55,8 @@ std::optional<Parts> words_from(const PlanChoice& choice, std::string_view text,
       for (const PlanPart& one : choice.parts) { names.emplace_back(one.word); }
       const auto near = nearest(word, names);
       reading.complain(node,
-                       fmt::format("{} cannot be offloaded; {}", quoted(word),
-                                   near ? fmt::format("did you mean {}?", quoted(*near)) : join(names, ", ") + " can"));
+                       fmt::format("{} cannot be offloaded; {}", quote(word),
+                                   near ? fmt::format("did you mean {}?", quote(*near)) : join(names, ", ") + " can"));
       return std::nullopt;
     }
     parts[static_cast<std::size_t>(part - choice.parts.data())].second = 1;
@@ -91,7 +89,7 @@ std::optional<Parts> pins_from(const PlanChoice& choice, std::string_view text, 
     reading.complain(
         node, fmt::format("{} is no group (tp, cp, dp or pp), each once, and network dimension, such as \"tp=0 dp=1\"; "
                           "expert groups lie where tp, cp and dp do",
-                          quoted(one)));
+                          quote(one)));
     return std::nullopt;
   }
   return parts;
@@ -162,17 +160,17 @@ config::Node schema_of(const PlanChoice& choice) {
     }
     return config::text_schema(limits_of(choice));
   };
-  return choice.usual || has_text(choice) ? plain() : config::nullable_schema(plain());
+  return choice.usual || choice.has_text() ? plain() : config::nullable_schema(plain());
 }
 
 void read(const PlanChoice& choice, const Node& node, PartialPlan& partial, const Reading& reading) {
-  if (has_text(choice)) { return read_text(choice, node, partial, reading); }
+  if (choice.has_text()) { return read_text(choice, node, partial, reading); }
   if (node.kind == config::Kind::null && !choice.usual) { return choice.take_back(partial); }
   if (const auto value = number_from(choice, node, reading)) { choice.parts.front().give(partial, *value); }
 }
 
 config::Node to_node(const PlanChoice& choice, const PartialPlan& partial) {
-  if (has_text(choice)) { return config::text_node(text_of(choice, whole_plan(partial))); }
+  if (choice.has_text()) { return config::text_node(text_of(choice, whole_plan(partial))); }
   const auto given = choice.parts.front().given(partial);
   if (!given && !choice.usual) { return config::null_node(); }
   return node_of(choice, given ? *given : *choice.usual);

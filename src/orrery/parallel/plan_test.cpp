@@ -150,8 +150,8 @@ TEST(Plan, interleaving_needs_chunks_stages_and_groups_of_micro_batches) {
   EXPECT_THAT(e.complaints(), ElementsAre("--schedule: interleaved needs --pp of at least 2"));
   e.plan.pp = 3;
   e.devices = 48;
-  EXPECT_THAT(e.complaints(),
-              ElementsAre("--vpp: interleaving needs a multiple of pp 3 micro-batches, and there are 8"));
+  EXPECT_THAT(e.complaints(), ElementsAre("--vpp: the interleaved schedule needs a number of micro-batches that is a "
+                                          "multiple of pp (3); this plan has 8"));
 }
 
 TEST(Plan, the_batch_is_shared_out_evenly) {

@@ -8,7 +8,7 @@
 
 namespace orrery::report {
 
-// `terms`: also where the time goes, of what is priced in closed form.
+// `terms`: also the parts of the time, for closed-form results.
 [[nodiscard]] std::string collective_text(const results::CollectiveTable& table, bool terms);
 [[nodiscard]] std::string collective_json(const results::CollectiveTable& table);
 

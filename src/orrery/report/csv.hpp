@@ -12,9 +12,9 @@ namespace orrery::report {
 // One field by RFC 4180: quoted where it holds a comma, a quote or a line break.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
-// `id,family,measured,predicted,ape,skipped_reason,p10_s,p90_s,spread,taken_as`: the range in which four of five
-// measurements lie, the kind of job that it is of, and columns that do not go together with what they were taken as.
-// Times in seconds with every digit, ape as a fraction, and nothing where there is nothing to say.
+// `id,family,measured,predicted,ape,skipped_reason,p10_s,p90_s,spread,taken_as`: p10_s and p90_s are the 80 % interval,
+// `spread` the kind of job of that interval, `taken_as` the values used for columns that contradict each other. Times
+// are in seconds with all digits, ape is a fraction; absent values are empty.
 [[nodiscard]] std::string predictions_csv(std::span<const results::Prediction> predictions);
 
 }  // namespace orrery::report

@@ -243,7 +243,7 @@ std::string plan_json(const results::PlanSearch& search) {
               {"best", ranked_json(search.best)}});
   if (!search.by_devices.empty()) { add_fields(json, {{"by_devices", by_devices_json(search.by_devices)}}); }
   if (!search.front.empty()) { add_fields(json, {{"front", ranked_json(search.front)}}); }
-  add_fields(json, {{"held", search.held}, {"objective", config::enum_name(search.objective)}});
+  add_fields(json, {{"not_searched", search.not_searched}, {"objective", config::enum_name(search.objective)}});
   if (!search.what_if.empty()) { add_fields(json, {{"what_if", what_if_json(search.what_if)}}); }
   if (!search.explanation.empty()) { add_fields(json, {{"explanation", search.explanation}}); }
   return json_document(json);

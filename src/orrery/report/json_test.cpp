@@ -145,7 +145,7 @@ TEST(Json, what_is_not_finite_is_null_and_what_is_not_text_is_replaced) {
 
 TEST(Json, a_search_ranks_estimates_without_terms) {
   const Json json = Json::parse(plan_json(samples::search()));
-  EXPECT_EQ(json.keys(), (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "held",
+  EXPECT_EQ(json.keys(), (std::vector<std::string>{"schema", "space", "wall_s", "points_per_s", "best", "not_searched",
                                                    "objective", "explanation"}));
   EXPECT_EQ(json["schema"], "orrery.plan/1");
   EXPECT_EQ(json["space"].keys(),

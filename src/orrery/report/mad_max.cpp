@@ -18,7 +18,7 @@ namespace {
 using config::format_count;
 using config::format_seconds;
 
-std::string label(std::string_view name) { return fmt::format("{:<14}", name); }
+std::string padded_label(std::string_view name) { return fmt::format("{:<14}", name); }
 
 std::string job_text(const results::MadMaxEstimate& estimate) {
   std::string text = fmt::format("{} on {} devices of {}, {}, batch {}", estimate.model, grouped(estimate.devices),
@@ -73,14 +73,14 @@ std::string rate_text(double samples_per_s) { return format_count(samples_per_s,
 
 std::string mad_max_text(const results::MadMaxEstimate& estimate, TextStyle style) {
   std::string text = wrapped("", job_text(estimate));
-  text += wrapped(label("strategy"), estimate.strategy);
-  text += label("iteration") + bold(format_seconds(estimate.step_time, 4), style);
+  text += wrapped(padded_label("strategy"), estimate.strategy);
+  text += padded_label("iteration") + bold(format_seconds(estimate.step_time, 4), style);
   text += ": " + rate_text(estimate.samples_per_s);
   if (estimate.seq > 0) { text += ", " + format_count(estimate.tokens_per_s, 4) + " tokens/s"; }
   text += fmt::format(", MFU {}\n", percent(estimate.mfu));
-  text += wrapped(label("memory"), memory_text(estimate));
+  text += wrapped(padded_label("memory"), memory_text(estimate));
   text += "\n" + classes_text(estimate) + "\n" + streams_text(estimate) + "\n";
-  return text + wrapped_list(label("not modelled"), estimate.not_modelled);
+  return text + wrapped_list(padded_label("not modelled"), estimate.not_modelled);
 }
 
 std::string mad_max_plan_text(const results::MadMaxSearch& search, TextStyle style) {

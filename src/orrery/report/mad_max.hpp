@@ -1,4 +1,4 @@
-// Answers of MAD-Max's equations as text and as JSON (orrery.estimate/1 and orrery.plan/1 with "semantics":"mad-max"),
+// Results of MAD-Max's equations as text and as JSON (orrery.estimate/1 and orrery.plan/1 with "semantics":"mad-max"),
 // and both streams of a device as a Chrome trace.
 #pragma once
 
@@ -15,7 +15,8 @@ namespace orrery::report {
 [[nodiscard]] std::string mad_max_plan_text(const results::MadMaxSearch& search, TextStyle style = {});
 [[nodiscard]] std::string mad_max_plan_json(const results::MadMaxSearch& search);
 
-// Needs the estimate's events. Times of the trace are microseconds; "args" have them in seconds, to the last digit.
+// Requires the events of the estimate. Times of the trace are in microseconds; "args" has them in seconds with all
+// digits.
 [[nodiscard]] std::string mad_max_timeline(const results::MadMaxEstimate& estimate);
 
 }  // namespace orrery::report

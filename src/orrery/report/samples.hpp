@@ -123,7 +123,7 @@ inline results::PlanSearch search() {
   sample.wall_s = 0.5;
   sample.best = {estimate(), explained()};
   sample.best[1].step_time = Seconds(2.5);
-  sample.held = {"schedule zero-bubble, dualpipe, gpipe (--schedule)", "offload of weights (--offload)",
+  sample.not_searched = {"schedule zero-bubble, dualpipe, gpipe (--schedule)", "offload of weights (--offload)",
                  "tp-overlap (--tp-overlap)"};
   sample.explanation = {"memory does not bind"};
   return sample;

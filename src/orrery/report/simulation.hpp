@@ -11,7 +11,7 @@
 
 namespace orrery::report {
 
-// Ranks with equal results, as inclusive ranges; in the order of their first ranks.
+// Ranks with equal results, as inclusive ranges, in the order of their first ranks.
 struct RankClass {
   std::vector<std::pair<std::uint64_t, std::uint64_t>> ranks;
   results::SimulatedRank result;
@@ -19,12 +19,12 @@ struct RankClass {
 [[nodiscard]] std::vector<RankClass> rank_classes(const std::vector<results::SimulatedRank>& ranks);
 
 [[nodiscard]] std::string simulation_text(const results::Simulation& simulation, TextStyle style = {});
-// `tables`: names of simulation_tables.hpp, which follow under "tables" as lists of rows.
+// `tables`: names from simulation_tables.hpp; they are lists of rows under "tables".
 [[nodiscard]] std::string simulation_json(const results::Simulation& simulation,
                                           const std::vector<std::string>& tables = {});
 
-// The spans as a Chrome trace, which Perfetto shows: a process per rank; rows for the host, the accelerator,
-// communication, and as many for receives as overlap.
+// The spans as a Chrome trace, for Perfetto: one process per rank, with rows for the host, the accelerator and
+// communication, and as many rows for receives as overlap.
 [[nodiscard]] std::string simulation_timeline(const results::Simulation& simulation);
 
 }  // namespace orrery::report

@@ -1,5 +1,5 @@
-// The tables of a simulation: ranks, dimensions, links, collectives, operators. One description of the columns gives
-// CSV and JSON.
+// The tables of a simulation: ranks, dimensions, links, collectives, operators. CSV and JSON use the same description
+// of the columns.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace orrery::report {
 inline constexpr std::string_view kSimulationTables[] = {  // NOLINT(*-avoid-c-arrays)
     "ranks", "dimensions", "links", "collectives", "operators"};
 
-// A cell: nothing, a count, a figure, text.
+// A cell: empty, a count, a figure, text.
 using Cell = std::variant<std::monostate, std::uint64_t, double, std::string>;
 
 struct Sheet {
@@ -26,11 +26,11 @@ struct Sheet {
   std::vector<std::vector<Cell>> rows;
 };
 
-// `name`: one of kSimulationTables; the simulation has tables. Times are in ns, with a fraction where the semantics
-// count in ps.
+// `name`: one of kSimulationTables. The simulation must have tables. Times are in ns, with a fraction if the semantics
+// use ps.
 [[nodiscard]] Sheet sheet_of(const results::Simulation& simulation, std::string_view name);
 
-// A line of columns, then a line per row.
+// A header line, then one line per row.
 [[nodiscard]] std::string csv(const Sheet& sheet);
 
 }  // namespace orrery::report

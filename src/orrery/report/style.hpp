@@ -1,4 +1,4 @@
-// What the texts of the room share. Private to the room.
+// Shared parts of the text reports. Private to the room.
 #pragma once
 
 #include <string>
@@ -13,7 +13,7 @@ namespace orrery::report {
 [[nodiscard]] std::string red(std::string_view text, TextStyle style);
 [[nodiscard]] std::string dim(std::string_view text, TextStyle style);
 
-// Two lines: what is trained where, and the work of a step.
+// Two lines: model and cluster; batch, precision and stack.
 [[nodiscard]] std::string job_header(const results::Estimate& estimate, TextStyle style);
 
 }  // namespace orrery::report

@@ -9,30 +9,30 @@
 
 namespace orrery::report {
 
-inline constexpr std::size_t kPageWidth = 100;  // reports keep their lines within it where words allow
+inline constexpr std::size_t kPageWidth = 100;  // maximum width of lines, if words allow
 
-// `text` with control characters written as \xHH: names come from files and must not command a terminal. Rows of
-// tables and wrapped text are passed through it.
+// `text` with control characters as \xHH: names from files must not control the terminal. Rows of tables and wrapped
+// text are passed through it.
 [[nodiscard]] std::string printable(std::string_view text);
 
-// Columns that a UTF-8 text takes, one per code point.
+// The width of UTF-8 text in columns, one per code point.
 [[nodiscard]] std::size_t display_width(std::string_view text);
 
-// `text` cut to `width` columns, with ".." where something is missing.
+// `text` cut to `width` columns, with ".." at the cut.
 [[nodiscard]] std::string cut_to(std::string_view text, std::size_t width);
 
 // Words of `text` on lines of at most `width` columns; the first line begins with `first`, the others with as many
 // spaces. Ends with a line break.
 [[nodiscard]] std::string wrapped(std::string_view first, std::string_view text, std::size_t width = kPageWidth);
 
-// The same with parts that stay whole, a comma after each but the last.
+// The same for parts that are not broken, with a comma after each but the last.
 [[nodiscard]] std::string wrapped_list(std::string_view first, std::span<const std::string> parts,
                                        std::size_t width = kPageWidth);
 
 // "1,234,567".
 [[nodiscard]] std::string grouped(long long number);
 
-// "41.2 %" of a fraction; "-" when it is not finite.
+// "41.2 %" for a fraction; "-" if it is not finite.
 [[nodiscard]] std::string percent(double fraction);
 
 // "0.0312 USD", "12345.67 USD", "1.23 M USD"; "3.25 MJ".
@@ -45,9 +45,9 @@ class Table {
 
   Table& column(std::string header, Align align = Align::right);
   void row(std::vector<std::string> cells);  // missing cells at the end are empty
-  void title(std::string line);              // a line of its own between rows
+  void title(std::string line);              // a line between rows, across all columns
 
-  // Columns are two spaces apart, or one where the table would not fit the page. Each line ends with a line break.
+  // Columns are two spaces apart, or one if the table would not fit the page. Each line ends with a line break.
   [[nodiscard]] std::string text(std::size_t indent = 0) const;
 
  private:

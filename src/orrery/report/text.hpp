@@ -1,5 +1,5 @@
-// Results as text for people at a terminal: aligned, at most 100 columns where names allow, plain ASCII apart from the
-// names themselves. Colours are escape sequences and come only when asked for.
+// Results as text for a terminal: aligned, at most 100 columns if names allow, plain ASCII except for names. Colours
+// (escape sequences) only if requested.
 #pragma once
 
 #include <span>
@@ -19,23 +19,24 @@ struct TextStyle {
   bool colour = false;
 };
 
-// `chosen`: what the estimator settled for fields left open. Terms and rank classes follow when the estimate holds any.
+// `chosen`: the values that the estimator chose for fields that were not given. Terms and rank classes follow if the
+// estimate has any.
 [[nodiscard]] std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen,
                                         TextStyle style = {});
 
-// Ranked plans, what was searched, and why the winner wins.
+// Ranked plans, the search space, and why the best plan wins.
 [[nodiscard]] std::string plan_text(const results::PlanSearch& search, TextStyle style = {});
 
-// Points of a space, what each comes to, and the command that says so, on a line of its own.
+// Sampled points of a space with their results, and for each the command that repeats it, on one line.
 [[nodiscard]] std::string sample_text(const results::Sample& sample);
 
-// Families, all rows together, and the rows with the largest errors.
+// Errors of each family and of all rows, and the rows with the largest errors.
 [[nodiscard]] std::string validation_text(const results::Validation& validation, TextStyle style = {});
 
 // `kind` as in `orrery list KIND`.
 [[nodiscard]] std::string listing_text(std::string_view kind, std::span<const hardware::EntrySummary> entries);
 
-// The entries that have unverified figures, with each of those figures and what is said instead of a source.
+// The entries with unverified figures: each figure, and the reason given instead of a source.
 [[nodiscard]] std::string unverified_text(std::string_view kind, std::span<const hardware::EntrySummary> entries,
                                           std::span<const UnverifiedFigure> figures, TextStyle style = {});
 

@@ -254,7 +254,7 @@ std::string plan_text(const results::PlanSearch& search, TextStyle style) {
     text += fmt::format("\nPareto front of time{} and memory\n", search.by_devices.empty() ? "" : ", devices");
     text += ranking(search.front);
   }
-  text += not_searched_lines(search.held, style) + "\n" + space_lines(search);
+  text += not_searched_lines(search.not_searched, style) + "\n" + space_lines(search);
   text += what_if_lines(search.what_if);
   if (!search.explanation.empty()) { text += "\n"; }
   for (const auto& reason : search.explanation) { text += wrapped("- ", reason); }

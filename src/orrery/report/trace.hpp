@@ -1,5 +1,5 @@
-// Answers about traces as text and as JSON documents (orrery.trace-info/1, orrery.trace-check/1, orrery.trace-stats/1,
-// orrery.trace-diff/1).
+// Results of the trace commands as text and as JSON documents (orrery.trace-info/1, orrery.trace-check/1,
+// orrery.trace-stats/1, orrery.trace-diff/1).
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace orrery::report {
 [[nodiscard]] std::string trace_info_text(const results::TraceInfo& info, TextStyle style = {});
 [[nodiscard]] std::string trace_info_json(const results::TraceInfo& info);
 
-// Files that are sound and of which nothing is to be said take a line together.
+// Sound files without findings and notes are one line together.
 [[nodiscard]] std::string trace_check_text(const results::TraceCheck& check, TextStyle style = {});
 [[nodiscard]] std::string trace_check_json(const results::TraceCheck& check);
 

@@ -1,4 +1,4 @@
-// What would change the answer, in sentences.
+// What would change the best plan, in sentences.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace orrery::report {
 
-// Two flips of a figure, up and down, are one sentence. Empty for none.
+// One sentence per figure, with both directions. Empty without flips.
 [[nodiscard]] std::string what_if_lines(const std::vector<results::Flip>& flips);
 
 }  // namespace orrery::report

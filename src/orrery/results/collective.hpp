@@ -1,4 +1,4 @@
-// What one collective operation takes over a range of sizes: plain values.
+// The times of one collective operation over a range of sizes: plain values.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +10,12 @@
 
 namespace orrery::results {
 
-// Where the time of a call goes, in closed form.
+// The parts of a call's time in closed form.
 struct CollectiveTerms {
   Seconds base;       // launch and synchronisation, once
   Seconds latency;    // per-step latencies
   Seconds bandwidth;  // bytes over links
-  Seconds reduction;  // arithmetic that the links do not hide
+  Seconds reduction;  // arithmetic not overlapped with the links
   std::string protocol;
   std::int64_t chunks = 1;
 };
@@ -26,8 +26,8 @@ struct CollectiveRow {
   Seconds time;
   BytesPerSecond algbw;                  // size / time
   BytesPerSecond busbw;                  // algbw x the operation's factor
-  std::string algorithm;                 // of a simulated one: one per network dimension
-  std::optional<CollectiveTerms> terms;  // of a priced one
+  std::string algorithm;                 // simulated: one per network dimension
+  std::optional<CollectiveTerms> terms;  // closed form only
 };
 
 struct CollectiveTable {

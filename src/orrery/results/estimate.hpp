@@ -1,5 +1,4 @@
-// What an estimate says about one plan. Plain values; every time is of one training step unless its name says
-// otherwise.
+// The estimate of one plan. Plain values; times are per training step unless the name says otherwise.
 #pragma once
 
 #include <cstdint>
@@ -13,11 +12,11 @@
 
 namespace orrery::results {
 
-// Where the critical rank's step goes. Sums to the step time.
+// The step time of the critical rank, by cause. The parts sum to the step time.
 struct Breakdown {
   Seconds compute;       // forward and backward kernels
   Seconds recompute;     // forward kernels run again, their collectives included
-  Seconds exposed_comm;  // collectives and transfers that nothing hides
+  Seconds exposed_comm;  // collectives and transfers not overlapped with compute
   Seconds bubble;        // waiting for other pipeline stages
   Seconds optimizer;
   Seconds offload;
@@ -32,35 +31,35 @@ struct Breakdown {
 struct GroupTime {
   std::string group;  // "tp", "cp", "ep", "dp", "pp"; "emb" of a recommender
   Seconds total;      // links busy
-  Seconds exposed;    // of it, not hidden by compute
+  Seconds exposed;    // the part not overlapped with compute
 };
 
-// Memory of the fullest rank.
+// Memory of the rank that needs most.
 struct Memory {
   Bytes weights, gradients, optimizer, activations, buffers;
-  Bytes tables;            // of weights, gradients and optimizer: embedding tables, of a recommender
-  Bytes kv_cache;          // inference: keys and values at their longest
+  Bytes tables;            // recommenders: embedding tables, already counted in weights, gradients and optimizer
+  Bytes kv_cache;          // inference: keys and values of the longest sequences
   Bytes capacity;          // device memory less the stack's reserve
   std::int64_t stage = 0;  // pipeline stage of that rank
-  Bytes offloaded;         // in the second memory tier, of the rank that has most there
-  Bytes second_tier;       // what there is for one rank
+  Bytes offloaded;         // in the second memory tier, of the rank that has most in it
+  Bytes second_tier;       // capacity of the second tier for one rank
 
   [[nodiscard]] Bytes total() const { return weights + gradients + optimizer + activations + buffers + kv_cache; }
   [[nodiscard]] bool fits() const { return total() <= capacity && offloaded <= second_tier; }
 };
 
-// A batch of requests: the prompts together, then a token of each at a time.
+// A batch of requests: one prefill of all prompts, then one token per sequence and step.
 struct Inference {
   std::int64_t prompt = 0, generate = 0;  // tokens of each sequence
   Seconds time_to_first_token;            // = the prefill of the whole batch
-  Seconds time_per_output_token;          // mean over the tokens behind the first; 0 when there is only one
-  Seconds last_token;                     // time of the last one, when the cache is longest
-  double output_tokens_per_s = 0;         // generated tokens of the whole job over the whole time
+  Seconds time_per_output_token;          // mean over the tokens after the first; 0 if there is only one
+  Seconds last_token;                     // time of the last token, when the cache is longest
+  double output_tokens_per_s = 0;         // generated tokens of the whole job / time of the batch
   double decode_tokens_per_s = 0;         // without the prefill
-  Bytes kv_bytes_per_token;               // that a sequence leaves in the whole model
+  Bytes kv_bytes_per_token;               // of one sequence, over all layers
 };
 
-// One line of the explanation: an operator or a collective of one segment of the critical rank.
+// An operator or a collective of one segment of the critical rank.
 struct Term {
   std::string name;     // "attention.qkv"
   std::string segment;  // "forward", "backward", "recompute", "finish"
@@ -71,43 +70,43 @@ struct Term {
   std::string bound;    // "compute", "memory", "latency"; for collectives "<algorithm>/<protocol>"
 };
 
-// Ranks that do the same thing: a pipeline stage's shape.
+// Ranks with identical work: pipeline stages with the same layers.
 struct RankClassTime {
   std::int64_t first_stage = 0;
-  std::int64_t stages = 0;  // how many stages are of this shape
+  std::int64_t stages = 0;  // number of stages with these layers
   std::string layers;       // layers per chunk, "8" or "4+4"
   Seconds busy;             // compute, recompute and exposed communication of the step
   Bytes memory;
 };
 
-// Money or energy of a step, and what the figure rests on.
+// Cost or energy of a step, and how it is computed.
 struct Expense {
   double amount = 0;  // USD or J
   std::string basis;
 };
 
-// Between these lie four of five measured times of jobs that are predicted to take what this one takes.
+// The 80 % interval of the step time: of jobs like this one, 80 % of the measured times lie in it.
 struct Uncertainty {
   Seconds p10, p90;
   std::string kind;   // "dense-one-domain"
-  std::string basis;  // what the range rests on
+  std::string basis;  // the measurements behind the interval
 };
 
-// A choice of a plan, or what follows from the choices.
+// A choice of a plan, or a value derived from the choices.
 struct PlanValue {
-  std::string_view name;  // "micro_batch", as scenario files and documents have it: a constant of the program
+  std::string_view name;  // "micro_batch", as in scenario files and documents: a literal
   std::variant<std::int64_t, bool, std::string> value;
-  bool departs = false;     // is not what goes without saying
-  bool is_derived = false;  // no choice
+  bool departs = false;     // differs from the default
+  bool is_derived = false;  // not a choice
 };
 
-// The choices of a plan in the order of documents; those that a model cannot make are left out.
+// The choices of a plan in the order of documents, without those that do not apply to the model.
 struct PlanSummary {
   std::vector<PlanValue> values;
 
-  void set(std::string_view name, std::variant<std::int64_t, bool, std::string> value);  // appended where it is new
+  void set(std::string_view name, std::variant<std::int64_t, bool, std::string> value);  // appended if it is new
   [[nodiscard]] const PlanValue* find(std::string_view name) const;
-  // 0, false or "" where the plan has no such value.
+  // 0, false or "" if the plan has no such value.
   [[nodiscard]] std::int64_t number(std::string_view name) const;
   [[nodiscard]] bool is_on(std::string_view name) const;
   [[nodiscard]] std::string text(std::string_view name) const;  // of any value: "8", "on", "ring"
@@ -117,33 +116,32 @@ struct PlanSummary {
 
 struct Estimate {
   std::string model, cluster, stack, precision;
-  bool samples_only = false;  // a recommender's: a sample is no sequence of tokens
+  bool samples_only = false;  // recommenders: a sample is not a sequence of tokens
   std::string task;           // "pretrain", "finetune", "inference"
   std::int64_t lora = 0;      // rank of the adapters; 0: every weight is trained
-  std::string validity;       // what the figures of the hardware rest on: "measured", "generation", "prior"
-  std::string validity_note;  // which of them is weakest
+  std::string validity;       // the basis of the hardware's efficiencies: "measured", "generation", "prior"
+  std::string validity_note;  // the component with the weakest basis
   std::int64_t global_batch = 0, seq = 0;
   bool feasible = true;
   std::string infeasible_reason;
   std::int64_t devices = 0;
   Seconds step_time;
-  std::optional<Uncertainty> uncertainty;  // absent where nothing is known of its kind
+  std::optional<Uncertainty> uncertainty;  // absent if there are no measurements of such jobs
   double samples_per_s = 0, tokens_per_s = 0;
   Flops model_flops, hardware_flops;
   FlopsPerSecond peak;  // dense, one device, at the GEMM precision
   double mfu = 0, hfu = 0;
-  double slowest_pace = 1.0;  // time of kernels on the slowest node over a typical one's: what all kernels are taken to
-                              // take
-  bool causal_half = false;   // attention FLOPs counted once for the unmasked half only
+  double slowest_pace = 1.0;  // stragglers: kernel time on the slowest node / on the median one; all kernels take it
+  bool causal_half = false;   // attention FLOPs counted for the unmasked half only
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;
   Memory memory;
-  std::optional<Expense> cost, energy;  // absent where the cluster's description does not know
+  std::optional<Expense> cost, energy;  // absent if the cluster has no price or power
   PlanSummary plan;
   std::optional<Inference> inference;
-  std::vector<Term> terms;             // when asked for
-  std::vector<RankClassTime> classes;  // when asked for
+  std::vector<Term> terms;             // if requested
+  std::vector<RankClassTime> classes;  // if requested
   std::vector<std::string> not_modelled;
 };
 

@@ -1,4 +1,4 @@
-// What the best plan of a search has least of.
+// The figure that a search minimizes.
 #pragma once
 
 #include <array>

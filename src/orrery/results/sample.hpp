@@ -1,4 +1,4 @@
-// Points of a space and what each comes to.
+// Sampled points of a space and their results.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 namespace orrery::results {
 
 struct SampledPoint {
-  std::int64_t number = 0;  // in the order of the space's walk
-  std::string verdict;      // "priced", or what it was rejected for: "memory", "network", "invalid"
-  // Of points that are priced or lack memory.
+  std::int64_t number = 0;  // in the order of the axes
+  std::string verdict;      // "priced", or the reason of the rejection: "memory", "network", "invalid"
+  // Only of points that are priced or exceed memory.
   Seconds step_time;
-  Bytes memory;  // of the fullest rank
+  Bytes memory;  // of the rank that needs most
   std::int64_t global_batch = 0;
   PlanSummary plan;
-  std::vector<std::string> flags;  // of `orrery estimate`, which mean it
+  std::vector<std::string> flags;  // the flags of `orrery estimate` for this plan
 
   [[nodiscard]] bool is_possible() const { return verdict == "priced" || verdict == "memory"; }
 };

@@ -1,4 +1,4 @@
-// What a simulation says: plain values.
+// The result of a simulation: plain values.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace orrery::results {
 
 struct SimulatedRank {
   std::uint64_t finish_ns = 0;
-  std::uint64_t exposed_comm_ns = 0;  // finish less computing; may wrap around in astra-sim semantics, see its page
-  std::uint64_t compute_ns = 0;       // of the accelerator, whatever ran beside it
-  std::uint64_t memory_ns = 0;        // of nodes that reach for memory elsewhere, waiting included
-  // Until the finish, with nothing running but receives that nobody has sent to yet.
+  std::uint64_t exposed_comm_ns = 0;  // finish - compute; can wrap around in astra-sim semantics (docs/models)
+  std::uint64_t compute_ns = 0;       // of the accelerator, overlapped or not
+  std::uint64_t memory_ns = 0;        // of accesses to remote memory, waiting included
+  // Until the finish, with nothing running except receives whose message has not been sent.
   std::uint64_t idle_ns = 0;
 
   friend bool operator==(const SimulatedRank&, const SimulatedRank&) = default;
@@ -36,14 +36,14 @@ struct Simulation {
   std::string backend;    // "congestion-unaware", "congestion-aware"
   std::vector<SimulatedRank> ranks;
   std::vector<std::string> warnings;
-  std::vector<SimulatedSpan> spans;        // in the order of their ends, where they were asked for
-  std::optional<SimulationTables> tables;  // where they were asked for
+  std::vector<SimulatedSpan> spans;        // in the order of their ends, if requested
+  std::optional<SimulationTables> tables;  // if requested
   std::uint64_t nodes = 0;                 // of all graphs
   std::uint64_t events = 0;
-  std::uint64_t messages = 0;  // that arrived
+  std::uint64_t messages = 0;  // delivered
   std::uint64_t simulated_ranks = 0;
-  double wall_s = 0;             // of the caller
-  std::uint64_t peak_rss_B = 0;  // of the caller
+  double wall_s = 0;             // set by the caller
+  std::uint64_t peak_rss_B = 0;  // set by the caller
 
   [[nodiscard]] std::uint64_t makespan_ns() const {
     std::uint64_t last = 0;

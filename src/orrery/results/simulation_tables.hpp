@@ -1,4 +1,4 @@
-// What a simulation counts beside its times: per link, per collective, per operator. Plain values.
+// The tables of a simulation: per rank, dimension, link, collective and operator. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -8,33 +8,33 @@
 
 namespace orrery::results {
 
-// What a rank did until its finish, as sets of moments: each is the length of a union of intervals, so that overlapping
+// The time of a rank until its finish, by activity: each figure is the length of a union of intervals, so overlapping
 // nodes are not counted twice. Laws, to the picosecond:
 //   compute + exposed_comm + exposed_memory + exposed_host + idle = finish
 //   exposed_comm <= comm, exposed_memory <= memory, exposed_host <= host, waiting <= idle
 struct RankTimes {
   std::uint64_t finish_ps = 0;
   std::uint64_t compute_ps = 0;         // an accelerator node runs
-  std::uint64_t comm_ps = 0;            // a send or a collective runs, or a receive whose message has set out
-  std::uint64_t memory_ps = 0;          // a node that reaches for memory elsewhere runs
+  std::uint64_t comm_ps = 0;            // a send or a collective runs, or a receive whose message has been sent
+  std::uint64_t memory_ps = 0;          // an access to remote memory runs
   std::uint64_t host_ps = 0;            // a host node runs
   std::uint64_t exposed_comm_ps = 0;    // comm, and no compute
   std::uint64_t exposed_memory_ps = 0;  // memory, and neither compute nor comm
   std::uint64_t exposed_host_ps = 0;    // host, and none of those
   std::uint64_t idle_ps = 0;            // none of the four
-  std::uint64_t waiting_ps = 0;         // idle, with a receive that nobody has sent to yet
+  std::uint64_t waiting_ps = 0;         // idle, with a receive whose message has not been sent
 
   friend bool operator==(const RankTimes&, const RankTimes&) = default;
 };
 
-// A link that carried something. Ranks are those at its ends; of a switch one end is the switch itself.
+// A link with traffic, and the ranks at its ends; one end may be a switch.
 struct SimulatedLink {
   std::uint32_t dimension = 0;
-  std::uint32_t from = 0, to = 0;  // kSwitch: the switch of that dimension that the other end is at
+  std::uint32_t from = 0, to = 0;  // kSwitch: the switch of that dimension at the other end
   std::uint64_t bytes = 0;
   std::uint64_t busy_ps = 0;
   std::uint64_t messages = 0;
-  std::uint64_t queued_ps = 0;  // that messages waited for it, summed
+  std::uint64_t queued_ps = 0;  // waiting time of messages for this link, summed
 
   static constexpr std::uint32_t kSwitch = 0xFFFFFFFF;
 };
@@ -44,10 +44,10 @@ struct SimulatedDimension {
   std::uint32_t dimension = 0;
   std::string topology;
   std::uint32_t ranks = 0;
-  std::optional<std::uint64_t> messages, bytes;     // that set out in it, each once; where that is counted
-  std::uint64_t links = 0;                          // that carried something; none without congestion
-  std::uint64_t link_messages = 0, link_bytes = 0;  // each once for every link that it crossed
-  std::uint64_t busy_ps = 0, busiest_ps = 0;        // of all its links; of the busiest one
+  std::optional<std::uint64_t> messages, bytes;     // sent in it, each counted once; absent if not counted
+  std::uint64_t links = 0;                          // with traffic; 0 in congestion-unaware backends
+  std::uint64_t link_messages = 0, link_bytes = 0;  // each message once per link
+  std::uint64_t busy_ps = 0, busiest_ps = 0;        // of all links; of the busiest link
   std::uint64_t queued_ps = 0;
 };
 
@@ -62,7 +62,7 @@ struct SimulatedCollective {
   std::uint64_t first_start_ns = 0, last_start_ns = 0, end_ns = 0;
 };
 
-// A node of a rank. Only where they were asked for.
+// A node of a rank. Only if requested.
 struct SimulatedOperator {
   std::uint32_t rank = 0;
   std::uint64_t node = 0;  // id

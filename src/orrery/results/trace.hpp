@@ -15,7 +15,7 @@ namespace orrery::results {
 
 using Counts = std::vector<std::pair<std::string, std::uint64_t>>;
 
-// A file, as far as it was read.
+// A trace file.
 struct TraceFile {
   std::string file;
   std::string format;           // "chakra", "json-lines"
@@ -34,7 +34,7 @@ struct TraceInfo {
     Counts by_type;
     std::uint64_t data_deps = 0, ctrl_deps = 0;
     Counts collectives;
-    std::vector<std::string> groups;  // that have a rank list, as "name: ranks"
+    std::vector<std::string> groups;  // groups with a rank list, as "name: ranks"
   };
   std::vector<File> files;
 };

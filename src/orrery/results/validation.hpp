@@ -1,4 +1,4 @@
-// What a comparison with measurements says.
+// The result of a comparison with measurements.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ struct Prediction {
   std::optional<double> predicted_s;  // absent: the row was skipped
   std::string skipped_reason;
   std::string kind = {};             // "training", "dlrm_moe", "inference"
-  std::string taken_as = {};         // columns that contradict each other, and what they were taken as; empty: none
-  std::string unscored_reason = {};  // why the row has no score although it has a prediction; empty: it has one
-  std::optional<double> p10_s = {}, p90_s = {};  // uncertainty of the prediction
-  std::string spread = {};                       // and the kind of job that it is taken of; empty: none
-  std::vector<Share> terms = {};                 // of the worst rows, when asked for
-  bool feasible = true;                          // what the memory model said; the time is predicted all the same
+  std::string taken_as = {};         // columns that contradict each other, and the values used; empty: none
+  std::string unscored_reason = {};  // why the measurement is not comparable with the prediction; empty: it is
+  std::optional<double> p10_s = {}, p90_s = {};  // 80 % interval of the prediction
+  std::string spread = {};                       // the kind of job of that interval; empty: none
+  std::vector<Share> terms = {};                 // of the rows with the largest errors, if requested
+  bool feasible = true;                          // by the memory model; the time is predicted in any case
 
   [[nodiscard]] std::optional<double> signed_error() const {
     const bool scored = measured_s && *measured_s > 0 && unscored_reason.empty();
@@ -39,7 +39,7 @@ struct Prediction {
 struct FamilyScore {
   std::string kind, family;
   std::int64_t rows = 0, predicted = 0, skipped = 0, scored = 0, infeasible = 0;
-  std::int64_t ranged = 0, covered = 0;  // scored rows with an uncertainty, and those whose measurement lies in it
+  std::int64_t ranged = 0, covered = 0;  // scored rows with an interval; those whose measurement is in it
   double mape = 0, median_ape = 0, p90_ape = 0, max_ape = 0, bias = 0;
 };
 

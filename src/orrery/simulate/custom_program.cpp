@@ -15,17 +15,17 @@ using graph::NodeType;
 
 namespace {
 
-constexpr std::uint64_t kMostTags = 500'000'000;
+constexpr std::uint64_t kCustomTags = 500'000'000;
 
-constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
+constexpr std::uint64_t kPicosecondsOfNs = 1000;  // of a nanosecond
 
 std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
   const Graph& graph = fields.graph();
   if (fields.duration_ns(node) > kMost) { fields.wrong(node, "has a duration above 10^16 ns, the maximum"); }
   switch (semantics) {
-    case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicoseconds;
-    case Semantics::physical: return fields.duration_ns(node) * kPicoseconds;
+    case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsOfNs;
+    case Semantics::physical: return fields.duration_ns(node) * kPicosecondsOfNs;
   }
   return 0;
 }
@@ -50,7 +50,7 @@ CustomStep step_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   if (step.amount == 0) { fields.wrong(node, "has comm_size 0; valid: at least 1 B"); }
   step.peer = static_cast<std::uint32_t>(sends ? fields.need(node, fields.comm_dst, "comm_dst")
                                                : fields.need(node, fields.comm_src, "comm_src"));
-  step.tag = static_cast<std::uint64_t>(fields.integer(node, fields.comm_tag)) % kMostTags;
+  step.tag = static_cast<std::uint64_t>(fields.integer(node, fields.comm_tag)) % kCustomTags;
   return step;
 }
 

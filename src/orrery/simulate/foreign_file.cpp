@@ -25,7 +25,7 @@ std::string kind_text(const Node& node) {
     case Kind::real:
     case Kind::text: break;
   }
-  return quoted(node.scalar);
+  return quote(node.scalar);
 }
 
 std::optional<double> number(const Node& node) {
@@ -136,8 +136,8 @@ Result<void> ForeignFile::finish(std::vector<std::string>& warnings) {
     if (std::find(known_.begin(), known_.end(), member.key) != known_.end()) { continue; }
     const auto near = nearest(member.key, known_);
     warnings_.push_back(Diagnostic{
-        member.place(), near ? fmt::format("unknown key {} has no effect; did you mean {}?", quoted(member.key), *near)
-                             : fmt::format("unknown key {} has no effect", quoted(member.key))}
+        member.place(), near ? fmt::format("unknown key {} has no effect; did you mean {}?", quote(member.key), *near)
+                             : fmt::format("unknown key {} has no effect", quote(member.key))}
                             .text());
   }
   if (!complaints_.empty()) { return tl::make_unexpected(Failure{complaints_, false}); }

@@ -20,15 +20,9 @@ using config::Node;
 
 namespace {
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
-class Tables {
+class GroupTables {
  public:
-  Tables(const graph::Graph& graph, std::uint32_t rank, std::string file, std::uint32_t ranks)
+  GroupTables(const graph::Graph& graph, std::uint32_t rank, std::string file, std::uint32_t ranks)
       : graph_(graph), rank_(rank), file_(std::move(file)), ranks_(ranks) {}
 
   Result<std::vector<Group>> run() {
@@ -64,7 +58,7 @@ class Tables {
       if (!inner->is_scalar()) { break; }
       text = std::string(inner->scalar);
     }
-    wrong(fmt::format("has a table of process groups that cannot be read: {}", quoted(text)));
+    wrong(fmt::format("has a table of process groups that cannot be read: {}", quote(text)));
   }
 
   void read_table(const Node& table) {
@@ -79,8 +73,7 @@ class Tables {
       for (const Node& item : members->items) {
         const auto rank = item.is_scalar() ? whole_number(item.scalar) : std::nullopt;
         if (!rank) {
-          return wrong(
-              fmt::format("lists {} as a rank of process group {}", quoted(item.scalar), quoted(name->scalar)));
+          return wrong(fmt::format("lists {} as a rank of process group {}", quote(item.scalar), quote(name->scalar)));
         }
         ranks.push_back(*rank);
       }
@@ -123,7 +116,7 @@ class Tables {
 
 Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_t rank, const std::string& file,
                                          std::uint32_t ranks) {
-  return Tables(graph, rank, file, ranks).run();
+  return GroupTables(graph, rank, file, ranks).run();
 }
 
 Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,

@@ -11,7 +11,7 @@ namespace {
 enum TreeStep : std::uint32_t { kLeafReady, kChildReduced, kParentReduced, kLeafOver, kRootReduced };
 
 // A rank's place in the tree, by positions in the ring.
-struct Place {
+struct TreePlace {
   bool is_root = false;
   std::uint32_t parent = kNone;
   std::uint32_t left = kNone, right = kNone;  // the root has one child, on the left
@@ -21,11 +21,11 @@ struct Place {
 
 // In the upper tree positions 0 … n-2 are numbers 1 … n-1 of the perfect tree and position n-1 is the root; in the
 // lower one positions are numbers, and position 0 is the root.
-Place place_of(std::uint32_t position, std::uint32_t n, bool upper) {
+TreePlace place_of(std::uint32_t position, std::uint32_t n, bool upper) {
   const auto at = [&](std::uint32_t number) { return upper ? number - 1 : number; };
   const std::uint32_t root = upper ? n - 1 : 0;
   const std::uint32_t top = n / 2;
-  Place place;
+  TreePlace place;
   if (position == root) {
     place.is_root = true;
     place.left = at(top);
@@ -46,7 +46,7 @@ Place place_of(std::uint32_t position, std::uint32_t n, bool upper) {
 void PhaseRunner::start_tree(std::uint32_t id) {
   const Chunk& chunk = chunks_[id];
   const ChunkPhase& phase = *chunk.now;
-  const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
+  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafReady, false, {true, false, false}); }
   expect(id, rank_at(place.left), phase.message);
@@ -56,7 +56,7 @@ void PhaseRunner::start_tree(std::uint32_t id) {
 void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
   const ChunkPhase& phase = *chunk.now;
-  const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
+  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   if (place.is_root) { return endpoints_.pass(id, chunk, kRootReduced, true, {false, true, true}); }
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafOver, false, {}); }
   if (from == phase.ring.at(place.parent, chunk.rank, chunk.here)) {
@@ -69,7 +69,7 @@ void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
 bool PhaseRunner::tree_step(std::uint32_t id, std::uint32_t step) {
   Chunk& chunk = chunks_[id];
   const ChunkPhase& phase = *chunk.now;
-  const Place place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
+  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
   const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
   const auto send_to = [&](std::uint32_t position) {
     const std::uint32_t target = rank_at(position);

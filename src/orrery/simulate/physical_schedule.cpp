@@ -11,9 +11,9 @@ namespace {
 
 std::uint64_t cut(std::uint64_t bytes, std::uint64_t parts) { return bytes / parts + (bytes % parts != 0 ? 1 : 0); }
 
-class Planner {
+class PhysicalPlanner {
  public:
-  explicit Planner(const PhysicalRequest& request) : request_(request), size_(request.bytes) {
+  explicit PhysicalPlanner(const PhysicalRequest& request) : request_(request), size_(request.bytes) {
     plan_.seats = request.ranks;
   }
 
@@ -157,6 +157,6 @@ std::uint32_t differing_dimensions(const Network& network, const std::vector<std
   return count;
 }
 
-Result<PhysicalSchedule> physical_schedule(const PhysicalRequest& request) { return Planner(request).run(); }
+Result<PhysicalSchedule> physical_schedule(const PhysicalRequest& request) { return PhysicalPlanner(request).run(); }
 
 }  // namespace orrery::simulate

@@ -204,13 +204,13 @@ class Compiler {
 
   [[nodiscard]] std::string unknown_group(const std::string& name) const {
     const std::string text = fmt::format("has the pg_name {}, but there is no such process group of the {} ranks; ",
-                                         quoted(name), setting_.ranks);
+                                         quote(name), setting_.ranks);
     const std::vector<std::string> known = setting_.groups.names();
     if (known.empty()) { return text + "neither the graph nor a file of groups lists one"; }
     constexpr std::size_t kMost = 8;
     const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
     const auto near = is_number ? std::nullopt : nearest(name, known);
-    if (near) { return text + fmt::format("did you mean {}?", quoted(*near)); }
+    if (near) { return text + fmt::format("did you mean {}?", quote(*near)); }
     const std::vector<std::string> first(known.begin(),
                                          known.begin() + static_cast<std::ptrdiff_t>(std::min(known.size(), kMost)));
     return text + fmt::format("groups are {}{}", join(first, ", "), known.size() > kMost ? ", …" : "");

@@ -56,12 +56,6 @@ void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& 
   }
 }
 
-std::optional<std::uint64_t> whole_number(std::string_view text) {
-  std::uint64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
-}
-
 Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wrong) {
   Group group{group_key(member.key), {}};
   const auto complain = [&](const Place& place, std::string message) {
@@ -74,7 +68,7 @@ Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wro
   for (const Node& item : member.value.items) {
     const auto rank = item.kind == Kind::integer ? whole_number(item.scalar) : std::nullopt;
     if (!rank || *rank >= ranks) {
-      complain(item.place, fmt::format("group {} lists {}; the {} ranks are 0 to {}", member.key, quoted(item.scalar),
+      complain(item.place, fmt::format("group {} lists {}; the {} ranks are 0 to {}", member.key, quote(item.scalar),
                                        ranks, ranks - 1));
     } else if (!listed.insert(*rank).second) {
       complain(item.place, fmt::format("group {} lists rank {} twice", member.key, *rank));

@@ -26,8 +26,8 @@ void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key
   std::vector<std::string> names;
   for (const Builtin& builtin : builtin_algorithms()) { names.emplace_back(builtin.name); }
   const auto near = item.is_scalar() ? nearest(item.scalar, names) : std::nullopt;
-  file.complain(item.place, near ? fmt::format("{} is {}; did you mean {}?", key, quoted(item.scalar), *near)
-                                 : fmt::format("{} is {}; valid: {}", key, quoted(item.scalar), join(names, ", ")));
+  file.complain(item.place, near ? fmt::format("{} is {}; did you mean {}?", key, quote(item.scalar), *near)
+                                 : fmt::format("{} is {}; valid: {}", key, quote(item.scalar), join(names, ", ")));
 }
 
 Choice read_choice(ForeignFile& file, std::string_view key) {

@@ -11,7 +11,8 @@ namespace orrery::trace {
 
 namespace {
 
-// Node by node: slower than decoding ranges in parallel, and the reference for it.
+// Reads node by node: where the file is not in memory as one block, and where the parallel read finds a mistake. Its
+// result defines the correct one.
 Result<Trace> read_in_order(ChakraStream stream) {
   graph::GraphBuilder builder;
   builder.set_metadata(stream.metadata());

@@ -10,7 +10,7 @@ using Position = FeederIndex::Position;
 
 namespace {
 
-constexpr std::size_t kMost = 0xFFFFFFFD;
+constexpr std::size_t kMostIndexed = 0xFFFFFFFD;
 
 template <class T>
 std::size_t bytes_of(const graph::Column<T>& column) {
@@ -98,7 +98,7 @@ std::size_t FeederIndex::memory() const {
 }
 
 void FeederIndexBuilder::reserve(std::size_t nodes) {
-  nodes = std::min(nodes, kMost);
+  nodes = std::min(nodes, kMostIndexed);
   places_.reserve(nodes);
   parent_count_.reserve(nodes);
 }
@@ -131,7 +131,9 @@ void FeederIndexBuilder::widen() {
   narrow_ = {};
 }
 
-bool FeederIndexBuilder::too_large() const { return places_.size() > kMost || narrow_.size() + wide_.size() > kMost; }
+bool FeederIndexBuilder::too_large() const {
+  return places_.size() > kMostIndexed || narrow_.size() + wide_.size() > kMostIndexed;
+}
 
 FeederIndex FeederIndexBuilder::finish() {
   FeederIndex index;

@@ -164,7 +164,7 @@ TEST(Feeder, the_dependencies_that_hold_back_can_be_chosen) {
 TEST(Feeder, misuse_is_a_failure_and_changes_nothing) {
   auto feeder = feeder_of({{1, {}, {}}, {2, {1}, {}}, {3, {}, {}}});
   EXPECT_EQ(feeder->complete(1).error().text(),
-            "graph: node 1: cannot be completed: it is ready but was not given out");
+            "graph: node 1: cannot be completed: it is ready but not issued");
   EXPECT_EQ(feeder->complete(2).error().text(), "graph: node 2: cannot be completed: it waits for its parents");
   EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it does not exist");
   EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it does not exist");

@@ -34,7 +34,7 @@ void append_utf8(std::string& out, std::uint32_t code) {
 void JsonCursor::expect(char wanted) {
   if (accept(wanted)) { return; }
   if (at_ >= text_.size()) { fail(fmt::format("the line ends, expected '{}'", wanted)); }
-  fail(fmt::format("{}, expected '{}'", quoted(text_.substr(at_, 1)), wanted));
+  fail(fmt::format("{}, expected '{}'", quote(text_.substr(at_, 1)), wanted));
 }
 
 void JsonCursor::end() {
@@ -132,7 +132,7 @@ std::uint64_t JsonCursor::natural(std::uint64_t most) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || end != text.data() + text.size() || error != std::errc() || number > most) {
-    fail(fmt::format("{} is not a whole number from 0 to {}", quoted(text), most));
+    fail(fmt::format("{} is not a whole number from 0 to {}", quote(text), most));
   }
   at_ += text.size();
   return number;
@@ -143,7 +143,7 @@ std::int64_t JsonCursor::integer(std::int64_t least, std::int64_t most) {
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || end != text.data() + text.size() || error != std::errc() || number < least || number > most) {
-    fail(fmt::format("{} is not a whole number from {} to {}", quoted(text), least, most));
+    fail(fmt::format("{} is not a whole number from {} to {}", quote(text), least, most));
   }
   at_ += text.size();
   return number;
@@ -163,13 +163,13 @@ Real JsonCursor::any_real() {
     if (!digits.empty() && error == std::errc() && end == digits.data() + digits.size() && std::isnan(number)) {
       return number;
     }
-    fail(fmt::format("{} is not a number; valid strings are NaN, Infinity, -Infinity and NaN:bits", quoted(word)));
+    fail(fmt::format("{} is not a number; valid strings are NaN, Infinity, -Infinity and NaN:bits", quote(word)));
   }
   const std::string_view text = number_text();
   Real number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (text.empty() || end != text.data() + text.size() || error != std::errc()) {
-    fail(fmt::format("{} is not a number, or is out of range", quoted(text)));
+    fail(fmt::format("{} is not a number, or is out of range", quote(text)));
   }
   at_ += text.size();
   return number;

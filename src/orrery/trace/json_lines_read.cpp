@@ -89,7 +89,7 @@ class LineReader {
     json_.object([&](std::string_view key) {
       if (key == "schema") {
         if (const std::string_view schema = json_.string(); schema != kJsonLinesSchema) {
-          json_.fail(fmt::format("unknown schema {}; must be {}", quoted(schema), kJsonLinesSchema));
+          json_.fail(fmt::format("unknown schema {}; must be {}", quote(schema), kJsonLinesSchema));
         }
       } else if (key == "version") {
         into.version = text();
@@ -107,8 +107,8 @@ class LineReader {
  private:
   [[noreturn]] void unknown_key(std::string_view key, std::vector<std::string> known) {
     const auto near = nearest(key, known);
-    json_.fail_at_key(near ? fmt::format("unknown field {}; did you mean {}?", quoted(key), quoted(*near))
-                           : fmt::format("unknown field {}; valid fields are {}", quoted(key), join(known, ", ")));
+    json_.fail_at_key(near ? fmt::format("unknown field {}; did you mean {}?", quote(key), quote(*near))
+                           : fmt::format("unknown field {}; valid fields are {}", quote(key), join(known, ", ")));
   }
 
   std::uint64_t natural() { return json_.natural(std::numeric_limits<std::uint64_t>::max()); }
@@ -138,7 +138,7 @@ class LineReader {
     }
     const std::string_view name = json_.string();
     const auto found = graph::node_type(name);
-    if (!found) { json_.fail(fmt::format("{} is not a node type", quoted(name))); }
+    if (!found) { json_.fail(fmt::format("{} is not a node type", quote(name))); }
     return *found;
   }
 

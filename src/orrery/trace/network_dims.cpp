@@ -11,7 +11,7 @@ namespace {
 // A limit on the number of files.
 constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 20;
 
-bool is_transformer(Parallelism kind) {
+bool is_model_parallel(Parallelism kind) {
   return kind == Parallelism::hybrid_transformer || kind == Parallelism::hybrid_transformer_fwd_in_bckwd;
 }
 
@@ -61,7 +61,7 @@ Result<NetworkDims> NetworkDims::of(const TextWorkload& workload, const TextWork
                 fmt::format("hybrid parallelism needs a network of at least two dimensions, not one of {} ranks",
                             dims.sizes_[0]));
   }
-  const int line = line_with(workload, is_transformer);
+  const int line = line_with(workload, is_model_parallel);
   if (line == 0) { return dims; }
   const auto group = options.model_group ? options.model_group : workload.model_group;
   const Place place{workload.file, line, 0, {}};

@@ -29,7 +29,7 @@ using graph::TextPool;
 
 namespace {
 
-constexpr std::size_t kMost = std::numeric_limits<std::uint32_t>::max() - 1;
+constexpr std::size_t kMostRanges = std::numeric_limits<std::uint32_t>::max() - 1;
 
 std::uint32_t narrowed(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
@@ -204,7 +204,7 @@ class Reader {
       at += frame->length_bytes + static_cast<std::size_t>(frame->record_bytes);
       if (frame->record_bytes > kMostRecordBytes) { return false; }
     }
-    return offsets.size() <= kMost;
+    return offsets.size() <= kMostRanges;
   }
 
   [[nodiscard]] std::string_view record(std::size_t node) const {
@@ -232,7 +232,7 @@ class Reader {
       total = total + range.counts;
     }
     const std::size_t nodes = columns_.id.size();
-    if (std::max({total.ctrl, total.data, total.attributes, total.io}) > kMost) { return false; }
+    if (std::max({total.ctrl, total.data, total.attributes, total.io}) > kMostRanges) { return false; }
     columns_.name.resize(nodes);
     columns_.type.resize(nodes);
     columns_.start_us.resize(nodes);

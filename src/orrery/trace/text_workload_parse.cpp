@@ -106,7 +106,7 @@ class Parser {
     const auto near = nearest(word.text, more);
     complain(
         line, word,
-        fmt::format("{} is not a {}; {}", quoted(word.text), what,
+        fmt::format("{} is not a {}; {}", quote(word.text), what,
                     near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("valid: {}", join(more, ", "))));
   }
 
@@ -118,11 +118,11 @@ class Parser {
     const auto [stopped, error] = std::from_chars(digits.c_str(), end, value);
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (error == std::errc::result_out_of_range || (error == std::errc() && stopped == end && value > kMost)) {
-      complain(line, word, fmt::format("{}: {} is too large", what, quoted(word.text)));
+      complain(line, word, fmt::format("{}: {} is too large", what, quote(word.text)));
       return std::nullopt;
     }
     if (error != std::errc() || stopped != end) {
-      complain(line, word, fmt::format("{}: {} is not a whole number of at least 0", what, quoted(word.text)));
+      complain(line, word, fmt::format("{}: {} is not a whole number of at least 0", what, quote(word.text)));
       return std::nullopt;
     }
     return value;
@@ -184,7 +184,7 @@ class Parser {
     }
     const auto near = nearest(key.text, known);
     complain(line.number, key,
-             fmt::format("{} is not valid after {}; {}", quoted(key.text), name_of(made_.parallelism),
+             fmt::format("{} is not valid after {}; {}", quote(key.text), name_of(made_.parallelism),
                          known.empty() ? "nothing is"
                          : near        ? fmt::format("did you mean \"{}\"?", *near)
                                        : "valid: " + join(known, ", ")));
@@ -240,7 +240,7 @@ class Parser {
     }
     if (line.words.size() > columns) {
       complain(line.number, line.words[columns],
-               fmt::format("{} is one column too many: a layer of {} has {}", quoted(line.words[columns].text),
+               fmt::format("{} is one column too many: a layer of {} has {}", quote(line.words[columns].text),
                            name_of(made_.parallelism), columns));
       return;
     }
@@ -263,7 +263,7 @@ class Parser {
     std::string_view digits = word.text;
     if (digits.starts_with('-')) { digits.remove_prefix(1); }
     if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      complain(line.number, word, fmt::format("{}: {} is not a whole number", kColumns[1], quoted(word.text)));
+      complain(line.number, word, fmt::format("{}: {} is not a whole number", kColumns[1], quote(word.text)));
     }
   }
 

@@ -21,9 +21,9 @@ using graph::NodeType;
 
 namespace {
 
-constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kLatest = std::numeric_limits<std::uint64_t>::max();
 
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > kMost - b ? kMost : a + b; }
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) { return a > kLatest - b ? kLatest : a + b; }
 
 struct Event {
   NodeIndex node = 0;
@@ -36,13 +36,13 @@ struct Event {
 Result<std::vector<Event>> events_of(const Graph& graph) {
   const std::vector<NodeIndex> order = run_order(graph);
   std::vector<Event> events(graph.node_count());
-  std::uint64_t first = kMost;
+  std::uint64_t first = kLatest;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
     const std::uint64_t start = graph.start_ns(node);
     events[node] = {node, start, sum(start, graph.duration_ns(node)), start == 0};
     if (start > 0) { first = std::min(first, start); }
   }
-  if (first == kMost) { first = 0; }
+  if (first == kLatest) { first = 0; }
   for (const NodeIndex node : order) {
     Event& event = events[node];
     if (!event.placed) { continue; }

@@ -65,7 +65,7 @@ class Columns {
     const auto near = nearest(missing.front(), csv.header);
     return fail({csv.file, 1, 0, {}},
                 fmt::format("not a table of {} measurements: missing column {}{}", what, join(missing, ", "),
-                            near ? fmt::format("; nearest: {}", quoted(*near)) : ""));
+                            near ? fmt::format("; nearest: {}", quote(*near)) : ""));
   }
 
   [[nodiscard]] Row row(const CsvRow& row) const {
@@ -76,7 +76,7 @@ class Columns {
       const std::string wrong =
           std::visit([&, f = field](auto member) { return store(out.*member, text, f->smallest); }, field->member);
       if (!wrong.empty() && out.unreadable.empty()) {
-        out.unreadable = fmt::format("{}: {} {}", field->column, quoted(text), wrong);
+        out.unreadable = fmt::format("{}: {} {}", field->column, quote(text), wrong);
       }
     }
     return out;

@@ -115,7 +115,7 @@ std::vector<Diagnostic> header_complaints(const CsvRow& row, const Csv& csv) {
     if (csv.header[i].empty()) { found.push_back({place, fmt::format("column {} of the header has no name", i + 1)}); }
     const auto end = csv.header.begin() + static_cast<std::ptrdiff_t>(i);
     if (!csv.header[i].empty() && std::find(csv.header.begin(), end, csv.header[i]) != end) {
-      found.push_back({place, fmt::format("column {} is twice in the header", quoted(csv.header[i]))});
+      found.push_back({place, fmt::format("column {} is twice in the header", quote(csv.header[i]))});
     }
   }
   return found;

@@ -20,7 +20,7 @@ Result<std::optional<double>> positive(const Csv& csv, const CsvRow& row, const 
   const std::string_view text = cell_text(csv, row, column);
   if (is_not_stated(text)) { return std::nullopt; }
   const auto value = number(text);
-  if (!value) { return fail({csv.file, row.line, 0, column}, fmt::format("{} is not {}", quoted(text), what)); }
+  if (!value) { return fail({csv.file, row.line, 0, column}, fmt::format("{} is not {}", quote(text), what)); }
   return *value > 0.0 ? value : std::nullopt;
 }
 
@@ -61,7 +61,7 @@ Measurement time_of_part(const Csv& csv, const CsvRow& row, double value) {
         counted_bytes(*exchange, cell("seq"), cell("hidden"), cell("topk"), whole("gpus"), whole("gpus_per_node"));
     if (bytes > 0.0) { return {bytes / (value * 1e9), {}}; }
   }
-  return {{}, fmt::format("metric {} in {} is not the time of a part of a step", quoted(metric), quoted(unit))};
+  return {{}, fmt::format("metric {} in {} is not the time of a part of a step", quote(metric), quote(unit))};
 }
 
 Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
@@ -81,7 +81,7 @@ Measurement time_of_batch(const Csv& csv, const CsvRow& row, double value) {
     }
     return {tokens / value, {}};
   }
-  return {{}, fmt::format("metric {} in {} is not the time of a batch", quoted(metric), quoted(unit))};
+  return {{}, fmt::format("metric {} in {} is not the time of a batch", quote(metric), quote(unit))};
 }
 
 Result<Measurement> time_in(TableKind kind, const Csv& csv, const CsvRow& row) {

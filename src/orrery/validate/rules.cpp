@@ -28,7 +28,7 @@ std::string name_of_diagnostic(const Diagnostic& diagnostic) {
 }
 
 // Also the shape, where neither a catalogue entry nor known sizes give it.
-std::optional<std::string> not_stated(std::vector<Need> needs, const NetworkColumns& network) {
+std::optional<std::string> network_not_stated(std::vector<Need> needs, const NetworkColumns& network) {
   const ModelFacts* facts = model_facts(network.model);
   if (facts == nullptr || (facts->catalogue.empty() && facts->network.layers == 0)) {
     needs.insert(needs.begin(), {{network.layers.has_value(), "layers"},
@@ -155,23 +155,23 @@ estimate::Request request_of(const InferenceRow& row, const StackFacts&, const w
 
 // Why a row is not a job, checked before anything is built.
 std::optional<std::string> missing_or_invalid(const TrainingRow& row, const Parts& parts) {
-  auto missing = not_stated({{row.seq.has_value() || is_recommender(row, parts), "seq"},
-                             {row.gpus.has_value(), "gpus"},
-                             {row.global_batch.has_value(), "global_batch"}},
-                            row);
+  auto missing = network_not_stated({{row.seq.has_value() || is_recommender(row, parts), "seq"},
+                                     {row.gpus.has_value(), "gpus"},
+                                     {row.global_batch.has_value(), "global_batch"}},
+                                    row);
   if (missing) { return missing; }
   return degrees_do_not_divide(row.tp.value_or(1), row.cp.value_or(1), row.pp.value_or(1), *row.gpus);
 }
 
 std::optional<std::string> missing_or_invalid(const InferenceRow& row, const Parts&) {
   if (dashed(row.mode).find("static") == std::string::npos) {
-    return fmt::format("mode {}: the number of sequences in flight is not stated", quoted(row.mode));
+    return fmt::format("mode {}: the number of sequences in flight is not stated", quote(row.mode));
   }
-  auto missing = not_stated({{row.gpus.has_value(), "gpus"},
-                             {row.batch.has_value(), "batch_or_concurrency"},
-                             {row.isl.has_value(), "isl"},
-                             {row.osl.has_value(), "osl"}},
-                            row);
+  auto missing = network_not_stated({{row.gpus.has_value(), "gpus"},
+                                     {row.batch.has_value(), "batch_or_concurrency"},
+                                     {row.isl.has_value(), "isl"},
+                                     {row.osl.has_value(), "osl"}},
+                                    row);
   if (missing) { return missing; }
   return degrees_do_not_divide(row.tp.value_or(1), 1, row.pp.value_or(1), *row.gpus);
 }

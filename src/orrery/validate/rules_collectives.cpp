@@ -32,21 +32,21 @@ constexpr std::array<std::pair<std::string_view, Collective>, 10> kCollectives =
 }};
 constexpr std::array kMessages = {std::string_view{"sendrecv"}, std::string_view{"p2p"}, std::string_view{"pingpong"}};
 
-struct Call {
+struct OperationOrMessage {
   std::optional<Collective> collective;  // nullopt: a message
 };
 
-std::optional<Call> call_of(std::string_view text) {
+std::optional<OperationOrMessage> call_of(std::string_view text) {
   const std::string name = letters(text);
   std::size_t longest = 0;
-  std::optional<Call> call;
+  std::optional<OperationOrMessage> call;
   for (const auto& [part, collective] : kCollectives) {
     if (part.size() <= longest || !has(name, part)) { continue; }
     longest = part.size();
-    call = Call{collective};
+    call = OperationOrMessage{collective};
   }
   const auto is_in_name = [&](std::string_view message) { return has(name, message); };
-  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return Call{}; }
+  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return OperationOrMessage{}; }
   return call;
 }
 
@@ -173,7 +173,7 @@ Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts&
   if (!row.unreadable.empty()) { return skip(row.unreadable); }
   if (auto reason = missing_or_invalid(row)) { return skip(std::move(*reason)); }
   const auto call = call_of(row.collective);
-  if (!call) { return skip(fmt::format("collective: unknown operation {}", quoted(row.collective))); }
+  if (!call) { return skip(fmt::format("collective: unknown operation {}", quote(row.collective))); }
   const std::string_view name = cluster_name(row);
   if (name.empty()) { return skip(unknown_accelerator(row.gpu_type)); }
 

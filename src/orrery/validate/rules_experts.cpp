@@ -24,7 +24,7 @@ std::optional<std::string> missing_or_invalid(const ExpertRow& row) {
 Skippable<workload::Model> one_layer(const ExpertRow& row, const Parts& parts) {
   const ModelFacts* facts = model_facts(row.model);
   if (facts == nullptr || facts->catalogue.empty()) {
-    return skip(fmt::format("model: unknown model {}, so the shape of its layer is unknown", quoted(row.model)));
+    return skip(fmt::format("model: unknown model {}, so the shape of its layer is unknown", quote(row.model)));
   }
   NetworkColumns network = static_cast<const NetworkColumns&>(row);
   network.layers = std::nullopt;

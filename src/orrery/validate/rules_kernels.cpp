@@ -36,13 +36,13 @@ Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) 
   if (auto reason = not_stated({{row.m.has_value(), "m"}, {row.n.has_value(), "n"}, {row.k.has_value(), "k"}})) {
     return skip(std::move(*reason));
   }
-  if (!is_gemm(row.op)) { return skip(fmt::format("op: {} is not a GEMM", quoted(row.op))); }
+  if (!is_gemm(row.op)) { return skip(fmt::format("op: {} is not a GEMM", quote(row.op))); }
   const MachineFacts* machine = machine_of(row.gpu_type);
   if (machine == nullptr) { return skip(unknown_accelerator(row.gpu_type)); }
   KernelScenario scenario{{}, accelerator_of(*machine, parts)};
   const StackFacts& defaults = stack_of(row.family);
   const auto precision = precision_of(row.dtype, defaults, scenario.accelerator);
-  if (!precision) { return skip(fmt::format("dtype: unknown number format {}", quoted(row.dtype))); }
+  if (!precision) { return skip(fmt::format("dtype: unknown number format {}", quote(row.dtype))); }
   if (auto format = taken_as(row.dtype, *precision); !format.empty()) { scenario.taken_as = "dtype " + format; }
   const double element = hardware::element_size(*precision).value();
   scenario.kernel = workload::gemm({.batch = row.groups.value_or(1),

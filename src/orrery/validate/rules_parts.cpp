@@ -161,7 +161,7 @@ Skippable<Precision> precision_of(std::string_view text, const StackFacts& defau
     return gemm_format({usual ? defaults.precision : Precision::bf16}, accelerator);
   }
   const auto named = formats_named(text);
-  if (named.empty()) { return skip(fmt::format("precision: unknown number format {}", quoted(text))); }
+  if (named.empty()) { return skip(fmt::format("precision: unknown number format {}", quote(text))); }
   return gemm_format(named, accelerator);
 }
 

@@ -21,7 +21,7 @@ std::optional<std::string> too_few_devices(std::int64_t gpus) {
 }
 
 std::string unknown_accelerator(std::string_view gpu_type) {
-  return fmt::format("no accelerator {} in the catalogue", quoted(gpu_type));
+  return fmt::format("no accelerator {} in the catalogue", quote(gpu_type));
 }
 
 }  // namespace orrery::validate

@@ -109,8 +109,8 @@ Result<Table> read_tables(const std::vector<std::string>& files, const std::vect
   for (const auto& family : families) {
     if (std::find(seen.begin(), seen.end(), family) != seen.end()) { continue; }
     const auto near = nearest(family, seen);
-    return fail({{}, 0, 0, "--family"}, fmt::format("unknown family {}{}", quoted(family),
-                                                    near ? fmt::format("; did you mean {}?", quoted(*near))
+    return fail({{}, 0, 0, "--family"}, fmt::format("unknown family {}{}", quote(family),
+                                                    near ? fmt::format("; did you mean {}?", quote(*near))
                                                          : fmt::format("; valid: {}", join(seen, ", "))));
   }
   return table;

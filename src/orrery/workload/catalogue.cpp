@@ -75,7 +75,7 @@ std::vector<Diagnostic> without_transformer(Node& node) {
     if (is_common || !is_known) { continue; }
     idle.push_back({member.place(), fmt::format("{} is a key of transformers; the sizes of a recommender are under "
                                                 "\"recommender\"",
-                                                orrery::quoted(member.key))});
+                                                quote(member.key))});
   }
   for (const char* const key : {"layers", "hidden", "heads"}) {
     if (node.find(key) == nullptr) { config::add(node, key, config::integer_node(1)); }

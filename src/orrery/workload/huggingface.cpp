@@ -126,7 +126,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   if (!activation) {
     return fail(
         place_of(node, family.activation_key),
-        fmt::format("unknown activation {}; valid: gelu and its variants, relu, silu", quoted(fields.activation)));
+        fmt::format("unknown activation {}; valid: gelu and its variants, relu, silu", quote(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
   if (const auto wrong = inconsistency(model)) {
@@ -140,13 +140,12 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
 std::string unknown_type(const std::string& type) {
   const auto planned = huggingface::planned_model_types();
   if (std::find(planned.begin(), planned.end(), type) != planned.end()) {
-    return fmt::format("model_type {} is not built yet; valid: {}", quoted(type),
-                       join(huggingface_model_types(), ", "));
+    return fmt::format("model_type {} is not built yet; valid: {}", quote(type), join(huggingface_model_types(), ", "));
   }
   const auto known = huggingface_model_types();
   const auto near = nearest(type, known);
-  return fmt::format("unknown model_type {}; {}valid: {}", quoted(type),
-                     near ? fmt::format("did you mean {}? ", quoted(*near)) : std::string(), join(known, ", "));
+  return fmt::format("unknown model_type {}; {}valid: {}", quote(type),
+                     near ? fmt::format("did you mean {}? ", quote(*near)) : std::string(), join(known, ", "));
 }
 
 }  // namespace

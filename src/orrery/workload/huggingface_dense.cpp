@@ -8,8 +8,6 @@ namespace {
 
 using config::Record;
 
-std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
-
 // ---- Qwen3: no biases, queries and keys normalised -----------------------------------------------------------------
 
 Record<Fields> qwen3_record() {

@@ -82,8 +82,6 @@ Fields gpt_oss_defaults() {
   return fields;
 }
 
-std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
-
 void gpt_oss_shape(const Fields& fields, Model& model) {
   mixtral_shape(fields, model);
   model.qkv_bias = model.attention_output_bias = fields.attention_bias;

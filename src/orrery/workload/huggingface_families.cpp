@@ -158,8 +158,6 @@ void mistral_shape(const Fields& fields, Model& model) {
   shape_windows(fields, model);
 }
 
-std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
-
 Record<Fields> qwen2_record() {
   return llama_like("qwen2", "Qwen2 and Qwen2.5")
       .optional("sliding_window", &Fields::sliding_window, "attention window, positions", kSize)

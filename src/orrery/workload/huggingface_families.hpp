@@ -163,6 +163,8 @@ struct Windows {
   std::string unsupported;
 };
 [[nodiscard]] Windows windows(const Fields& fields);
+// Why its windows cannot be described; empty if they can.
+[[nodiscard]] std::string windows_unsupported(const Fields& fields);
 void shape_windows(const Fields& fields, Model& model);
 
 }  // namespace orrery::workload::huggingface

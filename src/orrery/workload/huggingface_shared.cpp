@@ -71,6 +71,8 @@ Windows windows(const Fields& fields) {
   return {*fields.sliding_window, fields.window_period, {}};
 }
 
+std::string windows_unsupported(const Fields& fields) { return windows(fields).unsupported; }
+
 void shape_windows(const Fields& fields, Model& model) {
   const Windows found = windows(fields);
   model.sliding_window = found.window;

@@ -64,9 +64,9 @@ std::int64_t layer_norms(const Model& model, const LayerKind& kind) {
 std::int64_t embedding_parameters(const Model& model) {
   std::int64_t count = model.vocab * model.hidden;
   if (model.is_vision()) {
-    const std::int64_t pixels = model.vision.patch * model.vision.patch * model.vision.channels;
-    count += pixels * model.hidden + model.hidden;  // of patches, with a bias
-    count += model.hidden;                          // the class token
+    const std::int64_t patch_values = model.vision.patch * model.vision.patch * model.vision.channels;
+    count += patch_values * model.hidden + model.hidden;  // patch projection: weights and bias
+    count += model.hidden;                                // the class token
   }
   if (model.position == Position::learned) {
     count += (model.position_rows > 0 ? model.position_rows : model.max_seq) * model.hidden;

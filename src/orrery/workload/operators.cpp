@@ -13,8 +13,6 @@ namespace {
 // Enough for every layer there is without growing: a list is made for every plan that is priced.
 constexpr std::size_t kLongestList = 56;
 
-double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
-
 void append_any_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                           const LayerKind& kind) {
   if (model.is_latent()) {

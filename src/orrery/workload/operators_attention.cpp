@@ -9,6 +9,8 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::workload {
 
 namespace {

@@ -10,8 +10,6 @@ namespace orrery::workload {
 
 namespace {
 
-constexpr double kFloat = 4.0;  // bytes of an fp32 value
-
 // Rate of fused attention backward against forward: of the five products of its backward pass two run from registers
 // that the forward pass has free (FlashAttention-2 on A100: 0.8 to 0.85; -3 on H100: 0.75).
 constexpr double kBackwardRate = 0.8;

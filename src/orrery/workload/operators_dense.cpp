@@ -9,10 +9,6 @@ namespace orrery::workload {
 
 namespace {
 
-constexpr double kFloat = 4.0;     // bytes of an fp32 value
-constexpr double kExpertId = 8.0;  // of the index of an expert (int64)
-constexpr double kRowId = 4.0;     // of the row that a copy goes to (int32)
-
 // All vectors in, what the next layer works on out; backward: its gradient in, theirs out. What is written is kept by
 // the layer that reads it.
 void append_join(std::vector<Operator>& list, const Sizes& z, const LayerKind& kind) {
@@ -82,12 +78,12 @@ void append_transformer(std::vector<Operator>& list, const Model& model, const h
 }
 
 // Samples and their copies on the way to experts.
-struct Routing {
+struct SampleRouting {
   std::int64_t count = 0, local = 0;  // experts, and those of this rank
   double copies = 0;                  // of this rank's samples; as many come in
 };
 
-Routing routing_of(const Recommender& r, const Sizes& z) {
+SampleRouting sample_routing(const Recommender& r, const Sizes& z) {
   const TopExperts& experts = r.top_experts;
   ORRERY_ASSERT(experts.count % z.ep == 0);
   return {experts.count, experts.count / z.ep, z.tokens * real(experts.active)};
@@ -101,7 +97,7 @@ Operator crossing(std::string_view name, Boundary kind, double bytes) {
 
 // A router of one product, softmax and choice; copies in the order of experts, sent to them.
 void append_opening(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
-  const Routing routing = routing_of(r, z);
+  const SampleRouting routing = sample_routing(r, z);
   Linear router;
   router.names.base = "experts.router";
   router.tag = OperatorTag::router;
@@ -122,13 +118,13 @@ void append_opening(std::vector<Operator>& list, const Recommender& r, const Siz
   const double pass = z.tokens * real(kind.in) * z.element, copies = routing.copies * real(kind.in) * z.element;
   list.push_back(streamed(OperatorTag::expert_exchange, "experts.permute", stream(pass + copies),
                           stream(pass + copies + 3.0 * pass, 2)));
-  list.back().saved = Bytes(routing.copies * kRowId);
+  list.back().saved = Bytes(routing.copies * kCopyRow);
   list.push_back(crossing("experts.dispatch", Boundary::dispatch, copies));
 }
 
 // Answers back, and their weighted sums.
 void append_closing(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
-  const Routing routing = routing_of(r, z);
+  const SampleRouting routing = sample_routing(r, z);
   const double pass = z.tokens * real(kind.out) * z.element, copies = routing.copies * real(kind.out) * z.element;
   list.push_back(crossing("experts.combine", Boundary::combine, copies));
   list.push_back(
@@ -140,7 +136,7 @@ void append_top(std::vector<Operator>& list, const Recommender& r, const hardwar
                 const LayerKind& kind) {
   Connected layer{"top.product", "top.activation", z.tokens, kind.in, kind.out, !kind.closes};
   if (kind.experts) {
-    const Routing routing = routing_of(r, z);
+    const SampleRouting routing = sample_routing(r, z);
     layer.samples = routing.copies;
     layer.expert = true;
     layer.groups = routing.local;

@@ -11,9 +11,6 @@ namespace orrery::workload {
 namespace {
 
 constexpr double kTokenId = 8.0;  // bytes of a token id (int64)
-constexpr double kFloat = 4.0;    // bytes of an fp32 value
-
-double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 
 // Rows of the table in, rows out. Backward: the gradient in, rows of the table's gradient read and written.
 Operator lookup(std::string_view name, const Sizes& z) {

@@ -20,10 +20,6 @@ double NodeDispatch::places_reached(double places) const {
 
 namespace {
 
-constexpr double kFloat = 4.0;     // bytes of an fp32 value
-constexpr double kExpertId = 8.0;  // of the index of an expert (int64)
-constexpr double kRowId = 4.0;     // of the row that a copy goes to (int32)
-
 // How many copies of tokens go where, on one rank.
 struct Routing {
   double sent = 0;          // copies of this rank's tokens, padding to the capacity included
@@ -100,7 +96,7 @@ Operator permute(const Routing& r, const Sizes& z, int other_readers) {
   const double both = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z) + copies;
   Operator op = streamed(OperatorTag::expert_exchange, "experts.permute", stream(both),
                          stream(both + 3.0 * pass * other_readers, 1 + other_readers));
-  op.saved = Bytes(r.sent * kRowId);
+  op.saved = Bytes(r.sent * kCopyRow);
   return op;
 }
 

@@ -5,6 +5,8 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::workload {
 
 namespace {
@@ -139,13 +141,14 @@ Weights weights_of(const Model& model, const Adapter& adapter, bool with_mtp) {
   return sum;
 }
 
-// Patches and classes of an image; both are products over fewer rows than tokens.
+// Multiply-adds of the classifier: one row per image.
 double vision_volume(const Model& model) {
   const Vision& vision = model.vision;
   if (!model.is_vision()) { return 0.0; }
   return real(model.hidden) * real(vision.classes);
 }
 
+// Multiply-adds of the patch projection: one row per patch, none for the class token.
 double patch_volume(const Model& model, double s) {
   const Vision& vision = model.vision;
   if (!model.is_vision()) { return 0.0; }

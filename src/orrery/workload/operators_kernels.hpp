@@ -12,6 +12,11 @@
 
 namespace orrery::workload {
 
+// Bytes of one value.
+inline constexpr double kFloat = 4.0;     // fp32
+inline constexpr double kExpertId = 8.0;  // index of an expert (int64)
+inline constexpr double kCopyRow = 4.0;   // row that a copy of a token or sample goes to (int32)
+
 // Sizes of the part of a model that one rank holds. Element sizes are bytes.
 struct Sizes {
   double tokens = 0;           // n = b s / c
@@ -45,6 +50,9 @@ struct Sizes {
   [[nodiscard]] double whole(std::int64_t width) const { return tokens * static_cast<double>(width); }
   [[nodiscard]] double split(std::int64_t width) const { return split_tokens * static_cast<double>(width); }
 };
+
+// Bytes of the hidden vectors of this rank's tokens.
+[[nodiscard]] inline double whole_tensor(const Sizes& z) { return z.whole(z.hidden) * z.element; }
 
 [[nodiscard]] Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice);
 

@@ -10,6 +10,8 @@
 #include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
+#include "orrery/core/integers.hpp"
+
 namespace orrery::workload {
 
 namespace {
@@ -27,7 +29,8 @@ constexpr Linear::Names kKvDown{"attention.kv_down", "attention.kv_down.adapter_
 constexpr Linear::Names kKvUp{"attention.kv_up", "attention.kv_up.adapter_in", "attention.kv_up.adapter_out"};
 constexpr Linear::Names kAbsorb{"attention.absorb", {}, {}};
 constexpr Linear::Names kValueUp{"attention.value_up", {}, {}};
-constexpr Linear::Names kOutput{"attention.output", "attention.output.adapter_in", "attention.output.adapter_out"};
+constexpr Linear::Names kLatentOutput{"attention.output", "attention.output.adapter_in",
+                                      "attention.output.adapter_out"};
 
 Linear projection(const Linear::Names& names, double rows, std::int64_t n, std::int64_t k, double input) {
   Linear l;
@@ -142,7 +145,7 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
     append_widened(list, stack, model.latent, z, core);
   }
   const std::int64_t width = z.heads * model.latent.value_dim;
-  Linear output = projection(kOutput, z.tokens, z.hidden, width, z.whole(width));
+  Linear output = projection(kLatentOutput, z.tokens, z.hidden, width, z.whole(width));
   output.input_from = OperatorTag::residual;  // replaying the core alone keeps its output
   append_linear(list, z, output);
 }

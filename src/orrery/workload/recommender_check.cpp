@@ -11,10 +11,10 @@ namespace {
 
 using Found = std::optional<Inconsistency>;
 
-constexpr std::int64_t kMostRows = 100'000'000'000;
-constexpr std::int64_t kMostWidth = 1'000'000;
+constexpr std::int64_t kMostTableRows = 100'000'000'000;
+constexpr std::int64_t kMostTableWidth = 1'000'000;
 constexpr std::int64_t kMostTables = 1'000'000;
-constexpr std::int64_t kMostLayers = 10'000;
+constexpr std::int64_t kMostDenseLayers = 10'000;
 constexpr double kMostLookups = 1e6;
 constexpr double kMostElements = 4e18;  // counts must stay far below 2^63
 
@@ -28,11 +28,11 @@ Found table_sizes(const Recommender& r) {
   for (std::size_t i = 0; i < r.tables.size(); ++i) {
     const Table& table = r.tables[i];
     const auto in = [&](std::int64_t value, std::int64_t most) { return value >= 1 && value <= most; };
-    if (!in(table.rows, kMostRows) || !in(table.width, kMostWidth) || !in(table.count, kMostTables)) {
+    if (!in(table.rows, kMostTableRows) || !in(table.width, kMostTableWidth) || !in(table.count, kMostTables)) {
       return wrong("recommender.tables",
                    fmt::format("table {} has count {}, {} rows and width {}; a count of 1 to {}, 1 to {} rows and a "
                                "width of 1 to {} are accepted",
-                               i, table.count, table.rows, table.width, kMostTables, kMostRows, kMostWidth));
+                               i, table.count, table.rows, table.width, kMostTables, kMostTableRows, kMostTableWidth));
     }
     if (!(table.lookups > 0.0 && table.lookups <= kMostLookups)) {
       return wrong("recommender.tables", fmt::format("table {} has {} lookups per sample; more than 0 and at most {} "
@@ -51,20 +51,21 @@ Found table_sizes(const Recommender& r) {
 Found mlp_sizes(const Recommender& r) {
   const auto check = [](std::string_view field, const std::vector<std::int64_t>& widths) -> Found {
     for (const std::int64_t width : widths) {
-      if (width >= 1 && width <= kMostWidth) { continue; }
-      return wrong(field, fmt::format("a layer has width {}; 1 to {} is accepted", width, kMostWidth));
+      if (width >= 1 && width <= kMostTableWidth) { continue; }
+      return wrong(field, fmt::format("a layer has width {}; 1 to {} is accepted", width, kMostTableWidth));
     }
-    if (static_cast<std::int64_t>(widths.size()) <= kMostLayers) { return std::nullopt; }
-    return wrong(field, fmt::format("{} layers are too many; at most {} are accepted", widths.size(), kMostLayers));
+    if (static_cast<std::int64_t>(widths.size()) <= kMostDenseLayers) { return std::nullopt; }
+    return wrong(field,
+                 fmt::format("{} layers are too many; at most {} are accepted", widths.size(), kMostDenseLayers));
   };
   if (auto found = check("recommender.bottom", r.bottom)) { return found; }
   if (auto found = check("recommender.top", r.top)) { return found; }
   if (r.top.empty()) {
     return wrong("recommender.top", "top is empty; a recommender needs the layer widths of its top MLP");
   }
-  if (r.dense_features < 0 || r.dense_features > kMostWidth) {
+  if (r.dense_features < 0 || r.dense_features > kMostTableWidth) {
     return wrong("recommender.dense_features",
-                 fmt::format("dense_features is {}; 0 to {} is accepted", r.dense_features, kMostWidth));
+                 fmt::format("dense_features is {}; 0 to {} is accepted", r.dense_features, kMostTableWidth));
   }
   if ((r.dense_features == 0) != r.bottom.empty()) {
     return wrong(r.bottom.empty() ? "recommender.bottom" : "recommender.dense_features",
@@ -88,7 +89,7 @@ Found one_width(const Recommender& r, const char* why) {
 
 Found transformer(const Recommender& r) {
   const Interaction& how = r.interaction;
-  if (how.layers < 1 || how.heads < 1 || how.ffn < 1 || how.ffn > kMostWidth || how.heads > 16'384) {
+  if (how.layers < 1 || how.heads < 1 || how.ffn < 1 || how.ffn > kMostTableWidth || how.heads > 16'384) {
     return wrong("recommender.interaction", "a transformer interaction needs layers, heads and ffn of at least 1");
   }
   if (how.tokens == 0 && how.width == 0) {
@@ -103,12 +104,13 @@ Found transformer(const Recommender& r) {
 Found interaction(const Recommender& r) {
   const Interaction& how = r.interaction;
   for (const std::int64_t value : {how.layers, how.rank, how.heads, how.ffn, how.tokens, how.width, how.output}) {
-    if (value >= 0 && value <= kMostWidth) { continue; }
-    return wrong("recommender.interaction", fmt::format("{} is not a size; 0 to {} is accepted", value, kMostWidth));
-  }
-  if (how.layers > kMostLayers) {
+    if (value >= 0 && value <= kMostTableWidth) { continue; }
     return wrong("recommender.interaction",
-                 fmt::format("{} layers are too many; at most {} are accepted", how.layers, kMostLayers));
+                 fmt::format("{} is not a size; 0 to {} is accepted", value, kMostTableWidth));
+  }
+  if (how.layers > kMostDenseLayers) {
+    return wrong("recommender.interaction",
+                 fmt::format("{} layers are too many; at most {} are accepted", how.layers, kMostDenseLayers));
   }
   switch (how.kind) {
     case InteractionKind::dot: return one_width(r, "a dot interaction");

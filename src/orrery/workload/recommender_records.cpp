@@ -10,7 +10,7 @@ using workload::TopExperts;
 namespace {
 
 // Rules name fields as the model's ("recommender.top"); this record's own places are "/top".
-Objection inconsistency_of(const Recommender& recommender) {
+Objection recommender_inconsistency(const Recommender& recommender) {
   const auto wrong = workload::inconsistency(recommender);
   if (!wrong) { return {}; }
   const std::string field(wrong->field);
@@ -66,7 +66,7 @@ const Record<Recommender>& Described<Recommender>::record() {
           .optional("top_experts", &Recommender::top_experts, "several top MLPs and a router")
           .optional("dense_precision", &Recommender::dense_precision,
                     "--semantics mad-max only: number format of dense layers; default: --precision")
-          .check(inconsistency_of);
+          .check(recommender_inconsistency);
   return record;
 }
 

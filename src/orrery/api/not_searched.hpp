@@ -12,7 +12,7 @@ namespace orrery::api {
 // Choices that some plan of the space could make otherwise, each with the flag that makes it: "tp-overlap
 // (--tp-overlap)". What `fixed` fixes and what no plan of the space could have is left out. Linear in the space at
 // worst.
-[[nodiscard]] std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job,
+[[nodiscard]] std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
                                             const parallel::PartialPlan& fixed, const explore::Space& space);
 
 }  // namespace orrery::api

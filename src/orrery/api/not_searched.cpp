@@ -1,4 +1,4 @@
-#include "orrery/api/held.hpp"
+#include "orrery/api/not_searched.hpp"
 
 #include <algorithm>
 
@@ -122,8 +122,8 @@ class Held {
 
 }  // namespace
 
-std::vector<std::string> held(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed,
-                              const explore::Space& space) {
+std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
+                                      const parallel::PartialPlan& fixed, const explore::Space& space) {
   return Held(inputs, job, fixed, space).list();
 }
 
