@@ -26,7 +26,8 @@ std::string degrees_of(const results::PlanSummary& plan) {
 std::string change(const results::Flip& flip) {
   if (!flip.factor) {
     if (flip.farthest == 1.0) { return flip.up ? "no larger value was searched" : "no smaller value was searched"; }
-    return fmt::format("the same degrees win up to {:.3g}x ({})", flip.farthest, flip.value_text);
+    return fmt::format("the same degrees win {} to {:.3g}x ({})", flip.up ? "up" : "down", flip.farthest,
+                       flip.value_text);
   }
   const std::string at = fmt::format("at {:.3g}x ({})", *flip.factor, flip.value_text);
   if (!flip.winner) { return at + " no plan fits"; }
