@@ -56,7 +56,7 @@ madmax::Task task_of(parallel::Task task) {
 
 struct Question {
   madmax::RunSettings job;
-  madmax::Typed typed;
+  madmax::GivenStrategies typed;
   madmax::LocalBatches local;
 };
 

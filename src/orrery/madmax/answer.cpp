@@ -14,7 +14,7 @@ std::string_view name_of(Task task) {
   return kNames[static_cast<std::size_t>(task)];
 }
 
-// The column of `breakdown_s` that an event counts in.
+// The entry of `breakdown_s` that includes an event.
 std::string_view category(const Event& event) {
   if (event.computes()) { return event.layer == nullptr ? "embedding" : "gemm"; }
   constexpr std::array<std::string_view, kCollectives> kNames = {"all_reduce", "all_gather", "reduce_scatter",
@@ -31,7 +31,7 @@ std::string layer_name(const Event& event) {
   return fmt::format("{}{}", part, event.layer->number);
 }
 
-// MAD-Max's name of a collective call. The final dots are MAD-Max's, and some names have none.
+// MAD-Max's name of a collective call. As in MAD-Max, some names end in a dot and some do not.
 std::string_view suffix(const Event& event) {
   const bool of_mlp = event.layer != nullptr && (event.layer->part == Part::bottom || event.layer->part == Part::top);
   switch (event.role) {
@@ -42,7 +42,7 @@ std::string_view suffix(const Event& event) {
     case Role::reduce_activation: return "_c_act_ar.";
     case Role::to_experts: return "_c_act_all2all1.";
     case Role::from_experts: return "_c_act_all2all2.";
-    case Role::exchange: return "_c_all2all.";
+    case Role::all_to_all: return "_c_all2all.";
   }
   return "";
 }
@@ -91,7 +91,7 @@ void add_flops(results::MadMaxEstimate& estimate, const Evaluator& evaluator) {
   estimate.mfu = estimate.breakdown.gemm / estimate.step_time * utilisation;
 }
 
-void judge_memory(results::MadMaxEstimate& estimate, const Evaluator& evaluator, Bytes weights) {
+void check_memory(results::MadMaxEstimate& estimate, const Evaluator& evaluator, Bytes weights) {
   estimate.weights = weights;
   estimate.needed = evaluator.needed(weights);
   estimate.capacity = evaluator.system().memory;
@@ -124,7 +124,7 @@ results::MadMaxEstimate estimate(Evaluator& evaluator, const Strategies& strateg
   result.tokens_per_s = result.samples_per_s * static_cast<double>(work.seq);
   result.breakdown = breakdown_of(answer.outcome);
   add_flops(result, evaluator);
-  judge_memory(result, evaluator, answer.weights);
+  check_memory(result, evaluator, answer.weights);
   result.usd_per_device_hour = evaluator.system().usd_per_device_hour;
   result.watts_per_device = evaluator.system().watts_per_device;
   result.not_modelled = not_modelled(work);

@@ -14,8 +14,8 @@ namespace orrery::madmax {
                                                bool with_events = false);
 
 struct Search {
-  Typed fixed;          // classes that are not searched
-  std::size_t top = 5;  // best ones to report in full
+  GivenStrategies fixed;  // classes that are not searched
+  std::size_t top = 5;    // best ones to report in full
 };
 
 // Every combination of strategies of the classes that the model has. Experts of a recommender's top MLP use the

@@ -3,8 +3,8 @@
 
 namespace orrery::madmax {
 
-// An all-reduce between nodes runs at a fixed blend of both rates; gathers and scatters, which are half of one, at
-// twice that of an all-reduce.
+// An all-reduce between nodes runs at a fixed blend of both rates. Gathers and scatters, which are half an all-reduce,
+// run at twice the rate of an all-reduce.
 Evaluator::Evaluator(const SampleWork& work, const System& system, const RunSettings& job)
     : work_(&work),
       system_(&system),
@@ -23,8 +23,8 @@ Evaluator::Evaluator(const SampleWork& work, const System& system, const RunSett
 }
 
 // A strategy of one level uses the figures between nodes.
-std::size_t Evaluator::level_of(const Strategy& strategy, Split split) {
-  return strategy.levels == 1 || strategy.splits[0] != split ? 1 : 0;
+std::size_t Evaluator::level_of(const Strategy& strategy, Parallelism parallelism) {
+  return strategy.levels == 1 || strategy.parallelism[0] != parallelism ? 1 : 0;
 }
 
 LayerTimes Evaluator::layer_times(const LayerShape& shape, const Strategy& strategy) const {
@@ -33,26 +33,27 @@ LayerTimes Evaluator::layer_times(const LayerShape& shape, const Strategy& strat
   const double samples = real(job_.global_batch) / batch_copies;
   const Bytes layer(shape.parameters * work_->dense_bytes);
   const Bytes activations(samples * shape.activations * work_->dense_bytes);
-  const auto tensor_level = level_of(strategy, Split::tp);
-  const bool cuts = strategy.has(Split::tp);
-  const double cut = cuts ? real(degree(strategy, strategy.splits[0] == Split::tp ? 0 : 1, *system_)) : 1.0;
+  const auto tensor_level = level_of(strategy, Parallelism::tp);
+  const bool has_tp = strategy.has(Parallelism::tp);
+  const double tp_degree =
+      has_tp ? real(degree(strategy, strategy.parallelism[0] == Parallelism::tp ? 0 : 1, *system_)) : 1.0;
   const std::size_t first_level = strategy.levels == 1 ? 1 : 0;
-  // A gather yields a whole layer without the parts of other outer-level shards. (Vision models gather their last layer
-  // by this formula with any strategy.)
+  // A gather yields the part of the layer that the shards at level 0 have together. (Vision models gather their last
+  // layer by this formula with any strategy.)
   const Bytes gathered = layer / parts * real(degree(strategy, 0, *system_));
 
   LayerTimes times;
-  times.forward = Flops(shape.flops * samples / cut) / peak_;
+  times.forward = Flops(shape.flops * samples / tp_degree) / peak_;
   times.gather = times.scatter = gathered / rates_.all_gather[first_level];
   times.inner_reduce = layer / parts / rates_.all_reduce[0];
   times.reduce = layer / rates_.all_reduce[1];
   times.activation = activations / rates_.all_reduce[tensor_level];
   times.experts = activations / shape.experts / rates_.all_to_all[tensor_level];
-  times.gathers = strategy.has(Split::fsdp);
-  times.reduces_inside = strategy.levels == 2 && strategy.splits[0] == Split::ddp;
-  times.reduces = strategy.splits[static_cast<std::size_t>(strategy.levels - 1)] == Split::ddp;
-  times.cuts = cuts;
-  times.exchanges = cuts && shape.experts > 1.0;
+  times.gathers = strategy.has(Parallelism::fsdp);
+  times.reduces_inside = strategy.levels == 2 && strategy.parallelism[0] == Parallelism::ddp;
+  times.reduces = strategy.parallelism[static_cast<std::size_t>(strategy.levels - 1)] == Parallelism::ddp;
+  times.has_tp = has_tp;
+  times.has_all_to_all = has_tp && shape.experts > 1.0;
   return times;
 }
 
@@ -62,14 +63,14 @@ TableTimes Evaluator::table_times(const Strategy& strategy) const {
   const Bytes looked_up(work_->looked_up_bytes * samples / real(shards(strategy, *system_)));
   TableTimes times;
   times.lookup = looked_up / system_->effective_memory_bandwidth();
-  times.exchanges = strategy.has(Split::mp);
-  if (times.exchanges) {
-    const auto level = level_of(strategy, Split::mp);
-    const double members = real(degree(strategy, strategy.splits[0] == Split::mp ? 0 : 1, *system_));
-    times.exchange = 2.0 * (looked_up / members) / rates_.all_to_all[level];
+  times.has_all_to_all = strategy.has(Parallelism::mp);
+  if (times.has_all_to_all) {
+    const auto level = level_of(strategy, Parallelism::mp);
+    const double members = real(degree(strategy, strategy.parallelism[0] == Parallelism::mp ? 0 : 1, *system_));
+    times.all_to_all = 2.0 * (looked_up / members) / rates_.all_to_all[level];
   }
-  times.reduces = strategy.splits[0] == Split::ddp;
-  times.reduce = looked_up / rates_.all_reduce[level_of(strategy, Split::ddp)];
+  times.reduces = strategy.parallelism[0] == Parallelism::ddp;
+  times.reduce = looked_up / rates_.all_reduce[level_of(strategy, Parallelism::ddp)];
   times.trains = !job_.frozen.tables;
   return times;
 }

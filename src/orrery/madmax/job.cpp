@@ -111,7 +111,7 @@ Result<LocalBatches> local_batches_from(std::string_view text, const SampleWork&
 
 namespace {
 
-// The smallest batch that gives every copy of every class whole samples.
+// The smallest batch that divides by the copies of every class.
 std::int64_t smallest_batch(const Strategies& strategies, const SampleWork& work, const System& system) {
   std::int64_t batch = 1;
   for (const auto layer_class : work.classes()) { batch = std::lcm(batch, copies(strategies[layer_class], system)); }
@@ -125,14 +125,14 @@ std::string product_text(LayerClass layer_class, std::int64_t samples, std::int6
 
 }  // namespace
 
-Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const LocalBatches& local,
+Result<std::int64_t> global_batch_of(std::optional<std::int64_t> given, const LocalBatches& local,
                                      const Strategies& strategies, const SampleWork& work, const System& system) {
-  if (!typed && local.empty()) {
+  if (!given && local.empty()) {
     return fail(Place{"", 0, 0, "--global-batch"},
                 "is missing: samples per iteration over all devices, such as 65536; or give --local-batch \"mlp=512\"");
   }
-  std::optional<std::int64_t> batch = typed;
-  std::string first = fmt::format("--global-batch {}", typed.value_or(0));
+  std::optional<std::int64_t> batch = given;
+  std::string first = fmt::format("--global-batch {}", given.value_or(0));
   for (const auto& [layer_class, samples] : local) {
     const auto count = copies(strategies[layer_class], system);
     if (batch && *batch != samples * count) {
@@ -147,7 +147,7 @@ Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const Lo
     const auto count = copies(strategies[layer_class], system);
     if (*batch % count == 0) { continue; }
     return fail(
-        Place{"", 0, 0, typed ? "--global-batch" : "--local-batch"},
+        Place{"", 0, 0, given ? "--global-batch" : "--local-batch"},
         fmt::format("{} samples do not divide by the {} copies of {}={}; valid: multiples of {}", *batch, count,
                     name_of(layer_class), text_of(strategies[layer_class]), smallest_batch(strategies, work, system)));
   }

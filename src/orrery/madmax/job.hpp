@@ -46,9 +46,9 @@ struct RunSettings {
 using LocalBatches = std::map<LayerClass, std::int64_t>;
 [[nodiscard]] Result<LocalBatches> local_batches_from(std::string_view text, const SampleWork& work);
 
-// The global batch: as typed, or a local one times the copies of its class. Fails where they contradict each other, or
+// The global batch: `given`, or a local batch times the copies of its class. Fails if they contradict each other, or
 // where the batch does not divide by the copies of every class, naming valid batches.
-[[nodiscard]] Result<std::int64_t> global_batch_of(std::optional<std::int64_t> typed, const LocalBatches& local,
+[[nodiscard]] Result<std::int64_t> global_batch_of(std::optional<std::int64_t> given, const LocalBatches& local,
                                                    const Strategies& strategies, const SampleWork& work,
                                                    const System& system);
 
@@ -85,7 +85,7 @@ class Evaluator {
   struct Rates {
     std::array<BytesPerSecond, 2> all_to_all, all_reduce, all_gather;
   };
-  [[nodiscard]] static std::size_t level_of(const Strategy& strategy, Split split);
+  [[nodiscard]] static std::size_t level_of(const Strategy& strategy, Parallelism parallelism);
   [[nodiscard]] LayerTimes layer_times(const LayerShape& shape, const Strategy& strategy) const;
   [[nodiscard]] TableTimes table_times(const Strategy& strategy) const;
   [[nodiscard]] Timings timings(const Strategies& strategies);

@@ -1,4 +1,4 @@
-// The whole space of strategies of one model on one system, for each task: the promise is under 10 ms together.
+// All strategies of one model on one system, for each task. Target: less than 10 ms for the three tasks.
 #include <benchmark/benchmark.h>
 
 #include "orrery/madmax/answer.hpp"

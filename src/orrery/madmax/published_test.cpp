@@ -1,4 +1,5 @@
-// What MAD-Max published or printed (data/references/mad-max, with sources in its README.md), and what its paper says.
+// Results equal those that MAD-Max published or printed (data/references/mad-max, with sources in its README.md) and
+// those of its paper.
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -26,7 +27,7 @@ class Row {
   std::map<std::string, std::string> cells_;
 };
 
-// Cells in quotes may hold commas; no cell of these tables holds a quote.
+// Quoted cells may contain commas. No cell of these tables contains a quotation mark.
 std::vector<std::string> cells_of(const std::string& line) {
   std::vector<std::string> cells(1);
   bool quoted = false;
@@ -58,7 +59,7 @@ std::vector<Row> rows_of(const std::string& name) {
   return rows;
 }
 
-// Half of the last printed digit, and a crumb.
+// Half of the last printed digit, and a tolerance for rounding.
 constexpr double printed(double step) { return 0.5 * step * 1.0001; }
 
 TEST(Published, every_row_of_the_cloud_study) {
@@ -162,8 +163,8 @@ TEST(Published, every_event_of_the_timelines) {
 
 // ---- the paper -----------------------------------------------------------------------------------------------------
 
-// Validation run of the paper, DLRM-A with (DDP) on 128 GPUs: 54.00 ms, 1.21 MQPS, 75.50 % of communication exposed; 3
-// x weights are 41.37 GB of 40, so the memory rule is against it.
+// Validation run of the paper, DLRM-A with (DDP) on 128 GPUs: 54.00 ms, 1.21 MQPS, 75.50 % of communication exposed. It
+// violates the memory rule: 3 x weights are 41.37 GB of 40 GB.
 TEST(Headlines, the_validated_recommender) {
   const auto found = estimate_of(catalogue_work("dlrm_a"), catalogue_system("zionex_128"), "mlp=(ddp)",
                                  {Task::pretrain, {}, 65536, true});
@@ -187,7 +188,7 @@ TEST(Headlines, llama_65b_takes_19_days) {
   EXPECT_NEAR(1.4e12 / found.tokens_per_s / 86400.0, 19.21, 0.005);
 }
 
-// Its read-me: LLaMA2-70B, (FSDP), batch 2,048: busy times and 7275.72 ms.
+// From the README: LLaMA2-70B, (FSDP), batch 2,048: busy times and 7275.72 ms.
 TEST(Headlines, llama2_70b_gathers_and_scatters) {
   const auto found = estimate_of(catalogue_work("llama2_70b"), catalogue_system("dc_A_2048"), "transformer=(fsdp)",
                                  {Task::pretrain, {}, 2048, true});
@@ -199,9 +200,9 @@ TEST(Headlines, llama2_70b_gathers_and_scatters) {
   EXPECT_NEAR(found.samples_per_s, 281.48, 0.012);
 }
 
-// The early gathers of vision models, on a language model: LLaMA-65B with (DDP) takes 15,028 ms instead of 2,811; and
-// without them ViT-10B runs at 1812.8 samples/s with (DDP) and 1399.4 with (FSDP).
-TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
+// With the early gathers of vision models, LLaMA-65B with (DDP) takes 15,028 ms instead of 2,811 ms. Without them,
+// ViT-10B runs at 1812.8 samples/s with (DDP) and 1399.4 with (FSDP).
+TEST(Headlines, early_gathers_are_slower_with_ddp_and_faster_with_fsdp) {
   SampleWork llama = catalogue_work("llama_65b");
   const auto time = [&](const SampleWork& work, const char* system, const char* strategy) {
     return milliseconds(
@@ -217,8 +218,8 @@ TEST(Headlines, early_gathers_cost_copies_and_help_shards) {
   EXPECT_NEAR(2048e3 / time(vision, "zionex_128", "transformer=(fsdp)"), 1399.4, 0.05);
 }
 
-// The best gains over (FSDP) that the paper finds: 2.24x in pre-training, 5.27x in inference. Both of DLRM-A with
-// experts on 128 GPUs, both with the memory rule kept.
+// The largest gains over (FSDP) in the paper: 2.24x in pre-training, 5.27x in inference, both for DLRM-A with experts
+// on 128 GPUs and with the memory rule.
 TEST(Headlines, the_best_gains_are_those_of_experts) {
   const SampleWork work = catalogue_work("dlrm_a_moe");
   const System system = catalogue_system("zionex_128");

@@ -25,10 +25,10 @@ namespace orrery::madmax {
 
 enum class Pass : std::uint8_t { forward, backward };
 
-// MAD-Max has the first of the enum: all_reduce, all_gather, reduce_scatter, all_to_all.
+// MAD-Max has the first values of the enum: all_reduce, all_gather, reduce_scatter, all_to_all.
 inline constexpr std::size_t kCollectives = 4;
 
-// What an event does in the schedule: of tables when `layer` is null.
+// What an event does in the schedule. Events of tables have no layer.
 enum class Role : std::uint8_t {
   compute,            // the layer's GEMMs, or the lookup
   gather,             // weights before use
@@ -37,33 +37,33 @@ enum class Role : std::uint8_t {
   reduce_activation,  // of layers with tp
   to_experts,
   from_experts,
-  exchange,  // all-to-all of looked-up rows, or of their gradients
+  all_to_all,  // of looked-up rows, or of their gradients
 };
 
 struct Event {
   const Layer* layer = nullptr;
   Pass pass = Pass::forward;
   Role role = Role::compute;
-  Collective collective = Collective::all_reduce;  // of all roles but compute
+  Collective collective = Collective::all_reduce;  // of all roles except compute
   Seconds start, duration;
 
   [[nodiscard]] bool computes() const { return role == Role::compute; }
 };
 
-// Times of one dense layer. Zero and false where its strategy has no such event.
+// Times of one dense layer. Zero and false if its strategy has no such event.
 struct LayerTimes {
   Seconds forward;  // backward takes twice as long
   Seconds gather, scatter;
-  Seconds inner_reduce;  // of shards, with ddp inside and tp between nodes: before the activations'
-  Seconds reduce;        // of whole layers, where copies are the last element
+  Seconds inner_reduce;  // of shards, with ddp inside and tp between nodes; before that of activations
+  Seconds reduce;        // of whole layers, if ddp is the outer level
   Seconds activation;
   Seconds experts;  // one of the two all-to-alls per direction
-  bool gathers = false, reduces_inside = false, reduces = false, cuts = false, exchanges = false;
+  bool gathers = false, reduces_inside = false, reduces = false, has_tp = false, has_all_to_all = false;
 };
 
 struct TableTimes {
-  Seconds lookup, exchange, reduce;
-  bool exchanges = false, reduces = false, trains = true;
+  Seconds lookup, all_to_all, reduce;
+  bool has_all_to_all = false, reduces = false, trains = true;
 };
 
 struct Timings {
@@ -109,7 +109,7 @@ class Iteration {
   }
 
  private:
-  // All return the end of what they issue.
+  // These functions return the end of the event.
   Seconds compute(const Layer& layer, Pass pass, Seconds duration, Seconds ready) {
     outcome_.gemm += duration;
     return issue(compute_, {&layer, pass, Role::compute, {}, max(compute_, ready), duration});
@@ -141,7 +141,7 @@ class Iteration {
   }
 
   void forward();
-  void forward_layer(std::size_t index, Seconds exchanged);
+  void forward_layer(std::size_t index, Seconds rows_arrived);
   void backward();
   void backward_layer(std::size_t index);
   void backward_tables();
@@ -165,40 +165,41 @@ template <class Record>
 void Iteration<Record>::forward() {
   const TableTimes& tables = timings_.tables;
   const Seconds looked_up = look_up(Pass::forward, Seconds());
-  Seconds exchanged;
-  if (tables.exchanges) {
-    exchanged = communicate(nullptr, Pass::forward, Role::exchange, Collective::all_to_all, tables.exchange, looked_up);
+  Seconds rows_arrived;
+  if (tables.has_all_to_all) {
+    rows_arrived =
+        communicate(nullptr, Pass::forward, Role::all_to_all, Collective::all_to_all, tables.all_to_all, looked_up);
   }
   for (std::size_t i = 0; i < work_.layers.size(); ++i) {
-    forward_layer(i, i == work_.reads_embedding ? exchanged : Seconds());
+    forward_layer(i, i == work_.reads_embedding ? rows_arrived : Seconds());
   }
 }
 
-// Weights are gathered one layer ahead: when the layer before the previous one has been computed. The gathers of the
-// first attention and the first fc of a transformer do not wait.
+// Weights are gathered one layer ahead: the gather depends on the layer before the previous one. The gathers of the
+// first attention and the first fc of a transformer depend on nothing.
 template <class Record>
-void Iteration<Record>::forward_layer(std::size_t index, Seconds exchanged) {
+void Iteration<Record>::forward_layer(std::size_t index, Seconds rows_arrived) {
   const Layer& layer = work_.layers[index];
   const LayerTimes& t = times(layer);
   const bool waits = !is_transformer(layer) || layer.number > 0;
-  Seconds ready = max(activation_, exchanged);
+  Seconds ready = max(activation_, rows_arrived);
   if (t.gathers) { ready = max(ready, gather(layer, Pass::forward, waits ? before_last_ : Seconds())); }
-  if (t.exchanges) {
+  if (t.has_all_to_all) {
     ready = max(ready, communicate(&layer, Pass::forward, Role::to_experts, Collective::all_to_all, t.experts, last_));
   }
   before_last_ = last_;
   last_ = compute(layer, Pass::forward, t.forward, ready);
   activation_ = Seconds();
-  if (t.exchanges) {
+  if (t.has_all_to_all) {
     activation_ = communicate(&layer, Pass::forward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
-  if (t.cuts && reduces_activation(layer, Pass::forward)) {
+  if (t.has_tp && reduces_activation(layer, Pass::forward)) {
     activation_ =
         communicate(&layer, Pass::forward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
   }
 }
 
-// Down to the lowest layer that is trained or has a trained layer below it.
+// Ends at the lowest layer that is trained or has a trained layer below it.
 template <class Record>
 void Iteration<Record>::backward() {
   std::size_t lowest = work_.layers.size();
@@ -217,7 +218,7 @@ void Iteration<Record>::backward() {
   if (timings_.tables.trains) { look_up(Pass::backward, rows_); }
 }
 
-// A gather waits for the layer two above, if that has the same part.
+// A gather depends on the layer two above, if that is in the same part.
 template <class Record>
 void Iteration<Record>::backward_layer(std::size_t index) {
   const Layer& layer = work_.layers[index];
@@ -227,7 +228,7 @@ void Iteration<Record>::backward_layer(std::size_t index) {
     const bool waits = index + 2 < work_.layers.size() && work_.layers[index + 2].part == layer.part;
     ready = max(ready, gather(layer, Pass::backward, waits ? before_last_ : Seconds()));
   }
-  if (t.exchanges) {
+  if (t.has_all_to_all) {
     ready = max(ready, communicate(&layer, Pass::backward, Role::to_experts, Collective::all_to_all, t.experts, last_));
   }
   before_last_ = last_;
@@ -240,10 +241,10 @@ void Iteration<Record>::backward_layer(std::size_t index) {
   if (trains && t.reduces_inside) {
     communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.inner_reduce, last_);
   }
-  if (t.exchanges) {
+  if (t.has_all_to_all) {
     activation_ = communicate(&layer, Pass::backward, Role::from_experts, Collective::all_to_all, t.experts, last_);
   }
-  if (t.cuts && reduces_activation(layer, Pass::backward)) {
+  if (t.has_tp && reduces_activation(layer, Pass::backward)) {
     activation_ =
         communicate(&layer, Pass::backward, Role::reduce_activation, Collective::all_reduce, t.activation, last_);
   }
@@ -256,13 +257,14 @@ void Iteration<Record>::reduce_gradients(const Layer& layer, const LayerTimes& t
   if (t.reduces) { communicate(&layer, Pass::backward, Role::reduce, Collective::all_reduce, t.reduce, last_); }
 }
 
-// Gradients of looked-up rows are sent when the layer that read them has ended; the rows are updated last.
+// Gradients of looked-up rows are sent after the backward pass of the layer that reads the rows; the rows are updated
+// last.
 template <class Record>
 void Iteration<Record>::backward_tables() {
   const TableTimes& tables = timings_.tables;
   const Seconds ready = max(last_, activation_);
-  if (tables.exchanges) {
-    rows_ = communicate(nullptr, Pass::backward, Role::exchange, Collective::all_to_all, tables.exchange, ready);
+  if (tables.has_all_to_all) {
+    rows_ = communicate(nullptr, Pass::backward, Role::all_to_all, Collective::all_to_all, tables.all_to_all, ready);
   }
   if (tables.reduces) {
     rows_ = communicate(nullptr, Pass::backward, Role::reduce, Collective::all_reduce, tables.reduce, ready);

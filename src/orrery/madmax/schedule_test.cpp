@@ -1,4 +1,4 @@
-// Iterations by hand, on the machine and the layers of round numbers of test_madmax.hpp. Times in milliseconds.
+// Iterations calculated by hand, for the machine and the layers of test_madmax.hpp. Times in milliseconds.
 #include <map>
 #include <string>
 #include <utility>
@@ -11,7 +11,7 @@
 namespace orrery::madmax {
 namespace {
 
-constexpr double kCrumb = 1e-9;
+constexpr double kTolerance = 1e-9;
 
 RunSettings batch_of_four(Task task = Task::pretrain) { return {task, {}, 4, true}; }
 
@@ -28,16 +28,16 @@ void expect_spans(const results::MadMaxEstimate& estimate,
   const auto found = spans(estimate);
   for (const auto& [name, span] : expected) {
     ASSERT_TRUE(found.contains(name)) << name;
-    EXPECT_NEAR(found.at(name).first, span.first, kCrumb) << name;
-    EXPECT_NEAR(found.at(name).second, span.second, kCrumb) << name;
+    EXPECT_NEAR(found.at(name).first, span.first, kTolerance) << name;
+    EXPECT_NEAR(found.at(name).second, span.second, kTolerance) << name;
   }
   EXPECT_EQ(found.size(), expected.size());
 }
 
-// (tp,ddp): two copies of two samples, products cut in two: 4 GFLOP x 2 / 2 = 4 ms forward. Activations 2 x 5 M x 2 B
+// (tp,ddp): two copies of two samples, GEMMs in two shards: 4 GFLOP x 2 / 2 = 4 ms forward. Activations 2 x 5 M x 2 B
 // at 10 GB/s: 2 ms. Gradients of a layer 4 MB at 4 GB/s: 1 ms. Tables (ddp): one sample, 1 MB: 1 ms, reduced in 0.25
 // ms.
-TEST(Schedule, cut_layers_wait_for_their_activations_and_reduce_them_before_their_gradients) {
+TEST(Schedule, activations_of_tp_are_reduced_before_gradients) {
   const auto estimate =
       estimate_of(round_transformer(), round_system(), "emb=(ddp); transformer=(tp,ddp)", batch_of_four(), true);
   expect_spans(estimate, {{"EMB_f.", {0, 1}},
@@ -53,23 +53,23 @@ TEST(Schedule, cut_layers_wait_for_their_activations_and_reduce_them_before_thei
                           {"Attn0_b_c_wg_ar", {33, 34}},
                           {"EMB_b_c_ar.", {34, 34.25}},
                           {"EMB_b.", {34.25, 35.25}}});
-  EXPECT_NEAR(milliseconds(estimate.step_time), 35.25, kCrumb);
-  EXPECT_NEAR(milliseconds(estimate.breakdown.exposed), 35.25 - 24.0 - 2.0, kCrumb);
+  EXPECT_NEAR(milliseconds(estimate.step_time), 35.25, kTolerance);
+  EXPECT_NEAR(milliseconds(estimate.breakdown.exposed), 35.25 - 24.0 - 2.0, kTolerance);
 }
 
-// (ddp,tp): two copies, one in each place of a node, products cut between nodes. Gradients of half a layer, 2 MB at
-// 10 GB/s: 0.2 ms, before the activations' 2 x 5 M x 2 B at 4 GB/s: 5 ms.
-TEST(Schedule, copies_inside_nodes_reduce_their_gradients_before_the_activations) {
+// (ddp,tp): the two devices of a node are copies, and GEMMs are sharded between nodes. Gradients of half a layer, 2 MB
+// at 10 GB/s: 0.2 ms. Then activations, 2 x 5 M x 2 B at 4 GB/s: 5 ms.
+TEST(Schedule, gradients_of_copies_inside_nodes_are_reduced_before_activations) {
   const auto found =
       spans(estimate_of(round_transformer(), round_system(), "transformer=(ddp,tp)", batch_of_four(), true));
-  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_ar").first, 27.0, kCrumb);  // 1 + 4 + 5 + 4 + 5 + 8
-  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_ar").second, 27.2, kCrumb);
-  EXPECT_NEAR(found.at("TransformerFC0_b_c_act_ar.").second, 32.2, kCrumb);
-  EXPECT_NEAR(found.at("Attn0_b.").first, 32.2, kCrumb);
+  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_ar").first, 27.0, kTolerance);  // 1 + 4 + 5 + 4 + 5 + 8
+  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_ar").second, 27.2, kTolerance);
+  EXPECT_NEAR(found.at("TransformerFC0_b_c_act_ar.").second, 32.2, kTolerance);
+  EXPECT_NEAR(found.at("Attn0_b.").first, 32.2, kTolerance);
 }
 
-// (fsdp): one sample a device, 4 ms forward; a layer of 4 MB gathered at 8 GB/s: 0.5 ms.
-TEST(Schedule, weights_are_gathered_ahead_forward_and_behind_the_scatter_backward) {
+// (fsdp): one sample per device, 4 ms forward; a layer of 4 MB is gathered at 8 GB/s: 0.5 ms.
+TEST(Schedule, weights_are_gathered_ahead_in_forward_and_after_the_scatter_in_backward) {
   const auto estimate = estimate_of(round_transformer(), round_system(), "", batch_of_four(), true);
   expect_spans(estimate, {{"EMB_f.", {0, 1}},
                           {"Attn0_f_c_wgt_ag.", {0, 0.5}},
@@ -86,34 +86,34 @@ TEST(Schedule, weights_are_gathered_ahead_forward_and_behind_the_scatter_backwar
                           {"EMB_b.", {27.25, 28.25}}});
 }
 
-// The same of a vision model: the gather of attention stands before the scatter, and waits for nothing.
+// The same for a vision model: the gather of attention is issued before the scatter and depends on nothing.
 TEST(Schedule, vision_models_gather_one_half_layer_ahead_in_backward) {
   SampleWork work = round_transformer();
   work.gathers_early = true;
   const auto found = spans(estimate_of(work, round_system(), "", batch_of_four(), true));
-  EXPECT_NEAR(found.at("Attn0_b_c_wgt_ag.").first, 9.5, kCrumb);
-  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_rs").second, 18.0, kCrumb);
-  EXPECT_NEAR(found.at("Attn0_b.").first, 17.5, kCrumb);
-  EXPECT_NEAR(found.at("EMB_b.").second, 27.25, kCrumb);
+  EXPECT_NEAR(found.at("Attn0_b_c_wgt_ag.").first, 9.5, kTolerance);
+  EXPECT_NEAR(found.at("TransformerFC0_b_c_wg_rs").second, 18.0, kTolerance);
+  EXPECT_NEAR(found.at("Attn0_b.").first, 17.5, kTolerance);
+  EXPECT_NEAR(found.at("EMB_b.").second, 27.25, kTolerance);
 }
 
-// With (ddp) they gather their last layer all the same: 4 MB x 4 devices at 8 GB/s, 2 ms of waiting; others do not.
-TEST(Schedule, vision_models_pay_a_gather_that_copies_do_not_need) {
+// Vision models gather their last layer even with (ddp): 4 MB x 4 devices at 8 GB/s, 2 ms of idle compute.
+TEST(Schedule, vision_models_gather_their_last_layer_even_with_ddp) {
   SampleWork work = round_transformer();
   const double without =
       milliseconds(estimate_of(work, round_system(), "transformer=(ddp)", batch_of_four()).step_time);
   work.gathers_early = true;
   const auto vision = estimate_of(work, round_system(), "transformer=(ddp)", batch_of_four());
-  EXPECT_NEAR(without, 27.25, kCrumb);  // 1 + 4 + 4 + 8 + 8, 1 of gradients, 0.25, 1
-  EXPECT_NEAR(milliseconds(vision.step_time), 29.25, kCrumb);
-  EXPECT_NEAR(milliseconds(vision.breakdown.all_gather), 2.0, kCrumb);
+  EXPECT_NEAR(without, 27.25, kTolerance);  // 1 + 4 + 4 + 8 + 8, 1 of gradients, 0.25, 1
+  EXPECT_NEAR(milliseconds(vision.step_time), 29.25, kTolerance);
+  EXPECT_NEAR(milliseconds(vision.breakdown.all_gather), 2.0, kTolerance);
   EXPECT_EQ(estimate_of(work, round_system(), "transformer=(ddp)", batch_of_four(Task::inference)).breakdown.all_gather,
             Seconds());
 }
 
-// Four experts: an exchange carries a quarter of the activations, 0.5 ms inside a node; before and behind the products,
-// in both directions.
-TEST(Schedule, experts_that_are_cut_exchange_their_samples_twice_a_direction) {
+// Four experts: each all-to-all moves a quarter of the activations, 0.5 ms inside a node, before and after the GEMMs,
+// in forward and in backward.
+TEST(Schedule, experts_with_tp_have_two_all_to_alls_per_direction) {
   const auto estimate =
       estimate_of(round_transformer(4.0), round_system(), "emb=(ddp); transformer=(tp,ddp)", batch_of_four(), true);
   expect_spans(estimate, {{"EMB_f.", {0, 1}},
@@ -135,7 +135,7 @@ TEST(Schedule, experts_that_are_cut_exchange_their_samples_twice_a_direction) {
                           {"EMB_b.", {36.25, 37.25}}});
 }
 
-TEST(Schedule, experts_that_are_copied_or_gathered_exchange_nothing) {
+TEST(Schedule, experts_with_ddp_or_fsdp_have_no_all_to_all) {
   for (const char* strategy : {"moe=(ddp)", "moe=(fsdp)", "moe=(fsdp,ddp)"}) {
     EXPECT_EQ(estimate_of(round_transformer(4.0), round_system(), strategy, batch_of_four()).breakdown.all_to_all,
               Seconds());
@@ -154,8 +154,8 @@ SampleWork round_recommender() {
   return work;
 }
 
-// Lookup: 4 samples over 4 shards, 1 MB, 1 ms. Exchange: 2 x 1 MB / 4 at 2 GB/s, 0.25 ms. Gradients: 1 ms a layer.
-TEST(Schedule, a_transformer_interaction_waits_for_the_exchange_and_lets_it_go_back) {
+// Lookup: 4 samples over 4 shards, 1 MB, 1 ms. All-to-all: 2 x 1 MB / 4 at 2 GB/s, 0.25 ms. Gradients: 1 ms per layer.
+TEST(Schedule, a_transformer_interaction_waits_for_the_all_to_all) {
   const auto estimate =
       estimate_of(round_recommender(), round_system(), "emb=(mp); mlp=(ddp); transformer=(ddp)", batch_of_four(), true);
   expect_spans(estimate, {{"EMB_f.", {0, 1}},
@@ -182,8 +182,8 @@ TEST(Schedule, a_transformer_interaction_waits_for_the_exchange_and_lets_it_go_b
                           {"EMB_b.", {37, 38}}});
 }
 
-// Backward ends at the lowest layer that has something to train below or in it.
-TEST(Schedule, frozen_parts_are_passed_through_but_not_reduced_nor_run_below_what_trains) {
+// Backward ends at the lowest layer that is trained or has trained layers below it.
+TEST(Schedule, frozen_parts_above_a_trained_one_run_backward_without_reducing_gradients) {
   const auto work = round_recommender();
   const auto spans_with = [&](const char* freeze) {
     RunSettings job = batch_of_four(Task::finetune);
@@ -206,17 +206,17 @@ TEST(Schedule, frozen_parts_are_passed_through_but_not_reduced_nor_run_below_wha
   EXPECT_FALSE(only_bottom.contains("EMB_b_c_all2all."));
 }
 
-// Tables split over nodes and copied between them are not reduced; the other way round they are, inside nodes.
-TEST(Schedule, of_copied_tables_only_the_innermost_copies_are_reduced) {
+// (mp,ddp), sharded inside nodes with copies between nodes, is not reduced; (ddp,mp) is, inside nodes.
+TEST(Schedule, only_copies_of_tables_inside_nodes_are_reduced) {
   const auto work = round_recommender();
   const auto reduced = [&](const char* tables) {
     const std::string text = std::string(tables) + "; mlp=(fsdp); transformer=(fsdp)";
     return milliseconds(estimate_of(work, round_system(), text, batch_of_four()).breakdown.all_reduce);
   };
-  EXPECT_NEAR(reduced("emb=(mp)"), 0.0, kCrumb);
-  EXPECT_NEAR(reduced("emb=(mp,ddp)"), 0.0, kCrumb);
-  EXPECT_NEAR(reduced("emb=(ddp,mp)"), 0.1, kCrumb);  // 2 samples x 1 MB / 2 shards at 10 GB/s
-  EXPECT_NEAR(reduced("emb=(ddp)"), 0.25, kCrumb);    // 1 MB at 4 GB/s
+  EXPECT_NEAR(reduced("emb=(mp)"), 0.0, kTolerance);
+  EXPECT_NEAR(reduced("emb=(mp,ddp)"), 0.0, kTolerance);
+  EXPECT_NEAR(reduced("emb=(ddp,mp)"), 0.1, kTolerance);  // 2 samples x 1 MB / 2 shards at 10 GB/s
+  EXPECT_NEAR(reduced("emb=(ddp)"), 0.25, kTolerance);    // 1 MB at 4 GB/s
 }
 
 }  // namespace

@@ -6,7 +6,7 @@ namespace orrery::madmax {
 
 namespace {
 
-// Strategies of one class, and whether the batch divides by the copies of each.
+// Strategies of one class (or of several with the same one), and whether the batch divides by the copies of each.
 struct Axis {
   std::vector<LayerClass> classes;  // with the same strategy
   std::vector<Strategy> choices;
@@ -14,15 +14,15 @@ struct Axis {
 };
 
 // Experts of a recommender's top MLP use the strategy of its mlp, unless fixed.
-std::vector<Axis> axes_of(const Evaluator& evaluator, const Typed& fixed) {
+std::vector<Axis> axes_of(const Evaluator& evaluator, const GivenStrategies& fixed) {
   const SampleWork& work = evaluator.work();
-  const bool follows = work.is_recommender && work.has(LayerClass::moe) && !fixed.contains(LayerClass::moe);
+  const bool experts_follow = work.is_recommender && work.has(LayerClass::moe) && !fixed.contains(LayerClass::moe);
   std::vector<Axis> axes;
   for (const auto layer_class : work.classes()) {
-    if (follows && layer_class == LayerClass::moe) { continue; }
+    if (experts_follow && layer_class == LayerClass::moe) { continue; }
     const auto found = fixed.find(layer_class);
     Axis axis{{layer_class}, {}, {}};
-    if (follows && layer_class == LayerClass::mlp) { axis.classes.push_back(LayerClass::moe); }
+    if (experts_follow && layer_class == LayerClass::mlp) { axis.classes.push_back(LayerClass::moe); }
     axis.choices = found != fixed.end() ? std::vector{found->second} : choices(layer_class, work, evaluator.system());
     for (const auto& choice : axis.choices) {
       axis.is_even.push_back(evaluator.job().global_batch % copies(choice, evaluator.system()) == 0);
@@ -37,18 +37,18 @@ struct Candidate {
   Seconds time;
 };
 
-// Walks all points, the last axis fastest.
-class Walk {
+// Evaluates all points in order; the last axis varies fastest.
+class Enumeration {
  public:
-  Walk(Evaluator& evaluator, std::vector<Axis> axes) : evaluator_(evaluator), axes_(std::move(axes)) {}
+  Enumeration(Evaluator& evaluator, std::vector<Axis> axes) : evaluator_(evaluator), axes_(std::move(axes)) {}
 
   std::vector<Candidate> run(results::MadMaxSearch& counts) {
-    visit(0, true, counts);
+    extend(0, true, counts);
     return std::move(found_);
   }
 
  private:
-  void visit(std::size_t depth, bool is_even, results::MadMaxSearch& counts) {
+  void extend(std::size_t depth, bool is_even, results::MadMaxSearch& counts) {
     if (depth == axes_.size()) {
       ++counts.points;
       is_even ? price(counts) : void(++counts.uneven_batch);
@@ -57,7 +57,7 @@ class Walk {
     const Axis& axis = axes_[depth];
     for (std::size_t i = 0; i < axis.choices.size(); ++i) {
       for (const auto layer_class : axis.classes) { strategies_[layer_class] = axis.choices[i]; }
-      visit(depth + 1, is_even && axis.is_even[i], counts);
+      extend(depth + 1, is_even && axis.is_even[i], counts);
     }
   }
 
@@ -83,7 +83,7 @@ class Walk {
 
 results::MadMaxSearch search(Evaluator& evaluator, const Search& request) {
   results::MadMaxSearch result;
-  auto found = Walk(evaluator, axes_of(evaluator, request.fixed)).run(result);
+  auto found = Enumeration(evaluator, axes_of(evaluator, request.fixed)).run(result);
   const auto shown = found.begin() + static_cast<std::ptrdiff_t>(std::min(request.top, found.size()));
   std::stable_sort(found.begin(), found.end(), [](const Candidate& a, const Candidate& b) { return a.time < b.time; });
   const Strategies base = baseline(evaluator.work());

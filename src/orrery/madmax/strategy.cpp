@@ -4,19 +4,19 @@
 
 namespace orrery::madmax {
 
-std::string_view name_of(Split split) {
+std::string_view name_of(Parallelism parallelism) {
   constexpr std::array<std::string_view, 4> kNames = {"ddp", "fsdp", "tp", "mp"};
-  return kNames[static_cast<std::size_t>(split)];
+  return kNames[static_cast<std::size_t>(parallelism)];
 }
 
-bool Strategy::has(Split split) const { return splits[0] == split || (levels == 2 && splits[1] == split); }
+bool Strategy::has(Parallelism kind) const { return parallelism[0] == kind || (levels == 2 && parallelism[1] == kind); }
 
 std::string text_of(const Strategy& strategy) {
   std::string text = "(";
-  text += name_of(strategy.splits[0]);
+  text += name_of(strategy.parallelism[0]);
   if (strategy.levels == 2) {
     text += ",";
-    text += name_of(strategy.splits[1]);
+    text += name_of(strategy.parallelism[1]);
   }
   return text + ")";
 }
@@ -31,12 +31,12 @@ std::string text_of(const Strategies& strategies, const SampleWork& work) {
   return text;
 }
 
-Strategies completed(const Typed& typed, const SampleWork& work) {
+Strategies completed(const GivenStrategies& given, const SampleWork& work) {
   Strategies strategies;
-  for (auto& strategy : strategies.of) { strategy.splits[0] = Split::fsdp; }
-  strategies[LayerClass::emb].splits[0] = work.is_recommender ? Split::mp : Split::ddp;
-  for (const auto& [layer_class, strategy] : typed) { strategies[layer_class] = strategy; }
-  if (work.is_recommender && !typed.contains(LayerClass::moe)) {
+  for (auto& strategy : strategies.of) { strategy.parallelism[0] = Parallelism::fsdp; }
+  strategies[LayerClass::emb].parallelism[0] = work.is_recommender ? Parallelism::mp : Parallelism::ddp;
+  for (const auto& [layer_class, strategy] : given) { strategies[layer_class] = strategy; }
+  if (work.is_recommender && !given.contains(LayerClass::moe)) {
     strategies[LayerClass::moe] = strategies[LayerClass::mlp];
   }
   return strategies;
@@ -44,8 +44,8 @@ Strategies completed(const Typed& typed, const SampleWork& work) {
 
 namespace {
 
-// Activations of an MLP are reduced after every second layer of its part; experts may have layers of another class
-// before them there (cross layers).
+// Whether tp can split the MLP layers of every part into pairs: activations are reduced after every second layer of a
+// part. Layers of experts may follow layers of another class in their part (cross layers).
 bool has_pairs(LayerClass layer_class, const SampleWork& work) {
   std::array<int, 4> layers{};
   for (const auto& layer : work.layers) {
@@ -63,21 +63,22 @@ bool has_pairs(LayerClass layer_class, const SampleWork& work) {
 
 std::vector<Strategy> choices(LayerClass layer_class, const SampleWork& work, const System& system) {
   const bool tables = layer_class == LayerClass::emb;
-  const std::vector<Split> first =
-      tables ? std::vector{Split::mp, Split::ddp} : std::vector{Split::fsdp, Split::ddp, Split::tp};
+  const std::vector<Parallelism> first = tables ? std::vector{Parallelism::mp, Parallelism::ddp}
+                                                : std::vector{Parallelism::fsdp, Parallelism::ddp, Parallelism::tp};
   // Experts of a recommender use the strategy of its mlp: both must have pairs.
-  const bool leads = layer_class == LayerClass::mlp && work.has(LayerClass::moe);
-  const bool may_cut = tables || (has_pairs(layer_class, work) && (!leads || has_pairs(LayerClass::moe, work)));
+  const bool experts_follow = layer_class == LayerClass::mlp && work.has(LayerClass::moe);
+  const bool may_have_tp =
+      tables || (has_pairs(layer_class, work) && (!experts_follow || has_pairs(LayerClass::moe, work)));
   std::vector<Strategy> all;
-  for (const Split split : first) {
-    if (split != Split::tp || may_cut) { all.push_back({{split, split}, 1}); }
+  for (const Parallelism parallelism : first) {
+    if (parallelism != Parallelism::tp || may_have_tp) { all.push_back({{parallelism, parallelism}, 1}); }
   }
   if (system.nodes() == 1 || system.devices_per_node == 1) { return all; }
-  for (const Split inner : first) {
-    for (const Split outer : first) {
-      const bool is_allowed = inner != outer && outer != Split::fsdp;
-      const bool cuts = inner == Split::tp || outer == Split::tp;
-      if (is_allowed && (!cuts || may_cut)) { all.push_back({{inner, outer}, 2}); }
+  for (const Parallelism inner : first) {
+    for (const Parallelism outer : first) {
+      const bool is_allowed = inner != outer && outer != Parallelism::fsdp;
+      const bool has_tp = inner == Parallelism::tp || outer == Parallelism::tp;
+      if (is_allowed && (!has_tp || may_have_tp)) { all.push_back({{inner, outer}, 2}); }
     }
   }
   return all;
@@ -94,7 +95,7 @@ template <class Counts>
 std::int64_t product_of_degrees(const Strategy& strategy, const System& system, Counts&& counts) {
   std::int64_t product = 1;
   for (int level = 0; level < strategy.levels; ++level) {
-    if (counts(strategy.splits[static_cast<std::size_t>(level)])) { product *= degree(strategy, level, system); }
+    if (counts(strategy.parallelism[static_cast<std::size_t>(level)])) { product *= degree(strategy, level, system); }
   }
   return product;
 }
@@ -102,11 +103,12 @@ std::int64_t product_of_degrees(const Strategy& strategy, const System& system, 
 }  // namespace
 
 std::int64_t copies(const Strategy& strategy, const System& system) {
-  return product_of_degrees(strategy, system, [](Split s) { return s == Split::ddp || s == Split::fsdp; });
+  return product_of_degrees(strategy, system,
+                            [](Parallelism s) { return s == Parallelism::ddp || s == Parallelism::fsdp; });
 }
 
 std::int64_t shards(const Strategy& strategy, const System& system) {
-  return product_of_degrees(strategy, system, [](Split s) { return s != Split::ddp; });
+  return product_of_degrees(strategy, system, [](Parallelism s) { return s != Parallelism::ddp; });
 }
 
 }  // namespace orrery::madmax

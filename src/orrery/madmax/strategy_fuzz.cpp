@@ -1,5 +1,4 @@
-// Any text of --strategy, --local-batch and --freeze gives values that mean something here, or an error with the flag
-// as its place.
+// Any text of --strategy, --local-batch and --freeze gives valid values, or an error with the flag as its place.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

@@ -34,7 +34,7 @@ TEST(Strategy, one_node_has_one_level) {
   EXPECT_FALSE(strategies_from("mlp=(tp,ddp)", work, catalogue_system("zionex_8")));
 }
 
-TEST(Strategy, an_odd_number_of_mlp_layers_is_not_cut) {
+TEST(Strategy, an_odd_number_of_mlp_layers_has_no_tp) {
   SampleWork work = catalogue_work("dlrm_a");
   work.layers.pop_back();
   EXPECT_THAT(texts(LayerClass::mlp, work, catalogue_system("zionex_128")),
@@ -43,13 +43,13 @@ TEST(Strategy, an_odd_number_of_mlp_layers_is_not_cut) {
   EXPECT_THAT(wrong.error().text(), HasSubstr("number of MLP layers, or of cross layers before them, is odd"));
 }
 
-TEST(Strategy, text_reads_back) {
+TEST(Strategy, text_is_read_back) {
   const SampleWork work = catalogue_work("dlrm_i_transformer");
   const System system = catalogue_system("zionex_128");
   for (const auto& mlp : choices(LayerClass::mlp, work, system)) {
     for (const auto& tables : choices(LayerClass::emb, work, system)) {
-      Typed typed{{LayerClass::emb, tables}, {LayerClass::mlp, mlp}};
-      const std::string text = text_of(completed(typed, work), work);
+      GivenStrategies given{{LayerClass::emb, tables}, {LayerClass::mlp, mlp}};
+      const std::string text = text_of(completed(given, work), work);
       EXPECT_EQ(text_of(strategies(text, work, system), work), text);
     }
   }
@@ -74,7 +74,7 @@ TEST(Strategy, experts_of_a_recommender_follow_its_mlp_unless_they_have_a_strate
 }
 
 // 16 nodes of 8.
-TEST(Strategy, degrees_are_the_machines) {
+TEST(Strategy, degrees_follow_from_the_machine) {
   const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   const auto count = [&](const char* text, auto of) {
@@ -93,11 +93,11 @@ TEST(Strategy, degrees_are_the_machines) {
   EXPECT_EQ(count("mlp=(ddp,tp)", shards), 16);
 }
 
-TEST(Batch, a_local_one_times_the_copies_of_its_class_is_the_jobs) {
+TEST(Batch, the_global_batch_is_a_local_batch_times_copies) {
   const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
-  const auto batch = [&](std::optional<std::int64_t> typed, const char* local) {
-    return global_batch_of(typed, local_batches_from(local, work).value(), strategies("mlp=(tp,ddp)", work, system),
+  const auto batch = [&](std::optional<std::int64_t> given, const char* local) {
+    return global_batch_of(given, local_batches_from(local, work).value(), strategies("mlp=(tp,ddp)", work, system),
                            work, system);
   };
   EXPECT_EQ(batch({}, "mlp=4096").value(), 65536);
@@ -109,15 +109,15 @@ TEST(Batch, a_local_one_times_the_copies_of_its_class_is_the_jobs) {
   EXPECT_FALSE(batch(1000, ""));
 }
 
-TEST(System, whole_nodes_only_and_one_node_does_not_grow) {
+TEST(System, only_whole_nodes_and_one_node_stays_one) {
   EXPECT_EQ(catalogue_system("zionex_128", 256).nodes(), 32);
   EXPECT_FALSE(scaled(catalogue_system("zionex_128"), 100));
   EXPECT_FALSE(scaled(catalogue_system("zionex_8"), 16));
   EXPECT_EQ(catalogue_system("zionex_128", 8).nodes(), 1);
 }
 
-// The catalogue's entries of one machine in several sizes agree: scaled, one is the other.
-TEST(System, entries_of_several_sizes_are_one_machine_scaled) {
+// An entry of the catalogue that is scaled equals the entry of the larger size.
+TEST(System, catalogue_entries_of_several_sizes_agree) {
   System scaled_up = catalogue_system("cloud_A_a100.40_128", 1024);
   const System entry = catalogue_system("cloud_A_a100.40_1024");
   scaled_up.name = entry.name;
@@ -125,8 +125,9 @@ TEST(System, entries_of_several_sizes_are_one_machine_scaled) {
   EXPECT_EQ(scaled_up, entry);
 }
 
-// 12 x 50 GB/s in both directions at 0.6667; 8 x 25 GB/s of a node of 8 at 0.56: 200 and 7 GB/s a device.
-TEST(System, rates_are_one_direction_of_what_is_used) {
+// 12 x 50 GB/s, both directions, x 0.6667 / 2 = 200 GB/s; per device of a node of 8, 8 x 25 GB/s x 0.56 / 2 / 8 = 7
+// GB/s.
+TEST(System, rates_are_of_one_direction_times_utilisation) {
   const System system = catalogue_system("zionex_128");
   EXPECT_NEAR(system.scale_up.rate().value(), 200.01e9, 1e3);
   EXPECT_NEAR(system.scale_out.rate().value() / 8.0, 7e9, 1e-3);
@@ -148,8 +149,8 @@ TEST(Systems, all_load_print_and_read_back) {
   }
 }
 
-// Faster links, more memory bandwidth, a higher peak: never slower, whatever the strategy and the model.
-TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
+// Faster links, more memory bandwidth or a higher peak never increase the time.
+TEST(Evaluator, no_strategy_is_slower_on_a_better_machine) {
   for (const char* model : {"dlrm_a_moe", "dlrm_i_transformer", "llama_7b", "vit_l"}) {
     const SampleWork work = catalogue_work(model);
     const System system = catalogue_system("zionex_128");
@@ -172,8 +173,8 @@ TEST(Evaluator, no_strategy_loses_on_a_better_machine) {
   }
 }
 
-// The iteration is at least as long as each stream is busy, and at most as long as both together.
-TEST(Evaluator, an_iteration_lies_between_its_streams_and_their_sum) {
+// The iteration takes at least the busy time of each stream, and at most that of both together.
+TEST(Evaluator, an_iteration_is_between_its_longer_stream_and_the_sum) {
   for (const char* model : {"dlrm_a_moe", "dlrm_i_transformer", "llama_7b", "gpt4_1.8t", "vit_l"}) {
     const SampleWork work = catalogue_work(model);
     const System system = catalogue_system("zionex_128");
@@ -186,15 +187,15 @@ TEST(Evaluator, an_iteration_lies_between_its_streams_and_their_sum) {
   }
 }
 
-TEST(Search, walks_every_strategy_and_the_rule_only_leaves_out) {
+TEST(Search, evaluates_every_strategy_and_the_memory_rule_only_excludes) {
   const SampleWork work = catalogue_work("dlrm_a_transformer");
   const System system = catalogue_system("zionex_128");
-  Evaluator kept(work, system, {Task::pretrain, {}, 65536, true});
-  Evaluator left_out(work, system, {Task::pretrain, {}, 65536, false});
-  const auto few = search(kept, {{}, 10'000});
-  const auto all = search(left_out, {{}, 10'000});
-  EXPECT_EQ(few.points, 4 * 7 * 7 * 7);
-  EXPECT_EQ(few.feasible + few.over_memory, few.evaluated);
+  Evaluator with_rule(work, system, {Task::pretrain, {}, 65536, true});
+  Evaluator without_rule(work, system, {Task::pretrain, {}, 65536, false});
+  const auto fitting_results = search(with_rule, {{}, 10'000});
+  const auto all = search(without_rule, {{}, 10'000});
+  EXPECT_EQ(fitting_results.points, 4 * 7 * 7 * 7);
+  EXPECT_EQ(fitting_results.feasible + fitting_results.over_memory, fitting_results.evaluated);
   EXPECT_EQ(all.best.size(), static_cast<std::size_t>(all.points));
   EXPECT_TRUE(std::is_sorted(all.best.begin(), all.best.end(),
                              [](const auto& a, const auto& b) { return a.step_time < b.step_time; }));
@@ -203,11 +204,11 @@ TEST(Search, walks_every_strategy_and_the_rule_only_leaves_out) {
     if (one.needed <= one.capacity) { fitting.push_back(one.strategy); }
   }
   std::vector<std::string> found;
-  for (const auto& one : few.best) { found.push_back(one.strategy); }
+  for (const auto& one : fitting_results.best) { found.push_back(one.strategy); }
   EXPECT_EQ(found, fitting);
 }
 
-TEST(Search, strategies_with_parts_of_samples_are_left_out_and_counted) {
+TEST(Search, strategies_with_fractions_of_samples_are_excluded_and_counted) {
   const SampleWork work = catalogue_work("dlrm_a");
   const System system = catalogue_system("zionex_128");
   Evaluator evaluator(work, system, {Task::pretrain, {}, 16, false});
@@ -220,7 +221,7 @@ TEST(Search, strategies_with_parts_of_samples_are_left_out_and_counted) {
   }
 }
 
-TEST(SampleWork, what_the_equations_do_not_know_is_refused_or_said) {
+TEST(SampleWork, unsupported_models_are_refused_and_uncounted_parts_are_reported) {
   const auto of = [](const char* name) {
     return work_of(workload::load_model(ORRERY_DATA_DIR, name).value(), hardware::Precision::bf16, 2048);
   };

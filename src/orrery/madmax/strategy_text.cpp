@@ -1,4 +1,4 @@
-// --strategy as text: what it means for a model on a machine, and everything that can be wrong with it.
+// Parses --strategy for a model on a machine, with a message for every kind of mistake.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -21,36 +21,36 @@ std::string names_of(const std::vector<LayerClass>& classes) {
 
 tl::unexpected<Failure> wrong(const std::string& message) { return fail(Place{"", 0, 0, kFlag}, message); }
 
-std::optional<Split> split_named(std::string_view name) {
-  for (const Split split : {Split::ddp, Split::fsdp, Split::tp, Split::mp}) {
-    if (name_of(split) == name) { return split; }
+std::optional<Parallelism> parallelism_named(std::string_view name) {
+  for (const Parallelism parallelism : {Parallelism::ddp, Parallelism::fsdp, Parallelism::tp, Parallelism::mp}) {
+    if (name_of(parallelism) == name) { return parallelism; }
   }
   return std::nullopt;
 }
 
-// "fsdp, ddp, tp, (fsdp,ddp), ..." of a class here.
+// "valid for mlp on zionex_128: (fsdp) (ddp) (tp) ...".
 std::string allowed(LayerClass layer_class, const SampleWork& work, const System& system) {
   std::vector<std::string> texts;
   for (const auto& choice : choices(layer_class, work, system)) { texts.push_back(text_of(choice)); }
   return fmt::format("valid for {} on {}: {}", name_of(layer_class), system.name, join(texts, " "));
 }
 
-// Why a strategy that reads well is none that the class may have here.
+// Why a well-formed strategy is not valid for the class on this machine.
 std::string refusal(LayerClass layer_class, const Strategy& strategy, const System& system) {
-  const auto [inner, outer] = strategy.splits;
+  const auto [inner, outer] = strategy.parallelism;
   if (strategy.levels == 2 && system.nodes() == 1) {
     return fmt::format("{} has one node, so one level only", system.name);
   }
   if (strategy.levels == 2 && system.devices_per_node == 1) {
     return fmt::format("{} has one device per node, so one level only", system.name);
   }
-  if (layer_class == LayerClass::emb && (strategy.has(Split::fsdp) || strategy.has(Split::tp))) {
+  if (layer_class == LayerClass::emb && (strategy.has(Parallelism::fsdp) || strategy.has(Parallelism::tp))) {
     return "embedding tables take mp and ddp only";
   }
-  if (layer_class != LayerClass::emb && strategy.has(Split::mp)) { return "mp is for embedding tables only"; }
+  if (layer_class != LayerClass::emb && strategy.has(Parallelism::mp)) { return "mp is for embedding tables only"; }
   if (strategy.levels == 2 && inner == outer) { return fmt::format("{} is given for both levels", name_of(inner)); }
-  if (strategy.levels == 2 && outer == Split::fsdp) { return "fsdp is valid at position 0 (inside a node) only"; }
-  return "tp splits pairs of MLP layers, but the number of MLP layers, or of cross layers before them, is odd";
+  if (strategy.levels == 2 && outer == Parallelism::fsdp) { return "fsdp is valid at position 0 (inside a node) only"; }
+  return "tp parallelism pairs of MLP layers, but the number of MLP layers, or of cross layers before them, is odd";
 }
 
 Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, const SampleWork& work,
@@ -58,22 +58,22 @@ Result<Strategy> strategy_from(std::string_view text, LayerClass layer_class, co
   std::string_view inside = trimmed(text);
   if (inside.starts_with('(') && inside.ends_with(')')) { inside = inside.substr(1, inside.size() - 2); }
   const auto elements = parts_of(inside, ',');
-  const auto complain = [&](const std::string& why) {
+  const auto error = [&](const std::string& why) {
     return wrong(fmt::format("{}={}: {}; {}", name_of(layer_class), text, why, allowed(layer_class, work, system)));
   };
   if (elements.size() > 2) {
-    return complain(fmt::format("{} levels; at most two: inside a node, between nodes", elements.size()));
+    return error(fmt::format("{} levels; at most two: inside a node, between nodes", elements.size()));
   }
   Strategy strategy;
   strategy.levels = static_cast<int>(elements.size());
   for (std::size_t i = 0; i < elements.size(); ++i) {
-    const auto split = split_named(elements[i]);
-    if (!split) { return complain(fmt::format("{} is not a strategy", quote(elements[i]))); }
-    strategy.splits[i] = *split;
+    const auto parallelism = parallelism_named(elements[i]);
+    if (!parallelism) { return error(fmt::format("{} is not a strategy", quote(elements[i]))); }
+    strategy.parallelism[i] = *parallelism;
   }
   const auto all = choices(layer_class, work, system);
   if (std::find(all.begin(), all.end(), strategy) == all.end()) {
-    return complain(refusal(layer_class, strategy, system));
+    return error(refusal(layer_class, strategy, system));
   }
   return strategy;
 }
@@ -103,8 +103,8 @@ Result<std::vector<LayerClass>> classes_named(std::string_view name, const Sampl
   return found;
 }
 
-Result<Typed> strategies_from(std::string_view text, const SampleWork& work, const System& system) {
-  Typed typed;
+Result<GivenStrategies> strategies_from(std::string_view text, const SampleWork& work, const System& system) {
+  GivenStrategies given;
   Failure failure;
   const auto keep = [&](const Failure& more) {
     failure.diagnostics.insert(failure.diagnostics.end(), more.diagnostics.begin(), more.diagnostics.end());
@@ -125,13 +125,13 @@ Result<Typed> strategies_from(std::string_view text, const SampleWork& work, con
       const auto strategy = strategy_from(trimmed(part.substr(equals + 1)), layer_class, work, system);
       if (!strategy) {
         keep(strategy.error());
-      } else if (!typed.emplace(layer_class, *strategy).second) {
+      } else if (!given.emplace(layer_class, *strategy).second) {
         keep(wrong(fmt::format("{} has two strategies", name_of(layer_class))).value());
       }
     }
   }
   if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
-  return typed;
+  return given;
 }
 
 }  // namespace orrery::madmax

@@ -9,7 +9,7 @@
 
 namespace orrery::config {
 
-using madmax::Links;
+using madmax::Interconnect;
 using madmax::Peaks;
 using madmax::System;
 
@@ -37,12 +37,12 @@ const Record<Peaks>& Described<Peaks>::record() {
   return record;
 }
 
-const Record<Links>& Described<Links>::record() {
+const Record<Interconnect>& Described<Interconnect>::record() {
   static const auto record =
-      Record<Links>("links", "Links of a device, or of a node.")
-          .required("links", &Links::links, "how many", {.min = 1, .max = 1'000'000})
-          .required("bandwidth", &Links::bandwidth, "of one link, both directions together", kRate)
-          .required("utilisation", &Links::utilisation, "achieved fraction of it", kFraction);
+      Record<Interconnect>("links", "Interconnect of a device, or of a node.")
+          .required("links", &Interconnect::links, "how many", {.min = 1, .max = 1'000'000})
+          .required("bandwidth", &Interconnect::bandwidth, "of one link, both directions together", kRate)
+          .required("utilisation", &Interconnect::utilisation, "achieved fraction of it", kFraction);
   return record;
 }
 

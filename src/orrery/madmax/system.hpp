@@ -1,5 +1,5 @@
 // A machine in MAD-Max's equations (arXiv 2310.02784): identical devices in identical nodes, one peak and utilisation
-// for each resource, two rates of communication. Left out: latency, switches, algorithms, group size and message
+// for each resource, two rates of communication. Not modelled: latency, switches, algorithms, group size and message
 // size.
 #pragma once
 
@@ -21,15 +21,15 @@ struct Peaks {
   friend bool operator==(const Peaks&, const Peaks&) = default;
 };
 
-// Links of a device (scale-up) or of a node (scale-out).
-struct Links {
+// Identical links of a device (scale-up) or of a node (scale-out).
+struct Interconnect {
   std::int64_t links = 0;
   BytesPerSecond bandwidth;  // of one, both directions together
   double utilisation = 1.0;
 
   // The achieved rate of one direction, all links together.
   [[nodiscard]] BytesPerSecond rate() const { return static_cast<double>(links) * bandwidth / 2.0 * utilisation; }
-  friend bool operator==(const Links&, const Links&) = default;
+  friend bool operator==(const Interconnect&, const Interconnect&) = default;
 };
 
 struct System {
@@ -42,7 +42,7 @@ struct System {
   Bytes memory;
   BytesPerSecond memory_bandwidth;
   double memory_utilisation = 1.0;
-  Links scale_up, scale_out;
+  Interconnect scale_up, scale_out;
   double all_reduce_blend = 1.0;  // share of the scale-up rate in that of an all-reduce between nodes
   double usd_per_device_hour = 0.0;
   double watts_per_device = 0.0;
@@ -75,8 +75,8 @@ struct Described<madmax::Peaks> {
   static const Record<madmax::Peaks>& record();
 };
 template <>
-struct Described<madmax::Links> {
-  static const Record<madmax::Links>& record();
+struct Described<madmax::Interconnect> {
+  static const Record<madmax::Interconnect>& record();
 };
 template <>
 struct Described<madmax::System> {

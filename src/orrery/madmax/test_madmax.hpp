@@ -1,4 +1,4 @@
-// What tests of this room share: catalogue entries, and a machine and layers of round numbers for calculations by hand.
+// For tests of the room: catalogue entries, and a machine and layers with round numbers for calculations by hand.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ inline System round_system() {
   return system;
 }
 
-// One layer of a transformer, of two bytes an element: 4 GFLOP a sample forward, 2 M weights, 5 M activations in each
-// half; a lookup of 1 MB a sample.
+// One layer of a transformer with two bytes per element. Each half has 4 GFLOP per sample in forward, 2 M weights and 5
+// M activations; a sample looks up 1 MB.
 inline SampleWork round_transformer(double experts = 1.0) {
   SampleWork work;
   work.model = "round";

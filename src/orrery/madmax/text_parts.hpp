@@ -1,4 +1,4 @@
-// Pieces of the lists that flags are written in: "emb=(mp); mlp=(tp,ddp)".
+// Splits lists in flags: "emb=(mp); mlp=(tp,ddp)".
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace orrery::madmax {
   return text;
 }
 
-// What separators divide, trimmed; one empty piece for empty text.
+// The parts between separators, trimmed; one empty part for empty text.
 [[nodiscard]] inline std::vector<std::string_view> parts_of(std::string_view text, char separator) {
   std::vector<std::string_view> parts;
   while (true) {

@@ -21,12 +21,12 @@ std::int32_t shape_index(SampleWork& work, const LayerShape& shape) {
   return index;
 }
 
-LayerShape connected(double in, double out) { return {LayerClass::mlp, in * out, 2.0 * in * out, out, 1.0}; }
+LayerShape fully_connected(double in, double out) { return {LayerClass::mlp, in * out, 2.0 * in * out, out, 1.0}; }
 
-// Layers of one part, numbered in order.
-class Tower {
+// Adds layers of one part, with consecutive numbers.
+class PartBuilder {
  public:
-  Tower(SampleWork& work, Part part) : work_(&work), part_(part) {}
+  PartBuilder(SampleWork& work, Part part) : work_(&work), part_(part) {}
 
   void add(const LayerShape& shape) { work_->layers.push_back({part_, number_++, shape_index(*work_, shape)}); }
 
@@ -58,35 +58,35 @@ void add_transformer(SampleWork& work, const Transformer& t) {
 }
 
 void add_bottom(SampleWork& work, const workload::Recommender& r) {
-  Tower tower(work, Part::bottom);
+  PartBuilder part(work, Part::bottom);
   std::int64_t in = r.dense_features;
   for (const std::int64_t out : r.bottom) {
-    tower.add(connected(real(in), real(out)));
+    part.add(fully_connected(real(in), real(out)));
     in = out;
   }
 }
 
-// The layers with weights between tables and output: cross layers, which are GEMMs like an MLP's, and the top MLP,
-// whose layers are all mixtures where there are experts.
+// The dense layers after the interaction of features: cross layers, which are GEMMs like those of an MLP, and the top
+// MLP, all of whose layers are mixtures of experts if the model has experts.
 void add_top(SampleWork& work, const workload::Recommender& r) {
-  Tower tower(work, Part::top);
+  PartBuilder part(work, Part::top);
   for (const auto& kind : workload::dense_layers(r)) {
     const double in = real(kind.in), out = real(kind.out), rank = real(r.interaction.rank);
     if (kind.part == workload::DensePart::cross && rank > 0.0) {
-      tower.add(connected(in, rank));
-      tower.add(connected(rank, in));
+      part.add(fully_connected(in, rank));
+      part.add(fully_connected(rank, in));
     } else if (kind.part == workload::DensePart::cross) {
-      tower.add(connected(in, in));
+      part.add(fully_connected(in, in));
     }
     if (kind.part != workload::DensePart::top) { continue; }
-    LayerShape shape = connected(in, out);
+    LayerShape shape = fully_connected(in, out);
     if (kind.experts) {
       shape.layer_class = LayerClass::moe;
       shape.parameters *= real(r.top_experts.count);
       shape.flops *= real(r.top_experts.active);
       shape.experts = real(r.top_experts.count);
     }
-    tower.add(shape);
+    part.add(shape);
   }
 }
 

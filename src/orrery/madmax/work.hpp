@@ -17,7 +17,7 @@
 
 namespace orrery::madmax {
 
-// The part of the model with a dense layer. A transformer layer is two: attention, then fc.
+// The part of the model that a dense layer is in. A transformer layer counts as two: attention, then fc.
 enum class Part : std::uint8_t { bottom, attention, fc, top };
 
 // Classes of layers, one strategy each. `moe`: layers of experts; without a strategy of its own, a recommender's top
@@ -44,7 +44,7 @@ struct Layer {
 struct SampleWork {
   std::string model;
   bool is_recommender = false;
-  std::int64_t seq = 0;  // tokens of a sample; 0: of a recommender
+  std::int64_t seq = 0;  // tokens of a sample; 0 for a recommender
   double table_parameters = 0;
   double table_bytes = 0;      // of an element
   double looked_up_bytes = 0;  // of a sample

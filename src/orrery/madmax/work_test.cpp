@@ -1,4 +1,4 @@
-// What the equations see of recommenders that are described for physical runs.
+// MAD-Max work of recommenders that are described for physical runs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -17,12 +17,14 @@ using workload::Recommender;
 using workload::test::completed_recommender;
 using workload::test::small_recommender;
 
-const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
+const auto kRandomInteger = [](std::int64_t low, std::int64_t high) {
+  return *rc::gen::inRange<std::int64_t>(low, high);
+};
 
 double dense_parameters(const SampleWork& work) { return work.parameters() - work.table_parameters; }
 
-// Biases, and the router of experts, which the equations do not know.
-double left_out(const Recommender& r) {
+// Parameters that the equations do not include: biases and the router of experts.
+double uncounted_parameters(const Recommender& r) {
   double sum = 0;
   for (const auto out : r.bottom) { sum += static_cast<double>(out); }
   for (const auto& kind : workload::dense_layers(r)) {
@@ -34,7 +36,7 @@ double left_out(const Recommender& r) {
   return sum;
 }
 
-// Tables 4 x 1000 x 8 of fp32, three rows of each a sample; products 4 x 16, 16 x 8, 18 x 32, 32 x 1.
+// Tables 4 x 1000 x 8 of fp32, three lookups in each per sample; GEMMs 4 x 16, 16 x 8, 18 x 32, 32 x 1.
 TEST(SampleWork, a_recommender_by_hand) {
   const SampleWork work = work_of(completed_recommender(small_recommender()), Precision::bf16, 0).value();
   EXPECT_EQ(work.table_parameters, 32000);
@@ -46,8 +48,8 @@ TEST(SampleWork, a_recommender_by_hand) {
   EXPECT_THAT(work.not_counted, ElementsAre("dot products of the feature interaction"));
 }
 
-// Four experts, two active: weights of the top MLP four times, products twice. Transformer layers of width 8, inner 16,
-// over five vectors.
+// Four experts, two of them active: the top MLP has its weights four times and its GEMMs twice. Transformer layers of
+// width 8 and inner width 16, over five vectors.
 TEST(SampleWork, experts_and_transformer_layers_by_hand) {
   Recommender r = small_recommender();
   r.interaction = {InteractionKind::transformer, 2, 0, 2, 16};
@@ -61,24 +63,24 @@ TEST(SampleWork, experts_and_transformer_layers_by_hand) {
   EXPECT_TRUE(work.has(LayerClass::moe));
 }
 
-TEST(SampleWork, a_description_may_say_the_precision_of_dense_layers) {
+TEST(SampleWork, dense_layers_may_have_their_own_precision) {
   Recommender r = small_recommender();
   r.dense_precision = Precision::fp32;
   EXPECT_EQ(work_of(completed_recommender(r), Precision::bf16, 0)->dense_bytes, 4);
 }
 
-RC_GTEST_PROP(SampleWork, weights_are_the_descriptions_less_biases_and_router, ()) {
-  const Recommender r = workload::test::any_recommender(kDraw);
+RC_GTEST_PROP(SampleWork, weights_exclude_biases_and_router, ()) {
+  const Recommender r = workload::test::any_recommender(kRandomInteger);
   RC_PRE(!workload::inconsistency(r) && r.interaction.kind != InteractionKind::transformer);
   const auto model = completed_recommender(r);
   const SampleWork work = work_of(model, Precision::bf16, 0).value();
   const auto count = workload::parameter_count(model);
   RC_ASSERT(work.table_parameters == static_cast<double>(count.embedding));
-  RC_ASSERT(dense_parameters(work) == static_cast<double>(count.layers) - left_out(r));
+  RC_ASSERT(dense_parameters(work) == static_cast<double>(count.layers) - uncounted_parameters(r));
 }
 
-// One product of a cross layer, then two layers of experts: pairs of the latter would be torn.
-TEST(SampleWork, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
+// With one GEMM of a cross layer before them, the layers of experts have odd numbers, so tp cannot pair them.
+TEST(SampleWork, experts_after_an_odd_number_of_cross_layers_have_no_tp) {
   Recommender r = small_recommender();
   r.top_experts = {4, 2};
   for (const std::int64_t layers : {1, 2}) {
@@ -89,7 +91,7 @@ TEST(SampleWork, experts_behind_an_odd_number_of_cross_layers_are_not_cut) {
   }
 }
 
-TEST(SampleWork, mlps_of_odd_experts_are_not_cut_either) {
+TEST(SampleWork, mlps_of_odd_experts_have_no_tp) {
   Recommender r = small_recommender();
   r.top = {32, 16, 1};
   const System system = catalogue_system("zionex_128");
@@ -103,7 +105,7 @@ TEST(SampleWork, mlps_of_odd_experts_are_not_cut_either) {
   EXPECT_EQ(choices(LayerClass::mlp, work_of(completed_recommender(r), Precision::bf16, 0).value(), system).size(), 7U);
 }
 
-// The catalogue's recommenders are answered as its own configurations are.
+// Recommenders of the catalogue work like MAD-Max's own configurations.
 TEST(SampleWork, recommenders_of_the_catalogue_run) {
   for (const char* name : {"dlrm-dcnv2", "dlrm-criteo-1tb", "dlrm-criteo-kaggle"}) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();
