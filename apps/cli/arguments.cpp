@@ -63,7 +63,7 @@ class Scan {
       known.push_back(flag.name);
       if (!flag.negation.empty()) { known.push_back(flag.negation); }
     }
-    if (auto longer = continued(name, known); !longer.empty()) { return longer; }
+    if (auto longer = completions(name, known); !longer.empty()) { return longer; }
     const auto near = nearest(name, known);
     return near ? std::vector{*near} : std::vector<std::string>{};
   }

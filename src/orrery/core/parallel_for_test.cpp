@@ -15,7 +15,7 @@ std::vector<double> squares(std::size_t count, int threads) {
   return out;
 }
 
-TEST(parallel_for, gives_the_same_for_any_number_of_threads) {
+TEST(parallel_for, result_is_the_same_for_any_number_of_threads) {
   const auto serial = squares(10'000, 1);
   EXPECT_EQ(serial[99], 9801.0);
   for (const int threads : {0, 2, 3, 8}) { EXPECT_EQ(squares(10'000, threads), serial) << threads; }
@@ -27,7 +27,7 @@ TEST(parallel_for, calls_each_index_once) {
   for (const auto& count : calls) { EXPECT_EQ(count, 1); }
 }
 
-TEST(parallel_for, of_nothing_calls_nothing) {
+TEST(parallel_for, with_count_zero_calls_nothing) {
   for (const int threads : {0, 1, 2}) {
     parallel_for(0, threads, [](std::size_t) { FAIL(); });
   }
@@ -40,7 +40,7 @@ TEST(parallel_for, rethrows_what_a_body_throws) {
   for (const int threads : {1, 4}) {
     try {
       parallel_for(100, threads, thrower);
-      ADD_FAILURE() << "nothing was thrown with " << threads << " threads";
+      ADD_FAILURE() << "no exception with " << threads << " threads";
     } catch (const std::runtime_error& error) { EXPECT_STREQ(error.what(), "at 37"); }
   }
 }
@@ -55,7 +55,7 @@ TEST(parallel_for, may_be_nested) {
   for (const int sum : sums) { EXPECT_EQ(sum, 1225); }  // 49 * 50 / 2
 }
 
-TEST(parallel_for, knows_the_number_of_hardware_threads) { EXPECT_GE(hardware_threads(), 1); }
+TEST(parallel_for, hardware_threads_is_at_least_one) { EXPECT_GE(hardware_threads(), 1); }
 
 }  // namespace
 }  // namespace orrery

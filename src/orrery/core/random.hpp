@@ -26,7 +26,7 @@ class RandomStream {
   std::int64_t below(std::int64_t count) {
     ORRERY_ASSERT(count >= 1);
     const auto whole = static_cast<std::uint64_t>(count);
-    const std::uint64_t rejected = (0 - whole) % whole;  // 2^64 modulo count: so many values would make it uneven
+    const std::uint64_t rejected = (0 - whole) % whole;  // 2^64 modulo count: values below it would bias the result
     std::uint64_t value = bits();
     while (value < rejected) { value = bits(); }
     return static_cast<std::int64_t>(value % whole);

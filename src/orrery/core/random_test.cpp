@@ -17,8 +17,8 @@ TEST(RandomStream, is_splitmix64) {
   }
 }
 
-// 60,000 draws of 6: each about 10,000 times, five standard deviations (91 each) apart at most.
-TEST(RandomStream, draws_evenly_and_below_the_limit) {
+// 60,000 samples below 6: each value about 10,000 times, within five standard deviations of 91.
+TEST(RandomStream, samples_are_uniform_and_below_the_limit) {
   RandomStream stream(1);
   std::array<int, 6> seen{};
   for (int i = 0; i < 60'000; ++i) { ++seen.at(static_cast<std::size_t>(stream.below(6))); }

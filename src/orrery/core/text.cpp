@@ -48,7 +48,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   return best;
 }
 
-std::vector<std::string> continued(std::string_view word, std::span<const std::string> candidates) {
+std::vector<std::string> completions(std::string_view word, std::span<const std::string> candidates) {
   constexpr std::size_t kFew = 4;
   std::vector<std::string> longer;
   std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(longer),

@@ -20,7 +20,7 @@ namespace orrery {
 
 // The candidates that begin with `word` ("h100": h100-pcie and h100-sxm), in their order; empty if there are more than
 // four.
-[[nodiscard]] std::vector<std::string> continued(std::string_view word, std::span<const std::string> candidates);
+[[nodiscard]] std::vector<std::string> completions(std::string_view word, std::span<const std::string> candidates);
 
 // "a", "a or b", "a, b or c".
 [[nodiscard]] std::string either(std::span<const std::string> parts);

@@ -17,7 +17,7 @@ TEST(edit_distance, counts_inserts_deletes_replacements_and_swaps) {
 
 TEST(edit_distance, ignores_case) { EXPECT_EQ(edit_distance("TP", "tp"), 0U); }
 
-TEST(edit_distance, of_nothing_is_the_length) {
+TEST(edit_distance, from_an_empty_text_is_the_length) {
   EXPECT_EQ(edit_distance("", "abc"), 3U);
   EXPECT_EQ(edit_distance("abc", ""), 3U);
   EXPECT_EQ(edit_distance("", ""), 0U);
@@ -28,13 +28,13 @@ RC_GTEST_PROP(edit_distance, is_symmetric_and_at_most_the_longer_length, (const 
   RC_ASSERT(edit_distance(a, b) <= std::max(a.size(), b.size()));
 }
 
-TEST(nearest, finds_a_slip_of_the_finger) {
+TEST(nearest, finds_the_key_of_a_mistyped_word) {
   const std::vector<std::string> keys{"layers", "heads", "hidden"};
   EXPECT_EQ(nearest("layer", keys), "layers");
   EXPECT_EQ(nearest("haeds", keys), "heads");
 }
 
-TEST(nearest, says_nothing_when_nothing_is_near) {
+TEST(nearest, is_absent_if_no_candidate_is_near) {
   const std::vector<std::string> keys{"layers", "heads"};
   EXPECT_EQ(nearest("bandwidth", keys), std::nullopt);
   EXPECT_EQ(nearest("x", std::vector<std::string>{}), std::nullopt);
@@ -45,14 +45,14 @@ TEST(nearest, allows_one_edit_in_short_words) {
   EXPECT_EQ(nearest("qq", std::vector<std::string>{"tp"}), std::nullopt);
 }
 
-TEST(continued, are_those_that_go_on_as_long_as_they_are_few) {
+TEST(completions, begin_with_the_word_and_are_at_most_four) {
   const std::vector<std::string> names = {"h100-nvl", "h100-pcie", "h200"};
-  EXPECT_EQ(continued("h100", names), (std::vector<std::string>{"h100-nvl", "h100-pcie"}));
-  EXPECT_TRUE(continued("x", names).empty());
-  EXPECT_TRUE(continued("a", std::vector<std::string>{"a1", "a2", "a3", "a4", "a5"}).empty());
+  EXPECT_EQ(completions("h100", names), (std::vector<std::string>{"h100-nvl", "h100-pcie"}));
+  EXPECT_TRUE(completions("x", names).empty());
+  EXPECT_TRUE(completions("a", std::vector<std::string>{"a1", "a2", "a3", "a4", "a5"}).empty());
 }
 
-TEST(either, puts_the_last_apart) {
+TEST(either, joins_with_commas_and_or_before_the_last) {
   EXPECT_EQ(either(std::vector<std::string>{}), "");
   EXPECT_EQ(either(std::vector<std::string>{"a"}), "a");
   EXPECT_EQ(either(std::vector<std::string>{"a", "b"}), "a or b");

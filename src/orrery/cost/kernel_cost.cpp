@@ -36,8 +36,8 @@ constexpr std::int64_t kSmallestSplit = 256;
 // Partial sums of split-K are fp32, written and read once, in the cache: at twice the memory bandwidth.
 constexpr double kPartialBytes = 2.0 * 4.0 / 2.0;
 
-// Queries that one core works on at a time in fused attention: the narrowest block that holds them all, or else several
-// of the widest. In a decode step the queries are those of the heads that share a key-value head.
+// Queries that one core works on at a time in fused attention: the smallest block that holds all queries, or else
+// several of the largest. In a decode step the queries are those of the heads that share a key-value head.
 constexpr std::array<std::int64_t, 3> kAttentionRows = {16, 64, 128};
 
 // An exponential per score costs as much as 32 elements of head dimension on the matrix units (16 exponentials against
@@ -110,14 +110,15 @@ double attention_seconds(const Kernel& kernel, const Accelerator& a, double peak
   const double padding = real(blocks * rows) / real(kernel.m);
   const double exponentials = (1.0 + kExponentialDepth / real(kernel.k)) / (1.0 + kExponentialDepth / kMeasuredHeadDim);
   const double rate = peak * a.attention_efficiency * (kernel.native ? 1.0 : a.portable_attention) * kernel.rate;
-  const double even = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
-  const double whole = even * attention_share(kernel, blocks, 1, cores);
+  const double balanced = kernel.flops.value() / rate * padding * std::max(1.0, exponentials);
+  const double whole = balanced * attention_share(kernel, blocks, 1, cores);
   if (blocks > 1 || 2 * kernel.batch > cores) { return whole; }
   // All queries are in one block, and there are fewer blocks than cores: the keys are split over the cores
-  // (flash-decoding) if reducing the parts costs less than it saves.
+  // (flash-decoding) if that saves more time than the reduction of the parts takes.
   const std::int64_t parts = cores / kernel.batch;
-  const double sums = real(kernel.batch * parts) * real(kernel.m) * real(kernel.k) * kPartialBytes / memory_rate(a);
-  return std::min(whole, even * attention_share(kernel, blocks, parts, cores) + sums);
+  const double reduction =
+      real(kernel.batch * parts) * real(kernel.m) * real(kernel.k) * kPartialBytes / memory_rate(a);
+  return std::min(whole, balanced * attention_share(kernel, blocks, parts, cores) + reduction);
 }
 
 double compute_seconds(const Kernel& kernel, const Accelerator& a) {

@@ -1,5 +1,5 @@
-// Predictions against published kernel times. Reported; asserted only as far as a model without fitted constants can be
-// held to: docs/models/cost.md has the table.
+// Predictions against published kernel times. Errors are printed (table in docs/models/cost.md); asserted is only what
+// a model without fitted constants can reach.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -108,7 +108,7 @@ std::vector<std::string> fields(const std::string& line) {
   return out;
 }
 
-std::vector<Measured> read_products(std::ifstream& file) {
+std::vector<Measured> read_gemms(std::ifstream& file) {
   std::vector<Measured> rows;
   std::string line;
   std::getline(file, line);
@@ -131,11 +131,11 @@ double quantile(std::vector<double> values, double q) {
   return values[static_cast<std::size_t>(q * static_cast<double>(values.size() - 1))];
 }
 
-TEST(KernelCostFacts, median_error_over_published_products_is_below_two_fifths) {
+TEST(KernelCostFacts, median_error_over_published_gemms_is_below_40_percent) {
   std::ifstream file(std::string(ORRERY_DATA_DIR) + "/measurements/kernels.csv");
   ASSERT_TRUE(file);
   std::map<std::string, std::vector<double>> errors;  // by group, in the order of the report
-  for (const auto& row : read_products(file)) {
+  for (const auto& row : read_gemms(file)) {
     if (!accelerators().contains(row.device)) { continue; }
     const double ratio = predicted_microseconds(row) / row.microseconds;
     const char* size = row.m >= 1024 ? "m >= 1024" : row.m >= 64 ? "64 <= m < 1024" : "m < 64";

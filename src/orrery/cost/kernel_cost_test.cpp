@@ -1,4 +1,4 @@
-// Laws of kernel time: bounds it never beats, what it never gets worse from, numbers worked out by hand.
+// Laws of kernel time: lower bounds, monotonicity, and values derived by hand.
 #include "orrery/cost/kernel_cost.hpp"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using hardware::Kernel;
 using hardware::KernelKind;
 using hardware::Precision;
 
-// Round numbers: 100 cores of 1 TFLOP/s, 1 TB/s, everything reached, launches 1 us apart.
+// Round numbers: 100 cores of 1 TFLOP/s, 1 TB/s, all efficiencies 1, launch latency 1 us.
 Accelerator round_accelerator() {
   Accelerator a;
   a.matrix_peak["bf16"] = FlopsPerSecond(100e12);
@@ -55,13 +55,13 @@ Kernel stream(double bytes, int launches = 1) {
   return kernel;
 }
 
-TEST(KernelCost, nothing_costs_nothing) {
+TEST(KernelCost, a_kernel_of_kind_none_takes_no_time) {
   const KernelCost cost = kernel_cost(Kernel{}, round_accelerator());
   EXPECT_EQ(cost.time, Seconds(0.0));
   EXPECT_EQ(cost.bound, Bound::none);
 }
 
-TEST(KernelCost, missing_precision_takes_for_ever) {
+TEST(KernelCost, a_precision_that_the_accelerator_lacks_takes_infinite_time) {
   Kernel kernel = gemm(1, 128, 128, 128);
   kernel.precision = Precision::fp8;
   EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, infinite<Seconds>());
@@ -70,8 +70,8 @@ TEST(KernelCost, missing_precision_takes_for_ever) {
   EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, infinite<Seconds>());
 }
 
-// 10 x 10 tiles of 256 x 128 on 100 cores: one wave of 2 x 256 x 128 x 8192 FLOPs each at 1 TFLOP/s, and a fill worth
-// 128 of k.
+// 10 x 10 tiles of 256 x 128 on 100 cores: one wave of 2 x 256 x 128 x 8192 FLOPs each at 1 TFLOP/s. Filling the
+// pipeline takes as long as a depth of 128.
 TEST(KernelCost, one_full_wave_takes_the_time_of_one_tile) {
   const KernelCost cost = kernel_cost(gemm(1, 2560, 1280, 8192), round_accelerator());
   EXPECT_NEAR(cost.compute.value(), 2.0 * 256 * 128 * (8192 + 128) / 1e12, 1e-15);
@@ -86,9 +86,9 @@ TEST(KernelCost, a_tile_too_many_costs_a_wave_or_smaller_tiles) {
   EXPECT_NEAR(more / full, 9.0 / 8.0 / 0.76, 1e-12);
 }
 
-// One 256 x 128 x 8192 product on 100 cores: k is split into 8192 / 256 = 32 parts for 256 x 128 tiles; 64 x 64 tiles
-// leave 8 and 12 parts fit. Against one core it wins by at least 10.
-TEST(KernelCost, products_with_few_tiles_are_split_along_k) {
+// One 256 x 128 x 8192 GEMM on 100 cores. With 256 x 128 tiles, k is split into 8192 / 256 = 32 parts; with 64 x 64
+// tiles there are 8 tiles and 12 parts fit. It is at least 10 times as fast as on one core.
+TEST(KernelCost, gemms_with_few_tiles_are_split_along_k) {
   Accelerator one_core = round_accelerator();
   one_core.cores = 1;
   one_core.matrix_peak["bf16"] = FlopsPerSecond(1e12);
@@ -98,7 +98,7 @@ TEST(KernelCost, products_with_few_tiles_are_split_along_k) {
   EXPECT_GT(split, alone / 100.0);
 }
 
-// Starting and ending a block of attention is worth 256 keys.
+// Starting and ending a block of attention takes as long as 256 keys.
 double fill(double keys) { return 1.0 + 256.0 / (keys + 1.0); }
 
 // 16 heads of 800 queries are 16 x 7 = 112 blocks of 128: two waves of 100.
@@ -116,8 +116,8 @@ TEST(KernelCost, attention_is_as_fast_as_the_kernel_that_the_stack_has) {
   EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.5 * best, 1e-15);
 }
 
-// A kernel that knows nothing of new instructions reaches a part of the rate that the accelerator says.
-TEST(KernelCost, attention_of_the_generation_before_is_slower) {
+// A kernel without the accelerator's newest instructions reaches the fraction `portable_attention` of the rate.
+TEST(KernelCost, attention_kernels_of_the_previous_generation_are_slower) {
   Accelerator a = round_accelerator();
   a.portable_attention = 0.5;
   Kernel kernel = attention(16, 800, 800, 128);
@@ -126,8 +126,8 @@ TEST(KernelCost, attention_of_the_generation_before_is_slower) {
   EXPECT_NEAR(kernel_cost(kernel, a).compute.value(), 2.0 * native, 1e-15);
 }
 
-// A product of 0.5 ms is half as long as the clock takes to sag: of a slowdown of 0.2 it feels a half.
-TEST(KernelCost, long_products_slow_down_where_power_limits_the_clock) {
+// A GEMM of duration t takes 1 + 0.2 t / (t + 0.5 ms) times as long: 0.5 ms is the time constant of the clock.
+TEST(KernelCost, long_gemms_slow_down_where_power_limits_the_clock) {
   Accelerator a = round_accelerator();
   const double cool = kernel_cost(gemm(1, 2560, 1280, 8192), a).compute.value();
   a.power_slowdown = 0.2;
@@ -135,9 +135,9 @@ TEST(KernelCost, long_products_slow_down_where_power_limits_the_clock) {
   EXPECT_NEAR(warm / cool, 1.0 + 0.2 * cool / (cool + 0.5e-3), 1e-12);
 }
 
-// Where kernels for block scales reach a quarter of the streaming rate and start 5 us later, products without scales
-// are as before, and those with them load their operands in four times the time.
-TEST(KernelCost, products_with_block_scales_load_and_start_as_their_kernels_can) {
+// Kernels for block scales reach a quarter of the streaming rate and start 5 us later. GEMMs without block scales take
+// the same time as before; GEMMs with them load their operands in four times the time.
+TEST(KernelCost, gemms_with_block_scales_load_and_start_more_slowly) {
   Accelerator a = round_accelerator();
   Kernel kernel = gemm(1, 16, 8192, 8192);
   const KernelCost plain = kernel_cost(kernel, a);
@@ -148,11 +148,11 @@ TEST(KernelCost, products_with_block_scales_load_and_start_as_their_kernels_can)
   const KernelCost scaled = kernel_cost(kernel, a);
   EXPECT_NEAR(scaled.memory / plain.memory, 4.0, 1e-12);
   EXPECT_NEAR((scaled.latency - plain.latency).value(), 5e-6, 1e-15);
-  EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, plain.time);  // units that scale by themselves
+  EXPECT_EQ(kernel_cost(kernel, round_accelerator()).time, plain.time);  // matrix units that apply block scales
 }
 
-// Casts are passes in front of the product: 1 GB at 1 TB/s takes 1 ms more.
-TEST(KernelCost, casts_run_before_the_product) {
+// Casts are passes before the GEMM: 1 GB at 1 TB/s takes 1 ms.
+TEST(KernelCost, casts_run_before_the_gemm) {
   Kernel kernel = gemm(1, 2560, 1280, 8192);
   const Seconds bare = kernel_cost(kernel, round_accelerator()).time;
   kernel.casts = Bytes(1e9);
@@ -173,8 +173,9 @@ TEST(KernelCost, few_queries_work_in_blocks_of_16) {
   EXPECT_NEAR(kernel_cost(kernel, round_accelerator()).compute.value(), 2.0 * useful * fill(4096), 1e-15);
 }
 
-// 10 blocks on 100 cores: their keys are split in 10 parts, one wave, each with a fill of 256 keys; 100 x 16 x 128 fp32
-// sums are written and read at twice 1 TB/s: 4 B each. Of 20 keys the sums cost more than that saves: ten cores do all.
+// 10 blocks on 100 cores: the keys are split in 10 parts, one wave, each with a fill of 256 keys. 100 x 16 x 128 fp32
+// partial sums are written and read at twice 1 TB/s: 4 B each. With 20 keys the reduction takes longer than the split
+// saves: ten cores compute everything.
 TEST(KernelCost, keys_are_split_over_idle_cores) {
   const Accelerator a = round_accelerator();
   const auto compute = [&](std::int64_t keys) {
@@ -190,7 +191,7 @@ TEST(KernelCost, keys_are_split_over_idle_cores) {
 }
 
 // A decode step of Llama 3 8B on 1 TB/s and 100 TFLOP/s: 32 sequences, 8 key-value heads, 4 queries each, 8192
-// positions. 2 x 32 x 8 x 8192 x 128 x 2 B of cache take 1.07 ms; the products, in a quarter of a block of 16 and three
+// positions. 2 x 32 x 8 x 8192 x 128 x 2 B of cache take 1.07 ms; the GEMMs, in a quarter of a block of 16 and three
 // waves of 256 blocks, 0.2 ms.
 TEST(KernelCost, decoding_reads_the_cache_at_memory_speed) {
   Kernel kernel = attention(32 * 8, 4, 8192, 128);
@@ -199,15 +200,14 @@ TEST(KernelCost, decoding_reads_the_cache_at_memory_speed) {
   EXPECT_NEAR(cost.time.value(), 1.0752e-3, 1e-6);
 }
 
-// Eight experts of 256 rows each are the tiles of eight products: as long as one product of 2048 rows, and more than
-// one of 256 by the waves that it needs.
-TEST(KernelCost, grouped_products_share_the_cores) {
+// Eight experts of 256 rows have as many tiles as one GEMM of 2048 rows and take as long.
+TEST(KernelCost, grouped_gemms_share_the_cores) {
   const Accelerator a = round_accelerator();
   const double grouped = kernel_cost(gemm(8, 256, 1600, 4096), a).compute.value();
   EXPECT_DOUBLE_EQ(grouped, kernel_cost(gemm(1, 2048, 1600, 4096), a).compute.value());
 }
 
-TEST(KernelCost, products_by_expert_reach_a_part_of_what_plain_ones_do) {
+TEST(KernelCost, grouped_gemms_reach_a_fraction_of_the_rate_of_others) {
   Accelerator a = round_accelerator();
   Kernel kernel = gemm(8, 256, 1600, 4096);
   const double plain = kernel_cost(kernel, a).compute.value();
@@ -217,8 +217,9 @@ TEST(KernelCost, products_by_expert_reach_a_part_of_what_plain_ones_do) {
   EXPECT_DOUBLE_EQ(kernel_cost(kernel, a).compute.value(), plain / 0.8);
 }
 
-// 1 us beside the work is 1 MB at 1 TB/s: such a transfer takes twice its time, and three launches start three times.
-TEST(KernelCost, a_transfer_of_bandwidth_times_latency_runs_at_half_rate) {
+// The launch latency of 1 us is the time of 1 MB at 1 TB/s: a kernel that moves 1 MB takes twice its transfer time.
+// Three launches have three times the latency.
+TEST(KernelCost, a_stream_of_bandwidth_times_latency_runs_at_half_rate) {
   const Accelerator a = round_accelerator();
   EXPECT_NEAR(kernel_cost(stream(1e6), a).time.value(), 2e-6, 1e-18);
   EXPECT_NEAR(kernel_cost(stream(1e6, 3), a).time.value(), 4e-6, 1e-18);
@@ -226,9 +227,8 @@ TEST(KernelCost, a_transfer_of_bandwidth_times_latency_runs_at_half_rate) {
   EXPECT_EQ(kernel_cost(stream(1e3), a).bound, Bound::latency);
 }
 
-// Where neither binds alone, a kernel takes a little more than the longer of the two: 2^(1/4) times, where they are
-// equal.
-TEST(KernelCost, loads_and_products_overlap_but_for_a_part) {
+// If loads and arithmetic take equally long, the kernel takes 2^(1/4) times as long as either.
+TEST(KernelCost, loads_and_arithmetic_overlap_partially) {
   Accelerator a = round_accelerator();
   a.kernel_latency = Seconds(0.0);
   Kernel kernel = gemm(1, 2560, 1280, 8192);
@@ -264,9 +264,9 @@ Kernel any_kernel() {
     case 1: return stream(static_cast<double>(m) * static_cast<double>(n), static_cast<int>(k % 9) + 1);
     default: break;
   }
-  Kernel product = gemm(batch, m, n, k);
-  product.block_scaled = *rc::gen::arbitrary<bool>();
-  return product;
+  Kernel gemm_kernel = gemm(batch, m, n, k);
+  gemm_kernel.block_scaled = *rc::gen::arbitrary<bool>();
+  return gemm_kernel;
 }
 
 double lower_bound(const Kernel& kernel, const Accelerator& a) {
@@ -322,7 +322,6 @@ RC_GTEST_PROP(KernelCostLaw, streams_are_monotone_in_bytes, ()) {
   RC_ASSERT(kernel_cost(stream(bytes), a).time <= kernel_cost(stream(bytes * 1.1), a).time);
 }
 
-// More positions in the cache never take less time.
 RC_GTEST_PROP(KernelCostLaw, attention_is_monotone_in_keys, ()) {
   const Accelerator a = any_accelerator();
   const auto batch = *rc::gen::inRange<std::int64_t>(1, 500), queries = *rc::gen::inRange<std::int64_t>(1, 300);
@@ -331,8 +330,8 @@ RC_GTEST_PROP(KernelCostLaw, attention_is_monotone_in_keys, ()) {
             kernel_cost(attention(batch, queries, keys + 1, 128), a).time * kRounding);
 }
 
-// With more tiles than cores no k is split, and every tile shape needs as many waves or more.
-RC_GTEST_PROP(KernelCostLaw, products_are_monotone_in_batch_and_depth, ()) {
+// With more tiles than cores k is not split, and a larger GEMM needs at least as many waves with every tile shape.
+RC_GTEST_PROP(KernelCostLaw, gemms_are_monotone_in_batch_and_depth, ()) {
   const Accelerator a = any_accelerator();
   const auto batch = *rc::gen::inRange<std::int64_t>(1, 50), m = *rc::gen::inRange<std::int64_t>(1, 9000);
   const auto k = *rc::gen::inRange<std::int64_t>(1, 9000);
@@ -343,17 +342,18 @@ RC_GTEST_PROP(KernelCostLaw, products_are_monotone_in_batch_and_depth, ()) {
   RC_ASSERT(time <= kernel_cost(gemm(batch, m + 1, n, k), a).time * kRounding);
 }
 
-// Products of few tiles, which are split along k: never quicker for more rows, columns, depth or products.
-TEST(KernelCost, products_that_are_split_are_never_quicker_for_being_larger) {
+// GEMMs with few tiles are split along k: never faster with more rows, columns, depth or batch entries.
+TEST(KernelCost, larger_gemms_that_are_split_are_never_faster) {
   std::mt19937_64 numbers(1);  // NOLINT(cert-msc51-cpp): the same numbers every time
-  const auto draw = [&](std::int64_t low, std::int64_t high) {
+  const auto random_in = [&](std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(numbers() % static_cast<std::uint64_t>(high - low));
   };
   for (int i = 0; i < 20'000; ++i) {
     Accelerator a = round_accelerator();
-    a.cores = draw(1, 150);
+    a.cores = random_in(1, 150);
     a.kernel_latency = Seconds(0.0);
-    const std::int64_t batch = draw(1, 5), m = draw(1, 300), n = draw(1, 300), k = draw(1, 3000), more = draw(1, 200);
+    const std::int64_t batch = random_in(1, 5), m = random_in(1, 300), n = random_in(1, 300), k = random_in(1, 3000),
+                       more = random_in(1, 200);
     const Seconds time = kernel_cost(gemm(batch, m, n, k), a).time;
     ASSERT_LE(time, kernel_cost(gemm(batch, m, n, k + more), a).time * kRounding) << k << " + " << more;
     EXPECT_LE(time, kernel_cost(gemm(batch, m + more, n, k), a).time * kRounding) << m << " + " << more;

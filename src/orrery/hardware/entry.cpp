@@ -53,7 +53,7 @@ std::vector<std::string> entry_names(const std::string& data_directory, const En
 std::vector<std::string> proposed_entries(std::string_view name, const std::vector<std::string>& known) {
   const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
   if (std::none_of(name.begin(), name.end(), is_letter)) { return {}; }  // "." is in "llama-3.1-8b" by chance
-  if (auto few = continued(name, known); !few.empty()) { return few; }
+  if (auto few = completions(name, known); !few.empty()) { return few; }
   const std::string* longer = nullptr;  // of many, the shortest
   for (const auto& candidate : known) {
     const bool is_shorter = longer == nullptr || candidate.size() < longer->size();

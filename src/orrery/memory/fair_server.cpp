@@ -6,7 +6,7 @@ namespace orrery::memory {
 
 namespace {
 
-constexpr auto kLater = [](const auto& a, const auto& b) { return a.over_at > b.over_at; };
+constexpr auto kLater = [](const auto& a, const auto& b) { return a.ends_at > b.ends_at; };
 
 }  // namespace
 
@@ -15,29 +15,29 @@ void FairServer::advance(std::uint64_t now) {
   read_at_ = now;
 }
 
-void FairServer::arrive(std::uint64_t now, std::uint32_t who, std::uint64_t alone) {
+void FairServer::arrive(std::uint64_t now, std::uint32_t id, std::uint64_t alone) {
   advance(now);
-  requests_.push_back({clock_ + (Wide{alone} << kFraction), who});
+  requests_.push_back({clock_ + (Wide{alone} << kFraction), id});
   std::push_heap(requests_.begin(), requests_.end(), kLater);
 }
 
 std::vector<std::uint32_t> FairServer::leave(std::uint64_t now) {
   advance(now);
-  std::vector<std::uint32_t> over;
-  while (!requests_.empty() && requests_.front().over_at <= clock_) {
-    over.push_back(requests_.front().who);
+  std::vector<std::uint32_t> ended;
+  while (!requests_.empty() && requests_.front().ends_at <= clock_) {
+    ended.push_back(requests_.front().id);
     std::pop_heap(requests_.begin(), requests_.end(), kLater);
     requests_.pop_back();
   }
-  std::sort(over.begin(), over.end());
-  return over;
+  std::sort(ended.begin(), ended.end());
+  return ended;
 }
 
 std::optional<std::uint64_t> FairServer::next() const {
   if (requests_.empty()) { return std::nullopt; }
-  const Wide left = requests_.front().over_at > clock_ ? requests_.front().over_at - clock_ : 0;
+  const Wide remaining = requests_.front().ends_at > clock_ ? requests_.front().ends_at - clock_ : 0;
   constexpr Wide kOne = Wide{1} << kFraction;
-  return read_at_ + static_cast<std::uint64_t>((left * requests_.size() + kOne - 1) >> kFraction);
+  return read_at_ + static_cast<std::uint64_t>((remaining * requests_.size() + kOne - 1) >> kFraction);
 }
 
 }  // namespace orrery::memory

@@ -14,10 +14,10 @@ namespace orrery::memory {
 
 class FairServer {
  public:
-  // `alone`: ticks that the request takes alone. `who` identifies it in leave().
-  void arrive(std::uint64_t now, std::uint32_t who, std::uint64_t alone);
+  // `alone`: ticks that the request takes if no other request is served. `id` identifies it in leave().
+  void arrive(std::uint64_t now, std::uint32_t id, std::uint64_t alone);
 
-  // Requests that have ended by `now`, in ascending order of `who`.
+  // Requests that have ended by `now`, in ascending order of `id`.
   [[nodiscard]] std::vector<std::uint32_t> leave(std::uint64_t now);
 
   // When the next request ends if no other arrives.
@@ -28,8 +28,8 @@ class FairServer {
   static constexpr int kFraction = 20;
 
   struct Request {
-    Wide over_at = 0;  // on the virtual clock
-    std::uint32_t who = 0;
+    Wide ends_at = 0;  // on the virtual clock
+    std::uint32_t id = 0;
   };
 
   void advance(std::uint64_t now);
