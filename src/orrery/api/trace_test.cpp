@@ -23,7 +23,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-// A folder that is gone after the test.
+// A temporary folder.
 class Folder {
  public:
   Folder() : path_(fs::temp_directory_path() / ("orrery-trace-test-" + std::to_string(::getpid()))) {
@@ -83,7 +83,7 @@ TEST(TraceNames, a_job_is_files_that_differ_in_rank) {
   EXPECT_THAT(jobs_of({"a.0.et", "a.00.et"}).error().text(), HasSubstr("has rank 0 of its job, and so has a.0.et"));
 }
 
-TEST(Trace, errors_of_all_files_are_collected_and_nothing_is_answered) {
+TEST(Trace, errors_of_all_files_are_collected) {
   const Folder folder;
   const std::string good = folder.write("good.jsonl", kStep);
   const auto info = trace_info({"nowhere.et", good, "nowhere-else.et"});
@@ -103,7 +103,7 @@ TEST(Trace, info_counts) {
   EXPECT_THAT(file.collectives, ElementsAre(std::pair<std::string, std::uint64_t>("ALL_REDUCE", 1)));
 }
 
-TEST(Trace, what_is_converted_there_and_back_is_the_same_bytes) {
+TEST(Trace, a_file_converted_and_converted_back_has_the_same_bytes) {
   const Folder folder;
   const std::string lines = folder.write("a.jsonl", kStep);
   ASSERT_TRUE(trace_convert({lines}, folder.file("a.et.gz")));
@@ -112,7 +112,7 @@ TEST(Trace, what_is_converted_there_and_back_is_the_same_bytes) {
   EXPECT_TRUE(trace_diff(lines, folder.file("a.et.gz"))->difference.none());
 }
 
-TEST(Trace, anonymized_files_of_a_job_are_as_sound_as_before) {
+TEST(Trace, anonymized_files_of_a_sound_job_are_sound) {
   const Folder folder;
   const std::vector<std::string> files = {folder.write("a.0.jsonl", kStep), folder.write("a.1.jsonl", kStep)};
   const auto written = trace_anonymize(files, folder.file("plain.et"));
@@ -125,7 +125,7 @@ TEST(Trace, anonymized_files_of_a_job_are_as_sound_as_before) {
   EXPECT_THAT(content(written->files[0]), testing::Not(HasSubstr("aten")));
 }
 
-TEST(Trace, nothing_is_left_of_a_conversion_that_fails) {
+TEST(Trace, a_failed_conversion_leaves_no_file) {
   const Folder folder;
   const std::string cut = folder.write("cut.jsonl", std::string(kStep) + "{\"id\":");
   EXPECT_FALSE(trace_convert({cut}, folder.file("o.et")));
@@ -175,8 +175,9 @@ TEST(SharedTraces, generated_jobs_are_sound) {
   EXPECT_TRUE(trace_check(traces_in(shared("traces/stg/gpt4L_dp2_tp2_pp2")), options)->sound());
 }
 
-// The converter leaves out the root of the process and keeps dependencies on it: readers that look for it refuse.
-TEST(SharedTraces, converted_ranks_depend_on_a_root_that_is_not_there_and_fit_together) {
+// The converter drops the root node of the process but keeps dependencies on it, for which strict readers reject the
+// files.
+TEST(SharedTraces, converted_ranks_depend_on_a_missing_root_and_match_each_other) {
   const fs::path folder = shared("traces/derived/dlrm8_rf_injected");
   if (!fs::exists(folder)) { GTEST_SKIP() << folder << " is not here"; }
   const auto check = trace_check(traces_in(folder));
@@ -186,7 +187,7 @@ TEST(SharedTraces, converted_ranks_depend_on_a_root_that_is_not_there_and_fit_to
   EXPECT_TRUE(check->jobs.front().sound());
 }
 
-TEST(SharedTraces, a_converted_step_of_an_old_converter_is_unsound_for_what_it_is) {
+TEST(SharedTraces, a_step_of_an_old_converter_has_these_problems) {
   const fs::path archive = shared("traces/chakra/feeder_tests_trace.tar.gz");
   if (!fs::exists(archive)) { GTEST_SKIP() << archive << " is not here"; }
   const Folder folder;
@@ -198,8 +199,8 @@ TEST(SharedTraces, a_converted_step_of_an_old_converter_is_unsound_for_what_it_i
   EXPECT_EQ(check->files[0].findings[3].count, 28U);  // 14 of 21 collectives have neither type nor size
 }
 
-// Every folder of the archive is a job (or several), and every one is sound.
-TEST(SharedTraces, inputs_of_astra_sim_are_sound_and_go_through_json_lines) {
+// Every folder of the archive is a sound job, or several.
+TEST(SharedTraces, inputs_of_astra_sim_are_sound_and_convert_to_json_lines_and_back) {
   const fs::path archive = shared("astra-sim/inputs.tar.xz");
   if (!fs::exists(archive)) { GTEST_SKIP() << archive << " is not here"; }
   const Folder folder;

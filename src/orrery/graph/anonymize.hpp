@@ -1,4 +1,4 @@
-// A graph without what identifies the model.
+// Removes from a graph what identifies the model.
 //
 // Kept: ids, types, dependencies, start times, durations, and the attributes that simulators read (kept_attributes).
 // Replaced: names of nodes by "n0", "n1", … and names of process groups that are more than a number by "g0", "g1", …,
@@ -19,7 +19,7 @@
 
 namespace orrery::graph {
 
-// Use one for all graphs of a job, so that equal names stay equal between them.
+// Use one object for all graphs of a job, so that equal names stay equal between them.
 class Anonymizer {
  public:
   [[nodiscard]] Result<Graph> anonymized(const Graph& graph);

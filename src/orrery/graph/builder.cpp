@@ -13,7 +13,7 @@ namespace {
 // Positions are 32 bits, one of which means "none".
 constexpr std::size_t kMostNodes = std::numeric_limits<std::uint32_t>::max() - 1;
 
-std::uint32_t narrowed(std::size_t size) { return static_cast<std::uint32_t>(size); }
+std::uint32_t to_uint32(std::size_t size) { return static_cast<std::uint32_t>(size); }
 
 }  // namespace
 
@@ -33,18 +33,18 @@ void GraphBuilder::add(const NodeRecord& node, std::uint64_t offset) {
   ctrl_ids_.insert(ctrl_ids_.end(), node.ctrl_deps.begin(), node.ctrl_deps.end());
   data_ids_.insert(data_ids_.end(), node.data_deps.begin(), node.data_deps.end());
   for (const Attribute& attribute : node.attributes) { append_attribute(attribute); }
-  columns_.ctrl_begin.push_back(narrowed(ctrl_ids_.size()));
-  columns_.data_begin.push_back(narrowed(data_ids_.size()));
-  columns_.attribute_begin.push_back(narrowed(columns_.attributes.size()));
+  columns_.ctrl_begin.push_back(to_uint32(ctrl_ids_.size()));
+  columns_.data_begin.push_back(to_uint32(data_ids_.size()));
+  columns_.attribute_begin.push_back(to_uint32(columns_.attributes.size()));
   if (!node.unknown.empty()) {
-    columns_.node_extra.push_back({narrowed(columns_.id.size() - 1), texts_.add(node.unknown)});
+    columns_.node_extra.push_back({to_uint32(columns_.id.size() - 1), texts_.add(node.unknown)});
   }
 }
 
 std::uint32_t GraphBuilder::append_io(const std::optional<IoInfo>& io) {
   if (!io) { return 0; }
   columns_.io.push_back({texts_.add(io->values), texts_.add(io->shapes), texts_.add(io->types)});
-  return narrowed(columns_.io.size());
+  return to_uint32(columns_.io.size());
 }
 
 // Nodes usually have the attributes of the previous node, in its order: the key after the last one is tried first.
@@ -56,7 +56,7 @@ KeyIndex GraphBuilder::key(std::string_view name) {
   }
   auto found = keys_.find(name);
   if (found == keys_.end()) {
-    const auto index = narrowed(columns_.keys.size());
+    const auto index = to_uint32(columns_.keys.size());
     columns_.keys.push_back(texts_.add(name));
     found = keys_.emplace(columns_.keys.back().view(), index).first;
   }
@@ -72,12 +72,12 @@ void GraphBuilder::append_attribute(const Attribute& attribute) {
       payload ? std::bit_cast<std::uint64_t>(texts_.add(value.payload()).encoded()) : value.bits();
   if (extra) {
     columns_.attribute_extra.push_back(
-        {narrowed(columns_.attributes.size()), texts_.add(attribute.doc), texts_.add(attribute.unknown)});
+        {to_uint32(columns_.attributes.size()), texts_.add(attribute.doc), texts_.add(attribute.unknown)});
   }
   columns_.attributes.push_back({bits, key(attribute.name), value.type(), extra});
 }
 
-Attribute GraphBuilder::kept(const Attribute& attribute) {
+Attribute GraphBuilder::copied(const Attribute& attribute) {
   const Value& value = attribute.value;
   Attribute copy{texts_.add(attribute.name).view(), value, texts_.add(attribute.doc).view(),
                  texts_.add(attribute.unknown).view()};
@@ -91,10 +91,10 @@ void GraphBuilder::set_metadata(const Metadata& metadata) {
   columns_.metadata = {};
   columns_.metadata.version = texts_.add(metadata.version).view();
   columns_.metadata.unknown = texts_.add(metadata.unknown).view();
-  for (const Attribute& attribute : metadata.attributes) { columns_.metadata.attributes.push_back(kept(attribute)); }
+  for (const Attribute& attribute : metadata.attributes) { columns_.metadata.attributes.push_back(copied(attribute)); }
 }
 
-GraphBuilder::KeptMetadata GraphBuilder::kept(const Metadata& metadata) {
+GraphBuilder::OwnedMetadata GraphBuilder::copied(const Metadata& metadata) {
   GraphBuilder builder;
   builder.set_metadata(metadata);
   return {std::move(builder.columns_.metadata), builder.texts_.blocks(), builder.texts_.bytes()};
@@ -104,7 +104,7 @@ void GraphBuilder::add_group(const ProcessGroup& group) {
   std::string ranks;
   for (const std::uint64_t rank : group.ranks) { append_number(ranks, ValueType::uint64_list, rank); }
   const std::string name = std::string(keys::process_group_prefix) + group.name;
-  groups_.push_back(kept({name, Value::view(ValueType::uint64_list, ranks), {}, {}}));
+  groups_.push_back(copied({name, Value::view(ValueType::uint64_list, ranks), {}, {}}));
 }
 
 void GraphBuilder::resolve(const Column<std::uint64_t>& ids, Column<NodeIndex>& into, const IdIndex& index) {
@@ -114,7 +114,7 @@ void GraphBuilder::resolve(const Column<std::uint64_t>& ids, Column<NodeIndex>& 
       into.push_back(*found);
       continue;
     }
-    const auto [entry, is_new] = missing_.try_emplace(id, narrowed(columns_.id.size() + columns_.missing.size()));
+    const auto [entry, is_new] = missing_.try_emplace(id, to_uint32(columns_.id.size() + columns_.missing.size()));
     if (is_new) { columns_.missing.push_back(id); }
     into.push_back(entry->second);
   }

@@ -25,12 +25,12 @@ class GraphBuilder {
 
   // The metadata of set_metadata(), with the texts that it views and their bytes: for readers that fill columns
   // themselves.
-  struct KeptMetadata {
+  struct OwnedMetadata {
     Metadata metadata;
     TextBlocks blocks;
     std::size_t text_bytes = 0;
   };
-  [[nodiscard]] static KeptMetadata kept(const Metadata& metadata);
+  [[nodiscard]] static OwnedMetadata copied(const Metadata& metadata);
 
   [[nodiscard]] std::size_t node_count() const { return columns_.id.size(); }
 
@@ -42,7 +42,7 @@ class GraphBuilder {
   void append_attribute(const Attribute& attribute);
   std::uint32_t append_io(const std::optional<IoInfo>& io);
   KeyIndex key(std::string_view name);
-  [[nodiscard]] Attribute kept(const Attribute& attribute);
+  [[nodiscard]] Attribute copied(const Attribute& attribute);
   void resolve(const Column<std::uint64_t>& ids, Column<NodeIndex>& into, const IdIndex& index);
 
   Columns columns_;

@@ -8,7 +8,7 @@
 
 namespace orrery::graph {
 
-// Nothing for numbers that the schema does not know, and for reduce_scatter_block, which no simulator reads.
+// nullopt for numbers that are not in the schema, and for reduce_scatter_block, which no simulator reads.
 [[nodiscard]] std::optional<Collective> collective_of(CollectiveType type);
 
 [[nodiscard]] CollectiveType chakra_type(Collective collective);

@@ -8,7 +8,7 @@ namespace orrery::graph {
 namespace {
 
 // Chakra's schema numbers ten collectives from 0 on; reduce_scatter_block (8) is not one of Orrery's.
-TEST(ChakraCollective, every_number_but_one_converts_and_back) {
+TEST(ChakraCollective, every_number_except_one_converts_and_back) {
   for (std::int32_t number = 0; number < 10; ++number) {
     const auto type = static_cast<CollectiveType>(number);
     const auto collective = collective_of(type);

@@ -44,7 +44,7 @@ class Checker {
     }
     check_cycle();
     check_groups();
-    if (alone_) { tell_uncompared(); }
+    if (alone_) { report_uncompared(); }
     return found_.take();
   }
 
@@ -84,9 +84,13 @@ class Checker {
       case NodeType::metadata:
       case NodeType::comp: return;
       case NodeType::mem_load:
-      case NodeType::mem_store: return need(node, tensor_size_, keys::tensor_size);
-      case NodeType::comm_send: need(node, comm_dst_, keys::comm_dst); return need(node, comm_size_, keys::comm_size);
-      case NodeType::comm_recv: need(node, comm_src_, keys::comm_src); return need(node, comm_size_, keys::comm_size);
+      case NodeType::mem_store: return require(node, tensor_size_, keys::tensor_size);
+      case NodeType::comm_send:
+        require(node, comm_dst_, keys::comm_dst);
+        return require(node, comm_size_, keys::comm_size);
+      case NodeType::comm_recv:
+        require(node, comm_src_, keys::comm_src);
+        return require(node, comm_size_, keys::comm_size);
       case NodeType::comm_coll: return check_collective(node);
       case NodeType::invalid:
         return add(Problem::unknown_type, node, "is an INVALID_NODE (type 0, the default of a node without type)");
@@ -96,7 +100,7 @@ class Checker {
   }
 
   // A required attribute, which must be a number of at least 0.
-  void need(NodeIndex node, std::optional<KeyIndex> key, std::string_view name) {
+  void require(NodeIndex node, std::optional<KeyIndex> key, std::string_view name) {
     const auto value = graph_.value(node, key);
     if (!value) {
       return add(Problem::missing_attribute, node, fmt::format("is a {} without {}", name_of(graph_.type(node)), name));
@@ -113,7 +117,7 @@ class Checker {
   }
 
   void check_collective(NodeIndex node) {
-    need(node, comm_type_, keys::comm_type);
+    require(node, comm_type_, keys::comm_type);
     const auto type = graph_.value(node, comm_type_);
     const auto number = type ? type->as_int() : std::nullopt;
     const auto collective = static_cast<CollectiveType>(number.value_or(0));
@@ -121,7 +125,7 @@ class Checker {
       add(Problem::unknown_type, node, fmt::format("has comm_type {}; the schema has 0 to 9", *number));
     }
     if (number && collective == CollectiveType::barrier && !graph_.value(node, comm_size_)) { return; }
-    need(node, comm_size_, keys::comm_size);
+    require(node, comm_size_, keys::comm_size);
     check_width(node, type, keys::comm_type);
     check_width(node, graph_.value(node, comm_size_), keys::comm_size);
     check_rank(node);
@@ -165,7 +169,7 @@ class Checker {
     }
   }
 
-  void tell_uncompared() {
+  void report_uncompared() {
     std::array<std::size_t, 3> counts = {};
     constexpr std::array kTypes = {NodeType::comm_send, NodeType::comm_recv, NodeType::comm_coll};
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {

@@ -17,8 +17,7 @@ namespace orrery::graph {
 struct CheckOptions {
   std::size_t examples = 3;           // examples of each problem; all are counted
   std::optional<std::uint64_t> rank;  // whose graph it is, if known
-  bool alone = false;  // no graph of another rank is checked with it: sends, receives and collectives are
-                       // then a finding, not_compared
+  bool alone = false;  // without graphs of other ranks: sends, receives and collectives are reported as not_compared
 };
 
 // Findings in the order of Problem; none: the graph is sound.
@@ -31,7 +30,7 @@ struct CheckOptions {
 //                         COMM_SEND_NODE; comm_src, comm_size of a COMM_RECV_NODE; tensor_size of a MEM_*_NODE
 //   unusable_attribute    one of these is not a number of that kind
 //   group_members         the rank list of a group has a rank twice, or lacks the rank whose graph uses it
-//   not_compared          not unsound: how many sends, receives and collectives nobody compares with other ranks
+//   not_compared          not unsound: sends, receives and collectives that are not compared with other ranks
 //   odd_attribute         not unsound: comm_size or comm_type is not int64, which some readers read as 0
 [[nodiscard]] std::vector<Finding> check(const Graph& graph, const CheckOptions& options = {});
 

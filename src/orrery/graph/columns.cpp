@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kHugePage = std::size_t{1} << 21;
 
-// Large columns end in the middle of a huge page, which then counts in full: at most an eighth of the column.
+// A large column uses its last huge page only in part: the unused part is at most an eighth of the column.
 constexpr std::size_t kLarge = 8 * kHugePage;
 
 }  // namespace

@@ -13,11 +13,11 @@
 
 namespace orrery::graph {
 
-// Position of a node in its graph, in the order of addition. Positions from node_count() on stand for missing parents
-// (see Graph::present).
+// Position of a node in its graph, in the order of addition. Positions from node_count() on are missing parents (see
+// Graph::present).
 using NodeIndex = std::uint32_t;
 
-// Memory that is not written before it is used, in huge pages where it is large.
+// Uninitialized memory; huge pages if it is large.
 void* allocate_column(std::size_t bytes);
 void release_column(void* memory, std::size_t bytes);
 
@@ -44,7 +44,7 @@ struct ColumnAllocator {
   friend bool operator==(const ColumnAllocator&, const ColumnAllocator&) { return true; }
 };
 
-// A vector whose resize() leaves new numbers unset.
+// A vector whose resize() does not initialize new elements.
 template <class T>
 using Column = std::vector<T, ColumnAllocator<T>>;
 
@@ -100,8 +100,8 @@ struct Columns {
   std::vector<NodeExtra> node_extra;            // ascending
   Metadata metadata;                            // views of `blocks`
 
-  TextBlocks blocks;           // what every Text points into
-  std::size_t text_bytes = 0;  // how large the blocks are
+  TextBlocks blocks;           // the storage of all Texts
+  std::size_t text_bytes = 0;  // size of the blocks
 };
 
 }  // namespace orrery::graph

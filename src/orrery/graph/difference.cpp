@@ -98,25 +98,25 @@ class Comparer {
     if (options_.metadata) { compare_metadata(); }
     for (NodeIndex node = 0; node < a_.node_count(); ++node) {
       const NodeIndex other = matching_.of_a[node];
-      if (other == kNobody) {
-        ++made_.only_in_a;
-        tell({DifferenceKind::only_in_a, a_.id(node), std::nullopt, std::string(a_.name(node)), {}});
+      if (other == kUnmatched) {
+        ++result_.only_in_a;
+        report({DifferenceKind::only_in_a, a_.id(node), std::nullopt, std::string(a_.name(node)), {}});
       } else {
-        ++made_.matched;
+        ++result_.matched;
         compare(node, other);
       }
     }
     for (NodeIndex node = 0; node < b_.node_count(); ++node) {
-      if (matching_.of_b[node] != kNobody) { continue; }
-      ++made_.only_in_b;
-      tell({DifferenceKind::only_in_b, std::nullopt, b_.id(node), std::string(b_.name(node)), {}});
+      if (matching_.of_b[node] != kUnmatched) { continue; }
+      ++result_.only_in_b;
+      report({DifferenceKind::only_in_b, std::nullopt, b_.id(node), std::string(b_.name(node)), {}});
     }
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
-  void tell(DifferingNode node) {
-    if (made_.first.size() < options_.most) { made_.first.push_back(std::move(node)); }
+  void report(DifferingNode node) {
+    if (result_.first.size() < options_.most) { result_.first.push_back(std::move(node)); }
   }
 
   void compare_metadata() {
@@ -126,8 +126,8 @@ class Comparer {
     }
     compare_attributes(a_.metadata().attributes, b_.metadata().attributes, options_, what);
     if (a_.metadata().unknown != b_.metadata().unknown) { what.emplace_back("fields that are not in the schema"); }
-    made_.metadata = what.size();
-    if (!what.empty()) { tell({DifferenceKind::metadata, std::nullopt, std::nullopt, "", std::move(what)}); }
+    result_.metadata = what.size();
+    if (!what.empty()) { report({DifferenceKind::metadata, std::nullopt, std::nullopt, "", std::move(what)}); }
   }
 
   void compare(NodeIndex a, NodeIndex b) {
@@ -149,8 +149,8 @@ class Comparer {
     compare_dependencies("data_deps", a_.data_deps(a), b_.data_deps(b));
     compare_dependencies("ctrl_deps", a_.ctrl_deps(a), b_.ctrl_deps(b));
     if (what_.empty()) { return; }
-    ++made_.changed;
-    tell({DifferenceKind::changed, a_.id(a), b_.id(b), std::string(a_.name(a)), what_});
+    ++result_.changed;
+    report({DifferenceKind::changed, a_.id(a), b_.id(b), std::string(a_.name(a)), what_});
   }
 
   void compare_numbers(const char* field, std::uint64_t a, std::uint64_t b) {
@@ -159,30 +159,31 @@ class Comparer {
 
   // Missing parents are all equal: their ids have no meaning.
   void compare_dependencies(const char* field, std::span<const NodeIndex> a, std::span<const NodeIndex> b) {
-    left_.assign(b.begin(), b.end());
-    for (NodeIndex& parent : left_) { parent = b_.present(parent) ? parent : kNobody; }
-    std::sort(left_.begin(), left_.end());
-    std::vector<bool> used(left_.size(), false);
+    parents_of_b_.assign(b.begin(), b.end());
+    for (NodeIndex& parent : parents_of_b_) { parent = b_.present(parent) ? parent : kUnmatched; }
+    std::sort(parents_of_b_.begin(), parents_of_b_.end());
+    std::vector<bool> used(parents_of_b_.size(), false);
     std::vector<std::uint64_t> without;
     for (const NodeIndex parent : a) {
-      const bool there = a_.present(parent);
-      const NodeIndex wanted = there ? matching_.of_a[parent] : kNobody;
-      auto at = std::lower_bound(left_.begin(), left_.end(), wanted) - left_.begin();
-      while (std::cmp_less(at, left_.size()) && left_[static_cast<std::size_t>(at)] == wanted &&
+      const bool is_present = a_.present(parent);
+      const NodeIndex expected = is_present ? matching_.of_a[parent] : kUnmatched;
+      auto at = std::lower_bound(parents_of_b_.begin(), parents_of_b_.end(), expected) - parents_of_b_.begin();
+      while (std::cmp_less(at, parents_of_b_.size()) && parents_of_b_[static_cast<std::size_t>(at)] == expected &&
              used[static_cast<std::size_t>(at)]) {
         ++at;
       }
       const auto position = static_cast<std::size_t>(at);
-      if (position < left_.size() && left_[position] == wanted && !(there && wanted == kNobody)) {
+      if (position < parents_of_b_.size() && parents_of_b_[position] == expected &&
+          !(is_present && expected == kUnmatched)) {
         used[position] = true;
       } else {
         without.push_back(a_.id(parent));
       }
     }
     std::vector<std::uint64_t> with;
-    for (std::size_t i = 0; i < left_.size(); ++i) {
+    for (std::size_t i = 0; i < parents_of_b_.size(); ++i) {
       if (used[i]) { continue; }
-      with.push_back(left_[i] == kNobody ? missing_id(b) : b_.id(left_[i]));
+      with.push_back(parents_of_b_[i] == kUnmatched ? missing_id(b) : b_.id(parents_of_b_[i]));
     }
     if (without.empty() && with.empty()) { return; }
     std::string text = fmt::format("{}:", field);
@@ -202,9 +203,9 @@ class Comparer {
   const Graph& b_;
   const DifferenceOptions& options_;
   Matching matching_;
-  Difference made_;
+  Difference result_;
   std::vector<std::string> what_;
-  std::vector<NodeIndex> left_;
+  std::vector<NodeIndex> parents_of_b_;
 };
 
 }  // namespace

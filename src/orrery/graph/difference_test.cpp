@@ -22,7 +22,7 @@ NodeRecord named(std::uint64_t id, std::string_view name, std::vector<std::uint6
   return made;
 }
 
-RC_GTEST_PROP(Difference, there_is_none_to_the_same_under_other_numbers, (std::uint64_t seed)) {
+RC_GTEST_PROP(Difference, a_graph_with_other_ids_is_equal, (std::uint64_t seed)) {
   Random random(seed);
   const std::vector<NodeRecord> nodes = test::random_step(random, random.below(60));
   const auto found = difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, false)));
@@ -30,16 +30,16 @@ RC_GTEST_PROP(Difference, there_is_none_to_the_same_under_other_numbers, (std::u
   RC_ASSERT(found.matched == nodes.size());
 }
 
-// Names that occur once are enough for any order; see the header for what is not promised.
-RC_GTEST_PROP(Difference, there_is_none_to_the_same_in_another_order, (std::uint64_t seed)) {
+// Unique start times make the match unique; difference.hpp has the limits for other graphs.
+RC_GTEST_PROP(Difference, a_graph_in_another_order_is_equal, (std::uint64_t seed)) {
   Random random(seed);
   std::vector<NodeRecord> nodes = test::random_step(random, random.below(60));
   for (NodeRecord& record : nodes) { record.start_us = record.id; }
   RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, true))).none());
 }
 
-// Layers that are alike, one after the other: only their place tells them apart.
-RC_GTEST_PROP(Difference, there_is_none_between_chains_of_like_layers, (std::uint64_t seed)) {
+// A chain of identical layers: nodes differ only in their position in the chain.
+RC_GTEST_PROP(Difference, chains_of_identical_layers_in_another_order_are_equal, (std::uint64_t seed)) {
   Random random(seed);
   std::vector<NodeRecord> nodes;
   const std::size_t layers = 1 + random.below(30);
@@ -52,12 +52,12 @@ RC_GTEST_PROP(Difference, there_is_none_between_chains_of_like_layers, (std::uin
   RC_ASSERT(difference(graph_of(nodes), graph_of(test::renumbered(random, nodes, true))).none());
 }
 
-RC_GTEST_PROP(Difference, one_dependency_more_is_one_changed_node, (std::uint64_t seed)) {
+RC_GTEST_PROP(Difference, an_additional_dependency_is_one_changed_node, (std::uint64_t seed)) {
   Random random(seed);
   std::vector<NodeRecord> nodes = test::random_step(random, 8 + random.below(40));
   for (NodeRecord& record : nodes) { record.start_us = record.id; }
   const Graph before = graph_of(nodes);
-  nodes.back().data_deps.push_back(1);  // parents of the last are at most six before it: not yet one
+  nodes.back().data_deps.push_back(1);  // node 1 is not yet a parent: parents are at most six positions before a node
   const auto found = difference(before, graph_of(test::renumbered(random, nodes, true)));
   RC_ASSERT(found.changed == 1 && found.only_in_a == 0 && found.only_in_b == 0 && found.metadata == 0);
   RC_ASSERT(found.first[0].a == nodes.back().id);
@@ -65,7 +65,7 @@ RC_GTEST_PROP(Difference, one_dependency_more_is_one_changed_node, (std::uint64_
   RC_ASSERT(found.first[0].what[0].starts_with("data_deps: with "));
 }
 
-RC_GTEST_PROP(Difference, a_node_more_is_only_in_one_of_them, (std::uint64_t seed)) {
+RC_GTEST_PROP(Difference, an_additional_node_is_in_one_graph_only, (std::uint64_t seed)) {
   Random random(seed);
   std::vector<NodeRecord> nodes = test::random_step(random, 1 + random.below(40));
   const Graph before = graph_of(nodes);
@@ -76,7 +76,7 @@ RC_GTEST_PROP(Difference, a_node_more_is_only_in_one_of_them, (std::uint64_t see
   RC_ASSERT(difference(after, before).only_in_a == 1);
 }
 
-TEST(Difference, says_what_of_a_node_has_changed) {
+TEST(Difference, lists_the_changed_fields_of_a_node) {
   NodeRecord before = named(1, "mm");
   before.attributes = {test::number("num_ops", 5), test::number("gone", 1)};
   NodeRecord after = named(1, "mm");
@@ -88,7 +88,7 @@ TEST(Difference, says_what_of_a_node_has_changed) {
               ElementsAre("duration_micros: 0 -> 7", "num_ops: 5 (int64_val) -> 5 (uint64_val)", "gone: 1 -> absent"));
 }
 
-TEST(Difference, a_renamed_node_is_found_between_its_neighbours) {
+TEST(Difference, a_renamed_node_is_matched_by_its_neighbours) {
   const Graph a = graph_of({named(1, "first"), named(2, "old", {1}), named(3, "last", {2})});
   const Graph b = graph_of({named(1, "first"), named(2, "new", {1}), named(3, "last", {2})});
   const auto found = difference(a, b);
@@ -100,14 +100,14 @@ TEST(Difference, a_renamed_node_is_found_between_its_neighbours) {
   EXPECT_TRUE(difference(a, b, options).none());
 }
 
-TEST(Difference, parents_that_are_not_there_are_alike) {
+TEST(Difference, missing_parents_are_equal_whatever_their_ids) {
   EXPECT_TRUE(difference(graph_of({named(1, "a", {50})}), graph_of({named(1, "a", {60})})).none());
   const auto found = difference(graph_of({named(1, "a", {50, 51})}), graph_of({named(1, "a", {60})}));
   ASSERT_EQ(found.first.size(), 1U);
   EXPECT_THAT(found.first[0].what, ElementsAre("data_deps: without 51 of A"));
 }
 
-TEST(Difference, what_is_ignored_is_ignored) {
+TEST(Difference, ignored_fields_make_no_difference) {
   NodeRecord before = named(1, "mm");
   NodeRecord after = named(1, "mm");
   after.start_us = 4;
@@ -121,13 +121,13 @@ TEST(Difference, what_is_ignored_is_ignored) {
   EXPECT_EQ(difference(graph_of({before}), graph_of({after})).changed, 1U);
 }
 
-TEST(Difference, what_files_say_of_themselves_counts) {
+TEST(Difference, metadata_is_compared) {
   const auto found = difference(graph_of({}, {{"dp", {0, 1}}}), graph_of({}, {{"dp", {1, 0}}}));
   EXPECT_EQ(found.metadata, 1U);
   EXPECT_THAT(found.first[0].what, ElementsAre("process_group/dp: [0, 1] -> [1, 0]"));
 }
 
-TEST(Difference, cycles_and_graphs_of_nothing_are_compared_too) {
+TEST(Difference, cycles_and_empty_graphs_are_compared) {
   EXPECT_TRUE(difference(Graph(), Graph()).none());
   const Graph cycle = graph_of({named(1, "a", {2}), named(2, "b", {1})});
   EXPECT_TRUE(difference(cycle, graph_of({named(8, "b", {9}), named(9, "a", {8})})).none());

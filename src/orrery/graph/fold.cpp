@@ -43,16 +43,16 @@ class Folder {
     }
     std::sort(edges_.begin(), edges_.end());
     for (const auto& [child, ctrl, parent] : edges_) {
-      if (!made_.edges.empty()) {
-        FoldedEdge& last = made_.edges.back();
+      if (!result_.edges.empty()) {
+        FoldedEdge& last = result_.edges.back();
         if (last.child == child && last.parent == parent && last.data != ctrl) {
           ++last.count;
           continue;
         }
       }
-      made_.edges.push_back({parent, child, !ctrl, 1});
+      result_.edges.push_back({parent, child, !ctrl, 1});
     }
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
@@ -60,9 +60,9 @@ class Folder {
     const auto tensor_size = graph_.find_key(keys::tensor_size);
     const auto comm_size = graph_.find_key(keys::comm_size);
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
-      const std::uint32_t box = box_of(node);
-      box_.push_back(box);
-      FoldedNode& into = made_.nodes[box];
+      const std::uint32_t index = folded_of(node);
+      folded_.push_back(index);
+      FoldedNode& into = result_.nodes[index];
       if (++into.count == 1) {
         into.type = graph_.type(node);
         into.id = graph_.id(node);
@@ -77,17 +77,17 @@ class Folder {
     }
   }
 
-  std::uint32_t box_of(NodeIndex node) {
-    const auto next = static_cast<std::uint32_t>(made_.nodes.size());
-    std::uint32_t box = next;
+  std::uint32_t folded_of(NodeIndex node) {
+    const auto next = static_cast<std::uint32_t>(result_.nodes.size());
+    std::uint32_t index = next;
     if (fold_.by == Fold::By::name) {
-      box = by_name_.try_emplace({graph_.type(node), without_numbers(graph_.name(node))}, next).first->second;
+      index = by_name_.try_emplace({graph_.type(node), without_numbers(graph_.name(node))}, next).first->second;
     } else if (fold_.by == Fold::By::depth) {
-      const std::uint64_t band = levels_[node] == kNoLevel ? kNoLevel : levels_[node] / fold_.levels;
-      box = by_band_.try_emplace({band, graph_.type(node)}, next).first->second;
+      const std::uint64_t level_range = levels_[node] == kNoLevel ? kNoLevel : levels_[node] / fold_.levels;
+      index = by_level_range_.try_emplace({level_range, graph_.type(node)}, next).first->second;
     }
-    if (box == next) { made_.nodes.emplace_back(); }
-    return box;
+    if (index == next) { result_.nodes.emplace_back(); }
+    return index;
   }
 
   [[nodiscard]] std::string level_name(NodeIndex node) const {
@@ -100,21 +100,21 @@ class Folder {
   void add_edges(NodeIndex node, std::span<const NodeIndex> parents, bool data) {
     for (const NodeIndex parent : parents) {
       if (!graph_.present(parent)) {
-        ++made_.missing;
-      } else if (box_[parent] != box_[node] || fold_.by == Fold::By::none) {
-        edges_.emplace_back(box_[node], !data, box_[parent]);
+        ++result_.missing;
+      } else if (folded_[parent] != folded_[node] || fold_.by == Fold::By::none) {
+        edges_.emplace_back(folded_[node], !data, folded_[parent]);
       }
     }
   }
 
   const Graph& graph_;
   const Fold& fold_;
-  Folded made_;
+  Folded result_;
   std::vector<std::uint64_t> levels_;
-  std::vector<std::uint32_t> box_;
+  std::vector<std::uint32_t> folded_;
   std::vector<std::tuple<std::uint32_t, bool, std::uint32_t>> edges_;  // child, control, parent
   std::map<std::pair<NodeType, std::string>, std::uint32_t> by_name_;
-  std::map<std::pair<std::uint64_t, NodeType>, std::uint32_t> by_band_;
+  std::map<std::pair<std::uint64_t, NodeType>, std::uint32_t> by_level_range_;
 };
 
 }  // namespace

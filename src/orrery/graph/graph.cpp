@@ -10,7 +10,7 @@ namespace orrery::graph {
 
 namespace {
 
-// The begin columns of a graph that nobody filled.
+// Fills the begin columns if they are empty.
 Columns complete(Columns columns) {
   for (auto* begin : {&columns.ctrl_begin, &columns.data_begin, &columns.attribute_begin}) {
     if (begin->empty()) { begin->assign(columns.id.size() + 1, 0); }
@@ -154,7 +154,7 @@ Children::Children(const Graph& graph, Of which) : begin_(graph.node_count() + 1
   std::size_t total = 0;
   for (std::size_t& begin : begin_) { begin = total += begin; }
   children_.resize(total);
-  // Filled from the back of each node's slice, so that begin_ ends where it should; then children ascend.
+  // Fills each node's slice from the back: afterwards begin_ has the start of every slice, and children are ascending.
   for (NodeIndex child = count; child-- > 0;) {
     const auto ctrl = which == Of::data ? std::span<const NodeIndex>() : graph.ctrl_deps(child);
     const auto data = which == Of::ctrl ? std::span<const NodeIndex>() : graph.data_deps(child);

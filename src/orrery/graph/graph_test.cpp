@@ -37,20 +37,20 @@ std::vector<uint64_t> ids(const Graph& graph, std::span<const NodeIndex> nodes) 
   return found;
 }
 
-TEST(Graph, is_empty_at_first) {
+TEST(Graph, is_empty_by_default) {
   const Graph graph;
   EXPECT_EQ(graph.node_count(), 0U);
   EXPECT_EQ(graph.find(0), std::nullopt);
   EXPECT_EQ(graph, GraphBuilder().finish().value());
 }
 
-TEST(Graph, parents_may_come_after_their_children) {
+TEST(Graph, parents_can_be_added_after_their_children) {
   const Graph graph = graph_of({node(7, {9}), node(9)});
   EXPECT_THAT(graph.data_deps(0), ElementsAre(1));
   EXPECT_EQ(graph.find(9), NodeIndex{1});
 }
 
-TEST(Graph, a_parent_that_is_not_there_keeps_its_id) {
+TEST(Graph, a_missing_parent_keeps_its_id) {
   const Graph graph = graph_of({node(1, {42, 1, 42}, {43}), node(2, {42})});
   EXPECT_THAT(ids(graph, graph.data_deps(0)), ElementsAre(42, 1, 42));
   EXPECT_THAT(ids(graph, graph.ctrl_deps(0)), ElementsAre(43));
@@ -60,7 +60,7 @@ TEST(Graph, a_parent_that_is_not_there_keeps_its_id) {
   EXPECT_THAT(graph.missing_ids(), testing::UnorderedElementsAre(42, 43));
 }
 
-TEST(Graph, of_nodes_with_one_id_the_first_is_found_and_all_are_kept) {
+TEST(Graph, of_nodes_with_the_same_id_the_first_is_found_and_all_are_kept) {
   for (const uint64_t far : {uint64_t{6}, uint64_t{1} << 60}) {
     const Graph graph = graph_of({node(5), node(far), node(5), node(0, {5})});
     EXPECT_EQ(graph.node_count(), 4U);
@@ -75,7 +75,7 @@ TEST(Graph, repeated_self_and_circular_dependencies_are_kept) {
   EXPECT_THAT(graph.data_deps(1), ElementsAre(0));
 }
 
-TEST(Graph, children_are_parents_turned_around) {
+TEST(Graph, children_are_the_reversed_dependencies) {
   const Graph graph = graph_of({node(0), node(1, {0, 99}), node(2, {0, 1}, {0})});
   const Children both(graph);
   EXPECT_THAT(both.of(0), ElementsAre(1, 2, 2));
@@ -99,7 +99,7 @@ TEST(Graph, attributes_are_found_by_name_and_by_key) {
   EXPECT_EQ(graph.record(1).attributes, with.attributes);
 }
 
-TEST(Graph, exact_times_are_attributes_beside_whole_microseconds) {
+TEST(Graph, exact_times_are_attributes_in_addition_to_whole_microseconds) {
   NodeRecord timed = node(0);
   timed.start_us = 3;
   timed.duration_us = 2;
@@ -120,14 +120,14 @@ TEST(Graph, groups_are_in_the_metadata) {
   EXPECT_EQ(graph.metadata().version, "1.0.0");
 }
 
-TEST(Graph, a_list_that_cannot_be_ranks_is_no_group) {
+TEST(Graph, a_list_with_a_negative_number_is_not_a_group) {
   const std::string ranks = packed_integers(ValueType::int64_list, std::vector<std::int64_t>{0, -1});
   GraphBuilder builder;
   builder.set_metadata({{}, {{"process_group/dp", Value::view(ValueType::int64_list, ranks), {}, {}}}, {}});
   EXPECT_THAT(builder.finish().value().groups(), IsEmpty());
 }
 
-TEST(Graph, a_copy_outlives_what_it_was_made_of) {
+TEST(Graph, a_copy_outlives_the_graph_and_the_texts_of_records) {
   Graph copy;
   {
     std::string name(1000, 'x');
@@ -140,7 +140,7 @@ TEST(Graph, a_copy_outlives_what_it_was_made_of) {
   EXPECT_EQ(copy.name(0), std::string(1000, 'x'));
 }
 
-TEST(Graph, a_builder_can_be_used_again) {
+TEST(Graph, a_builder_can_be_reused) {
   GraphBuilder builder;
   builder.add(node(1));
   ASSERT_EQ(builder.finish().value().node_count(), 1U);
@@ -151,7 +151,7 @@ TEST(Graph, a_builder_can_be_used_again) {
 }
 
 // 64 bytes a node: eight columns of 8, 8, 4, 8, 8, 8, 4, 4 and three begins of 4 (and one more of each).
-TEST(Graph, holds_64_bytes_a_node_4_per_dependency_16_per_attribute) {
+TEST(Graph, takes_64_bytes_per_node_4_per_dependency_16_per_attribute) {
   GraphBuilder builder;
   NodeRecord record = node(0, {0, 0}, {0});
   record.attributes = {{"a", Value::integer(1), {}, {}}};
@@ -163,7 +163,7 @@ TEST(Graph, holds_64_bytes_a_node_4_per_dependency_16_per_attribute) {
   EXPECT_NEAR(each, 64 + 3 * 4 + 16, 0.2);
 }
 
-RC_GTEST_PROP(Graph, gives_back_the_ids_it_was_given, (const std::vector<uint64_t>& own, uint64_t spread)) {
+RC_GTEST_PROP(Graph, has_the_ids_and_dependencies_of_the_records, (const std::vector<uint64_t>& own, uint64_t spread)) {
   GraphBuilder builder;
   std::vector<NodeRecord> nodes;
   for (std::size_t i = 0; i < own.size(); ++i) {
@@ -181,7 +181,7 @@ RC_GTEST_PROP(Graph, gives_back_the_ids_it_was_given, (const std::vector<uint64_
   }
 }
 
-RC_GTEST_PROP(Graph, texts_come_back, (const std::vector<std::string>& names)) {
+RC_GTEST_PROP(Graph, has_the_texts_of_the_records, (const std::vector<std::string>& names)) {
   GraphBuilder builder;
   for (const std::string& name : names) {
     NodeRecord record = node(1);

@@ -10,10 +10,10 @@ namespace {
 
 constexpr NodeIndex kEmpty = std::numeric_limits<NodeIndex>::max();
 
-// A dense table may have this many places per node.
-constexpr std::uint64_t kMostPlaces = 4;
+// The maximum number of slots of a dense table per node.
+constexpr std::uint64_t kMostSlots = 4;
 
-bool counts_up(std::span<const std::uint64_t> ids) {
+bool are_consecutive(std::span<const std::uint64_t> ids) {
   for (std::size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] != ids[0] + i) { return false; }
   }
@@ -25,11 +25,11 @@ bool counts_up(std::span<const std::uint64_t> ids) {
 IdIndex::IdIndex(std::span<const std::uint64_t> ids) {
   if (ids.empty()) { return; }
   first_ = ids[0];
-  if (counts_up(ids)) { return; }
+  if (are_consecutive(ids)) { return; }
   const auto [smallest, largest] = std::minmax_element(ids.begin(), ids.end());
   first_ = *smallest;
   const std::uint64_t range = *largest - *smallest;
-  if (range / kMostPlaces < ids.size()) {
+  if (range / kMostSlots < ids.size()) {
     fill_dense(ids, range);
   } else {
     fill_hashed(ids);
@@ -44,12 +44,12 @@ void IdIndex::fill_dense(std::span<const std::uint64_t> ids, std::uint64_t range
 
 void IdIndex::fill_hashed(std::span<const std::uint64_t> ids) {
   storage_ = Storage::hashed;
-  const std::size_t places = std::bit_ceil(ids.size() * 2);
-  shift_ = 64 - std::countr_zero(places);
-  table_.assign(places, kEmpty);
+  const std::size_t slots = std::bit_ceil(ids.size() * 2);
+  shift_ = 64 - std::countr_zero(slots);
+  table_.assign(slots, kEmpty);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     std::size_t at = slot(ids[i]);
-    while (table_[at] != kEmpty && ids[table_[at]] != ids[i]) { at = (at + 1) % places; }
+    while (table_[at] != kEmpty && ids[table_[at]] != ids[i]) { at = (at + 1) % slots; }
     if (table_[at] == kEmpty) { table_[at] = static_cast<NodeIndex>(i); }
   }
 }

@@ -71,7 +71,7 @@ std::string quoted_group(const std::string& name) {
 
 struct JobCheck::State {
   explicit State(JobCheckOptions how) : options(std::move(how)), found(options.examples) {
-    for (const ProcessGroup& group : options.groups) { learn(group, "the groups file"); }
+    for (const ProcessGroup& group : options.groups) { add_group(group, "the groups file"); }
   }
 
   JobCheckOptions options;
@@ -80,21 +80,22 @@ struct JobCheck::State {
   std::set<std::uint64_t> ranks;
   std::map<std::string, std::map<std::uint64_t, Calls>> collectives;  // by group, then rank; "" = all ranks
   std::map<Channel, Calls> sends, receives;
-  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::string>> members;  // and where they are listed
+  std::map<std::string, std::pair<std::vector<std::uint64_t>, std::string>>
+      members;  // ranks, and where they are listed
   std::uint64_t partly_involved = 0;
-  bool fits = true;  // no mismatch so far, without which a search for deadlocks is meaningful
+  bool is_matched = true;  // no mismatch so far; otherwise a search for deadlocks is meaningless
 
   void mismatch(Problem problem, Example what) {
-    fits = false;
+    is_matched = false;
     found.add(problem, std::move(what));
   }
 
-  void learn(const ProcessGroup& group, const std::string& from) {
-    const auto [known, is_new] = members.try_emplace(group.name, group.ranks, from);
-    if (is_new || known->second.first == group.ranks) { return; }
+  void add_group(const ProcessGroup& group, const std::string& from) {
+    const auto [listed, is_new] = members.try_emplace(group.name, group.ranks, from);
+    if (is_new || listed->second.first == group.ranks) { return; }
     mismatch(Problem::collective_membership,
              {fmt::format("group \"{}\" has ranks {} according to {}, but {} according to {}", group.name,
-                          ranks_text(known->second.first), known->second.second, ranks_text(group.ranks), from),
+                          ranks_text(listed->second.first), listed->second.second, ranks_text(group.ranks), from),
               {},
               {},
               {}});
@@ -135,9 +136,9 @@ struct JobCheck::State {
   // ---- collectives ----
 
   void check_members(const std::string& group, const std::map<std::uint64_t, Calls>& by_rank) {
-    const auto known = members.find(group);
-    if (known == members.end()) { return; }
-    const auto& [list, from] = known->second;
+    const auto listed = members.find(group);
+    if (listed == members.end()) { return; }
+    const auto& [list, from] = listed->second;
     for (const std::uint64_t member : list) {
       if (!ranks.contains(member) && !options.partial) {
         mismatch(Problem::group_members,
@@ -158,14 +159,14 @@ struct JobCheck::State {
     }
   }
 
-  // Ranks that should call the same collectives: those of the list, all ranks without a group, else those that call
-  // any.
+  // The ranks that must call the same collectives: those of the list of the group; all ranks for no group; otherwise
+  // those that call any.
   [[nodiscard]] std::vector<std::uint64_t> expected(const std::string& group,
                                                     const std::map<std::uint64_t, Calls>& by_rank) const {
     std::vector<std::uint64_t> found_ranks;
-    const auto known = members.find(group);
-    if (known != members.end()) {
-      for (const std::uint64_t rank : known->second.first) {
+    const auto listed = members.find(group);
+    if (listed != members.end()) {
+      for (const std::uint64_t rank : listed->second.first) {
         if (ranks.contains(rank)) { found_ranks.push_back(rank); }
       }
       std::sort(found_ranks.begin(), found_ranks.end());
@@ -215,12 +216,12 @@ struct JobCheck::State {
 
   // ---- messages ----
 
-  [[nodiscard]] bool is_elsewhere(std::uint64_t rank) const { return options.partial && !ranks.contains(rank); }
+  [[nodiscard]] bool is_not_given(std::uint64_t rank) const { return options.partial && !ranks.contains(rank); }
 
   void unmatched(const Channel& channel, const Calls& calls, std::size_t from, bool are_sends) {
     const auto& [source, destination, tag] = channel;
     const std::uint64_t peer = are_sends ? destination : source;
-    if (is_elsewhere(peer)) { return; }
+    if (is_not_given(peer)) { return; }
     const std::string why = ranks.contains(peer)
                                 ? fmt::format("no {} of that rank matches it", are_sends ? "receive" : "send")
                                 : "that rank has no file";
@@ -244,7 +245,7 @@ struct JobCheck::State {
       for (std::size_t i = 0; i < std::min(calls.size(), other->second.size()); ++i) {
         const auto& [source, destination, tag] = channel;
         const Call& send = other->second[i];
-        waits.wait(waits.at(destination, calls[i].node), waits.at(source, send.node));
+        waits.wait(waits.member(destination, calls[i].node), waits.member(source, send.node));
         if (calls[i].size == send.size) { continue; }
         mismatch(Problem::message_size, example(destination, calls[i],
                                                 fmt::format("receives {} bytes, but node {} of rank {} sends {}",
@@ -270,7 +271,7 @@ struct JobCheck::State {
       const auto& [first, calls] = *by_rank.begin();
       for (const auto& [rank, own] : by_rank) {
         for (std::size_t i = 0; i < std::min(calls.size(), own.size()); ++i) {
-          waits.join(waits.at(first, calls[i].node), waits.at(rank, own[i].node));
+          waits.join(waits.member(first, calls[i].node), waits.member(rank, own[i].node));
         }
       }
     }
@@ -296,10 +297,10 @@ void JobCheck::add(std::uint64_t rank, const Graph& graph) {
   State& state = *state_;
   state.ranks.insert(rank);
   state.waits.add(rank, graph);
-  for (const ProcessGroup& group : graph.groups()) { state.learn(group, fmt::format("the file of rank {}", rank)); }
+  for (const ProcessGroup& group : graph.groups()) { state.add_group(group, fmt::format("the file of rank {}", rank)); }
   std::vector<NodeIndex> order = run_order(graph);
   if (order.size() < graph.node_count()) {
-    state.fits = false;
+    state.is_matched = false;
     std::vector<bool> runs(graph.node_count(), false);
     for (const NodeIndex node : order) { runs[node] = true; }
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
@@ -318,7 +319,7 @@ std::vector<Finding> JobCheck::findings() {
   state.check_ranks();
   for (const auto& [group, by_rank] : state.collectives) { state.check_group(group, by_rank); }
   state.check_messages();
-  if (state.fits) { state.check_deadlock(); }
+  if (state.is_matched) { state.check_deadlock(); }
   if (state.partly_involved > 0) {
     state.found.add(Problem::not_compared,
                     {fmt::format("{} collectives involve only some network dimensions (involved_dim); the files do not "

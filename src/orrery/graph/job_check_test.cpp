@@ -33,7 +33,7 @@ std::vector<Problem> problems(const std::vector<Finding>& findings) {
   return found;
 }
 
-// Ranks that do the same in the same order: collectives of all, of a group, and a ring of messages between.
+// All ranks run the same sequence: collectives of all ranks, collectives of a group, and rings of messages.
 Ranks random_job(Random& random) {
   const std::size_t count = 2 + random.below(4);
   Ranks ranks(count);
@@ -62,36 +62,37 @@ Ranks random_job(Random& random) {
   return ranks;
 }
 
-RC_GTEST_PROP(JobCheck, ranks_that_do_the_same_fit, (std::uint64_t seed)) {
+RC_GTEST_PROP(JobCheck, ranks_with_the_same_sequence_have_no_findings, (std::uint64_t seed)) {
   Random random(seed);
   const Ranks ranks = random_job(random);
   RC_ASSERT(checked(ranks).empty());
 }
 
-// One communication of one rank is taken away, or changed: that is found, of that rank or of one that waits for it.
-RC_GTEST_PROP(JobCheck, one_communication_that_differs_is_found, (std::uint64_t seed)) {
+// One communication node of one rank is removed or changed: the check finds it, on that rank or on one that waits for
+// it.
+RC_GTEST_PROP(JobCheck, a_changed_communication_node_is_found, (std::uint64_t seed)) {
   Random random(seed);
   Ranks ranks = random_job(random);
-  std::vector<NodeRecord>& victim = ranks[random.below(ranks.size())];
-  const std::size_t at = random.below(victim.size() / 2) * 2;
-  NodeRecord& call = victim[at];
-  const bool collects = call.type == NodeType::comm_coll;
-  const std::size_t how = random.below(3);
-  if (how == 0) {
-    call.type = NodeType::comp;  // gone
-  } else if (how == 1) {
-    call.attributes[collects ? 1 : 2] = test::number(keys::comm_size, 99);
-  } else if (collects) {
+  std::vector<NodeRecord>& changed = ranks[random.below(ranks.size())];
+  const std::size_t at = random.below(changed.size() / 2) * 2;
+  NodeRecord& call = changed[at];
+  const bool is_collective = call.type == NodeType::comm_coll;
+  const std::size_t change = random.below(3);
+  if (change == 0) {
+    call.type = NodeType::comp;  // removed
+  } else if (change == 1) {
+    call.attributes[is_collective ? 1 : 2] = test::number(keys::comm_size, 99);
+  } else if (is_collective) {
     call.attributes[0] = test::number(keys::comm_type, static_cast<int>(CollectiveType::reduce));
   } else {
     call.attributes[1] = test::number(keys::comm_tag, 77);
   }
-  ProcessGroup tp{"tp", {}};  // who drops out of a group without a list is not missed
+  ProcessGroup tp{"tp", {}};  // without a list, a rank that does not use the group is not a member
   for (std::uint64_t rank = 0; rank < ranks.size(); ++rank) { tp.ranks.push_back(rank); }
   const auto found = checked(ranks, {}, {tp});
   RC_ASSERT(!is_sound(found));
   const Problem first = found.front().problem;
-  if (collects) {
+  if (is_collective) {
     RC_ASSERT(first == Problem::collective_membership || first == Problem::collective_size ||
               first == Problem::collective_type || first == Problem::collective_order);
   } else {
@@ -100,27 +101,27 @@ RC_GTEST_PROP(JobCheck, one_communication_that_differs_is_found, (std::uint64_t 
   }
 }
 
-TEST(JobCheck, the_same_collectives_in_another_order) {
+TEST(JobCheck, the_same_collectives_in_another_order_are_found) {
   const auto a = collective(1, CollectiveType::all_reduce, 8);
   const auto b = collective(2, CollectiveType::all_reduce, 16);
   EXPECT_THAT(problems(checked({{a, b}, {b, a}})), ElementsAre(Problem::collective_order));
 }
 
-// The order of a file counts as far as dependencies leave it: here both ranks have to run 8 bytes first.
-TEST(JobCheck, dependencies_go_before_the_order_of_the_file) {
+// Dependencies determine the order here: both ranks must run the collective of 8 bytes first.
+TEST(JobCheck, dependencies_take_precedence_over_the_order_of_the_file) {
   const auto first = collective(1, CollectiveType::all_reduce, 8);
   const auto second = collective(2, CollectiveType::all_reduce, 16, "", {1});
   EXPECT_THAT(checked({{first, second}, {second, first}}), IsEmpty());
 }
 
-TEST(JobCheck, amounts_of_an_all_to_all_may_differ_and_are_told) {
+TEST(JobCheck, sizes_of_an_all_to_all_can_differ_and_are_reported) {
   const auto found = checked({{collective(1, CollectiveType::all_to_all, 8)},  //
                               {collective(1, CollectiveType::all_to_all, 16)}});
   EXPECT_THAT(problems(found), ElementsAre(Problem::collective_size));
   EXPECT_TRUE(is_sound(found));
 }
 
-TEST(JobCheck, groups_without_a_list_are_of_those_who_use_them) {
+TEST(JobCheck, members_of_a_group_without_a_list_are_the_ranks_that_use_it) {
   const auto call = collective(1, CollectiveType::all_reduce, 8, "tp");
   EXPECT_THAT(checked({{call}, {call}, {node(1)}}), IsEmpty());
   JobCheckOptions options;
@@ -130,7 +131,7 @@ TEST(JobCheck, groups_without_a_list_are_of_those_who_use_them) {
   EXPECT_THAT(found[0].examples[0].message, HasSubstr("rank 2 calls only 0 of them"));
 }
 
-TEST(JobCheck, members_that_are_not_there_are_missed_unless_the_job_is_partial) {
+TEST(JobCheck, members_without_a_file_are_reported_unless_the_job_is_partial) {
   const auto call = collective(1, CollectiveType::all_reduce, 8, "tp");
   const std::vector<ProcessGroup> groups = {{"tp", {0, 1, 5}}};
   EXPECT_THAT(problems(checked({{call}, {call}}, {}, groups)), ElementsAre(Problem::group_members));
@@ -141,8 +142,8 @@ TEST(JobCheck, members_that_are_not_there_are_missed_unless_the_job_is_partial) 
   EXPECT_THAT(problems(checked({{message(1, true, 5, 0, 8)}, {node(1)}})), ElementsAre(Problem::unmatched_send));
 }
 
-// Both ways of being wrong about members, for each of many ranks. Searching the list for each rank, or naming all of it
-// in each message, would take 100,000 x 100,000 steps.
+// 100,000 members without a file, and 100,000 ranks that are not members. A search of the list for each rank, or all
+// ranks in each message, would take 100,000 x 100,000 steps.
 TEST(JobCheck, members_of_a_large_group_are_found_without_searching_it_for_each_rank) {
   constexpr std::uint64_t kRanks = 100'000;
   JobCheckOptions options;
@@ -153,10 +154,10 @@ TEST(JobCheck, members_of_a_large_group_are_found_without_searching_it_for_each_
   for (std::uint64_t rank = 0; rank < kRanks; ++rank) { job.add(rank, graph); }
   const auto found = job.findings();
   ASSERT_THAT(problems(found), ElementsAre(Problem::group_members));
-  EXPECT_EQ(found[0].count, 2 * kRanks);  // of the list without a file, and with a file and not on the list
+  EXPECT_EQ(found[0].count, 2 * kRanks);  // members without a file, and ranks that are not members
 }
 
-TEST(JobCheck, a_rank_without_a_file) {
+TEST(JobCheck, a_rank_without_a_file_is_found) {
   JobCheck job;
   job.add(0, graph_of({node(1)}));
   job.add(2, graph_of({node(1)}));
@@ -165,7 +166,7 @@ TEST(JobCheck, a_rank_without_a_file) {
   EXPECT_EQ(found[0].examples[0].rank, 1U);
 }
 
-TEST(JobCheck, ranks_that_receive_before_they_send_wait_for_each_other) {
+TEST(JobCheck, ranks_that_receive_before_they_send_deadlock) {
   const auto found = checked({{message(1, false, 1, 0, 8), message(2, true, 1, 0, 8, {1})},
                               {message(3, false, 0, 0, 8), message(4, true, 0, 0, 8, {3})}});
   ASSERT_THAT(problems(found), ElementsAre(Problem::deadlock));
@@ -173,8 +174,8 @@ TEST(JobCheck, ranks_that_receive_before_they_send_wait_for_each_other) {
   EXPECT_THAT(found[0].examples[0].message, HasSubstr("node 4 of rank 1"));
 }
 
-// Two groups over the same ranks, called in opposite orders: each alone fits, together nobody goes on.
-TEST(JobCheck, groups_called_in_opposite_orders_wait_for_each_other) {
+// Two groups of the same ranks, called in opposite orders: each group matches, but together they deadlock.
+TEST(JobCheck, groups_called_in_opposite_orders_deadlock) {
   const auto tp = [](std::uint64_t id, std::vector<std::uint64_t> after) {
     return collective(id, CollectiveType::all_reduce, 8, "tp", std::move(after));
   };

@@ -39,16 +39,16 @@ std::uint64_t hash_of(const Attribute& attribute) {
 class Side {
  public:
   Side(const Graph& graph, const DifferenceOptions& options)
-      : partner(graph.node_count(), kNobody),
+      : partner(graph.node_count(), kUnmatched),
         graph_(graph),
         data_(graph, Children::Of::data),
         ctrl_(graph, Children::Of::ctrl) {
     for (NodeIndex node = 0; node < graph.node_count(); ++node) {
       type.push_back(mix(7, static_cast<std::uint64_t>(graph.type(node))));
       named.push_back(options.names ? mix(type.back(), graph.name(node)) : type.back());
-      rounds[0].push_back(own(node, options));
+      rounds[0].push_back(content_hash(node, options));
     }
-    for (int round = 1; round <= kRounds; ++round) { widen(round); }
+    for (int round = 1; round <= kRounds; ++round) { add_round(round); }
   }
 
   [[nodiscard]] NodeIndex size() const { return static_cast<NodeIndex>(graph_.node_count()); }
@@ -63,14 +63,14 @@ class Side {
       default: return ctrl_.of(node);
     }
   }
-  [[nodiscard]] bool free(NodeIndex node) const { return graph_.present(node) && partner[node] == kNobody; }
+  [[nodiscard]] bool is_unmatched(NodeIndex node) const { return graph_.present(node) && partner[node] == kUnmatched; }
 
   std::vector<NodeIndex> partner;
   Hashes type, named;                      // of type alone, of type and name
-  std::array<Hashes, kRounds + 1> rounds;  // of a node and its neighbourhood up to so many dependencies
+  std::array<Hashes, kRounds + 1> rounds;  // [r]: of a node and its neighbourhood up to r dependencies
 
  private:
-  [[nodiscard]] std::uint64_t own(NodeIndex node, const DifferenceOptions& options) const {
+  [[nodiscard]] std::uint64_t content_hash(NodeIndex node, const DifferenceOptions& options) const {
     std::uint64_t hash = named[node];
     if (options.times) { hash = mix(mix(hash, graph_.start_us(node)), graph_.duration_us(node)); }
     if (options.io) { hash = mix(mix(hash, hash_of(graph_.inputs(node))), hash_of(graph_.outputs(node))); }
@@ -81,7 +81,7 @@ class Side {
     return mix(mix(hash, attributes), graph_.unknown(node));
   }
 
-  void widen(int round) {
+  void add_round(int round) {
     const Hashes& before = rounds.at(static_cast<std::size_t>(round - 1));
     Hashes& after = rounds.at(static_cast<std::size_t>(round));
     after.reserve(before.size());
@@ -106,7 +106,7 @@ class Matcher {
  public:
   Matcher(const Graph& a, const Graph& b, const DifferenceOptions& options) : a_(a, options), b_(b, options) {}
 
-  Matching match() {
+  Matching match_all() {
     for (int round = kRounds; round >= 0; --round) {
       const auto at = static_cast<std::size_t>(round);
       match_by(a_.rounds.at(at), b_.rounds.at(at), true);
@@ -121,26 +121,26 @@ class Matcher {
   // both sides, then the others in their order.
   void match_by(const Hashes& a, const Hashes& b, bool anywhere) {
     for (NodeIndex node = 0; node < a_.size(); ++node) {
-      if (a_.partner[node] != kNobody) { queue_.push_back(node); }
+      if (a_.partner[node] != kUnmatched) { queue_.push_back(node); }
     }
-    spread(a, b);
+    match_neighbours(a, b);
     if (!anywhere) { return; }
-    const std::vector<NodeIndex> of_a = free_by_hash(a_, a);
-    const std::vector<NodeIndex> of_b = free_by_hash(b_, b);
-    for (const bool alone : {true, false}) { match_classes(a, of_a, b, of_b, alone); }
+    const std::vector<NodeIndex> of_a = unmatched_by_hash(a_, a);
+    const std::vector<NodeIndex> of_b = unmatched_by_hash(b_, b);
+    for (const bool unique_only : {true, false}) { match_classes(a, of_a, b, of_b, unique_only); }
   }
 
-  static std::vector<NodeIndex> free_by_hash(const Side& side, const Hashes& hashes) {
+  static std::vector<NodeIndex> unmatched_by_hash(const Side& side, const Hashes& hashes) {
     std::vector<NodeIndex> nodes;
     for (NodeIndex node = 0; node < side.size(); ++node) {
-      if (side.free(node)) { nodes.push_back(node); }
+      if (side.is_unmatched(node)) { nodes.push_back(node); }
     }
     std::stable_sort(nodes.begin(), nodes.end(), [&](NodeIndex x, NodeIndex y) { return hashes[x] < hashes[y]; });
     return nodes;
   }
 
   void match_classes(const Hashes& a, const std::vector<NodeIndex>& of_a, const Hashes& b,
-                     const std::vector<NodeIndex>& of_b, bool alone) {
+                     const std::vector<NodeIndex>& of_b, bool unique_only) {
     std::size_t i = 0;
     std::size_t j = 0;
     while (i < of_a.size() && j < of_b.size()) {
@@ -153,44 +153,44 @@ class Matcher {
       const std::size_t first_j = j;
       while (i < of_a.size() && a[of_a[i]] == hash) { ++i; }
       while (j < of_b.size() && b[of_b[j]] == hash) { ++j; }
-      if (alone && (i - first_i > 1 || j - first_j > 1)) { continue; }
-      pair_in_order(
+      if (unique_only && (i - first_i > 1 || j - first_j > 1)) { continue; }
+      match_in_order(
           {of_a.begin() + static_cast<std::ptrdiff_t>(first_i), of_a.begin() + static_cast<std::ptrdiff_t>(i)},
           {of_b.begin() + static_cast<std::ptrdiff_t>(first_j), of_b.begin() + static_cast<std::ptrdiff_t>(j)}, a, b);
     }
   }
 
-  void pair_in_order(std::span<const NodeIndex> of_a, std::span<const NodeIndex> of_b, const Hashes& a,
-                     const Hashes& b) {
+  void match_in_order(std::span<const NodeIndex> of_a, std::span<const NodeIndex> of_b, const Hashes& a,
+                      const Hashes& b) {
     std::size_t j = 0;
     for (const NodeIndex node : of_a) {
-      if (!a_.free(node)) { continue; }
-      while (j < of_b.size() && !b_.free(of_b[j])) { ++j; }
+      if (!a_.is_unmatched(node)) { continue; }
+      while (j < of_b.size() && !b_.is_unmatched(of_b[j])) { ++j; }
       if (j == of_b.size()) { return; }
-      pair(node, of_b[j]);
-      spread(a, b);
+      match(node, of_b[j]);
+      match_neighbours(a, b);
     }
   }
 
-  void pair(NodeIndex of_a, NodeIndex of_b) {
+  void match(NodeIndex of_a, NodeIndex of_b) {
     a_.partner[of_a] = of_b;
     b_.partner[of_b] = of_a;
     queue_.push_back(of_a);
   }
 
   // From matched pairs to their neighbours with equal hashes, repeatedly.
-  void spread(const Hashes& a, const Hashes& b) {
+  void match_neighbours(const Hashes& a, const Hashes& b) {
     while (!queue_.empty()) {
       const NodeIndex node = queue_.back();
       queue_.pop_back();
       for (std::size_t kind = 0; kind < Side::kKinds; ++kind) {
-        free_neighbours(a_, node, kind, a, of_a_);
+        unmatched_neighbours(a_, node, kind, a, of_a_);
         if (of_a_.empty()) { continue; }
-        free_neighbours(b_, a_.partner[node], kind, b, of_b_);
+        unmatched_neighbours(b_, a_.partner[node], kind, b, of_b_);
         for (std::size_t i = 0, j = 0; i < of_a_.size() && j < of_b_.size();) {
           const std::uint64_t hash = a[of_a_[i]];
           const std::uint64_t other = b[of_b_[j]];
-          if (hash == other) { pair(of_a_[i], of_b_[j]); }
+          if (hash == other) { match(of_a_[i], of_b_[j]); }
           if (hash <= other) { ++i; }
           if (other <= hash) { ++j; }
         }
@@ -198,11 +198,11 @@ class Matcher {
     }
   }
 
-  static void free_neighbours(const Side& side, NodeIndex node, std::size_t kind, const Hashes& hashes,
-                              std::vector<NodeIndex>& into) {
+  static void unmatched_neighbours(const Side& side, NodeIndex node, std::size_t kind, const Hashes& hashes,
+                                   std::vector<NodeIndex>& into) {
     into.clear();
     for (const NodeIndex other : side.neighbours(node, kind)) {
-      if (side.free(other)) { into.push_back(other); }
+      if (side.is_unmatched(other)) { into.push_back(other); }
     }
     std::sort(into.begin(), into.end(),
               [&](NodeIndex x, NodeIndex y) { return hashes[x] != hashes[y] ? hashes[x] < hashes[y] : x < y; });
@@ -222,7 +222,7 @@ bool counts(std::string_view attribute, const DifferenceOptions& options) {
 }
 
 Matching match(const Graph& a, const Graph& b, const DifferenceOptions& options) {
-  return Matcher(a, b, options).match();
+  return Matcher(a, b, options).match_all();
 }
 
 }  // namespace orrery::graph

@@ -10,10 +10,10 @@
 
 namespace orrery::graph {
 
-inline constexpr NodeIndex kNobody = std::numeric_limits<NodeIndex>::max();
+inline constexpr NodeIndex kUnmatched = std::numeric_limits<NodeIndex>::max();
 
 struct Matching {
-  std::vector<NodeIndex> of_a;  // the node of B for each of A, or kNobody
+  std::vector<NodeIndex> of_a;  // the node of B for each of A, or kUnmatched
   std::vector<NodeIndex> of_b;  // the inverse
 };
 

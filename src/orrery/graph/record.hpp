@@ -1,5 +1,5 @@
-// One node of an execution graph in exchange: readers yield it, builders take it, writers write it. Dependencies are
-// ids, which may name nodes that come later or never.
+// One node of an execution graph as it is passed from readers to builders and writers. Dependencies are ids, which may
+// be those of later or missing nodes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace orrery::graph {
 
-// Numbers of the current Chakra schema. A file may hold others; they are kept, and name_of calls them "UNKNOWN".
+// Numbers of the current Chakra schema. Other numbers of a file are kept; their name is "UNKNOWN".
 enum class NodeType : std::int32_t {
   invalid = 0,
   metadata = 1,
@@ -110,7 +110,7 @@ struct NodeRecord {
 
 // Metadata of a file. Views.
 struct Metadata {
-  std::string_view version;  // as the file claims; often empty or wrong
+  std::string_view version;  // as in the file; often empty or wrong
   std::vector<Attribute> attributes;
   std::string_view unknown;
 

@@ -51,19 +51,19 @@ class Counter {
         pg_name_(graph.find_key(keys::pg_name)) {}
 
   Statistics count() {
-    made_.nodes = graph_.node_count();
-    made_.data_deps = graph_.data_dep_count();
-    made_.ctrl_deps = graph_.ctrl_dep_count();
+    result_.nodes = graph_.node_count();
+    result_.data_deps = graph_.data_dep_count();
+    result_.ctrl_deps = graph_.ctrl_dep_count();
     duration_ns_.resize(graph_.node_count());
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) { count(node); }
-    made_.by_type = named(by_type_, type_text);
-    made_.by_collective = named(by_collective_, [](const auto& key) { return key.second; });
-    for (const auto& [name, amount] : by_group_) { made_.by_group.push_back({name, ranks_of(name), amount}); }
-    made_.by_name = longest_names();
-    if (made_.started > 0) { made_.span_ns = last_end_ - first_start_; }
+    result_.by_type = named(by_type_, type_text);
+    result_.by_collective = named(by_collective_, [](const auto& key) { return key.second; });
+    for (const auto& [name, amount] : by_group_) { result_.by_group.push_back({name, ranks_of(name), amount}); }
+    result_.by_name = longest_names();
+    if (result_.started > 0) { result_.span_ns = last_end_ - first_start_; }
     count_degrees();
     find_path();
-    return std::move(made_);
+    return std::move(result_);
   }
 
  private:
@@ -73,13 +73,13 @@ class Counter {
     const auto size = graph_.value(node, communicates ? comm_size_ : tensor_size_);
     duration_ns_[node] = graph_.duration_ns(node);
     const Amount amount{1, size ? size->as_uint().value_or(0) : 0, duration_ns_[node]};
-    add(made_.all, amount);
+    add(result_.all, amount);
     add(by_type_[type], amount);
-    if (amount.time_ns > 0) { ++made_.timed; }
+    if (amount.time_ns > 0) { ++result_.timed; }
     if (type == NodeType::comm_coll) { count_collective(node, amount); }
     count_name(graph_.name(node), amount);
     if (const std::uint64_t start = graph_.start_ns(node); start > 0) {
-      ++made_.started;
+      ++result_.started;
       first_start_ = std::min(first_start_, start);
       last_end_ = std::max(last_end_, sum(start, amount.time_ns));
     }
@@ -87,10 +87,10 @@ class Counter {
 
   // The key is built in a reused string, since most names are known already.
   void count_name(std::string_view name, const Amount& amount) {
-    plain_.clear();
-    append_without_numbers(plain_, name);
-    auto known = by_name_.find(plain_);
-    if (known == by_name_.end()) { known = by_name_.emplace(plain_, Amount()).first; }
+    name_without_numbers_.clear();
+    append_without_numbers(name_without_numbers_, name);
+    auto known = by_name_.find(name_without_numbers_);
+    if (known == by_name_.end()) { known = by_name_.emplace(name_without_numbers_, Amount()).first; }
     add(known->second, amount);
   }
 
@@ -120,7 +120,7 @@ class Counter {
   }
 
   void count_degrees() {
-    Degrees& degrees = made_.degrees;
+    Degrees& degrees = result_.degrees;
     std::vector<std::uint64_t> children(graph_.node_count(), 0);
     for (NodeIndex node = 0; node < graph_.node_count(); ++node) {
       std::uint64_t parents = 0;
@@ -160,17 +160,17 @@ class Counter {
       });
       ++level[node];
       end_ns[node] = sum(duration_ns_[node], before[node] == node ? 0 : end_ns[before[node]]);
-      made_.degrees.levels = std::max<std::uint64_t>(made_.degrees.levels, level[node]);
+      result_.degrees.levels = std::max<std::uint64_t>(result_.degrees.levels, level[node]);
       if (node == order.front() || end_ns[node] > end_ns[last]) { last = node; }
     }
-    made_.critical_path.emplace();
+    result_.critical_path.emplace();
     if (order.empty()) { return; }
-    made_.critical_path->time_ns = end_ns[last];
+    result_.critical_path->time_ns = end_ns[last];
     describe_path(last, before);
   }
 
   void describe_path(NodeIndex last, const std::vector<NodeIndex>& before) {
-    CriticalPath& path = *made_.critical_path;
+    CriticalPath& path = *result_.critical_path;
     std::map<NodeType, Amount> by_type;
     std::vector<NodeIndex> nodes;
     for (NodeIndex node = last;; node = before[node]) {
@@ -192,13 +192,13 @@ class Counter {
   const Graph& graph_;
   std::size_t most_;
   std::optional<KeyIndex> comm_type_, comm_size_, tensor_size_, pg_name_;
-  Statistics made_;
+  Statistics result_;
   std::vector<std::uint64_t> duration_ns_;
   std::map<NodeType, Amount> by_type_;
   std::map<std::pair<std::int64_t, std::string>, Amount> by_collective_;
   std::map<std::optional<std::string>, Amount> by_group_;
   std::unordered_map<std::string, Amount> by_name_;
-  std::string plain_;
+  std::string name_without_numbers_;
   std::uint64_t first_start_ = kMostBytes, last_end_ = 0;
 };
 

@@ -24,8 +24,8 @@ NodeRecord timed(std::uint64_t id, std::uint64_t duration_us, std::vector<std::u
   return made;
 }
 
-// 1 (5) -> 2 (1) -> 4 (2), and 1 (5) -> 3 (7) -> 4 (2): the way over 3 takes 14 us of the 15 there are.
-TEST(Statistics, the_critical_path_is_the_chain_that_takes_longest) {
+// 1 (5) -> 2 (1) -> 4 (2), and 1 (5) -> 3 (7) -> 4 (2): the path through 3 takes 14 us; the sum of all nodes is 15 us.
+TEST(Statistics, the_critical_path_is_the_chain_with_the_longest_time) {
   const auto found = statistics(graph_of({timed(1, 5), timed(2, 1, {1}), timed(3, 7, {1}), timed(4, 2, {2, 3})}), 2);
   EXPECT_EQ(found.all, (Amount{4, 0, 15'000}));
   ASSERT_TRUE(found.critical_path);
@@ -43,7 +43,7 @@ TEST(Statistics, a_graph_with_a_cycle_has_no_critical_path) {
   EXPECT_EQ(found.degrees.levels, 0U);
 }
 
-TEST(Statistics, of_nothing_are_nothing) {
+TEST(Statistics, of_an_empty_graph_are_zero) {
   const auto found = statistics(Graph());
   EXPECT_EQ(found.all, Amount());
   EXPECT_EQ(found.critical_path->nodes, 0U);
@@ -72,12 +72,12 @@ TEST(Statistics, bytes_and_time_by_type_collective_group_and_name) {
   EXPECT_EQ(found.started, 1U);
 }
 
-TEST(Statistics, sums_that_do_not_fit_stay_at_the_largest) {
+TEST(Statistics, sums_saturate) {
   const auto most = std::numeric_limits<std::uint64_t>::max();
   EXPECT_EQ(statistics(graph_of({timed(1, most), timed(2, most, {1})})).critical_path->time_ns, most);
 }
 
-RC_GTEST_PROP(Statistics, do_not_depend_on_numbers_of_nodes, (std::uint64_t seed)) {
+RC_GTEST_PROP(Statistics, do_not_depend_on_ids_or_order, (std::uint64_t seed)) {
   Random random(seed);
   const auto nodes = test::random_step(random, random.below(40));
   auto a = statistics(graph_of(nodes));
@@ -87,7 +87,8 @@ RC_GTEST_PROP(Statistics, do_not_depend_on_numbers_of_nodes, (std::uint64_t seed
   RC_ASSERT(a.degrees.levels == b.degrees.levels && a.degrees.roots == b.degrees.roots);
 }
 
-// Every node is in one box, every dependency between boxes in one edge; time and bytes are conserved.
+// Every node is in one folded node, every dependency between two folded nodes in one edge; time and bytes are
+// conserved.
 RC_GTEST_PROP(Fold, conserves_nodes_time_bytes_and_dependencies, (std::uint64_t seed)) {
   Random random(seed);
   const Graph graph = graph_of(test::random_step(random, random.below(40)));
@@ -95,10 +96,10 @@ RC_GTEST_PROP(Fold, conserves_nodes_time_bytes_and_dependencies, (std::uint64_t 
   for (const Fold& fold : {Fold{}, Fold{Fold::By::name, 1}, Fold{Fold::By::depth, 1 + random.below(5)}}) {
     const Folded made = folded(graph, fold);
     Amount sum;
-    for (const FoldedNode& box : made.nodes) {
-      sum.count += box.count;
-      sum.time_ns += box.time_ns;
-      sum.bytes += box.bytes;
+    for (const FoldedNode& node : made.nodes) {
+      sum.count += node.count;
+      sum.time_ns += node.time_ns;
+      sum.bytes += node.bytes;
     }
     RC_ASSERT(sum == all.all);
     std::uint64_t edges = 0;
@@ -115,7 +116,7 @@ RC_GTEST_PROP(Fold, conserves_nodes_time_bytes_and_dependencies, (std::uint64_t 
   }
 }
 
-TEST(Fold, by_name_leaves_numbers_out_and_types_apart) {
+TEST(Fold, by_name_ignores_numbers_and_separates_types) {
   NodeRecord a = node(1);
   a.name = "layer.1.mm";
   NodeRecord b = node(2, NodeType::comp, {1});
@@ -131,7 +132,7 @@ TEST(Fold, by_name_leaves_numbers_out_and_types_apart) {
   EXPECT_EQ(made.edges[0].count, 2U);
 }
 
-TEST(Fold, nodes_on_a_cycle_are_a_level_of_their_own) {
+TEST(Fold, nodes_on_a_cycle_are_a_separate_level) {
   const Folded made =
       folded(graph_of({node(1), node(2, NodeType::comp, {3}), node(3, NodeType::comp, {2, 1})}), {Fold::By::depth, 10});
   ASSERT_EQ(made.nodes.size(), 2U);
@@ -139,8 +140,7 @@ TEST(Fold, nodes_on_a_cycle_are_a_level_of_their_own) {
   EXPECT_EQ(made.nodes[1].name, "on a cycle, or after one");
 }
 
-// Everything that statistics look at but names is kept.
-RC_GTEST_PROP(Anonymizer, keeps_statistics_but_names, (std::uint64_t seed)) {
+RC_GTEST_PROP(Anonymizer, keeps_all_statistics_except_names, (std::uint64_t seed)) {
   Random random(seed);
   const Graph graph = graph_of(test::random_step(random, random.below(40)), {{"dp", {0, 1}}});
   Anonymizer anonymizer;
@@ -158,14 +158,14 @@ RC_GTEST_PROP(Anonymizer, keeps_statistics_but_names, (std::uint64_t seed)) {
   RC_ASSERT(anonymizer.anonymized(plain).value().node_count() == plain.node_count());
 }
 
-TEST(Anonymizer, leaves_no_text_of_the_model) {
+TEST(Anonymizer, removes_all_texts_of_the_model) {
   NodeRecord secret = collective(1, CollectiveType::all_reduce, 8, "secret-group");
   secret.name = "secret";
   secret.inputs = IoInfo{"secret", "secret", "secret"};
   secret.unknown = "secret";
   secret.attributes.push_back({"secret", Value::text("secret"), "secret", "secret"});
   secret.attributes.push_back({keys::num_ops, Value::integer(3), "secret", "secret"});
-  secret.attributes.push_back({keys::comm_tag, Value::text("secret"), {}, {}});  // a number elsewhere
+  secret.attributes.push_back({keys::comm_tag, Value::text("secret"), {}, {}});  // usually a number
   GraphBuilder builder;
   Metadata metadata;
   metadata.version = "secret";
@@ -175,18 +175,18 @@ TEST(Anonymizer, leaves_no_text_of_the_model) {
   builder.add_group({"secret-group", {0}});
   builder.add(secret);
   const Graph plain = Anonymizer().anonymized(builder.finish().value()).value();
-  const NodeRecord left = plain.record(0);
-  EXPECT_EQ(left.name, "n0");
-  EXPECT_FALSE(left.inputs);
-  EXPECT_THAT(left.unknown, IsEmpty());
-  ASSERT_EQ(left.attributes.size(), 4U);  // comm_type, comm_size, pg_name, num_ops
-  EXPECT_EQ(left.attributes[2].value.as_text(), "g0");
-  EXPECT_EQ(left.attributes[3], test::number(keys::num_ops, 3));
+  const NodeRecord anonymized = plain.record(0);
+  EXPECT_EQ(anonymized.name, "n0");
+  EXPECT_FALSE(anonymized.inputs);
+  EXPECT_THAT(anonymized.unknown, IsEmpty());
+  ASSERT_EQ(anonymized.attributes.size(), 4U);  // comm_type, comm_size, pg_name, num_ops
+  EXPECT_EQ(anonymized.attributes[2].value.as_text(), "g0");
+  EXPECT_EQ(anonymized.attributes[3], test::number(keys::num_ops, 3));
   EXPECT_EQ(plain.metadata().version, "");
   EXPECT_THAT(plain.groups(), ElementsAre(ProcessGroup{"g0", {0}}));
 }
 
-TEST(Anonymizer, equal_names_stay_equal_between_graphs_and_numbers_of_groups_stay) {
+TEST(Anonymizer, equal_names_stay_equal_between_graphs_and_numeric_group_names_are_kept) {
   Anonymizer anonymizer;
   NodeRecord a = collective(1, CollectiveType::all_reduce, 8, "7");
   a.name = "x";

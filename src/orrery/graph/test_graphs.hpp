@@ -22,7 +22,7 @@ class Random {
     state_ ^= state_ << 17;
     return static_cast<std::size_t>((state_ * 0x2545F4914F6CDD1DU >> 33) % end);
   }
-  bool one_in(std::size_t chances) { return below(chances) == 0; }
+  bool with_probability_one_in(std::size_t chances) { return below(chances) == 0; }
 
   template <class T>
   void shuffle(std::vector<T>& items) {
@@ -69,25 +69,29 @@ inline Graph graph_of(const std::vector<NodeRecord>& nodes, const std::vector<Pr
   return builder.finish().value();
 }
 
-// A sound step: nodes of all kinds with few names, so that many look alike; ids from 1, parents before children.
+// A sound graph of a step: nodes of all types with few different names, so that many are equal; ids from 1, parents
+// before children.
 inline std::vector<NodeRecord> random_step(Random& random, std::size_t count) {
   static constexpr std::string_view kNames[] = {"mm", "relu", "layer.3.norm"};
   std::vector<NodeRecord> nodes;
   for (std::uint64_t id = 1; id <= count; ++id) {
-    NodeRecord made = random.one_in(5) ? collective(id, static_cast<CollectiveType>(random.below(9)),
-                                                    static_cast<std::int64_t>(random.below(3)) * 1024, "dp")
-                                       : node(id);
+    NodeRecord made = random.with_probability_one_in(5)
+                          ? collective(id, static_cast<CollectiveType>(random.below(9)),
+                                       static_cast<std::int64_t>(random.below(3)) * 1024, "dp")
+                          : node(id);
     made.name = kNames[random.below(3)];
     made.duration_us = random.below(3);
     for (std::uint64_t parent = id > 6 ? id - 6 : 1; parent < id; ++parent) {
-      if (random.one_in(4)) { (random.one_in(4) ? made.ctrl_deps : made.data_deps).push_back(parent); }
+      if (random.with_probability_one_in(4)) {
+        (random.with_probability_one_in(4) ? made.ctrl_deps : made.data_deps).push_back(parent);
+      }
     }
     nodes.push_back(std::move(made));
   }
   return nodes;
 }
 
-// The same nodes under other numbers and in another order.
+// The same nodes with other ids and, with `other_order`, in another order.
 inline std::vector<NodeRecord> renumbered(Random& random, std::vector<NodeRecord> nodes, bool other_order) {
   std::vector<std::uint64_t> ids;
   for (std::size_t i = 0; i <= nodes.size(); ++i) { ids.push_back(1000 + i); }

@@ -8,8 +8,8 @@ namespace orrery::graph {
 namespace {
 
 // Entries of the table of recent texts: few for a small graph, at most as many as fit a near cache.
-constexpr std::size_t kFirstPlaces = std::size_t{1} << 6;
-constexpr std::size_t kMostTextPlaces = std::size_t{1} << 13;
+constexpr std::size_t kFirstSlots = std::size_t{1} << 6;
+constexpr std::size_t kMostSlotsOfTexts = std::size_t{1} << 13;
 constexpr std::size_t kLargestBlock = std::size_t{1} << 20;
 constexpr std::size_t kLongestLength = 10;  // bytes of a length
 
@@ -19,7 +19,7 @@ std::uint64_t word(const char* at, std::size_t bytes) {
   return value;
 }
 
-// Spreads texts over the table; a hit is compared in full.
+// The slot of a text in the table; a hit is compared in full.
 std::size_t hash_of(std::string_view text) {
   constexpr std::uint64_t kMix = 0x9E3779B97F4A7C15;
   std::uint64_t hash = text.size() * kMix;
@@ -32,16 +32,16 @@ std::size_t hash_of(std::string_view text) {
 
 }  // namespace
 
-TextPool::TextPool(std::size_t first_block) : next_block_(first_block), lately_(kFirstPlaces, nullptr) {}
+TextPool::TextPool(std::size_t first_block) : next_block_(first_block), recent_(kFirstSlots, nullptr) {}
 
 Text TextPool::add(std::string_view text) {
   if (text.empty()) { return {}; }
-  if (stored_ > lately_.size() && lately_.size() < kMostTextPlaces) { lately_.resize(lately_.size() * 4, nullptr); }
-  const char*& lately = lately_[hash_of(text) % lately_.size()];
-  if (lately != nullptr && Text(lately).view() == text) { return Text(lately); }
+  if (stored_ > recent_.size() && recent_.size() < kMostSlotsOfTexts) { recent_.resize(recent_.size() * 4, nullptr); }
+  const char*& recent = recent_[hash_of(text) % recent_.size()];
+  if (recent != nullptr && Text(recent).view() == text) { return Text(recent); }
   ++stored_;
   const Text stored = store(text);
-  lately = stored.encoded();
+  recent = stored.encoded();
   return stored;
 }
 

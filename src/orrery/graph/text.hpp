@@ -1,6 +1,5 @@
-// Texts of a graph: eight bytes each, pointing into immutable blocks that graphs share. Recent texts are stored once (a
-// fixed-size table, no search), so that a repeated name costs its eight bytes only; equal texts may still be stored
-// twice.
+// Texts of a graph: eight bytes each, pointing into immutable blocks that graphs share. A table of recent texts avoids
+// storing a repeated name again; equal texts can still be stored twice.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,8 @@
 
 namespace orrery::graph {
 
-// Points at a length (base 128, low part first) and the bytes after it. Empty by default; copies are the same text.
+// Points to a length (base 128, low part first) that the bytes of the text follow. Empty by default; copies point to
+// the same text.
 class Text {
  public:
   Text() = default;
@@ -59,7 +59,7 @@ class TextPool {
   std::size_t bytes_ = 0;
   std::size_t stored_ = 0;
   std::size_t next_block_;
-  std::vector<const char*> lately_;  // by hash; nullptr = not used yet
+  std::vector<const char*> recent_;  // by hash; nullptr = not used yet
 };
 
 }  // namespace orrery::graph

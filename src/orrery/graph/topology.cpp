@@ -38,18 +38,18 @@ std::vector<NodeIndex> run_order(const Graph& graph) {
     return order;
   }
   order.reserve(graph.node_count());
-  std::vector<std::uint32_t> waits_for = parent_counts(graph);
+  std::vector<std::uint32_t> unsatisfied = parent_counts(graph);
   const Children children(graph);
   std::priority_queue<NodeIndex, std::vector<NodeIndex>, std::greater<>> ready;
   for (NodeIndex node = 0; node < graph.node_count(); ++node) {
-    if (waits_for[node] == 0) { ready.push(node); }
+    if (unsatisfied[node] == 0) { ready.push(node); }
   }
   while (!ready.empty()) {
     const NodeIndex node = ready.top();
     ready.pop();
     order.push_back(node);
     for (const NodeIndex child : children.of(node)) {
-      if (child != node && --waits_for[child] == 0) { ready.push(child); }
+      if (child != node && --unsatisfied[child] == 0) { ready.push(child); }
     }
   }
   return order;
@@ -62,19 +62,19 @@ std::vector<NodeIndex> cycle_of(const Graph& graph, const std::vector<NodeIndex>
   const auto first = std::find(runs.begin(), runs.end(), false);
   // A node that never runs waits for another that never runs: following these waits closes a cycle.
   std::vector<std::uint32_t> step(graph.node_count(), 0);
-  std::vector<NodeIndex> walk;
+  std::vector<NodeIndex> path;
   for (auto node = static_cast<NodeIndex>(first - runs.begin()); step[node] == 0;) {
-    walk.push_back(node);
-    step[node] = static_cast<std::uint32_t>(walk.size());
+    path.push_back(node);
+    step[node] = static_cast<std::uint32_t>(path.size());
     NodeIndex next = node;
     for_each_parent(graph, node, [&](NodeIndex parent) {
       if (next == node && parent != node && !runs[parent]) { next = parent; }
     });
     ORRERY_ASSERT(next != node);
     node = next;
-    if (step[node] != 0) { walk.erase(walk.begin(), walk.begin() + (step[node] - 1)); }
+    if (step[node] != 0) { path.erase(path.begin(), path.begin() + (step[node] - 1)); }
   }
-  return walk;
+  return path;
 }
 
 }  // namespace orrery::graph

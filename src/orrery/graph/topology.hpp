@@ -7,8 +7,8 @@
 
 namespace orrery::graph {
 
-// Every node after all its parents; of the ready nodes, the one with the smallest position first: the order of the file
-// where that is a valid one. Missing parents and dependencies of a node on itself are ignored. Nodes on a cycle, and
+// Every node after all its parents; of the ready nodes, the one with the smallest position first. This is the order of
+// the file if that is valid. Missing parents and dependencies of a node on itself are ignored. Nodes on a cycle, and
 // nodes that depend on one, are omitted: the order is complete if it has node_count() entries.
 // O(nodes + dependencies) if the file is in order, else O(nodes log(nodes) + dependencies).
 [[nodiscard]] std::vector<NodeIndex> run_order(const Graph& graph);

@@ -1,5 +1,5 @@
-// The value of an attribute: one of the thirty types of the Chakra schema, kept as it was written (an int32 stays an
-// int32) and read as any number that represents it without loss.
+// The value of an attribute: one of the thirty types of the Chakra schema. The type is kept as written (an int32 stays
+// an int32); the value can be read as any type that represents it without loss.
 #pragma once
 
 #include <cstddef>
@@ -85,8 +85,8 @@ class Value {
   // Elements of a list; 1 for a single value, 0 for none.
   [[nodiscard]] std::size_t size() const;
 
-  // Element `i` (of a single value: element 0) as the requested type; nothing if there is no such element, or if it
-  // is not exactly that number: as_int of 2^63, as_bool of 2, as_int of a text or of a real number.
+  // Element `i` (0 for a single value) as the requested type. nullopt if there is no such element, or if the type
+  // cannot represent it: as_int of 2^63, as_bool of 2, as_int of a text or of a real number.
   [[nodiscard]] std::optional<std::int64_t> as_int(std::size_t i = 0) const;
   [[nodiscard]] std::optional<std::uint64_t> as_uint(std::size_t i = 0) const;
   [[nodiscard]] std::optional<bool> as_bool(std::size_t i = 0) const;
@@ -116,7 +116,7 @@ class Value {
   std::string_view payload_;
 };
 
-// Payloads of lists. `type` names the element type that the list is kept with; numbers are cut to its width.
+// Payloads of lists with elements of `type`; numbers are truncated to its width.
 [[nodiscard]] std::string packed_integers(ValueType type, std::span<const std::int64_t> values);
 [[nodiscard]] std::string packed_reals(ValueType type, std::span<const double> values);
 [[nodiscard]] std::string packed_texts(std::span<const std::string_view> values);

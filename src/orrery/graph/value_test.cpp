@@ -14,14 +14,14 @@ namespace {
 using std::int64_t;
 using std::uint64_t;
 
-TEST(Value, holds_nothing_until_it_is_given_something) {
+TEST(Value, is_none_by_default) {
   const Value none;
   EXPECT_EQ(none.type(), ValueType::none);
   EXPECT_EQ(none.size(), 0U);
   EXPECT_FALSE(none.as_int() || none.as_uint() || none.as_bool() || none.as_double() || none.as_text());
 }
 
-TEST(Value, is_read_as_any_number_that_it_is_exactly) {
+TEST(Value, is_read_as_any_type_that_represents_it_exactly) {
   EXPECT_EQ(Value::natural(7).as_int(), 7);
   EXPECT_EQ(Value::integer(7).as_uint(), 7U);
   EXPECT_EQ(Value::integer(-7).as_uint(), std::nullopt);
@@ -49,7 +49,7 @@ TEST(Value, every_type_has_a_name_and_pairs_of_value_and_list) {
   EXPECT_EQ(name_of(static_cast<ValueType>(33)), "none");
 }
 
-TEST(Value, texts_of_a_list_come_back_in_order) {
+TEST(Value, texts_of_a_list_are_in_order) {
   const std::array<std::string_view, 3> texts = {"a", "", std::string_view("b\0c", 3)};
   const std::string payload = packed_texts(texts);
   const Value list = Value::view(ValueType::string_list, payload);
@@ -58,7 +58,7 @@ TEST(Value, texts_of_a_list_come_back_in_order) {
   EXPECT_EQ(list.as_text(), std::nullopt);
 }
 
-RC_GTEST_PROP(Value, integers_of_a_list_come_back_if_they_fit, (const std::vector<int64_t>& values)) {
+RC_GTEST_PROP(Value, integers_of_a_list_are_exact_or_truncated_to_its_width, (const std::vector<int64_t>& values)) {
   const std::string wide = packed_integers(ValueType::sint64_list, values);
   const Value list = Value::view(ValueType::sint64_list, wide);
   RC_ASSERT(list.size() == values.size());
@@ -71,7 +71,7 @@ RC_GTEST_PROP(Value, integers_of_a_list_come_back_if_they_fit, (const std::vecto
   RC_ASSERT(list.as_int(values.size()) == std::nullopt);
 }
 
-RC_GTEST_PROP(Value, real_numbers_of_a_list_come_back, (const std::vector<double>& values)) {
+RC_GTEST_PROP(Value, real_numbers_of_a_list_are_exact, (const std::vector<double>& values)) {
   const std::string payload = packed_reals(ValueType::double_list, values);
   const Value list = Value::view(ValueType::double_list, payload);
   for (std::size_t i = 0; i < values.size(); ++i) { RC_ASSERT(list.as_double(i) == values[i]); }

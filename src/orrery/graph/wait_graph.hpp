@@ -20,7 +20,7 @@ class WaitGraph {
 
   void add(std::uint64_t rank, const Graph& graph);
 
-  [[nodiscard]] Member at(std::uint64_t rank, NodeIndex node) const;
+  [[nodiscard]] Member member(std::uint64_t rank, NodeIndex node) const;
 
   // The two nodes execute together.
   void join(Member a, Member b);
@@ -39,13 +39,13 @@ class WaitGraph {
     std::vector<std::uint64_t> ids;
   };
 
-  [[nodiscard]] std::vector<std::uint32_t> left_waiting();  // unsatisfied dependencies of each leader
-  [[nodiscard]] Member leader(Member member);
+  [[nodiscard]] std::vector<std::uint32_t> unsatisfied_counts();  // by representative
+  [[nodiscard]] Member representative(Member member);
   [[nodiscard]] BlockedNode blocked_node(Member member) const;
 
   std::vector<Rank> ranks_;  // in the order of addition
   std::map<std::uint64_t, std::size_t> positions_;
-  std::vector<Member> leader_;  // union-find: of each member, towards the representative of the joined ones
+  std::vector<Member> parent_in_set_;             // union-find: towards the representative of joined nodes
   std::vector<std::pair<Member, Member>> waits_;  // child, parent
 };
 

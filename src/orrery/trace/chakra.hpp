@@ -51,7 +51,7 @@ struct Note {
   friend bool operator==(const Note&, const Note&) = default;
 };
 
-// The facts of a file besides its graph.
+// What is known of a file in addition to its graph.
 struct ReadReport {
   std::string file;
   ChakraVersion version = ChakraVersion::v0_0_4;  // inferred, or that of the options
@@ -83,12 +83,11 @@ struct Trace {
   ReadReport report;
 };
 
-// A whole file. Errors are one line with file, byte offset (of the uncompressed file), record and, where known, node
-// id: the file cannot be opened, is empty, is not a Chakra trace, ends inside a record, has a malformed
-// record.
+// A whole file. An error is one line with file, byte offset (of the uncompressed file), record and, where known, node
+// id: the file cannot be opened, is empty, is not a Chakra trace, ends inside a record, or has a malformed record.
 [[nodiscard]] Result<Trace> read_chakra(const std::string& path, const ReadOptions& options = {});
 
-// The same for a file in memory; `name` stands for it in errors.
+// The same for a file in memory; `name` is its name in errors.
 [[nodiscard]] Result<Trace> read_chakra_bytes(std::string_view bytes, const std::string& name,
                                               const ReadOptions& options = {});
 
@@ -149,8 +148,8 @@ struct WriteOptions {
 // file appears under its name when it is complete. Process groups and exact times are attributes (graph/record.hpp), so
 // that nothing is lost and other readers still load the file.
 //
-// No record is empty, because an empty one ends the file for some readers: the first field of a message is written even
-// if all fields have their defaults. Returns the bytes of the file.
+// No record is empty, because some readers stop at an empty one: the first field of a message is written even if all
+// fields have their defaults. Returns the size of the file in bytes.
 [[nodiscard]] Result<std::uint64_t> write_chakra(const graph::Graph& graph, const std::string& path,
                                                  const WriteOptions& options = {});
 

@@ -1,9 +1,9 @@
-// Reading a trace: to a graph with its index (one thread and all), record by record, and beside it what libprotobuf
-// makes of the same bytes (messages in a vector, and an index by id: less than a graph has). Writing, too.
+// Reads a trace to a graph with its index (on one thread and on all) and record by record; for comparison, reads the
+// same bytes with libprotobuf to a vector of messages and an index by id, which is less than a graph has. Also writes a
+// trace.
 //
-// The file is made here: a chain of compute nodes with three attributes. The
-// argument is the number of nodes; instructions are counted on the small one, seconds and bytes per second are of the
-// large one.
+// The file is a generated chain of compute nodes with three attributes. The argument is the number of nodes;
+// instructions are counted with the small number, seconds and bytes per second are measured with the large one.
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
@@ -43,7 +43,7 @@ std::string chain(std::uint64_t nodes) {
   return chakra_bytes(builder.finish().value());
 }
 
-// Made before any function is counted.
+// Generated before instructions are counted.
 const std::string small_file = chain(10'000);
 
 const std::string& file_of(const benchmark::State& state) {
@@ -85,7 +85,7 @@ class FileOnDisk {
   std::filesystem::path path_;
 };
 
-// What there is to reach: a file's bytes in memory, and nothing made of them.
+// A lower bound: the bytes of the file are read, and not decoded.
 void plain_file_read(benchmark::State& state) {
   const std::string& bytes = file_of(state);
   const FileOnDisk file(bytes);
@@ -143,7 +143,7 @@ void libprotobuf_messages_and_index(benchmark::State& state) {
   report(state, file);
 }
 
-// Argument: nodes. The large ones are timed by the clock on the wall and not counted.
+// Argument: nodes. The large numbers are measured in wall-clock time, without counting instructions.
 void counted(benchmark::internal::Benchmark* bench) { bench->Arg(10'000)->Unit(benchmark::kMillisecond); }
 void large(benchmark::internal::Benchmark* bench) {
   bench->Arg(1'000'000)->Unit(benchmark::kMillisecond)->UseRealTime()->MeasureProcessCPUTime();

@@ -1,5 +1,6 @@
-// Any bytes: a graph or one line that says why not, never a crash. Record by record, in one thread and in ranges come
-// to the same; strict is a part of tolerant; what was read is written to bytes that read back the same.
+// Any bytes give a graph or an error of one line, never a crash. Reading record by record, on one thread and in ranges
+// gives the same result; what strict mode accepts, tolerant mode reads equally; a graph that is written is read back
+// equal.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -34,7 +35,7 @@ std::size_t nodes_in_order(std::string_view bytes, const ReadOptions& options) {
   return nodes;
 }
 
-void expect_to_come_back(const Trace& trace) {
+void expect_round_trip(const Trace& trace) {
   ReadOptions current;
   current.version = ChakraVersion::v0_0_4;
   const std::string written = chakra_bytes(trace.graph);
@@ -64,6 +65,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     expect(nodes_in_order(bytes, options) == tolerant->graph.node_count());
     nodes_in_order(bytes, {});
   }
-  if (tolerant) { expect_to_come_back(*tolerant); }
+  if (tolerant) { expect_round_trip(*tolerant); }
   return 0;
 }

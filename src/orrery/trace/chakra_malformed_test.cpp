@@ -1,5 +1,5 @@
-// What a broken file comes to: one line with file, offset and record, or a graph and a note. Never a part of the file
-// without a word.
+// A malformed file gives one line with file, offset and record, or a graph with a note. No part of a file is skipped
+// without a message.
 #include <string>
 #include <vector>
 
@@ -21,7 +21,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-const std::string kAbout = bytes(1, "0.0.4");  // framed: 8 bytes
+const std::string kMetadata = bytes(1, "0.0.4");  // 8 bytes with its length
 
 std::string node(std::uint64_t id, const std::string& more = {}) {
   return number(1, id) + bytes(2, "n") + number(3, 4) + more;
@@ -48,8 +48,8 @@ std::vector<std::string> notes(const ReadReport& report) {
   return texts;
 }
 
-// A node record of ours has 7 bytes; framed 8. Three of them start at 8, 16, 24.
-const std::string kThree = file_of({kAbout, node(1), node(2), node(3)});
+// A record of node() has 7 bytes, 8 with its length. Three of them start at 8, 16, 24.
+const std::string kThree = file_of({kMetadata, node(1), node(2), node(3)});
 
 TEST(BrokenFile, that_ends_within_a_record) {
   const std::string cut = kThree.substr(0, 28);
@@ -76,9 +76,9 @@ TEST(BrokenFile, that_is_empty_or_has_one_byte) {
   EXPECT_EQ(error_of("\x05", true), error_of("\x05"));
 }
 
-// Bytes that somebody rolled; none of them may come to a graph without a word.
-RC_GTEST_PROP(BrokenFile, that_is_random, (const std::vector<std::uint8_t>& rolled)) {
-  const std::string file(rolled.begin(), rolled.end());
+// Random bytes: none may give a graph without a note.
+RC_GTEST_PROP(BrokenFile, that_is_random, (const std::vector<std::uint8_t>& random_bytes)) {
+  const std::string file(random_bytes.begin(), random_bytes.end());
   const auto read = read_chakra_bytes(file, "t.et");
   if (read) {
     RC_ASSERT(!read->report.notes.empty() || chakra_bytes(read->graph).size() >= file.size());
@@ -104,7 +104,7 @@ TEST(BrokenFile, that_has_a_flipped_byte) {
   }
 }
 
-TEST(BrokenFile, whose_record_says_it_has_4_gib) {
+TEST(BrokenFile, with_a_record_that_claims_4_gib) {
   const std::string file = kThree + "\xff\xff\xff\xff\x0f" + node(4);
   EXPECT_EQ(error_of(file), "t.et: byte 32, record 4: the record claims 4294967295 bytes; the maximum is 2147483647");
   EXPECT_EQ(tolerated(file).graph.node_count(), 3U);
@@ -113,7 +113,7 @@ TEST(BrokenFile, whose_record_says_it_has_4_gib) {
 }
 
 TEST(BrokenFile, with_a_field_beyond_its_record) {
-  const std::string file = file_of({kAbout, node(1), node(2, "\x52\x7f"), node(3)});
+  const std::string file = file_of({kMetadata, node(1), node(2, "\x52\x7f"), node(3)});
   EXPECT_EQ(error_of(file), "t.et: byte 16, record 2, node 2: a field extends beyond the end of its record");
   const Trace some = tolerated(file);
   EXPECT_EQ(some.graph.node_count(), 2U);
@@ -123,12 +123,13 @@ TEST(BrokenFile, with_a_field_beyond_its_record) {
                           "is skipped"));
 }
 
-TEST(BrokenFile, with_numbers_lengths_and_wire_types_that_cannot_be) {
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x30" + std::string(11, '\xff'))})), HasSubstr("more than ten bytes"));
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, "\x33")})), HasSubstr("wire type that protobuf 3 does not define"));
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, std::string(2, '\0'))})), HasSubstr("an invalid number"));
-  const std::string torn = bytes(10, bytes(1, "a") + bytes(22, bytes(1, "1234567")));  // fixed64s of 7 bytes
-  EXPECT_THAT(error_of(file_of({kAbout, node(1, torn)})), HasSubstr("node 1: a field extends beyond the end"));
+TEST(BrokenFile, with_invalid_numbers_lengths_and_wire_types) {
+  EXPECT_THAT(error_of(file_of({kMetadata, node(1, "\x30" + std::string(11, '\xff'))})),
+              HasSubstr("more than ten bytes"));
+  EXPECT_THAT(error_of(file_of({kMetadata, node(1, "\x33")})), HasSubstr("wire type that protobuf 3 does not define"));
+  EXPECT_THAT(error_of(file_of({kMetadata, node(1, std::string(2, '\0'))})), HasSubstr("an invalid number"));
+  const std::string incomplete = bytes(10, bytes(1, "a") + bytes(22, bytes(1, "1234567")));  // fixed64s of 7 bytes
+  EXPECT_THAT(error_of(file_of({kMetadata, node(1, incomplete)})), HasSubstr("node 1: a field extends beyond the end"));
 }
 
 TEST(BrokenFile, whose_gzip_or_zstd_ends_early_or_is_damaged) {
@@ -147,9 +148,9 @@ TEST(BrokenFile, whose_gzip_or_zstd_ends_early_or_is_damaged) {
   EXPECT_THAT(error_of("\x28\xb5\x2f\xfd????????????"), HasSubstr("the zstd data are damaged"));
 }
 
-// What a graph can say is for its checker to judge: the reader brings it all.
+// The reader accepts invalid graphs; finding their mistakes is the task of graph/problems.hpp.
 TEST(OddFile, cycles_self_dependencies_missing_parents_duplicates_are_read) {
-  const std::string file = file_of({kAbout, node(1, bytes(5, "\1\2\x2a\x2a")), node(2, bytes(5, "\1")), node(2)});
+  const std::string file = file_of({kMetadata, node(1, bytes(5, "\1\2\x2a\x2a")), node(2, bytes(5, "\1")), node(2)});
   const auto read = read_chakra_bytes(file, "t.et");
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_THAT(read->graph.record(0).data_deps, ElementsAre(1, 2, 42, 42));
@@ -160,8 +161,8 @@ TEST(OddFile, cycles_self_dependencies_missing_parents_duplicates_are_read) {
   EXPECT_THAT(read->report.notes, IsEmpty());
 }
 
-TEST(OddFile, a_record_of_nothing_is_a_node_and_noted) {
-  const auto read = read_chakra_bytes(file_of({kAbout, node(1), "", node(2)}), "t.et");
+TEST(OddFile, an_empty_record_is_a_node_and_noted) {
+  const auto read = read_chakra_bytes(file_of({kMetadata, node(1), "", node(2)}), "t.et");
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_EQ(read->graph.node_count(), 3U);
   EXPECT_EQ(read->graph.id(1), 0U);
@@ -169,7 +170,7 @@ TEST(OddFile, a_record_of_nothing_is_a_node_and_noted) {
   EXPECT_TRUE(read->report.complete());
 }
 
-TEST(OddFile, an_empty_first_record_is_about_the_file) {
+TEST(OddFile, an_empty_first_record_is_metadata) {
   const auto read = read_chakra_bytes(file_of({"", node(7)}), "t.et");
   ASSERT_TRUE(read);
   EXPECT_TRUE(read->report.has_metadata);
@@ -177,7 +178,7 @@ TEST(OddFile, an_empty_first_record_is_about_the_file) {
   EXPECT_THAT(read->report.notes, IsEmpty());
 }
 
-TEST(OddFile, without_a_record_about_itself_is_noted) {
+TEST(OddFile, without_metadata_is_noted) {
   const auto read = read_chakra_bytes(file_of({bytes(2, "aten::add") + number(3, 4), node(1, bytes(5, "\1"))}), "t.et");
   ASSERT_TRUE(read);
   EXPECT_FALSE(read->report.has_metadata);
@@ -199,8 +200,8 @@ TEST(OddFile, unknown_fields_types_and_versions_are_kept_and_noted) {
       ElementsAre("byte 8, node 5: field 11 of a node is not in the schema; it is kept unchanged (and 1 more)"));
 }
 
-TEST(OddFile, a_field_of_another_wire_type_is_kept_and_not_understood) {
-  const auto read = read_chakra_bytes(file_of({kAbout, node(5, test::real64(7, 1.0))}), "t.et");
+TEST(OddFile, a_field_of_another_wire_type_is_kept_and_not_interpreted) {
+  const auto read = read_chakra_bytes(file_of({kMetadata, node(5, test::real64(7, 1.0))}), "t.et");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->graph.duration_us(0), 0U);
   EXPECT_EQ(read->graph.unknown(0), test::real64(7, 1.0));
@@ -208,23 +209,23 @@ TEST(OddFile, a_field_of_another_wire_type_is_kept_and_not_understood) {
 }
 
 TEST(OddFile, texts_that_are_not_utf8_are_kept_and_noted) {
-  const auto read = read_chakra_bytes(file_of({kAbout, number(1, 1) + bytes(2, "\xff")}), "t.et");
+  const auto read = read_chakra_bytes(file_of({kMetadata, number(1, 1) + bytes(2, "\xff")}), "t.et");
   ASSERT_TRUE(read);
   EXPECT_EQ(read->graph.name(0), "\xff");
   EXPECT_THAT(notes(read->report), ElementsAre(HasSubstr("field 2 of a node is not UTF-8; other readers reject")));
 }
 
-// Files in use write comm_size as int64 and as uint64; readers that want one type take the other for 0.
-TEST(OddFile, a_size_is_a_size_in_any_type_of_number) {
+// Generators write comm_size as int64 or as uint64; readers that expect one type read the other as 0.
+TEST(OddFile, a_size_is_read_from_any_integer_type) {
   for (const std::uint32_t field : {7U, 9U, 11U, 13U}) {
     const std::string attribute = bytes(10, bytes(1, "comm_size") + number(field, 4096));
-    const auto read = read_chakra_bytes(file_of({kAbout, node(1, attribute)}), "t.et");
+    const auto read = read_chakra_bytes(file_of({kMetadata, node(1, attribute)}), "t.et");
     ASSERT_TRUE(read);
     EXPECT_EQ(read->graph.value(0, "comm_size")->as_uint(), 4096U);
   }
 }
 
-TEST(BrokenFile, names_of_files_that_are_not_there_or_not_files) {
+TEST(BrokenFile, that_does_not_exist_or_is_a_directory) {
   EXPECT_EQ(read_chakra("/nowhere/a.et").error().text(), "/nowhere/a.et: does not exist");
   EXPECT_EQ(read_chakra("/").error().text(), "/: is a folder, not a file");
   EXPECT_EQ(read_chakra("").error().text(), "the file name is empty");

@@ -1,4 +1,4 @@
-// What libprotobuf makes of a file, beside what we make of it.
+// Our reader and writer agree with libprotobuf.
 #include <string>
 
 #include <gmock/gmock.h>
@@ -20,7 +20,7 @@ using google::protobuf::Message;
 using graph::Value;
 using graph::ValueType;
 
-// Sets a field (adds to it, when it is repeated) to bits, as graph::Value has them, or to a text.
+// Sets a field, or adds to a repeated one: bits as in graph::Value, or a text.
 void put(Message& message, const FieldDescriptor* field, std::uint64_t bits, std::string_view text) {
   const auto* reflection = message.GetReflection();
   const auto with = [&](auto set, auto add, const auto& value) {
@@ -86,8 +86,9 @@ chakra::Node message_of(const graph::NodeRecord& node) {
   return message;
 }
 
-// Whether libprotobuf parses our bytes to the message, and would write the same ones. Bytes tell more than fields do:
-// NaNs, order, presence. Where all is default, we write one field all the same, so that no record is empty.
+// Whether libprotobuf parses our bytes to the message and serializes it to the same bytes. Comparing bytes includes
+// NaNs, order and presence, which comparing fields does not. If all fields have their defaults, we write one of them
+// nevertheless, so that no record is empty.
 template <class T>
 bool is_written_as(const std::string& ours, const T& message, const std::string& instead_of_empty) {
   T parsed;
@@ -127,7 +128,7 @@ TEST(ChakraOracle, an_empty_record_is_never_written) {
   EXPECT_TRUE(is_written_as(messages[1], chakra::Node(), test::number(1, 0)));
 }
 
-// Fields that the schema does not know are kept by libprotobuf and by us, at the end.
+// libprotobuf and we keep fields that are not in the schema, at the end.
 TEST(ChakraOracle, unknown_fields_are_kept_as_libprotobuf_keeps_them) {
   const std::string unknown = test::bytes(11, "storage") + test::real64(40, 0.5) + test::number(12, 3);
   const std::string attribute = test::bytes(1, "any") + test::bytes(33, "any value");

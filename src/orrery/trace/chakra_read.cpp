@@ -30,7 +30,7 @@ Result<Trace> read_in_order(ChakraStream stream) {
   return Trace{std::move(*graph), std::move(report)};
 }
 
-// All ranges in parallel; nothing if the file has any mistake.
+// All ranges in parallel; nothing if the file has a mistake.
 std::optional<Trace> read_at_once(const ChakraStream& stream, Source& source, std::string_view whole,
                                   const ReadOptions& options) {
   ReadReport report = stream.report();

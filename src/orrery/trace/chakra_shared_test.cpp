@@ -1,4 +1,5 @@
-// Every Chakra file in use that we have: it reads without a word of complaint, and comes back as it was.
+// Every published Chakra file of the shared data is read without a note, and is equal after it is written and read
+// again.
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Beside the repository, where it is.
+// The shared data are next to the repository, if they are present.
 fs::path shared(const std::string& name) {
   return fs::path(ORRERY_SOURCE_DATA_DIR).parent_path().parent_path() / "shared/data" / name;
 }
@@ -29,7 +30,7 @@ std::vector<fs::path> traces_below(const fs::path& folder) {
   return found;
 }
 
-void expect_to_come_back(const fs::path& path) {
+void expect_round_trip(const fs::path& path) {
   const auto read = read_chakra(path.string());
   ASSERT_TRUE(read) << read.error().text();
   EXPECT_TRUE(read->report.complete()) << path;
@@ -44,7 +45,7 @@ void expect_to_come_back(const fs::path& path) {
   EXPECT_EQ(chakra_bytes(back->graph), written) << path;
 }
 
-// Unpacks an archive to a folder that is gone after the test.
+// Unpacks an archive to a temporary folder.
 class Unpacked {
  public:
   explicit Unpacked(const fs::path& archive)
@@ -65,38 +66,38 @@ class Unpacked {
   bool good_ = false;
 };
 
-// Of two generators and of a converter.
-TEST(SharedTraces, plain_files_come_back) {
+// Files of two generators and of a converter.
+TEST(SharedTraces, plain_files_are_read_back) {
   const fs::path folder = shared("traces");
   if (!fs::exists(folder)) { GTEST_SKIP() << folder << " is not here"; }
   const auto traces = traces_below(folder);
   EXPECT_GE(traces.size(), 24U);
-  for (const fs::path& trace : traces) { expect_to_come_back(trace); }
+  for (const fs::path& trace : traces) { expect_round_trip(trace); }
 }
 
-// The largest converted one: 181,878 data dependencies, nodes without the collective's kind, a list of dimensions.
-TEST(SharedTraces, a_converted_training_step_comes_back) {
+// The largest converted trace: nodes without the type of the collective, and with a list of dimensions.
+TEST(SharedTraces, a_converted_training_step_is_read_back) {
   const fs::path archive = shared("traces/chakra/feeder_tests_trace.tar.gz");
   if (!fs::exists(archive)) { GTEST_SKIP() << archive << " is not here"; }
   const Unpacked unpacked(archive);
   ASSERT_TRUE(unpacked.good());
   const auto traces = traces_below(unpacked.folder());
   ASSERT_EQ(traces.size(), 1U);
-  expect_to_come_back(traces[0]);
+  expect_round_trip(traces[0]);
   const auto read = read_chakra(traces[0].string());
   EXPECT_EQ(read->graph.node_count(), 3664U);
   EXPECT_EQ(read->graph.data_dep_count(), 181'878U);
 }
 
-// Some thousands of small ones.
-TEST(SharedTraces, inputs_of_astra_sim_come_back) {
+// Thousands of small files.
+TEST(SharedTraces, inputs_of_astra_sim_are_read_back) {
   const fs::path archive = shared("astra-sim/inputs.tar.xz");
   if (!fs::exists(archive)) { GTEST_SKIP() << archive << " is not here"; }
   const Unpacked unpacked(archive);
   ASSERT_TRUE(unpacked.good());
   const auto traces = traces_below(unpacked.folder());
   EXPECT_GT(traces.size(), 1000U);
-  for (const fs::path& trace : traces) { expect_to_come_back(trace); }
+  for (const fs::path& trace : traces) { expect_round_trip(trace); }
 }
 
 }  // namespace

@@ -43,13 +43,13 @@ struct ChakraStream::State {
   std::unique_ptr<Source> source;
   ReadOptions options;
   Decoder decoder;
-  Decoder metadata_decoder;  // its scratch keeps what the metadata view
+  Decoder metadata_decoder;  // its scratch owns the texts of the metadata
   std::string metadata_bytes;
   Metadata metadata;
   NodeRecord node;
   Notes notes;
   ReadReport report;
-  std::uint64_t position = 0;  // of what comes next
+  std::uint64_t position = 0;  // of the next record
   std::uint64_t offset = 0;    // of the record that was read last
   std::size_t unconsumed = 0;  // bytes of the record that was read last, not yet consumed
   bool ended = false;
@@ -150,7 +150,7 @@ struct ChakraStream::State {
   Result<void> begin() {
     if (auto ok = refuse_foreign(*source, report.file); !ok) { return ok; }
     std::string_view ahead = source->ahead(kSniffBytes);
-    // Some converters put the whole of their input into the first record.
+    // Some converters put their whole input into the first record.
     if (const auto first = ahead.empty() ? tl::make_unexpected("") : frame_of(ahead);
         first && first->record_bytes <= kMostRecordBytes) {
       ahead = source->ahead(kSniffBytes + static_cast<std::size_t>(first->record_bytes));

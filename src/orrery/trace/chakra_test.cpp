@@ -1,53 +1,21 @@
 #include "orrery/trace/chakra.hpp"
 
 #include <array>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <unistd.h>
 #include <zstd.h>
 
+#include "orrery/trace/test_folder.hpp"
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/test_wire.hpp"
 
 namespace orrery::trace {
 namespace {
 
-namespace fs = std::filesystem;
 using testing::ElementsAre;
 using testing::IsEmpty;
-
-// A folder that is gone after the test.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("orrery-chakra-test-" + std::to_string(::getpid()))) {
-    fs::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-  [[nodiscard]] std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(file(name), std::ios::binary) << content;
-    return file(name);
-  }
-  [[nodiscard]] std::string content(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(file(name), std::ios::binary).rdbuf();
-    return text.str();
-  }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string zstd_of(const std::string& content) {
   std::string packed(ZSTD_compressBound(content.size()), '\0');
@@ -55,7 +23,7 @@ std::string zstd_of(const std::string& content) {
   return packed;
 }
 
-RC_GTEST_PROP(Chakra, what_was_written_and_read_is_written_the_same, (std::uint64_t seed)) {
+RC_GTEST_PROP(Chakra, a_written_file_is_read_back_equal, (std::uint64_t seed)) {
   const auto records = test::random_records(seed, *rc::gen::inRange<std::size_t>(0, 30));
   const std::string written = chakra_bytes(records.graph());
   ReadOptions options;
@@ -68,7 +36,7 @@ RC_GTEST_PROP(Chakra, what_was_written_and_read_is_written_the_same, (std::uint6
   RC_ASSERT(read->report.records == records.nodes.size() + 1);
 }
 
-RC_GTEST_PROP(Chakra, a_stream_gives_the_nodes_of_the_graph_and_finds_them_again, (std::uint64_t seed)) {
+RC_GTEST_PROP(Chakra, a_stream_has_the_nodes_of_the_graph_and_random_access, (std::uint64_t seed)) {
   const auto records = test::random_records(seed, *rc::gen::inRange<std::size_t>(1, 30));
   const std::string written = chakra_bytes(records.graph());
   ReadOptions options;
@@ -87,8 +55,8 @@ RC_GTEST_PROP(Chakra, a_stream_gives_the_nodes_of_the_graph_and_finds_them_again
   }
 }
 
-// Threads divide a file that is large enough into ranges; small ranges make every file large enough.
-RC_GTEST_PROP(Chakra, any_number_of_threads_reads_the_same, (std::uint64_t seed)) {
+// Only files of several ranges are read in parallel; with small ranges, every file has several.
+RC_GTEST_PROP(Chakra, the_result_does_not_depend_on_the_number_of_threads, (std::uint64_t seed)) {
   const auto records = test::random_records(seed, *rc::gen::inRange<std::size_t>(0, 300));
   const std::string written = chakra_bytes(records.graph());
   ReadOptions options;
@@ -107,8 +75,8 @@ RC_GTEST_PROP(Chakra, any_number_of_threads_reads_the_same, (std::uint64_t seed)
   }
 }
 
-TEST(Chakra, a_name_that_ends_in_gz_is_compressed_always_to_the_same_bytes) {
-  const Folder folder;
+TEST(Chakra, a_name_that_ends_in_gz_is_compressed_deterministically) {
+  const test::Folder folder;
   const auto graph = test::random_records(1, 2000).graph();
   const auto plain = write_chakra(graph, folder.file("a.et"));
   const auto packed = write_chakra(graph, folder.file("a.et.gz"));
@@ -129,9 +97,9 @@ TEST(Chakra, a_name_that_ends_in_gz_is_compressed_always_to_the_same_bytes) {
   EXPECT_EQ(folder.files(), 3U);
 }
 
-// The first bytes tell, not the name; members of a compressed file follow each other.
-TEST(Chakra, compression_is_seen_from_the_content) {
-  const Folder folder;
+// From the first bytes, not from the name. A compressed file may have several members.
+TEST(Chakra, compression_is_recognized_from_the_content) {
+  const test::Folder folder;
   const auto graph = test::random_records(2, 3000).graph();
   const std::string bytes = chakra_bytes(graph);
   const auto packed = write_chakra(graph, folder.file("a.et.gz"));
@@ -150,8 +118,8 @@ TEST(Chakra, compression_is_seen_from_the_content) {
   }
 }
 
-TEST(Chakra, a_file_may_be_written_over_while_it_is_read) {
-  const Folder folder;
+TEST(Chakra, a_file_may_be_overwritten_while_it_is_read) {
+  const test::Folder folder;
   const auto graph = test::random_records(3, 500).graph();
   ASSERT_TRUE(write_chakra(graph, folder.file("a.et")));
   auto stream = ChakraStream::open(folder.file("a.et"));
@@ -162,19 +130,19 @@ TEST(Chakra, a_file_may_be_written_over_while_it_is_read) {
   EXPECT_EQ(read_chakra(folder.file("a.et"))->graph, graph);
 }
 
-TEST(Chakra, a_writer_that_is_not_closed_leaves_nothing) {
-  const Folder folder;
+TEST(Chakra, a_writer_that_is_not_closed_leaves_no_file) {
+  const test::Folder folder;
   { ASSERT_TRUE(ChakraWriter::open(folder.file("a.et"), {})); }
   EXPECT_EQ(folder.files(), 0U);
 }
 
-TEST(Chakra, a_place_that_cannot_be_written_is_named) {
+TEST(Chakra, a_file_that_cannot_be_written_is_named) {
   const auto written = write_chakra({}, "/nowhere/a.et");
   ASSERT_FALSE(written);
   EXPECT_EQ(written.error().text(), "/nowhere/a.et: cannot be written: No such file or directory");
 }
 
-TEST(Chakra, groups_and_exact_times_come_back) {
+TEST(Chakra, groups_and_exact_times_are_read_back) {
   graph::GraphBuilder builder;
   builder.add_group({"dp", {0, 8}});
   graph::NodeRecord node;
@@ -196,8 +164,8 @@ TEST(Chakra, the_writer_may_claim_another_version) {
   EXPECT_EQ(read->report.claimed_version, "1.0.0");
 }
 
-// Writers that do not pack lists, as proto2 did, and lists in several pieces.
-TEST(Chakra, lists_may_be_packed_or_not_or_in_pieces) {
+// Unpacked lists, as in proto2, and lists that are split over several fields.
+TEST(Chakra, lists_may_be_packed_or_not_or_split) {
   const std::string packed = test::bytes(10, test::bytes(1, "a") + test::bytes(10, test::bytes(1, "\1\2\3")));
   const std::string single = test::bytes(
       10, test::bytes(1, "a") + test::bytes(10, test::number(1, 1) + test::number(1, 2) + test::number(1, 3)));

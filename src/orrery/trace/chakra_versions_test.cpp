@@ -1,4 +1,4 @@
-// Files of every version of the schema, written by hand as proto2 wrote them, come to the same graph.
+// Files of every version of the schema, encoded by hand as proto2 does, give the same graph.
 #include <string>
 #include <vector>
 
@@ -29,7 +29,7 @@ std::string old_attribute(const std::string& name, std::uint64_t type, const std
   return bytes(11, bytes(1, name) + number(2, type) + value);
 }
 
-// A compute node of 5 us, then an all-gather of 4096 bytes that waits for it; what every version can say.
+// A compute node of 5 us, then an all-gather of 4096 bytes that depends on it: every version can express this graph.
 void expect_the_common_graph(const Trace& trace, ChakraVersion version) {
   EXPECT_EQ(trace.report.version, version);
   ASSERT_EQ(trace.graph.node_count(), 2U);
@@ -43,7 +43,7 @@ void expect_the_common_graph(const Trace& trace, ChakraVersion version) {
   EXPECT_EQ(trace.graph.value(1, "comm_size")->as_int(), 4096);
 }
 
-TEST(ChakraVersions, 0_0_1_has_a_field_for_everything) {
+TEST(ChakraVersions, 0_0_1_has_fields_for_collectives) {
   const std::string comp = number(1, 3) + bytes(2, "comp") + number(3, 3) + number(7, 5) + number(12, 99);
   const std::string coll = number(1, 4) + bytes(2, "coll") + number(3, 6) + number(4, 3) + number(13, 3) +
                            number(14, 1) + number(14, 0) + number(18, 4096);
@@ -78,8 +78,8 @@ TEST(ChakraVersions, 0_0_1_memory_and_messages_become_attributes) {
   EXPECT_EQ(trace.graph.value(2, "comm_type"), std::nullopt);
 }
 
-// A varint may have more bits than its field; they do not count.
-TEST(ChakraVersions, 0_0_1_numbers_of_32_bits_have_no_more) {
+// A varint may have more bits than its field; they are ignored.
+TEST(ChakraVersions, 0_0_1_numbers_of_32_bits_are_truncated) {
   const std::string wide = number(1, 0) + bytes(2, "load") + number(3, 1) + number(5, (std::uint64_t{1} << 40) + 2) +
                            number(16, 0xFFFFFFFF) + number(12, ~std::uint64_t{0});
   const Trace trace = read(file_of({wide}));
@@ -90,7 +90,7 @@ TEST(ChakraVersions, 0_0_1_numbers_of_32_bits_have_no_more) {
 }
 
 // 0.0.2: types without METADATA; float 0, int 1, string 2, then their lists, with values from field 4 on.
-TEST(ChakraVersions, 0_0_2_brings_attributes) {
+TEST(ChakraVersions, 0_0_2_adds_attributes) {
   const std::string comp = number(1, 3) + bytes(2, "comp") + number(3, 3) + bytes(5, "[1]") + bytes(9, "[[2]]") +
                            old_attribute("runtime", 1, number(5, 5)) + old_attribute("weight", 0, real32(4, 0.5F)) +
                            old_attribute("scope", 2, bytes(6, "x"));
@@ -110,7 +110,7 @@ TEST(ChakraVersions, 0_0_2_brings_attributes) {
 }
 
 // 0.0.3: METADATA is 1; bool 0, float 1, int 2, string 3, then their lists.
-TEST(ChakraVersions, 0_0_3_brings_metadata_nodes_and_bools) {
+TEST(ChakraVersions, 0_0_3_adds_metadata_nodes_and_bools) {
   const std::string comp = number(1, 3) + bytes(2, "comp") + number(3, 4) +
                            old_attribute("simulated_run_time", 2, number(6, 5)) +
                            old_attribute("is_cpu_op", 0, number(4, 1));
@@ -125,9 +125,9 @@ TEST(ChakraVersions, 0_0_3_brings_metadata_nodes_and_bools) {
   EXPECT_EQ(trace.graph.value(1, "pg_name")->as_text(), "dp");
 }
 
-// 0.0.3+: bool 0, float 1, uint 2, int 3, string 4, then their lists; a record about the file, without a version.
-TEST(ChakraVersions, after_0_0_3_files_say_what_they_are) {
-  const auto about = [](const std::string& name, const std::string& value) {
+// 0.0.3+: bool 0, float 1, uint 2, int 3, string 4, then their lists; metadata without a version.
+TEST(ChakraVersions, after_0_0_3_files_have_metadata) {
+  const auto metadata = [](const std::string& name, const std::string& value) {
     return bytes(1, bytes(1, name) + number(2, 4) + bytes(8, value));
   };
   const std::string comp = number(1, 3) + bytes(2, "comp") + number(3, 4) + old_attribute("runtime", 3, number(7, 5)) +
@@ -136,7 +136,7 @@ TEST(ChakraVersions, after_0_0_3_files_say_what_they_are) {
   const std::string coll = number(1, 4) + bytes(2, "coll") + number(3, 7) + number(4, 3) +
                            old_attribute("comm_type", 3, number(7, 2)) +
                            old_attribute("comm_size", 2, number(6, 4096)) + old_attribute("ids", 7, number(11, 8));
-  const Trace trace = read(file_of({about("schema", "1.0.1"), comp, coll}));
+  const Trace trace = read(file_of({metadata("schema", "1.0.1"), comp, coll}));
   expect_the_common_graph(trace, ChakraVersion::v0_0_3_plus);
   EXPECT_TRUE(trace.report.has_metadata);
   EXPECT_EQ(trace.graph.metadata().find("schema")->value.as_text(), "1.0.1");
@@ -154,34 +154,34 @@ std::string current_coll() {
          attribute("comm_size", number(9, 4096));
 }
 
-TEST(ChakraVersions, 0_0_4_whatever_it_claims_to_be) {
+TEST(ChakraVersions, 0_0_4_is_recognized_whatever_version_it_claims) {
   for (const char* claim : {"", "0.0.4", "1.0.0", "0.0.1", "9.9.9"}) {
-    const std::string about = *claim == '\0' ? "" : bytes(1, claim);
-    const Trace trace = read(file_of({about, current_comp(), current_coll()}));
+    const std::string metadata = *claim == '\0' ? "" : bytes(1, claim);
+    const Trace trace = read(file_of({metadata, current_comp(), current_coll()}));
     expect_the_common_graph(trace, ChakraVersion::v0_0_4);
     EXPECT_EQ(trace.report.claimed_version, claim);
     EXPECT_THAT(trace.report.notes, IsEmpty());
   }
 }
 
-// In its first weeks, 0.0.4 had no version, and the attributes of the file in its place.
+// In its first weeks, the metadata of 0.0.4 had no version; the field number was that of the attributes.
 TEST(ChakraVersions, 0_0_4_before_it_had_a_version) {
-  const std::string about = bytes(1, bytes(1, "schema") + bytes(29, "1.0.2"));
-  const Trace trace = read(file_of({about, current_comp(), current_coll()}));
+  const std::string metadata = bytes(1, bytes(1, "schema") + bytes(29, "1.0.2"));
+  const Trace trace = read(file_of({metadata, current_comp(), current_coll()}));
   expect_the_common_graph(trace, ChakraVersion::v0_0_4);
   EXPECT_EQ(trace.report.claimed_version, "");
   EXPECT_EQ(trace.graph.metadata().find("schema")->value.as_text(), "1.0.2");
 }
 
-TEST(ChakraVersions, an_old_collective_that_is_none_is_not_taken_for_one) {
+TEST(ChakraVersions, an_invalid_old_collective_is_kept_under_another_name) {
   const std::string coll = number(1, 4) + bytes(2, "coll") + number(3, 7) + old_attribute("comm_type", 2, number(6, 9));
   const Trace trace = read(file_of({coll}));
   EXPECT_EQ(trace.graph.value(0, "comm_type"), std::nullopt);
   EXPECT_EQ(trace.graph.value(0, "comm_type_of_old_schema")->as_int(), 9);
 }
 
-// Where nothing tells, the newest; the caller may know better.
-TEST(ChakraVersions, the_caller_may_know_better) {
+// Of versions that match equally, the newest is chosen, unless the caller states the version.
+TEST(ChakraVersions, the_caller_may_state_the_version) {
   const std::string file = file_of({number(1, 1) + bytes(2, "n") + number(3, 3)});
   EXPECT_EQ(read(file).report.version, ChakraVersion::v0_0_4);
   ReadOptions options;

@@ -65,7 +65,7 @@ std::uint64_t number(FieldReader& field, ValueType type) {
   return from_varint(type, field.varint());
 }
 
-// Appends what a XList message holds to the payload of a list.
+// Appends the elements of a list message to the payload of a list.
 void decode_list(std::string_view bytes, ValueType type, std::string& payload, const DecodeContext& context) {
   const pbf_wire_type element = wire_type_of(type);
   FieldReader list(bytes);

@@ -27,7 +27,7 @@ enum class OddityKind : std::uint8_t {
   unknown_attribute,  // an old attribute whose type and value contradict each other
 };
 
-// Something odd about a record that was decoded.
+// An anomaly of a record that could be decoded.
 struct Oddity {
   enum class Where : std::uint8_t { node, metadata, attribute, list, io };
 
@@ -39,7 +39,7 @@ struct Oddity {
   friend bool operator==(const Oddity&, const Oddity&) = default;
 };
 
-// Texts made while decoding (lists, unknown fields) that a record views; reused for the next record.
+// Owns the texts that decoding creates (lists, unknown fields) and that a record views; reused for the next record.
 class Scratch {
  public:
   std::string& fresh() {

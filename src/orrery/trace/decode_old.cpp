@@ -2,7 +2,7 @@
 //
 // All of them are proto2: lists are not packed, `parent` is the only kind of dependency (it becomes a data dependency).
 // 0.0.1 has a field for everything; 0.0.2 brought attributes and the tensors as texts; 0.0.3 the node type METADATA and
-// bool attributes; what we call 0.0.3+ unsigned attributes, a record about the file and the collective BROADCAST. Each
+// bool attributes; what we call 0.0.3+ unsigned attributes, metadata and the collective BROADCAST. Each
 // of the last three numbered the values of attributes anew, in the order bool, float, uint, int, string, then their
 // lists, of those that it had.
 #include <array>
@@ -49,7 +49,7 @@ Attribute collective(std::int64_t old) {
           {}};
 }
 
-// Fields of 32 bits are truncated to them, whatever is written.
+// Fields of 32 bits ignore the higher bits of a varint.
 Value natural32(std::uint64_t raw) { return Value::scalar(ValueType::uint32_val, static_cast<std::uint32_t>(raw)); }
 
 // Ranks, tags and priorities are int32 today.
@@ -132,7 +132,7 @@ Attribute decode_old_attribute(std::string_view bytes, ChakraVersion version, co
       field.skip();
     }
   }
-  // An empty list has no field: its type is that which the attribute states.
+  // An empty list has no field; its type is the one that the attribute states.
   if (value_field == 0) { attribute.value = Value::view(schema.type_of_enum(type), {}); }
   if (value_field != 0 && schema.type_of_enum(type) != schema.type_of_field(value_field)) {
     context.oddities.push_back({OddityKind::unknown_attribute, Oddity::Where::attribute, value_field});

@@ -48,7 +48,7 @@ void append_name(std::string& out, std::string_view name, const Escape& escape) 
   }
 }
 
-// The first characters of a name, never a part of one.
+// The first characters of a name; a multi-byte character is not split.
 std::string_view shortened(std::string_view name) {
   if (name.size() <= kLongestLabel) { return name; }
   std::size_t end = kLongestLabel;
@@ -108,7 +108,7 @@ constexpr std::string_view kGraphmlHead = R"(<?xml version="1.0" encoding="UTF-8
 <graph id="trace" edgedefault="directed">
 )";
 
-// Head, nodes, edges, tail; each piece is appended to an empty text.
+// Head, nodes, edges, tail; each part is appended to an empty text.
 template <class Node, class Edge>
 Result<std::uint64_t> write(const Folded& graph, const std::string& path, std::string_view head, std::string_view tail,
                             const Node& append_node, const Edge& append_edge) {

@@ -61,7 +61,7 @@ void put_message(std::string& out, std::uint32_t field, const Write& write) {
   put_message(out, write);
 }
 
-// One number as its type has it on the wire, without a tag.
+// One number in the wire format of its type, without a tag.
 void put_number(std::string& out, ValueType type, std::uint64_t bits) {
   switch (wire_type_of(type)) {
     case pbf_wire_type::fixed64: out.append(reinterpret_cast<const char*>(&bits), 8); return;

@@ -42,8 +42,8 @@ std::string_view name_of(FeederIndex::State state) {
 }  // namespace
 
 struct Feeder::State {
-  State(std::unique_ptr<NodeStore> from, std::string called, const FeederOptions& how)
-      : nodes(std::move(from)), name(std::move(called)), options(how), cache(how.cached_records) {}
+  State(std::unique_ptr<NodeStore> store, std::string file, const FeederOptions& settings)
+      : nodes(std::move(store)), name(std::move(file)), options(settings), cache(settings.cached_records) {}
 
   std::unique_ptr<NodeStore> nodes;
   std::string name;
@@ -83,44 +83,44 @@ struct Feeder::State {
       return failure(fmt::format("{}node {}: can never run: it depends on node {}, which is missing{}",
                                  nodes->where(missing.place), missing.node, missing.parent, more));
     }
-    const std::vector<std::uint32_t> never = index.never_met();
-    return never.empty() ? Result<void>() : cycle(never);
+    const std::vector<std::uint32_t> blocked_parents = index.blocked_parents();
+    return blocked_parents.empty() ? Result<void>() : cycle(blocked_parents);
   }
 
   // Names a cycle. Every node that never runs has a parent that never runs: following them closes a cycle.
-  Result<void> cycle(const std::vector<std::uint32_t>& never) const {
-    const auto stuck = [&](Position node) { return never[node] != 0; };
-    std::vector<Position> walk;
+  Result<void> cycle(const std::vector<std::uint32_t>& blocked_parents) const {
+    const auto is_blocked = [&](Position node) { return blocked_parents[node] != 0; };
+    std::vector<Position> path;
     std::unordered_map<Position, std::size_t> seen;
     Position node = 0;
-    while (!stuck(node)) { ++node; }
-    while (seen.try_emplace(node, walk.size()).second) {
-      walk.push_back(node);
+    while (!is_blocked(node)) { ++node; }
+    while (seen.try_emplace(node, path.size()).second) {
+      path.push_back(node);
       ORRERY_TRY(record, nodes->at(index.place(node)));
       std::optional<Position> parent;
       each_parent(*record, options.follow, [&](std::uint64_t id) {
         const auto found = index.find(id);
-        if (!parent && found && stuck(*found)) { parent = found; }
+        if (!parent && found && is_blocked(*found)) { parent = found; }
       });
       ORRERY_ASSERT(parent.has_value());
       node = *parent;
     }
-    walk.erase(walk.begin(), walk.begin() + static_cast<std::ptrdiff_t>(seen[node]));
-    return failure(cycle_text(walk));
+    path.erase(path.begin(), path.begin() + static_cast<std::ptrdiff_t>(seen[node]));
+    return failure(cycle_text(path));
   }
 
-  [[nodiscard]] std::string cycle_text(const std::vector<Position>& walk) const {
-    const std::uint64_t first = index.id(walk.front());
-    const std::string where = nodes->where(index.place(walk.front()));
-    if (walk.size() == 1) { return fmt::format("{}node {}: can never run: it depends on itself", where, first); }
+  [[nodiscard]] std::string cycle_text(const std::vector<Position>& path) const {
+    const std::uint64_t first = index.id(path.front());
+    const std::string where = nodes->where(index.place(path.front()));
+    if (path.size() == 1) { return fmt::format("{}node {}: can never run: it depends on itself", where, first); }
     std::string text =
         fmt::format("{}node {}: can never run: nodes wait for each other in a cycle: {}", where, first, first);
-    for (std::size_t i = 1; i < walk.size(); ++i) {
-      if (walk.size() > kNamed + 2 && i == kNamed) {
-        text += fmt::format(" for … ({} more)", walk.size() - kNamed - 1);
-        i = walk.size() - 1;
+    for (std::size_t i = 1; i < path.size(); ++i) {
+      if (path.size() > kNamed + 2 && i == kNamed) {
+        text += fmt::format(" for … ({} more)", path.size() - kNamed - 1);
+        i = path.size() - 1;
       }
-      text += fmt::format(" for {}", index.id(walk[i]));
+      text += fmt::format(" for {}", index.id(path[i]));
     }
     return text + fmt::format(" for {}", first);
   }

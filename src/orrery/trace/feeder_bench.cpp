@@ -1,4 +1,4 @@
-// What it takes to open a graph and to drain it, completing each node when it comes.
+// Opening a graph and executing it, with each node completed when it is issued.
 #include <cstdint>
 #include <string>
 

@@ -48,7 +48,7 @@ std::optional<Position> FeederIndex::find(std::uint64_t id) const {
 }
 
 FeederIndex::State FeederIndex::state(Position node) const {
-  switch (unmet_[node]) {
+  switch (open_parents_[node]) {
     case 0: return State::ready;
     case kIssued: return State::issued;
     case kComplete: return State::complete;
@@ -59,25 +59,25 @@ FeederIndex::State FeederIndex::state(Position node) const {
 std::optional<Position> FeederIndex::issue() {
   const auto node = ready_.pop();
   if (!node) { return std::nullopt; }
-  unmet_[*node] = kIssued;
+  open_parents_[*node] = kIssued;
   ++issued_;
   return node;
 }
 
 void FeederIndex::complete(Position node) {
-  unmet_[node] = kComplete;
+  open_parents_[node] = kComplete;
   --issued_;
   ++completed_;
   for (const Position child : children(node)) {
-    if (--unmet_[child] == 0) { ready_.insert(child); }
+    if (--open_parents_[child] == 0) { ready_.insert(child); }
   }
 }
 
-std::vector<std::uint32_t> FeederIndex::never_met() const {
-  std::vector<std::uint32_t> unmet(unmet_.begin(), unmet_.end());
+std::vector<std::uint32_t> FeederIndex::blocked_parents() const {
+  std::vector<std::uint32_t> open_parents(open_parents_.begin(), open_parents_.end());
   std::vector<Position> ready;
   for (Position node = 0; node < size(); ++node) {
-    if (unmet[node] == 0) { ready.push_back(node); }
+    if (open_parents[node] == 0) { ready.push_back(node); }
   }
   std::size_t done = 0;
   while (!ready.empty()) {
@@ -85,15 +85,15 @@ std::vector<std::uint32_t> FeederIndex::never_met() const {
     ready.pop_back();
     ++done;
     for (const Position child : children(node)) {
-      if (--unmet[child] == 0) { ready.push_back(child); }
+      if (--open_parents[child] == 0) { ready.push_back(child); }
     }
   }
-  if (done == size()) { unmet.clear(); }
-  return unmet;
+  if (done == size()) { open_parents.clear(); }
+  return open_parents;
 }
 
 std::size_t FeederIndex::memory() const {
-  return bytes_of(ids_) + bytes_of(places_) + bytes_of(unmet_) + bytes_of(begin_) + bytes_of(children_) +
+  return bytes_of(ids_) + bytes_of(places_) + bytes_of(open_parents_) + bytes_of(begin_) + bytes_of(children_) +
          ready_.memory();
 }
 
@@ -105,34 +105,34 @@ void FeederIndexBuilder::reserve(std::size_t nodes) {
 
 void FeederIndexBuilder::add(std::uint64_t id, std::uint64_t place) {
   if (places_.empty()) { first_ = id; }
-  if (counting_ && id != first_ + places_.size()) { widen(); }
-  if (!counting_) { ids_.push_back(id); }
+  if (consecutive_ && id != first_ + places_.size()) { switch_to_ids(); }
+  if (!consecutive_) { ids_.push_back(id); }
   places_.push_back(place);
   parent_count_.push_back(0);
 }
 
 void FeederIndexBuilder::add_parent(std::uint64_t id) {
   ++parent_count_.back();
-  if (counting_ && (id < first_ || id - first_ >= kAbsent)) { widen(); }
-  if (counting_) {
-    narrow_.push_back(static_cast<Position>(id - first_));
+  if (consecutive_ && (id < first_ || id - first_ >= kAbsent)) { switch_to_ids(); }
+  if (consecutive_) {
+    parent_positions_.push_back(static_cast<Position>(id - first_));
   } else {
-    wide_.push_back(id);
+    parent_ids_.push_back(id);
   }
 }
 
-// Ids are not consecutive after all: they and those of parents are kept from now on.
-void FeederIndexBuilder::widen() {
-  counting_ = false;
+// Ids are not consecutive: from now on all of them and those of the parents are kept.
+void FeederIndexBuilder::switch_to_ids() {
+  consecutive_ = false;
   ids_.reserve(std::max(places_.size() + 1, places_.capacity()));
   for (std::size_t i = 0; i < places_.size(); ++i) { ids_.push_back(first_ + i); }
-  wide_.reserve(narrow_.size() + 1);
-  for (const Position parent : narrow_) { wide_.push_back(first_ + parent); }
-  narrow_ = {};
+  parent_ids_.reserve(parent_positions_.size() + 1);
+  for (const Position parent : parent_positions_) { parent_ids_.push_back(first_ + parent); }
+  parent_positions_ = {};
 }
 
 bool FeederIndexBuilder::too_large() const {
-  return places_.size() > kMostIndexed || narrow_.size() + wide_.size() > kMostIndexed;
+  return places_.size() > kMostIndexed || parent_positions_.size() + parent_ids_.size() > kMostIndexed;
 }
 
 FeederIndex FeederIndexBuilder::finish() {
@@ -143,12 +143,12 @@ FeederIndex FeederIndexBuilder::finish() {
   connect(index, rank);
   index.ready_ = ReadySet(index.size());
   for (Position node = 0; node < index.size(); ++node) {
-    if (index.unmet_[node] == 0) { index.ready_.insert(node); }
+    if (index.open_parents_[node] == 0) { index.ready_.insert(node); }
   }
   return index;
 }
 
-// Puts nodes in the order of their ids; the position of each, in the order they came. Empty: that is their order.
+// Sorts nodes by id. Returns the position of each node in the order of add(); empty if that is the order of ids.
 graph::Column<Position> FeederIndexBuilder::sort(FeederIndex& index) {
   graph::Column<Position> rank;
   if (std::is_sorted(ids_.begin(), ids_.end())) {
@@ -176,44 +176,45 @@ graph::Column<Position> FeederIndexBuilder::sort(FeederIndex& index) {
   return rank;
 }
 
-// Parents as positions, in narrow_. Missing parents have a position that no node has.
+// Converts ids of parents to positions. Missing parents get a position that no node has.
 void FeederIndexBuilder::resolve(const FeederIndex& index) {
-  if (counting_) { return; }
-  narrow_.resize(wide_.size());
+  if (consecutive_) { return; }
+  parent_positions_.resize(parent_ids_.size());
   std::size_t guess = 0;
-  for (std::size_t i = 0; i < wide_.size(); ++i) {
-    const std::size_t found = position_of(wide_[i], index.ids_, guess);
+  for (std::size_t i = 0; i < parent_ids_.size(); ++i) {
+    const std::size_t found = position_of(parent_ids_[i], index.ids_, guess);
     const bool absent = found == index.ids_.size();
-    narrow_[i] = absent ? kAbsent : static_cast<Position>(found);
+    parent_positions_[i] = absent ? kAbsent : static_cast<Position>(found);
     if (!absent) { guess = found; }
   }
 }
 
-// From parents to children, by counting. Nodes are walked from the last, so that children come in ascending order.
+// Lists of children from lists of parents, by a counting sort. It begins with the last node, so that children are in
+// ascending order.
 void FeederIndexBuilder::connect(FeederIndex& index, const graph::Column<Position>& rank) {
   const auto position = [&](std::size_t node) { return rank.empty() ? static_cast<Position>(node) : rank[node]; };
   index.begin_.assign(index.places_.size() + 1, 0);
-  for (const Position parent : narrow_) {
+  for (const Position parent : parent_positions_) {
     if (parent < index.places_.size()) { ++index.begin_[parent]; }
   }
   std::partial_sum(index.begin_.begin(), index.begin_.end(), index.begin_.begin());
   index.children_.resize(index.begin_.back());
-  index.unmet_.assign(index.places_.size(), 0);
-  std::size_t edge = narrow_.size();
+  index.open_parents_.assign(index.places_.size(), 0);
+  std::size_t edge = parent_positions_.size();
   for (std::size_t node = parent_count_.size(); node-- > 0;) {
     for (std::uint32_t i = parent_count_[node]; i > 0; --i) {
-      const Position parent = narrow_[--edge];
+      const Position parent = parent_positions_[--edge];
       if (parent >= index.places_.size()) {
-        const std::uint64_t id = counting_ ? first_ + parent : wide_[edge];
+        const std::uint64_t id = consecutive_ ? first_ + parent : parent_ids_[edge];
         missing_ = {index.places_[position(node)], index.id(position(node)), id, missing_.count + 1};
         continue;
       }
       index.children_[--index.begin_[parent]] = position(node);
-      ++index.unmet_[position(node)];
+      ++index.open_parents_[position(node)];
     }
   }
-  narrow_ = {};
-  wide_ = {};
+  parent_positions_ = {};
+  parent_ids_ = {};
   parent_count_ = {};
 }
 

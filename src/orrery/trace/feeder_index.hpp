@@ -1,8 +1,8 @@
 // The dependencies of all nodes of a feeder: parents left per node, and children. Private to the room.
 //
-// Positions count nodes by their ids, from the smallest. Bytes per node: 4 (number of incomplete parents) + 8 (place
-// of its record) + 4 (start of its children) + an eighth (whether it is ready), 8 more for its id if ids are not
-// consecutive; 4 per dependency.
+// A position is the rank of a node in the order of ids. Bytes per node: 4 (number of incomplete parents) + 8 (place of
+// its record) + 4 (start of its children) + 1/8 (whether it is ready), 8 more for its id if ids are not consecutive; 4
+// per dependency.
 #pragma once
 
 #include <cstddef>
@@ -21,13 +21,13 @@ class FeederIndex {
   using Position = std::uint32_t;
   enum class State : std::uint8_t { waiting, ready, issued, complete };
 
-  [[nodiscard]] std::size_t size() const { return unmet_.size(); }
+  [[nodiscard]] std::size_t size() const { return open_parents_.size(); }
   [[nodiscard]] std::uint64_t id(Position node) const { return ids_.empty() ? first_ + node : ids_[node]; }
   [[nodiscard]] std::uint64_t place(Position node) const { return places_[node]; }
   [[nodiscard]] std::optional<Position> find(std::uint64_t id) const;
 
   [[nodiscard]] State state(Position node) const;
-  [[nodiscard]] std::uint32_t unmet(Position node) const { return unmet_[node]; }
+  [[nodiscard]] std::uint32_t open_parents(Position node) const { return open_parents_[node]; }
   [[nodiscard]] std::size_t ready() const { return ready_.size(); }
   [[nodiscard]] std::size_t issued() const { return issued_; }
   [[nodiscard]] std::size_t completed() const { return completed_; }
@@ -38,15 +38,16 @@ class FeederIndex {
   // Completes an issued node: children without other incomplete parents become ready.
   void complete(Position node);
 
-  // Executes the graph. Returns, per node, the parents that never complete; empty if every node completes.
-  [[nodiscard]] std::vector<std::uint32_t> never_met() const;
+  // Executes the graph. Returns, per node, the number of its parents that never complete; empty if every node
+  // completes.
+  [[nodiscard]] std::vector<std::uint32_t> blocked_parents() const;
 
   [[nodiscard]] std::size_t memory() const;  // bytes
 
  private:
   friend class FeederIndexBuilder;
 
-  // Instead of a count of parents.
+  // Values of open_parents_ that are not a count.
   static constexpr std::uint32_t kIssued = 0xFFFFFFFE;
   static constexpr std::uint32_t kComplete = 0xFFFFFFFF;
 
@@ -57,7 +58,7 @@ class FeederIndex {
   std::uint64_t first_ = 0;           // the smallest id
   graph::Column<std::uint64_t> ids_;  // ascending; empty: consecutive from first_
   graph::Column<std::uint64_t> places_;
-  graph::Column<std::uint32_t> unmet_;
+  graph::Column<std::uint32_t> open_parents_;
   graph::Column<std::uint32_t> begin_;
   graph::Column<Position> children_;
   ReadySet ready_;
@@ -105,19 +106,19 @@ class FeederIndexBuilder {
   using Position = FeederIndex::Position;
   static constexpr Position kAbsent = 0xFFFFFFFF;
 
-  void widen();
+  void switch_to_ids();
   [[nodiscard]] graph::Column<Position> sort(FeederIndex& index);
   void resolve(const FeederIndex& index);
   void connect(FeederIndex& index, const graph::Column<Position>& rank);
 
-  // While ids are consecutive, only the first is kept, and parents as their distance from it.
-  bool counting_ = true;
+  // While ids are consecutive, the first one and the distances of parents from it are enough.
+  bool consecutive_ = true;
   std::uint64_t first_ = 0;
   graph::Column<std::uint64_t> ids_;
   graph::Column<std::uint64_t> places_;
   graph::Column<std::uint32_t> parent_count_;
-  graph::Column<Position> narrow_;     // positions of parents, node by node
-  graph::Column<std::uint64_t> wide_;  // or their ids
+  graph::Column<Position> parent_positions_;  // node by node
+  graph::Column<std::uint64_t> parent_ids_;   // instead, if ids are not consecutive
   Missing missing_;
   std::optional<Duplicate> duplicate_;
 };

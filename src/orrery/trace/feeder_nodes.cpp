@@ -11,8 +11,8 @@ using graph::NodeRecord;
 
 namespace {
 
-// Bytes that one access out of order maps: the kernel also maps the pages around it.
-constexpr std::uint64_t kAround = std::uint64_t{64} << 10;
+// Bytes that an access out of order maps: the kernel also maps the neighbouring pages (fault-around).
+constexpr std::uint64_t kFaultAround = std::uint64_t{64} << 10;
 
 // Concatenates texts and updates their views.
 class TextMover {
@@ -77,8 +77,8 @@ Result<const NodeRecord*> FileNodes::at(std::uint64_t place) {
 // The file is mapped, and accessed pages stay in memory until they are released. Records in order map their own length;
 // a jump maps more.
 void FileNodes::touched(std::uint64_t begin) {
-  const bool near = begin >= last_ && begin - last_ < kAround;
-  resident_ += near ? begin - last_ : kAround;
+  const bool near = begin >= last_ && begin - last_ < kFaultAround;
+  resident_ += near ? begin - last_ : kFaultAround;
   last_ = begin;
   if (resident_ < most_resident_) { return; }
   resident_ = 0;

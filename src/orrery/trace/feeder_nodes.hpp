@@ -1,5 +1,4 @@
-// The records of a feeder: of a file, decoded on demand, or of a graph in memory. Private to the
-// room.
+// The records of a feeder: of a file, decoded on demand, or of a graph in memory. Private to the room.
 #pragma once
 
 #include <cstddef>
@@ -83,7 +82,7 @@ class GraphNodes final : public NodeStore {
 // Copies of recent records: a direct-mapped cache by position.
 class RecordCache {
  public:
-  explicit RecordCache(std::size_t places) : slots_(places) {}
+  explicit RecordCache(std::size_t slots) : slots_(slots) {}
 
   [[nodiscard]] const graph::NodeRecord* find(std::uint32_t position) const;
 
@@ -95,7 +94,7 @@ class RecordCache {
     bool used = false;
     std::uint32_t position = 0;
     graph::NodeRecord record;
-    std::string texts;  // what the record views
+    std::string texts;  // of the record
   };
 
   std::vector<Slot> slots_;

@@ -54,7 +54,7 @@ std::string refusal(const std::vector<Link>& links, const FeederOptions& options
   return feeder ? "accepted" : feeder.error().text();
 }
 
-// Issues all that is ready.
+// Issues all ready nodes.
 Ids issue_all(Feeder& feeder) {
   Ids ids;
   for (auto node = feeder.next(); *node != nullptr; node = feeder.next()) { ids.push_back((*node)->id); }
@@ -63,8 +63,7 @@ Ids issue_all(Feeder& feeder) {
 
 Ids first_issued(Result<Feeder> feeder) { return issue_all(*feeder); }
 
-// A graph without cycles: nodes in any order, ids that count up or are scattered, dependencies of both sorts, some
-// twice.
+// An acyclic graph: nodes in any order, consecutive or scattered ids, both kinds of dependencies, some repeated.
 std::vector<Link> random_dag(test::Random& random, std::size_t count) {
   std::vector<Link> links(count);
   const bool scattered = random.one_in(2);
@@ -87,8 +86,8 @@ std::vector<Link> random_dag(test::Random& random, std::size_t count) {
   return links;
 }
 
-// Drains with nodes completed in any order; false where a law breaks.
-bool drains(Feeder& feeder, const std::vector<Link>& links, test::Random& random) {
+// Executes the graph, completing nodes in any order; false if a law is violated.
+bool executes(Feeder& feeder, const std::vector<Link>& links, test::Random& random) {
   std::map<std::uint64_t, Link> by_id;
   for (const Link& link : links) { by_id[link.id] = link; }
   std::set<std::uint64_t> completed;
@@ -118,7 +117,7 @@ bool drains(Feeder& feeder, const std::vector<Link>& links, test::Random& random
   return seen.size() == links.size() && feeder.next().value() == nullptr && feeder.issued() == 0;
 }
 
-RC_GTEST_PROP(Feeder, every_node_comes_once_and_after_its_parents_in_any_order_of_completion, (std::uint64_t seed)) {
+RC_GTEST_PROP(Feeder, every_node_is_issued_once_and_after_its_parents, (std::uint64_t seed)) {
   test::Random random(seed);
   const auto links = random_dag(random, 1 + random.below(60));
   const std::string bytes = chakra_bytes(graph_of(links));
@@ -130,11 +129,11 @@ RC_GTEST_PROP(Feeder, every_node_comes_once_and_after_its_parents_in_any_order_o
   RC_ASSERT(from_graph.has_value() && from_bytes.has_value());
   RC_ASSERT(from_bytes->streams() && !from_graph->streams());
   RC_ASSERT(from_graph->nodes() == links.size() && from_bytes->nodes() == links.size());
-  RC_ASSERT(drains(*from_graph, links, random));
-  RC_ASSERT(drains(*from_bytes, links, random));
+  RC_ASSERT(executes(*from_graph, links, random));
+  RC_ASSERT(executes(*from_bytes, links, random));
 }
 
-RC_GTEST_PROP(Feeder, ready_nodes_come_by_id_whatever_their_order_in_the_file, (std::uint64_t seed)) {
+RC_GTEST_PROP(Feeder, ready_nodes_are_issued_by_id_in_any_order_of_the_file, (std::uint64_t seed)) {
   test::Random random(seed);
   auto links = random_dag(random, 1 + random.below(40));
   auto first = feeder_of(links);
@@ -151,7 +150,7 @@ RC_GTEST_PROP(Feeder, ready_nodes_come_by_id_whatever_their_order_in_the_file, (
   RC_ASSERT(second->done());
 }
 
-TEST(Feeder, the_dependencies_that_hold_back_can_be_chosen) {
+TEST(Feeder, the_kind_of_dependencies_can_be_chosen) {
   const std::vector<Link> links = {{1, {}, {}}, {2, {1}, {}}, {3, {}, {1}}};
   FeederOptions options;
   EXPECT_THAT(first_issued(feeder_of(links)), ElementsAre(1));
@@ -163,8 +162,7 @@ TEST(Feeder, the_dependencies_that_hold_back_can_be_chosen) {
 
 TEST(Feeder, misuse_is_a_failure_and_changes_nothing) {
   auto feeder = feeder_of({{1, {}, {}}, {2, {1}, {}}, {3, {}, {}}});
-  EXPECT_EQ(feeder->complete(1).error().text(),
-            "graph: node 1: cannot be completed: it is ready but not issued");
+  EXPECT_EQ(feeder->complete(1).error().text(), "graph: node 1: cannot be completed: it is ready but not issued");
   EXPECT_EQ(feeder->complete(2).error().text(), "graph: node 2: cannot be completed: it waits for its parents");
   EXPECT_EQ(feeder->complete(9).error().text(), "graph: node 9: cannot be completed: it does not exist");
   EXPECT_EQ(feeder->complete(0).error().text(), "graph: node 0: cannot be completed: it does not exist");
@@ -190,14 +188,14 @@ TEST(Feeder, a_cycle_is_refused_and_named) {
             "for 7 for … (99991 more) for 99999 for 0");
 }
 
-// A cycle of control dependencies is none where only data dependencies count.
-TEST(Feeder, a_cycle_counts_only_among_the_dependencies_followed) {
+// A cycle through a control dependency, of which only data dependencies are respected.
+TEST(Feeder, ignored_dependencies_form_no_cycle) {
   FeederOptions options;
   options.follow = graph::Children::Of::data;
   EXPECT_EQ(refusal({{1, {}, {2}}, {2, {1}, {}}}, options), "accepted");
 }
 
-TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
+TEST(Feeder, a_missing_parent_is_refused_or_ignored) {
   const std::vector<Link> links = {{1, {}, {}}, {2, {1, 99}, {}}, {3, {2}, {98, 97}}};
   EXPECT_EQ(refusal(links),
             "graph: node 2: can never run: it depends on node 99, which is missing; 2 more dependencies are on missing "
@@ -214,7 +212,7 @@ TEST(Feeder, a_parent_that_is_not_there_is_refused_or_passed_over) {
   EXPECT_THAT(issue_all(*feeder), ElementsAre(2));
 }
 
-TEST(Feeder, an_id_that_two_nodes_have_is_refused_with_both_places) {
+TEST(Feeder, a_duplicate_id_is_refused_with_both_places) {
   EXPECT_EQ(refusal({{1, {}, {}}, {2, {}, {}}, {1, {2}, {}}}), "graph: node 1: has the same id as another node");
   const std::string bytes = chakra_bytes(graph_of({{1, {}, {}}, {2, {}, {}}, {2, {1}, {}}}));
   const auto read = read_chakra_bytes(bytes, "w.0.et");
@@ -243,8 +241,8 @@ TEST(Feeder, a_graph_without_nodes_is_done) {
   EXPECT_EQ(feeder->next().value(), nullptr);
 }
 
-// The only way back into a compressed file is from its beginning.
-TEST(Feeder, a_compressed_file_is_fed_from_memory) {
+// A compressed file has no random access.
+TEST(Feeder, a_compressed_file_is_read_to_memory) {
   const auto records = test::random_records(4, 50);
   const std::string bytes = chakra_bytes(graph_of({{1, {2}, {}}, {2, {}, {}}}));
   std::string packed(ZSTD_compressBound(bytes.size()), '\0');
@@ -255,7 +253,7 @@ TEST(Feeder, a_compressed_file_is_fed_from_memory) {
   EXPECT_THAT(issue_all(*feeder), ElementsAre(2));
 }
 
-TEST(Feeder, records_come_back_whole_from_the_cache) {
+TEST(Feeder, cached_records_are_complete) {
   const auto records = test::random_records(5, 40);
   FeederOptions options;
   options.ignore_missing = true;
@@ -268,8 +266,8 @@ TEST(Feeder, records_come_back_whole_from_the_cache) {
   graph::GraphBuilder builder;
   for (const NodeRecord& node : nodes) { builder.add(node); }
   const std::string bytes = chakra_bytes(builder.finish().value());
-  for (const std::size_t places : {0U, 1U, 7U, 100U}) {
-    options.cached_records = places;
+  for (const std::size_t slots : {0U, 1U, 7U, 100U}) {
+    options.cached_records = slots;
     auto feeder = Feeder::of_bytes(bytes, "bytes", options);
     ASSERT_TRUE(feeder) << feeder.error().text();
     for (int again = 0; again < 2; ++again) {
@@ -281,7 +279,7 @@ TEST(Feeder, records_come_back_whole_from_the_cache) {
   }
 }
 
-TEST(Feeder, several_feeders_do_not_meet) {
+TEST(Feeder, feeders_are_independent) {
   const std::vector<Link> links = {{1, {}, {}}, {2, {1}, {}}};
   auto first = feeder_of(links);
   auto second = feeder_of(links);
@@ -293,8 +291,8 @@ TEST(Feeder, several_feeders_do_not_meet) {
   EXPECT_EQ(second->next().value()->id, 1U);
 }
 
-// What the header promises: 16 bytes a node, an eighth and its part of a level above for being ready, 4 a dependency.
-TEST(Feeder, the_index_has_the_bytes_a_node_that_it_promises) {
+// As in feeder.hpp: 16 bytes per node and 4 per dependency, plus the levels of the ready set.
+TEST(Feeder, the_index_has_the_documented_size) {
   constexpr std::uint64_t kNodes = 64 * 64 * 4;
   std::vector<Link> links = {{0, {}, {}}};
   for (std::uint64_t id = 1; id < kNodes; ++id) { links.push_back({id, {id - 1}, {}}); }
@@ -304,7 +302,7 @@ TEST(Feeder, the_index_has_the_bytes_a_node_that_it_promises) {
   EXPECT_EQ(feeder_of(links)->index_memory(), 24 * kNodes + 4 + 4 * (kNodes - 1) + ready);
 }
 
-// Kilobytes of mapped files that are in memory.
+// Resident KiB of mapped files.
 long mapped_kib() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -314,8 +312,8 @@ long mapped_kib() {
   return -1;
 }
 
-// Nodes of two chains, one in each half of the file, in turns: the worst there is for what is kept of a file.
-TEST(Feeder, a_file_is_mapped_in_only_as_far_as_is_allowed) {
+// The worst case for the mapped part: the nodes alternate between the two halves of the file.
+TEST(Feeder, the_mapped_part_of_a_file_is_bounded) {
   const auto path = std::filesystem::temp_directory_path() / ("orrery-feeder-test-" + std::to_string(::getpid()));
   constexpr std::uint64_t kHalf = 20'000;
   graph::GraphBuilder builder;
@@ -346,7 +344,7 @@ TEST(Feeder, a_file_is_mapped_in_only_as_far_as_is_allowed) {
   EXPECT_LE(most - before, 4096);
 }
 
-RC_GTEST_PROP(ReadySet, gives_what_a_sorted_set_gives, (std::uint64_t seed)) {
+RC_GTEST_PROP(ReadySet, equals_a_sorted_set, (std::uint64_t seed)) {
   test::Random random(seed);
   const std::size_t end = 1 + random.below(random.one_in(4) ? 300'000 : 200);
   ReadySet set(end);

@@ -1,6 +1,5 @@
-// The fields of a protobuf message one after another, on protozero's varints. In addition to protozero's reader, it
-// knows where a field begins, so that unknown fields can be kept. Errors are protozero's exceptions. Private to
-// the room.
+// The fields of a protobuf message one after another, on protozero's varints. Unlike protozero's reader, it returns
+// whole fields, so that unknown ones can be kept. Errors are protozero's exceptions. Private to the room.
 #pragma once
 
 #include <array>
@@ -97,7 +96,7 @@ constexpr std::uint32_t bytes_field(std::uint32_t number) { return number << 3 |
                                    : static_cast<protozero::pbf_wire_type>(kWire[(number - 3) / 2]);
 }
 
-// Whether bytes could be an attribute of the current schema, and what it has. Texts almost never could.
+// Whether bytes could be an attribute of the current schema, and which parts it has. Texts almost never could.
 struct AttributeShape {
   bool fits = false;
   bool has_name = false;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::string_view kBlanks = " \t\r\n";
 
-// Whether there are no control characters but blanks and line ends. Chakra nodes have some: the tags of their fields.
+// Whether the only control characters are blanks and line ends. Chakra nodes have others: the tags of their fields.
 bool is_text(std::string_view start) {
   return std::none_of(start.begin(), start.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);

@@ -41,7 +41,7 @@ TEST(Foreign, traces_of_pytorch_name_the_command_that_will_read_them) {
               AllOf(HasSubstr("PyTorch execution trace in JSON (schema 1.1.0-chakra.0.0.4)"), import));
 }
 
-TEST(Foreign, other_files_are_named_for_what_they_are) {
+TEST(Foreign, the_kind_of_other_files_is_named) {
   EXPECT_THAT(message_of(kWorkload), HasSubstr("\"orrery trace convert FILE --dimensions N,... --out PREFIX\""));
   EXPECT_THAT(message_of(kChakraJson), HasSubstr("is a Chakra graph in JSON (\"workload_graph\")"));
   EXPECT_THAT(message_of(kResult), HasSubstr("is a result of orrery (orrery.trace-info/1), not a trace"));
@@ -63,7 +63,7 @@ TEST(Foreign, json_lines_and_chakra_records_are_not_foreign) {
   EXPECT_EQ(message_of("\"\n " + std::string(32, 'v')), "nothing");
 }
 
-// 123 bytes is "{", and a node that begins with packed parents goes on with a quotation mark.
+// The length 123 is the byte "{", and the tag of packed parents is a quotation mark.
 TEST(Foreign, a_record_of_123_bytes_that_begins_with_its_parents_is_chakra) {
   std::string record = "{\"\x02\x01\x02\x12";
   record += static_cast<char>(117);
@@ -72,8 +72,8 @@ TEST(Foreign, a_record_of_123_bytes_that_begins_with_its_parents_is_chakra) {
   EXPECT_EQ(message_of(record), "nothing");
 }
 
-// Every way of reading says the same; the file is recognized compressed, too.
-TEST(Foreign, every_reader_refuses_the_file_with_the_same_words) {
+// All readers give the same message; a compressed file is recognized, too.
+TEST(Foreign, every_reader_gives_the_same_message) {
   const fs::path path = fs::temp_directory_path() / ("orrery-foreign-" + std::to_string(::getpid()) + ".et");
   for (const char* text : {kKineto, kPyTorch, kChakraJson, kWorkload, kConfig}) {
     std::ofstream(path, std::ios::binary) << text;

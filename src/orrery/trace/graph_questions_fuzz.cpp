@@ -1,4 +1,4 @@
-// Any bytes that are a trace: every question about its graph has an answer, however broken the graph is.
+// Any bytes that are a trace: every analysis of its graph ends with a result, however invalid the graph is.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

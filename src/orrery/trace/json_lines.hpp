@@ -1,4 +1,4 @@
-// Traces as JSON lines: one object per node per line, field names and numbers as in the Chakra schema. A Chakra file
+// Traces as JSON lines: one object per node and line, field names and numbers as in the Chakra schema. A Chakra file
 // of our writer that is converted to JSON lines and back is the same byte for byte: every attribute type, numbers of 64
 // bits, NaN, bytes, fields that are not in the schema.
 //

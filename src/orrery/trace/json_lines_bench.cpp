@@ -1,5 +1,5 @@
-// JSON lines of a trace, as `orrery trace print` and `convert` make them, and reading them. Bytes per second are of the
-// Chakra file that is printed.
+// Writing a trace as JSON lines, as `orrery trace print` and `convert` do, and reading it. Bytes per second refer to
+// the Chakra file that is printed.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -53,7 +53,7 @@ void report(benchmark::State& state) {
 }
 
 void print_json_lines(benchmark::State& state) {
-  std::string text;  // as print has it: written out, and used again, piece by piece
+  std::string text;  // a buffer that is written and reused, as in `trace print`
   for (auto unused : state) {
     auto stream = ChakraStream::of_bytes(file, "bench");
     for (auto node = stream->next(); *node != nullptr; node = stream->next()) {

@@ -1,5 +1,5 @@
-// Any line: a node (or what a file says of itself) that is written and read back the same, or one message with a column
-// within the line.
+// Any line gives a node (or metadata) that is read back equal after it is written, or one message with a column within
+// the line.
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -22,9 +22,9 @@ void read_and_write(std::string_view line) {
   Scratch store;
   const auto read = read_json_line(line, record, store);
   if (!read) {
-    const Diagnostic& said = read.error().diagnostics.front();
-    expect(said.message.find('\n') == std::string::npos);
-    expect(said.place.column >= 1 && static_cast<std::size_t>(said.place.column) <= line.size() + 1);
+    const Diagnostic& diagnostic = read.error().diagnostics.front();
+    expect(diagnostic.message.find('\n') == std::string::npos);
+    expect(diagnostic.place.column >= 1 && static_cast<std::size_t>(diagnostic.place.column) <= line.size() + 1);
     return;
   }
   std::string written;

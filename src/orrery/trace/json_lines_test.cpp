@@ -3,18 +3,16 @@
 #include <bit>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <limits>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
-#include <unistd.h>
 
 #include "orrery/trace/json_text.hpp"
 #include "orrery/trace/node_stream.hpp"
 #include "orrery/trace/output.hpp"
+#include "orrery/trace/test_folder.hpp"
 #include "orrery/trace/test_records.hpp"
 
 namespace orrery::trace {
@@ -26,35 +24,6 @@ using graph::NodeRecord;
 using graph::Value;
 using graph::ValueType;
 using testing::HasSubstr;
-
-// A folder that is gone after the test.
-class Folder {
- public:
-  Folder() : path_(fs::temp_directory_path() / ("orrery-lines-test-" + std::to_string(::getpid()))) {
-    fs::remove_all(path_);
-    fs::create_directories(path_);
-  }
-  Folder(const Folder&) = delete;
-  Folder& operator=(const Folder&) = delete;
-  ~Folder() { fs::remove_all(path_); }
-
-  [[nodiscard]] std::string file(const std::string& name) const { return (path_ / name).string(); }
-  [[nodiscard]] std::string write(const std::string& name, const std::string& content) const {
-    std::ofstream(file(name), std::ios::binary) << content;
-    return file(name);
-  }
-  [[nodiscard]] std::string content(const std::string& name) const {
-    std::ostringstream text;
-    text << std::ifstream(file(name), std::ios::binary).rdbuf();
-    return text.str();
-  }
-  [[nodiscard]] std::size_t files() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(path_), fs::directory_iterator()));
-  }
-
- private:
-  fs::path path_;
-};
 
 std::string line_of(const NodeRecord& node) {
   std::string line;
@@ -71,7 +40,7 @@ std::string error_of(const std::string& line) {
          read.error().diagnostics.front().message;
 }
 
-RC_GTEST_PROP(JsonLines, a_node_reads_back_as_it_was, (std::uint64_t seed)) {
+RC_GTEST_PROP(JsonLines, a_node_is_read_back_equal, (std::uint64_t seed)) {
   auto records = test::random_records(seed, 10);
   for (NodeRecord& node : records.nodes) {
     if (node.id % 3 == 0) { node.unknown = std::string_view("\x98\x06\x05", 3); }
@@ -85,9 +54,9 @@ RC_GTEST_PROP(JsonLines, a_node_reads_back_as_it_was, (std::uint64_t seed)) {
   }
 }
 
-// The whole way: a file of ours, its lines, and the file that is written from them.
-RC_GTEST_PROP(JsonLines, a_file_comes_back_byte_for_byte, (std::uint64_t seed)) {
-  const Folder folder;
+// A Chakra file of our writer, its JSON lines, and the file that is written from them.
+RC_GTEST_PROP(JsonLines, a_converted_file_is_converted_back_byte_for_byte, (std::uint64_t seed)) {
+  const test::Folder folder;
   const auto graph = test::random_records(seed, *rc::gen::inRange<std::size_t>(0, 30)).graph();
   std::string lines;
   append_json_line(lines, graph.metadata());
@@ -99,7 +68,7 @@ RC_GTEST_PROP(JsonLines, a_file_comes_back_byte_for_byte, (std::uint64_t seed)) 
   RC_ASSERT(chakra_bytes(loaded->graph) == chakra_bytes(graph));
 }
 
-TEST(JsonLines, numbers_of_every_width_and_their_ends) {
+TEST(JsonLines, limits_of_numbers_of_every_width) {
   using Limits32 = std::numeric_limits<std::int32_t>;
   using Limits64 = std::numeric_limits<std::int64_t>;
   NodeRecord node;
@@ -120,12 +89,12 @@ TEST(JsonLines, numbers_of_every_width_and_their_ends) {
   EXPECT_THAT(line, HasSubstr(R"("double_val":"Infinity")"));
   NodeRecord back;
   Scratch store;
-  const std::string_view body = std::string_view(line).substr(0, line.size() - 1);  // which `back` looks into
+  const std::string_view body = std::string_view(line).substr(0, line.size() - 1);  // which `back` views
   ASSERT_TRUE(read_json_line(body, back, store));
   EXPECT_EQ(back, node);
 }
 
-TEST(JsonLines, texts_with_escapes_and_pairs_of_them) {
+TEST(JsonLines, texts_with_escapes_and_surrogate_pairs) {
   NodeRecord node;
   Scratch store;
   ASSERT_TRUE(read_json_line(R"( { "id" : 1 , "name" : "a\u0041\u00e9\ud83c\udf0d\n\"\\\/" } )", node, store));
@@ -148,7 +117,7 @@ TEST(JsonLines, mistakes_are_named_with_their_column) {
   EXPECT_THAT(error_of(R"([1])"), HasSubstr("expected '{'"));
 }
 
-// Whatever is cut off or put in, a line is read or refused with a column; nothing else happens.
+// A line with bytes removed or inserted is read, or refused with a column.
 RC_GTEST_PROP(JsonLines, damaged_lines_are_refused_or_read, (std::uint64_t seed)) {
   std::string line = line_of(test::random_records(seed, 1).nodes[0]);
   line.pop_back();
@@ -162,8 +131,8 @@ RC_GTEST_PROP(JsonLines, damaged_lines_are_refused_or_read, (std::uint64_t seed)
   }
 }
 
-RC_GTEST_PROP(Base64, reads_back, (const std::vector<std::uint8_t>& rolled)) {
-  const std::string bytes(rolled.begin(), rolled.end());
+RC_GTEST_PROP(Base64, reads_back, (const std::vector<std::uint8_t>& random_bytes)) {
+  const std::string bytes(random_bytes.begin(), random_bytes.end());
   std::string text;
   append_base64(text, bytes);
   RC_ASSERT(decoded_base64(std::string_view(text).substr(1, text.size() - 2)) == bytes);
@@ -179,8 +148,8 @@ TEST(Base64, known_texts) {
   for (const char* wrong : {"Zg=", "Z", "Zg=a", "Z===", "Zm9?"}) { EXPECT_FALSE(decoded_base64(wrong)) << wrong; }
 }
 
-TEST(NodeStream, sees_the_form_from_the_first_bytes_packed_or_not) {
-  const Folder folder;
+TEST(NodeStream, recognizes_the_format_from_the_first_bytes) {
+  const test::Folder folder;
   const auto graph = test::random_records(7, 20).graph();
   ReadOptions options;
   options.version = ChakraVersion::v0_0_4;
@@ -198,8 +167,8 @@ TEST(NodeStream, sees_the_form_from_the_first_bytes_packed_or_not) {
   EXPECT_EQ(loaded->graph, graph);
 }
 
-TEST(NodeStream, lines_without_a_first_line_about_the_file_and_with_empty_ones_are_read) {
-  const Folder folder;
+TEST(NodeStream, metadata_are_optional_and_empty_lines_are_skipped) {
+  const test::Folder folder;
   const auto loaded = load(folder.write("a.jsonl", "{\"id\":1}\r\n\n  \n{\"id\":2,\"data_deps\":[1]}"));
   ASSERT_TRUE(loaded) << loaded.error().text();
   EXPECT_EQ(loaded->graph.node_count(), 2U);
@@ -207,8 +176,8 @@ TEST(NodeStream, lines_without_a_first_line_about_the_file_and_with_empty_ones_a
   EXPECT_EQ(loaded->graph.offset(1), 14U);
 }
 
-TEST(NodeStream, a_line_that_is_wrong_is_an_error_with_its_line_or_left_out) {
-  const Folder folder;
+TEST(NodeStream, a_malformed_line_is_an_error_or_skipped) {
+  const test::Folder folder;
   const std::string path = folder.write("a.jsonl", "{\"id\":1}\n{\"id\":x}\n{\"id\":3}\n");
   EXPECT_EQ(load(path).error().text(), path + ":2:7: \"\" is not a whole number from 0 to 18446744073709551615");
   ReadOptions tolerant;
@@ -219,8 +188,8 @@ TEST(NodeStream, a_line_that_is_wrong_is_an_error_with_its_line_or_left_out) {
   EXPECT_FALSE(loaded->report.complete());
 }
 
-TEST(Output, appears_when_it_is_closed_and_leaves_nothing_otherwise) {
-  const Folder folder;
+TEST(Output, appears_only_when_it_is_closed) {
+  const test::Folder folder;
   {
     auto out = Output::open(folder.file("a"));
     ASSERT_TRUE(out && out->put("half"));
@@ -235,8 +204,8 @@ TEST(Output, appears_when_it_is_closed_and_leaves_nothing_otherwise) {
   EXPECT_EQ(folder.files(), 1U);
 }
 
-TEST(Output, follows_links_keeps_the_mode_and_writes_to_devices_in_place) {
-  const Folder folder;
+TEST(Output, follows_links_keeps_the_mode_and_writes_to_devices_directly) {
+  const test::Folder folder;
   const std::string target = folder.write("target", "old");
   fs::permissions(target, fs::perms::owner_read | fs::perms::owner_write);
   fs::create_symlink("target", folder.file("link"));

@@ -1,4 +1,4 @@
-// Pieces of JSON, appended fast. Private to the room.
+// Appends parts of JSON. Private to the room.
 #pragma once
 
 #include <cstdint>

@@ -125,14 +125,14 @@ std::vector<bool> NetworkDims::of_weights(Parallelism kind) const {
   return range(0, 0);
 }
 
-bool NetworkDims::involves_somebody(const std::vector<bool>& involved) const {
+bool NetworkDims::involves_other_ranks(const std::vector<bool>& involved) const {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     if (involved[i] && sizes_[i] > 1) { return true; }
   }
   return false;
 }
 
-bool NetworkDims::involves_everybody(const std::vector<bool>& involved) const {
+bool NetworkDims::involves_all_ranks(const std::vector<bool>& involved) const {
   for (std::size_t i = 0; i < sizes_.size(); ++i) {
     if (!involved[i] && sizes_[i] > 1) { return false; }
   }
@@ -140,7 +140,7 @@ bool NetworkDims::involves_everybody(const std::vector<bool>& involved) const {
 }
 
 std::string ProcessGroups::name(const std::vector<bool>& involved) {
-  if (dims_.involves_everybody(involved)) { return {}; }
+  if (dims_.involves_all_ranks(involved)) { return {}; }
   const auto [entry, is_new] = index_.try_emplace(involved, groups_.size());
   if (!is_new) { return groups_[entry->second].name; }
   // The coordinates along the dimensions of the group are free; those along the others number the groups.

@@ -29,8 +29,8 @@ class NetworkDims {
   [[nodiscard]] std::vector<bool> of_activations(Parallelism kind) const;  // forward pass and input gradient
   [[nodiscard]] std::vector<bool> of_weights(Parallelism kind) const;
 
-  [[nodiscard]] bool involves_somebody(const std::vector<bool>& involved) const;
-  [[nodiscard]] bool involves_everybody(const std::vector<bool>& involved) const;
+  [[nodiscard]] bool involves_other_ranks(const std::vector<bool>& involved) const;
+  [[nodiscard]] bool involves_all_ranks(const std::vector<bool>& involved) const;
 
  private:
   [[nodiscard]] std::vector<bool> range(std::size_t begin, std::size_t end) const;

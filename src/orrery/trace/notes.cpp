@@ -6,7 +6,7 @@ namespace orrery::trace {
 
 namespace {
 
-// A damaged file may have an oddity for every field number.
+// A malformed file may have a note for every field number.
 constexpr std::size_t kMostNotes = 200;
 constexpr const char* kMore = "more oddities of other kinds";
 

@@ -68,7 +68,7 @@ Value old_value(FieldReader& field, ValueType type, OpenList& list, Scratch& scr
 
 bool fits_old_attribute(std::string_view bytes, ChakraVersion version) {
   const OldAttributes& schema = old_attributes(version);
-  ValueType said = ValueType::none;
+  ValueType declared = ValueType::none;
   bool has_name = false;
   bool has_type = false;
   FieldReader field(bytes);
@@ -79,13 +79,13 @@ bool fits_old_attribute(std::string_view bytes, ChakraVersion version) {
       has_name = has_name || tag == 1;
     } else if (tag == 2) {
       if (field.type() != pbf_wire_type::varint) { return false; }
-      said = schema.type_of_enum(field.varint());
+      declared = schema.type_of_enum(field.varint());
       has_type = true;
-      if (said == ValueType::none) { return false; }
+      if (declared == ValueType::none) { return false; }
       continue;
     } else {
-      const ValueType held = schema.type_of_field(tag);
-      if (held == ValueType::none || held != said || field.type() != wire_type_of(held)) { return false; }
+      const ValueType actual = schema.type_of_field(tag);
+      if (actual == ValueType::none || actual != declared || field.type() != wire_type_of(actual)) { return false; }
     }
     field.skip();
   }

@@ -62,7 +62,7 @@ class RangeWriter {
   RangeWriter(Range& range, Columns& columns, const IdIndex& index)
       : range_(range), columns_(columns), index_(index), at_(range.begin) {}
 
-  // False if there are other entries than were counted.
+  // False if the entries differ from those that were counted.
   bool put(std::size_t node, const NodeRecord& record) {
     columns_.name[node] = texts_.add(record.name);
     columns_.type[node] = record.type;
@@ -223,7 +223,7 @@ class Reader {
     range.counts = counter.counts();
   }
 
-  // Gives every range its place in the columns.
+  // Assigns every range its part of the columns.
   bool place() {
     if (!all_good()) { return false; }
     EntryCounts total;
@@ -323,7 +323,7 @@ class Reader {
   }
 
   void copy(const graph::Metadata& metadata) {
-    auto kept = graph::GraphBuilder::kept(metadata);
+    auto kept = graph::GraphBuilder::copied(metadata);
     columns_.metadata = std::move(kept.metadata);
     columns_.blocks.insert(columns_.blocks.end(), kept.blocks.begin(), kept.blocks.end());
     columns_.text_bytes += kept.text_bytes;

@@ -1,5 +1,5 @@
-// A set of small numbers with access to the smallest: a bit per number, a bit per 64 of them, and so on. An eighth of a
-// byte per possible number, and as many steps as levels (four for ten million). Private to the room.
+// A set of small numbers with access to the smallest: a bit per number, a bit per 64 numbers, and so on. Memory: a bit
+// per possible number. Time of an operation: a step per level (four levels for ten million). Private to the room.
 #pragma once
 
 #include <bit>

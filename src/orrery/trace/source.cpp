@@ -127,7 +127,7 @@ class Streamed final : public Source {
     while (end_ - begin_ < wanted && !ended_) {
       make_room();
       if (auto filled = fill(); !filled) {
-        // The bytes before the damage are valid and are returned; damage() has the reason for the end.
+        // The bytes before the damage are valid and are returned; damage() has the reason.
         damage_ = std::move(filled).error();
         ended_ = true;
       }

@@ -1,4 +1,4 @@
-// Random records for the tests of the room, and what owns their texts.
+// Random records for the tests of the room.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@
 
 namespace orrery::trace::test {
 
-// Small, seeded, the same everywhere.
+// A random number generator with the same results on every platform.
 class Random {
  public:
   explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
@@ -26,7 +26,7 @@ class Random {
   std::size_t below(std::size_t end) { return static_cast<std::size_t>((bits() >> 33) % end); }
   bool one_in(std::size_t chances) { return below(chances) == 0; }
 
-  // A number of any length, so that varints of all lengths come up.
+  // A number with a random number of bits, so that varints of all lengths occur.
   std::uint64_t number() { return bits() >> below(64); }
 
  private:
@@ -36,7 +36,7 @@ class Random {
 struct Records {
   graph::Metadata metadata;
   std::vector<graph::NodeRecord> nodes;
-  std::deque<std::string> texts;  // what the records view
+  std::deque<std::string> texts;  // of the records
 
   [[nodiscard]] graph::Graph graph() const {
     graph::GraphBuilder builder;

@@ -1,4 +1,5 @@
-// Protobuf by hand, for tests: to write what protobuf's libraries would not (old schemas, damage, unpacked lists).
+// Encodes protobuf for tests, including what protobuf's libraries do not write: old schemas, malformed records,
+// unpacked lists.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A text as lines of words with line and column. Private to the room.
+// Splits a text into lines and words with their positions. Private to the room.
 #pragma once
 
 #include <string_view>

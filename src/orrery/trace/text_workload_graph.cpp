@@ -121,7 +121,7 @@ class Loop {
     }
   }
 
-  // The all-to-all of embeddings (layer 0) overlaps with the rest of the bottom; the top needs both.
+  // The all-to-all of embeddings (layer 0) overlaps with the rest of the bottom layers; the top layers need both.
   void forward_dlrm() {
     Handle embeddings;
     for (std::size_t i = 0; i < layers(); ++i) {
@@ -154,7 +154,7 @@ class Loop {
     if (handle) { waited_for_.push_back(*handle); }
   }
 
-  // For the latest one: it follows everything that was waited for before.
+  // For the collective started last: it depends on everything that was waited for before.
   void wait_at_once(const Handle& handle) {
     if (handle) { waited_for_ = {*handle}; }
   }
@@ -170,7 +170,7 @@ class Loop {
     const TextLayer& of = workload_.layers[layer];
     const TextLayer::Pass& pass = pass_of(of, stage);
     const std::vector<bool> involved = involved_in(layer, stage);
-    if (!pass.collective || !dims_.involves_somebody(involved)) { return {}; }
+    if (!pass.collective || !dims_.involves_other_ranks(involved)) { return {}; }
     begin(fmt::format("{}.{}.{}", of.name, name_of(stage), short_name_of(*pass.collective)), NodeType::comm_coll,
           waited_for_);
     node_.attributes.push_back({graph::keys::is_cpu_op, Value::boolean(false), {}, {}});
@@ -198,12 +198,12 @@ class Loop {
     return stage == Stage::weight_gradient ? dims_.of_weights(kind) : dims_.of_activations(kind);
   }
 
-  // A duration: computation, or a delay concurrent with it.
-  void work(const std::string& name, std::uint64_t cycles, bool beside, const std::vector<std::uint64_t>& after) {
+  // A compute node; `on_host`: a delay that does not occupy the device.
+  void work(const std::string& name, std::uint64_t cycles, bool on_host, const std::vector<std::uint64_t>& after) {
     begin(name, NodeType::comp, after);
     const std::uint64_t ns = cycles * options_.cycle_ns;
     node_.duration_us = ns == 0 ? 0 : std::max<std::uint64_t>(1, ns / 1000 + (ns % 1000 >= 500 ? 1 : 0));
-    node_.attributes.push_back({graph::keys::is_cpu_op, Value::boolean(beside), {}, {}});
+    node_.attributes.push_back({graph::keys::is_cpu_op, Value::boolean(on_host), {}, {}});
     if (ns % 1000 != 0) { node_.attributes.push_back({graph::keys::duration_ns, Value::natural(ns), {}, {}}); }
     builder_.add(node_);
   }
@@ -224,15 +224,15 @@ class Loop {
   const NetworkDims& dims_;
   ProcessGroups& groups_;
   graph::GraphBuilder builder_;
-  std::vector<Handle> weight_;             // per layer: the collective of its weights, started and not waited for
-  std::vector<std::uint64_t> waited_for_;  // the computation before, and what was waited for since
+  std::vector<Handle> weight_;             // per layer: the collective of its weights that is not waited for yet
+  std::vector<std::uint64_t> waited_for_;  // the latest computation, and what was waited for since then
   std::uint64_t next_id_ = 0;
   NodeRecord node_;
   std::string name_;
 };
 
 // Collectives of the file that have no effect with this parallelism.
-std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDims& dims) {
+std::vector<std::string> dropped_collectives(const TextWorkload& workload, const NetworkDims& dims) {
   struct Finding {
     const TextLayer* first = nullptr;
     std::size_t count = 0;
@@ -245,7 +245,7 @@ std::vector<std::string> left_out(const TextWorkload& workload, const NetworkDim
     for (const Stage stage : {Stage::forward, Stage::input_gradient, Stage::weight_gradient}) {
       const auto involved = stage == Stage::weight_gradient ? dims.of_weights(kind) : dims.of_activations(kind);
       const bool never = workload.parallelism == Parallelism::distributed_inference && stage != Stage::forward;
-      if (!pass_of(layer, stage).collective || (dims.involves_somebody(involved) && !never)) { continue; }
+      if (!pass_of(layer, stage).collective || (dims.involves_other_ranks(involved) && !never)) { continue; }
       Finding& finding = findings[{kind, stage}];
       if (finding.count++ == 0) { finding.first = &layer; }
     }
@@ -300,7 +300,7 @@ Result<TextGraph> text_workload_graph(const TextWorkload& workload, const TextWo
   set_metadata(loop.builder(), workload, dims);
   for (const graph::ProcessGroup& group : groups.all()) { loop.builder().add_group(group); }
   ORRERY_TRY(graph, loop.builder().finish());
-  return TextGraph{std::move(graph), dims.sizes(), left_out(workload, dims)};
+  return TextGraph{std::move(graph), dims.sizes(), dropped_collectives(workload, dims)};
 }
 
 // Ranks differ in their groups only: without groups, all have the graph of the first.

@@ -1,6 +1,5 @@
-// What must come before what, held against the rules that Chakra's own converter follows for the kinds it knows. The
-// rules are written here as facts about it: which node it puts after which. Compared is the whole order they imply, not
-// the edges that say it.
+// The order of nodes equals that of Chakra's own converter, for the kinds of parallelism that it has. Its rules are
+// restated here. The transitive closures are compared, not the edges.
 #include <map>
 #include <set>
 #include <string>
@@ -17,14 +16,14 @@ namespace orrery::trace {
 namespace {
 
 using Names = std::set<std::string>;
-using Order = std::map<std::string, Names>;  // node: all that comes before it
+using Order = std::map<std::string, Names>;  // node: its ancestors
 
 enum Node : std::uint8_t { forward, forward_comm, input, input_comm, weight, weight_comm };
 
-// The nodes of Chakra's converter, made in its order.
-class Rules {
+// The rules of Chakra's converter; nodes are added in its order.
+class ConverterRules {
  public:
-  Rules(std::size_t layers, std::size_t passes) : layers_(layers), passes_(passes) {}
+  ConverterRules(std::size_t layers, std::size_t passes) : layers_(layers), passes_(passes) {}
 
   static std::string name(Node node, std::size_t layer, std::size_t pass) {
     static constexpr const char* kNames[] = {
@@ -32,7 +31,7 @@ class Rules {
     return fmt::format("{}.{}#{}", layer, kNames[node], pass);
   }
 
-  // A node after others; those that do not exist hold nothing back.
+  // Adds a node with its parents, without those that do not exist.
   void put(Node node, std::size_t layer, std::size_t pass, const std::vector<std::string>& parents) {
     Names& before = order_[name(node, layer, pass)];
     for (const std::string& parent : parents) {
@@ -57,7 +56,7 @@ class Rules {
     return order_;
   }
 
-  // MODEL, and the two hybrids of model and data, which have a collective of weights beside.
+  // MODEL, and the two hybrids of model and data, which also have a collective of weights.
   Order model(bool weights) {
     each_pass([&](std::size_t p) {
       for (std::size_t l = 0; l < layers_; ++l) {
@@ -146,16 +145,16 @@ RC_GTEST_PROP(TextWorkloadOrder, is_that_of_chakras_converter, (std::uint64_t se
   test::Random random(seed);
   const std::size_t layers = 1 + random.below(5);
   const std::size_t passes = 1 + random.below(3);
-  RC_ASSERT(order_of(workload(Parallelism::data, layers), passes) == Rules(layers, passes).data());
-  RC_ASSERT(order_of(workload(Parallelism::model, layers), passes) == Rules(layers, passes).model(false));
+  RC_ASSERT(order_of(workload(Parallelism::data, layers), passes) == ConverterRules(layers, passes).data());
+  RC_ASSERT(order_of(workload(Parallelism::model, layers), passes) == ConverterRules(layers, passes).model(false));
   for (const Parallelism kind : {Parallelism::hybrid_data_model, Parallelism::hybrid_model_data}) {
-    RC_ASSERT(order_of(workload(kind, layers), passes) == Rules(layers, passes).model(true));
+    RC_ASSERT(order_of(workload(kind, layers), passes) == ConverterRules(layers, passes).model(true));
   }
 }
 
-// The simulator of the format waits for the embeddings when the last bottom layer has computed, the converter before;
-// for their gradients when that of their weights has been computed, the converter before. Nothing else differs.
-RC_GTEST_PROP(TextWorkloadOrder, of_embeddings_waits_later_than_chakras_converter, (std::uint64_t seed)) {
+// The converter differs from the simulator of the format: it waits for the embeddings before the last bottom layer, the
+// simulator after it; for their gradients before the gradient of their weights, the simulator after it.
+RC_GTEST_PROP(TextWorkloadOrder, waits_later_for_embeddings_than_chakras_converter, (std::uint64_t seed)) {
   test::Random random(seed);
   const std::size_t layers = 2 + random.below(4);
   const std::size_t passes = 1 + random.below(3);
@@ -164,12 +163,12 @@ RC_GTEST_PROP(TextWorkloadOrder, of_embeddings_waits_later_than_chakras_converte
   const std::size_t bottom = *made.last_bottom_layer;
   Order order = order_of(made, passes);
   for (std::size_t p = 1; p <= passes; ++p) {
-    order[Rules::name(forward, bottom, p)].insert(Rules::name(forward_comm, 0, p));
-    const std::string gradients = Rules::name(input_comm, 0, p);
+    order[ConverterRules::name(forward, bottom, p)].insert(ConverterRules::name(forward_comm, 0, p));
+    const std::string gradients = ConverterRules::name(input_comm, 0, p);
     if (!order.contains(gradients)) { continue; }  // there is no top
-    for (const Node node : {weight, weight_comm}) { order[Rules::name(node, 0, p)].insert(gradients); }
+    for (const Node node : {weight, weight_comm}) { order[ConverterRules::name(node, 0, p)].insert(gradients); }
   }
-  RC_ASSERT(order == Rules(layers, passes).dlrm(bottom));
+  RC_ASSERT(order == ConverterRules(layers, passes).dlrm(bottom));
 }
 
 }  // namespace

@@ -82,7 +82,7 @@ class Parser {
 
   Result<TextWorkload> parse() {
     if (lines_.empty()) {
-      complain(0, {}, "is empty; the first line of a workload is its kind of parallelism");
+      add_error(0, {}, "is empty; the first line of a workload is its kind of parallelism");
     } else if (header()) {
       const auto count = layer_count();
       for (std::size_t i = 2; i < lines_.size(); ++i) { layer(lines_[i]); }
@@ -95,22 +95,22 @@ class Parser {
   }
 
  private:
-  void complain(int line, const Word& word, std::string message) {
+  void add_error(int line, const Word& word, std::string message) {
     failure_.diagnostics.push_back({Place{made_.file, line, word.column, {}}, std::move(message)});
   }
 
   template <class Table>
-  void complain_unknown(int line, const Word& word, std::string_view what, const Table& table,
+  void add_unknown_word(int line, const Word& word, std::string_view what, const Table& table,
                         std::vector<std::string> more) {
     for (const auto& [value, known] : table) { more.emplace_back(known); }
     const auto near = nearest(word.text, more);
-    complain(
+    add_error(
         line, word,
         fmt::format("{} is not a {}; {}", quote(word.text), what,
                     near ? fmt::format("did you mean \"{}\"?", *near) : fmt::format("valid: {}", join(more, ", "))));
   }
 
-  // A natural number that fits a signed 64-bit one, as simulators keep them.
+  // A natural number up to the maximum of a signed 64-bit integer, the type that simulators use.
   std::optional<std::uint64_t> natural(int line, const Word& word, std::string_view what) {
     std::uint64_t value = 0;
     const std::string digits(word.text);
@@ -118,11 +118,11 @@ class Parser {
     const auto [stopped, error] = std::from_chars(digits.c_str(), end, value);
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     if (error == std::errc::result_out_of_range || (error == std::errc() && stopped == end && value > kMost)) {
-      complain(line, word, fmt::format("{}: {} is too large", what, quote(word.text)));
+      add_error(line, word, fmt::format("{}: {} is too large", what, quote(word.text)));
       return std::nullopt;
     }
     if (error != std::errc() || stopped != end) {
-      complain(line, word, fmt::format("{}: {} is not a whole number of at least 0", what, quote(word.text)));
+      add_error(line, word, fmt::format("{}: {} is not a whole number of at least 0", what, quote(word.text)));
       return std::nullopt;
     }
     return value;
@@ -132,7 +132,7 @@ class Parser {
     const WordLine& line = lines_.front();
     const auto kind = find_in(kParallelisms, line.words[0].text);
     if (!kind) {
-      complain_unknown(line.number, line.words[0], "kind of parallelism", kParallelisms, {});
+      add_unknown_word(line.number, line.words[0], "kind of parallelism", kParallelisms, {});
       return false;
     }
     made_.parallelism = *kind;
@@ -146,7 +146,7 @@ class Parser {
   void bottom(const WordLine& line, std::size_t& at) {
     constexpr std::string_view kWhat = "the number of the last bottom layer";
     if (at == line.words.size()) {
-      complain(line.number, {}, fmt::format("{} is missing after {}", kWhat, name_of(made_.parallelism)));
+      add_error(line.number, {}, fmt::format("{} is missing after {}", kWhat, name_of(made_.parallelism)));
       return;
     }
     made_.last_bottom_layer = natural(line.number, line.words[at++], kWhat);
@@ -165,10 +165,10 @@ class Parser {
       return;
     }
     if (at == line.words.size()) {
-      complain(line.number, key, fmt::format("{} has no number after it", key.text));
+      add_error(line.number, key, fmt::format("{} has no number after it", key.text));
     } else if (key.text == kModelGroup) {
       made_.model_group = natural(line.number, line.words[at], key.text);
-      if (made_.model_group == 0) { complain(line.number, line.words[at], "a group must have at least one rank"); }
+      if (made_.model_group == 0) { add_error(line.number, line.words[at], "a group must have at least one rank"); }
       ++at;
     } else {
       (key.text == kCheckpoints ? made_.checkpoints : made_.initiators) = layer_list(line, at, key);
@@ -178,25 +178,25 @@ class Parser {
   void unknown_entry(const WordLine& line, const Word& key, const std::vector<std::string>& known) {
     static constexpr std::array kDialect = {"ep:", "pp:", "vpp:", "ga:", "all_gpus:", "pp_comm:", "pp_comm"};
     if (std::find(kDialect.begin(), kDialect.end(), key.text) != kDialect.end()) {
-      complain(line.number, key,
-               fmt::format("{} belongs to a later dialect (SimAI), which orrery does not read", key.text));
+      add_error(line.number, key,
+                fmt::format("{} belongs to a later dialect (SimAI), which orrery does not read", key.text));
       return;
     }
     const auto near = nearest(key.text, known);
-    complain(line.number, key,
-             fmt::format("{} is not valid after {}; {}", quote(key.text), name_of(made_.parallelism),
-                         known.empty() ? "nothing is"
-                         : near        ? fmt::format("did you mean \"{}\"?", *near)
-                                       : "valid: " + join(known, ", ")));
+    add_error(line.number, key,
+              fmt::format("{} is not valid after {}; {}", quote(key.text), name_of(made_.parallelism),
+                          known.empty() ? "nothing is"
+                          : near        ? fmt::format("did you mean \"{}\"?", *near)
+                                        : "valid: " + join(known, ", ")));
   }
 
-  // How many, then so many numbers of layers.
+  // A count, then as many numbers of layers.
   std::vector<std::uint64_t> layer_list(const WordLine& line, std::size_t& at, const Word& key) {
     std::vector<std::uint64_t> layers;
     const auto count = natural(line.number, line.words[at++], key.text);
     for (std::uint64_t i = 0; count && i < *count; ++i) {
       if (at == line.words.size()) {
-        complain(line.number, key, fmt::format("{} declares {} layers but lists {}", key.text, *count, i));
+        add_error(line.number, key, fmt::format("{} declares {} layers but lists {}", key.text, *count, i));
         break;
       }
       if (const auto layer = natural(line.number, line.words[at++], key.text)) { layers.push_back(*layer); }
@@ -206,12 +206,12 @@ class Parser {
 
   std::optional<std::uint64_t> layer_count() {
     if (lines_.size() < 2) {
-      complain(made_.line, {}, "the file ends after its first line; expected the number of layers");
+      add_error(made_.line, {}, "the file ends after its first line; expected the number of layers");
       return std::nullopt;
     }
     const WordLine& line = lines_[1];
     if (line.words.size() > 1) {
-      complain(line.number, line.words[1], "unexpected text after the number of layers");
+      add_error(line.number, line.words[1], "unexpected text after the number of layers");
       return std::nullopt;
     }
     return natural(line.number, line.words[0], "the number of layers");
@@ -219,13 +219,13 @@ class Parser {
 
   void check_count(std::uint64_t count) {
     const std::size_t found = lines_.size() - 2;
-    if (count == 0) { complain(lines_[1].number, lines_[1].words[0], "a workload must have at least one layer"); }
+    if (count == 0) { add_error(lines_[1].number, lines_[1].words[0], "a workload must have at least one layer"); }
     if (found < count) {
-      complain(lines_[1].number, lines_[1].words[0],
-               fmt::format("{} layers are declared, but {} follow", count, found));
+      add_error(lines_[1].number, lines_[1].words[0],
+                fmt::format("{} layers are declared, but {} follow", count, found));
     } else if (found > count) {
       const WordLine& extra = lines_[2 + static_cast<std::size_t>(count)];
-      complain(extra.number, {}, fmt::format("line {} declares {} layers; this is one more", lines_[1].number, count));
+      add_error(extra.number, {}, fmt::format("line {} declares {} layers; this is one more", lines_[1].number, count));
     }
   }
 
@@ -233,21 +233,21 @@ class Parser {
     const bool customized = made_.parallelism == Parallelism::hybrid_customized;
     const std::size_t columns = kPlainColumns + (customized ? 1 : 0);
     if (line.words.size() < columns) {
-      complain(line.number, {},
-               fmt::format("{} is missing: a layer of {} has {} columns, this one {}", kColumns.at(line.words.size()),
-                           name_of(made_.parallelism), columns, line.words.size()));
+      add_error(line.number, {},
+                fmt::format("{} is missing: a layer of {} has {} columns, this one {}", kColumns.at(line.words.size()),
+                            name_of(made_.parallelism), columns, line.words.size()));
       return;
     }
     if (line.words.size() > columns) {
-      complain(line.number, line.words[columns],
-               fmt::format("{} is one column too many: a layer of {} has {}", quote(line.words[columns].text),
-                           name_of(made_.parallelism), columns));
+      add_error(line.number, line.words[columns],
+                fmt::format("{} is one column too many: a layer of {} has {}", quote(line.words[columns].text),
+                            name_of(made_.parallelism), columns));
       return;
     }
     TextLayer layer;
     layer.name = line.words[0].text;
     layer.line = line.number;
-    if (!is_utf8(layer.name)) { complain(line.number, line.words[0], "the name is not UTF-8"); }
+    if (!is_utf8(layer.name)) { add_error(line.number, line.words[0], "the name is not UTF-8"); }
     reserved(line);
     layer.forward = pass(line, 2);
     layer.input_gradient = pass(line, 5);
@@ -263,7 +263,7 @@ class Parser {
     std::string_view digits = word.text;
     if (digits.starts_with('-')) { digits.remove_prefix(1); }
     if (digits.empty() || !std::all_of(digits.begin(), digits.end(), [](char c) { return c >= '0' && c <= '9'; })) {
-      complain(line.number, word, fmt::format("{}: {} is not a whole number", kColumns[1], quote(word.text)));
+      add_error(line.number, word, fmt::format("{}: {} is not a whole number", kColumns[1], quote(word.text)));
     }
   }
 
@@ -276,10 +276,10 @@ class Parser {
     pass.collective = find_in(kCollectives, word.text);
     if (pass.collective) { return pass; }
     if (word.text == "ALLREDUCEALLTOALL") {
-      complain(line.number, word,
-               "ALLREDUCEALLTOALL is not supported: the file does not give the size of its all-to-all");
+      add_error(line.number, word,
+                "ALLREDUCEALLTOALL is not supported: the file does not give the size of its all-to-all");
     } else {
-      complain_unknown(line.number, word, "collective", kCollectives, {"NONE"});
+      add_unknown_word(line.number, word, "collective", kCollectives, {"NONE"});
     }
     return pass;
   }
@@ -287,19 +287,19 @@ class Parser {
   std::optional<Parallelism> own_kind(const WordLine& line) {
     const Word& word = line.words[kPlainColumns];
     const auto kind = find_in(kParallelisms, word.text);
-    if (!kind) { complain_unknown(line.number, word, "kind of parallelism", kParallelisms, {}); }
+    if (!kind) { add_unknown_word(line.number, word, "kind of parallelism", kParallelisms, {}); }
     if (kind == Parallelism::hybrid_customized) {
-      complain(line.number, word, "HYBRID_CUSTOMIZED is valid for a whole workload only, not for a layer");
+      add_error(line.number, word, "HYBRID_CUSTOMIZED is valid for a whole workload only, not for a layer");
     }
     return kind;
   }
 
   void check_bottom() {
     if (!made_.last_bottom_layer || *made_.last_bottom_layer < made_.layers.size()) { return; }
-    complain(made_.line, {},
-             fmt::format("the last bottom layer is number {}, but layers have numbers 0 to "
-                         "{}",
-                         *made_.last_bottom_layer, made_.layers.size() - 1));
+    add_error(made_.line, {},
+              fmt::format("the last bottom layer is number {}, but layers have numbers 0 to "
+                          "{}",
+                          *made_.last_bottom_layer, made_.layers.size() - 1));
   }
 
   void check_recomputation() {
@@ -307,10 +307,10 @@ class Parser {
     for (const auto* list : {&made_.checkpoints, &made_.initiators}) {
       for (const std::uint64_t layer : *list) {
         if (layer >= count) {
-          complain(made_.line, {},
-                   fmt::format("{} names layer {}, but layers have numbers 0 to {}",
-                               list == &made_.checkpoints ? kCheckpoints : kInitiators, layer,
-                               static_cast<std::int64_t>(count) - 1));
+          add_error(made_.line, {},
+                    fmt::format("{} names layer {}, but layers have numbers 0 to {}",
+                                list == &made_.checkpoints ? kCheckpoints : kInitiators, layer,
+                                static_cast<std::int64_t>(count) - 1));
         }
       }
     }
@@ -319,25 +319,25 @@ class Parser {
     }
   }
 
-  // The forward pass is done again from the nearest checkpoint below to the layer before the initiator. The simulator
-  // of the format ends it at the first initiator that it finds and continues from there, which would skip layers.
+  // The forward pass is recomputed from the nearest checkpoint below to the layer before the initiator. The simulator
+  // of the format stops at the first initiator that it finds and continues from there, which would skip layers.
   void check_initiator(std::uint64_t initiator) {
     std::optional<std::uint64_t> from;
     for (const std::uint64_t checkpoint : made_.checkpoints) {
       if (checkpoint <= initiator && (!from || checkpoint > *from)) { from = checkpoint; }
     }
     if (!from || *from == initiator) {
-      complain(made_.line, {},
-               fmt::format("layer {} initiates a forward pass in the backward pass, but {}", initiator,
-                           from ? "is a checkpoint itself" : "no layer before it is a checkpoint"));
+      add_error(made_.line, {},
+                fmt::format("layer {} initiates a forward pass in the backward pass, but {}", initiator,
+                            from ? "is a checkpoint itself" : "no layer before it is a checkpoint"));
       return;
     }
     for (const std::uint64_t other : made_.initiators) {
       if (other > *from && other < initiator) {
-        complain(made_.line, {},
-                 fmt::format("layer {} initiates a forward pass from checkpoint {}, and so does layer "
-                             "{} between them: there must be a checkpoint between",
-                             initiator, *from, other));
+        add_error(made_.line, {},
+                  fmt::format("layer {} initiates a forward pass from checkpoint {}, and so does layer "
+                              "{} between them: there must be a checkpoint between",
+                              initiator, *from, other));
       }
     }
   }

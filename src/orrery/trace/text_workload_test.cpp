@@ -1,6 +1,6 @@
 // Workloads of every kind against graphs that were derived by hand from what the kind means
 // (docs/format/text-workload.md). A node is written as
-//   id name nanoseconds <- parents                 (`beside`: not on the device's own stream)
+//   id name nanoseconds <- parents                 (`host`: does not occupy the device)
 //   id name COLLECTIVE bytes [dimensions] <- parents
 #include "orrery/trace/text_workload.hpp"
 
@@ -53,7 +53,7 @@ std::string written(const Graph& graph, graph::NodeIndex node) {
     if (const auto group = graph.value(node, graph::keys::pg_name)) { text += fmt::format(" {}", *group->as_text()); }
   } else {
     text += fmt::format(" {}", graph.duration_ns(node));
-    if (*graph.value(node, graph::keys::is_cpu_op)->as_bool()) { text += " beside"; }
+    if (*graph.value(node, graph::keys::is_cpu_op)->as_bool()) { text += " host"; }
   }
   text += " <-";
   for (const std::uint64_t parent : record.data_deps) { text += fmt::format(" {}", parent); }
@@ -82,28 +82,28 @@ TEST(TextWorkload, data_parallel_overlaps_gradients_with_the_rest_of_the_backwar
               ElementsAre("0 a.forward 1000 <-", "1 b.forward 4000 <- 0", "2 b.weight_gradient 6000 <- 1",
                           "3 b.weight_gradient.all_reduce ALL_REDUCE 60 [1] <- 2", "4 b.input_gradient 5000 <- 2",
                           "5 a.weight_gradient 3000 <- 4", "6 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <- 5",
-                          "7 a.weight_gradient.update 500 beside <- 6",
+                          "7 a.weight_gradient.update 500 host <- 6",
                           // The second pass: each layer waits for its own weights.
                           "8 a.forward 1000 <- 5 7", "9 b.forward 4000 <- 8 3", "10 b.weight_gradient 6000 <- 9",
                           "11 b.weight_gradient.all_reduce ALL_REDUCE 60 [1] <- 10", "12 b.input_gradient 5000 <- 10",
                           "13 a.weight_gradient 3000 <- 12", "14 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <- 13",
-                          "15 a.weight_gradient.update 500 beside <- 14"));
+                          "15 a.weight_gradient.update 500 host <- 14"));
 }
 
 TEST(TextWorkload, model_parallel_waits_for_activations_and_has_no_collective_of_weights) {
   EXPECT_THAT(imported("model", over({2, 2})),
               ElementsAre("0 a.forward 1000 <-", "1 a.forward.all_gather ALL_GATHER 10 [11] <- 0",
-                          "2 a.forward.update 500 beside <- 1", "3 b.forward 4000 <- 2",
+                          "2 a.forward.update 500 host <- 1", "3 b.forward 4000 <- 2",
                           "4 b.forward.all_reduce ALL_REDUCE 40 [11] <- 3", "5 b.input_gradient 5000 <- 4",
                           "6 b.input_gradient.all_to_all ALL_TO_ALL 50 [11] <- 5", "7 b.weight_gradient 6000 <- 5",
-                          // Nobody below the first layer needs its input's gradient.
+                          // The first layer needs no gradient of its input.
                           "8 a.input_gradient 2000 <- 7 6", "9 a.weight_gradient 3000 <- 8"));
 }
 
 Lines hybrid(const std::string& model, const std::string& data) {
   return {"0 a.forward 1000 <-",
           "1 a.forward.all_gather ALL_GATHER 10 " + model + " <- 0",
-          "2 a.forward.update 500 beside <- 1",
+          "2 a.forward.update 500 host <- 1",
           "3 b.forward 4000 <- 2",
           "4 b.forward.all_reduce ALL_REDUCE 40 " + model + " <- 3",
           "5 b.input_gradient 5000 <- 4",
@@ -113,10 +113,10 @@ Lines hybrid(const std::string& model, const std::string& data) {
           "9 a.input_gradient 2000 <- 7 6",
           "10 a.weight_gradient 3000 <- 9",
           "11 a.weight_gradient.all_reduce ALL_REDUCE 30 " + data + " <- 10",
-          "12 a.weight_gradient.update 500 beside <- 11"};
+          "12 a.weight_gradient.update 500 host <- 11"};
 }
 
-TEST(TextWorkload, hybrids_give_the_first_dimension_to_one_sort_of_parallelism_and_the_rest_to_the_other) {
+TEST(TextWorkload, hybrids_have_one_parallelism_on_the_first_dimension_and_another_on_the_rest) {
   EXPECT_EQ(imported("hybrid_data_model", over({2, 2})), hybrid("[10]", "[01]"));
   EXPECT_EQ(imported("hybrid_model_data", over({2, 2})), hybrid("[01]", "[10]"));
   EXPECT_EQ(imported("hybrid_data_model", over({2, 2, 3})), hybrid("[100]", "[011]"));
@@ -125,7 +125,7 @@ TEST(TextWorkload, hybrids_give_the_first_dimension_to_one_sort_of_parallelism_a
 TEST(TextWorkload, a_transformer_waits_for_the_collective_of_every_input_gradient) {
   const Lines expected = {"0 a.forward 1000 <-",
                           "1 a.forward.all_gather ALL_GATHER 10 [10] <- 0",
-                          "2 a.forward.update 500 beside <- 1",
+                          "2 a.forward.update 500 host <- 1",
                           "3 b.forward 4000 <- 2",
                           "4 b.forward.all_reduce ALL_REDUCE 40 [10] <- 3",
                           "5 b.input_gradient 5000 <- 4",
@@ -134,36 +134,37 @@ TEST(TextWorkload, a_transformer_waits_for_the_collective_of_every_input_gradien
                           "8 b.weight_gradient.all_reduce ALL_REDUCE 60 [01] <- 7",
                           "9 a.input_gradient 2000 <- 7",
                           "10 a.input_gradient.reduce_scatter REDUCE_SCATTER 20 [10] <- 9",
-                          "11 a.input_gradient.update 500 beside <- 10",
+                          "11 a.input_gradient.update 500 host <- 10",
                           "12 a.weight_gradient 3000 <- 11",
                           "13 a.weight_gradient.all_reduce ALL_REDUCE 30 [01] <- 12",
-                          "14 a.weight_gradient.update 500 beside <- 13"};
+                          "14 a.weight_gradient.update 500 host <- 13"};
   EXPECT_EQ(imported("hybrid_transformer", over({2, 2})), expected);
   EXPECT_EQ(imported("hybrid_transformer", over({4})), expected);
 }
 
-TEST(TextWorkload, layers_from_a_checkpoint_on_compute_again_before_the_layer_that_initiates_it) {
+TEST(TextWorkload, layers_from_a_checkpoint_are_recomputed_before_the_initiator) {
   EXPECT_THAT(
       imported("hybrid_transformer_fwd_in_bckwd", over({2, 2})),
-      ElementsAre("0 w.forward 1 <-", "1 x.forward 10 <- 0", "2 x.forward.all_reduce ALL_REDUCE 8 [10] <- 1",
-                  "3 y.forward 100 <- 2", "4 z.forward 1000 <- 3",
-                  // Before the gradient of z (3): x (1, the checkpoint) and y (2) again, with their collectives.
-                  "5 x.recompute 10 <- 4", "6 x.recompute.all_reduce ALL_REDUCE 8 [10] <- 5", "7 y.recompute 100 <- 6",
-                  "8 z.input_gradient 2000 <- 7", "9 z.weight_gradient 3000 <- 8", "10 y.input_gradient 200 <- 9",
-                  "11 y.input_gradient.all_reduce ALL_REDUCE 32 [10] <- 10", "12 y.weight_gradient 300 <- 11",
-                  "13 x.input_gradient 20 <- 12", "14 x.weight_gradient 30 <- 13",
-                  "15 x.weight_gradient.all_reduce ALL_REDUCE 16 [01] <- 14", "16 w.input_gradient 2 <- 14",
-                  "17 w.weight_gradient 3 <- 16"));
+      ElementsAre(
+          "0 w.forward 1 <-", "1 x.forward 10 <- 0", "2 x.forward.all_reduce ALL_REDUCE 8 [10] <- 1",
+          "3 y.forward 100 <- 2", "4 z.forward 1000 <- 3",
+          // Before the gradient of z (3), x (1, the checkpoint) and y (2) are recomputed, with their collectives.
+          "5 x.recompute 10 <- 4", "6 x.recompute.all_reduce ALL_REDUCE 8 [10] <- 5", "7 y.recompute 100 <- 6",
+          "8 z.input_gradient 2000 <- 7", "9 z.weight_gradient 3000 <- 8", "10 y.input_gradient 200 <- 9",
+          "11 y.input_gradient.all_reduce ALL_REDUCE 32 [10] <- 10", "12 y.weight_gradient 300 <- 11",
+          "13 x.input_gradient 20 <- 12", "14 x.weight_gradient 30 <- 13",
+          "15 x.weight_gradient.all_reduce ALL_REDUCE 16 [01] <- 14", "16 w.input_gradient 2 <- 14",
+          "17 w.weight_gradient 3 <- 16"));
 }
 
 TEST(TextWorkload, a_layer_of_a_customized_workload_has_the_dimensions_of_its_own_kind) {
   EXPECT_THAT(imported("hybrid_customized", over({2, 2})),
               ElementsAre("0 a.forward 1000 <-", "1 a.forward.all_gather ALL_GATHER 10 [10] <- 0",
-                          "2 a.forward.update 500 beside <- 1", "3 b.forward 4000 <- 2", "4 b.input_gradient 5000 <- 3",
+                          "2 a.forward.update 500 host <- 1", "3 b.forward 4000 <- 2", "4 b.input_gradient 5000 <- 3",
                           "5 b.weight_gradient 6000 <- 4", "6 b.weight_gradient.all_reduce ALL_REDUCE 60 [11] <- 5",
                           "7 a.input_gradient 2000 <- 5", "8 a.weight_gradient 3000 <- 7",
                           "9 a.weight_gradient.all_reduce ALL_REDUCE 30 [01] <- 8",
-                          "10 a.weight_gradient.update 500 beside <- 9"));
+                          "10 a.weight_gradient.update 500 host <- 9"));
   const auto made = text_workload_graph(fixture("hybrid_customized"), over({2, 2}));
   EXPECT_THAT(
       made->notes,
@@ -193,8 +194,9 @@ Lines dlrm_pass(std::size_t first, const std::string& embeddings, const Lines& b
           id(15) + " emb.weight_gradient 30 <- " + id(14) + embeddings};
 }
 
-// Layer 0 is the embeddings, layer 1 the last of the bottom: its activations and the exchanged embeddings meet in 2.
-TEST(TextWorkload, embeddings_are_exchanged_beside_the_bottom_and_the_top_waits_for_both) {
+// Layer 0 is the embeddings, layer 1 the last bottom layer. Layer 2 depends on the activations of layer 1 and on the
+// all-to-all of the embeddings.
+TEST(TextWorkload, the_all_to_all_of_embeddings_overlaps_with_the_bottom_layers) {
   for (const auto& [name, next] : {std::pair("hybrid_dlrm", " 15 11"), {"hybrid_dlrm_enhanced", " 15"}}) {
     Lines expected = dlrm_pass(0, "", {"", "", "", ""});
     const Lines second = dlrm_pass(16, "", {next, " 13", " 9", " 6"});
@@ -203,26 +205,26 @@ TEST(TextWorkload, embeddings_are_exchanged_beside_the_bottom_and_the_top_waits_
   }
 }
 
-TEST(TextWorkload, a_benchmark_is_collectives_and_nothing_between_them) {
+TEST(TextWorkload, a_benchmark_has_collectives_without_dependencies) {
   EXPECT_THAT(
       imported("micro", over({4}, 2)),
-      ElementsAre("0 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <-", "1 a.weight_gradient.update 500 beside <- 0",
+      ElementsAre("0 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <-", "1 a.weight_gradient.update 500 host <- 0",
                   "2 b.weight_gradient.all_reduce ALL_REDUCE 60 [1] <-",
-                  "3 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <-", "4 a.weight_gradient.update 500 beside <- 3",
+                  "3 a.weight_gradient.all_reduce ALL_REDUCE 30 [1] <-", "4 a.weight_gradient.update 500 host <- 3",
                   "5 b.weight_gradient.all_reduce ALL_REDUCE 60 [1] <-"));
 }
 
 TEST(TextWorkload, inference_has_a_forward_pass_only) {
   EXPECT_THAT(imported("distributed_inference", over({2, 2}, 2)),
               ElementsAre("0 a.forward 1000 <-", "1 a.forward.all_gather ALL_GATHER 10 [11] <- 0",
-                          "2 a.forward.update 500 beside <- 1", "3 b.forward 4000 <- 2",
+                          "2 a.forward.update 500 host <- 1", "3 b.forward 4000 <- 2",
                           "4 b.forward.all_reduce ALL_REDUCE 40 [11] <- 3", "5 a.forward 1000 <- 4",
-                          "6 a.forward.all_gather ALL_GATHER 10 [11] <- 5", "7 a.forward.update 500 beside <- 6",
+                          "6 a.forward.all_gather ALL_GATHER 10 [11] <- 5", "7 a.forward.update 500 host <- 6",
                           "8 b.forward 4000 <- 7", "9 b.forward.all_reduce ALL_REDUCE 40 [11] <- 8"));
 }
 
-// 300 ns are less than a microsecond and more than nothing.
-TEST(TextWorkload, times_are_exact_beside_whole_microseconds) {
+// 300 ns are rounded up to 1 us, since 0 would mean no duration.
+TEST(TextWorkload, exact_times_are_kept_with_whole_microseconds) {
   const auto workload = parse_text_workload("DATA\n1\na -1 300 NONE 0 1600 NONE 0 3000 NONE 0 0\n", "w.txt");
   const auto made = text_workload_graph(*workload, over({2}));
   EXPECT_EQ(made->graph.duration_us(0), 1U);
@@ -247,11 +249,11 @@ TEST(TextWorkload, groups_have_the_ranks_along_their_dimensions) {
               ElementsAre(graph::ProcessGroup{"3", {4, 5}}, graph::ProcessGroup{"6", {1, 3, 5, 7}}));
   EXPECT_THAT(written(made->graph).at(1), HasSubstr("[100] 3 <-"));
   EXPECT_THAT(written(made->graph).at(8), HasSubstr("[011] 6 <-"));
-  // Everybody is no group.
+  // All ranks are no named group.
   EXPECT_THAT(text_workload_graph(fixture("model"), options, 5)->graph.groups(), IsEmpty());
 }
 
-RC_GTEST_PROP(TextWorkload, groups_divide_the_ranks_and_their_members_name_them_alike, (std::uint64_t seed)) {
+RC_GTEST_PROP(TextWorkload, groups_partition_the_ranks_and_have_one_name, (std::uint64_t seed)) {
   test::Random random(seed);
   TextWorkloadOptions options = over({1 + random.below(4), 1 + random.below(4), 1 + random.below(3)});
   options.process_groups = true;
@@ -306,7 +308,7 @@ TEST(TextWorkload, a_file_per_rank_is_written) {
             (folder / "w.txt").string() + ": cannot be read");
 }
 
-TEST(TextWorkload, mistakes_have_a_line_and_the_nearest_right_word) {
+TEST(TextWorkload, mistakes_have_a_line_and_the_nearest_valid_word) {
   EXPECT_EQ(mistakes(""), "w.txt: is empty; the first line of a workload is its kind of parallelism");
   EXPECT_EQ(mistakes("HYBRID_DLMR 1\n"),
             "w.txt:1:1: \"HYBRID_DLMR\" is not a kind of parallelism; did you mean \"HYBRID_DLRM\"?");
@@ -350,7 +352,7 @@ std::string recomputing(const std::string& lists) {
   return mistakes(text);
 }
 
-TEST(TextWorkload, forward_passes_done_again_need_a_checkpoint_of_their_own) {
+TEST(TextWorkload, recomputed_forward_passes_need_a_checkpoint) {
   EXPECT_EQ(recomputing("checkpoints: 2 0 3 checkpoint_initiates: 2 5 2"), "none");
   EXPECT_EQ(recomputing("checkpoints: 1 3 checkpoint_initiates: 1 2"),
             "w.txt:1: layer 2 initiates a forward pass in the backward pass, but no layer before it is a checkpoint");

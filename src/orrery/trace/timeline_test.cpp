@@ -26,7 +26,7 @@ std::string scratch_file() {
   return (fs::temp_directory_path() / ("orrery-timeline-test-" + std::to_string(::getpid()) + ".json")).string();
 }
 
-std::string taken(const std::string& path) {
+std::string read_and_removed(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path, std::ios::binary).rdbuf();
   fs::remove(path);
@@ -57,7 +57,7 @@ std::string timeline_of(const graph::Graph& graph) {
   const auto added = writer->add(3, "rank 3", graph);
   EXPECT_TRUE(added) << added.error().text();
   EXPECT_TRUE(writer->close());
-  return taken(path);
+  return read_and_removed(path);
 }
 
 // 1 at 100 for 10; 2 after it, so at 110 for 5; 3 after both: at 115; 4 depends on nothing: at the first start, 100.
@@ -72,14 +72,14 @@ TEST(Timeline, nodes_without_a_start_are_placed_and_say_so) {
 }
 
 // 0 to 10 and 5 to 15 overlap without one within the other: two rows. 6 to 9 fits into the second.
-TEST(Timeline, nodes_that_cross_stand_in_different_rows) {
+TEST(Timeline, nodes_that_overlap_partly_are_in_different_rows) {
   const std::string text = timeline_of(graph_of({node(1, 10, 10), node(2, 15, 10), node(3, 16, 3)}));
   EXPECT_THAT(text, HasSubstr(R"("tid":1,"ts":10.000)"));
   EXPECT_THAT(text, HasSubstr(R"("tid":2,"ts":15.000)"));
   EXPECT_THAT(text, HasSubstr(R"("tid":1,"ts":16.000)"));
 }
 
-TEST(Timeline, a_circle_of_nodes_without_start_cannot_be_placed) {
+TEST(Timeline, a_cycle_of_nodes_without_start_cannot_be_placed) {
   const std::string path = scratch_file();
   {
     auto writer = TimelineWriter::open(path);
@@ -91,7 +91,7 @@ TEST(Timeline, a_circle_of_nodes_without_start_cannot_be_placed) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-// Random graphs have cycles and names of all kinds; what is written is balanced, and names are escaped.
+// Also in graphs with cycles and with names of any bytes.
 RC_GTEST_PROP(Timeline, every_node_is_one_event, (std::uint64_t seed)) {
   auto records = test::random_records(seed, 20);
   for (NodeRecord& record : records.nodes) { record.start_us = 1 + record.start_us % 1000; }
@@ -107,26 +107,26 @@ RC_GTEST_PROP(Drawing, every_box_and_edge_is_a_line, (std::uint64_t seed)) {
     const graph::Folded made = graph::folded(graph, {by, 2});
     const std::string path = scratch_file();
     RC_ASSERT(write_dot(made, path).has_value());
-    const std::string dot = taken(path);
+    const std::string dot = read_and_removed(path);
     RC_ASSERT(static_cast<std::size_t>(std::count(dot.begin(), dot.end(), '\n')) ==
               3 + made.nodes.size() + made.edges.size());
     RC_ASSERT(write_graphml(made, path).has_value());
-    const std::string xml = taken(path);
+    const std::string xml = read_and_removed(path);
     RC_ASSERT(static_cast<std::size_t>(std::count(xml.begin(), xml.end(), '\n')) ==
               13 + made.nodes.size() + made.edges.size());
   }
 }
 
-TEST(Drawing, names_that_the_format_would_misread_are_escaped) {
-  NodeRecord evil = node(1, 0, 1);
-  evil.name = "a\"<b>&\\\n\xff";
-  const graph::Folded made = graph::folded(graph_of({evil}), {});
+TEST(Drawing, reserved_characters_are_escaped) {
+  NodeRecord unusual = node(1, 0, 1);
+  unusual.name = "a\"<b>&\\\n\xff";
+  const graph::Folded made = graph::folded(graph_of({unusual}), {});
   const std::string path = scratch_file();
   ASSERT_TRUE(write_dot(made, path));
-  EXPECT_THAT(taken(path), HasSubstr(R"(label="a\"<b>&\\??\nCOMP_NODE 1\n1 us")"));
+  EXPECT_THAT(read_and_removed(path), HasSubstr(R"(label="a\"<b>&\\??\nCOMP_NODE 1\n1 us")"));
   ASSERT_TRUE(write_graphml(made, path));
-  EXPECT_THAT(taken(path), HasSubstr("a&quot;&lt;b&gt;&amp;\\??"
-                                     "</data>"));
+  EXPECT_THAT(read_and_removed(path), HasSubstr("a&quot;&lt;b&gt;&amp;\\??"
+                                                "</data>"));
 }
 
 }  // namespace
