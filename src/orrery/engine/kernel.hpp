@@ -7,13 +7,13 @@
 //   kernel.run([&](const Event& event) { … });  // may call at() and after()
 //
 // Events of one time are handled in the order in which they were registered, with one exception: events of one lane and
-// one time are handled back to back, at the place where the first of them was registered. Those that are registered
-// after that, for the same time, have a place of their own at the end. Both rules use the order of registration and
-// nothing else, so that the same calls give the same run.
+// one time are handled back to back, in the position of the first of them. Events that are registered for this time
+// after they were handled come last. Both rules use the order of registration and nothing else, so that the same calls
+// give the same run.
 //
-// An event costs a link of 32 bytes and itself; storage is reused, so that a run whose number of pending events has
-// reached its highest allocates nothing. Time does not depend on the number of pending events; the exception is a lane
-// with more than a handful of pending times, which costs a table look-up instead.
+// An event needs 32 bytes in addition to its own size. Storage is reused: once the number of pending events has reached
+// its maximum, a run allocates nothing. The cost of an event does not depend on the number of pending events. In a lane
+// with more than 16 pending times it includes a look-up in a hash table.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,8 @@ class Kernel {
     }
   }
 
-  // Until no events are left. A handler that is more than a function may have prefetch(event), which is called with
-  // the event that is likely to be next.
+  // Runs until no events are left. If the handler has a member function prefetch(event), it is called with the event
+  // that is likely to be next.
   template <class Handler>
   void run(Handler&& handle) {
     while (wheel_.advance(links_)) {
@@ -79,8 +79,8 @@ class Kernel {
   static constexpr std::uint32_t kNoLane = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kFewTimes = 16;  // pending times of a lane; more of them are found by a table
 
-  // The first event of a lane's time is in the wheel for all of them. The others are a circular list behind it: `more`
-  // is the last of them, whose `next` is the first.
+  // The wheel holds the first event of each pair of lane and time. The other events of the pair are a circular list:
+  // `more` is the last of them, whose `next` is the first.
   struct Entry {
     Time time;
     Link next;

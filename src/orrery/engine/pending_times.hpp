@@ -27,7 +27,7 @@ class PendingTimes {
     return kNoLink;
   }
 
-  // The entry, which exists.
+  // The entry must exist.
   void erase(std::uint32_t lane, Time time) {
     const std::size_t mask = cells_.size() - 1;
     std::size_t hole = slot(lane, time);

@@ -1,12 +1,12 @@
 // The event queue for models that must not depend on the order in which events of one time were registered.
 //
-// Time advances in instants, an instant in rounds. In a round all events that are due are handled, and then `settle` is
-// called once: it decides between the requests of the round by what they request, not by which came first. Events that
-// a round registers for its own instant belong to the next round. A model whose handlers commute within a round, and
-// whose decisions are functions of sets, gives the same run for any order of registration.
+// Time advances in instants, an instant in rounds. In a round all events that are due are handled, and then `end_round`
+// is called once. It arbitrates between the requests of the round by their contents, not by their order. Events that a
+// round registers for its own instant belong to the next round. A model whose handlers commute within a round, and
+// whose arbitration depends on the set of requests only, gives the same run for any order of registration.
 //
-// Slots of the wheels (wheel_clock.hpp) are lists of blocks of entries: what is due lies side by side, so
-// that the handler can prefetch what an event accesses. Blocks are reused.
+// Slots of the wheels (wheel_clock.hpp) are lists of blocks of entries: due events are contiguous in memory, so that
+// the handler can prefetch what an event accesses. Blocks are reused.
 #pragma once
 
 #include <array>
@@ -33,12 +33,12 @@ class Rounds {
     push({time, event});
   }
 
-  // Until no events are left. `handle` and `settle` may call at(). A handler that is more than a function may have
-  // prefetch(event, distance), which is called for every event of a round some time before it is handled: first with
-  // distance 2, then with distance 1.
-  template <class Handler, class Settle>
-  void run(Handler&& handle, Settle&& settle) {
-    settle();
+  // Runs until no events are left. `handle` and `end_round` may call at(). If the handler has a member function
+  // prefetch(event, distance), it is called for every event of a round before the event is handled: first with distance
+  // 2, then with distance 1.
+  template <class Handler, class EndRound>
+  void run(Handler&& handle, EndRound&& end_round) {
+    end_round();
     while (clock_.advance([&](WheelClock::Place place) { spread(place); })) {
       List due = empty(clock_.due());
       while (due.first != kNone) {
@@ -47,7 +47,7 @@ class Rounds {
         release(due.first);
         due.first = next;
       }
-      settle();
+      end_round();
     }
   }
 
@@ -120,7 +120,7 @@ class Rounds {
     free_ = number;
   }
 
-  // Empties a slot; what was there.
+  // Empties a slot and returns its entries.
   [[nodiscard]] List empty(WheelClock::Place place) {
     const List list = lists_[place.level][place.slot];
     lists_[place.level][place.slot] = {};
@@ -128,7 +128,7 @@ class Rounds {
     return list;
   }
 
-  // Moves the entries of a slot that is reached to lower wheels.
+  // Time has reached the slot: moves its entries to lower wheels.
   void spread(WheelClock::Place place) {
     List list = empty(place);
     while (list.first != kNone) {

@@ -13,25 +13,25 @@ TEST(Rounds, events_registered_for_the_current_instant_belong_to_the_next_round)
   rounds.at(5, 1);
   rounds.at(5, 2);
   rounds.at(9, 3);
-  std::string trail;
+  std::string log;
   rounds.run(
       [&](int event) {
-        trail += std::to_string(rounds.now()) + ":" + std::to_string(event) + " ";
+        log += std::to_string(rounds.now()) + ":" + std::to_string(event) + " ";
         if (event == 1) { rounds.at(5, 10); }
         if (event == 10) { rounds.at(8, 11); }
       },
-      [&] { trail += "| "; });
-  EXPECT_EQ(trail, "| 5:1 5:2 | 5:10 | 8:11 | 9:3 | ");
+      [&] { log += "| "; });
+  EXPECT_EQ(log, "| 5:1 5:2 | 5:10 | 8:11 | 9:3 | ");
   EXPECT_EQ(rounds.events(), 5U);
 }
 
-TEST(Rounds, settling_can_add_rounds_to_the_instant) {
+TEST(Rounds, end_round_can_add_rounds_to_the_instant) {
   Rounds<int> rounds;
-  int settled = 0;
+  int ended_rounds = 0;
   std::vector<std::uint64_t> times;
   rounds.run([&](int) { times.push_back(rounds.now()); },
              [&] {
-               if (++settled <= 3) { rounds.at(rounds.now() + (settled == 3 ? 1 : 0), 0); }
+               if (++ended_rounds <= 3) { rounds.at(rounds.now() + (ended_rounds == 3 ? 1 : 0), 0); }
              });
   EXPECT_EQ(times, (std::vector<std::uint64_t>{0, 0, 1}));
   EXPECT_LE(rounds.blocks(), 2U);

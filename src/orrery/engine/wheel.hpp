@@ -1,7 +1,7 @@
 // A queue of entries by integer time, first in first out within a time.
 //
-// Entries of one time never overtake each other on the wheels (wheel_clock.hpp), because they are in the same slot at
-// any moment. They are links of lists in storage that the caller owns, so that a queue allocates nothing.
+// Entries of one time stay in order on the wheels (wheel_clock.hpp), because they are always in the same slot. They are
+// links of lists in storage that the caller owns, so that a queue allocates nothing.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ class Wheel {
   // The time of the entries that pop() gives, and the earliest that can be pushed.
   [[nodiscard]] Time now() const { return clock_.now(); }
 
-  // `links[entry]` has the members `time` (when, set by the caller; not before now()) and `next` (ours).
+  // `links[entry]` has the members `time`, which the caller sets to at least now(), and `next`, which this class sets.
   template <class Links>
   void push(Links& links, Link entry) {
     const WheelClock::Place place = clock_.place(links[entry].time);
@@ -34,7 +34,7 @@ class Wheel {
     list.last = entry;
   }
 
-  // The next entry of the time that is now; kNoLink when there is none left.
+  // The next entry that is due now; kNoLink when there is none left.
   template <class Links>
   Link pop(Links& links) {
     const WheelClock::Place due = clock_.due();
@@ -46,7 +46,7 @@ class Wheel {
     return entry;
   }
 
-  // Goes to the next time that has entries; false when there are no entries.
+  // Advances to the next time that has entries; false when there are no entries.
   template <class Links>
   bool advance(Links& links) {
     return clock_.advance([&](WheelClock::Place place) {
@@ -65,7 +65,7 @@ class Wheel {
     Link last = kNoLink;
   };
 
-  // Empties a slot; the first entry that was there.
+  // Empties a slot and returns its first entry.
   [[nodiscard]] Link empty(WheelClock::Place place) {
     const Link first = lists_[place.level][place.slot].first;
     lists_[place.level][place.slot] = {};

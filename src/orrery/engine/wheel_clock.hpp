@@ -1,5 +1,5 @@
-// The clock of a hierarchical timing wheel with one wheel per byte of the time: it advances from one slot in use to the
-// next. What a slot holds is its owner's (wheel.hpp, rounds.hpp).
+// The clock of a hierarchical timing wheel with one wheel per byte of the time. It advances from one slot in use to the
+// next. The entries of slots are stored by the owners of the clock (wheel.hpp, rounds.hpp).
 //
 // An entry waits in the slot of the highest byte in which its time differs from now, and moves to a lower wheel when
 // time reaches that slot: at most once per byte of its delay, whatever the number of entries.
@@ -27,7 +27,8 @@ class WheelClock {
 
   [[nodiscard]] Time now() const { return now_; }
 
-  // Where something of a time not before now() waits, and where what is due now does.
+  // The slot in which an entry of `time` waits; `time` is at least now(). due(): the slot of the entries that are due
+  // now.
   [[nodiscard]] Place place(Time time) const {
     const int level = (63 - std::countl_zero((time ^ now_) | 1)) / kBits;
     return {static_cast<unsigned>(level), static_cast<unsigned>(time >> (level * kBits)) % kSlots};

@@ -36,8 +36,8 @@ std::size_t slot_of(const ScheduleShape& shape, int dimension) {
   return shape.slots;
 }
 
-// For a port: the rounds in which its stages run, the rounds before them in which the first chunk reaches it, and the
-// rounds after them in which the last chunk leaves it.
+// For a port: the rounds in which its stages run, the earlier rounds in which the first chunk reaches it, and the later
+// rounds in which the last chunk leaves it.
 PortBound port_bound(const ChunkedSchedule& chunked, std::size_t slot) {
   PortBound bound;
   double between_fixed = 0.0, between_rest = 0.0;  // stages of other ports since the last stage of this one
@@ -68,7 +68,7 @@ PortBound port_bound(const ChunkedSchedule& chunked, std::size_t slot) {
   return bound;
 }
 
-// The times of one entry of a shape under a protocol.
+// The times of one entry of a shape with one protocol.
 Stage stage_of(const Fabric& fabric, const StageShape& part, const StepCost& cost) {
   Stage stage;
   stage.slot = part.slot;
@@ -82,7 +82,8 @@ Stage stage_of(const Fabric& fabric, const StageShape& part, const StepCost& cos
   return stage;
 }
 
-// Concurrent entries: latencies are terms of a mean over hops, and the busiest port decides the rest.
+// Concurrent entries: latencies are terms of a mean over hops and are added; of the other times the busiest port has
+// the longest.
 void merge(Stage& stage, const Stage& other) {
   const Seconds longest = max(stage.out + stage.reduction, other.out + other.reduction);
   stage.latency += other.latency;
@@ -114,11 +115,11 @@ bool level_per_step(Pattern pattern) {
 ScheduleShape shape_of(const Schedule& schedule) {
   ScheduleShape shape;
   std::int64_t level = 0;
-  const SchedulePhase* before = nullptr;
+  const SchedulePhase* previous = nullptr;
   for (const SchedulePhase& phase : schedule.phases) {
     const bool per_step = level_per_step(phase.pattern);
     const double steps = per_step ? 1.0 : static_cast<double>(phase.steps);
-    if (before == nullptr || before->dimension != phase.dimension || !shares_stage(before->pattern) ||
+    if (previous == nullptr || previous->dimension != phase.dimension || !shares_stage(previous->pattern) ||
         !shares_stage(phase.pattern)) {
       const std::size_t slot = phase.concurrent ? shape.stages.back().slot : slot_of(shape, phase.dimension);
       if (phase.concurrent) { --level; }
@@ -135,7 +136,7 @@ ScheduleShape shape_of(const Schedule& schedule) {
     if (phase.reduces) { stage.reducing += max(phase.sent_per_step, phase.received_per_step) * steps; }
     stage.own += phase.own;
     shape.stage_of_phase.push_back(phase.concurrent ? shape.stage_of_phase.back() : shape.stages.size() - 1);
-    before = &phase;
+    previous = &phase;
   }
   return shape;
 }
@@ -159,7 +160,7 @@ ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shap
   return chunked;
 }
 
-bool takes(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
+bool library_uses(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
   return std::all_of(shape.stages.begin(), shape.stages.end(), [&](const StageShape& stage) {
     if (stage.dimension != shape.outermost || stage.kind == StepKind::in_switch) { return true; }
     const double step = stage.sent.value() / std::max(1.0, stage.steps);

@@ -1,10 +1,10 @@
 // The time of a schedule whose buffer is cut into chunks that follow each other, in closed form. (Not pipeline
 // parallelism: stages here are steps of one collective.)
 //
-// The phases of a schedule are grouped into stages; a stage has one level, or, where every step uses other links
-// (trees, chains), one level per step. Chunk c passes level l in round c + l, and a round ends when everything in it
-// has ended: the software pipeline that a kernel with a loop over chunks runs. Stages that share a dimension share its
-// ports, so a round lasts as long as its busiest port:
+// The phases of a schedule are grouped into stages. A stage has one level, or one level per step if every step uses
+// other links (trees, chains). Chunk c passes level l in round c + l, and a round ends when everything in it has ended:
+// the software pipeline of a kernel with a loop over chunks. Stages that share a dimension share its ports, so a round
+// takes as long as its busiest port:
 //
 //   T(C) = base + sum over rounds r of  max over ports q of  sum over stages s on q, active in r, of t_s,q(C)
 //   t_s,q(C) = steps_s * (step latency + (bytes_s,q / C) / payload bandwidth + excess reduction)
@@ -21,7 +21,7 @@
 
 namespace orrery::network {
 
-// Whether every step of a pattern uses other links than the step before, so that the next chunk can follow one step
+// Whether every step of a pattern uses other links than the previous step, so that the next chunk can follow one step
 // behind.
 [[nodiscard]] bool level_per_step(Pattern pattern);
 
@@ -31,14 +31,14 @@ struct StageShape {
   int dimension = 0;
   std::int64_t members = 0;      // along it
   std::size_t slot = 0;          // the dimension's index among those of the schedule
-  std::int64_t first_level = 0;  // levels of the stages before
+  std::int64_t first_level = 0;  // sum of the levels of all earlier stages
   std::int64_t levels = 1;
   double steps = 0.0;  // of one level
   Bytes sent, received;
   Bytes reduced, reducing;  // what members reduce, and what passes the port at the same time
   Bytes own;                // SchedulePhase::own
   double hops = 1.0;        // SchedulePhase::hops
-  bool concurrent = false;  // not a stage of its own: what the stage before does on another dimension meanwhile
+  bool concurrent = false;  // not a stage of its own: concurrent steps of the previous stage on another dimension
 };
 
 struct ScheduleShape {
@@ -53,7 +53,7 @@ struct ScheduleShape {
 // latency of the ring's hops, and the bytes of the slowest port.
 [[nodiscard]] ScheduleShape shape_of(const Schedule& schedule);
 
-// A stage under a protocol: what one level takes for the whole buffer.
+// A stage with one protocol: the times of one level for the whole buffer.
 struct Stage {
   std::size_t slot = 0;
   std::int64_t levels = 1;
@@ -70,18 +70,19 @@ struct ChunkedSchedule {
 
 [[nodiscard]] ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
 
-// Whether the library takes the protocol for steps of this size. Its choice looks at the outermost links.
-[[nodiscard]] bool takes(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
+// Whether the library uses the protocol for steps of this size. It decides by the bytes per step on the outermost
+// links.
+[[nodiscard]] bool library_uses(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
 
 struct ChunkedTime {
   Seconds latency, bandwidth, reduction;
   [[nodiscard]] Seconds total() const { return latency + bandwidth + reduction; }
 };
 
-// T(chunks) without the base, and what it is made of: the terms of the busiest port of every round.
+// T(chunks) without the base, as its terms: those of the busiest port of every round.
 [[nodiscard]] ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks);
 
-// The same total, without its terms: the inner loop.
+// chunked_time(...).total(), faster: for the inner loop.
 [[nodiscard]] Seconds chunked_total(const ChunkedSchedule& chunked, std::int64_t chunks);
 
 // A lower bound of the time from one port: at least fixed + latency * C + rest / C with C chunks, in seconds.

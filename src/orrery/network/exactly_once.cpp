@@ -9,31 +9,31 @@ namespace orrery::network {
 
 namespace {
 
-// Contributions as bits, `words_` of them for each party and block.
-class Ledger {
+// For each participant and block the set of members whose contributions it has, as `words_` words of bits.
+class Contributions {
  public:
-  explicit Ledger(const Promise& promise)
-      : promise_(promise),
-        words_((promise.members + 63) / 64),
-        held_(std::size_t{promise.parties} * promise.blocks * words_, 0),
-        whole_(std::size_t{promise.blocks} * words_, 0),
-        stored_in_(std::size_t{promise.parties} * promise.blocks, kNever),
+  explicit Contributions(const Requirement& requirement)
+      : requirement_(requirement),
+        words_((requirement.members + 63) / 64),
+        sets_(std::size_t{requirement.participants} * requirement.blocks * words_, 0),
+        whole_(std::size_t{requirement.blocks} * words_, 0),
+        stored_in_(std::size_t{requirement.participants} * requirement.blocks, kNever),
         reduced_in_(stored_in_.size(), kNever) {
-    for (std::uint32_t member = 0; member < promise.members; ++member) {
-      for (std::uint32_t block = 0; block < promise.blocks; ++block) {
-        if (!promise.contributes(member, block)) { continue; }
-        held(member, block)[member / 64] |= bit(member);
+    for (std::uint32_t member = 0; member < requirement.members; ++member) {
+      for (std::uint32_t block = 0; block < requirement.blocks; ++block) {
+        if (!requirement.contributes(member, block)) { continue; }
+        set_of(member, block)[member / 64] |= bit(member);
         whole(block)[member / 64] |= bit(member);
       }
     }
   }
 
   // All messages of one step.
-  std::optional<std::string> play(std::span<const BlockMessage> step) {
-    std::vector<std::uint64_t> sent;  // as it was before the step
+  std::optional<std::string> apply(std::span<const BlockMessage> step) {
+    std::vector<std::uint64_t> sent;  // sets before the step
     for (const BlockMessage& message : step) {
       for (const std::uint32_t block : message.blocks) {
-        const std::uint64_t* has = held(message.source, block);
+        const std::uint64_t* has = set_of(message.source, block);
         if (!any(has)) { return fault_text(message, block, "which it does not have"); }
         sent.insert(sent.end(), has, has + words_);
       }
@@ -49,11 +49,11 @@ class Ledger {
   }
 
   [[nodiscard]] std::optional<std::string> missing_blocks() {
-    for (std::uint32_t member = 0; member < promise_.members; ++member) {
-      for (std::uint32_t block = 0; block < promise_.blocks; ++block) {
-        if (!promise_.ends_with(member, block) || is_whole(block, held(member, block))) { continue; }
+    for (std::uint32_t member = 0; member < requirement_.members; ++member) {
+      for (std::uint32_t block = 0; block < requirement_.blocks; ++block) {
+        if (!requirement_.ends_with(member, block) || is_whole(block, set_of(member, block))) { continue; }
         return fmt::format("member {} ends without {} of block {}", member,
-                           any(held(member, block)) ? "all contributions" : "anything", block);
+                           any(set_of(member, block)) ? "all contributions" : "anything", block);
       }
     }
     return std::nullopt;
@@ -63,10 +63,12 @@ class Ledger {
   static constexpr std::uint64_t kNever = ~std::uint64_t{0};
   static std::uint64_t bit(std::uint32_t member) { return std::uint64_t{1} << (member % 64); }
 
-  [[nodiscard]] std::size_t index(std::uint32_t party, std::uint32_t block) const {
-    return std::size_t{party} * promise_.blocks + block;
+  [[nodiscard]] std::size_t index(std::uint32_t participant, std::uint32_t block) const {
+    return std::size_t{participant} * requirement_.blocks + block;
   }
-  std::uint64_t* held(std::uint32_t party, std::uint32_t block) { return held_.data() + index(party, block) * words_; }
+  std::uint64_t* set_of(std::uint32_t participant, std::uint32_t block) {
+    return sets_.data() + index(participant, block) * words_;
+  }
   std::uint64_t* whole(std::uint32_t block) { return whole_.data() + std::size_t{block} * words_; }
   [[nodiscard]] bool any(const std::uint64_t* set) const {
     return std::any_of(set, set + words_, [](std::uint64_t word) { return word != 0; });
@@ -79,7 +81,7 @@ class Ledger {
   }
 
   std::optional<std::string> arrive(const BlockMessage& message, std::uint32_t block, const std::uint64_t* content) {
-    std::uint64_t* has = held(message.destination, block);
+    std::uint64_t* has = set_of(message.destination, block);
     const std::size_t at = index(message.destination, block);
     const bool stored_now = stored_in_[at] == message.step, reduced_now = reduced_in_[at] == message.step;
     if (stored_now || (reduced_now && !message.reduces)) {
@@ -94,43 +96,43 @@ class Ledger {
       return std::nullopt;
     }
     if (!is_whole(block, content)) { return fault_text(message, block, "a partial sum, to be stored as the whole"); }
-    const bool excused = promise_.may_have_it && promise_.may_have_it(message.destination);
-    if (is_whole(block, has) && !excused) { return fault_text(message, block, "which it has already"); }
+    const bool may_repeat = requirement_.may_receive_again && requirement_.may_receive_again(message.destination);
+    if (is_whole(block, has) && !may_repeat) { return fault_text(message, block, "which it has already"); }
     std::copy(content, content + words_, has);
     stored_in_[at] = message.step;
     return std::nullopt;
   }
 
-  const Promise& promise_;
+  const Requirement& requirement_;
   std::size_t words_;
-  std::vector<std::uint64_t> held_, whole_;
+  std::vector<std::uint64_t> sets_, whole_;
   std::vector<std::uint64_t> stored_in_, reduced_in_;  // by party and block: the last such step
 };
 
-// Contributions to a barrier are arrivals of members, which may be reported twice.
-std::optional<std::string> barrier_fault(const Promise& promise, std::span<const BlockMessage> messages) {
-  std::vector<std::vector<bool>> heard(promise.parties, std::vector<bool>(promise.members, false));
-  for (std::uint32_t member = 0; member < promise.members; ++member) { heard[member][member] = true; }
+// In a barrier, members learn from messages which members have arrived; they may learn it twice.
+std::optional<std::string> barrier_fault(const Requirement& requirement, std::span<const BlockMessage> messages) {
+  std::vector<std::vector<bool>> arrivals(requirement.participants, std::vector<bool>(requirement.members, false));
+  for (std::uint32_t member = 0; member < requirement.members; ++member) { arrivals[member][member] = true; }
   for (std::size_t begin = 0, end = 0; begin < messages.size(); begin = end) {
-    const auto before = heard;
+    const auto before = arrivals;
     for (end = begin; end < messages.size() && messages[end].step == messages[begin].step; ++end) {
       const BlockMessage& message = messages[end];
-      for (std::uint32_t member = 0; member < promise.members; ++member) {
-        if (before[message.source][member]) { heard[message.destination][member] = true; }
+      for (std::uint32_t member = 0; member < requirement.members; ++member) {
+        if (before[message.source][member]) { arrivals[message.destination][member] = true; }
       }
     }
   }
-  for (std::uint32_t member = 0; member < promise.members; ++member) {
-    const auto missing = std::find(heard[member].begin(), heard[member].end(), false);
-    if (missing == heard[member].end()) { continue; }
-    return fmt::format("member {} passes the barrier before it knows that {} has arrived", member,
-                       missing - heard[member].begin());
+  for (std::uint32_t member = 0; member < requirement.members; ++member) {
+    const auto missing = std::find(arrivals[member].begin(), arrivals[member].end(), false);
+    if (missing == arrivals[member].end()) { continue; }
+    return fmt::format("member {} passes the barrier without a message chain from member {}", member,
+                       missing - arrivals[member].begin());
   }
   return std::nullopt;
 }
 
-// Block (x0, x1, …) of an all_gather or reduce_scatter is of the member with those coordinates; the first extent varies
-// slowest among blocks and fastest among members.
+// The member that owns block (x0, x1, …) of an all_gather or reduce_scatter: the one with these coordinates. The first
+// extent varies slowest among blocks and fastest among members.
 std::uint32_t owner(std::int64_t block, const InlineList<Extent, kMaxExtents>& extents) {
   std::int64_t position = 0, stride = 1;
   for (const Extent& extent : extents) { stride *= extent.members; }
@@ -144,70 +146,70 @@ std::uint32_t owner(std::int64_t block, const InlineList<Extent, kMaxExtents>& e
 
 }  // namespace
 
-std::optional<std::string> fault(const Promise& promise, std::span<const BlockMessage> messages) {
+std::optional<std::string> fault(const Requirement& requirement, std::span<const BlockMessage> messages) {
   for (std::size_t i = 1; i < messages.size(); ++i) {
     if (messages[i].step < messages[i - 1].step) { return fmt::format("step {} is out of order", messages[i].step); }
   }
   for (const BlockMessage& message : messages) {
-    if (message.source >= promise.parties || message.destination >= promise.parties ||
+    if (message.source >= requirement.participants || message.destination >= requirement.participants ||
         message.source == message.destination) {
       return fmt::format("step {}: {} sends to {}", message.step, message.source, message.destination);
     }
-    if (message.blocks.empty() && !promise.is_barrier) {
+    if (message.blocks.empty() && !requirement.is_barrier) {
       return fmt::format("step {}: {} sends {} nothing", message.step, message.source, message.destination);
     }
   }
-  if (promise.is_barrier) { return barrier_fault(promise, messages); }
-  Ledger ledger(promise);
+  if (requirement.is_barrier) { return barrier_fault(requirement, messages); }
+  Contributions contributions(requirement);
   for (std::size_t begin = 0, end = 0; begin < messages.size(); begin = end) {
     end = begin;
     while (end < messages.size() && messages[end].step == messages[begin].step) { ++end; }
-    if (auto wrong = ledger.play(messages.subspan(begin, end - begin))) { return wrong; }
+    if (auto wrong = contributions.apply(messages.subspan(begin, end - begin))) { return wrong; }
   }
-  return ledger.missing_blocks();
+  return contributions.missing_blocks();
 }
 
-// ---- steps of members ----------------------------------------------------------------------------------------------
+// ---- member schedules ----------------------------------------------------------------------------------------------
 
-Promise promise_of(const Steps& steps) {
-  const std::uint32_t n = steps.members, root = steps.root;
-  Promise promise;
-  promise.members = n;
-  promise.parties = parties(steps);
-  promise.blocks = block_count(steps) * (steps.collective == Collective::all_to_all ? n : 1);
+Requirement requirement_of(const MemberSchedule& schedule) {
+  const std::uint32_t n = schedule.members, root = schedule.root;
+  Requirement requirement;
+  requirement.members = n;
+  requirement.participants = participant_count(schedule);
+  requirement.blocks = block_count(schedule) * (schedule.collective == Collective::all_to_all ? n : 1);
   const auto all = [](std::uint32_t, std::uint32_t) { return true; };
   const auto own = [](std::uint32_t member, std::uint32_t block) { return member == block; };
   const auto of_root = [root](std::uint32_t member, std::uint32_t) { return member == root; };
-  switch (steps.collective) {
-    case Collective::all_reduce: promise.contributes = all, promise.ends_with = all; break;
-    case Collective::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
-    case Collective::all_gather: promise.contributes = own, promise.ends_with = all; break;
+  switch (schedule.collective) {
+    case Collective::all_reduce: requirement.contributes = all, requirement.ends_with = all; break;
+    case Collective::reduce_scatter: requirement.contributes = all, requirement.ends_with = own; break;
+    case Collective::all_gather: requirement.contributes = own, requirement.ends_with = all; break;
     case Collective::all_to_all:
-      promise.contributes = [n](std::uint32_t member, std::uint32_t block) { return block / n == member; };
-      promise.ends_with = [n](std::uint32_t member, std::uint32_t block) { return block % n == member; };
+      requirement.contributes = [n](std::uint32_t member, std::uint32_t block) { return block / n == member; };
+      requirement.ends_with = [n](std::uint32_t member, std::uint32_t block) { return block % n == member; };
       break;
-    case Collective::broadcast: promise.contributes = of_root, promise.ends_with = all; break;
-    case Collective::reduce: promise.contributes = all, promise.ends_with = of_root; break;
-    case Collective::gather: promise.contributes = own, promise.ends_with = of_root; break;
-    case Collective::scatter: promise.contributes = of_root, promise.ends_with = own; break;
-    case Collective::barrier: promise.is_barrier = true; break;
+    case Collective::broadcast: requirement.contributes = of_root, requirement.ends_with = all; break;
+    case Collective::reduce: requirement.contributes = all, requirement.ends_with = of_root; break;
+    case Collective::gather: requirement.contributes = own, requirement.ends_with = of_root; break;
+    case Collective::scatter: requirement.contributes = of_root, requirement.ends_with = own; break;
+    case Collective::barrier: requirement.is_barrier = true; break;
   }
-  return promise;
+  return requirement;
 }
 
-std::vector<BlockMessage> messages_of(const Steps& steps) {
+std::vector<BlockMessage> messages_of(const MemberSchedule& schedule) {
   std::vector<BlockMessage> messages;
-  const std::uint32_t blocks = block_count(steps);
-  const bool rows = steps.collective == Collective::all_to_all;
-  for (std::uint32_t step = 0; step < step_count(steps); ++step) {
-    for (std::uint32_t member = 0; member < parties(steps); ++member) {
-      for (std::uint32_t i = 0; i < send_count(steps, member, step); ++i) {
-        const Move move = send(steps, member, step, i);
-        BlockMessage message{step, member, move.peer, {}, move.reduces};
-        std::uint64_t block = move.first;
-        for (std::uint32_t k = 0; k < move.count; ++k, block += move.stride) {
+  const std::uint32_t blocks = block_count(schedule);
+  const bool rows = schedule.collective == Collective::all_to_all;
+  for (std::uint32_t step = 0; step < step_count(schedule); ++step) {
+    for (std::uint32_t member = 0; member < participant_count(schedule); ++member) {
+      for (std::uint32_t i = 0; i < send_count(schedule, member, step); ++i) {
+        const StepMessage sent = send(schedule, member, step, i);
+        BlockMessage message{step, member, sent.peer, {}, sent.reduces};
+        std::uint64_t block = sent.first;
+        for (std::uint32_t k = 0; k < sent.count; ++k, block += sent.stride) {
           const auto column = static_cast<std::uint32_t>(block % blocks);
-          message.blocks.push_back(rows ? move.row * blocks + column : column);
+          message.blocks.push_back(rows ? sent.row * blocks + column : column);
         }
         messages.push_back(std::move(message));
       }
@@ -218,29 +220,30 @@ std::vector<BlockMessage> messages_of(const Steps& steps) {
 
 // ---- expanded ------------------------------------------------------------------------------------------------------
 
-Promise promise_of(const Schedule& schedule, const Group& group, const Expansion& expansion) {
+Requirement requirement_of(const Schedule& schedule, const Group& group, const Expansion& expansion) {
   const auto extents = effective_extents(group);
   const std::int64_t per_chunk = expansion.blocks_per_chunk, n = expansion.members;
   const auto all = [](std::uint32_t, std::uint32_t) { return true; };
   const auto own = [extents, per_chunk](std::uint32_t member, std::uint32_t block) {
     return owner(block % per_chunk, extents) == member;
   };
-  Promise promise;
-  promise.members = promise.parties = static_cast<std::uint32_t>(n);
-  promise.blocks = static_cast<std::uint32_t>(expansion.blocks);
+  Requirement requirement;
+  requirement.members = requirement.participants = static_cast<std::uint32_t>(n);
+  requirement.blocks = static_cast<std::uint32_t>(expansion.blocks);
   switch (schedule.collective) {
-    case Collective::all_reduce: promise.contributes = all, promise.ends_with = all; break;
-    case Collective::reduce_scatter: promise.contributes = all, promise.ends_with = own; break;
-    case Collective::all_gather: promise.contributes = own, promise.ends_with = all; break;
+    case Collective::all_reduce: requirement.contributes = all, requirement.ends_with = all; break;
+    case Collective::reduce_scatter: requirement.contributes = all, requirement.ends_with = own; break;
+    case Collective::all_gather: requirement.contributes = own, requirement.ends_with = all; break;
     case Collective::all_to_all:
-      promise.contributes = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk / n == member; };
-      promise.ends_with = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk % n == member; };
+      requirement.contributes = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk / n == member; };
+      requirement.ends_with = [=](std::uint32_t member, std::uint32_t b) { return b % per_chunk % n == member; };
       break;
     case Collective::broadcast:
-      promise.contributes = [](std::uint32_t member, std::uint32_t) { return member == 0; };
-      promise.ends_with = all;
-      // Scattered inwards from the root, then gathered: members at its coordinate of the outermost extent scattered.
-      promise.may_have_it = [extents, n](std::uint32_t member) {
+      requirement.contributes = [](std::uint32_t member, std::uint32_t) { return member == 0; };
+      requirement.ends_with = all;
+      // The root scatters inwards, then members all-gather: those with its coordinate of the outermost extent have a
+      // part already.
+      requirement.may_receive_again = [extents, n](std::uint32_t member) {
         return extents.empty() || member / (n / extents[extents.size() - 1].members) == 0;
       };
       break;
@@ -249,10 +252,10 @@ Promise promise_of(const Schedule& schedule, const Group& group, const Expansion
     case Collective::scatter:
     case Collective::barrier: throw_internal_error("a collective with a schedule", __FILE__, __LINE__);
   }
-  return promise;
+  return requirement;
 }
 
-// Through a switch, the transfer from a member to itself moves its own part through the switch; no data changes.
+// A transfer through a switch from a member to itself sends its own part through the switch and changes no data.
 std::vector<BlockMessage> messages_of(const Expansion& expansion) {
   std::vector<BlockMessage> messages;
   std::uint64_t group = 0;

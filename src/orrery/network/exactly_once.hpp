@@ -1,12 +1,12 @@
 // Checks that a schedule does what its collective requires: every byte is reduced exactly once from every member and
-// delivered exactly once to every member that must have it. Independent of algorithms: it plays messages and records,
-// for every party and block, which members' contributions the party has.
+// delivered exactly once to every member that must have it. Independent of algorithms: it applies the messages in order
+// and records, for every participant and block, which members' contributions the participant has.
 //
 // Faults that it finds: a member sends a block that it does not have; a contribution is reduced twice; a partial sum is
 // stored as the whole; a block is sent to a member that has all of it already; two messages of a step store the same
 // block, or one stores a block that another reduces; a member does not end with the required blocks.
 //
-// Cost: O(parties x blocks x members / 64) of memory, the same per block that is moved.
+// Cost: O(participants x blocks x members / 64) memory; O(members / 64) time per block that is sent.
 #pragma once
 
 #include <cstdint>
@@ -17,19 +17,21 @@
 #include <vector>
 
 #include "orrery/network/expand.hpp"
-#include "orrery/network/moves.hpp"
+#include "orrery/network/member_schedule.hpp"
 
 namespace orrery::network {
 
-// Which blocks members have before and after. A whole block has the contributions of all members that contribute to it.
-struct Promise {
+// What a collective requires: the blocks that members have before and after it. A whole block has the contributions of
+// all members that contribute to it.
+struct Requirement {
   std::uint32_t members = 1;
-  std::uint32_t parties = 1;  // with a switch that reduces or copies, whose contribution is nothing
+  std::uint32_t participants = 1;  // members, and a switch that reduces or copies, which contributes nothing
   std::uint32_t blocks = 1;
-  std::function<bool(std::uint32_t member, std::uint32_t block)> contributes;  // has its part of the block at first
-  std::function<bool(std::uint32_t member, std::uint32_t block)> ends_with;    // the whole of it
-  // Members that may be sent a block which they have already, as in a broadcast by scatter and all-gather. Empty: none.
-  std::function<bool(std::uint32_t member)> may_have_it;
+  std::function<bool(std::uint32_t member, std::uint32_t block)>
+      contributes;  // before: has its contribution to the block
+  std::function<bool(std::uint32_t member, std::uint32_t block)> ends_with;  // after: has the whole block
+  // Members that may receive a block that they have already, as in a broadcast by scatter and all-gather. Empty: none.
+  std::function<bool(std::uint32_t member)> may_receive_again;
   bool is_barrier = false;  // no bytes: every member needs a message chain from every other
 };
 
@@ -41,15 +43,15 @@ struct BlockMessage {
   bool reduces = false;
 };
 
-// The first fault in words; nothing for a correct schedule.
-[[nodiscard]] std::optional<std::string> fault(const Promise& promise, std::span<const BlockMessage> messages);
+// A description of the first fault; nullopt for a correct schedule.
+[[nodiscard]] std::optional<std::string> fault(const Requirement& requirement, std::span<const BlockMessage> messages);
 
-// Of a schedule given as steps of members (moves.hpp). Row r of an all_to_all has the blocks r n … r n + n - 1.
-[[nodiscard]] Promise promise_of(const Steps& steps);
-[[nodiscard]] std::vector<BlockMessage> messages_of(const Steps& steps);
+// Of a member schedule. Row r of an all_to_all has the blocks r n … r n + n - 1.
+[[nodiscard]] Requirement requirement_of(const MemberSchedule& schedule);
+[[nodiscard]] std::vector<BlockMessage> messages_of(const MemberSchedule& schedule);
 
 // Of an expanded schedule (expand.hpp).
-[[nodiscard]] Promise promise_of(const Schedule& schedule, const Group& group, const Expansion& expansion);
+[[nodiscard]] Requirement requirement_of(const Schedule& schedule, const Group& group, const Expansion& expansion);
 [[nodiscard]] std::vector<BlockMessage> messages_of(const Expansion& expansion);
 
 }  // namespace orrery::network

@@ -1,45 +1,41 @@
-// Every schedule keeps its promise, and the checker notices every schedule that does not.
+// Every schedule satisfies the requirement of its collective, and the checker finds every schedule that does not.
 #include "orrery/network/exactly_once.hpp"
 
-#include <array>
 #include <random>
 #include <string>
 
 #include <gtest/gtest.h>
 
 #include "orrery/network/test_cluster.hpp"
+#include "orrery/network/test_collectives.hpp"
 
 namespace orrery::network {
 namespace {
 
-constexpr std::array kCollectives = {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
-                                     Collective::all_to_all, Collective::broadcast,  Collective::reduce,
-                                     Collective::gather,     Collective::scatter,    Collective::barrier};
-constexpr std::array kAlgorithms = {CollectiveAlgorithm::ring, CollectiveAlgorithm::direct,
-                                    CollectiveAlgorithm::halving_doubling, CollectiveAlgorithm::tree,
-                                    CollectiveAlgorithm::in_switch};
-
-std::string name_of(const Steps& steps) {
-  return "collective " + std::to_string(static_cast<int>(steps.collective)) + " algorithm " +
-         std::to_string(static_cast<int>(steps.algorithm)) + " n " + std::to_string(steps.members) + " window " +
-         std::to_string(steps.window) + " root " + std::to_string(steps.root) + (steps.backward ? " backward" : "");
+std::string name_of(const MemberSchedule& schedule) {
+  return "collective " + std::to_string(static_cast<int>(schedule.collective)) + " algorithm " +
+         std::to_string(static_cast<int>(schedule.algorithm)) + " n " + std::to_string(schedule.members) + " window " +
+         std::to_string(schedule.window) + " root " + std::to_string(schedule.root) +
+         (schedule.backward ? " backward" : "");
 }
 
-std::string fault_of(const Steps& steps) { return fault(promise_of(steps), messages_of(steps)).value_or(""); }
+std::string fault_of(const MemberSchedule& schedule) {
+  return fault(requirement_of(schedule), messages_of(schedule)).value_or("");
+}
 
-// ---- what is kept --------------------------------------------------------------------------------------------------
+// ---- correct schedules ---------------------------------------------------------------------------------------------
 
-TEST(ExactlyOnce, every_schedule_of_steps_keeps_its_promise_among_up_to_33_members) {
+TEST(ExactlyOnce, member_schedules_of_up_to_33_members_are_correct) {
   int schedules = 0;
-  for (const Collective collective : kCollectives) {
-    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
+  for (const Collective collective : test::kCollectives) {
+    for (const CollectiveAlgorithm algorithm : test::kStepAlgorithms) {
       for (std::uint32_t n = 1; n <= 33; ++n) {
         for (const std::uint32_t window : {0U, 1U, 2U, 5U}) {
           for (const bool backward : {false, true}) {
             for (const std::uint32_t root : {0U, n / 2, n - 1}) {
-              const Steps steps{collective, algorithm, n, window, root, backward};
-              if (!refusal(steps).empty()) { continue; }
-              ASSERT_EQ(fault_of(steps), "") << name_of(steps);
+              const MemberSchedule schedule{collective, algorithm, n, window, root, backward};
+              if (!refusal(schedule).empty()) { continue; }
+              ASSERT_EQ(fault_of(schedule), "") << name_of(schedule);
               ++schedules;
             }
           }
@@ -50,28 +46,28 @@ TEST(ExactlyOnce, every_schedule_of_steps_keeps_its_promise_among_up_to_33_membe
   EXPECT_GT(schedules, 20'000);
 }
 
-TEST(ExactlyOnce, larger_groups_at_random_keep_it_too) {
+TEST(ExactlyOnce, member_schedules_of_random_larger_groups_are_correct) {
   std::mt19937 engine(7);  // NOLINT(*-msc51-cpp): the same cases in every run
   const auto random = [&] { return static_cast<std::uint32_t>(engine()); };
   int checked = 0;
   while (checked < 120) {
-    Steps steps;
-    steps.collective = kCollectives[random() % kCollectives.size()];
-    steps.algorithm = kAlgorithms[random() % kAlgorithms.size()];
-    const bool cubic = steps.collective == Collective::all_to_all;
-    steps.members = steps.algorithm == CollectiveAlgorithm::halving_doubling && random() % 2 == 0
-                        ? 1U << (random() % (cubic ? 7 : 10))
-                        : 34 + random() % (cubic ? 60 : 700);
-    steps.window = random() % 20;
-    steps.root = random() % steps.members;
-    steps.backward = random() % 2 == 0;
-    if (!refusal(steps).empty()) { continue; }
-    ASSERT_EQ(fault_of(steps), "") << name_of(steps);
+    MemberSchedule schedule;
+    schedule.collective = test::kCollectives[random() % test::kCollectives.size()];
+    schedule.algorithm = test::kStepAlgorithms[random() % test::kStepAlgorithms.size()];
+    const bool cubic = schedule.collective == Collective::all_to_all;
+    schedule.members = schedule.algorithm == CollectiveAlgorithm::halving_doubling && random() % 2 == 0
+                           ? 1U << (random() % (cubic ? 7 : 10))
+                           : 34 + random() % (cubic ? 60 : 700);
+    schedule.window = random() % 20;
+    schedule.root = random() % schedule.members;
+    schedule.backward = random() % 2 == 0;
+    if (!refusal(schedule).empty()) { continue; }
+    ASSERT_EQ(fault_of(schedule), "") << name_of(schedule);
     ++checked;
   }
 }
 
-TEST(ExactlyOnce, schedules_over_several_dimensions_keep_it_written_out) {
+TEST(ExactlyOnce, expanded_schedules_over_several_dimensions_are_correct) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (std::int64_t n = 2; n <= 33; ++n) { shapes.push_back({n}); }
   for (const auto& shape : std::vector<std::vector<std::int64_t>>{
@@ -90,142 +86,144 @@ TEST(ExactlyOnce, schedules_over_several_dimensions_keep_it_written_out) {
           if (schedule.phases.empty()) { continue; }
           schedule.chunks = chunks;
           const Expansion expansion = expand(schedule, group);
-          const auto wrong = fault(promise_of(schedule, group, expansion), messages_of(expansion));
-          ASSERT_EQ(wrong.value_or(""), "") << "collective " << static_cast<int>(collective) << " algorithm "
+          const auto found = fault(requirement_of(schedule, group, expansion), messages_of(expansion));
+          ASSERT_EQ(found.value_or(""), "") << "collective " << static_cast<int>(collective) << " algorithm "
                                             << static_cast<int>(algorithm) << " members " << expansion.members;
           ++schedules;
         }
       }
     }
   }
-  EXPECT_EQ(schedules, 42 * 2 * (4 + 3 + 3 + 2 + 4));  // trees only reduce and broadcast; switches do not exchange
+  EXPECT_EQ(schedules, 42 * 2 * (4 + 3 + 3 + 2 + 4));  // trees: all_reduce and broadcast only; switches: no all_to_all
 }
 
-// ---- what is noticed -----------------------------------------------------------------------------------------------
+// ---- faults --------------------------------------------------------------------------------------------------------
 
-// A schedule, and what becomes of it when one thing is changed.
+// A correct schedule, and copies of it with one change.
 class Mutations {
  public:
-  explicit Mutations(const Steps& steps) : steps_(steps), promise_(promise_of(steps)), sound_(messages_of(steps)) {}
+  explicit Mutations(const MemberSchedule& schedule)
+      : schedule_(schedule), requirement_(requirement_of(schedule)), correct_(messages_of(schedule)) {}
 
-  [[nodiscard]] std::size_t messages() const { return sound_.size(); }
-  [[nodiscard]] const BlockMessage& message(std::size_t i) const { return sound_[i]; }
-  [[nodiscard]] bool noticed(const std::vector<BlockMessage>& changed) const {
-    return fault(promise_, changed).has_value();
+  [[nodiscard]] std::size_t messages() const { return correct_.size(); }
+  [[nodiscard]] const BlockMessage& message(std::size_t i) const { return correct_[i]; }
+  [[nodiscard]] bool has_fault(const std::vector<BlockMessage>& changed) const {
+    return fault(requirement_, changed).has_value();
   }
-  [[nodiscard]] std::vector<BlockMessage> dropped(std::size_t i) const {
-    auto changed = sound_;
+  [[nodiscard]] std::vector<BlockMessage> without(std::size_t i) const {
+    auto changed = correct_;
     changed.erase(changed.begin() + static_cast<std::ptrdiff_t>(i));
     return changed;
   }
-  // Sent again at the very end, where it is not lost among the messages of its own step.
-  [[nodiscard]] std::vector<BlockMessage> repeated(std::size_t i) const {
-    auto changed = sound_;
-    changed.push_back(sound_[i]);
-    changed.back().step = sound_.back().step + 1;
+  // Sent again in a step after the last one.
+  [[nodiscard]] std::vector<BlockMessage> with_duplicate_at_the_end(std::size_t i) const {
+    auto changed = correct_;
+    changed.push_back(correct_[i]);
+    changed.back().step = correct_.back().step + 1;
     return changed;
   }
-  [[nodiscard]] std::vector<BlockMessage> twice(std::size_t i) const {
-    auto changed = sound_;
-    changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(i), sound_[i]);
+  [[nodiscard]] std::vector<BlockMessage> with_duplicate_in_its_step(std::size_t i) const {
+    auto changed = correct_;
+    changed.insert(changed.begin() + static_cast<std::ptrdiff_t>(i), correct_[i]);
     return changed;
   }
-  [[nodiscard]] std::vector<BlockMessage> other_block(std::size_t i) const {
-    auto changed = sound_;
+  [[nodiscard]] std::vector<BlockMessage> with_other_block(std::size_t i) const {
+    auto changed = correct_;
     std::uint32_t& block = changed[i].blocks.front();
-    block = (block + 1) % promise_.blocks;
+    block = (block + 1) % requirement_.blocks;
     return changed;
   }
-  [[nodiscard]] std::vector<BlockMessage> other_way(std::size_t i) const {
-    auto changed = sound_;
+  [[nodiscard]] std::vector<BlockMessage> with_flipped_reduces(std::size_t i) const {
+    auto changed = correct_;
     changed[i].reduces = !changed[i].reduces;
     return changed;
   }
 
  private:
-  Steps steps_;
-  Promise promise_;
-  std::vector<BlockMessage> sound_;
+  MemberSchedule schedule_;
+  Requirement requirement_;
+  std::vector<BlockMessage> correct_;
 };
 
-std::vector<Steps> mutated_schedules() {
-  std::vector<Steps> schedules;
-  for (const Collective collective : kCollectives) {
-    for (const CollectiveAlgorithm algorithm : kAlgorithms) {
+std::vector<MemberSchedule> mutated_schedules() {
+  std::vector<MemberSchedule> schedules;
+  for (const Collective collective : test::kCollectives) {
+    for (const CollectiveAlgorithm algorithm : test::kStepAlgorithms) {
       for (const std::uint32_t n : {2U, 3U, 4U, 7U, 8U}) {
-        const Steps steps{collective, algorithm, n, 0, n - 1, false};
-        if (collective != Collective::barrier && refusal(steps).empty()) { schedules.push_back(steps); }
+        const MemberSchedule schedule{collective, algorithm, n, 0, n - 1, false};
+        if (collective != Collective::barrier && refusal(schedule).empty()) { schedules.push_back(schedule); }
       }
     }
   }
   return schedules;
 }
 
-TEST(ExactlyOnce, a_message_that_is_missing_is_noticed) {
+TEST(ExactlyOnce, a_missing_message_is_a_fault) {
   std::size_t mutants = 0;
-  for (const Steps& steps : mutated_schedules()) {
-    const Mutations mutations(steps);
+  for (const MemberSchedule& schedule : mutated_schedules()) {
+    const Mutations mutations(schedule);
     for (std::size_t i = 0; i < mutations.messages(); ++i, ++mutants) {
-      ASSERT_TRUE(mutations.noticed(mutations.dropped(i))) << name_of(steps) << " message " << i;
+      ASSERT_TRUE(mutations.has_fault(mutations.without(i))) << name_of(schedule) << " message " << i;
     }
   }
   EXPECT_GT(mutants, 1000U);
 }
 
-TEST(ExactlyOnce, a_message_that_comes_twice_is_noticed) {
-  for (const Steps& steps : mutated_schedules()) {
-    const Mutations mutations(steps);
+TEST(ExactlyOnce, a_duplicate_message_is_a_fault) {
+  for (const MemberSchedule& schedule : mutated_schedules()) {
+    const Mutations mutations(schedule);
     for (std::size_t i = 0; i < mutations.messages(); ++i) {
-      ASSERT_TRUE(mutations.noticed(mutations.twice(i))) << name_of(steps) << " message " << i;
-      ASSERT_TRUE(mutations.noticed(mutations.repeated(i))) << name_of(steps) << " message " << i;
+      ASSERT_TRUE(mutations.has_fault(mutations.with_duplicate_in_its_step(i)))
+          << name_of(schedule) << " message " << i;
+      ASSERT_TRUE(mutations.has_fault(mutations.with_duplicate_at_the_end(i))) << name_of(schedule) << " message " << i;
     }
   }
 }
 
-TEST(ExactlyOnce, another_block_in_a_message_is_noticed) {
-  for (const Steps& steps : mutated_schedules()) {
-    const Mutations mutations(steps);
-    if (promise_of(steps).blocks == 1) { continue; }
+TEST(ExactlyOnce, another_block_in_a_message_is_a_fault) {
+  for (const MemberSchedule& schedule : mutated_schedules()) {
+    const Mutations mutations(schedule);
+    if (requirement_of(schedule).blocks == 1) { continue; }
     for (std::size_t i = 0; i < mutations.messages(); ++i) {
-      if (mutations.message(i).blocks.size() > 1) { continue; }  // it would carry the same block twice
-      ASSERT_TRUE(mutations.noticed(mutations.other_block(i))) << name_of(steps) << " message " << i;
+      if (mutations.message(i).blocks.size() > 1) { continue; }  // the message would contain the same block twice
+      ASSERT_TRUE(mutations.has_fault(mutations.with_other_block(i))) << name_of(schedule) << " message " << i;
     }
   }
 }
 
-// Reducing what is to be stored adds what is there already, or is the same where the receiver had nothing; storing what
-// is to be reduced loses the receiver's own, but for what has none (a switch that one member sends to).
-TEST(ExactlyOnce, storing_a_partial_sum_and_reducing_a_whole_one_are_noticed) {
-  for (const Steps& steps : mutated_schedules()) {
-    const bool sums = steps.collective == Collective::all_reduce || steps.collective == Collective::reduce_scatter ||
-                      steps.collective == Collective::reduce;
-    const Mutations mutations(steps);
+// Reducing a block instead of storing it adds a contribution twice, or is the same if the receiver had nothing. Storing
+// instead of reducing loses the contribution of the receiver, unless it has none (a switch to which one member sends).
+TEST(ExactlyOnce, storing_a_partial_sum_and_reducing_a_whole_one_are_faults) {
+  for (const MemberSchedule& schedule : mutated_schedules()) {
+    const bool sums = schedule.collective == Collective::all_reduce ||
+                      schedule.collective == Collective::reduce_scatter || schedule.collective == Collective::reduce;
+    const Mutations mutations(schedule);
     for (std::size_t i = 0; sums && i < mutations.messages(); ++i) {
-      if (steps.algorithm == CollectiveAlgorithm::in_switch && !mutations.message(i).reduces &&
-          steps.collective != Collective::all_reduce) {
-        EXPECT_TRUE(mutations.noticed(mutations.other_way(i))) << name_of(steps);
+      if (schedule.algorithm == CollectiveAlgorithm::in_switch && !mutations.message(i).reduces &&
+          schedule.collective != Collective::all_reduce) {
+        EXPECT_TRUE(mutations.has_fault(mutations.with_flipped_reduces(i))) << name_of(schedule);
         continue;
       }
-      ASSERT_TRUE(mutations.noticed(mutations.other_way(i))) << name_of(steps) << " message " << i;
+      ASSERT_TRUE(mutations.has_fault(mutations.with_flipped_reduces(i))) << name_of(schedule) << " message " << i;
     }
   }
 }
 
-TEST(ExactlyOnce, a_barrier_that_somebody_passes_early_is_noticed) {
+TEST(ExactlyOnce, a_barrier_that_a_member_passes_early_is_a_fault) {
   for (const CollectiveAlgorithm algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::in_switch}) {
-    const Steps steps{Collective::barrier, algorithm, 5};
-    auto messages = messages_of(steps);
-    ASSERT_FALSE(fault(promise_of(steps), messages));
+    const MemberSchedule schedule{Collective::barrier, algorithm, 5};
+    auto messages = messages_of(schedule);
+    ASSERT_FALSE(fault(requirement_of(schedule), messages));
     messages.pop_back();
-    EXPECT_TRUE(fault(promise_of(steps), messages)) << static_cast<int>(algorithm);
+    EXPECT_TRUE(fault(requirement_of(schedule), messages)) << static_cast<int>(algorithm);
   }
 }
 
-TEST(ExactlyOnce, a_fault_names_the_step_who_and_what) {
-  const Steps steps{Collective::all_reduce, CollectiveAlgorithm::ring, 3};
-  auto messages = messages_of(steps);
+TEST(ExactlyOnce, a_fault_names_the_step_and_the_block) {
+  const MemberSchedule schedule{Collective::all_reduce, CollectiveAlgorithm::ring, 3};
+  auto messages = messages_of(schedule);
   messages[0].blocks = {messages[1].blocks.front()};
-  const std::string text = fault(promise_of(steps), messages).value_or("");
+  const std::string text = fault(requirement_of(schedule), messages).value_or("");
   EXPECT_NE(text.find("step "), std::string::npos) << text;
   EXPECT_NE(text.find("block "), std::string::npos) << text;
 }

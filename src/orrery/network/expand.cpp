@@ -18,36 +18,36 @@ class Expander {
       : schedule_(schedule), extents_(effective_extents(group)), shape_(shape_of(schedule)) {}
 
   Expansion run() {
-    lay_out();
+    number_members_and_blocks();
     for (std::size_t p = 0; p < schedule_.phases.size(); ++p) {
       phase_ = p;
       extent_ = extent_of(schedule_.phases[p]);
       for (chunk_ = 0; chunk_ < schedule_.chunks; ++chunk_) { expand_phase(); }
     }
-    put_in_order();
+    sort_transfers();
     return std::move(result_);
   }
 
  private:
-  // By round, older chunks (later stages) first, then phase and step; as written within a step.
-  void put_in_order() {
-    const auto& written = result_.transfers;
-    std::vector<std::size_t> order(written.size());
+  // By round, older chunks (later stages) first, then phase and step; in the order of creation within a step.
+  void sort_transfers() {
+    const auto& unsorted = result_.transfers;
+    std::vector<std::size_t> order(unsorted.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto key = [&](std::size_t i) {
-      const Transfer& t = written[i];
+      const Transfer& t = unsorted[i];
       return std::tuple(t.round, shape_.stages.size() - shape_.stage_of_phase[t.phase],
                         first_concurrent(schedule_, t.phase), t.step, t.phase, i);
     };
     std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
     std::vector<Transfer> ordered;
-    ordered.reserve(written.size());
-    for (const std::size_t i : order) { ordered.push_back(written[i]); }
+    ordered.reserve(unsorted.size());
+    for (const std::size_t i : order) { ordered.push_back(unsorted[i]); }
     result_.transfers = std::move(ordered);
   }
 
-  // Members and blocks: how the buffer is cut along every extent.
-  void lay_out() {
+  // Strides of the members, and how many blocks the buffer has along every extent.
+  void number_members_and_blocks() {
     for (std::size_t e = 0; e < extents_.size(); ++e) {
       strides_[e] = result_.members;
       result_.members *= extents_[e].members;
@@ -62,11 +62,11 @@ class Expander {
     for (std::size_t e = 0; e < extents_.size(); ++e) { result_.blocks_per_chunk *= cuts_[e]; }
     if (all_to_all()) { result_.blocks_per_chunk = result_.members * result_.members; }
     if (!schedule_.phases.empty() && schedule_.phases[0].pattern == Pattern::flat_ring) {
-      result_.blocks_per_chunk = result_.members * rotations();
+      result_.blocks_per_chunk = result_.members * ring_count();
     }
     result_.blocks = result_.blocks_per_chunk * schedule_.chunks;
-    const std::int64_t pieces = all_to_all() ? result_.members : result_.blocks_per_chunk;
-    result_.block_bytes = schedule_.bytes / static_cast<double>(pieces * schedule_.chunks);
+    const std::int64_t blocks_per_buffer = all_to_all() ? result_.members : result_.blocks_per_chunk;
+    result_.block_bytes = schedule_.bytes / static_cast<double>(blocks_per_buffer * schedule_.chunks);
   }
 
   [[nodiscard]] bool all_to_all() const { return schedule_.collective == Collective::all_to_all; }
@@ -83,7 +83,7 @@ class Expander {
   }
 
   // Rings of a flat ring: one for each member of a node.
-  [[nodiscard]] std::int64_t rotations() const { return result_.members / extents_.back().members; }
+  [[nodiscard]] std::int64_t ring_count() const { return result_.members / extents_.back().members; }
 
   void expand_phase() {
     if (all_to_all()) { return exchange(); }
@@ -96,7 +96,7 @@ class Expander {
     }
   }
 
-  // Before a scatter along an extent only the root's coordinate of the outer extents has anything.
+  // Before a scatter along an extent only members with the root's coordinates of the outer extents have data.
   [[nodiscard]] bool holds_root_data() const {
     for (std::size_t e = extent_ + 1; e < extents_.size(); ++e) {
       if (coordinate(origin_, e) != 0) { return false; }
@@ -164,12 +164,12 @@ class Expander {
   void flat_ring() {
     const std::int64_t n = result_.members;
     const std::int64_t lead = phase().reduces ? 1 : 0;
-    for (std::int64_t rotation = 0; rotation < rotations(); ++rotation) {
+    for (std::int64_t rotation = 0; rotation < ring_count(); ++rotation) {
       for (std::int64_t step = 0; step < n - 1; ++step) {
         for (std::int64_t i = 0; i < n; ++i) {
           if (extent_of_hop(i) != extent_) { continue; }
           const std::int64_t shard = shard_of(at((i - lead - step + 2 * n) % n, rotation));
-          put(step, at(i, rotation), at((i + 1) % n, rotation), shard * rotations() + rotation, 1);
+          put(step, at(i, rotation), at((i + 1) % n, rotation), shard * ring_count() + rotation, 1);
         }
       }
     }
@@ -246,8 +246,8 @@ class Expander {
     }
   }
 
-  // Blocks have reached their destination's coordinates of all earlier extents; each moves along this one, hop by hop
-  // in the shorter direction of a ring and in one step otherwise.
+  // all_to_all. Blocks have reached their destination's coordinates of all earlier extents. Along this extent each
+  // block is sent hop by hop in the shorter direction of a ring, or in one step otherwise.
   void exchange() {
     const std::int64_t n = phase().members;
     for (std::int64_t offset = 1; offset < n; ++offset) {
@@ -274,8 +274,7 @@ class Expander {
     }
   }
 
-  // Sends the blocks of this line with coordinate x along this extent: those of the line's own inner coordinates and of
-  // all outer ones.
+  // Sends the blocks with coordinate x along this extent, the inner coordinates of this line and any outer coordinates.
   void send(std::int64_t step, std::int64_t from, std::int64_t to, std::int64_t x) {
     std::int64_t block = 0;
     for (std::size_t e = 0; e < extent_; ++e) { block = block * cuts_[e] + coordinate(origin_, e); }
@@ -323,8 +322,9 @@ std::size_t first_concurrent(const Schedule& schedule, std::size_t phase) {
 
 Expansion expand(const Schedule& schedule, const Group& group) { return Expander(schedule, group).run(); }
 
-// Member r > 0 whose lowest set bit is b sits b/2 away from its children; odd members are leaves. The second tree is
-// the mirror image (n even), or the same one member back (n odd), so that its inner members are the first one's leaves.
+// Member r > 0 whose lowest set bit is b has children at distance b/2; odd members are leaves. The second tree is the
+// mirror image (n even) or the first tree shifted by one member (n odd), so that its inner members are the leaves of
+// the first tree.
 // Source: P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
 // Parallel Computing 35 (2009) 581-594; layout as in NVIDIA/nccl src/graph/trees.cc.
 std::vector<TreeNode> double_tree(std::int64_t n, int which) {

@@ -17,9 +17,9 @@ namespace orrery::network {
 
 // Positions number the group's members, innermost extent fastest.
 //
-// A pattern through a reducing switch is written as transfers between members, self included, because a member's own
-// part passes the switch too. In a switch_up, members' ports send each transfer and receive only the reduced result
-// (the transfer from a member to itself); in a switch_down or multicast it is the reverse.
+// A pattern through a reducing switch consists of transfers between members, also from a member to itself, because a
+// member's own part passes the switch too. In a switch_up, the ports of members send all transfers and receive only the
+// reduced results (the transfers from a member to itself). In a switch_down or multicast it is the reverse.
 struct Transfer {
   std::int64_t round = 0;  // of the software pipeline
   std::int64_t chunk = 0;
@@ -32,7 +32,7 @@ struct Transfer {
 
 // The buffer is cut into blocks of equal size, numbered chunk by chunk. Within a chunk, block (x0, x1, ...) of a group
 // with several extents has index (x0 * cuts1 + x1) * cuts2 + ...; x is the member that owns the block along an extent,
-// or the tree that carries it. A flat ring cuts each of these once more, for as many rings as a node has members.
+// or the tree that sends it. A flat ring cuts each of these once more, into as many blocks as a node has members.
 // all_to_all: block `source * members + destination`.
 struct Expansion {
   std::int64_t members = 1;
@@ -52,8 +52,7 @@ struct TreeNode {
   std::int64_t depth = 0;
 };
 
-// The binary tree `which` (0 or 1) over n members. No member has more than two children in both
-// trees together.
+// The binary tree `which` (0 or 1) over n members. A member has at most two children in both trees together.
 [[nodiscard]] std::vector<TreeNode> double_tree(std::int64_t n, int which);
 
 }  // namespace orrery::network

@@ -13,7 +13,7 @@ namespace {
 // Adding one arriving byte to a resident one: read both, write the sum.
 constexpr double kAccessesPerReducedByte = 3.0;
 
-// The algorithm that is reported for a schedule: that of its most specific pattern.
+// The algorithm that is reported for a schedule: in_switch, tree, flat_ring, direct, ring, whichever it has first.
 CollectiveAlgorithm algorithm_of(const Schedule& schedule) {
   CollectiveAlgorithm found = CollectiveAlgorithm::ring;
   for (const SchedulePhase& phase : schedule.phases) {
@@ -36,7 +36,7 @@ CollectiveAlgorithm algorithm_of(const Schedule& schedule) {
   return found;
 }
 
-const hardware::Protocol& widest(const hardware::LinkClass& link) {
+const hardware::Protocol& highest_bandwidth_protocol(const hardware::LinkClass& link) {
   return *std::max_element(link.protocols.begin(), link.protocols.end(),
                            [](const auto& a, const auto& b) { return a.bandwidth_fraction < b.bandwidth_fraction; });
 }
@@ -56,7 +56,7 @@ StepCost cost_of(StepKind kind, const hardware::LinkClass& link, const hardware:
   throw_internal_error("known kind of step", __FILE__, __LINE__);
 }
 
-// Whether every device's bandwidth leads into a switch; otherwise devices have direct links.
+// Whether all links of a device end at a switch; otherwise devices have direct links.
 bool is_switched(hardware::Wiring wiring) {
   switch (wiring) {
     case hardware::Wiring::switched:
@@ -67,7 +67,7 @@ bool is_switched(hardware::Wiring wiring) {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-// Libraries build trees between nodes; inside a node they run chains, whose latency is a ring's.
+// Libraries build trees between nodes. Inside a node they use chains, whose latency is that of a ring.
 bool has_library_trees(const hardware::Cluster& cluster, int dimension) {
   switch (cluster.dimensions[static_cast<std::size_t>(dimension)].wiring) {
     case hardware::Wiring::rails: return true;
@@ -123,7 +123,7 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
                                       [&](const auto& protocol) { return protocol.name == name; });
       has_protocol_.push_back(found != link.protocols.end() ? 1 : 0);
-      const auto& p = found != link.protocols.end() ? *found : widest(link);
+      const auto& p = found != link.protocols.end() ? *found : highest_bandwidth_protocol(link);
       for (std::size_t kind = 0; kind < kStepKinds; ++kind) {
         costs_.push_back(cost_of(static_cast<StepKind>(kind), link, p, rate));
       }
@@ -172,8 +172,8 @@ bool Fabric::feasible(CollectiveAlgorithm algorithm, int dimension) const {
   return false;
 }
 
-// Needs no switch that reduces. Along a mesh every member has a link to every other: rings take more steps for the
-// same bytes.
+// The algorithm without a reducing switch. Along a mesh it is direct: every member has a link to every other, and rings
+// take more steps for the same bytes.
 CollectiveAlgorithm Fabric::links_only(int dimension) const {
   switch (cluster_.dimensions[static_cast<std::size_t>(dimension)].wiring) {
     case hardware::Wiring::mesh: return CollectiveAlgorithm::direct;
@@ -189,12 +189,12 @@ bool Fabric::offers_tree(Collective collective, const Extent& outermost) const {
          has_library_trees(cluster_, outermost.dimension);
 }
 
-// Between nodes, libraries build rings through all members, a part of the buffer each, so that in one of them the node
-// is left by each member's NIC.
+// Between nodes, libraries build as many rings through all members as a node has members, each with a part of the
+// buffer. Every member's NIC is the egress of its node in one of them.
 bool Fabric::offers_flat_ring(Collective collective, const Extents& extents) const {
-  const bool passes = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
-                      collective == Collective::all_gather;
-  return passes && extents.size() > 1 && std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
+  const bool has_flat_ring = collective == Collective::all_reduce || collective == Collective::reduce_scatter ||
+                             collective == Collective::all_gather;
+  return has_flat_ring && extents.size() > 1 && std::all_of(extents.begin(), extents.end(), [&](const Extent& extent) {
            return has_flat_rings(cluster_.dimensions[static_cast<std::size_t>(extent.dimension)].wiring);
          });
 }
@@ -216,11 +216,12 @@ Fabric::Recipes Fabric::named_recipe(const Extents& extents, CollectiveAlgorithm
   return found;
 }
 
-// The combinations that compete: one choice for all inner extents (in_switch only where the switch can reduce, links
+// The combinations that are compared: one choice for all inner extents (in_switch where the switch can reduce, links
 // elsewhere) times one for the outermost.
 Fabric::Recipes Fabric::recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const {
-  const bool open = requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
-  if (!open || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
+  const bool is_free_choice =
+      requested == CollectiveAlgorithm::automatic || requested == CollectiveAlgorithm::in_switch;
+  if (!is_free_choice || collective == Collective::all_to_all) { return named_recipe(extents, requested); }
   const std::size_t outermost = extents.size() - 1;
   const Extent& outer = extents[outermost];
   const bool tree = offers_tree(collective, outer);
@@ -268,7 +269,7 @@ bool Fabric::improve(const ScheduleShape& shape, std::int64_t chunks, Candidate&
   bool improved = false;
   for (std::size_t protocol = 0; protocol < names_.size(); ++protocol) {
     if (has_protocol_[static_cast<std::size_t>(shape.outermost) * names_.size() + protocol] == 0) { continue; }
-    if (!takes(*this, shape, protocol)) { continue; }
+    if (!library_uses(*this, shape, protocol)) { continue; }
     const ChunkedSchedule chunked = chunked_schedule(*this, shape, protocol);
     Chunking chosen{chunks, Seconds()};
     if (chunks == 0) {

@@ -1,5 +1,5 @@
-// The time of a collective on a cluster, in closed form: which schedules compete, what a step of each costs, and which
-// is cheapest. Formulas, sources and limits: docs/models/collectives.md.
+// The time of a collective on a cluster, in closed form: the schedules that are compared, the cost of their steps, and
+// the cheapest. Formulas, sources and limits: docs/models/collectives.md.
 //
 // Left out: contention with other traffic, congestion inside a fabric, message rate of a NIC, several channels with
 // different paths, stragglers.
@@ -39,17 +39,17 @@ inline constexpr std::size_t kStepKinds = 4;
 struct StepCost {
   Seconds base;                   // once per collective
   Seconds step;                   // once per step
-  double seconds_per_byte = 0.0;  // payload through a device's port, one direction; infinite: this cannot be done
+  double seconds_per_byte = 0.0;  // payload through a device's port, one direction; infinite: not possible
   double own_share = 0.0;         // of SchedulePhase::own, at the same rate
-  double most_bytes = 0.0;        // of a step for which the library takes the protocol
+  double most_bytes = 0.0;        // the largest step for which the library uses the protocol
 };
 
 struct ScheduleShape;
 
-// Through how many of a node's ports the library's rings and trees leave it, where several of its devices are members.
+// How many of a node's ports the library's rings and trees use to leave it, if several of its devices are members.
 enum class NodeEgress : std::uint8_t {
-  all_ports,  // through each device's share of the ports, a part of the buffer each
-  one_port,   // through one, unless there are two nodes only: observed with libraries of 2020 to 2022
+  all_ports,  // every device's share of the ports, each with a part of the buffer
+  one_port,   // one port, unless there are only two nodes: observed with libraries of 2020 to 2022
 };
 
 // Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
@@ -58,8 +58,8 @@ class Fabric {
   explicit Fabric(const hardware::Cluster& cluster, NodeEgress egress = NodeEgress::all_ports);
 
   // The cheapest of the algorithms that collective libraries offer (or the given one), over every protocol and chunk
-  // count. A group of one, and a call without bytes, cost nothing; an algorithm that the group's dimensions or the
-  // collective do not have costs infinite time, and so does a collective without a schedule.
+  // count. A group of one, and a call without bytes, take no time. An algorithm that the group's dimensions or the
+  // collective do not support takes infinite time, and so does a collective without a schedule.
   [[nodiscard]] Price price(Collective collective, Bytes bytes, const Group& group,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
@@ -67,13 +67,13 @@ class Fabric {
   [[nodiscard]] Schedule schedule(Collective collective, Bytes bytes, const Group& group,
                                   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
-  // What a given schedule costs: with its own chunk count, and the cheapest protocol.
+  // The price of a given schedule with its own chunk count and the cheapest protocol.
   [[nodiscard]] Price price(const Schedule& schedule) const;
 
   // One message between two devices that differ along `dimension` (and perhaps inner ones).
   [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
 
-  // What a step costs among `members` of a dimension under a protocol, by index into protocols().
+  // The cost of a step among `members` of a dimension with a protocol, by index into protocols().
   [[nodiscard]] StepCost step_cost(StepKind kind, int dimension, std::size_t protocol, std::int64_t members) const {
     const auto d = static_cast<std::size_t>(dimension);
     StepCost cost = costs_[(d * names_.size() + protocol) * kStepKinds + static_cast<std::size_t>(kind)];
@@ -86,10 +86,11 @@ class Fabric {
   // use the same one (docs/models/collectives.md#single-port-per-node).
   [[nodiscard]] double port_contention(const ScheduleShape& shape) const;
 
-  // Seconds that adding one arriving byte takes; 0 where the cluster does not say.
+  // Seconds to add one arriving byte; 0 if the cluster does not specify the memory bandwidth.
   [[nodiscard]] double seconds_per_reduced_byte() const { return seconds_per_reduced_byte_; }
 
-  // Names of every protocol of the cluster's link classes. A link class that lacks one uses its widest instead.
+  // The names of all protocols of the cluster's link classes. A link class that lacks a protocol uses the one with the
+  // highest bandwidth instead.
   [[nodiscard]] const std::vector<std::string_view>& protocols() const { return names_; }
 
   [[nodiscard]] const hardware::Cluster& cluster() const { return cluster_; }
@@ -103,7 +104,7 @@ class Fabric {
     Price price;
   };
 
-  // Where devices are joined by direct links, a group of few members cannot use all of them.
+  // Where devices have direct links, a small group can use only some of them.
   [[nodiscard]] double slowdown(int dimension, std::int64_t members) const;
   [[nodiscard]] bool feasible(CollectiveAlgorithm algorithm, int dimension) const;
   [[nodiscard]] CollectiveAlgorithm links_only(int dimension) const;

@@ -1,4 +1,4 @@
-// One price as a plan search pays for it: three protocols compete, between nodes rings with trees.
+// One price as in a plan search: three protocols; between nodes rings and trees.
 #include <cstdint>
 
 #include <benchmark/benchmark.h>

@@ -11,18 +11,15 @@
 #include "orrery/network/chunking.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
+#include "orrery/network/test_collectives.hpp"
 
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
 using hardware::Cluster;
 using hardware::Wiring;
 using test::group_of;
-
-const std::vector<Collective> kCollectives = {Collective::all_reduce, Collective::all_gather,
-                                              Collective::reduce_scatter, Collective::all_to_all,
-                                              Collective::broadcast};
 
 // Three protocols that trade latency for bandwidth, on up to three dimensions of different speeds.
 Cluster random_cluster(const std::vector<std::int64_t>& sizes) {
@@ -58,8 +55,8 @@ Bytes random_bytes() { return Bytes(std::exp2(*rc::gen::inRange(0, 34)) * *rc::g
 
 double members(const Group& group) { return static_cast<double>(group.size()); }
 
-// What has to pass each member's outermost port, whatever the algorithm: the outermost dimension alone joins nodes, so
-// the n / m members of a node must take in, together, what the m - 1 other nodes have.
+// The bytes that must pass each member's outermost port with any algorithm: only the outermost dimension connects
+// nodes, so the n / m members of a node together must receive the data of the m - 1 other nodes.
 double outermost_bytes(Collective collective, Bytes bytes, const Group& group, bool switch_reduces) {
   const auto m = static_cast<double>(group.extents.back().members);
   const double inside = members(group) / m;
@@ -78,7 +75,7 @@ double outermost_bytes(Collective collective, Bytes bytes, const Group& group, b
   return 0.0;
 }
 
-TEST(Fabric, no_collective_beats_the_bandwidth_of_the_links_that_join_its_nodes) {
+TEST(Fabric, no_collective_is_faster_than_the_bandwidth_of_the_links_between_its_nodes) {
   EXPECT_TRUE(rc::check([] {
     const auto shape = random_shape();
     const Cluster cluster = random_cluster(shape);
@@ -86,7 +83,7 @@ TEST(Fabric, no_collective_beats_the_bandwidth_of_the_links_that_join_its_nodes)
     const Group group = group_of(shape);
     const Bytes bytes = random_bytes();
     const auto& outermost = cluster.dimensions.back();
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       const double passed = outermost_bytes(collective, bytes, group, outermost.link.in_switch_efficiency > 0.0);
       RC_ASSERT(fabric.price(collective, bytes, group).time.value() * (1 + 1e-12) >=
                 passed / (outermost.bandwidth.value() * 0.8));
@@ -94,7 +91,7 @@ TEST(Fabric, no_collective_beats_the_bandwidth_of_the_links_that_join_its_nodes)
   }));
 }
 
-TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
+TEST(Fabric, no_collective_is_faster_than_the_latency_of_its_hops) {
   EXPECT_TRUE(rc::check([] {
     const auto shape = random_shape();
     const Cluster cluster = random_cluster(shape);
@@ -105,12 +102,12 @@ TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
       step = min(step, dimension.link.in_switch_step);
       for (const auto& p : dimension.link.protocols) { step = min(step, min(p.ring_step, p.tree_step)); }
     }
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       for (const CollectiveAlgorithm algorithm :
            {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree, CollectiveAlgorithm::direct,
             CollectiveAlgorithm::in_switch, CollectiveAlgorithm::flat_ring}) {
-        // Data of one member reaches at most twice as many with every step between members, three times as many where
-        // a ring runs both ways; a switch or a direct exchange reaches everyone along a dimension at once.
+        // In a step between members the data of a member reaches at most twice as many members, three times as many
+        // with rings in both directions. With a switch or direct it reaches all members along a dimension in one step.
         const bool stepwise = algorithm != CollectiveAlgorithm::direct && algorithm != CollectiveAlgorithm::in_switch;
         const double growth = collective == Collective::all_to_all ? 3.0 : 2.0;
         const int hops = stepwise ? static_cast<int>(std::ceil(std::log(members(group)) / std::log(growth) - 1e-9))
@@ -121,14 +118,14 @@ TEST(Fabric, no_collective_beats_the_latency_of_its_hops) {
   }));
 }
 
-TEST(Fabric, time_is_the_sum_of_its_terms_and_the_schedule_chosen_has_that_price) {
+TEST(Fabric, time_is_the_sum_of_its_terms_and_the_price_of_the_chosen_schedule) {
   EXPECT_TRUE(rc::check([] {
     const auto shape = random_shape();
     const Cluster cluster = random_cluster(shape);
     const Fabric fabric(cluster);
     const Group group = group_of(shape);
     const Bytes bytes = random_bytes();
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       const Price price = fabric.price(collective, bytes, group);
       const Seconds sum = price.base + price.latency + price.bandwidth + price.reduction;
       RC_ASSERT(std::abs((price.time - sum).value()) <= 1e-12 * sum.value());
@@ -142,7 +139,7 @@ TEST(Fabric, time_is_the_sum_of_its_terms_and_the_schedule_chosen_has_that_price
 }
 
 TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts) {
-  // The slow way: every schedule that automatic may choose, with every power of two of chunks, pruning nothing.
+  // Exhaustive search without pruning: every schedule that automatic may choose, with every power of two of chunks.
   EXPECT_TRUE(rc::check([] {
     const auto shape = random_shape();
     const Cluster cluster = random_cluster(shape);
@@ -162,7 +159,7 @@ TEST(Fabric, the_price_is_the_least_over_all_recipes_protocols_and_chunk_counts)
     const auto is_mesh = [&](std::size_t e) { return cluster.dimensions[e].wiring == Wiring::mesh; };
     const bool torus = std::any_of(cluster.dimensions.begin(), cluster.dimensions.end(),
                                    [](const auto& d) { return d.wiring == Wiring::ring; });
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       auto least = infinite<Seconds>();
       const bool flat =
           shape.size() > 1 && !torus && collective != Collective::all_to_all && collective != Collective::broadcast;
@@ -214,7 +211,7 @@ TEST(Fabric, time_never_falls_with_size_and_never_rises_with_bandwidth_or_fallin
       }
       quicker.dimensions[d].link.in_switch_step *= 0.5;
     }
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       const Seconds time = Fabric(cluster).price(collective, bytes, group).time * (1 + 1e-12);
       RC_ASSERT(Fabric(cluster).price(collective, bytes * 0.9, group).time <= time);
       RC_ASSERT(Fabric(cluster).price(collective, bytes * 0.1, group).time <= time);
@@ -224,14 +221,14 @@ TEST(Fabric, time_never_falls_with_size_and_never_rises_with_bandwidth_or_fallin
   }));
 }
 
-TEST(Fabric, doubling_every_link_never_slows_and_at_most_halves) {
+TEST(Fabric, doubling_every_bandwidth_never_increases_the_time_and_at_most_halves_it) {
   EXPECT_TRUE(rc::check([] {
     const auto shape = random_shape();
     const Cluster cluster = random_cluster(shape);
     Cluster doubled = cluster;
     for (auto& dimension : doubled.dimensions) { dimension.bandwidth *= 2.0; }
     const Bytes bytes = random_bytes();
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       const Seconds before = Fabric(cluster).price(collective, bytes, group_of(shape)).time;
       const Seconds after = Fabric(doubled).price(collective, bytes, group_of(shape)).time;
       RC_ASSERT(after <= before * (1 + 1e-12));
@@ -249,14 +246,14 @@ TEST(Fabric, swapping_two_identical_dimensions_changes_nothing) {
     Group first, second;
     first.extents = {{0, m}, {2, 4}};
     second.extents = {{1, m}, {2, 4}};
-    for (const Collective collective : kCollectives) {
+    for (const Collective collective : test::kPricedCollectives) {
       const Fabric fabric(cluster);
       RC_ASSERT(fabric.price(collective, bytes, first).time == fabric.price(collective, bytes, second).time);
     }
   }));
 }
 
-TEST(Fabric, large_messages_approach_the_busiest_port_because_inner_and_outer_transfers_overlap) {
+TEST(Fabric, the_time_of_large_messages_approaches_that_of_the_busiest_port) {
   // 8 x 16, 16 GB, inner 200 GB/s, outer 25 GB/s. Inner port 2 x 7/8 x 16 / 200 = 0.14 s; outer 2 x 15/16 x 2 / 25 =
   // 0.15 s. One after the other 0.29 s; overlapped little more than 0.15 s.
   Cluster cluster = test::plain_cluster({8, 16});
@@ -269,7 +266,7 @@ TEST(Fabric, large_messages_approach_the_busiest_port_because_inner_and_outer_tr
   EXPECT_GT(price.chunks, 1);
 }
 
-TEST(Fabric, a_ring_costs_its_base_its_steps_and_its_bytes) {
+TEST(Fabric, the_price_of_a_ring_is_base_plus_steps_plus_bytes) {
   // 8 members, 8 GB at 1 GB/s, steps of 1 us: base 1 us, 14 us, 2 x 7 GB / 1 GB/s.
   const Cluster cluster = test::plain_cluster({8});
   const Price price = Fabric(cluster).price(Collective::all_reduce, 8_GB, group_of({8}), CollectiveAlgorithm::ring);
@@ -280,8 +277,8 @@ TEST(Fabric, a_ring_costs_its_base_its_steps_and_its_bytes) {
   EXPECT_EQ(price.protocol, "only");
 }
 
-TEST(Fabric, reduction_costs_only_what_exceeds_the_wire) {
-  // 7 of 14 steps reduce 1 GB each: 3 GB of memory traffic at 2 GB/s take 1.5 s, the wire 1 s of it.
+TEST(Fabric, reduction_costs_only_the_time_beyond_that_of_the_link) {
+  // 7 of 14 steps reduce 1 GB each: 3 GB of memory traffic at 2 GB/s take 1.5 s, of which 1 s overlaps with the link.
   Cluster cluster = test::plain_cluster({8});
   cluster.accelerator.memory_bandwidth = 2_GBps;
   const auto price = [&] {
@@ -293,7 +290,7 @@ TEST(Fabric, reduction_costs_only_what_exceeds_the_wire) {
   EXPECT_NEAR(price().reduction.value(), 0.0, 1e-12);
 }
 
-TEST(Fabric, a_group_of_one_and_a_call_without_bytes_cost_nothing) {
+TEST(Fabric, a_group_of_one_and_a_call_without_bytes_take_no_time) {
   const Cluster cluster = test::plain_cluster({8});
   const Fabric fabric(cluster);
   EXPECT_EQ(fabric.price(Collective::all_reduce, 1_GiB, Group{}).time, Seconds());
@@ -302,7 +299,7 @@ TEST(Fabric, a_group_of_one_and_a_call_without_bytes_cost_nothing) {
   EXPECT_TRUE(fabric.schedule(Collective::all_reduce, 1_GiB, Group{}).phases.empty());
 }
 
-TEST(Fabric, what_cannot_be_done_takes_forever) {
+TEST(Fabric, an_algorithm_that_the_wiring_does_not_support_takes_infinite_time) {
   Cluster cluster = test::plain_cluster({8});
   cluster.dimensions[0].wiring = Wiring::ring;
   const Fabric fabric(cluster);
@@ -315,8 +312,8 @@ TEST(Fabric, what_cannot_be_done_takes_forever) {
   EXPECT_EQ(fabric.price(Collective::all_to_all, 1_MiB, group_of({8})).algorithm, CollectiveAlgorithm::direct);
 }
 
-// Eight devices with a link of 1 GB/s to each other one: 7 GB/s among all, 3 GB/s among four, 1 GB/s to another one.
-TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
+// Eight devices with a link of 1 GB/s between each pair: 7 GB/s among all, 3 GB/s among four, 1 GB/s between two.
+TEST(Fabric, a_group_on_a_mesh_has_the_links_between_its_members) {
   Cluster cluster = test::plain_cluster({8});
   cluster.dimensions[0].wiring = Wiring::mesh;
   cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
@@ -331,11 +328,10 @@ TEST(Fabric, a_mesh_gives_a_group_the_links_between_its_members) {
   EXPECT_NEAR(fabric.transfer(1_GB, 0).value(), 1.0 + 1e-6, 1e-12);
 }
 
-// Four pods of four devices, joined by switches that pass a third of what the devices send. A member that is alone in
-// its pod gets a third of its rate. A ring through all 16 brings each device 15 GB, of which one in four comes from
-// outside its pod: 3.75 GB take as long at a third of the rate as 11.25 GB inside. An exchange of everybody with
-// everybody brings 12 GB from outside.
-TEST(Fabric, an_oversubscribed_dimension_passes_its_part_of_what_the_devices_send) {
+// Four pods of four devices, 3:1 oversubscribed. A member that is alone in its pod gets a third of its rate. In a ring
+// through all 16, each device receives 15 GB, a quarter of it from outside its pod: 3.75 GB at a third of the rate take
+// as long as 11.25 GB inside. In an all_to_all it receives 12 GB from outside.
+TEST(Fabric, oversubscription_reduces_the_bandwidth_between_pods) {
   Cluster cluster = test::plain_cluster({4, 4});
   const auto bandwidth_time = [&](Collective collective, const Group& group, CollectiveAlgorithm algorithm) {
     return Fabric(cluster).price(collective, 16_GB, group, algorithm).bandwidth.value();
@@ -347,12 +343,12 @@ TEST(Fabric, an_oversubscribed_dimension_passes_its_part_of_what_the_devices_sen
   EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, CollectiveAlgorithm::ring), 36.0, 1e-9);
   EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);
   EXPECT_NEAR(bandwidth_time(Collective::all_to_all, all, CollectiveAlgorithm::direct), 36.0,
-              0.1);  // and its first chunk inside
+              0.1);  // plus the first chunk inside the pod
   EXPECT_NEAR(Fabric(cluster).transfer(1_GB, 1).value(), 3.0 + 1e-6, 1e-12);
 }
 
-// All links at once with one step's latency: base 1 us, two steps of 1 us, 2 x 7/8 of 8 GB at 7 GB/s.
-TEST(Fabric, everyone_at_once_is_what_a_mesh_does) {
+// All links at the same time: base 1 us, two steps of 1 us, 2 x 7/8 of 8 GB at 7 GB/s.
+TEST(Fabric, all_reduce_on_a_mesh_is_direct) {
   Cluster cluster = test::plain_cluster({8});
   cluster.dimensions[0].wiring = Wiring::mesh;
   cluster.dimensions[0].bandwidth = BytesPerSecond(7e9);
@@ -365,7 +361,7 @@ TEST(Fabric, everyone_at_once_is_what_a_mesh_does) {
   EXPECT_FALSE(is_finite(fabric.price(Collective::all_reduce, 1_MiB, group_of({8}), CollectiveAlgorithm::tree).time));
 }
 
-// A line of half a ring has its links in one direction only where the ring has both.
+// The ring of a group that is half of a ring returns over the same links, so it has half the bandwidth.
 TEST(Fabric, part_of_a_ring_has_half_its_bandwidth) {
   Cluster cluster = test::plain_cluster({16});
   cluster.dimensions[0].wiring = Wiring::ring;
@@ -377,8 +373,8 @@ TEST(Fabric, part_of_a_ring_has_half_its_bandwidth) {
   EXPECT_NEAR(time(8), 14.0 / 0.5, 1e-9);
 }
 
-// 8 shards of 1 GB: a member's travel 1, 1, 2, 2, 3, 3 and 4 hops, 16 GB-hops over its two links of 0.5 GB/s together.
-TEST(Fabric, all_to_all_takes_the_shorter_way_round_a_ring) {
+// 8 shards of 1 GB: those of a member take 1, 1, 2, 2, 3, 3 and 4 hops, 16 GB-hops over its two links of 0.5 GB/s.
+TEST(Fabric, all_to_all_takes_the_shorter_direction_around_a_ring) {
   Cluster cluster = test::plain_cluster({8});
   cluster.dimensions[0].wiring = Wiring::ring;
   const Price price = Fabric(cluster).price(Collective::all_to_all, 8_GB, group_of({8}));
@@ -386,7 +382,7 @@ TEST(Fabric, all_to_all_takes_the_shorter_way_round_a_ring) {
   EXPECT_NEAR(price.latency.value(), 4e-6 * static_cast<double>(price.chunks), 1e-15);
 }
 
-TEST(Fabric, one_node_uses_no_tree_and_nodes_do) {
+TEST(Fabric, trees_are_used_between_nodes_only) {
   Cluster cluster = test::plain_cluster({8, 64});
   for (auto& dimension : cluster.dimensions) { dimension.link.in_switch_efficiency = 0.0; }
   const Fabric fabric(cluster);

@@ -8,8 +8,8 @@
 
 namespace orrery::network {
 
-// busbw = algbw x factor: the rate of the busiest link of a ring, whatever n is, to be compared with the link's
-// bandwidth. n: members, at least 2.
+// busbw = algbw x factor: the rate of the busiest link of a ring, which is comparable with the link's bandwidth for any
+// n. n: members, at least 2.
 //   all_reduce 2 (n - 1) / n;  broadcast, reduce, barrier 1;  all others (n - 1) / n
 [[nodiscard]] double bus_bandwidth_factor(Collective collective, std::int64_t members);
 

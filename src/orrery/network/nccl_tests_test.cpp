@@ -26,9 +26,8 @@ TEST(NcclTests, counts_are_of_the_vector_or_of_a_shard) {
   EXPECT_EQ(element_count(Collective::all_to_all, 1 << 20, 8), 32768U);
 }
 
-// What busbw is for: a ring moves shards along links of 1 GB/s, and for large sizes reaches just that, whatever the
-// operation and the number of members.
-TEST(NcclTests, bus_bandwidth_of_a_large_ring_is_the_link_s) {
+// A ring over links of 1 GB/s has a busbw of 1 GB/s for large sizes, with any operation and number of members.
+TEST(NcclTests, bus_bandwidth_of_a_ring_is_that_of_its_links_for_large_sizes) {
   for (const std::int64_t n : {2, 3, 8, 17}) {
     const auto cluster = test::plain_cluster({n});
     const Fabric fabric(cluster);

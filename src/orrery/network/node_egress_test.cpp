@@ -1,4 +1,4 @@
-// Nodes that rings and trees leave by one port.
+// Rings and trees that leave a node through one port.
 
 #include <cstdint>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
 using hardware::Cluster;
 using test::group_of;
 
@@ -25,28 +25,27 @@ Cluster nodes_and_switch(std::int64_t node, std::int64_t nodes, double devices_p
   return cluster;
 }
 
-Seconds bandwidth_of(const Cluster& cluster, const Group& group, NodeEgress ways) {
-  return Fabric(cluster, ways).price(Collective::all_reduce, 16_GB, group).bandwidth;
+Seconds bandwidth_of(const Cluster& cluster, const Group& group, NodeEgress egress) {
+  return Fabric(cluster, egress).price(Collective::all_reduce, 16_GB, group).bandwidth;
 }
 
-// A flat ring among 4 x 4 moves 2 x 15/16 of 16 GB across every cut between nodes: 30 GB over 4 ports of 1 GB/s, or
-// over one of them.
-TEST(NodeEgress, one_port_carries_what_all_of_a_node_s_members_would) {
+// A flat ring among 4 x 4 sends 2 x 15/16 of 16 GB out of every node: 30 GB through 4 ports of 1 GB/s, or through one.
+TEST(NodeEgress, one_port_has_the_traffic_of_all_members_of_a_node) {
   const Cluster cluster = nodes_and_switch(4, 4);
   EXPECT_NEAR(bandwidth_of(cluster, group_of({4, 4}), NodeEgress::one_port).value(), 30.0, 1e-9);
   EXPECT_NEAR(bandwidth_of(cluster, group_of({4, 4}), NodeEgress::all_ports).value(), 7.5, 1e-9);
 }
 
-// Two devices share a port of 2 GB/s, so that a node of 4 has two ports. Groups of two members a node: two of them,
-// with 16 GB x 2 x 7/8 = 28 GB each to move across a cut, meet on one: 56 GB at 2 GB/s. One group of four: 30 GB at 2
-// GB/s.
-TEST(NodeEgress, groups_of_a_node_meet_on_one_port_where_devices_share_them) {
+// Two devices share a port of 2 GB/s, so a node of 4 devices has two ports. With groups of two members per node, both
+// groups of a node use the same port; each sends 16 GB x 2 x 7/8 = 28 GB: 56 GB at 2 GB/s. With one group of four: 30
+// GB at 2 GB/s.
+TEST(NodeEgress, groups_of_a_node_use_the_same_port_where_devices_share_ports) {
   const Cluster cluster = nodes_and_switch(4, 4, 2.0);
   EXPECT_NEAR(bandwidth_of(cluster, group_of({2, 4}), NodeEgress::one_port).value(), 28.0, 1e-9);
   EXPECT_NEAR(bandwidth_of(cluster, group_of({4, 4}), NodeEgress::one_port).value(), 15.0, 1e-9);
 }
 
-TEST(NodeEgress, of_one_member_a_node_of_two_nodes_and_of_one_node_are_all) {
+TEST(NodeEgress, one_port_has_no_effect_with_one_member_per_node_two_nodes_or_one_node) {
   for (const double per_port : {0.0, 2.0}) {
     const Cluster cluster = nodes_and_switch(4, 8, per_port);
     for (const auto& members : std::vector<std::vector<std::int64_t>>{{1, 8}, {4, 2}, {2, 2}, {4, 1}}) {
@@ -56,14 +55,16 @@ TEST(NodeEgress, of_one_member_a_node_of_two_nodes_and_of_one_node_are_all) {
   }
 }
 
-RC_GTEST_PROP(NodeEgress, one_is_never_faster_than_all_and_more_bandwidth_never_slower, ()) {
+RC_GTEST_PROP(NodeEgress, one_port_is_never_faster_than_all_ports_and_more_bandwidth_never_slower, ()) {
   const auto node = *rc::gen::inRange<std::int64_t>(1, 9), nodes = *rc::gen::inRange<std::int64_t>(1, 20);
   const auto bytes = Bytes(static_cast<double>(*rc::gen::inRange<std::int64_t>(1, 1'000'000'000)));
   const auto collective = *rc::gen::element(Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                             Collective::all_to_all, Collective::broadcast);
   Cluster cluster = nodes_and_switch(node, nodes, *rc::gen::element(0.0, 2.0, 4.0));
   const Group group = group_of({*rc::gen::inRange<std::int64_t>(1, node + 1), nodes});
-  const auto time = [&](NodeEgress ways) { return Fabric(cluster, ways).price(collective, bytes, group).time.value(); };
+  const auto time = [&](NodeEgress egress) {
+    return Fabric(cluster, egress).price(collective, bytes, group).time.value();
+  };
   const double one = time(NodeEgress::one_port);
   constexpr double kRounding = 1.0 + 1e-12;
   RC_ASSERT(time(NodeEgress::all_ports) <= one * kRounding);

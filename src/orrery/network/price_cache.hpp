@@ -1,4 +1,4 @@
-// Times of recently priced collectives: the plans of a search request the same ones again and again.
+// Times of recently priced collectives: the plans of a search request the same ones many times.
 #pragma once
 
 #include <cstddef>

@@ -10,8 +10,8 @@
 namespace orrery::network {
 namespace {
 
-// More questions than places, many of them asked again: every answer is what the fabric says.
-RC_GTEST_PROP(PriceCache, says_what_the_fabric_says_whatever_was_asked_before, ()) {
+// More requests than slots, many of them repeated: every time is that of the fabric.
+RC_GTEST_PROP(PriceCache, time_is_that_of_the_fabric_after_any_earlier_requests, ()) {
   const auto cluster = test::plain_cluster({8, 4});
   const Fabric fabric(cluster);
   PriceCache cache(fabric);
@@ -24,7 +24,7 @@ RC_GTEST_PROP(PriceCache, says_what_the_fabric_says_whatever_was_asked_before, (
   }
 }
 
-TEST(PriceCache, tells_nothing_and_a_group_of_one_apart_from_what_it_knows) {
+TEST(PriceCache, zero_bytes_and_a_group_of_one_take_no_time) {
   const auto cluster = test::plain_cluster({8});
   const Fabric fabric(cluster);
   PriceCache cache(fabric);

@@ -1,5 +1,6 @@
-// Prices beside published nccl-tests figures for one node. Constants are the catalogue's, fitted to nccl-tests sweeps
-// (tools/calibrate/collectives.py), among them those of 4 A100 and of 4 and 8 H100 here, and not the others here.
+// Prices against published nccl-tests figures for one node. The constants of the catalogue are fitted to nccl-tests
+// sweeps (tools/calibrate/collectives.py). Those include the rows of 4 A100, 4 H100 and 8 H100 below; the other rows
+// are held out.
 
 #include <algorithm>
 #include <cmath>
@@ -19,7 +20,7 @@
 namespace orrery::network {
 namespace {
 
-using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
 using test::group_of;
 
 hardware::Cluster node(const char* name) {
@@ -38,8 +39,8 @@ double bus_bandwidth(const Fabric& fabric, Collective collective, std::int64_t n
 }
 
 TEST(Published, bus_bandwidth_at_1_mib_is_several_times_below_that_of_large_messages) {
-  // Measured on 8 A100: 47 GB/s at 1 MiB, 222 GB/s at 512 MiB: 4.7 times. The schedule says why: 14 steps of some
-  // microsecond each against 1.75 MiB / 240 GB/s = 7.6 us of bytes.
+  // Measured on 8 A100: 47 GB/s at 1 MiB, 222 GB/s at 512 MiB: 4.7 times. The reason is latency: 14 steps of about a
+  // microsecond each, against 1.75 MiB / 240 GB/s = 7.6 us for the bytes.
   for (const auto& cluster : {node("dgx-a100"), node("dgx-h100")}) {
     const Fabric fabric(cluster);
     const double small = bus_bandwidth(fabric, Collective::all_reduce, 8, 1_MiB);
@@ -94,7 +95,7 @@ double median(std::vector<double> values) {
 }
 
 // Prints the table of docs/models/collectives.md.
-TEST(Published, one_node_is_within_a_fifth_at_1_MiB_and_better_elsewhere_in_the_median) {
+TEST(Published, median_error_on_one_node_is_below_20_percent_at_1_MiB_and_smaller_elsewhere) {
   const hardware::Cluster a = node("dgx-a100");
   const hardware::Cluster h = node("dgx-h100");
   std::vector<double> errors[4];

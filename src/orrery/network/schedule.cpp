@@ -26,7 +26,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
-      case CollectiveAlgorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
 
@@ -40,7 +40,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
-      case CollectiveAlgorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
 
@@ -69,7 +69,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
-      case CollectiveAlgorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
 
@@ -83,7 +83,7 @@ class Builder {
       case CollectiveAlgorithm::tree:
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
-      case CollectiveAlgorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
 
@@ -96,12 +96,12 @@ class Builder {
       case CollectiveAlgorithm::direct: scatter(e, bytes); return all_gather(e, bytes);
       case CollectiveAlgorithm::flat_ring:
       case CollectiveAlgorithm::halving_doubling:
-      case CollectiveAlgorithm::automatic: impossible_ = true;
+      case CollectiveAlgorithm::automatic: unsupported_ = true;
     }
   }
 
   // One ring through all extents.
-  void around_all_extents(Collective collective, Bytes bytes) {
+  void ring_through_all_extents(Collective collective, Bytes bytes) {
     switch (collective) {
       case Collective::all_reduce: flat_ring(bytes, true); return flat_ring(bytes, false);
       case Collective::reduce_scatter: return flat_ring(bytes, true);
@@ -111,18 +111,18 @@ class Builder {
       case Collective::reduce:
       case Collective::gather:
       case Collective::scatter:
-      case Collective::barrier: impossible_ = true;
+      case Collective::barrier: unsupported_ = true;
     }
   }
 
   [[nodiscard]] double members(std::size_t e) const { return static_cast<double>(extents_[e].members); }
-  void refuse() { impossible_ = true; }
-  [[nodiscard]] bool impossible() const { return impossible_; }
+  void mark_unsupported() { unsupported_ = true; }
+  [[nodiscard]] bool unsupported() const { return unsupported_; }
 
  private:
-  // Around all members: n - 1 steps of a shard of 1/n. There is one rotation of the ring's order for every member of a
-  // node, so that each member is the node's egress in one of them and a member's hops along a dimension are, on
-  // average, the ring's.
+  // A ring through all members: n - 1 steps of a shard of 1/n. There is one rotation of the ring's order for every
+  // member of a node, so that each member is the node's egress in one of them. The mean over the rotations of a
+  // member's hops along a dimension is that of the ring.
   void flat_ring(Bytes bytes, bool reduces) {
     double total = 1.0;
     for (const Extent& extent : extents_) { total *= static_cast<double>(extent.members); }
@@ -138,9 +138,9 @@ class Builder {
     }
   }
 
-  // Both passes of a double tree: a member sends or receives a half to or from each of two others. Between two members
-  // each half uses one direction only. With rings inside the node, libraries do not rely on that (NCCL gives the full
-  // rate of two nodes to its NVLS tree only), and choose as if there were more members.
+  // Both passes of a double tree: a member sends or receives half of the buffer to or from each of two others. Between
+  // two members each half uses one direction only. With rings inside the node, libraries do not use that (NCCL assumes
+  // the full rate of two nodes for its NVLS tree only) and choose as if there were more members.
   void tree(std::size_t e, Bytes bytes) {
     const bool pair = extents_[e].members == 2 && (e == 0 || algorithm(e - 1) == CollectiveAlgorithm::in_switch);
     const Bytes part = pair ? bytes / 2.0 : bytes;
@@ -158,7 +158,7 @@ class Builder {
     return schedule_.collective == Collective::all_reduce ? shard / 4.0 : shard;
   }
 
-  // A switch reduces at the rate of its ports: members add nothing.
+  // A switch reduces at the rate of its ports; members do not reduce then.
   void add(std::size_t e, Pattern pattern, std::int64_t steps, Bytes sent, Bytes received, bool reduces = false) {
     SchedulePhase phase;
     phase.pattern = pattern;
@@ -187,11 +187,11 @@ class Builder {
   Schedule& schedule_;
   const Extents& extents_;
   const Recipe& recipe_;
-  bool impossible_ = false;
+  bool unsupported_ = false;
 };
 
-// Inwards over the inner extents (`in`), across the outermost one (`across`), and back (`out`). Each member sends only
-// its own shard across, which is how the members of a node share the node's NICs.
+// Applies `in` to the inner extents, `across` to the outermost one, and `out` to the inner extents in reverse order.
+// Each member sends only its own shard across, so that the members of a node share the NICs of the node.
 template <class In, class Across, class Out>
 void hierarchical(Builder& builder, Bytes bytes, In in, Across across, Out out) {
   const std::size_t outermost = builder.outermost();
@@ -207,7 +207,9 @@ void hierarchical(Builder& builder, Bytes bytes, In in, Across across, Out out) 
 }
 
 void build(Builder& builder, Collective collective, Bytes bytes) {
-  if (builder.algorithm(0) == CollectiveAlgorithm::flat_ring) { return builder.around_all_extents(collective, bytes); }
+  if (builder.algorithm(0) == CollectiveAlgorithm::flat_ring) {
+    return builder.ring_through_all_extents(collective, bytes);
+  }
   const auto reduce_scatter = [&](std::size_t e, Bytes b) { builder.reduce_scatter(e, b); };
   const auto all_gather = [&](std::size_t e, Bytes b) { builder.all_gather(e, b); };
   const auto nothing = [](std::size_t, Bytes) {};
@@ -228,7 +230,7 @@ void build(Builder& builder, Collective collective, Bytes bytes) {
     case Collective::reduce:
     case Collective::gather:
     case Collective::scatter:
-    case Collective::barrier: return builder.refuse();
+    case Collective::barrier: return builder.mark_unsupported();
   }
 }
 
@@ -255,7 +257,7 @@ Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes,
   if (extents.empty()) { return schedule; }
   Builder builder(schedule, extents, recipe);
   build(builder, collective, bytes);
-  if (builder.impossible()) { schedule.phases.clear(); }
+  if (builder.unsupported()) { schedule.phases.clear(); }
   return schedule;
 }
 

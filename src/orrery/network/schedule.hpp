@@ -1,9 +1,8 @@
 // Collectives as schedules.
 //
-// A schedule is data: phases of steps, each step a pattern of transfers between positions of a group. The closed-form
-// price (fabric.hpp) and the expansion to single transfers (expand.hpp: blocks of each transfer, and whether they are
-// reduced) both read the same phases, so they cannot drift apart. Formulas, sources and limits:
-// docs/models/collectives.md.
+// A schedule is data: phases of steps; each step is a pattern of transfers between positions of a group. The
+// closed-form price (fabric.hpp) and the expansion to single transfers (expand.hpp) read the same phases. Formulas,
+// sources and limits: docs/models/collectives.md.
 //
 // Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
 // all_to_all: n shards).
@@ -24,7 +23,7 @@
 
 namespace orrery::network {
 
-// Who sends to whom in each step of a phase, among the n members along one dimension.
+// The senders and receivers in each step of a phase, among the n members along one dimension.
 enum class Pattern : std::uint8_t {
   ring,         // i -> i + 1 (mod n); all_to_all: along the shorter direction
   flat_ring,    // the hops of a ring through all extents that are along this dimension
@@ -33,19 +32,19 @@ enum class Pattern : std::uint8_t {
   tree_up,      // children -> parents of a double binary tree, level by level
   tree_down,    // parents -> children
   all_pairs,    // every member -> every other member at once
-  exchange,     // the same as pairs of a send and a receive
+  exchange,     // the same as pairwise sends and receives (all_to_all)
   switch_up,    // every member -> the switch, which reduces and sends each member its shard
   switch_down,  // each member's shard -> the switch -> every member
   multicast,    // the root -> the switch -> every member
 };
 
-// Steps of one pattern along one dimension. Byte counts are those of the busiest member, its peers together, and are
-// means over the steps where steps differ (all_to_all along a ring).
+// Steps of one pattern along one dimension. Byte counts are those of the busiest member to or from all its peers; if
+// steps differ (all_to_all along a ring), they are means over the steps.
 struct SchedulePhase {
   Pattern pattern = Pattern::ring;
   bool reduces = false;      // arriving data is added to what the member has; otherwise it is stored
-  bool one_way = false;      // a tree between two members: each half uses one direction of the ports alone
-  bool concurrent = false;   // the same steps as the phase before, at the same time on another dimension
+  bool one_way = false;      // a tree between two members: each half of the buffer uses one direction of the ports only
+  bool concurrent = false;   // the same steps as the previous phase, at the same time on another dimension
   int dimension = 0;         // index into Cluster::dimensions
   std::int64_t members = 0;  // positions along that dimension
   std::int64_t steps = 0;    // one after another for one chunk
@@ -72,11 +71,12 @@ using Recipe = std::array<CollectiveAlgorithm, kMaxExtents>;
 
 // The schedule of `recipe` for a group, with one chunk. `automatic` is not an algorithm here. Combinations that do not
 // exist give an empty phase list: reduce, gather, scatter and barrier have no schedule; tree is for all_reduce and
-// broadcast only, and only on the outermost extent; halving_doubling exists step by step only (moves.hpp).
+// broadcast only, and only on the outermost extent; halving_doubling exists as a member schedule only
+// (member_schedule.hpp).
 [[nodiscard]] Schedule make_schedule(Collective collective, const Recipe& recipe, Bytes bytes, const Group& group);
 
-// The same `algorithm` on every extent; `tree` on the outermost one and rings inside. A recipe that has `flat_ring` on
-// its first extent is one of all extents; it is for all_reduce, reduce_scatter and all_gather.
+// The same `algorithm` on every extent; for `tree`, the outermost extent only, with rings inside. A recipe with
+// `flat_ring` on its first extent applies to all extents; it is valid for all_reduce, reduce_scatter and all_gather.
 [[nodiscard]] Schedule make_schedule(Collective collective, CollectiveAlgorithm algorithm, Bytes bytes,
                                      const Group& group);
 

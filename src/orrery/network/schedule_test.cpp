@@ -1,4 +1,4 @@
-// What schedules move, by hand.
+// The bytes that schedules send, derived by hand.
 
 #include <cstdint>
 #include <vector>
@@ -18,9 +18,9 @@ double sent(const Schedule& schedule, int dimension) {
   double bytes = 0.0;
   for (const SchedulePhase& phase : schedule.phases) {
     if (phase.dimension != dimension) { continue; }
-    const bool handed_on_once = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down ||
-                                phase.pattern == Pattern::chain;  // a member takes part in one step of each
-    bytes += phase.sent_per_step.value() * static_cast<double>(handed_on_once ? 1 : phase.steps);
+    const bool sent_once = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down ||
+                           phase.pattern == Pattern::chain;  // a member takes part in one step of each
+    bytes += phase.sent_per_step.value() * static_cast<double>(sent_once ? 1 : phase.steps);
   }
   return bytes;
 }
@@ -54,15 +54,17 @@ TEST(Schedule, tree_all_reduce_moves_each_byte_up_once_and_down_once) {
   EXPECT_EQ(s.phases[1].steps, 4);
 }
 
-TEST(Schedule, in_switch_all_reduce_moves_n_plus_1_over_n_bytes_each_way) {
-  // Everything goes up (800) and the own reduced shard once more to be multicast (100); down the other way round.
+TEST(Schedule, in_switch_all_reduce_moves_n_plus_1_over_n_bytes_in_each_direction) {
+  // Up: the whole buffer (800) and the own reduced shard for the multicast (100). Down: one reduced shard (100) and all
+  // shards (800).
   const Schedule s = make_schedule(Collective::all_reduce, CollectiveAlgorithm::in_switch, Bytes(800.0), group_of({8}));
   EXPECT_DOUBLE_EQ(sent(s, 0), 900.0);
   EXPECT_DOUBLE_EQ((s.phases[0].received_per_step + s.phases[1].received_per_step).value(), 900.0);
 }
 
-TEST(Schedule, hierarchical_all_reduce_carries_only_a_shard_outwards) {
-  // 4 x 3 members, 1200 bytes: 3/4 x 1200 in and as much out; 2 x 2/3 of the shard of 300 across.
+TEST(Schedule, hierarchical_all_reduce_sends_only_a_shard_across_the_outer_dimension) {
+  // 4 x 3 members, 1200 bytes: 3/4 x 1200 in the reduce_scatter and in the all_gather inside; 2 x 2/3 of the shard of
+  // 300 across.
   const Schedule s = make_schedule(Collective::all_reduce, CollectiveAlgorithm::ring, Bytes(1200.0), group_of({4, 3}));
   EXPECT_DOUBLE_EQ(sent(s, 0), 1800.0);
   EXPECT_DOUBLE_EQ(sent(s, 1), 400.0);
@@ -95,13 +97,13 @@ TEST(Schedule, reduce_scatter_mirrors_all_gather) {
   }
 }
 
-TEST(Schedule, all_to_all_goes_dimension_by_dimension) {
+TEST(Schedule, all_to_all_runs_dimension_by_dimension) {
   // 4 x 3 members, 1200 bytes each: 3/4 of them change the inner coordinate, 2/3 the outer one.
   const Schedule s =
       make_schedule(Collective::all_to_all, CollectiveAlgorithm::direct, Bytes(1200.0), group_of({4, 3}));
   EXPECT_DOUBLE_EQ(sent(s, 0), 900.0);
   EXPECT_DOUBLE_EQ(sent(s, 1), 800.0);
-  // Round a ring of 4, shards of 300 bytes travel 1, 2 and 1 hops; of 5, shards of 240 bytes 1, 2, 2 and 1.
+  // Around a ring of 4, shards of 300 bytes take 1, 2 and 1 hops; around one of 5, shards of 240 bytes 1, 2, 2 and 1.
   const Schedule four = make_schedule(Collective::all_to_all, CollectiveAlgorithm::ring, Bytes(1200.0), group_of({4}));
   EXPECT_DOUBLE_EQ(sent(four, 0), 1200.0);
   EXPECT_EQ(four.phases[0].steps, 2);
@@ -109,8 +111,8 @@ TEST(Schedule, all_to_all_goes_dimension_by_dimension) {
   EXPECT_DOUBLE_EQ(sent(five, 0), 1440.0);
 }
 
-TEST(Schedule, broadcast_cuts_the_buffer_so_that_every_nic_of_a_node_carries_a_part) {
-  // 4 x 3 members, 1200 bytes: the root hands out 900, each of 4 passes 300 on across, the node gathers 900.
+TEST(Schedule, broadcast_sends_a_part_of_the_buffer_through_every_nic_of_a_node) {
+  // 4 x 3 members, 1200 bytes: the root scatters 900, each of 4 members sends 300 across, the node gathers 900.
   const Schedule s = make_schedule(Collective::broadcast, CollectiveAlgorithm::ring, Bytes(1200.0), group_of({4, 3}));
   EXPECT_DOUBLE_EQ(sent(s, 0), 1800.0);
   EXPECT_DOUBLE_EQ(sent(s, 1), 300.0);

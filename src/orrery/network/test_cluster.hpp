@@ -10,7 +10,7 @@
 
 namespace orrery::network::test {
 
-using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals have no other way in
+using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
 
 // One protocol, full efficiency: base 1 us, step 1 us, and a switch that can reduce with the same constants.
 inline hardware::LinkClass plain_link() {

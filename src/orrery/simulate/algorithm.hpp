@@ -1,6 +1,6 @@
-// The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them; how
-// each moves bytes is in phase_runner.cpp (ring, direct, halving and doubling), phase_tree.cpp (double binary tree) and
-// custom_collectives.cpp (given as graphs).
+// The collective algorithms of ASTRA-sim by name, and one of physical semantics (inSwitch). builtin.cpp lists them.
+// phase_runner.cpp (ring, direct, halving and doubling), phase_tree.cpp (double binary tree) and custom_collectives.cpp
+// (given as graphs) run them.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@
 
 namespace orrery::simulate {
 
-// The first of the enum: ASTRA-sim's four, and broadcast, of which ASTRA-sim replays the recorded duration; physical
-// semantics runs it.
+// The collectives that are simulated are the first of the enum: ASTRA-sim's four and broadcast. ASTRA-sim replays the
+// recorded duration of broadcasts; physical semantics sends their bytes.
 inline constexpr std::size_t kCollectives = 5;
 
 [[nodiscard]] std::string_view name_of(Collective collective);  // "ALL_REDUCE", as in a graph
@@ -31,10 +31,10 @@ struct DimensionAlgorithm {
   friend bool operator==(const DimensionAlgorithm&, const DimensionAlgorithm&) = default;
 };
 
-// What a file specifies for a collective: an algorithm per dimension, or the prefix of graphs.
+// The choice of a system file for a collective: an algorithm per dimension, or the prefix of graphs.
 using Choice = std::variant<std::vector<DimensionAlgorithm>, std::string>;
 
-// A name of the list below, "direct" and "oneDirect" with a number behind or without.
+// The algorithm of a name in the list below; "direct" and "oneDirect" may end with a window ("direct2").
 [[nodiscard]] std::optional<DimensionAlgorithm> algorithm(std::string_view name);
 
 [[nodiscard]] std::string name_of(const DimensionAlgorithm& algorithm);

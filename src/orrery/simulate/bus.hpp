@@ -1,6 +1,6 @@
-// The bus between a rank and its memory, on which both sides send, by the LogGP model: L latency, o overhead, g
-// gap, G time per byte. The rank's side has a second bus behind it, with a byte time of its own. What is written here
-// is a port's automaton, followed to the letter (docs/models/astra-sim.md). Private to the room.
+// The bus between a rank and its memory in the LogGP model: L latency, o overhead, g gap, G time per byte. Both sides
+// send. On the side of the rank there is a second, inner bus with its own time per byte. The state machine of a port is
+// exactly that of ASTRA-sim (docs/models/astra-sim.md). Private to the room.
 #pragma once
 
 #include <array>
@@ -12,18 +12,18 @@
 namespace orrery::simulate {
 
 struct BusRequest {
-  std::uint32_t chunk = 0, step = 0;  // whose delay it is
-  bool reduce = false;                // a reduction follows the trip
+  std::uint32_t chunk = 0, step = 0;  // the chunk and step that are delayed
+  bool reduce = false;                // a reduction follows
   std::uint64_t bytes = 0;
   bool work = false, back = false;
-  // What follows when a trip on the inner bus ends: nothing is a trip of its own on the outer one.
+  // A transfer on the inner bus is a part of one on the outer bus: what follows when it ends.
   enum class Then : std::uint8_t { delivered, send, work_on };
   bool inner = false;
   Then then = Then::delivered;
   bool outer_work = false, outer_back = false;
 };
 
-// What a bus needs of the machine.
+// The functions of the machine that a bus calls.
 class BusDriver {
  public:
   enum class Step : std::uint8_t { sent, received, worked };
@@ -36,8 +36,8 @@ class Bus {
  public:
   Bus(const SharedBus& bus, std::uint64_t reduction_delay_ns, std::uint32_t rank, BusDriver& driver);
 
-  void trip(const BusRequest& request, bool to_memory, std::uint64_t now);
-  void happen(BusDriver::Step step, std::uint8_t port, std::uint64_t now);
+  void start(const BusRequest& request, bool to_memory, std::uint64_t now);
+  void handle(BusDriver::Step step, std::uint8_t port, std::uint64_t now);
 
  private:
   enum class State : std::uint8_t { free, sending, receiving };
@@ -52,10 +52,10 @@ class Bus {
     std::deque<BusRequest> sends, receives, work;
   };
 
-  [[nodiscard]] static std::uint8_t partner(std::uint8_t port) { return port ^ 1U; }
-  void request(std::uint8_t port, const BusRequest& request);
-  void inner_trip(std::uint8_t from, BusRequest request, bool back, BusRequest::Then then);
-  void kick(std::uint8_t port);
+  [[nodiscard]] static std::uint8_t opposite(std::uint8_t port) { return port ^ 1U; }
+  void enqueue(std::uint8_t port, const BusRequest& request);
+  void start_inner(std::uint8_t from, BusRequest request, bool back, BusRequest::Then then);
+  void try_send(std::uint8_t port);
   void transmit(std::uint8_t port);
   void sent(std::uint8_t port);
   void received(std::uint8_t port);

@@ -1,5 +1,5 @@
-// Messages of one chunk that have arrived before they were expected, or are expected before they arrive: a balance per
-// sender and size. Nearly always there are one or two at a time, which need no table. Private to the room.
+// Matching of the messages of one chunk: per sender and size the number of expected minus arrived messages. Nearly
+// always at most two are not 0; these need no hash table. Private to the room.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@ namespace orrery::simulate {
 
 class Channels {
  public:
-  // How many more messages were expected than have arrived. The reference is valid until the next call.
+  // Expected minus arrived messages. The reference is valid until the next call.
   [[nodiscard]] std::int32_t& balance(std::uint32_t peer, std::uint64_t bytes) {
     for (std::uint32_t i = 0; i < used_; ++i) {
       if (few_[i].peer == peer && few_[i].bytes == bytes) { return few_[i].balance; }
@@ -34,7 +34,7 @@ class Channels {
     table_.reset();
   }
 
-  // Messages that are expected still, one of each channel.
+  // Calls use(peer, bytes) once for each channel with expected messages.
   template <class Use>
   void each_expected(Use&& use) const {
     for (std::uint32_t i = 0; i < used_; ++i) {

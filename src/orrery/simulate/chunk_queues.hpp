@@ -1,5 +1,5 @@
-// The queues in which the chunks of a rank wait for a dimension: those that run in front, behind them those that wait,
-// by the priority of their collective. Private to the room.
+// The queues of chunks for a dimension of a rank: first the running chunks, then the waiting ones by the priority of
+// their collective. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,29 @@ namespace orrery::simulate {
 
 class ChunkQueues {
  public:
-  // `width`: how many chunks of a queue may run.
+  // `width`: the number of chunks of a queue that may run concurrently.
   ChunkQueues(ChunkRegistry& chunks, std::size_t queues, std::uint32_t width);
 
-  // Behind those that run and those that are as urgent.
+  // Inserts the chunk behind running chunks and chunks of equal or higher priority.
   void insert(std::uint32_t chunk);
   void remove(std::uint32_t chunk);
-  // The chunk has the place in front of `behind`, which waits, and waits there.
+  // Inserts the chunk, which waits, in front of `behind`, which is the first that waits.
   void insert_before(std::uint32_t chunk, std::uint32_t behind);
 
-  // The first chunk that waits, if another one may run; else kNone.
+  // The first waiting chunk, if one more chunk may run; else kNone.
   [[nodiscard]] std::uint32_t admissible(std::uint32_t queue) const {
     return queues_[queue].running < width_ ? queues_[queue].waiting : kNone;
   }
-  // The chunk, which is admissible, runs.
+  // Starts the chunk, which must be admissible.
   void start(std::uint32_t chunk);
-  // A chunk of the queue has stopped to run.
+  // A chunk of the queue is no longer running.
   void stop_one(std::uint32_t queue) { --queues_[queue].running; }
 
   [[nodiscard]] bool is_open(std::uint32_t queue) const {
     return queues_[queue].running < width_ && queues_[queue].waiting == kNone;
   }
   [[nodiscard]] std::uint32_t front(std::uint32_t queue) const { return queues_[queue].first; }
-  // Several chunks of a queue ran at the same time.
+  // Whether several chunks of a queue were running concurrently.
   [[nodiscard]] bool overlapped() const { return overlapped_; }
 
  private:

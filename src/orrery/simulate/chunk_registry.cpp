@@ -76,9 +76,9 @@ void ChunkRegistry::forget(std::uint32_t id) {
   ChunkRange& range = this->range(chunk.rank, chunk.group);
   range.chunks[chunk.id - range.base] = kChunkDone;
   --range.live;
-  chunks_[id].rank = kNone;  // whoever remembers the chunk sees that it is another one
+  chunks_[id].rank = kNone;  // so that Chunk::to_chunk of another chunk does not match it
   chunks_.give_back(id);
-  // Entries at the front that are done go once they are half of all, so that a range that is never empty stays short.
+  // Done entries at the front are erased once they are half of all, so that a range that is never empty stays short.
   if (chunk.id != range.base + range.chunks.size() / 2) { return; }
   std::size_t done = 0;
   while (done < range.chunks.size() && range.chunks[done] == kChunkDone) { ++done; }

@@ -9,17 +9,17 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::size_t kTurns = 3;
+constexpr std::size_t kQueueSets = 3;
 constexpr std::uint16_t kAllDimensions = 0xFFFF;
 constexpr std::uint16_t kFourDimensions = 0x000F;  // what an absent involved_dim means to ASTRA-sim
-constexpr std::size_t kMostReproduced = 5;         // dimensions up to which it does so in a way that can be repeated
+constexpr std::size_t kMostReproduced = 5;         // dimensions; with more, ASTRA-sim's behaviour is not reproducible
 
-// How many queues of a dimension are used in turn.
-std::uint32_t turns_of(Turn turn, std::uint32_t queues) {
-  switch (turn) {
-    case Turn::any: return queues;
-    case Turn::first: return std::max(queues / 2, 1U);
-    case Turn::second: return queues - queues / 2;
+// The number of queues of a set; a dimension has `queues`.
+std::uint32_t queues_in(QueueSet set, std::uint32_t queues) {
+  switch (set) {
+    case QueueSet::all: return queues;
+    case QueueSet::first_half: return std::max(queues / 2, 1U);
+    case QueueSet::second_half: return queues - queues / 2;
   }
   return 1;
 }
@@ -32,11 +32,11 @@ std::uint32_t queue_width(const System& system) {
   return (system.active_chunks + system.queues_per_dimension - 1) / system.queues_per_dimension;
 }
 
-std::int64_t priority_of(Scheduling scheduling, std::int64_t ordinal, std::int64_t wanted) {
+std::int64_t priority_of(Scheduling scheduling, std::int64_t ordinal, std::int64_t explicit_priority) {
   switch (scheduling) {
     case Scheduling::LIFO: return ordinal;
     case Scheduling::FIFO: return -ordinal;
-    case Scheduling::EXPLICIT: return wanted;
+    case Scheduling::EXPLICIT: return explicit_priority;
   }
   return 0;
 }
@@ -53,7 +53,7 @@ CollectiveEngine::CollectiveEngine(const SimulationJob& job, ChunkRegistry& chun
       counters_(job.network.ranks()) {
   const std::size_t dimensions = job.network.dimensions.size();
   for (RankCounters& counters : counters_) {
-    counters.turns.assign(dimensions * kTurns, 0);
+    counters.queues.assign(dimensions * kQueueSets, 0);
     counters.trees.assign(dimensions * kCollectives, 0);
   }
 }
@@ -68,74 +68,74 @@ const PhaseSequence& CollectiveEngine::sequence_of(std::uint32_t rank, const Nod
   } else if (request.dimensions == kNoDimensionList) {
     request.dimensions = job_.network.dimensions.size() <= kMostReproduced ? kFourDimensions : kAllDimensions;
   }
-  // Graphs of a node's own; a group keeps what its first use of the collective had.
+  // Graphs for this node only. A group reuses those of its first collective of the kind, as ASTRA-sim does.
   const auto own = job_.system.custom_of_node.find(task.id);
   std::string custom = own == job_.system.custom_of_node.end() ? "" : own->second;
   if (task.group != kWholeMachine && !job_.system.custom_of_node.empty()) {
     custom = sticky_.try_emplace({rank, task.group, static_cast<std::uint8_t>(task.collective)}, custom).first->second;
   }
   const std::uint32_t members = group.small ? task.group : kWholeMachine;
-  auto& kept = sequences_[{members, static_cast<std::uint8_t>(task.collective), chunk, request.dimensions, custom}];
-  if (!kept) {
+  auto& cached = sequences_[{members, static_cast<std::uint8_t>(task.collective), chunk, request.dimensions, custom}];
+  if (!cached) {
     if (!custom.empty()) {
-      kept = std::make_unique<PhaseSequence>(PhaseSequence{{}, custom});
+      cached = std::make_unique<PhaseSequence>(PhaseSequence{{}, custom});
     } else {
       auto made = phase_sequence(job_.network, job_.system, request);
       if (!made) { throw Stop{rank, task.id, made.error().diagnostics.front().message}; }
-      kept = std::make_unique<PhaseSequence>(std::move(*made));
+      cached = std::make_unique<PhaseSequence>(std::move(*made));
     }
   }
-  return *kept;
+  return *cached;
 }
 
 void CollectiveEngine::start(std::uint32_t rank, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
-  const Split cut = split(task.collective, task.amount, job_.system.splits, job_.network.ranks());
-  const PhaseSequence& sequence = sequence_of(rank, task, cut.chunk);
-  const std::uint32_t which = active_.take();
-  ActiveCollective& collective = active_[which];
+  const Split split_size = split(task.collective, task.amount, job_.system.splits, job_.network.ranks());
+  const PhaseSequence& sequence = sequence_of(rank, task, split_size.chunk);
+  const std::uint32_t number = active_.take();
+  ActiveCollective& collective = active_[number];
   collective.rank = rank;
   collective.node = node;
   collective.sequence = &sequence;
-  collective.count = cut.count;
+  collective.count = split_size.count;
   collective.done = 0;
   collective.group = task.group;
   collective.priority = priority_of(job_.system.scheduling, ++counters_[rank].collectives, task.priority);
-  if (sequence.custom.empty() && sequence.phases.empty()) { return; }  // nothing to do never ends
-  take_turns(collective, task.collective);
+  if (sequence.custom.empty() && sequence.phases.empty()) { return; }  // such a collective never ends, as in ASTRA-sim
+  reserve_queues_and_trees(collective, task.collective);
   take_numbers(collective);
   collective.stride = 1;
   if (!sequence.phases.empty()) {
-    const std::uint32_t turns = turns_of(sequence.phases.front().turn, job_.system.queues_per_dimension);
-    collective.stride = turns / std::gcd(turns, sequence.phases.front().turn_uses);
+    const std::uint32_t queues = queues_in(sequence.phases.front().queue_set, job_.system.queues_per_dimension);
+    collective.stride = queues / std::gcd(queues, sequence.phases.front().queue_uses);
   }
-  create_chunks(which);
+  create_chunks(number);
 }
 
-// All chunks take their turns at queues and trees when the collective starts.
-void CollectiveEngine::take_turns(ActiveCollective& collective, Collective kind) {
+// Advances the round-robin counters of queues and trees by all chunks of the collective when it starts.
+void CollectiveEngine::reserve_queues_and_trees(ActiveCollective& collective, Collective kind) {
   RankCounters& counters = counters_[collective.rank];
-  const auto turn_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
-    return counters.turns[phase.dimension * kTurns + static_cast<std::size_t>(phase.turn)];
+  const auto next_queue = [&](const ChunkPhase& phase) -> std::uint32_t& {
+    return counters.queues[phase.dimension * kQueueSets + static_cast<std::size_t>(phase.queue_set)];
   };
-  const auto tree_of = [&](const ChunkPhase& phase) -> std::uint32_t& {
+  const auto next_tree = [&](const ChunkPhase& phase) -> std::uint32_t& {
     return counters.trees[phase.dimension * kCollectives + static_cast<std::size_t>(kind)];
   };
   const auto chunks = static_cast<std::uint32_t>(collective.count);
-  collective.first_turn.clear();
+  collective.first_queue.clear();
   collective.first_tree.clear();
   for (const ChunkPhase& phase : collective.sequence->phases) {
-    collective.first_turn.push_back(turn_of(phase));
-    collective.first_tree.push_back(tree_of(phase));
+    collective.first_queue.push_back(next_queue(phase));
+    collective.first_tree.push_back(next_tree(phase));
   }
   for (const ChunkPhase& phase : collective.sequence->phases) {
-    turn_of(phase) += chunks;
-    if (phase.method == CollectiveAlgorithm::tree) { tree_of(phase) += chunks; }
+    next_queue(phase) += chunks;
+    if (phase.method == CollectiveAlgorithm::tree) { next_tree(phase) += chunks; }
   }
 }
 
-// Chunks of the machine are counted together with those of groups. Ranks that ran different numbers of group chunks
-// therefore disagree on the chunks of the machine that follow, which is a defect of ASTRA-sim.
+// Chunks of collectives over all ranks are numbered together with those of groups. Ranks that ran different numbers of
+// group chunks therefore disagree on the numbers of later chunks, which is a defect of ASTRA-sim.
 void CollectiveEngine::take_numbers(ActiveCollective& collective) {
   const bool custom = !collective.sequence->custom.empty();
   const auto chunks = custom ? 1 : static_cast<std::uint32_t>(collective.count);
@@ -146,13 +146,13 @@ void CollectiveEngine::take_numbers(ActiveCollective& collective) {
   counters.chunks += chunks;
 }
 
-// Chunks that can start do; the others are one entry of their queue that stands for all of them, so that a machine
-// holds what is in flight and not what is to come.
-void CollectiveEngine::create_chunks(std::uint32_t which) {
-  const ActiveCollective& collective = active_[which];
+// Creates and starts the chunks that can start. One placeholder per queue represents the others, so that the machine
+// has memory only for chunks in flight.
+void CollectiveEngine::create_chunks(std::uint32_t number) {
+  const ActiveCollective& collective = active_[number];
   if (!collective.sequence->custom.empty()) {
     const std::uint32_t queue = collective.rank * queues_per_rank();
-    queues_.insert(create(which, 0, queue));
+    queues_.insert(create(number, 0, queue));
     return admit(queue);
   }
   std::vector<std::uint32_t> placeholders(collective.stride, kNone);
@@ -162,12 +162,12 @@ void CollectiveEngine::create_chunks(std::uint32_t which) {
     if (placeholder != kNone) {
       ++chunks_[placeholder].not_created;
     } else if (queues_.is_open(queue)) {
-      queues_.insert(create(which, i, queue));
+      queues_.insert(create(number, i, queue));
       admit(queue);
     } else {
       placeholder = chunks_.add_placeholder();
       Chunk& rest = chunks_[placeholder];
-      rest.collective = which;
+      rest.collective = number;
       rest.priority = collective.priority;
       rest.rank = kNone;
       rest.ordinal = i;
@@ -179,11 +179,11 @@ void CollectiveEngine::create_chunks(std::uint32_t which) {
   }
 }
 
-std::uint32_t CollectiveEngine::create(std::uint32_t which, std::uint32_t ordinal, std::uint32_t queue) {
-  const ActiveCollective& collective = active_[which];
+std::uint32_t CollectiveEngine::create(std::uint32_t number, std::uint32_t ordinal, std::uint32_t queue) {
+  const ActiveCollective& collective = active_[number];
   const std::uint32_t id = chunks_.find_or_make(collective.rank, collective.group, collective.first_number + ordinal);
   Chunk& chunk = chunks_[id];
-  chunk.collective = which;
+  chunk.collective = number;
   chunk.node = collective.node;
   chunk.priority = collective.priority;
   chunk.ordinal = ordinal;
@@ -192,7 +192,7 @@ std::uint32_t CollectiveEngine::create(std::uint32_t which, std::uint32_t ordina
   return id;
 }
 
-// The next chunk of those that a placeholder stands for takes its place in front of it.
+// Creates the next chunk of a placeholder, in front of it in the queue.
 std::uint32_t CollectiveEngine::create_from(std::uint32_t placeholder) {
   Chunk& rest = chunks_[placeholder];
   const std::uint32_t id = create(rest.collective, rest.ordinal, rest.queue);
@@ -211,17 +211,17 @@ std::uint32_t CollectiveEngine::queues_per_rank() const {
   return static_cast<std::uint32_t>(job_.network.dimensions.size()) * job_.system.queues_per_dimension;
 }
 
-CollectiveEngine::QueueChoice CollectiveEngine::queue_of(const ActiveCollective& collective, std::uint32_t which,
+CollectiveEngine::QueueChoice CollectiveEngine::queue_of(const ActiveCollective& collective, std::uint32_t number,
                                                          std::uint32_t ordinal) const {
   const std::uint32_t queues = job_.system.queues_per_dimension;
-  const ChunkPhase& phase = collective.sequence->phases[which];
+  const ChunkPhase& phase = collective.sequence->phases[number];
   const std::uint32_t base = collective.rank * queues_per_rank() + phase.dimension * queues;
-  const std::uint32_t turn = collective.first_turn[which] + ordinal * phase.turn_uses + phase.turn_number;
+  const std::uint32_t use = collective.first_queue[number] + ordinal * phase.queue_uses + phase.queue_use;
   const std::uint32_t half = queues / 2;
-  switch (phase.turn) {
-    case Turn::any: return {base + turn % queues, queues == 1 || turn % queues < half};
-    case Turn::first: return {base + turn % std::max(half, 1U), true};
-    case Turn::second: return {base + half + turn % (queues - half), false};
+  switch (phase.queue_set) {
+    case QueueSet::all: return {base + use % queues, queues == 1 || use % queues < half};
+    case QueueSet::first_half: return {base + use % std::max(half, 1U), true};
+    case QueueSet::second_half: return {base + half + use % (queues - half), false};
   }
   return {base, true};
 }
@@ -243,9 +243,9 @@ void CollectiveEngine::start_phase(std::uint32_t id) {
   if (!sequence.custom.empty()) { return customs_.start(id, chunk, chunks_.group(chunk.group), sequence.custom); }
   const ChunkPhase& phase = sequence.phases[chunk.phase];
   const bool clockwise = queue_of(collective, chunk.phase, chunk.ordinal).clockwise;
-  const std::uint32_t tree_turn =
-      collective.first_tree[chunk.phase] + chunk.ordinal * phase.tree_uses + phase.tree_number;
-  runner_.start(id, phase, clockwise, tree_turn);
+  const std::uint32_t tree_ordinal =
+      collective.first_tree[chunk.phase] + chunk.ordinal * phase.tree_uses + phase.tree_use;
+  runner_.start(id, phase, clockwise, tree_ordinal);
 }
 
 std::optional<CollectiveEngine::NodeOfRank> CollectiveEngine::end_phase(std::uint32_t id) {
@@ -258,8 +258,8 @@ std::optional<CollectiveEngine::NodeOfRank> CollectiveEngine::end_phase(std::uin
 
 void CollectiveEngine::leave_phase(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const std::uint32_t which = chunk.collective, old = chunk.queue;
-  const ActiveCollective& collective = active_[which];
+  const std::uint32_t number = chunk.collective, old = chunk.queue;
+  const ActiveCollective& collective = active_[number];
   const bool is_last = chunk.phase + 1 >= collective.sequence->phases.size();
   queues_.remove(id);
   if (!is_last) {
@@ -272,8 +272,8 @@ void CollectiveEngine::leave_phase(std::uint32_t id) {
   admit(old);
   if (!is_last) { return admit(chunk.queue); }
   if (collective.done == collective.count) {
-    active_[which].sequence = nullptr;
-    active_.give_back(which);
+    active_[number].sequence = nullptr;
+    active_.give_back(number);
   }
   chunks_.forget(id);
 }

@@ -1,5 +1,5 @@
-// Collectives on the ranks: each is split into chunks, and every chunk goes through its phases, waiting in a queue of
-// the dimension before each. Private to the room.
+// Collectives on the ranks. Each is split into chunks, and every chunk runs its phases one after the other. Before each
+// phase it waits in a queue of the dimension. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class CollectiveEngine {
   struct NodeOfRank {
     std::uint32_t rank = 0, node = 0;
   };
-  // A chunk has ended its phase. ASTRA-sim does this in two steps at one instant: first the node may end (it is
-  // returned), and start others, whose chunks join queues while this one still has its place; then leave_phase().
+  // A chunk has ended its phase. ASTRA-sim does this in two steps at the same time. First the node may end (it is
+  // returned) and start others, whose chunks enter queues while this chunk is still in its queue. Then leave_phase().
   [[nodiscard]] std::optional<NodeOfRank> end_phase(std::uint32_t chunk);
-  // The chunk leaves its queue for that of its next phase, or is done; the chunks that may run now start.
+  // The chunk leaves its queue and enters that of its next phase, or is done. Starts the chunks that may run now.
   void leave_phase(std::uint32_t chunk);
 
   [[nodiscard]] const Pool<ActiveCollective>& active() const { return active_; }
@@ -45,13 +45,14 @@ class CollectiveEngine {
     bool clockwise = true;
   };
   struct RankCounters {
-    std::uint64_t chunks = 0;  // of the machine and of groups
+    std::uint64_t chunks = 0;  // of all collectives
     std::int64_t collectives = 0;
-    std::vector<std::uint32_t> turns, trees;  // round robins: by dimension and set of queues; and collective
+    std::vector<std::uint32_t> queues,
+        trees;  // round-robin counters: by dimension and queue set; by dimension and collective
   };
 
   [[nodiscard]] const PhaseSequence& sequence_of(std::uint32_t rank, const NodeTask& task, std::uint64_t chunk);
-  void take_turns(ActiveCollective& collective, Collective kind);
+  void reserve_queues_and_trees(ActiveCollective& collective, Collective kind);
   void take_numbers(ActiveCollective& collective);
   void create_chunks(std::uint32_t collective);
   [[nodiscard]] std::uint32_t create(std::uint32_t collective, std::uint32_t ordinal, std::uint32_t queue);

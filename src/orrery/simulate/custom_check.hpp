@@ -1,9 +1,9 @@
-// Whether graphs that are given as a collective algorithm can be one: every receive gets its message, nobody waits in a
-// circle, and enough moves. Private to the room.
+// Checks graphs that are given as a collective algorithm: every receive has a message, there is no deadlock, and enough
+// bytes are sent. Private to the room.
 //
-// What the graphs do not say cannot be verified: which bytes of the buffer a message carries, and whether computing
-// adds them up. Necessary all the same, and checked: after the operation every member has heard of every other, and has
-// sent and received at least what the operation needs of anybody, whatever the algorithm:
+// The graphs do not specify which bytes of the buffer a message contains and whether compute nodes reduce them, so that
+// is not verified. Necessary conditions are: at the end, data of every member has reached every other member, and every
+// member has sent and received at least the bytes that any algorithm needs:
 //
 //   S bytes of the node, n members       sent          received
 //   ALL_REDUCE                           S             S
@@ -25,20 +25,19 @@ namespace orrery::simulate {
 
 struct CustomUse {
   std::span<const CustomProgram> programs;  // by position
-  std::span<const std::uint32_t> members;   // by the number that the graphs call a peer: its position
+  std::span<const std::uint32_t> members;   // by peer number in the graphs: its position
   Collective collective = Collective::all_reduce;
   std::uint64_t bytes = 0;
-  std::string prefix;       // of the graphs, for complaints
+  std::string prefix;       // of the graphs, for messages
   bool rendezvous = false;  // sends wait for receives
 };
 
-// Fails where a position would send to itself.
+// Fails if a position sends to itself.
 [[nodiscard]] Result<void> check_partners(const CustomUse& use);
 
-// Fails where somebody would send to itself, or where, all by itself, a graph cannot come to its end, naming file and
-// node. What is odd is returned: messages that nobody receives, members that do not hear of each other, bytes that are
-// too few; and graphs that may not end, depending on which of several receives with the same sender, tag and size comes
-// first.
+// Fails, with file and node, if a position sends to itself or if the graphs cannot complete with their own messages
+// only. Returns anomalies: messages without a receive, members whose data does not reach each other, too few bytes, and
+// graphs that may deadlock depending on which of several receives with the same sender, tag and size runs first.
 [[nodiscard]] Result<std::vector<std::string>> check_custom(const CustomUse& use);
 
 }  // namespace orrery::simulate

@@ -22,7 +22,7 @@ constexpr std::uint64_t kPicosecondsOfNs = 1000;  // of a nanosecond
 std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
   const Graph& graph = fields.graph();
-  if (fields.duration_ns(node) > kMost) { fields.wrong(node, "has a duration above 10^16 ns, the maximum"); }
+  if (fields.duration_ns(node) > kMost) { fields.add_error(node, "has a duration above 10^16 ns, the maximum"); }
   switch (semantics) {
     case Semantics::astra_sim: return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsOfNs;
     case Semantics::physical: return fields.duration_ns(node) * kPicosecondsOfNs;
@@ -40,27 +40,28 @@ CustomStep step_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
     return step;
   }
   if (type != NodeType::comm_send && type != NodeType::comm_recv) {
-    fields.wrong(node, fmt::format("is a {}; valid in a custom collective: COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE",
-                                   graph::name_of(type)));
+    fields.add_error(node,
+                     fmt::format("is a {}; valid in a custom collective: COMP_NODE, COMM_SEND_NODE, COMM_RECV_NODE",
+                                 graph::name_of(type)));
     return step;
   }
   const bool sends = type == NodeType::comm_send;
   step.act = sends ? CustomStep::Act::send : CustomStep::Act::receive;
   step.amount = fields.need(node, fields.comm_size, "comm_size");
-  if (step.amount == 0) { fields.wrong(node, "has comm_size 0; valid: at least 1 B"); }
+  if (step.amount == 0) { fields.add_error(node, "has comm_size 0; valid: at least 1 B"); }
   step.peer = static_cast<std::uint32_t>(sends ? fields.need(node, fields.comm_dst, "comm_dst")
                                                : fields.need(node, fields.comm_src, "comm_src"));
   step.tag = static_cast<std::uint64_t>(fields.integer(node, fields.comm_tag)) % kCustomTags;
   return step;
 }
 
-// The original's tables: one of all nodes, and for each node one of its children; see hash_order.hpp.
+// ASTRA-sim's hash tables: one of all nodes, and one per node of its children; see hash_order.hpp.
 class Tables {
  public:
-  explicit Tables(std::size_t nodes) : known_(nodes, false), children_(nodes), is_child_(nodes, false) {}
+  explicit Tables(std::size_t nodes) : is_added_(nodes, false), children_(nodes), is_child_(nodes, false) {}
 
   void add(const Graph& graph, NodeIndex node) {
-    meet(graph, node);
+    add_once(graph, node);
     HashOrder parents;
     std::vector<NodeIndex> seen;
     const auto once = [&](NodeIndex parent) {
@@ -71,7 +72,7 @@ class Tables {
     for (const NodeIndex parent : graph.data_deps(node)) { once(parent); }
     for (const NodeIndex parent : graph.ctrl_deps(node)) { once(parent); }
     for (const NodeIndex parent : parents.values()) {
-      meet(graph, parent);
+      add_once(graph, parent);
       children_[parent].insert(graph.id(node), node);
     }
     is_child_[node] = !seen.empty();
@@ -89,14 +90,14 @@ class Tables {
   }
 
  private:
-  void meet(const Graph& graph, NodeIndex node) {
-    if (known_[node]) { return; }
-    known_[node] = true;
+  void add_once(const Graph& graph, NodeIndex node) {
+    if (is_added_[node]) { return; }
+    is_added_[node] = true;
     all_.insert(graph.id(node), node);
   }
 
   HashOrder all_;
-  std::vector<bool> known_;
+  std::vector<bool> is_added_;
   std::vector<HashOrder> children_;
   std::vector<bool> is_child_;
   std::vector<std::uint32_t> counts_;

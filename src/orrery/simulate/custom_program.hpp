@@ -27,8 +27,8 @@ struct CustomProgram {
   std::vector<std::uint32_t> start;  // without parents, in ASTRA-sim's order
 };
 
-// Takes from the graph what a custom collective runs; refuses nodes of other types. Computing takes its recorded
-// duration, in ASTRA-sim's semantics in whole microseconds and at least 1 ns.
+// The program of a custom collective from its graph. Fails for nodes of other types. Compute steps take their recorded
+// duration; in ASTRA-sim's semantics that is whole microseconds and at least 1 ns.
 [[nodiscard]] Result<CustomProgram> custom_program(const graph::Graph& graph, const std::string& file,
                                                    Semantics semantics);
 

@@ -63,7 +63,7 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
         "only when another node of the rank ends"};
   }
 
-  // Who has its slot.
+  // The node that occupies its slot.
   [[nodiscard]] std::optional<Next> slot_holder(std::uint32_t rank, std::uint32_t node) const override {
     if (machine_.nodes().ranks()[rank].parents[node] != 0) { return std::nullopt; }
     const Slot slot = job().rank_graphs[rank].nodes[node].slot;
@@ -117,7 +117,7 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
 
   [[nodiscard]] Next blocker_of_chunk(const BlockedNode& who) {
     const Chunk& chunk = machine_.chunks()[who.chunk];
-    if (!chunk.started) {  // behind those that run in its queue
+    if (!chunk.started) {  // it waits for the running chunks of its queue
       const std::uint32_t ahead = machine_.collectives().queues().front(chunk.queue);
       return BlockedNode{who.rank, machine_.collectives().active()[machine_.chunks()[ahead].collective].node, ahead};
     }
@@ -137,7 +137,8 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
     return BlockedNode{peer, node, other};
   }
 
-  // The chunk that runs where chunk `number` of a collective is to start one day, if it is one of that collective.
+  // The chunk at the front of the queue in which chunk `number` of a collective waits to be created, if a placeholder
+  // represents it.
   [[nodiscard]] std::optional<BlockedNode> queued_at(std::uint32_t rank, std::uint32_t node,
                                                      std::uint32_t number) const {
     for (std::uint32_t i = 0; i < machine_.chunks().made(); ++i) {
@@ -177,7 +178,7 @@ class MachineDiagnosis final : public DeadlockDiagnosis {
   }
 
   const Machine& machine_;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> receives_;  // that run: rank, node
+  std::set<std::pair<std::uint32_t, std::uint32_t>> receives_;  // running receives: rank, node
 };
 
 }  // namespace

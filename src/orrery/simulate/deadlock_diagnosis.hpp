@@ -1,6 +1,6 @@
-// Diagnosis of a deadlock: follows the wait-for graph from the first rank that did not finish, to a node that waits for
-// something that never comes, or around a cycle. What all machines share is here; a machine tells which nodes run on
-// it, and what a collective waits for. Private to the room.
+// Diagnosis of a deadlock: follows the wait-for graph from the first rank that did not finish, to a node whose
+// dependency never ends or to a cycle. The base class has what all machines share; a machine provides which nodes run
+// and what a collective waits for. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace orrery::simulate {
 
-// A node that has not ended; of a collective in chunks, the chunk that waits.
+// A node that has not ended; for a collective with chunks also the chunk that waits.
 struct BlockedNode {
   std::uint32_t rank = 0, node = 0;
   std::uint32_t chunk = kNone;
@@ -23,7 +23,7 @@ struct BlockedNode {
   friend auto operator<=>(const BlockedNode&, const BlockedNode&) = default;
 };
 
-struct Cause {  // of the deadlock: what never comes
+struct Cause {  // of the deadlock: why a node never ends
   BlockedNode who;
   std::string why;
 };
@@ -46,7 +46,7 @@ class DeadlockDiagnosis {
   [[nodiscard]] virtual bool runs(std::uint32_t rank, std::uint32_t node) const = 0;
   // A node that runs on the rank and does not end.
   [[nodiscard]] virtual Next running(std::uint32_t rank) = 0;
-  // Of a node whose parents have all ended: the node that holds its slot.
+  // For a node whose parents have all ended: the node that occupies its slot.
   [[nodiscard]] virtual std::optional<Next> slot_holder(std::uint32_t rank, std::uint32_t node) const = 0;
   [[nodiscard]] virtual Next blocker_of_collective(const BlockedNode& who) = 0;
   [[nodiscard]] virtual std::string named(const BlockedNode& who) const;
@@ -57,7 +57,7 @@ class DeadlockDiagnosis {
   }
   [[nodiscard]] std::string group_name(const NodeTask& collective) const;
 
-  // The first open node of a rank that fits: open nodes have started, or depend on one that has.
+  // The first open node of a rank for which `fits` is true. Open nodes have started or depend on one that has.
   template <class Fits>
   [[nodiscard]] std::optional<std::uint32_t> find_open(std::uint32_t rank, Fits&& fits) {
     const std::vector<bool>& open = this->open(rank);
@@ -80,7 +80,7 @@ class DeadlockDiagnosis {
   [[nodiscard]] Next blocker_of_send(const BlockedNode& who);
 
   const SimulationJob& job_;
-  std::map<std::uint32_t, std::vector<bool>> open_;  // by rank, filled when asked for
+  std::map<std::uint32_t, std::vector<bool>> open_;  // by rank, computed on first use
 };
 
 }  // namespace orrery::simulate

@@ -11,20 +11,21 @@ Endpoints::Endpoints(const SimulationJob& job, EventQueue& events, BusDriver& dr
   }
 }
 
-void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const Trip& trip) {
-  const ChunkPhase& phase = *chunk.now;
+void Endpoints::take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces,
+                         const BusTransfer& transfer) {
+  const ChunkPhase& phase = *chunk.current;
   BusRequest request;
   request.chunk = id;
   request.step = step;
   request.reduce = reduces;
   request.bytes = phase.method == CollectiveAlgorithm::halving_doubling ? exchange(phase, step).bytes : phase.message;
-  request.work = trip.work;
-  request.back = trip.back;
-  buses_[chunk.rank].trip(request, trip.to_memory, events_.now());
+  request.work = transfer.work;
+  request.back = transfer.back;
+  buses_[chunk.rank].start(request, transfer.to_memory, events_.now());
 }
 
 void Endpoints::reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step) {
-  const ChunkPhase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.current;
   const std::uint64_t time = phase.method == CollectiveAlgorithm::halving_doubling
                                  ? reduction_ns(system_, exchange(phase, step).bytes)
                                  : phase.reduction_ns;

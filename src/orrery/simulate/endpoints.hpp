@@ -1,5 +1,5 @@
-// The time of a message between the network and the memory of a rank: the endpoint delay, or a trip over the shared bus
-// where it is modelled, and a reduction. Private to the room.
+// The time of a message between the network and the memory of a rank: the endpoint delay, or a transfer over the shared
+// bus if that is modelled, and a reduction. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,32 @@ namespace orrery::simulate {
 
 class Endpoints {
  public:
-  struct Trip {  // over the shared bus
+  struct BusTransfer {  // over the shared bus
     bool to_memory = false, work = false, back = false;
   };
 
-  // `driver` gets the events of the buses.
+  // `driver` receives the events of the buses.
   Endpoints(const SimulationJob& job, EventQueue& events, BusDriver& driver);
   Endpoints(const Endpoints&) = delete;
   Endpoints& operator=(const Endpoints&) = delete;
 
-  // Chunk `id` passes the endpoint with a slot or step; `reduces`: and reduces next. An event, or the driver, reports
-  // when it has passed.
-  void pass(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const Trip& trip) {
-    if (chunk.now->uses_bus) { return take_bus(id, chunk, step, reduces, trip); }
-    events_.after(chunk.rank, chunk.now->endpoint_ns,
+  // Chunk `id` passes the endpoint with slot or step `step`; `reduces`: a reduction follows. An event, or the driver,
+  // reports the end.
+  void pass(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const BusTransfer& transfer) {
+    if (chunk.current->uses_bus) { return take_bus(id, chunk, step, reduces, transfer); }
+    events_.after(chunk.rank, chunk.current->endpoint_ns,
                   {EventKind::endpoint_passed, static_cast<std::uint8_t>(reduces ? 1 : 0), chunk.rank, id, step});
   }
 
-  // It has passed and reduces; an event reports the end.
+  // Starts the reduction after pass(); an event reports the end.
   void reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step);
 
   void bus_step(std::uint32_t rank, BusDriver::Step step, std::uint8_t port) {
-    buses_[rank].happen(step, port, events_.now());
+    buses_[rank].handle(step, port, events_.now());
   }
 
  private:
-  void take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const Trip& trip);
+  void take_bus(std::uint32_t id, const Chunk& chunk, std::uint32_t step, bool reduces, const BusTransfer& transfer);
 
   const System& system_;
   EventQueue& events_;

@@ -13,11 +13,11 @@ namespace orrery::simulate {
 enum class EventKind : std::uint8_t {
   endpoint_passed,     // chunk `ref`, slot or step `extra`; `flag`: it reduces next
   reduced,             // chunk `ref`, slot or step `extra`
-  arrival,             // message `ref` is at its target
+  arrival,             // message `ref` has arrived at its target
   hop,                 // message `ref` is at the next device of its route
   link_free,           // link `ref`
   late_chunk_receive,  // chunk `ref` expects a message from `extra` that has arrived before
-  late_receive,        // the same of the continuation of `flag`, `rank`, `ref` and `extra`
+  late_receive,        // the same for the continuation of `flag`, `rank`, `ref` and `extra`
   rendezvous_send,     // message `ref` departs: its receiver is ready
   node_end,            // node `ref` of `rank`
   memory_end,          // node `ref` of `rank`
@@ -46,8 +46,8 @@ struct Message {
   std::uint64_t tag = 0;
   std::uint32_t source = 0, target = 0;
   Continuation owner;                // the sender; of a ready-to-receive message, the receiver that sent it
-  std::uint64_t expected_bytes = 0;  // of a ready-to-receive message: of the message that it is about
-  std::uint32_t device = 0;          // where it is
+  std::uint64_t expected_bytes = 0;  // of a ready-to-receive message: size of the message that may depart
+  std::uint32_t device = 0;          // its current device
   std::uint32_t next = kNone;        // in the queue of a link
 };
 

@@ -60,7 +60,7 @@ void ForeignFile::ignored(std::string_view key, std::string_view why) {
 
 std::optional<double> ForeignFile::real(const Node& node, std::string_view key) {
   const auto value = number(node);
-  if (!value) { complain(node.place, fmt::format("{} is {}; expected: a number", key, kind_text(node))); }
+  if (!value) { add_error(node.place, fmt::format("{} is {}; expected: a number", key, kind_text(node))); }
   return value;
 }
 
@@ -75,8 +75,8 @@ std::optional<std::uint64_t> ForeignFile::whole(std::string_view key, std::uint6
   const auto value = real(*node, key);
   if (!value) { return std::nullopt; }
   if (*value < 0 || std::trunc(*value) < static_cast<double>(least) || *value > static_cast<double>(most)) {
-    complain(node->place, fmt::format("{} is {}; valid: at least {}", key, node->scalar, least) +
-                              (*value > static_cast<double>(most) ? fmt::format(" and at most {}", most) : ""));
+    add_error(node->place, fmt::format("{} is {}; valid: at least {}", key, node->scalar, least) +
+                               (*value > static_cast<double>(most) ? fmt::format(" and at most {}", most) : ""));
     return std::nullopt;
   }
   return static_cast<std::uint64_t>(*value);
@@ -88,7 +88,7 @@ bool ForeignFile::flag(std::string_view key) {
   if (node->kind == Kind::boolean) { return node->scalar == "true"; }
   const auto value = number(*node);
   if (!value || (*value != 0 && *value != 1)) {
-    complain(node->place, fmt::format("{} is {}; valid: 0 or 1", key, kind_text(*node)));
+    add_error(node->place, fmt::format("{} is {}; valid: 0 or 1", key, kind_text(*node)));
   }
   return value == 1.0;
 }
@@ -99,8 +99,8 @@ std::optional<std::size_t> ForeignFile::choice(const Node& node, std::string_vie
   if (node.is_scalar() && found != names.end()) { return static_cast<std::size_t>(found - names.begin()); }
   const std::vector<std::string> all(names.begin(), names.end());
   const auto near = node.is_scalar() ? nearest(node.scalar, all) : std::nullopt;
-  complain(node.place, near ? fmt::format("{} is {}; did you mean {}?", key, kind_text(node), *near)
-                            : fmt::format("{} is {}; valid: {}", key, kind_text(node), join(all, ", ")));
+  add_error(node.place, near ? fmt::format("{} is {}; did you mean {}?", key, kind_text(node), *near)
+                             : fmt::format("{} is {}; valid: {}", key, kind_text(node), join(all, ", ")));
   return std::nullopt;
 }
 
@@ -117,18 +117,18 @@ std::vector<const Node*> ForeignFile::list(std::string_view key, bool required) 
     return items;
   }
   if (node->kind != Kind::sequence) {
-    complain(node->place, fmt::format("{} is {}; expected: a list", key, kind_text(*node)));
+    add_error(node->place, fmt::format("{} is {}; expected: a list", key, kind_text(*node)));
     return items;
   }
   for (const Node& item : node->items) { items.push_back(&item); }
-  if (items.empty()) { complain(node->place, fmt::format("{} is an empty list", key)); }
+  if (items.empty()) { add_error(node->place, fmt::format("{} is an empty list", key)); }
   return items;
 }
 
 void ForeignFile::missing(std::string_view key) {
   Place place;
   place.file = root_.place.file;
-  complain(place, fmt::format("{} is missing", key));
+  add_error(place, fmt::format("{} is missing", key));
 }
 
 Result<void> ForeignFile::finish(std::vector<std::string>& warnings) {
@@ -140,7 +140,7 @@ Result<void> ForeignFile::finish(std::vector<std::string>& warnings) {
                              : fmt::format("unknown key {} has no effect", quote(member.key))}
                             .text());
   }
-  if (!complaints_.empty()) { return tl::make_unexpected(Failure{complaints_, false}); }
+  if (!errors_.empty()) { return tl::make_unexpected(Failure{errors_, false}); }
   warnings.insert(warnings.end(), warnings_.begin(), warnings_.end());
   return {};
 }

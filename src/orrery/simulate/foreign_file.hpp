@@ -1,5 +1,5 @@
-// A configuration file in a foreign format: keys are read one by one, errors are collected, and keys that were not read
-// become warnings with the nearest known key. Private to the room.
+// A configuration file in a foreign format. Keys are read one by one, errors are collected, and a key that was not read
+// becomes a warning with the nearest known key. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -17,34 +17,34 @@ namespace orrery::simulate {
 
 class ForeignFile {
  public:
-  // A file that holds a mapping; complaints are left to failure().
+  // Opens a file, which must contain a mapping.
   [[nodiscard]] static Result<ForeignFile> open(const std::string& path);
 
-  // nullptr when the key is absent. The key is known from now on.
+  // nullptr if the key is absent. The key counts as known.
   [[nodiscard]] const config::Node* find(std::string_view key);
 
-  // A known key without effect; where it is present, `why` becomes a warning.
+  // A known key without effect; if it is present, `why` becomes a warning.
   void ignored(std::string_view key, std::string_view why);
 
   [[nodiscard]] std::optional<double> real(std::string_view key);
-  // Cut to a whole number, which must be in the bounds.
+  // Truncated to a whole number, which must be within the bounds.
   [[nodiscard]] std::optional<std::uint64_t> whole(std::string_view key, std::uint64_t least = 0,
                                                    std::uint64_t most = std::uint64_t{1} << 53);
   [[nodiscard]] bool flag(std::string_view key);  // 0 or 1, true or false; absent is no
-  // One of the names; where it is none of them, complains with the nearest.
+  // The index of one of the names. Any other text is an error with the nearest name.
   [[nodiscard]] std::optional<std::size_t> choice(std::string_view key, std::span<const std::string_view> names);
   [[nodiscard]] std::optional<std::size_t> choice(const config::Node& node, std::string_view key,
                                                   std::span<const std::string_view> names);
-  // A list of numbers or names: its items, none where there is no list.
+  // The items of a list of numbers or names; empty if there is no list.
   [[nodiscard]] std::vector<const config::Node*> list(std::string_view key, bool required);
   [[nodiscard]] std::optional<double> real(const config::Node& node, std::string_view key);
 
   void missing(std::string_view key);
-  void complain(const Place& place, std::string message) { complaints_.push_back({place, std::move(message)}); }
+  void add_error(const Place& place, std::string message) { errors_.push_back({place, std::move(message)}); }
 
   [[nodiscard]] const config::Node& root() const { return root_; }
 
-  // The errors, if there are any; else appends warnings about keys that were not read.
+  // Fails if there are errors; otherwise appends warnings about keys that were not read.
   [[nodiscard]] Result<void> finish(std::vector<std::string>& warnings);
 
  private:
@@ -53,7 +53,7 @@ class ForeignFile {
   config::Node root_;
   std::vector<std::string> known_;
   std::vector<std::string> warnings_;
-  std::vector<Diagnostic> complaints_;
+  std::vector<Diagnostic> errors_;
 };
 
 }  // namespace orrery::simulate

@@ -13,9 +13,9 @@ using graph::NodeIndex;
 
 namespace {
 
-constexpr std::size_t kMostComplaints = 5;  // about one file; who mends them sees the others next time
+constexpr std::size_t kMostErrors = 5;  // of one file
 
-bool stops(graph::Problem problem) {
+bool is_fatal(graph::Problem problem) {
   return problem == graph::Problem::duplicate_id || problem == graph::Problem::missing_parent ||
          problem == graph::Problem::cycle || problem == graph::Problem::self_dependency;
 }
@@ -45,7 +45,7 @@ Result<void> GraphFields::runnable() const {
   if (graph_.node_count() == 0) { return fail(file, "has no nodes"); }
   Failure failure;
   for (const graph::Finding& finding : graph::check(graph_, {.examples = 1, .rank = std::nullopt})) {
-    if (!stops(finding.problem) || finding.examples.empty()) { continue; }
+    if (!is_fatal(finding.problem) || finding.examples.empty()) { continue; }
     const graph::Example& example = finding.examples.front();
     failure.diagnostics.push_back({example.node ? place(*example.node) : file, example.message});
   }
@@ -55,8 +55,8 @@ Result<void> GraphFields::runnable() const {
 
 Place GraphFields::place(std::uint64_t id) const { return {file_, 0, 0, fmt::format("{}, node {}", whose_, id)}; }
 
-void GraphFields::wrong(NodeIndex node, std::string message) {
-  if (failure_.diagnostics.size() < kMostComplaints) {
+void GraphFields::add_error(NodeIndex node, std::string message) {
+  if (failure_.diagnostics.size() < kMostErrors) {
     failure_.diagnostics.push_back({place(graph_.id(node)), std::move(message)});
   }
 }
@@ -84,14 +84,14 @@ std::uint64_t GraphFields::need(NodeIndex node, Key key, std::string_view name) 
   const auto found = value(node, key);
   const auto type = graph::name_of(graph_.type(node));
   if (!found) {
-    wrong(node, fmt::format("is a {} without the attribute {}", type, name));
+    add_error(node, fmt::format("is a {} without the attribute {}", type, name));
     return 0;
   }
   const auto number = found->as_uint();
   if (!number || graph::is_list(found->type())) {
     const auto signed_number = found->as_int();
-    wrong(node, fmt::format("is a {} with {} {}; valid: a whole number of at least 0", type, name,
-                            signed_number ? std::to_string(*signed_number) : std::string(name_of(found->type()))));
+    add_error(node, fmt::format("is a {} with {} {}; valid: a whole number of at least 0", type, name,
+                                signed_number ? std::to_string(*signed_number) : std::string(name_of(found->type()))));
     return 0;
   }
   return *number;

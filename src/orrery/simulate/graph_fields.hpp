@@ -1,4 +1,4 @@
-// Attributes of the nodes of a graph, looked up by key once, and complaints about them. Private to the room.
+// Attributes of the nodes of a graph, with keys looked up once, and errors in them. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class GraphFields {
  public:
   using Key = std::optional<graph::KeyIndex>;
 
-  // `whose`: "rank 3", for complaints.
+  // `whose`: "rank 3", for errors.
   GraphFields(const graph::Graph& graph, const std::string& file, const std::string& whose);
 
-  // Refuses what cannot run whatever its nodes do: no nodes, ids twice, parents that are not there, circles.
+  // Fails for graphs that cannot run: without nodes, with duplicate ids, missing parents or cycles.
   [[nodiscard]] Result<void> runnable() const;
 
   [[nodiscard]] const graph::Graph& graph() const { return graph_; }
@@ -26,15 +26,15 @@ class GraphFields {
     return key ? graph_.value(node, key) : std::nullopt;
   }
   [[nodiscard]] bool truth(graph::NodeIndex node, Key key);
-  [[nodiscard]] std::int64_t integer(graph::NodeIndex node, Key key);  // 0 where there is none
+  [[nodiscard]] std::int64_t integer(graph::NodeIndex node, Key key);  // 0 if absent
 
-  // Of a node: duration_ns where it has one, else a thousand of the microseconds.
+  // The attribute duration_ns of a node; without it, 1000 times its duration in microseconds.
   [[nodiscard]] std::uint64_t duration_ns(graph::NodeIndex node) const;
 
-  // A number that has to be there and is not negative.
+  // A number that is required and not negative.
   [[nodiscard]] std::uint64_t need(graph::NodeIndex node, Key key, std::string_view name);
 
-  void wrong(graph::NodeIndex node, std::string message);
+  void add_error(graph::NodeIndex node, std::string message);
   [[nodiscard]] bool failed() const { return !failure_.diagnostics.empty(); }
   [[nodiscard]] const Failure& failure() const { return failure_; }
 

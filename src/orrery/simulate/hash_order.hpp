@@ -1,7 +1,7 @@
-// The order in which a set of numbers is walked that is kept in a hash table with chained buckets: ASTRA-sim issues the
-// steps of a custom collective in it, and so it is part of its semantics. There is one list for all buckets. A number
-// goes in front of those of its bucket, and where there are none in front of the list. The number of buckets grows
-// along a row of primes; then everything is put in anew, from the front.
+// The iteration order of a hash table with chained buckets. ASTRA-sim issues the steps of a custom collective in this
+// order, so it is part of its semantics. There is one list for all buckets. A number is inserted in front of those of
+// its bucket or, if there are none, at the front of the list. The number of buckets grows along a sequence of primes;
+// then all numbers are inserted again, from the front.
 //
 // Private to the room.
 #pragma once
@@ -24,7 +24,7 @@ class HashOrder {
     ++count_;
   }
 
-  // A number that is there.
+  // The number must be in the table.
   void erase(std::uint64_t number) {
     const std::size_t bucket = number % buckets_;
     std::uint32_t before = heads_[bucket];
@@ -34,7 +34,7 @@ class HashOrder {
     const bool was_last = after == kEnd || cells_[after].number % buckets_ != bucket;
     set_next(before, after);
     if (was_last && after != kEnd) { heads_[cells_[after].number % buckets_] = before; }
-    if (was_first && was_last) { heads_[bucket] = kNobody; }
+    if (was_first && was_last) { heads_[bucket] = kEmptyBucket; }
     if (--count_ == 0) { cells_.clear(); }
   }
 
@@ -49,8 +49,8 @@ class HashOrder {
 
  private:
   static constexpr std::uint32_t kEnd = 0xFFFFFFFF;
-  static constexpr std::uint32_t kFront = 0xFFFFFFFE;   // what is before the first cell
-  static constexpr std::uint32_t kNobody = 0xFFFFFFFD;  // the head of an empty bucket
+  static constexpr std::uint32_t kFront = 0xFFFFFFFE;        // in place of a cell: before the first one
+  static constexpr std::uint32_t kEmptyBucket = 0xFFFFFFFD;  // the head of an empty bucket
   static constexpr std::array<std::size_t, 18> kPrimes = {13,    29,     59,     127,    257,     541,
                                                           1109,  2357,   5087,   10273,  20753,   42043,
                                                           85229, 172933, 351061, 712697, 1447153, 2938679};
@@ -67,7 +67,7 @@ class HashOrder {
   // A bucket's head is the cell before its first.
   void place(std::uint32_t cell) {
     const std::size_t bucket = cells_[cell].number % buckets_;
-    if (heads_[bucket] != kNobody) {
+    if (heads_[bucket] != kEmptyBucket) {
       cells_[cell].next = next(heads_[bucket]);
       set_next(heads_[bucket], cell);
       return;
@@ -80,7 +80,7 @@ class HashOrder {
 
   void grow() {
     buckets_ = *std::upper_bound(kPrimes.begin(), kPrimes.end() - 1, std::max(buckets_, count_));
-    heads_.assign(buckets_, kNobody);
+    heads_.assign(buckets_, kEmptyBucket);
     std::vector<Cell> old;
     for (std::uint32_t i = first_; i != kEnd; i = cells_[i].next) { old.push_back(cells_[i]); }
     cells_ = std::move(old);

@@ -15,17 +15,18 @@ std::vector<std::uint32_t> order(const std::vector<std::uint64_t>& numbers) {
   return set.values();
 }
 
-// 13 buckets: 1 and 2 have their own and go to the front, 14 is in the bucket of 1 and goes in front of it.
-TEST(HashOrder, a_number_goes_in_front_of_its_bucket_or_of_all) {
+// 13 buckets: 1 and 2 are alone in their buckets and are inserted at the front; 14 is in the bucket of 1, in front of
+// it.
+TEST(HashOrder, a_number_is_inserted_in_front_of_its_bucket_or_of_the_list) {
   EXPECT_EQ(order({1, 2}), (std::vector<std::uint32_t>{1, 0}));
   EXPECT_EQ(order({1, 2, 14}), (std::vector<std::uint32_t>{1, 2, 0}));
 }
 
 #ifdef __GLIBCXX__
-// The table whose order it is, in the library of the compiler that the original is built with.
-TEST(HashOrder, is_the_order_of_the_table_that_it_stands_for) {
+// Compared with the hash table of the library with which ASTRA-sim is built.
+TEST(HashOrder, is_the_order_of_libstdcxx) {
   std::uint64_t state = 7;
-  const auto draw = [&](std::uint64_t below) {
+  const auto random_below = [&](std::uint64_t below) {
     state = state * 6364136223846793005U + 1442695040888963407U;
     return (state >> 33) % below;
   };
@@ -33,7 +34,7 @@ TEST(HashOrder, is_the_order_of_the_table_that_it_stands_for) {
     HashOrder ours;
     std::unordered_set<std::uint64_t> theirs;
     for (int step = 0; step < 3000; ++step) {
-      const std::uint64_t number = draw(range);
+      const std::uint64_t number = random_below(range);
       if (theirs.contains(number)) {
         theirs.erase(number);
         ours.erase(number);

@@ -15,7 +15,7 @@
 
 namespace orrery::simulate {
 
-// Whose rules a run follows.
+// The rules that a run follows.
 enum class Semantics : std::uint8_t { astra_sim, physical };
 
 // Spelled as in its files.
@@ -66,14 +66,14 @@ struct System {
 };
 
 struct Group {
-  std::string name;                  // as in the file; numbers without leading zeros
+  std::string name;                  // as in the file, but numbers without leading zeros
   std::vector<std::uint32_t> ranks;  // in the file's order
 };
 
-// The name under which a group is found: of "007" it is "7", as numbers are compared as numbers.
+// The key by which a group is found: "7" for "007", because numbers are compared as numbers.
 [[nodiscard]] std::string group_key(std::string_view name);
 
-// Finds the group that a rank means by a name, without a search through all groups and their ranks.
+// Finds groups by name, and members of groups, without a search through all groups and their ranks.
 class GroupIndex {
  public:
   GroupIndex() = default;

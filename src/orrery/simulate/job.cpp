@@ -47,7 +47,7 @@ Result<graph::Graph> read_graph(const std::optional<std::string>& file, const st
   return std::move(loaded.graph);
 }
 
-// Of many ranks with mistakes, which are most often the same, the first is told.
+// The failure of the first rank that has one, with the number of ranks that have: most often it is the same error.
 Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) {
   std::size_t count = 0;
   std::optional<Failure> first;
@@ -62,18 +62,11 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
 
 Result<void> read_programs(SimulationJob& job, const SimulationFiles& files) {
   const std::uint32_t ranks = job.network.ranks();
-  const GroupIndex of_file(job.groups);
-  const CompileContext setting{job.system,
-                               of_file,
-                               job.memory.arrangement,
-                               ranks,
-                               static_cast<std::uint32_t>(job.network.dimensions.size()),
-                               job.spans,
-                               job.semantics};
+  const GroupIndex groups_of_file(job.groups);
   job.rank_graphs.resize(ranks);
   job.files.resize(ranks);
   std::vector<std::optional<Failure>> failures(ranks);
-  std::vector<std::vector<Group>> own(ranks);  // that graphs list; a file of groups stands instead of them
+  std::vector<std::vector<Group>> own(ranks);  // groups that graphs list; not used if there is a file of groups
   const std::string for_whom = fmt::format("the network has {} ranks", ranks);
   parallel_for(ranks, files.threads, [&](std::size_t rank) {
     const auto file = graph_file(files, rank);
@@ -92,12 +85,9 @@ Result<void> read_programs(SimulationJob& job, const SimulationFiles& files) {
       }
       own[rank] = std::move(*listed);
     }
-    const GroupIndex of_graph = files.groups.empty() ? GroupIndex(own[rank]) : GroupIndex();
-    const CompileContext with_own{setting.system,     files.groups.empty() ? of_graph : of_file,
-                                  setting.memory,     setting.ranks,
-                                  setting.dimensions, setting.names,
-                                  setting.semantics};
-    auto rank_graph = compile(*graph, number, job.files[rank], with_own);
+    const GroupIndex groups_of_graph = files.groups.empty() ? GroupIndex(own[rank]) : GroupIndex();
+    const GroupIndex& groups = files.groups.empty() ? groups_of_graph : groups_of_file;
+    auto rank_graph = compile(*graph, number, job.files[rank], compile_context(job, groups));
     if (rank_graph) {
       job.rank_graphs[rank] = std::move(*rank_graph);
     } else {
@@ -155,8 +145,8 @@ Result<void> check_lists(SimulationJob& job, const std::string& system_file) {
   return {};
 }
 
-// What a peer's number in the graphs means: positions count a group's ranks in ascending order, and peers are numbers
-// in its list.
+// The position of each member of a group by its index in the group's list. Positions count the ranks of the group in
+// ascending order; peers in graphs are indices in the list.
 std::vector<std::uint32_t> positions_of(const SimulationJob& job, std::uint32_t group, std::size_t members) {
   std::vector<std::uint32_t> positions(members);
   for (std::uint32_t i = 0; i < members; ++i) { positions[i] = i; }
@@ -171,7 +161,7 @@ std::vector<std::uint32_t> positions_of(const SimulationJob& job, std::uint32_t 
   return positions;
 }
 
-// The graphs of a custom collective, of so many positions, for a node that uses them.
+// Checks the graphs of a custom collective for a node that runs it on `members` ranks.
 Result<void> check_use(SimulationJob& job, const std::string& prefix, const NodeTask& task, std::size_t members) {
   const std::vector<CustomProgram>& rank_graphs = job.customs.at(prefix);
   for (std::size_t position = 0; position < members; ++position) {
@@ -185,9 +175,9 @@ Result<void> check_use(SimulationJob& job, const std::string& prefix, const Node
   const std::span all(rank_graphs);
   const CustomUse use{all.first(members), positions, task.collective, task.amount, prefix, job.system.rendezvous};
   if (auto partners = check_partners(use); !partners) { return partners; }
-  auto doubts = check_custom(use);
-  if (!doubts) {
-    for (Diagnostic& why : doubts.error().diagnostics) {
+  auto anomalies = check_custom(use);
+  if (!anomalies) {
+    for (Diagnostic& why : anomalies.error().diagnostics) {
       const auto same = [&](const Diagnostic& known) { return known.text() == why.text(); };
       if (std::none_of(job.suspicions.begin(), job.suspicions.end(), same)) {
         job.suspicions.push_back(std::move(why));  // several groups may run the same graphs
@@ -195,9 +185,9 @@ Result<void> check_use(SimulationJob& job, const std::string& prefix, const Node
     }
     return {};
   }
-  for (std::string& doubt : *doubts) {
-    if (std::find(job.warnings.begin(), job.warnings.end(), doubt) == job.warnings.end()) {
-      job.warnings.push_back(std::move(doubt));
+  for (std::string& anomaly : *anomalies) {
+    if (std::find(job.warnings.begin(), job.warnings.end(), anomaly) == job.warnings.end()) {
+      job.warnings.push_back(std::move(anomaly));
     }
   }
   return {};
@@ -239,22 +229,22 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
   job.backend = files.backend;
   job.spans = files.spans || files.tables;
   job.tables = files.tables;
-  Failure wrong;
-  const auto keep = [&](auto& into, auto&& result) {
+  Failure failure;
+  const auto take = [&](auto& into, auto&& result) {
     if (result) {
       into = std::move(*result);
     } else {
-      for (auto& diagnostic : result.error().diagnostics) { wrong.diagnostics.push_back(diagnostic); }
+      for (auto& diagnostic : result.error().diagnostics) { failure.diagnostics.push_back(diagnostic); }
     }
   };
-  keep(job.network, read_network(files.network, files.semantics, job.warnings));
-  keep(job.system, read_system(files.system, files.flags, job.warnings));
-  if (!files.memory.empty()) { keep(job.memory, read_memory(files.memory, job.warnings)); }
+  take(job.network, read_network(files.network, files.semantics, job.warnings));
+  take(job.system, read_system(files.system, files.flags, job.warnings));
+  if (!files.memory.empty()) { take(job.memory, read_memory(files.memory, job.warnings)); }
   if (!files.groups.empty()) {
     const std::uint32_t ranks = job.network.dimensions.empty() ? 0xFFFFFFFF : job.network.ranks();
-    keep(job.groups, read_groups(files.groups, ranks));
+    take(job.groups, read_groups(files.groups, ranks));
   }
-  if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   if (auto checked = check_lists(job, files.system); !checked) { return tl::make_unexpected(checked.error()); }
   return job;
 }
@@ -268,6 +258,16 @@ Result<SimulationJob> add_graphs(SimulationJob machine, const SimulationFiles& f
 Result<SimulationJob> read_job(const SimulationFiles& files) {
   ORRERY_TRY(machine, read_machine(files));
   return add_graphs(std::move(machine), files);
+}
+
+CompileContext compile_context(const SimulationJob& job, const GroupIndex& groups) {
+  return {job.system,
+          groups,
+          job.memory.arrangement,
+          job.network.ranks(),
+          static_cast<std::uint32_t>(job.network.dimensions.size()),
+          job.spans,
+          job.semantics};
 }
 
 Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {

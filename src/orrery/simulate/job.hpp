@@ -1,4 +1,4 @@
-// A job as it is simulated: all inputs, read and checked.
+// A simulation job: all inputs, read and checked.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct SimulationJob {
   std::vector<std::string> files;                             // of the graphs, by rank
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
-  std::vector<Diagnostic>
-      suspicions;       // why custom collectives would not end by themselves; other messages may help them
-  bool spans = false;   // keep when every node started and ended
-  bool tables = false;  // count what results::SimulationTables holds; with spans
+  // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
+  std::vector<Diagnostic> suspicions;
+  bool spans = false;   // record the start and end of every node
+  bool tables = false;  // collect results::SimulationTables; needs spans
 };
 
 // Where the inputs are, as on ASTRA-sim's command line.
@@ -43,25 +43,28 @@ struct SimulationFiles {
   Semantics semantics = Semantics::astra_sim;
   Backend backend = Backend::congestion_unaware;
   bool spans = false, tables = false;  // see SimulationJob
-  int threads = 0;                     // that read graphs; the result does not depend on it
+  int threads = 0;                     // for reading graphs; the result does not depend on it
 };
 
 [[nodiscard]] Result<SimulationJob> read_job(const SimulationFiles& files);
 
-// The same without graphs: network, system, memory (none where no file is named) and groups. The programs are the
-// caller's, who then calls complete().
+// The same without graphs: network, system, memory (none without a file) and groups. The caller adds rank graphs and
+// then calls complete().
 [[nodiscard]] Result<SimulationJob> read_machine(const SimulationFiles& files);
 
-// The programs of a machine, from the graphs of `files`.
+// Adds rank graphs, from the graphs of `files`.
 [[nodiscard]] Result<SimulationJob> add_graphs(SimulationJob machine, const SimulationFiles& files);
 
-// Makes a job of its parts: checks that they fit together and reads the graphs of custom collectives.
+// Checks that the parts of a job are consistent and reads the graphs of custom collectives.
 [[nodiscard]] Result<void> complete(SimulationJob& job);
+
+// What compile() needs for the graphs of a job whose network, system, memory and semantics are set.
+[[nodiscard]] CompileContext compile_context(const SimulationJob& job, const GroupIndex& groups);
 
 // For errors and warnings: the file of a rank, and the node by its id.
 [[nodiscard]] Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id);
 
-// Why a job does not end: what was suspected of its custom collectives, or else what was seen.
+// Why a job does not end: the suspicions about its custom collectives if there are any, otherwise `stalled`.
 [[nodiscard]] Failure explained(const SimulationJob& job, Failure stalled);
 
 }  // namespace orrery::simulate

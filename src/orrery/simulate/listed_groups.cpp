@@ -42,9 +42,10 @@ class GroupTables {
   }
 
  private:
-  void wrong(std::string message) { failure_.diagnostics.push_back({where_, std::move(message)}); }
+  void add_error(std::string message) { failure_.diagnostics.push_back({where_, std::move(message)}); }
 
-  // YAML, of which JSON and what Python prints of strings and lists are parts. A list of one text is what is in it.
+  // Parsed as YAML, which includes JSON and the strings and lists that Python prints. A list of one text is read as the
+  // text.
   void read(std::string text) {
     constexpr int kDeepest = 3;
     for (int depth = 0; depth < kDeepest; ++depth) {
@@ -58,7 +59,7 @@ class GroupTables {
       if (!inner->is_scalar()) { break; }
       text = std::string(inner->scalar);
     }
-    wrong(fmt::format("has a table of process groups that cannot be read: {}", quote(text)));
+    add_error(fmt::format("has a table of process groups that cannot be read: {}", quote(text)));
   }
 
   void read_table(const Node& table) {
@@ -66,14 +67,15 @@ class GroupTables {
       const Node* name = entry.find("pg_name");
       const Node* members = entry.find("ranks");
       if (name == nullptr || !name->is_scalar() || members == nullptr || members->kind != Kind::sequence) {
-        wrong("lists a process group without a pg_name and a list of ranks");
+        add_error("lists a process group without a pg_name and a list of ranks");
         return;
       }
       std::vector<std::uint64_t> ranks;
       for (const Node& item : members->items) {
         const auto rank = item.is_scalar() ? whole_number(item.scalar) : std::nullopt;
         if (!rank) {
-          return wrong(fmt::format("lists {} as a rank of process group {}", quote(item.scalar), quote(name->scalar)));
+          return add_error(
+              fmt::format("lists {} as a rank of process group {}", quote(item.scalar), quote(name->scalar)));
         }
         ranks.push_back(*rank);
       }
@@ -85,20 +87,20 @@ class GroupTables {
     if (name.empty() || ranks.empty()) { return; }
     Group group{group_key(name), {}};
     for (const std::uint64_t rank : ranks) {
-      if (rank >= ranks_) { return; }  // of a job that was larger: an error where a node uses it
+      if (rank >= ranks_) { return; }  // the group of a larger job: an error if a node uses it
       group.ranks.push_back(static_cast<std::uint32_t>(rank));
     }
     std::vector<std::uint32_t> ascending = group.ranks;
     std::sort(ascending.begin(), ascending.end());
     const auto twice = std::adjacent_find(ascending.begin(), ascending.end());
     if (twice != ascending.end()) {
-      return wrong(fmt::format("lists rank {} twice in process group {}", *twice, group.name));
+      return add_error(fmt::format("lists rank {} twice in process group {}", *twice, group.name));
     }
     const auto [known, is_new] = positions_.try_emplace(group.name, groups_.size());
     if (is_new) {
       groups_.push_back(std::move(group));
     } else if (groups_[known->second].ranks != group.ranks) {
-      wrong(fmt::format("lists process group {} twice, with different ranks", group.name));
+      add_error(fmt::format("lists process group {} twice, with different ranks", group.name));
     }
   }
 
@@ -121,16 +123,16 @@ Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_
 
 Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,
                          const std::vector<std::vector<Group>>& own, const std::vector<std::string>& files) {
-  const auto given = static_cast<std::uint32_t>(groups.size());
+  const auto job_groups = static_cast<std::uint32_t>(groups.size());
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> member_of;           // name, rank
   for (std::uint32_t rank = 0; rank < rank_graphs.size(); ++rank) {
-    std::vector<std::uint32_t> meaning;
+    std::vector<std::uint32_t> number_in_job;
     for (const Group& group : own[rank]) {
       const auto [found, is_new] =
           known.try_emplace({group.name, group.ranks}, static_cast<std::uint32_t>(groups.size() + 1));
       if (is_new) { groups.push_back(group); }
-      meaning.push_back(found->second);
+      number_in_job.push_back(found->second);
       for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
         const auto [other, first] = member_of.try_emplace({group.name, member}, found->second);
         if (first) { continue; }
@@ -140,7 +142,7 @@ Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& ran
       }
     }
     for (NodeTask& task : rank_graphs[rank].nodes) {
-      if (task.group > given) { task.group = meaning[task.group - given - 1]; }
+      if (task.group > job_groups) { task.group = number_in_job[task.group - job_groups - 1]; }
     }
   }
   return {};

@@ -23,7 +23,7 @@ Result<std::vector<Group>> listed(std::string_view values) {
   return listed_groups(graph_of({table(1, values)}), 0, "w.0.et", kRanks);
 }
 
-TEST(ListedGroups, tables_are_read_as_pytorch_and_its_printers_write_them) {
+TEST(ListedGroups, tables_are_read_as_pytorch_and_exporters_write_them) {
   for (const char* values : {
            R"([{"pg_name": "1", "pg_desc": "tp", "ranks": [3, 1], "group_size": 2}])",
            R"(["[{\"pg_name\": \"1\", \"ranks\": [3, 1]}]"])",
@@ -46,7 +46,7 @@ TEST(ListedGroups, groups_of_all_ranks_and_of_larger_jobs_are_left_out_and_names
   EXPECT_EQ(groups->front().name, "dp");
 }
 
-TEST(ListedGroups, what_cannot_be_read_names_file_and_node) {
+TEST(ListedGroups, errors_name_file_and_node) {
   const auto text = [](const auto& result) { return result ? std::string("none") : result.error().text(); };
   EXPECT_NE(text(listed(R"([{"pg_name": "1"}])")).find("w.0.et rank 0, node 1: lists a process group without"),
             std::string::npos);
@@ -58,7 +58,7 @@ TEST(ListedGroups, what_cannot_be_read_names_file_and_node) {
 }
 
 // Metadata of any other kind, as exporters write it.
-TEST(ListedGroups, nodes_that_list_no_groups_are_left_alone) {
+TEST(ListedGroups, nodes_that_list_no_groups_are_ignored) {
   EXPECT_TRUE(listed("whatever [")->empty());
   EXPECT_TRUE(listed_groups(graph_of({compute(1, 1)}), 0, "f", kRanks)->empty());
 }
@@ -70,7 +70,7 @@ RankGraph using_group(std::uint32_t group) {
   return rank_graph;
 }
 
-TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_job) {
+TEST(ListedGroups, groups_that_several_ranks_list_are_added_once_after_those_of_the_job) {
   std::vector<Group> groups = {{"7", {0, 1, 2, 3}}};
   std::vector<RankGraph> rank_graphs = {using_group(2), using_group(3), using_group(1)};
   const std::vector<std::vector<Group>> own = {{{"1", {0, 1}}}, {{"2", {1, 2}}, {"1", {0, 1}}}, {}};
@@ -81,14 +81,14 @@ TEST(ListedGroups, ranks_that_list_the_same_group_share_it_behind_those_of_the_j
   EXPECT_EQ(rank_graphs[2].nodes[0].group, 1U);  // the job's
 }
 
-TEST(ListedGroups, one_number_may_mean_different_groups_of_different_ranks) {
+TEST(ListedGroups, one_name_can_be_different_groups_of_different_ranks) {
   std::vector<Group> groups;
   std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
   ASSERT_TRUE(join_groups(groups, rank_graphs, {{{"1", {0, 2}}}, {{"1", {1, 3}}}}, {"a", "b"}));
   EXPECT_NE(rank_graphs[0].nodes[0].group, rank_graphs[1].nodes[0].group);
 }
 
-TEST(ListedGroups, a_rank_in_two_groups_of_one_number_is_refused) {
+TEST(ListedGroups, a_rank_in_two_groups_of_one_name_is_an_error) {
   std::vector<Group> groups;
   std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
   const auto joined = join_groups(groups, rank_graphs, {{{"1", {0, 1}}}, {{"1", {1, 2}}}}, {"a", "b"});

@@ -87,7 +87,7 @@ void Machine::start_memory(std::uint32_t rank, std::uint32_t node) {
   if (const auto served = servers_[*server].arrive({rank, node, bytes})) { serve(*served, *server); }
 }
 
-// The end of the node comes first: what its rank requests next queues behind the requests that wait already.
+// The end of the node is handled first: the next request of its rank is queued behind the requests that wait already.
 void Machine::serve(const memory::Request& request, std::uint32_t server) {
   const std::uint64_t service = job_.memory.service_ns(request.bytes);
   events_.after(request.rank, service, {EventKind::memory_end, 0, request.rank, request.node, 0});
@@ -107,7 +107,7 @@ void Machine::end_custom_step(std::uint32_t run, std::uint32_t step) {
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-// The sender goes on before the receiver.
+// The sender continues before the receiver.
 void Machine::arrive(std::uint32_t id) {
   const Message message = network_.remove(id);
   if ((message.tag & kReadyTag) != 0) { return arrive_ready(message); }
@@ -117,7 +117,7 @@ void Machine::arrive(std::uint32_t id) {
   resume(receiver);
 }
 
-// The receive is posted before the message that it is about departs.
+// The receive is posted before its message departs.
 void Machine::arrive_ready(const Message& ready) {
   const std::uint32_t released = messenger_.release(ready);
   const Continuation& receiver = ready.owner;
@@ -150,7 +150,7 @@ void Machine::delivered(const BusRequest& request) {
 
 // ---- speed ---------------------------------------------------------------------------------------------------------
 
-// Most of a large machine is not in the processor's caches when the event after this one comes.
+// Most of the state of a large machine is not cached when the next event is handled.
 void Machine::prefetch(const Event& event) const {
   const auto fetch = [&](std::uint32_t chunk) {
     const Chunk* const begin = &chunks_[chunk];

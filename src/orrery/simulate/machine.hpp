@@ -1,18 +1,18 @@
-// A simulated machine under ASTRA-sim's rules, to the nanosecond; docs/models/astra-sim.md has the rules. Everything a
-// run needs is in here, so that many machines can run at once. Private to the room; simulate.hpp is the interface.
+// A simulated machine under ASTRA-sim's rules, to the nanosecond; docs/models/astra-sim.md has the rules. It owns the
+// whole state of a run, so that many machines can run at once. Private to the room; simulate.hpp is the interface.
 //
 // Each part of the machine has one duty and depends only on parts above it:
-//   engine::Kernel     what happens when
-//   MessageNetwork     how long messages take, with and without congestion
-//   NodeScheduler      which nodes start, what their time counts as
+//   engine::Kernel     the event queue
+//   MessageNetwork     times of messages, with and without congestion
+//   NodeScheduler      which nodes start, times of ranks by activity
 //   Messenger          matching of messages and receives, rendezvous
 //   Endpoints          delays between the network and a rank's memory
-//   ChunkRegistry      chunks by rank, group and number; ChunkQueues: where they wait
-//   PhaseRunner        the algorithms
+//   ChunkRegistry      chunks by rank, group and number; ChunkQueues: their queues
+//   PhaseRunner        algorithms of collectives
 //   CustomCollectives  algorithms given as graphs
 //   CollectiveEngine   collectives to chunks, chunks through queues and phases
-// The machine hands each event to its part, and what a part returns (which sender or receiver continues, which node has
-// ended) to the next.
+// The machine passes each event to its part, and the result (which sender or receiver continues, which node has ended)
+// to the next part.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ class Machine final : private BusDriver {
   Machine(const Machine&) = delete;
   Machine& operator=(const Machine&) = delete;
 
-  // To the end; throws Stop and TooLong.
+  // Runs until no event is left; throws Stop and TooLong.
   void run();
 
-  // The state after run(): results, and what is left where ranks did not finish.
+  // The state after run(): results, and for a diagnosis the nodes that did not end.
   [[nodiscard]] const EventQueue& events() const { return events_; }
   [[nodiscard]] const NodeScheduler& nodes() const { return nodes_; }
   [[nodiscard]] const MessageNetwork& network() const { return network_; }

@@ -2,47 +2,25 @@
 
 namespace orrery::simulate {
 
-Continuation MessageMatcher::arrive(const MessageKey& key) {
-  Unmatched& unmatched = unmatched_[key];
+Continuation MessageMatcher::match_message(Table& table, const MessageKey& key) {
+  Unmatched& unmatched = table[key];
   if (unmatched.receivers.empty()) {
-    ++unmatched.arrived;
+    ++unmatched.messages;
     return {};
   }
   const Continuation receiver = unmatched.receivers.front();
   unmatched.receivers.pop_front();
-  if (unmatched.receivers.empty()) { unmatched_.erase(key); }
+  if (unmatched.receivers.empty()) { table.erase(key); }
   return receiver;
 }
 
-bool MessageMatcher::receive(const Continuation& receiver, const MessageKey& key) {
-  Unmatched& unmatched = unmatched_[key];
-  if (unmatched.arrived == 0) {
+bool MessageMatcher::match_receiver(Table& table, const Continuation& receiver, const MessageKey& key) {
+  Unmatched& unmatched = table[key];
+  if (unmatched.messages == 0) {
     unmatched.receivers.push_back(receiver);
     return false;
   }
-  if (--unmatched.arrived == 0) { unmatched_.erase(key); }
-  return true;
-}
-
-Continuation MessageMatcher::depart(const MessageKey& key) {
-  Departures& departures = departures_[key];
-  if (departures.receivers.empty()) {
-    ++departures.departed;
-    return {};
-  }
-  const Continuation receiver = departures.receivers.front();
-  departures.receivers.pop_front();
-  if (departures.receivers.empty()) { departures_.erase(key); }
-  return receiver;
-}
-
-bool MessageMatcher::await_departure(const Continuation& receiver, const MessageKey& key) {
-  Departures& departures = departures_[key];
-  if (departures.departed == 0) {
-    departures.receivers.push_back(receiver);
-    return false;
-  }
-  if (--departures.departed == 0) { departures_.erase(key); }
+  if (--unmatched.messages == 0) { table.erase(key); }
   return true;
 }
 

@@ -37,7 +37,8 @@ MessageNetwork::MessageNetwork(const SimulationJob& job, EventQueue& events) : j
   }
 }
 
-// Only the lowest dimension in which the two differ is paid for: a defect of ASTRA-sim, which a warning tells.
+// The time of the lowest dimension in which the two ranks differ, without the others: a defect of ASTRA-sim, with a
+// warning.
 std::uint64_t MessageNetwork::flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes) {
   if (job_.backend == Backend::congestion_aware) { return 0; }
   for (std::size_t i = 0; i < job_.network.dimensions.size(); ++i) {
@@ -59,7 +60,7 @@ void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
   events_.at(events_.now() + flight, {EventKind::arrival, 0, 0, id, 0});
 }
 
-// In the dimension that it pays for.
+// Counts the message in the dimension of which it takes the time.
 void MessageNetwork::count(const Message& message) {
   std::uint32_t source = message.source, target = message.target;
   for (std::size_t i = 0; i < dimension_counts_.size(); ++i) {

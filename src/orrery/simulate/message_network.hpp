@@ -1,6 +1,5 @@
-// How long messages take. Without congestion a message takes its latency and its bytes over one bandwidth. With it,
-// every link carries one message at a time, and a message is stored whole at every device of its route. Private to the
-// room.
+// The times of messages. Congestion-unaware: latency + bytes / bandwidth. Congestion-aware: every link transfers one
+// message at a time, and every device of the route stores and forwards whole messages. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +12,10 @@
 
 namespace orrery::simulate {
 
-// What tables are made of; only counted where the job has tables.
+// Counts for the tables of a job; only if the job has tables.
 struct LinkCount {
   std::uint64_t bytes = 0, messages = 0, busy_ns = 0;
-  std::uint64_t queued_ns = 0, since_ns = 0;  // summed over the messages that wait, until then
+  std::uint64_t queued_ns = 0, since_ns = 0;  // sum over the waiting messages up to `since_ns`
   std::uint64_t waiting = 0;
 };
 struct DimensionCount {
@@ -36,10 +35,10 @@ class MessageNetwork {
   }
   [[nodiscard]] const Message& operator[](std::uint32_t message) const { return messages_[message]; }
 
-  // From departure to arrival where nothing queues; 0 where links decide.
+  // From departure to arrival, congestion-unaware; 0 if congestion-aware.
   [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
 
-  // The message leaves its source; an event reports its arrival, `flight` later where nothing queues.
+  // The message leaves its source; an event reports its arrival, `flight` later if congestion-unaware.
   void depart(std::uint32_t message, std::uint64_t flight);
 
   // The message is at the next device of its route: continues from there, or returns true at its target.
@@ -56,17 +55,17 @@ class MessageNetwork {
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }
   [[nodiscard]] const std::vector<LinkCount>& link_counts() const { return link_counts_; }
   [[nodiscard]] const std::vector<DimensionCount>& dimension_counts() const { return dimension_counts_; }
-  // A message crossed several dimensions and paid for one.
+  // Whether a message crossed several dimensions and took the time of one.
   [[nodiscard]] bool skipped_dimensions() const { return skipped_dimensions_; }
 
  private:
   struct Link {
-    std::uint32_t first = kNone, last = kNone;  // messages that wait
+    std::uint32_t first = kNone, last = kNone;  // queue of messages
     bool busy = false;
   };
   struct Hop {
     std::uint32_t link = 0;
-    std::uint32_t device = 0;  // behind it
+    std::uint32_t device = 0;  // at its end
   };
 
   [[nodiscard]] Hop next_hop(const Message& message) const;

@@ -17,7 +17,7 @@ void Messenger::depart(std::uint32_t id) {
   network_.depart(id, network_.flight_ns(message.source, message.target, message.bytes));
 }
 
-// A node that waits for the message is not idle any more.
+// The rank of a receive that waits for the message is no longer idle.
 void Messenger::note_departure(const Message& message) {
   if (message.owner.kind == Continuation::Kind::node) { nodes_.note_departure(message.source, message.owner.ref); }
   const Continuation receiver = matcher_.depart({message.tag, message.bytes, message.source, message.target});

@@ -1,5 +1,5 @@
-// Messages of nodes and of custom collectives, and the rendezvous of all messages: when they depart, and who continues
-// when they arrive. Private to the room.
+// Messages of nodes and of custom collectives, and the rendezvous of all messages: their departures, and the sender or
+// receiver that continues at their arrival. Private to the room.
 #pragma once
 
 #include "orrery/simulate/event.hpp"
@@ -16,22 +16,22 @@ class Messenger {
   Messenger(const Messenger&) = delete;
   Messenger& operator=(const Messenger&) = delete;
 
-  // Departs at once or, under rendezvous, when its receiver is ready.
+  // The message departs at once or, under rendezvous, when its receiver is ready.
   void send(const Message& message);
   void depart(std::uint32_t message);
 
   // The receiver, which is not a chunk, continues when the message has arrived.
   void receive(const Continuation& receiver, const MessageKey& key);
-  // Under rendezvous: sends the ready-to-receive message of a receiver.
+  // Rendezvous: sends the ready-to-receive message of a receiver.
   void announce(const Continuation& receiver, const MessageKey& key);
 
   // The receiver waits from now on; if the message has arrived already, an event reports it.
   void post(const Continuation& receiver, const MessageKey& key);
-  // The message, which is not a chunk's, is at its target: its receiver, if it waits.
+  // A message that is not of a chunk has arrived. Returns its receiver, if it waits.
   [[nodiscard]] Continuation arrive(const Message& message) {
     return matcher_.arrive({message.tag, message.bytes, message.source, message.target});
   }
-  // A ready-to-receive message is at its target: the message that may depart now, kNone if it has not been sent.
+  // A ready-to-receive message has arrived. Returns the message that may depart now; kNone if it has not been sent.
   [[nodiscard]] std::uint32_t release(const Message& ready) {
     return matcher_.release({ready.tag, ready.bytes, ready.source, ready.target}).value_or(kNone);
   }

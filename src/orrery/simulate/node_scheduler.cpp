@@ -30,7 +30,7 @@ void NodeScheduler::make_ready(std::uint32_t number, std::uint32_t node) {
   std::push_heap(heap.begin(), heap.end(), std::greater<>());
 }
 
-// Of the nodes whose slot is free, the one with the smallest id; kNone when there is none.
+// Removes the ready node with the smallest id whose slot is free; kNone if there is none.
 std::uint32_t NodeScheduler::take_ready(RankState& rank) {
   std::uint32_t best = kNone;
   std::size_t from = 0;
@@ -61,7 +61,7 @@ std::uint32_t NodeScheduler::next(std::uint32_t number) {
   if (slot < kSlots) { rank.slots[slot] = node; }
   ++rank.running;
   if (task.act != Act::receive) { become_active(number); }
-  if (task.act == Act::memory) { rank.memory_ns -= events_.now(); }  // and plus the time of its end
+  if (task.act == Act::memory) { rank.memory_ns -= events_.now(); }  // free_slot() adds the time of its end
   if (job_.spans) { rank.starts[node] = events_.now(); }
   return node;
 }
@@ -108,7 +108,7 @@ void NodeScheduler::check_finish(std::uint32_t number) {
   }
   rank.finished = true;
   rank.finish_ns = events_.now();
-  rank.exposed_ns = events_.now() - rank.compute_ns;  // may wrap, as ASTRA-sim's does
+  rank.exposed_ns = events_.now() - rank.compute_ns;  // may wrap around, as in ASTRA-sim
 }
 
 }  // namespace orrery::simulate

@@ -1,6 +1,5 @@
-// Which nodes of a rank start, and what their time counts as. A rank has one slot each for host nodes, computing and
-// communication; of the nodes that are ready and whose slot is free, the one with the smallest id starts. Private to
-// the room.
+// Which nodes of a rank start, and the times of ranks by activity. A rank has one slot each for host, compute and
+// communication nodes. Of the ready nodes whose slot is free, the one with the smallest id starts. Private to the room.
 #pragma once
 
 #include <array>
@@ -13,12 +12,12 @@
 namespace orrery::simulate {
 
 struct RankState {
-  std::vector<std::uint32_t> parents;                            // by node: that have not ended
-  std::array<std::vector<std::uint32_t>, kSlots + 1> ready;      // by slot: heaps, the smallest first
-  std::vector<std::uint32_t> ready_next_pass;                    // became ready unseen by the issue pass that runs
+  std::vector<std::uint32_t> parents;                        // by node: that have not ended
+  std::array<std::vector<std::uint32_t>, kSlots + 1> ready;  // by slot: heaps, the smallest first
+  std::vector<std::uint32_t> ready_next_pass;  // became ready during an issue pass that does not start them
   std::array<std::uint32_t, kSlots> slots{kNone, kNone, kNone};  // the node in each
   std::uint32_t running = 0;                                     // nodes
-  std::uint32_t active = 0;               // of those, all but receives whose message has not departed
+  std::uint32_t active = 0;               // running nodes except receives whose message has not departed
   std::vector<std::uint64_t> starts;      // by node, where spans are kept
   std::vector<std::uint64_t> departures;  // by node, of the messages of sends, where tables are kept
 
@@ -40,19 +39,19 @@ class NodeScheduler {
   // Nodes without parents become ready.
   void free_roots(std::uint32_t rank);
 
-  // An issue pass is a call of next() until it returns kNone. The node that it returns has its slot and runs.
+  // Starts the next node and returns it; kNone if none can start. An issue pass calls next() until it returns kNone.
   [[nodiscard]] std::uint32_t next(std::uint32_t rank);
 
   // The node has ended: its slot is free, and its children may be ready.
   void end(std::uint32_t rank, std::uint32_t node);
-  // The same of a node without duration, during the issue pass that started it. Children of METADATA nodes are seen by
-  // that pass, those of others by the next one.
+  // The same for a node without duration, during the issue pass that started it. Children of METADATA nodes can start
+  // in that pass, those of others in the next one.
   void end_in_pass(std::uint32_t rank, std::uint32_t node);
 
   // The rank has finished if no node runs or is ready.
   void check_finish(std::uint32_t rank);
 
-  // A receive does not wait any more: its message has departed.
+  // The message of a receive has departed, so the receive is active.
   void become_active(std::uint32_t rank) {
     if (ranks_[rank].active++ == 0) { ranks_[rank].busy_since = events_.now(); }
   }

@@ -84,17 +84,17 @@ NetworkDimension dimension_of(const hardware::NetworkDimension& given) {
   };
   switch (given.wiring) {
     case hardware::Wiring::switched:
-    case hardware::Wiring::rails: return dimension(Topology::Switch, 1, 2);  // its latency is from device to device
+    case hardware::Wiring::rails: return dimension(Topology::Switch, 1, 2);  // latency of the cluster: device to device
     case hardware::Wiring::ring: return dimension(Topology::Ring, given.size > 2 ? 2 : 1, 1);
     case hardware::Wiring::mesh:
       return dimension(Topology::FullyConnected, static_cast<double>(std::max<std::int64_t>(given.size - 1, 1)), 1);
   }
-  ORRERY_ASSERT(false);  // a wiring that is not priced here must not pass as a ring
+  ORRERY_ASSERT(false);  // every wiring must have its case
   return {};
 }
 
-// Over links of their own or one switch all ranks send to all at once; around rings, and across many nodes, they send
-// to neighbours. A broadcast is a chain everywhere, as NCCL's is.
+// Over direct links or one switch all ranks send to all others at once; around rings, and across many nodes, they send
+// to neighbours. A broadcast is always a chain, as in NCCL.
 CollectiveAlgorithm method_of(hardware::Wiring wiring, Collective collective) {
   if (collective == Collective::broadcast) { return CollectiveAlgorithm::ring; }
   switch (wiring) {

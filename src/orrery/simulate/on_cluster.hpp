@@ -1,5 +1,5 @@
-// A cluster of the catalogue as the machine that physical semantics runs graphs on, and which graphs a workload is.
-// How wirings become links, and the algorithms that go with them: docs/models/physical.md.
+// A cluster of the catalogue as a machine for physical semantics, and the graphs of a workload. The links of each
+// wiring and its algorithms: docs/models/physical.md.
 #pragma once
 
 #include <string>
@@ -11,12 +11,12 @@
 
 namespace orrery::simulate {
 
-// The files of ranks 0, 1, … : of PREFIX those named PREFIX.<rank>.et; of a folder all <name>.<rank>.et in it, of one
-// name; of several files those files, by the number in their names where each has one, else as they are given. They may
-// be compressed, or lines of JSON.
+// The files of ranks 0, 1, … For PREFIX: PREFIX.<rank>.et. For a folder: all <name>.<rank>.et in it, which must have
+// one name. For several files: these files, sorted by the number in their names if each has one. They may be
+// compressed, or JSON lines.
 [[nodiscard]] Result<std::vector<std::string>> graphs_of(const std::vector<std::string>& workload);
 
-// Without graphs and groups.
+// A job without graphs and groups.
 [[nodiscard]] SimulationJob machine_on(const hardware::Cluster& cluster);
 
 // One graph per device. Of `files`, the graphs, groups, spans, tables and threads are used.

@@ -32,12 +32,12 @@ hardware::Cluster cluster(const std::vector<hardware::NetworkDimension>& dimensi
   return made;
 }
 
-TEST(OnCluster, wirings_become_links_whose_bandwidths_add_up_to_the_devices) {
+TEST(OnCluster, link_bandwidths_of_a_wiring_add_up_to_that_of_the_device) {
   using hardware::Wiring;
   const SimulationJob job =
       machine_on(cluster({dimension(Wiring::mesh, 4, 300, 0.5), dimension(Wiring::ring, 8, 100, 0.8),
                           dimension(Wiring::switched, 1, 100, 1), dimension(Wiring::rails, 2, 50, 0.9)}));
-  ASSERT_EQ(job.network.dimensions.size(), 3U);  // one device has nobody to talk to
+  ASSERT_EQ(job.network.dimensions.size(), 3U);  // a dimension of one device has no links
   EXPECT_EQ(job.network.dimensions[0].topology, Topology::FullyConnected);
   EXPECT_NEAR(job.network.dimensions[0].bytes_per_second, 50e9, 1);  // 300 x 0.5 on 3 links
   EXPECT_EQ(job.network.dimensions[1].topology, Topology::Ring);

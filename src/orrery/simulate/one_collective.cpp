@@ -8,8 +8,8 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::uint16_t kEveryDimension = 0x7FFF;  // said, since what is left open leaves the fifth of five out
-constexpr std::size_t kDimensionsThatNeedSaying = 5;
+constexpr std::uint16_t kAllDimensions = 0x7FFF;  // explicit involved_dim
+constexpr std::size_t kDimensionsWithDefect = 5;  // without involved_dim, ASTRA-sim leaves out the fifth of five
 
 }  // namespace
 
@@ -37,14 +37,14 @@ Result<SimulationJob> one_collective(const SimulationJob& machine, Collective co
   task.slot = Slot::comm;
   task.collective = collective;
   task.amount = bytes;
-  if (job.network.dimensions.size() == kDimensionsThatNeedSaying) { task.dimensions = kEveryDimension; }
+  if (job.network.dimensions.size() == kDimensionsWithDefect) { task.dimensions = kAllDimensions; }
   RankGraph rank_graph;
   rank_graph.nodes = {task};
   rank_graph.child_begin = {0, 0};
   const std::uint32_t ranks = job.network.ranks();
   job.rank_graphs.assign(ranks, rank_graph);
   job.files.assign(ranks, "");
-  job.system.custom_of_node.clear();  // of nodes that are not here
+  job.system.custom_of_node.clear();  // refers to nodes of graphs
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
   return job;
 }

@@ -1,4 +1,4 @@
-// A job of one collective on all ranks, made without graphs.
+// A job with one collective on all ranks, without graph files.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace orrery::simulate {
 
-// `machine`: from read_machine. `bytes`: as Chakra's comm_size, which of an all-gather is one rank's shard. All
-// dimensions take part. Fails where the system file has no algorithm for the operation, or the graphs of a custom one
+// `machine`: from read_machine. `bytes`: as Chakra's comm_size, which is one rank's shard for an all-gather. All
+// dimensions take part. Fails if the system file has no algorithm for the collective, or if the graphs of a custom one
 // cannot be read.
 [[nodiscard]] Result<SimulationJob> one_collective(const SimulationJob& machine, Collective collective,
                                                    std::uint64_t bytes);

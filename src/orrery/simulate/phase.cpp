@@ -9,28 +9,30 @@ namespace orrery::simulate {
 
 namespace {
 
-constexpr std::uint64_t kGroupEndpointNs = 10;  // groups smaller than the machine pay this, whatever the system says
+constexpr std::uint64_t kGroupEndpointNs =
+    10;  // of groups smaller than the machine; the system file has no effect on it
 
-struct Live {
+struct ActiveDimension {
   Ring ring;
   std::uint32_t dimension = 0;
   DimensionAlgorithm algorithm;
 };
 
 // The dimensions of the whole machine that the list of algorithms reaches and that have more than one rank.
-std::vector<Live> live_dimensions(const Network& network, const std::vector<DimensionAlgorithm>& algorithms,
-                                  std::uint16_t involved) {
-  std::vector<Live> live;
+std::vector<ActiveDimension> active_dimensions(const Network& network,
+                                               const std::vector<DimensionAlgorithm>& algorithms,
+                                               std::uint16_t involved) {
+  std::vector<ActiveDimension> active;
   std::uint32_t stride = 1;
   for (std::uint32_t i = 0; i < network.dimensions.size() && i < algorithms.size(); ++i) {
     const bool flat = algorithms[i].flat;
     const std::uint32_t size = flat ? network.ranks() : network.dimensions[i].ranks;
     const bool is_involved = i < 16 && ((involved >> i) & 1U) != 0;
-    if (size > 1 && is_involved) { live.push_back({{size, flat ? 1 : stride, nullptr}, i, algorithms[i]}); }
+    if (size > 1 && is_involved) { active.push_back({{size, flat ? 1 : stride, nullptr}, i, algorithms[i]}); }
     if (flat) { break; }
     stride *= size;
   }
-  return live;
+  return active;
 }
 
 std::uint64_t output(Collective collective, CollectiveAlgorithm method, std::uint64_t size, std::uint32_t ranks) {
@@ -42,33 +44,36 @@ std::uint64_t output(Collective collective, CollectiveAlgorithm method, std::uin
 
 Result<void> shape(ChunkPhase& phase, const DimensionAlgorithm& algorithm, const System& system) {
   const std::uint32_t n = phase.ring.size;
-  const bool twice = phase.collective == Collective::all_reduce;
+  const bool has_two_passes = phase.collective == Collective::all_reduce;
   const bool group = phase.ring.members != nullptr;
-  const bool exact = std::has_single_bit(n);
+  const bool is_power_of_two = std::has_single_bit(n);
   switch (phase.method) {
     case CollectiveAlgorithm::ring:
-      phase.sends = twice ? 2 * (n - 1) : phase.collective == Collective::all_to_all ? n * (n - 1) / 2 : n - 1;
+      phase.sends = has_two_passes ? 2 * (n - 1) : phase.collective == Collective::all_to_all ? n * (n - 1) / 2 : n - 1;
       phase.period = n;
       break;
     case CollectiveAlgorithm::direct:
       phase.window = std::min(algorithm.window.value_or(n - 1), n - 1);
-      phase.sends = (twice ? 2 : 1) * (n - 1);
+      phase.sends = (has_two_passes ? 2 : 1) * (n - 1);
       phase.period = phase.window * (group ? n : 2);
       break;
     case CollectiveAlgorithm::halving_doubling:
-      if (!exact) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
+      if (!is_power_of_two) { return fail(fmt::format("halvingDoubling needs a power of two; there are {} ranks", n)); }
       if (phase.collective == Collective::all_to_all) {
         return fail("halvingDoubling has no ALL_TO_ALL; valid: ring, direct");
       }
       phase.period = static_cast<std::uint32_t>(std::countr_zero(n));
-      phase.sends = (twice ? 2 : 1) * phase.period;
+      phase.sends = (has_two_passes ? 2 : 1) * phase.period;
       break;
     case CollectiveAlgorithm::in_switch:
       return fail("inSwitch needs --semantics physical: no release of ASTRA-sim runs collectives in switches");
     case CollectiveAlgorithm::automatic:
-    case CollectiveAlgorithm::flat_ring: return fail("no algorithm of ASTRA-sim");  // no name leads here
+    case CollectiveAlgorithm::flat_ring:
+      return fail("no algorithm of ASTRA-sim");  // not reachable: no name has this algorithm
     case CollectiveAlgorithm::tree:
-      if (!exact) { return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n)); }
+      if (!is_power_of_two) {
+        return fail(fmt::format("doubleBinaryTree needs a power of two; there are {} ranks", n));
+      }
       if (group) { return fail("doubleBinaryTree is not valid for a group smaller than the machine"); }
       break;
   }
@@ -85,38 +90,38 @@ class Planner {
  public:
   Planner(const System& system, std::uint64_t chunk) : system_(system), size_(chunk) {}
 
-  void add(const Live& live, Collective collective, Turn turn) {
+  void add(const ActiveDimension& active, Collective collective, QueueSet queue_set) {
     ChunkPhase phase;
     phase.collective = collective;
-    phase.method = live.algorithm.method;
-    phase.ring = live.ring;
-    phase.dimension = live.dimension;
-    phase.turn = turn;
+    phase.method = active.algorithm.method;
+    phase.ring = active.ring;
+    phase.dimension = active.dimension;
+    phase.queue_set = queue_set;
     phase.size = size_;
-    if (auto shaped = shape(phase, live.algorithm, system_); !shaped) { failure_ = shaped.error(); }
-    size_ = output(collective, phase.method, size_, live.ring.size);
+    if (auto shaped = shape(phase, active.algorithm, system_); !shaped) { failure_ = shaped.error(); }
+    size_ = output(collective, phase.method, size_, active.ring.size);
     sequence_.phases.push_back(phase);
   }
 
   Result<PhaseSequence> sequence() {
-    for (ChunkPhase& phase : sequence_.phases) { take_turns(phase); }
+    for (ChunkPhase& phase : sequence_.phases) { count_uses(phase); }
     if (!failure_.diagnostics.empty()) { return tl::make_unexpected(failure_); }
     return sequence_;
   }
 
  private:
-  void take_turns(ChunkPhase& phase) const {
-    phase.turn_uses = phase.tree_uses = 0;
+  void count_uses(ChunkPhase& phase) const {
+    phase.queue_uses = phase.tree_uses = 0;
     for (const ChunkPhase& other : sequence_.phases) {
       if (other.dimension != phase.dimension) { continue; }
       const bool before = &other < &phase;
-      if (other.turn == phase.turn) {
-        ++phase.turn_uses;
-        phase.turn_number += before ? 1 : 0;
+      if (other.queue_set == phase.queue_set) {
+        ++phase.queue_uses;
+        phase.queue_use += before ? 1 : 0;
       }
       if (other.method == CollectiveAlgorithm::tree) {
         ++phase.tree_uses;
-        phase.tree_number += before ? 1 : 0;
+        phase.tree_use += before ? 1 : 0;
       }
     }
   }
@@ -148,13 +153,13 @@ std::uint64_t reduction_ns(const System& system, std::uint64_t bytes) {
 
 Exchange exchange(const ChunkPhase& phase, std::uint32_t slot) {
   const std::uint32_t rounds = phase.period;
-  // A slot is opened after the last one, too. Nobody is sent anything in it, but its bytes pass the bus.
+  // After the last slot one more is opened, as in ASTRA-sim. It sends no message, but its bytes pass the bus.
   const auto distance = [&](std::uint32_t halvings) { return phase.ring.size >> (std::min(halvings, rounds - 1) + 1); };
   if (phase.collective == Collective::all_gather) { return {phase.size << slot, distance(slot)}; }
   if (slot < rounds || phase.collective == Collective::reduce_scatter) {
     return {phase.size >> (slot + 1), std::uint32_t{1} << std::min(slot, rounds - 1)};
   }
-  // Back up again, from a size that was halved (and cut) once more than there are rounds.
+  // Doubling starts from a size that was halved (and rounded down) once more than there are rounds.
   const std::uint32_t back = slot - rounds;
   return {(phase.size >> (rounds + 1)) << (back + 1), distance(back)};
 }
@@ -184,21 +189,25 @@ Result<PhaseSequence> phase_sequence(const Network& network, const System& syste
   if (request.members != nullptr) {
     const DimensionAlgorithm algorithm = algorithms.size() == 1 ? algorithms.front() : DimensionAlgorithm{};
     const auto size = static_cast<std::uint32_t>(request.members->size());
-    const Turn turn = hierarchical ? Turn::first : Turn::any;
-    if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, turn); }
+    const QueueSet queue_set = hierarchical ? QueueSet::first_half : QueueSet::all;
+    if (size > 1) { planner.add({{size, 1, request.members}, 0, algorithm}, request.collective, queue_set); }
     return planner.sequence();
   }
-  const std::vector<Live> live = live_dimensions(network, algorithms, request.dimensions);
+  const std::vector<ActiveDimension> active = active_dimensions(network, algorithms, request.dimensions);
   if (!hierarchical) {
-    for (std::size_t i = 0; i < live.size(); ++i) {
+    for (std::size_t i = 0; i < active.size(); ++i) {
       const bool descending = request.collective == Collective::all_gather;
-      planner.add(descending ? live[live.size() - 1 - i] : live[i], request.collective, Turn::any);
+      planner.add(descending ? active[active.size() - 1 - i] : active[i], request.collective, QueueSet::all);
     }
     return planner.sequence();
   }
-  for (std::size_t i = 0; i + 1 < live.size(); ++i) { planner.add(live[i], Collective::reduce_scatter, Turn::first); }
-  if (!live.empty()) { planner.add(live.back(), Collective::all_reduce, Turn::first); }
-  for (std::size_t i = live.size(); i-- > 1;) { planner.add(live[i - 1], Collective::all_gather, Turn::second); }
+  for (std::size_t i = 0; i + 1 < active.size(); ++i) {
+    planner.add(active[i], Collective::reduce_scatter, QueueSet::first_half);
+  }
+  if (!active.empty()) { planner.add(active.back(), Collective::all_reduce, QueueSet::first_half); }
+  for (std::size_t i = active.size(); i-- > 1;) {
+    planner.add(active[i - 1], Collective::all_gather, QueueSet::second_half);
+  }
   return planner.sequence();
 }
 

@@ -10,15 +10,15 @@ std::uint64_t tag_of(const Chunk& chunk) { return kChunkTag | (std::uint64_t{chu
 
 }  // namespace
 
-void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_turn) {
+void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_ordinal) {
   Chunk& chunk = chunks_[id];
-  chunk.now = &phase;
+  chunk.current = &phase;
   chunk.clockwise = clockwise;
-  chunk.upper_tree = tree_turn % 2 == 0;
+  chunk.upper_tree = tree_ordinal % 2 == 0;
   chunk.to_chunk = kNone;
-  chunk.here =
+  chunk.position =
       phase.ring.members != nullptr ? chunks_.group(chunk.group).position(chunk.rank) : phase.ring.position(chunk.rank);
-  chunk.opened = chunk.sent = chunk.tokens = chunk.got = 0;
+  chunk.opened = chunk.sent = chunk.tokens = chunk.received = 0;
   if (phase.method == CollectiveAlgorithm::tree) {
     start_tree(id);
   } else {
@@ -27,20 +27,20 @@ void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwis
 }
 
 bool PhaseRunner::proceed(std::uint32_t id, std::uint32_t step) {
-  if (chunks_[id].now->method == CollectiveAlgorithm::tree) { return tree_step(id, step); }
-  return token(id);
+  if (chunks_[id].current->method == CollectiveAlgorithm::tree) { return tree_step(id, step); }
+  return add_token(id);
 }
 
 void PhaseRunner::receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  if (chunk.now->method == CollectiveAlgorithm::tree) { return tree_receive(id, from); }
-  ++chunk.got;
+  if (chunk.current->method == CollectiveAlgorithm::tree) { return tree_receive(id, from); }
+  ++chunk.received;
   open_slot(id);
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-// `to_chunk`: which chunk this is at the receiver's, if that is known; it spares the search on arrival.
+// `to_chunk`: the chunk of the receiver if it is known, to avoid a search on arrival.
 void PhaseRunner::send(const Chunk& chunk, std::uint32_t to, std::uint64_t bytes, std::uint64_t flight,
                        std::uint32_t to_chunk) {
   if (bytes == 0) {
@@ -61,8 +61,8 @@ void PhaseRunner::expect(std::uint32_t id, std::uint32_t from, std::uint64_t byt
 
 void PhaseRunner::post(std::uint32_t id, std::uint32_t from, std::uint64_t bytes) {
   Chunk& chunk = chunks_[id];
-  const bool is_there = chunk.channels.balance(from, bytes)++ < 0;
-  if (is_there) { events_.at(events_.now(), {EventKind::late_chunk_receive, 0, chunk.rank, id, from}); }
+  const bool has_arrived = chunk.channels.balance(from, bytes)++ < 0;
+  if (has_arrived) { events_.at(events_.now(), {EventKind::late_chunk_receive, 0, chunk.rank, id, from}); }
 }
 
 void PhaseRunner::arrive(const Message& message) {
@@ -71,7 +71,7 @@ void PhaseRunner::arrive(const Message& message) {
   std::uint32_t id = message.owner.ref;
   if (id == kNone || chunks_[id].rank != message.target || chunks_[id].id != number || chunks_[id].group != group) {
     id = chunks_.find_or_make(message.target, group, number);
-    if (id == kChunkDone) { return; }  // nobody will ever expect the message
+    if (id == kChunkDone) { return; }  // the message will never be expected
   }
   if (chunks_[id].channels.balance(message.source, message.bytes)-- > 0) { receive(id, message.source); }
 }
@@ -80,11 +80,11 @@ void PhaseRunner::arrive(const Message& message) {
 
 void PhaseRunner::start_window(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.current;
   if (phase.method == CollectiveAlgorithm::ring) {
     const std::uint32_t n = phase.ring.size;
-    const std::uint32_t next = phase.ring.at((chunk.here + 1) % n, chunk.rank, chunk.here);
-    const std::uint32_t previous = phase.ring.at((chunk.here + n - 1) % n, chunk.rank, chunk.here);
+    const std::uint32_t next = phase.ring.at((chunk.position + 1) % n, chunk.rank, chunk.position);
+    const std::uint32_t previous = phase.ring.at((chunk.position + n - 1) % n, chunk.rank, chunk.position);
     chunk.to = chunk.clockwise ? next : previous;
     chunk.from = chunk.clockwise ? previous : next;
     chunk.flight_ns = network_.flight_ns(chunk.rank, chunk.to, phase.message);
@@ -95,9 +95,9 @@ void PhaseRunner::start_window(std::uint32_t id) {
 
 void PhaseRunner::open_slot(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.current;
   const std::uint32_t slot = chunk.opened++;
-  const bool first_round = slot < phase.period;  // spares two divisions
+  const bool first_round = slot < phase.period;  // to avoid two divisions
   const std::uint32_t place = first_round ? slot : slot % phase.period;
   const bool even_round = first_round || slot / phase.period % 2 == 0;
   const bool is_reduction =
@@ -107,26 +107,28 @@ void PhaseRunner::open_slot(std::uint32_t id) {
   endpoints_.pass(id, chunk, slot, reduces, {place < phase.window, reduces, back});
 }
 
-bool PhaseRunner::token(std::uint32_t id) {
+bool PhaseRunner::add_token(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.current;
   const std::uint32_t others = phase.ring.size - 1;
   ++chunk.tokens;
   const bool second_half = phase.method == CollectiveAlgorithm::direct && phase.collective == Collective::all_reduce &&
                            phase.sends - chunk.sent <= others;
   if (second_half) {
-    if (chunk.got < others) { return false; }  // nothing goes out again before all have come in
-    for (std::uint32_t i = 0; i < phase.window && emit(id); ++i) {}
+    if (chunk.received < others) {
+      return false;
+    }  // the second half is sent after all messages of the first have arrived
+    for (std::uint32_t i = 0; i < phase.window && use_slot(id); ++i) {}
   } else {
-    (void)emit(id);
+    (void)use_slot(id);
   }
   return chunk.sent == phase.sends && chunk.tokens == phase.window;
 }
 
-// The oldest slot that has not been used; false when nothing can go.
-bool PhaseRunner::emit(std::uint32_t id) {
+// Sends the message of the oldest unused slot; false if it cannot be sent yet.
+bool PhaseRunner::use_slot(std::uint32_t id) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
+  const ChunkPhase& phase = *chunk.current;
   const std::uint32_t slot = chunk.sent;
   if (slot == phase.sends || chunk.tokens == 0 || slot == chunk.opened) { return false; }
   ++chunk.sent;
@@ -142,16 +144,17 @@ bool PhaseRunner::emit(std::uint32_t id) {
   std::uint64_t bytes = phase.message;
   if (phase.method == CollectiveAlgorithm::direct) {
     const std::uint32_t step = 1 + slot % (n - 1);
-    to = (chunk.here + (chunk.clockwise ? step : n - step)) % n;
-    from = (chunk.here + (chunk.clockwise ? n - step : step)) % n;
+    to = (chunk.position + (chunk.clockwise ? step : n - step)) % n;
+    from = (chunk.position + (chunk.clockwise ? n - step : step)) % n;
   } else {
-    const Exchange with = exchange(phase, slot);
-    to = from = chunk.here / with.distance % 2 == 0 ? chunk.here + with.distance : chunk.here - with.distance;
-    bytes = with.bytes;
+    const Exchange partner = exchange(phase, slot);
+    to = from = chunk.position / partner.distance % 2 == 0 ? chunk.position + partner.distance
+                                                           : chunk.position - partner.distance;
+    bytes = partner.bytes;
   }
-  const std::uint32_t target = phase.ring.at(to, chunk.rank, chunk.here);
+  const std::uint32_t target = phase.ring.at(to, chunk.rank, chunk.position);
   send(chunk, target, bytes, network_.flight_ns(chunk.rank, target, bytes));
-  expect(id, phase.ring.at(from, chunk.rank, chunk.here), bytes);
+  expect(id, phase.ring.at(from, chunk.rank, chunk.position), bytes);
   return true;
 }
 

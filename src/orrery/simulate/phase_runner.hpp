@@ -1,9 +1,9 @@
 // Runs the algorithm of a chunk's phase: which messages it sends and expects, and when the phase has ended.
 //
-// Ring, direct, halving and doubling are one automaton with three sets of figures (phase.cpp). A chunk opens slots
-// 0, 1, 2, …: `window` of them at first, and one more for every message that it gets. An open slot costs a delay and
-// then gives a token; a token pays for one message out and one in. The double binary tree is in phase_tree.cpp. Private
-// to the room.
+// Ring, direct, halving and doubling are one state machine with three sets of parameters (phase.cpp). A chunk opens
+// slots 0, 1, 2, …: `window` of them at the start, and one more for every message that it receives. An open slot adds a
+// token after a delay; a token allows one send and one receive. The double binary tree is in phase_tree.cpp. Private to
+// the room.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,10 @@ class PhaseRunner {
   PhaseRunner(const PhaseRunner&) = delete;
   PhaseRunner& operator=(const PhaseRunner&) = delete;
 
-  // `tree_turn`: even for the upper one of the two trees.
-  void start(std::uint32_t chunk, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_turn);
+  // `tree_ordinal`: even for the upper tree.
+  void start(std::uint32_t chunk, const ChunkPhase& phase, bool clockwise, std::uint32_t tree_ordinal);
 
-  // A message of a chunk is at its target: the chunk continues if it expects it, else keeps it.
+  // A message of a chunk has arrived: the chunk continues if it expects the message, otherwise counts it.
   void arrive(const Message& message);
   // The chunk expects a message from now on; if it has arrived already, an event reports it.
   void post(std::uint32_t chunk, std::uint32_t from, std::uint64_t bytes);
@@ -43,8 +43,8 @@ class PhaseRunner {
  private:
   void start_window(std::uint32_t chunk);
   void open_slot(std::uint32_t chunk);
-  [[nodiscard]] bool token(std::uint32_t chunk);
-  [[nodiscard]] bool emit(std::uint32_t chunk);
+  [[nodiscard]] bool add_token(std::uint32_t chunk);
+  [[nodiscard]] bool use_slot(std::uint32_t chunk);
   void start_tree(std::uint32_t chunk);
   [[nodiscard]] bool tree_step(std::uint32_t chunk, std::uint32_t step);
   void tree_receive(std::uint32_t chunk, std::uint32_t from);

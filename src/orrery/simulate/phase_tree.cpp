@@ -1,5 +1,6 @@
-// Double binary tree: the whole chunk goes up a tree to be reduced and down again. Chunks use two trees in turn. Each
-// has all ranks but one as a perfect binary tree, numbered in order; the one that is left is the root above its top.
+// Double binary tree: the whole chunk is reduced up a tree and broadcast down. Chunks alternate between two trees. In
+// each tree all ranks except one form a perfect binary tree, numbered in order; the remaining rank is the root above
+// its top.
 #include <bit>
 
 #include "orrery/simulate/phase_runner.hpp"
@@ -10,7 +11,7 @@ namespace {
 
 enum TreeStep : std::uint32_t { kLeafReady, kChildReduced, kParentReduced, kLeafOver, kRootReduced };
 
-// A rank's place in the tree, by positions in the ring.
+// The parent and children of a rank in the tree, as positions in the ring.
 struct TreePlace {
   bool is_root = false;
   std::uint32_t parent = kNone;
@@ -32,7 +33,7 @@ TreePlace place_of(std::uint32_t position, std::uint32_t n, bool upper) {
     return place;
   }
   const std::uint32_t number = upper ? position + 1 : position;
-  const std::uint32_t lowest = number & (~number + 1);  // its lowest bit: how many numbers its half of the tree has
+  const std::uint32_t lowest = number & (~number + 1);  // its lowest bit: twice the distance of its children
   place.parent = number == top ? root : at((number - lowest) | (lowest << 1));
   if (lowest > 1) {
     place.left = at(number - lowest / 2);
@@ -45,9 +46,9 @@ TreePlace place_of(std::uint32_t position, std::uint32_t n, bool upper) {
 
 void PhaseRunner::start_tree(std::uint32_t id) {
   const Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
-  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
-  const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
+  const ChunkPhase& phase = *chunk.current;
+  const TreePlace place = place_of(chunk.position, phase.ring.size, chunk.upper_tree);
+  const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.position); };
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafReady, false, {true, false, false}); }
   expect(id, rank_at(place.left), phase.message);
   if (place.right != kNone) { expect(id, rank_at(place.right), phase.message); }
@@ -55,22 +56,22 @@ void PhaseRunner::start_tree(std::uint32_t id) {
 
 void PhaseRunner::tree_receive(std::uint32_t id, std::uint32_t from) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
-  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
+  const ChunkPhase& phase = *chunk.current;
+  const TreePlace place = place_of(chunk.position, phase.ring.size, chunk.upper_tree);
   if (place.is_root) { return endpoints_.pass(id, chunk, kRootReduced, true, {false, true, true}); }
   if (place.is_leaf()) { return endpoints_.pass(id, chunk, kLeafOver, false, {}); }
-  if (from == phase.ring.at(place.parent, chunk.rank, chunk.here)) {
+  if (from == phase.ring.at(place.parent, chunk.rank, chunk.position)) {
     return endpoints_.pass(id, chunk, kParentReduced, true, {false, true, true});
   }
-  const bool first = chunk.got++ == 0;
+  const bool first = chunk.received++ == 0;
   endpoints_.pass(id, chunk, kChildReduced, true, {false, true, !first});
 }
 
 bool PhaseRunner::tree_step(std::uint32_t id, std::uint32_t step) {
   Chunk& chunk = chunks_[id];
-  const ChunkPhase& phase = *chunk.now;
-  const TreePlace place = place_of(chunk.here, phase.ring.size, chunk.upper_tree);
-  const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.here); };
+  const ChunkPhase& phase = *chunk.current;
+  const TreePlace place = place_of(chunk.position, phase.ring.size, chunk.upper_tree);
+  const auto rank_at = [&](std::uint32_t position) { return phase.ring.at(position, chunk.rank, chunk.position); };
   const auto send_to = [&](std::uint32_t position) {
     const std::uint32_t target = rank_at(position);
     send(chunk, target, phase.message, network_.flight_ns(chunk.rank, target, phase.message));

@@ -18,7 +18,7 @@ std::uint64_t up_to_ns(std::uint64_t picoseconds) {
   return picoseconds / kPicosecondsPerNs + (picoseconds % kPicosecondsPerNs != 0 ? 1 : 0);
 }
 
-// Lengths of unions, made of the lengths of what exactly went on at a time.
+// Times by activity, from the times by set of concurrent activities.
 results::RankTimes times_of(const PhysicalRank& rank) {
   results::RankTimes times;
   times.finish_ps = rank.finish;
@@ -56,7 +56,7 @@ results::SimulatedRank result_of(const results::RankTimes& times) {
   return result;
 }
 
-// In the order of ends, then of starts and nodes; not in the order in which they were handled.
+// Sorted by end, start, rank and node, which does not depend on the order of handling.
 std::vector<PhysicalSpan> in_order(const PhysicalMachine& machine) {
   std::vector<PhysicalSpan> spans = machine.nodes().spans();
   std::sort(spans.begin(), spans.end(), [](const auto& a, const auto& b) {

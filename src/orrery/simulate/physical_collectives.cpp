@@ -11,31 +11,32 @@ namespace orrery::simulate {
 
 namespace {
 
-// Chunks go round rings both ways in turn.
-network::Steps of_chunk(const PhysicalPhase& phase, std::uint32_t chunk) {
-  network::Steps steps = phase.steps;
-  steps.backward = chunk % 2 == 1;
-  return steps;
+// Chunks are sent around rings in alternating directions.
+network::MemberSchedule of_chunk(const PhysicalPhase& phase, std::uint32_t chunk) {
+  network::MemberSchedule schedule = phase.schedule;
+  schedule.backward = chunk % 2 == 1;
+  return schedule;
 }
 
-std::uint32_t member_of(const PhysicalPhase& phase, std::uint32_t seat, std::uint32_t ranks) {
-  return seat >= ranks ? phase.steps.members : phase.coordinate(seat);
+std::uint32_t member_of(const PhysicalPhase& phase, std::uint32_t participant, std::uint32_t ranks) {
+  return participant >= ranks ? phase.schedule.members : phase.coordinate(participant);
 }
 
-bool takes_part(const PhysicalPhase& phase, std::uint32_t seat, std::uint32_t ranks) {
-  const std::uint32_t position = seat < ranks ? seat : phase.first_of_line(seat - phase.first_switch);
+bool takes_part(const PhysicalPhase& phase, std::uint32_t participant, std::uint32_t ranks) {
+  const std::uint32_t position =
+      participant < ranks ? participant : phase.first_of_line(participant - phase.first_switch);
   return phase.takes_part(position);
 }
 
-std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uint32_t seat, std::uint32_t ranks,
+std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uint32_t participant, std::uint32_t ranks,
                        std::uint32_t step) {
-  if (!takes_part(phase, seat, ranks)) { return 0; }
-  return network::receive_count(of_chunk(phase, chunk), member_of(phase, seat, ranks), step - phase.first_step);
+  if (!takes_part(phase, participant, ranks)) { return 0; }
+  return network::receive_count(of_chunk(phase, chunk), member_of(phase, participant, ranks), step - phase.first_step);
 }
 
 }  // namespace
 
-// ---- what there is -------------------------------------------------------------------------------------
+// ---- groups and collectives ----------------------------------------------------------------------------------------
 
 PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRounds& rounds, Links& links,
                                          PhysicalNodes& nodes)
@@ -72,8 +73,8 @@ void PhysicalCollectives::make_groups() {
   }
 }
 
-// Ranks meet in the k-th collective of a kind, size, group and choice of dimensions by the order of ids in their
-// graphs, whatever the order in which they come to them.
+// The k-th collective of a kind, size, group and set of dimensions is the same on all ranks. Its number k is by
+// ascending id in the graph of a rank, not by the order in which the rank reaches them.
 void PhysicalCollectives::match_collectives() {
   using Key = std::tuple<std::uint32_t, Collective, std::uint64_t, std::uint16_t, std::uint16_t, std::uint32_t>;
   std::map<Key, std::uint32_t> known;
@@ -97,7 +98,6 @@ void PhysicalCollectives::match_collectives() {
             std::get_if<std::string>(&job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
         made.custom = own != job_.system.custom_of_node.end() ? own->second : general != nullptr ? *general : "";
       }
-      ++collectives_[found->second].has;
       collective_of_[rank].emplace_back(node, found->second);
     }
   }
@@ -115,11 +115,11 @@ std::optional<std::uint32_t> PhysicalCollectives::node_of(std::uint32_t rank, st
   return std::nullopt;
 }
 
-// ---- how it is run -------------------------------------------------------------------------------------------------
+// ---- schedules -----------------------------------------------------------------------------------------------------
 
-// The dimensions that take part, each with its algorithm: the system's for the dimension; a flat one takes all ranks as
-// one dimension. Broadcasts, for which ASTRA-sim's files have no algorithm, are chains from the first rank of the
-// group.
+// The dimensions that take part, each with the algorithm that the system file has for it. A flat algorithm has all
+// ranks in one dimension. Broadcasts, for which ASTRA-sim's files have no algorithm, are chains from the first rank of
+// the group.
 std::vector<Extent> PhysicalCollectives::extents(const NodeTask& task, std::uint32_t rank) const {
   const auto* list =
       std::get_if<std::vector<DimensionAlgorithm>>(&job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
@@ -168,28 +168,28 @@ const PhysicalSchedule& PhysicalCollectives::schedule(const PhysicalCollective& 
   return *kept;
 }
 
-// The first rank comes: cuts the collective into chunks, the last one shorter where it does not divide.
+// The first rank has arrived: splits the collective into chunks; the last chunk may be shorter.
 void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node) {
   const std::uint64_t bytes = collective.task.amount, splits = job_.system.splits;
   const std::uint64_t chunk = bytes == 0 ? 0 : (bytes - 1) / splits + 1;
   collective.chunks = bytes == 0 ? 1 : static_cast<std::uint32_t>((bytes - 1) / chunk + 1);
   collective.schedule = &schedule(collective, chunk, rank, node);
   collective.last_schedule = &schedule(collective, bytes - (collective.chunks - 1) * chunk, rank, node);
-  const std::uint32_t seats = collective.schedule->seats;
-  if (std::uint64_t{seats} * collective.chunks >= kNone) {
+  const std::uint32_t participants = collective.schedule->participant_count;
+  if (std::uint64_t{participants} * collective.chunks >= kNone) {
     throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
                "has too many chunks on all its ranks (limit: 2^32); lower preferred-dataset-splits"};
   }
-  collective.joined.resize(seats);
-  collective.seats.resize(std::size_t{seats} * collective.chunks);
+  collective.participants.resize(participants);
+  collective.progress.resize(std::size_t{participants} * collective.chunks);
   for (const PhysicalPhase& phase : collective.schedule->phases) {
-    if (network::parties(phase.steps) == phase.steps.members) { continue; }
-    for (std::uint32_t line = 0; line < collective.ranks / phase.steps.members; ++line) {
+    if (network::participant_count(phase.schedule) == phase.schedule.members) { continue; }
+    for (std::uint32_t line = 0; line < collective.ranks / phase.schedule.members; ++line) {
       const std::uint32_t number = phase.first_switch + line;
-      collective.joined[number].priority = std::numeric_limits<std::int32_t>::max();
+      collective.participants[number].priority = std::numeric_limits<std::int32_t>::max();
       for (std::uint32_t i = 0; i < collective.chunks; ++i) {
-        Seat& seat = collective.seats[std::size_t{i} * seats + number];
-        seat.in = seat.out = phase.first_step;
+        ChunkProgress& progress = collective.progress[std::size_t{i} * participants + number];
+        progress.next_receive = progress.next_send = phase.first_step;
       }
     }
   }
@@ -199,7 +199,7 @@ std::uint32_t PhysicalCollectives::note_start(std::uint32_t rank, std::uint32_t 
   const std::uint32_t number = collective_of(rank, node);
   PhysicalCollective& collective = collectives_[number];
   collective.last_start = rounds_.now();
-  if (collective.begun++ == 0) { collective.first_start = rounds_.now(); }
+  if (collective.started++ == 0) { collective.first_start = rounds_.now(); }
   return number;
 }
 
@@ -207,54 +207,55 @@ void PhysicalCollectives::join(std::uint32_t number, std::uint32_t rank, std::ui
   PhysicalCollective& collective = collectives_[number];
   if (collective.schedule == nullptr) { prepare(collective, rank, node); }
   const std::uint32_t position = groups_[collective.task.group].position(rank);
-  collective.joined[position] = {node, priority, collective.chunks};
-  const std::uint32_t seats = collective.schedule->seats;
+  collective.participants[position] = {node, priority, collective.chunks};
+  const std::uint32_t participants = collective.schedule->participant_count;
   for (std::uint32_t chunk = 0; chunk < collective.chunks; ++chunk) {
-    const std::uint32_t seat = chunk * seats + position;
-    accept_held(collective.seats[seat]);
-    // The last rank's last chunk ends a collective, which gives its seats back.
-    if (!collective.seats.empty()) { advance(number, seat, chunk); }
+    const std::uint32_t index = chunk * participants + position;
+    accept_early(collective.progress[index]);
+    // When the last chunk of the last rank ends, the collective ends and releases its progress.
+    if (!collective.progress.empty()) { advance(number, index, chunk); }
   }
 }
 
 void PhysicalCollectives::end_custom(std::uint32_t number) {
-  ++collectives_[number].over;
+  ++collectives_[number].ended;
   collectives_[number].end = rounds_.now();
 }
 
-// Packets that came before the rank, in the order in which they came: those that came first are at the end.
-void PhysicalCollectives::accept_held(Seat& seat) {
-  std::uint32_t held = std::exchange(seat.held, kNone);
-  std::uint32_t in_order = kNone;
-  while (held != kNone) {
-    const std::uint32_t next = links_[held].next;
-    links_[held].next = in_order;
-    in_order = held;
-    held = next;
+// Accepts the transfers that arrived before the rank, in the order of their arrival; the list has the last one first.
+void PhysicalCollectives::accept_early(ChunkProgress& progress) {
+  std::uint32_t early = std::exchange(progress.early, kNone);
+  std::uint32_t oldest_first = kNone;
+  while (early != kNone) {
+    const std::uint32_t next = links_[early].next;
+    links_[early].next = oldest_first;
+    oldest_first = early;
+    early = next;
   }
-  while (in_order != kNone) {
-    const std::uint32_t next = links_[in_order].next;
-    accept(in_order);
-    in_order = next;
+  while (oldest_first != kNone) {
+    const std::uint32_t next = links_[oldest_first].next;
+    accept(oldest_first);
+    oldest_first = next;
   }
 }
 
 // ---- steps ---------------------------------------------------------------------------------------------------------
 
-// The packet is at its target. One that comes before the target's rank waits for it.
+// The transfer has arrived. If the rank of its target has not reached the collective, it waits for the rank.
 void PhysicalCollectives::deliver(std::uint32_t id) {
-  Packet& packet = links_[id];
-  PhysicalCollective& collective = collectives_[packet.owner];
-  const std::uint32_t seat = packet.to - packet.order.chunk * static_cast<std::uint32_t>(collective.joined.size());
-  if (seat >= collective.ranks) {
-    Joined& joined = collective.joined[seat];
-    joined.priority = std::min(joined.priority, packet.order.priority);
+  Transfer& transfer = links_[id];
+  PhysicalCollective& collective = collectives_[transfer.owner];
+  const std::uint32_t number =
+      transfer.to - transfer.order.chunk * static_cast<std::uint32_t>(collective.participants.size());
+  if (number >= collective.ranks) {
+    Participant& participant = collective.participants[number];
+    participant.priority = std::min(participant.priority, transfer.order.priority);
     return count(id);
   }
-  if (collective.joined[seat].node == kNone) {
-    Seat& waiting = collective.seats[packet.to];
-    packet.next = waiting.held;
-    waiting.held = id;
+  if (collective.participants[number].node == kNone) {
+    ChunkProgress& progress = collective.progress[transfer.to];
+    transfer.next = progress.early;
+    progress.early = id;
     return;
   }
   accept(id);
@@ -265,133 +266,138 @@ void PhysicalCollectives::accept(std::uint32_t id) {
   count(id);
 }
 
-// The packet can be used. One of a later step waits for its step.
+// The data of the transfer can be used. A transfer of a later step waits for its step.
 void PhysicalCollectives::count(std::uint32_t id) {
-  Packet& packet = links_[id];
-  Seat& seat = collectives_[packet.owner].seats[packet.to];
-  if (packet.order.step != seat.in) {
-    packet.next = seat.held;
-    seat.held = id;
+  Transfer& transfer = links_[id];
+  ChunkProgress& progress = collectives_[transfer.owner].progress[transfer.to];
+  if (transfer.order.step != progress.next_receive) {
+    transfer.next = progress.early;
+    progress.early = id;
     return;
   }
-  ++seat.got;
-  const std::uint32_t owner = packet.owner, to = packet.to, chunk = packet.order.chunk;
+  ++progress.received;
+  const std::uint32_t owner = transfer.owner, to = transfer.to, chunk = transfer.order.chunk;
   links_.give_back(id);
   advance(owner, to, chunk);
 }
 
-void PhysicalCollectives::take_held(Seat& seat) {
-  std::uint32_t* from = &seat.held;
+void PhysicalCollectives::count_early(ChunkProgress& progress) {
+  std::uint32_t* from = &progress.early;
   while (*from != kNone) {
     const std::uint32_t id = *from;
-    if (links_[id].order.step != seat.in) {
+    if (links_[id].order.step != progress.next_receive) {
       from = &links_[id].next;
       continue;
     }
     *from = links_[id].next;
     links_.give_back(id);
-    ++seat.got;
+    ++progress.received;
   }
 }
 
-void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t which, std::uint32_t chunk) {
+void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t index, std::uint32_t chunk) {
   PhysicalCollective& collective = collectives_[number];
-  Seat& seat = collective.seats[which];
-  if (seat.done) { return; }
-  const std::uint32_t at = which - chunk * static_cast<std::uint32_t>(collective.joined.size());
+  ChunkProgress& progress = collective.progress[index];
+  if (progress.done) { return; }
+  const std::uint32_t at = index - chunk * static_cast<std::uint32_t>(collective.participants.size());
   const PhysicalSchedule& schedule = collective.schedule_of(chunk);
   std::uint32_t end = schedule.step_count;
-  if (at >= collective.ranks) {  // a switch takes part in its phase only
-    const PhysicalPhase& phase = schedule.phase_of(std::min(seat.in, end - 1));
+  if (at >= collective.ranks) {  // a switch takes part in one phase only
+    const PhysicalPhase& phase = schedule.phase_of(std::min(progress.next_receive, end - 1));
     end = phase.first_step + phase.step_count;
   }
   while (true) {
-    while (seat.out < end && seat.out <= seat.in) {
-      send_step(number, which, chunk, schedule.phase_of(seat.out), seat.out);
-      ++seat.out;
+    while (progress.next_send < end && progress.next_send <= progress.next_receive) {
+      send_step(number, index, chunk, schedule.phase_of(progress.next_send), progress.next_send);
+      ++progress.next_send;
     }
-    if (seat.in == end) { break; }
-    if (seat.got < receives(schedule.phase_of(seat.in), chunk, at, collective.ranks, seat.in)) { return; }
-    ++seat.in;
-    seat.got = 0;
-    if (seat.held != kNone) { take_held(seat); }
+    if (progress.next_receive == end) { break; }
+    if (progress.received <
+        receives(schedule.phase_of(progress.next_receive), chunk, at, collective.ranks, progress.next_receive)) {
+      return;
+    }
+    ++progress.next_receive;
+    progress.received = 0;
+    if (progress.early != kNone) { count_early(progress); }
   }
-  end_seat(number, which);
+  complete(number, index);
 }
 
-void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t which, std::uint32_t chunk,
+void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
                                     const PhysicalPhase& phase, std::uint32_t step) {
   PhysicalCollective& collective = collectives_[number];
-  const auto seats = static_cast<std::uint32_t>(collective.joined.size());
-  const std::uint32_t at = which - chunk * seats;
+  const auto participants = static_cast<std::uint32_t>(collective.participants.size());
+  const std::uint32_t at = index - chunk * participants;
   if (!takes_part(phase, at, collective.ranks)) { return; }
-  const network::Steps steps = of_chunk(phase, chunk);
+  const network::MemberSchedule schedule = of_chunk(phase, chunk);
   const std::uint32_t member = member_of(phase, at, collective.ranks), local = step - phase.first_step;
   const PhysicalGroup& group = groups_[collective.task.group];
   const bool is_switch = at >= collective.ranks;
   const std::uint32_t first = is_switch ? phase.first_of_line(at - phase.first_switch) : at - member * phase.stride;
-  const std::uint32_t sends = network::send_count(steps, member, local);
-  Seat& seat = collective.seats[which];
-  seat.not_left += sends;
+  const std::uint32_t sends = network::send_count(schedule, member, local);
+  ChunkProgress& progress = collective.progress[index];
+  progress.unsent += sends;
   for (std::uint32_t i = 0; i < sends; ++i) {
-    const network::Move move = network::send(steps, member, local, i);
-    const bool to_switch = move.peer == steps.members;
-    const std::uint32_t peer = to_switch ? phase.first_switch + phase.line(at) : first + move.peer * phase.stride;
+    const network::StepMessage message = network::send(schedule, member, local, i);
+    const bool to_switch = message.peer == schedule.members;
+    const std::uint32_t peer = to_switch ? phase.first_switch + phase.line(at) : first + message.peer * phase.stride;
     const std::uint32_t id = links_.take();
-    Packet& packet = links_[id];
-    packet.bytes = phase.block * move.count;
-    const Joined& joined = collective.joined[at];
-    packet.order = {joined.priority, joined.node, chunk, step, i};
-    packet.on_its_way = false;
-    packet.target = to_switch ? 0 : group.rank(peer);
-    packet.at = group.rank(is_switch ? first : at);
-    packet.owner = number;
-    packet.from = which;
-    packet.to = chunk * seats + peer;
-    packet.dimension = static_cast<std::uint8_t>(phase.dimension);
-    packet.in_switch = is_switch;
-    packet.to_switch = to_switch;
-    packet.of_collective = true;
-    packet.reduces = move.reduces && !to_switch;
-    packet.is_ready = false;
-    links_.ask(id, rounds_.now());
+    Transfer& transfer = links_[id];
+    transfer.bytes = phase.block * message.count;
+    const Participant& participant = collective.participants[at];
+    transfer.order = {participant.priority, participant.node, chunk, step, i};
+    transfer.has_left_source = false;
+    transfer.target = to_switch ? 0 : group.rank(peer);
+    transfer.at = group.rank(is_switch ? first : at);
+    transfer.owner = number;
+    transfer.from = index;
+    transfer.to = chunk * participants + peer;
+    transfer.dimension = static_cast<std::uint8_t>(phase.dimension);
+    transfer.in_switch = is_switch;
+    transfer.to_switch = to_switch;
+    transfer.of_collective = true;
+    transfer.reduces = message.reduces && !to_switch;
+    transfer.is_ready = false;
+    links_.request(id, rounds_.now());
   }
 }
 
-// The packet has left its sender whole.
+// The whole transfer has left its sender.
 void PhysicalCollectives::leave(std::uint32_t id, std::uint64_t time) {
-  const Packet& packet = links_[id];
-  Seat& seat = collectives_[packet.owner].seats[packet.from];
-  seat.left_at = std::max(seat.left_at, time);
-  if (--seat.not_left == 0 && seat.done) {
-    rounds_.at(seat.left_at, {PhysicalEventKind::left, packet.owner, packet.from});
+  const Transfer& transfer = links_[id];
+  ChunkProgress& progress = collectives_[transfer.owner].progress[transfer.from];
+  progress.sent_at = std::max(progress.sent_at, time);
+  if (--progress.unsent == 0 && progress.done) {
+    rounds_.at(progress.sent_at, {PhysicalEventKind::sent, transfer.owner, transfer.from});
   }
 }
 
 // ---- ends ----------------------------------------------------------------------------------------------------------
 
-// All is received and sent. The chunk is over at its rank when what it has sent has left, too.
-void PhysicalCollectives::end_seat(std::uint32_t number, std::uint32_t which) {
-  Seat& seat = collectives_[number].seats[which];
-  seat.done = true;
-  if (seat.not_left > 0) { return; }
-  if (seat.left_at > rounds_.now()) { return rounds_.at(seat.left_at, {PhysicalEventKind::left, number, which}); }
-  end_chunk(number, which);
+// All steps are received and sent. The chunk ends at its rank when its last transfer has left.
+void PhysicalCollectives::complete(std::uint32_t number, std::uint32_t index) {
+  ChunkProgress& progress = collectives_[number].progress[index];
+  progress.done = true;
+  if (progress.unsent > 0) { return; }
+  if (progress.sent_at > rounds_.now()) {
+    return rounds_.at(progress.sent_at, {PhysicalEventKind::sent, number, index});
+  }
+  end_chunk(number, index);
 }
 
-void PhysicalCollectives::end_chunk(std::uint32_t number, std::uint32_t which) {
+void PhysicalCollectives::end_chunk(std::uint32_t number, std::uint32_t index) {
   PhysicalCollective& collective = collectives_[number];
-  const std::uint32_t at = which % collective.schedule->seats;
-  if (at < collective.ranks && --collective.joined[at].chunks_left == 0) { end_rank(number, at); }
+  const std::uint32_t at = index % collective.schedule->participant_count;
+  if (at < collective.ranks && --collective.participants[at].chunks_left == 0) { end_rank(number, at); }
 }
 
 void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position) {
   PhysicalCollective& collective = collectives_[number];
-  nodes_.end_later(groups_[collective.task.group].rank(position), collective.joined[position].node);
+  nodes_.end_later(groups_[collective.task.group].rank(position), collective.participants[position].node);
   collective.end = rounds_.now();
-  if (++collective.over < collective.ranks) { return; }
-  std::vector<Seat>().swap(collective.seats);
-  std::vector<Joined>().swap(collective.joined);
+  if (++collective.ended < collective.ranks) { return; }
+  std::vector<ChunkProgress>().swap(collective.progress);
+  std::vector<Participant>().swap(collective.participants);
 }
 
 }  // namespace orrery::simulate

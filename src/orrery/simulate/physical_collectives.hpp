@@ -1,5 +1,5 @@
-// Collectives under physical rules: a chunk at each rank proceeds as soon as the data that it needs is there. There is
-// no queue of chunks in which one could keep another from going on; where they want the same link, the link decides.
+// Collectives under physical rules: a chunk at each rank proceeds as soon as the data that it needs has arrived. There
+// is no queue of chunks, so no head-of-line blocking; chunks that need the same link are arbitrated by the link.
 // Private to the room.
 #pragma once
 
@@ -21,19 +21,19 @@
 
 namespace orrery::simulate {
 
-// A chunk of a collective at one of its seats.
-struct Seat {
-  std::uint32_t in = 0;        // everything that is received in earlier steps has arrived and is reduced
-  std::uint32_t got = 0;       // of step `in`
-  std::uint32_t out = 0;       // all of the steps before is sent
-  std::uint32_t held = kNone;  // packets that arrived before their step, or before the rank
-  std::uint32_t not_left = 0;  // packets that have not got a link yet
+// The progress of one chunk of a collective at one participant.
+struct ChunkProgress {
+  std::uint32_t next_receive = 0;  // the step whose messages it receives now; those of all earlier steps are reduced
+  std::uint32_t received = 0;      // messages of step `next_receive`
+  std::uint32_t next_send = 0;     // all earlier steps are sent
+  std::uint32_t early = kNone;     // list of transfers that arrived before their step, or before the rank
+  std::uint32_t unsent = 0;        // transfers that have not left
   bool done = false;
-  std::uint64_t left_at = 0;  // the last packet has left its sender
+  std::uint64_t sent_at = 0;  // when the last transfer has left
 };
 
-// A rank in a collective.
-struct Joined {
+// A rank in a collective, or a switch, which has neither node nor chunks.
+struct Participant {
   std::uint32_t node = kNone;
   std::int32_t priority = 0;
   std::uint32_t chunks_left = 0;
@@ -43,14 +43,13 @@ struct Joined {
 struct PhysicalCollective {
   NodeTask task;  // of the first rank that has it
   std::uint32_t ranks = 0;
-  std::uint32_t has = 0;              // ranks whose graph has it
-  std::uint32_t begun = 0, over = 0;  // ranks
+  std::uint32_t started = 0, ended = 0;  // ranks
   std::string custom;
-  const PhysicalSchedule* schedule = nullptr;       // nullptr before the first rank arrives, and of custom ones
+  const PhysicalSchedule* schedule = nullptr;       // nullptr until the first rank arrives, and for custom ones
   const PhysicalSchedule* last_schedule = nullptr;  // of the last chunk
   std::uint32_t chunks = 0;
-  std::vector<Joined> joined;  // by position, then switches
-  std::vector<Seat> seats;     // by chunk, then seat
+  std::vector<Participant> participants;  // by position, then switches
+  std::vector<ChunkProgress> progress;    // by chunk, then participant
   std::uint64_t first_start = 0, last_start = 0, end = 0;
 
   [[nodiscard]] const PhysicalSchedule& schedule_of(std::uint32_t chunk) const {
@@ -64,18 +63,19 @@ class PhysicalCollectives {
   PhysicalCollectives(const PhysicalCollectives&) = delete;
   PhysicalCollectives& operator=(const PhysicalCollectives&) = delete;
 
-  // A rank reaches its node of a collective: the collective's number.
+  // A rank has reached its node of a collective. Returns the number of the collective.
   [[nodiscard]] std::uint32_t note_start(std::uint32_t rank, std::uint32_t node);
-  // It runs the collective, which is not a custom one, with this priority on links.
+  // The rank runs the collective, which is not a custom one, with this priority on links.
   void join(std::uint32_t collective, std::uint32_t rank, std::uint32_t node, std::int32_t priority);
-  // The rank has run a custom one.
+  // A rank has run its graph of a custom collective.
   void end_custom(std::uint32_t collective);
 
-  // A packet is at its target; is reduced; has left its sender at a time; what a seat has sent has left.
-  void deliver(std::uint32_t packet);
-  void count(std::uint32_t packet);
-  void leave(std::uint32_t packet, std::uint64_t time);
-  void end_chunk(std::uint32_t collective, std::uint32_t seat);
+  // deliver: a transfer has arrived. count: its data can be used (it is reduced, if it has to be). leave: it has left
+  // its sender at `time`. end_chunk: all transfers of progress[index] have left.
+  void deliver(std::uint32_t transfer);
+  void count(std::uint32_t transfer);
+  void leave(std::uint32_t transfer, std::uint64_t time);
+  void end_chunk(std::uint32_t collective, std::uint32_t index);
 
   [[nodiscard]] const std::vector<PhysicalCollective>& all() const { return collectives_; }
   [[nodiscard]] std::uint32_t collective_of(std::uint32_t rank, std::uint32_t node) const;
@@ -83,11 +83,11 @@ class PhysicalCollectives {
   [[nodiscard]] const PhysicalGroup& group(std::uint32_t number) const { return groups_[number]; }
 
   // Prefetch what deliver() and leave() access.
-  void prefetch_target(const Packet& packet) const {
-    __builtin_prefetch(collectives_[packet.owner].seats.data() + packet.to);
+  void prefetch_target(const Transfer& transfer) const {
+    __builtin_prefetch(collectives_[transfer.owner].progress.data() + transfer.to);
   }
-  void prefetch_source(const Packet& packet) const {
-    __builtin_prefetch(collectives_[packet.owner].seats.data() + packet.from);
+  void prefetch_source(const Transfer& transfer) const {
+    __builtin_prefetch(collectives_[transfer.owner].progress.data() + transfer.from);
   }
 
  private:
@@ -99,13 +99,13 @@ class PhysicalCollectives {
   [[nodiscard]] const PhysicalSchedule& schedule(const PhysicalCollective& collective, std::uint64_t chunk,
                                                  std::uint32_t rank, std::uint32_t node);
   [[nodiscard]] std::vector<Extent> extents(const NodeTask& task, std::uint32_t rank) const;
-  void accept(std::uint32_t packet);
-  void accept_held(Seat& seat);
-  void advance(std::uint32_t collective, std::uint32_t seat, std::uint32_t chunk);
-  void send_step(std::uint32_t collective, std::uint32_t seat, std::uint32_t chunk, const PhysicalPhase& phase,
+  void accept(std::uint32_t transfer);
+  void accept_early(ChunkProgress& progress);
+  void advance(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk);
+  void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, const PhysicalPhase& phase,
                  std::uint32_t step);
-  void take_held(Seat& seat);
-  void end_seat(std::uint32_t collective, std::uint32_t seat);
+  void count_early(ChunkProgress& progress);
+  void complete(std::uint32_t collective, std::uint32_t index);
   void end_rank(std::uint32_t collective, std::uint32_t position);
 
   const SimulationJob& job_;

@@ -7,7 +7,7 @@ void PhysicalCustoms::start(const Start& start) {
   Run& run = runs_[id];
   run.start = start;
   run.program = &start.programs->at(start.group->position(start.rank));
-  run.left = static_cast<std::uint32_t>(run.program->steps.size());
+  run.unended = static_cast<std::uint32_t>(run.program->steps.size());
   run.parents.clear();
   for (const CustomStep& step : run.program->steps) { run.parents.push_back(step.parents); }
   for (std::uint32_t step = 0; step < run.program->steps.size(); ++step) {
@@ -42,7 +42,7 @@ std::optional<PhysicalCustoms::Start> PhysicalCustoms::end_step(std::uint32_t id
   for (const std::uint32_t child : run.program->steps[which].children) {
     if (--run.parents[child] == 0) { start_step(id, child); }
   }
-  if (--run.left != 0) { return std::nullopt; }
+  if (--run.unended != 0) { return std::nullopt; }
   runs_.give_back(id);
   return run.start;
 }

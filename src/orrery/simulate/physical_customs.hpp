@@ -27,7 +27,7 @@ class PhysicalCustoms {
   };
   // The rank runs its graph.
   void start(const Start& start);
-  // A step of a run has ended: what was started, if that was the last one.
+  // A step of a run has ended. Returns the arguments of start() if it was the last step.
   [[nodiscard]] std::optional<Start> end_step(std::uint32_t run, std::uint32_t step);
 
  private:
@@ -35,7 +35,7 @@ class PhysicalCustoms {
     Start start;
     const CustomProgram* program = nullptr;
     std::vector<std::uint32_t> parents;  // by step: that have not ended
-    std::uint32_t left = 0;              // steps that have not ended
+    std::uint32_t unended = 0;           // steps
   };
 
   void start_step(std::uint32_t run, std::uint32_t step);

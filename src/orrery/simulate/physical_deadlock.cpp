@@ -34,12 +34,12 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
     return BlockedNode{rank, nodes.front(), kNone};
   }
 
-  // Nodes start as soon as those before them are over.
+  // No node waits for a slot: nodes start as soon as their parents have ended.
   [[nodiscard]] std::optional<Next> slot_holder(std::uint32_t /*rank*/, std::uint32_t /*node*/) const override {
     return std::nullopt;
   }
 
-  // Some rank has not come to the collective.
+  // Some rank has not reached the collective.
   [[nodiscard]] Next blocker_of_collective(const BlockedNode& who) override {
     const std::uint32_t number = machine_.collectives().collective_of(who.rank, who.node);
     const PhysicalCollective& collective = machine_.collectives().all()[number];

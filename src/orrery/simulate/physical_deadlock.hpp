@@ -6,7 +6,7 @@
 
 namespace orrery::simulate {
 
-// Nothing is left to happen, and some rank has not finished.
+// No event is left, and some rank has not finished.
 [[nodiscard]] Failure physical_deadlock(const SimulationJob& job, const PhysicalMachine& machine);
 
 }  // namespace orrery::simulate

@@ -8,19 +8,19 @@
 namespace orrery::simulate {
 
 enum class PhysicalEventKind : std::uint8_t {
-  ask,              // packet `ref` requests its next link
-  delivered,        // packet `ref` is at its target, endpoint passed
-  reduced,          // packet `ref` is reduced
+  request,          // transfer `ref` requests its next link
+  delivered,        // transfer `ref` has arrived and passed the endpoint
+  reduced,          // transfer `ref` is reduced
   wake,             // link `ref` is free
-  left,             // seat `extra` of collective `ref`: what it sent has left
+  sent,             // collective `ref`: all transfers of its progress[`extra`] have left
   node_end,         // node `extra` of rank `ref`
   custom_step_end,  // step `extra` of custom run `ref`
   memory_request,   // memory request `ref` is at its server
-  memory_end        // server `ref` may have served a request; `extra`: version of what it expects
+  memory_end        // server `ref`, at its version `extra`, has served a request
 };
 
 struct PhysicalEvent {
-  PhysicalEventKind kind = PhysicalEventKind::ask;
+  PhysicalEventKind kind = PhysicalEventKind::request;
   std::uint32_t ref = 0;
   std::uint32_t extra = 0;
 };

@@ -13,7 +13,7 @@ struct PhysicalGroup {
   const std::vector<std::uint32_t>* ranks = nullptr;            // nullptr: all
   std::vector<std::pair<std::uint32_t, std::uint32_t>> places;  // rank, position; ascending
   std::vector<Extent> extents;
-  bool is_line = false;  // and no grid of the network's dimensions
+  bool is_line = false;  // not a grid of the network's dimensions
 
   [[nodiscard]] std::uint32_t rank(std::uint32_t position) const {
     return ranks == nullptr ? position : (*ranks)[position];

@@ -1,4 +1,4 @@
-// Laws of physical semantics on jobs by dice.
+// Laws of physical semantics on random jobs.
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <thread>
 
-#include "orrery/network/moves.hpp"
+#include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test {
@@ -74,8 +74,8 @@ CollectiveType any_type(const Rig& rig) {
 
 // ---- bounds --------------------------------------------------------------------------------------------------------
 
-// What a rank has to send, at the least, for the bytes of the whole buffer.
-double least_sent(CollectiveType type, double bytes, double n) {
+// The bytes that a rank must send at least; `bytes` as Chakra counts them.
+double minimum_sent(CollectiveType type, double bytes, double n) {
   if (type == CollectiveType::all_reduce) { return 2 * bytes * (n - 1) / n; }
   if (type == CollectiveType::all_gather) { return bytes * (n - 1); }
   return bytes * (n - 1) / n;
@@ -98,13 +98,13 @@ RC_GTEST_PROP(PhysicalLaw, no_collective_is_faster_than_its_latency_and_its_byte
     latency += dimension.latency_ns * 1000 * (dimension.topology == Topology::Switch ? 2 : 1);
   }
   // On average over the ranks: a tree's root sends less than its other ranks.
-  const double sent = least_sent(type, static_cast<double>(bytes), ranks);
+  const double sent = minimum_sent(type, static_cast<double>(bytes), ranks);
   const auto last = static_cast<double>(result.makespan_ns()) * 1000;
   RC_ASSERT(last >= latency);
   RC_ASSERT(last * links >= sent * kByte);
 }
 
-RC_GTEST_PROP(PhysicalLaw, links_carry_no_more_than_their_bandwidth, ()) {
+RC_GTEST_PROP(PhysicalLaw, links_are_busy_for_the_time_of_their_bytes_and_never_longer_than_the_run, ()) {
   const Rig rig = any_rig();
   const auto result = simulated(rig, Graphs(ranks_of(rig), {collective(1, any_type(rig), 1 + below(1U << 20))}));
   for (const auto& link : result.tables->links) {
@@ -113,43 +113,43 @@ RC_GTEST_PROP(PhysicalLaw, links_carry_no_more_than_their_bandwidth, ()) {
   }
 }
 
-// Where every pair of ranks has a link, what a link carries is what the schedule sends from one to the other.
+// If every pair of ranks has a link, the bytes of a link are those that the schedule sends from one to the other.
 RC_GTEST_PROP(PhysicalLaw, bytes_on_every_link_are_those_of_the_schedule, ()) {
   const std::map<CollectiveType, Collective> operations = {{CollectiveType::all_reduce, Collective::all_reduce},
                                                            {CollectiveType::all_gather, Collective::all_gather},
                                                            {CollectiveType::reduce_scatter, Collective::reduce_scatter},
                                                            {CollectiveType::all_to_all, Collective::all_to_all}};
-  const std::map<std::string, CollectiveAlgorithm> techniques = {
+  const std::map<std::string, CollectiveAlgorithm> algorithms = {
       {"ring", CollectiveAlgorithm::ring},
       {"direct", CollectiveAlgorithm::direct},
       {"halvingDoubling", CollectiveAlgorithm::halving_doubling},
       {"doubleBinaryTree", CollectiveAlgorithm::tree}};
   const std::uint32_t n = 2 + below(12);
-  auto pair = techniques.begin();
+  auto pair = algorithms.begin();
   std::advance(pair, below(4));
   const CollectiveType type = kTypes[below(4)];
-  const network::Steps steps{operations.at(type), pair->second, n};
-  RC_PRE(network::refusal(steps).empty());
+  const network::MemberSchedule schedule{operations.at(type), pair->second, n};
+  RC_PRE(network::refusal(schedule).empty());
   const std::uint64_t block = 1 + below(1000);
-  const std::uint64_t bytes = type == CollectiveType::all_gather ? block : block * network::block_count(steps);
+  const std::uint64_t bytes = type == CollectiveType::all_gather ? block : block * network::block_count(schedule);
   const Rig rig = Rig({{Topology::FullyConnected, n}}, {pair->first}).physical();
   const auto result = simulated(rig, Graphs(n, {collective(1, type, static_cast<std::int64_t>(bytes))}));
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> expected, carried;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint64_t> expected, sent;
   for (std::uint32_t p = 0; p < n; ++p) {
-    for (std::uint32_t s = 0; s < network::step_count(steps); ++s) {
-      for (std::uint32_t i = 0; i < network::send_count(steps, p, s); ++i) {
-        const network::Move move = network::send(steps, p, s, i);
-        expected[{p, move.peer}] += move.count * block;
+    for (std::uint32_t s = 0; s < network::step_count(schedule); ++s) {
+      for (std::uint32_t i = 0; i < network::send_count(schedule, p, s); ++i) {
+        const network::StepMessage message = network::send(schedule, p, s, i);
+        expected[{p, message.peer}] += message.count * block;
       }
     }
   }
-  for (const auto& link : result.tables->links) { carried[{link.from, link.to}] = link.bytes; }
-  RC_ASSERT(carried == expected);
+  for (const auto& link : result.tables->links) { sent[{link.from, link.to}] = link.bytes; }
+  RC_ASSERT(sent == expected);
 }
 
-// ---- ranks' time ---------------------------------------------------------------------------------------------------
+// ---- times of ranks ------------------------------------------------------------------------------------------------
 
-// Chains of computing and collectives, of different lengths on each rank; nodes beside them.
+// Chains of compute nodes and collectives with different durations on each rank, and a host node.
 Graphs skewed(const Rig& rig, std::uint32_t collectives) {
   Graphs graphs(ranks_of(rig));
   std::vector<NodeRecord> shared;
@@ -162,7 +162,7 @@ Graphs skewed(const Rig& rig, std::uint32_t collectives) {
           compute(100 + i, below(40),
                   i > 0 && below(2) == 0 ? std::vector<std::uint64_t>{99 + i} : std::vector<std::uint64_t>{}));
       NodeRecord made = shared[i];
-      made.data_deps = {100 + below(i + 1)};  // ranks come to it in any order
+      made.data_deps = {100 + below(i + 1)};  // ranks reach the collectives in any order
       graph.push_back(made);
     }
     graph.push_back(on_host(compute(200, below(50))));
@@ -170,7 +170,7 @@ Graphs skewed(const Rig& rig, std::uint32_t collectives) {
   return graphs;
 }
 
-RC_GTEST_PROP(PhysicalLaw, ranks_that_come_late_and_in_another_order_finish_all_the_same, ()) {
+RC_GTEST_PROP(PhysicalLaw, ranks_that_arrive_late_and_in_another_order_finish, ()) {
   const Rig rig = any_rig();
   const auto result = simulated(rig, skewed(rig, 1 + below(5)));
   for (const results::RankTimes& times : result.tables->ranks) {
@@ -198,7 +198,7 @@ std::vector<T> moved_to(const std::vector<T>& things, const std::vector<std::uin
   return result;
 }
 
-// Every rank one further on in every dimension by so much.
+// A random translation of all ranks along every dimension.
 std::vector<std::uint32_t> translation(const Rig& rig) {
   std::vector<std::uint32_t> shifts;
   for (const auto& dimension : rig.dimensions) { shifts.push_back(below(dimension.ranks)); }
@@ -239,12 +239,12 @@ Traffic traffic(std::uint32_t ranks, std::uint32_t count) {
   for (std::uint32_t i = 0; i < count; ++i) {
     made.sources.push_back(below(ranks));
     made.targets.push_back(below(ranks));
-    made.sizes.push_back(std::array{1000, 1000, 30000, 1}[below(4)]);  // many alike
+    made.sizes.push_back(std::array{1000, 1000, 30000, 1}[below(4)]);  // many of equal size
   }
   return made;
 }
 
-RC_GTEST_PROP(PhysicalLaw, messages_moved_along_a_torus_take_what_they_took, ()) {
+RC_GTEST_PROP(PhysicalLaw, messages_translated_along_a_torus_take_the_same_time, ()) {
   Rig rig = any_rig();
   for (auto& dimension : rig.dimensions) { dimension.ranks = 2 + below(4); }
   rig.system.rendezvous = below(2) == 0;
@@ -272,12 +272,12 @@ RC_GTEST_PROP(PhysicalLaw, ranks_of_a_switch_are_interchangeable, ()) {
   RC_ASSERT(after.tables->ranks == moved(before.tables->ranks, to));
 }
 
-RC_GTEST_PROP(PhysicalLaw, skewed_collectives_moved_along_a_torus_take_what_they_took, ()) {
+RC_GTEST_PROP(PhysicalLaw, skewed_collectives_translated_along_a_torus_take_the_same_time, ()) {
   Rig rig = any_rig();
   std::vector<std::string> names;
   for (auto& dimension : rig.dimensions) {
     dimension.ranks = 2 + below(4);
-    names.push_back(below(2) == 0 ? "ring" : "direct");  // those that a translation leaves as they are
+    names.push_back(below(2) == 0 ? "ring" : "direct");  // their schedules do not change under a translation
   }
   rig.use(names);
   const Graphs graphs = skewed(rig, 1 + below(4));
@@ -287,8 +287,8 @@ RC_GTEST_PROP(PhysicalLaw, skewed_collectives_moved_along_a_torus_take_what_they
   RC_ASSERT(after.tables->ranks == moved(before.tables->ranks, to));
 }
 
-// Through switches and full meshes, which every permutation leaves as they are.
-RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_moved_by_an_xor_takes_what_it_took, ()) {
+// Through switches and full meshes, which do not change under any permutation of the ranks.
+RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_with_ranks_permuted_by_an_xor_takes_the_same_time, ()) {
   Rig rig = Rig({{static_cast<Topology>(1 + below(2)), 2U << below(3)}, {static_cast<Topology>(1 + below(2)), 4}},
                 {"halvingDoubling", "halvingDoubling"})
                 .physical()
@@ -302,9 +302,9 @@ RC_GTEST_PROP(PhysicalLaw, skewed_halving_and_doubling_moved_by_an_xor_takes_wha
   RC_ASSERT(after.tables->ranks == moved(before.tables->ranks, to));
 }
 
-// ---- many at once --------------------------------------------------------------------------------------------------
+// ---- concurrent simulations ----------------------------------------------------------------------------------------
 
-TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {
+TEST(Sweep, concurrent_simulations_have_the_same_results_as_sequential_ones) {
   std::vector<SimulationJob> jobs;
   for (std::uint32_t i = 0; i < 12; ++i) {
     Rig rig({{Topology::Ring, 4}, {Topology::Switch, 2 + i % 3}}, {i % 2 == 0 ? "ring" : "direct", "direct"});
@@ -319,13 +319,13 @@ TEST(Sweep, simulations_at_once_in_one_process_give_what_they_give_one_by_one) {
     jobs.push_back(std::move(*job));
   }
   const auto times = [](const SimulationJob& job) {
-    Times told;
+    Times all_times;
     const auto result = simulate(job);
     for (const auto& rank : result.value().ranks) {
-      told.push_back(rank.finish_ns);
-      told.push_back(rank.exposed_comm_ns);
+      all_times.push_back(rank.finish_ns);
+      all_times.push_back(rank.exposed_comm_ns);
     }
-    return told;
+    return all_times;
   };
   std::vector<Times> alone, together(jobs.size());
   for (const SimulationJob& job : jobs) { alone.push_back(times(job)); }

@@ -17,10 +17,10 @@ std::uint64_t up_to_picoseconds(double ns) {
   return static_cast<std::uint64_t>(time);
 }
 
-auto keys(const Packet& packet) {
-  const Order& order = packet.order;
-  return std::tuple(order.priority, packet.asked, !packet.on_its_way, order.node, order.chunk, order.step, order.place,
-                    packet.bytes);
+auto keys(const Transfer& transfer) {
+  const Order& order = transfer.order;
+  return std::tuple(order.priority, transfer.requested_at, !transfer.has_left_source, order.node, order.chunk,
+                    order.step, order.place, transfer.bytes);
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ Links::Links(const Network& network, double memory_gb) : ranks_(network.ranks())
       count += 2 * ranks_;
     }
     links_.resize(count);
-    know_ends(dimension, static_cast<std::uint8_t>(dimensions_.size() - 1));
+    set_link_ends(dimension, static_cast<std::uint8_t>(dimensions_.size() - 1));
     stride *= given.ranks;
   }
   if (memory_gb > 0) {  // read, read, write
@@ -56,8 +56,8 @@ Links::Links(const Network& network, double memory_gb) : ranks_(network.ranks())
 
 // ---- routes --------------------------------------------------------------------------------------------------------
 
-// Of rings and switches, whose links are there from the start: two for each rank.
-void Links::know_ends(const Dimension& dimension, std::uint8_t number) {
+// Links of rings and switches are created at the start: two for each rank.
+void Links::set_link_ends(const Dimension& dimension, std::uint8_t number) {
   if (dimension.topology == Topology::FullyConnected) { return; }
   const std::uint32_t n = dimension.ranks;
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -88,34 +88,34 @@ std::uint32_t Links::own_link(Dimension& dimension, std::uint8_t number, std::ui
   return row[column];
 }
 
-std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const Packet& packet) {
+std::uint32_t Links::next_link(Dimension& dimension, std::uint8_t number, const Transfer& transfer) {
   const std::uint32_t n = dimension.ranks;
-  if (dimension.topology == Topology::Switch && !packet.in_switch) { return dimension.first_link + 2 * packet.at; }
-  const std::uint32_t from = dimension.coordinate(packet.at), to = dimension.coordinate(packet.target);
-  const std::uint32_t behind = packet.at - from * dimension.stride + to * dimension.stride;
+  if (dimension.topology == Topology::Switch && !transfer.in_switch) { return dimension.first_link + 2 * transfer.at; }
+  const std::uint32_t from = dimension.coordinate(transfer.at), to = dimension.coordinate(transfer.target);
+  const std::uint32_t behind = transfer.at - from * dimension.stride + to * dimension.stride;
   switch (dimension.topology) {
-    case Topology::FullyConnected: return own_link(dimension, number, packet.at, behind);
+    case Topology::FullyConnected: return own_link(dimension, number, transfer.at, behind);
     case Topology::Switch: return dimension.first_link + 2 * behind + 1;
     case Topology::Ring: break;
   }
   const std::uint32_t ahead = to >= from ? to - from : to + n - from;
-  const bool back = n - ahead < ahead;  // half-way round: forward
-  return dimension.first_link + 2 * packet.at + (back ? 1 : 0);
+  const bool back = n - ahead < ahead;  // equal distances: forward
+  return dimension.first_link + 2 * transfer.at + (back ? 1 : 0);
 }
 
-std::uint32_t Links::next_link(const Packet& packet) {
-  const Dimension& first = dimensions_[packet.dimension];
+std::uint32_t Links::next_link(const Transfer& transfer) {
+  const Dimension& first = dimensions_[transfer.dimension];
   if (first.topology == Topology::Ring) {  // most often to a neighbour
-    const std::uint32_t forth = first.first_link + 2 * packet.at;
-    if (links_[forth].to == packet.target) { return forth; }
-    if (links_[forth + 1].to == packet.target) { return forth + 1; }
+    const std::uint32_t forth = first.first_link + 2 * transfer.at;
+    if (links_[forth].to == transfer.target) { return forth; }
+    if (links_[forth + 1].to == transfer.target) { return forth + 1; }
   }
   const auto dimensions = static_cast<std::uint8_t>(dimensions_.size());
-  for (std::uint8_t i = packet.dimension; i < dimensions; ++i) {
+  for (std::uint8_t i = transfer.dimension; i < dimensions; ++i) {
     Dimension& dimension = dimensions_[i];
-    const bool moves =
-        packet.in_switch || packet.to_switch || dimension.coordinate(packet.at) != dimension.coordinate(packet.target);
-    if (moves) { return next_link(dimension, i, packet); }
+    const bool moves = transfer.in_switch || transfer.to_switch ||
+                       dimension.coordinate(transfer.at) != dimension.coordinate(transfer.target);
+    if (moves) { return next_link(dimension, i, transfer); }
   }
   ORRERY_ASSERT(false);
   return 0;
@@ -123,57 +123,61 @@ std::uint32_t Links::next_link(const Packet& packet) {
 
 // ---- queues --------------------------------------------------------------------------------------------------------
 
-bool Links::before(const Packet& a, const Packet& b) const { return keys(a) < keys(b); }
+bool Links::goes_before(const Transfer& a, const Transfer& b) const { return keys(a) < keys(b); }
 
-void Links::ask(std::uint32_t packet, std::uint64_t now) { put(next_link(packets_[packet]), packet, now); }
+void Links::request(std::uint32_t transfer, std::uint64_t now) {
+  enqueue(next_link(transfers_[transfer]), transfer, now);
+}
 
-void Links::reduce(std::uint32_t packet, std::uint64_t now) { put(reducers_ + packets_[packet].at, packet, now); }
+void Links::reduce(std::uint32_t transfer, std::uint64_t now) {
+  enqueue(reducers_ + transfers_[transfer].at, transfer, now);
+}
 
-// Nearly all requests come behind those of earlier instants.
-void Links::put(std::uint32_t number, std::uint32_t id, std::uint64_t now) {
+// Nearly all requests go to the end of the queue, behind those of earlier instants.
+void Links::enqueue(std::uint32_t number, std::uint32_t id, std::uint64_t now) {
   Link& link = links_[number];
-  Packet& packet = packets_[id];
-  packet.asked = now;
-  packet.next = kNone;
+  Transfer& transfer = transfers_[id];
+  transfer.requested_at = now;
+  transfer.next = kNone;
   if (link.older_than != now) {
     link.older_than = now;
     link.older = link.last;
   }
-  const std::int32_t priority = packet.order.priority;
+  const std::int32_t priority = transfer.order.priority;
   if (link.first == kNone) {
     link.first = id;
-  } else if (priority > link.last_priority || (priority == link.last_priority && now > link.last_asked)) {
-    packets_[link.last].next = id;
+  } else if (priority > link.last_priority || (priority == link.last_priority && now > link.last_requested_at)) {
+    transfers_[link.last].next = id;
   } else {
     insert(link, id);
     if (link.last != id) { return touch(number, now); }
   }
   link.last = id;
   link.last_priority = priority;
-  link.last_asked = now;
+  link.last_requested_at = now;
   touch(number, now);
 }
 
-// Somewhere among those that wait, behind its equals: a look at those of this instant is enough most of the time.
+// Inserts the transfer behind those that are equal to it. Usually the search starts at the requests of this instant.
 void Links::insert(Link& link, std::uint32_t id) {
-  Packet& packet = packets_[id];
-  if (before(packet, packets_[link.first])) {
-    packet.next = link.first;
+  Transfer& transfer = transfers_[id];
+  if (goes_before(transfer, transfers_[link.first])) {
+    transfer.next = link.first;
     link.first = id;
     return;
   }
-  const bool is_behind = link.older != kNone && !before(packet, packets_[link.older]);
+  const bool is_behind = link.older != kNone && !goes_before(transfer, transfers_[link.older]);
   std::uint32_t ahead = is_behind ? link.older : link.first;
-  while (packets_[ahead].next != kNone && !before(packet, packets_[packets_[ahead].next])) {
-    ahead = packets_[ahead].next;
+  while (transfers_[ahead].next != kNone && !goes_before(transfer, transfers_[transfers_[ahead].next])) {
+    ahead = transfers_[ahead].next;
   }
-  packet.next = packets_[ahead].next;
-  packets_[ahead].next = id;
-  link.has_equals = link.has_equals || keys(packets_[ahead]) == keys(packet);
-  if (packet.next == kNone) { link.last = id; }
+  transfer.next = transfers_[ahead].next;
+  transfers_[ahead].next = id;
+  link.has_equals = link.has_equals || keys(transfers_[ahead]) == keys(transfer);
+  if (transfer.next == kNone) { link.last = id; }
 }
 
-// A link with requests is looked at when the round ends if it is free, else once it is.
+// Schedules the arbitration of a link with requests: at the end of this round if it is free, else when it becomes free.
 void Links::touch(std::uint32_t number, std::uint64_t now) {
   Link& link = links_[number];
   if (link.free_at > now) {
@@ -195,14 +199,14 @@ void Links::wake(std::uint32_t number, std::uint64_t now) {
 // ---- grants --------------------------------------------------------------------------------------------------------
 
 std::span<const LinkNotice> Links::grant(std::uint64_t now) {
-  // What is granted here asks for other links in later rounds only.
+  // Grants lead to requests in later rounds only, so `dirty_` does not grow here.
   constexpr std::size_t kFar = 14, kFarthest = 24;
   const std::size_t count = dirty_.size();
-  for (std::size_t i = 0; i < kFarthest && i < count; ++i) { fetch(dirty_[i], 2); }
-  for (std::size_t i = 0; i < kFar && i < count; ++i) { fetch(dirty_[i], 1); }
+  for (std::size_t i = 0; i < kFarthest && i < count; ++i) { prefetch(dirty_[i], 2); }
+  for (std::size_t i = 0; i < kFar && i < count; ++i) { prefetch(dirty_[i], 1); }
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + kFarthest < count) { fetch(dirty_[i + kFarthest], 2); }
-    if (i + kFar < count) { fetch(dirty_[i + kFar], 1); }
+    if (i + kFarthest < count) { prefetch(dirty_[i + kFarthest], 2); }
+    if (i + kFar < count) { prefetch(dirty_[i + kFar], 1); }
     links_[dirty_[i]].is_dirty = false;
     grant(dirty_[i], now);
   }
@@ -212,19 +216,19 @@ std::span<const LinkNotice> Links::grant(std::uint64_t now) {
   return granted_;
 }
 
-// The first, and those that are equal to it.
+// Removes the first transfer of the queue, and those that are equal to it.
 void Links::take_batch(Link& link) {
   batch_.clear();
-  const Packet& head = packets_[link.first];
+  const Transfer& head = transfers_[link.first];
   do {
     batch_.push_back({link.first, kNone});
-    link.first = packets_[link.first].next;
-  } while (link.has_equals && link.first != kNone && keys(packets_[link.first]) == keys(head));
+    link.first = transfers_[link.first].next;
+  } while (link.has_equals && link.first != kNone && keys(transfers_[link.first]) == keys(head));
   if (link.first == kNone) {
     link.last = kNone;
     link.has_equals = false;
   } else {
-    __builtin_prefetch(&packets_[link.first]);
+    __builtin_prefetch(&transfers_[link.first]);
   }
   link.older = kNone;
 }
@@ -235,56 +239,59 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
   const bool reduces = link.dimension == kReducer, into_switch = link.into_switch;
   const std::uint32_t to = link.to;
   const std::uint8_t dimension = link.dimension;
-  const Packet& head = packets_[batch_.front().packet];
-  const std::uint64_t one = (reduces ? memory_rate_ : dimensions_[dimension].rate).picoseconds(head.bytes);
-  const std::uint64_t takes = one * batch_.size();
-  if (takes / batch_.size() != one || takes > kMostTime - now) { throw TooLong{}; }
-  link.free_at = now + takes;
-  link.busy += takes;
+  const Transfer& head = transfers_[batch_.front().transfer];
+  const std::uint64_t single = (reduces ? memory_rate_ : dimensions_[dimension].rate).picoseconds(head.bytes);
+  const std::uint64_t duration = single * batch_.size();
+  if (duration / batch_.size() != single || duration > kMostTime - now) { throw TooLong{}; }
+  link.free_at = now + duration;
+  link.busy += duration;
   link.messages += batch_.size();
   link.bytes += head.bytes * batch_.size();
-  link.queued += (now - head.asked) * batch_.size();
+  link.queued += (now - head.requested_at) * batch_.size();
   if (link.first != kNone) {
     link.will_wake = true;
     notices_.push_back({link.free_at, number, LinkNotice::Kind::wakes});
   }
-  if (reduces) { return reduced(now, takes); }
-  for (Going& going : batch_) {
-    Packet& packet = packets_[going.packet];
-    packet.at = to;
-    packet.in_switch = into_switch;
-    packet.dimension = dimension;
-    if (!packet.on_its_way && packet.of_collective) {
-      notices_.push_back({now + takes, going.packet, LinkNotice::Kind::leaves});
+  if (reduces) { return reduced(now, duration); }
+  for (Granted& granted : batch_) {
+    Transfer& transfer = transfers_[granted.transfer];
+    transfer.at = to;
+    transfer.in_switch = into_switch;
+    transfer.dimension = dimension;
+    if (!transfer.has_left_source && transfer.of_collective) {
+      notices_.push_back({now + duration, granted.transfer, LinkNotice::Kind::leaves});
     }
-    packet.on_its_way = true;
-    if (!arrived(packet)) { going.next = next_link(packet); }
+    transfer.has_left_source = true;
+    if (!arrived(transfer)) { granted.next = next_link(transfer); }
   }
-  send_on(now, takes, dimensions_[dimension].latency);
+  forward(now, duration, dimensions_[dimension].latency);
 }
 
-void Links::reduced(std::uint64_t now, std::uint64_t takes) {
-  for (const Going& going : batch_) { notices_.push_back({now + takes, going.packet, LinkNotice::Kind::reduced}); }
+void Links::reduced(std::uint64_t now, std::uint64_t duration) {
+  for (const Granted& granted : batch_) {
+    notices_.push_back({now + duration, granted.transfer, LinkNotice::Kind::reduced});
+  }
 }
 
-// Heads go on at once, or so much later that the tail of a slower link is there in time: those that go on together ask
-// for the next link together, and would take it as long as all of them take.
-void Links::send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latency) {
+// Heads request the next link at once. If the next link is faster, they request it later, so that the tail has arrived
+// when the next link needs it. Transfers of the batch with the same next link request it together; they occupy it for
+// the sum of their times.
+void Links::forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency) {
   if (batch_.size() > 1) {
-    std::sort(batch_.begin(), batch_.end(), [](const Going& a, const Going& b) { return a.next < b.next; });
+    std::sort(batch_.begin(), batch_.end(), [](const Granted& a, const Granted& b) { return a.next < b.next; });
   }
   for (std::size_t i = 0; i < batch_.size();) {
     const std::uint32_t next = batch_[i].next;
     if (next == kNone) {
-      notices_.push_back({now + latency + takes, batch_[i++].packet, LinkNotice::Kind::arrives});
+      notices_.push_back({now + latency + duration, batch_[i++].transfer, LinkNotice::Kind::arrives});
       continue;
     }
     std::size_t end = i + 1;
     while (end < batch_.size() && batch_[end].next == next) { ++end; }
     Rate& rate = dimensions_[links_[next].dimension].rate;
-    const std::uint64_t there = rate.picoseconds(packets_[batch_[i].packet].bytes) * (end - i);
-    const std::uint64_t ask = now + latency + (takes > there ? takes - there : 0);
-    for (; i < end; ++i) { notices_.push_back({ask, batch_[i].packet, LinkNotice::Kind::asks}); }
+    const std::uint64_t duration_on_next = rate.picoseconds(transfers_[batch_[i].transfer].bytes) * (end - i);
+    const std::uint64_t request = now + latency + (duration > duration_on_next ? duration - duration_on_next : 0);
+    for (; i < end; ++i) { notices_.push_back({request, batch_[i].transfer, LinkNotice::Kind::requests}); }
   }
 }
 

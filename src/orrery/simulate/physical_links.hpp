@@ -1,10 +1,10 @@
-// The links of a physical machine: routes, which request gets a link next, and when heads and tails arrive. The rules
-// and their proofs are in docs/models/physical.md. Private to the room.
+// The links of a physical machine: routes, arbitration between requests, and arrival times of heads and tails. The
+// rules and their proofs are in docs/models/physical.md. Private to the room.
 //
-// A message in flight requests one link after the other. A link carries one message at a time, for bytes / bandwidth;
-// its head is at the next device a latency later. Earlier requests go first; those of the same round of the same
-// instant by Order. Messages that are equal in all of that share the link evenly: they start and
-// end together.
+// A transfer (a message in flight) requests one link after the other. A link serves one transfer at a time, for bytes /
+// bandwidth; the head of the transfer is at the next device one latency later. Earlier requests are served first; those
+// of the same round are ordered by Order. Transfers that are equal in all of that share the bandwidth of the link
+// equally: they start and end together.
 #pragma once
 
 #include <cstdint>
@@ -19,75 +19,76 @@
 
 namespace orrery::simulate {
 
-// The tie-break between messages. It has no rank numbers and no order of registration: a symmetry of a
-// job leaves all of it as it is.
+// The tie-break between transfers. It contains neither rank numbers nor the order of registration, so a symmetry of the
+// job does not change it.
 struct Order {
-  std::int32_t priority = 0;  // smaller ones go first, whenever they were requested
-  std::uint32_t node = 0;     // which of its rank's nodes sends it, by ascending id
+  std::int32_t priority = 0;  // smaller ones are served first, whenever they were requested
+  std::uint32_t node = 0;     // the sending node of its rank, by ascending id
   std::uint32_t chunk = 0;    // of a collective
-  std::uint32_t step = 0;     // of a collective; of a custom one, which of its steps
+  std::uint32_t step = 0;     // of a collective; the number of the step in a custom one
   std::uint32_t place = 0;    // among the messages of a step
 
   friend bool operator==(const Order&, const Order&) = default;
 };
 
-struct alignas(64) Packet {
+struct alignas(64) Transfer {
   std::uint64_t bytes = 0;
-  std::uint64_t asked = 0;  // when it requested the link that it waits for
+  std::uint64_t requested_at = 0;  // when it requested the link that it waits for
   Order order;
   std::uint32_t target = 0;
-  std::uint32_t at = 0;            // the rank where it is, or at whose switch
-  std::uint32_t next = kNone;      // in a queue
-  std::uint32_t owner = 0;         // collective; message
-  std::uint32_t from = 0, to = 0;  // a collective's seats
-  std::uint8_t dimension = 0;      // from this one on it has to move
-  bool on_its_way : 1 = false;     // has crossed a link already: goes before messages at their source
-  bool in_switch : 1 = false;      // at the switch of `dimension` that `at` is connected to
-  bool to_switch : 1 = false;      // ends at the switch
+  std::uint32_t at = 0;              // its current rank, or the rank whose switch it has reached
+  std::uint32_t next = kNone;        // next in a queue
+  std::uint32_t owner = 0;           // number of its collective or message
+  std::uint32_t from = 0, to = 0;    // indices into PhysicalCollective::progress
+  std::uint8_t dimension = 0;        // it has reached its target in all lower dimensions
+  bool has_left_source : 1 = false;  // has crossed a link: served before transfers at their source
+  bool in_switch : 1 = false;        // at the switch of `dimension` that `at` is connected to
+  bool to_switch : 1 = false;        // ends at the switch
   bool of_collective : 1 = false;
   bool reduces : 1 = false;
   bool is_ready : 1 = false;  // a ready-to-receive message of rendezvous
 };
 
-static_assert(sizeof(Packet) == 64);
+static_assert(sizeof(Transfer) == 64);
 
 // The effect of a request or a grant, and its time.
 struct LinkNotice {
   enum class Kind : std::uint8_t {
-    asks,     // packet `id` requests its next link
-    arrives,  // packet `id` is whole at its target
-    reduced,  // packet `id` has been reduced by its target's memory
-    leaves,   // packet `id`, of a collective, has left its sender whole
-    wakes     // link `id` is free: wake() it then
+    requests,  // transfer `id` requests its next link
+    arrives,   // transfer `id` is whole at its target
+    reduced,   // transfer `id` has been reduced by its target's memory
+    leaves,    // transfer `id`, of a collective, has left its sender whole
+    wakes      // link `id` is free: wake() it then
   };
   std::uint64_t time = 0;
   std::uint32_t id = 0;
-  Kind kind = Kind::asks;
+  Kind kind = Kind::requests;
 };
 
 class Links {
  public:
-  // `memory_gb`: at which a rank's memory reduces, 0 for no time; see reduce().
+  // `memory_gb`: bandwidth at which the memory of a rank reduces, in 1e9 bytes per second; 0: reductions take no time.
   Links(const Network& network, double memory_gb);
 
-  [[nodiscard]] Packet& operator[](std::uint32_t packet) { return packets_[packet]; }
-  [[nodiscard]] const Packet& operator[](std::uint32_t packet) const { return packets_[packet]; }
-  [[nodiscard]] std::uint32_t take() { return packets_.take(); }
-  void give_back(std::uint32_t packet) { packets_.give_back(packet); }
+  [[nodiscard]] Transfer& operator[](std::uint32_t transfer) { return transfers_[transfer]; }
+  [[nodiscard]] const Transfer& operator[](std::uint32_t transfer) const { return transfers_[transfer]; }
+  [[nodiscard]] std::uint32_t take() { return transfers_.take(); }
+  void give_back(std::uint32_t transfer) { transfers_.give_back(transfer); }
 
-  // Within a round: the packet requests its next link; its rank's memory, to be reduced there; a link is free.
-  void ask(std::uint32_t packet, std::uint64_t now);
-  void reduce(std::uint32_t packet, std::uint64_t now);
+  // During a round. request: the transfer requests its next link. reduce: it requests the memory of its rank, which
+  // reduces it. wake: a link is free.
+  void request(std::uint32_t transfer, std::uint64_t now);
+  void reduce(std::uint32_t transfer, std::uint64_t now);
   void wake(std::uint32_t link, std::uint64_t now);
 
-  // At the end of a round: every link that is free grants one request, if it has any. The notices of the round, in an
-  // order without meaning; valid until the next round ends.
+  // At the end of a round: every free link grants one request, if it has any. Returns the notices of the round in no
+  // particular order; the span is valid until the next call.
   [[nodiscard]] std::span<const LinkNotice> grant(std::uint64_t now);
 
   // Prefetches what wake() accesses.
-  void fetch(std::uint32_t link, int distance) const {
+  void prefetch(std::uint32_t link, int distance) const {
     if (distance > 1) { return __builtin_prefetch(&links_[link]); }
-    if (links_[link].first != kNone) { __builtin_prefetch(&packets_[links_[link].first]); }
+    if (links_[link].first != kNone) { __builtin_prefetch(&transfers_[links_[link].first]); }
   }
 
   [[nodiscard]] std::vector<results::SimulatedLink> counts() const;
@@ -97,14 +98,14 @@ class Links {
   struct Link {
     std::uint64_t free_at = 0;
     std::uint32_t first = kNone, last = kNone;
-    std::uint32_t to = 0;  // rank behind it; of a link into a switch, before it
+    std::uint32_t to = 0;  // the rank at its end; for a link into a switch, the rank at its start
     std::uint8_t dimension = 0;
     bool into_switch = false;
     bool is_dirty = false, will_wake = false;
-    bool has_equals = false;         // some that wait may be equal
-    std::int32_t last_priority = 0;  // of the last that waits, which is far from the processor
-    std::uint64_t last_asked = 0;
-    std::uint32_t older = kNone;  // the last that was not requested in the instant `older_than`
+    bool has_equals = false;         // some queued transfers may be equal
+    std::int32_t last_priority = 0;  // of the last queued transfer, which is likely not cached
+    std::uint64_t last_requested_at = 0;
+    std::uint32_t older = kNone;  // the last queued transfer that was requested before the instant `older_than`
     std::uint64_t older_than = 0;
     std::uint64_t bytes = 0, busy = 0, messages = 0, queued = 0;
   };
@@ -114,41 +115,41 @@ class Links {
     std::uint32_t first_link = 0;
     std::uint64_t latency = 0;
     Rate rate;
-    // FullyConnected: links by rank, made when first used.
+    // FullyConnected: link numbers by rank and coordinate of the target; links are created on first use.
     std::vector<std::unique_ptr<std::uint32_t[]>> rows;  // NOLINT(*-avoid-c-arrays)
 
     [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const { return rank / stride % ranks; }
   };
-  // The link that a packet takes next; what is in `in_switch` or differs in the dimension.
-  [[nodiscard]] std::uint32_t next_link(const Packet& packet);
-  [[nodiscard]] std::uint32_t next_link(Dimension& dimension, std::uint8_t number, const Packet& packet);
+  // The link that a transfer needs next. The second form: in the dimension `number`, in which it has to move.
+  [[nodiscard]] std::uint32_t next_link(const Transfer& transfer);
+  [[nodiscard]] std::uint32_t next_link(Dimension& dimension, std::uint8_t number, const Transfer& transfer);
   [[nodiscard]] std::uint32_t own_link(Dimension& dimension, std::uint8_t number, std::uint32_t rank, std::uint32_t to);
-  void know_ends(const Dimension& dimension, std::uint8_t number);
-  [[nodiscard]] static bool arrived(const Packet& packet) {
-    return packet.to_switch ? packet.in_switch : packet.at == packet.target && !packet.in_switch;
+  void set_link_ends(const Dimension& dimension, std::uint8_t number);
+  [[nodiscard]] static bool arrived(const Transfer& transfer) {
+    return transfer.to_switch ? transfer.in_switch : transfer.at == transfer.target && !transfer.in_switch;
   }
-  void put(std::uint32_t link, std::uint32_t packet, std::uint64_t now);
+  void enqueue(std::uint32_t link, std::uint32_t transfer, std::uint64_t now);
   void touch(std::uint32_t link, std::uint64_t now);
-  void insert(Link& link, std::uint32_t packet);
+  void insert(Link& link, std::uint32_t transfer);
   void take_batch(Link& link);
   void grant(std::uint32_t link, std::uint64_t now);
-  void send_on(std::uint64_t now, std::uint64_t takes, std::uint64_t latency);
-  void reduced(std::uint64_t now, std::uint64_t takes);
-  [[nodiscard]] bool before(const Packet& a, const Packet& b) const;
+  void forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency);
+  void reduced(std::uint64_t now, std::uint64_t duration);
+  [[nodiscard]] bool goes_before(const Transfer& a, const Transfer& b) const;
 
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
   std::vector<Link> links_;
   Rate memory_rate_;
-  std::uint32_t reducers_ = kNone;  // where the ranks' memories are in links_
-  Pool<Packet> packets_;
-  std::vector<std::uint32_t> dirty_;           // links with requests that are looked at when the round ends
-  std::vector<LinkNotice> notices_, granted_;  // of the round; of the last one, as its machine reads them
-  struct Going {
-    std::uint32_t packet = 0;
-    std::uint32_t next = kNone;  // link; kNone: it has arrived
+  std::uint32_t reducers_ = kNone;  // the index in links_ of the first rank's memory
+  Pool<Transfer> transfers_;
+  std::vector<std::uint32_t> dirty_;           // free links with requests, arbitrated at the end of the round
+  std::vector<LinkNotice> notices_, granted_;  // of this round; of the previous one, for its reader
+  struct Granted {
+    std::uint32_t transfer = 0;
+    std::uint32_t next = kNone;  // the next link; kNone: it has arrived
   };
-  std::vector<Going> batch_;  // of the current grant
+  std::vector<Granted> batch_;  // of the current grant
 };
 
 }  // namespace orrery::simulate

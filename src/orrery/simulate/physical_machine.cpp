@@ -16,46 +16,46 @@ PhysicalMachine::PhysicalMachine(const SimulationJob& job)
 
 void PhysicalMachine::run() {
   for (std::uint32_t rank = 0; rank < job_.network.ranks(); ++rank) { nodes_.free_roots(rank); }
-  rounds_.run(Handler{*this}, [this] { settle(); });
+  rounds_.run(Handler{*this}, [this] { end_round(); });
 }
 
 void PhysicalMachine::handle(const PhysicalEvent& event) {
   switch (event.kind) {
-    case PhysicalEventKind::ask: return links_.ask(event.ref, rounds_.now());
+    case PhysicalEventKind::request: return links_.request(event.ref, rounds_.now());
     case PhysicalEventKind::delivered: return deliver(event.ref);
     case PhysicalEventKind::reduced: return collectives_.count(event.ref);
     case PhysicalEventKind::wake: return links_.wake(event.ref, rounds_.now());
-    case PhysicalEventKind::left: return collectives_.end_chunk(event.ref, event.extra);
+    case PhysicalEventKind::sent: return collectives_.end_chunk(event.ref, event.extra);
     case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
     case PhysicalEventKind::custom_step_end: return messages_.end_step(event.ref, event.extra);
-    case PhysicalEventKind::memory_request: return memory_.ask(event.ref);
+    case PhysicalEventKind::memory_request: return memory_.arrive(event.ref);
     case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
   }
 }
 
-void PhysicalMachine::deliver(std::uint32_t packet) {
+void PhysicalMachine::deliver(std::uint32_t transfer) {
   ++delivered_;
-  links_[packet].of_collective ? collectives_.deliver(packet) : messages_.deliver(packet);
+  links_[transfer].of_collective ? collectives_.deliver(transfer) : messages_.deliver(transfer);
 }
 
 // ---- the end of a round --------------------------------------------------------------------------------------------
 
-// Ranks first: what they send in this round asks for its link in this round.
-void PhysicalMachine::settle() {
+// Ranks first: the transfers that they send in this round request their links in this round.
+void PhysicalMachine::end_round() {
   do {
     for (const auto& [run, step] : messages_.take_ended_steps()) { end_custom_step(run, step); }
     for (auto ranks = nodes_.take_touched(); !ranks.empty(); ranks = nodes_.take_touched()) {
-      for (const std::uint32_t rank : ranks) { settle(rank); }
+      for (const std::uint32_t rank : ranks) { advance(rank); }
     }
   } while (messages_.has_ended_steps());
   register_notices();
 }
 
-// All that has ended in the round, then all that can start, until nothing does.
-void PhysicalMachine::settle(std::uint32_t rank) {
+// Ends the nodes that have ended in the round, then starts the nodes that can start, until none can.
+void PhysicalMachine::advance(std::uint32_t rank) {
   do {
     nodes_.end_all(rank);
-    for (const std::uint32_t node : nodes_.startable(rank)) { start(rank, node); }
+    for (const std::uint32_t node : nodes_.take_startable(rank)) { start(rank, node); }
   } while (nodes_.has_ended_nodes(rank));
 }
 
@@ -106,11 +106,11 @@ void PhysicalMachine::register_notices() {
       collectives_.prefetch_source(links_[notices[i + kAhead].id]);
     }
     switch (notice.kind) {
-      case LinkNotice::Kind::asks: rounds_.at(notice.time, {PhysicalEventKind::ask, notice.id, 0}); break;
-      case LinkNotice::Kind::arrives: {  // messages of collectives pass the endpoint before they are used
-        const Packet& packet = links_[notice.id];
-        const bool pays = packet.of_collective && !packet.to_switch;
-        rounds_.at(notice.time + (pays ? endpoint_ : 0), {PhysicalEventKind::delivered, notice.id, 0});
+      case LinkNotice::Kind::requests: rounds_.at(notice.time, {PhysicalEventKind::request, notice.id, 0}); break;
+      case LinkNotice::Kind::arrives: {  // transfers of collectives pass the endpoint before their data is used
+        const Transfer& transfer = links_[notice.id];
+        const bool has_endpoint_delay = transfer.of_collective && !transfer.to_switch;
+        rounds_.at(notice.time + (has_endpoint_delay ? endpoint_ : 0), {PhysicalEventKind::delivered, notice.id, 0});
         break;
       }
       case LinkNotice::Kind::reduced: rounds_.at(notice.time, {PhysicalEventKind::reduced, notice.id, 0}); break;
@@ -122,15 +122,15 @@ void PhysicalMachine::register_notices() {
 
 // ---- speed ---------------------------------------------------------------------------------------------------------
 
-// Most of a large machine is not in the processor's caches when an event comes.
+// Most of the state of a large machine is not cached when an event is handled.
 void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
-  if (event.kind == PhysicalEventKind::wake) { return links_.fetch(event.ref, distance); }
+  if (event.kind == PhysicalEventKind::wake) { return links_.prefetch(event.ref, distance); }
   if (event.kind > PhysicalEventKind::reduced) { return; }
-  const Packet& packet = links_[event.ref];
+  const Transfer& transfer = links_[event.ref];
   if (distance > 1) {
-    __builtin_prefetch(&packet);
-  } else if (packet.of_collective && event.kind != PhysicalEventKind::ask) {
-    collectives_.prefetch_target(packet);
+    __builtin_prefetch(&transfer);
+  } else if (transfer.of_collective && event.kind != PhysicalEventKind::request) {
+    collectives_.prefetch_target(transfer);
   }
 }
 

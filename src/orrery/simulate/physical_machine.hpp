@@ -1,14 +1,15 @@
-// A simulated machine under physical rules: docs/models/physical.md. Everything a run needs is in here, so that many
+// A simulated machine under physical rules: docs/models/physical.md. It owns the whole state of a run, so that many
 // machines can run at once. Private to the room; simulate.hpp is the interface.
 //
-// Nothing here depends on the numbers of ranks or on the order in which events of a round are handled: handlers change
-// what is theirs, add to counts or put requests into queues that sort them; decisions are taken when the round ends.
+// Nothing here depends on rank numbers or on the order in which events of a round are handled. Handlers change the
+// state of one rank or chunk, add to counts, or put requests into sorted queues; arbitration is at the end of the
+// round.
 //
 // Each part of the machine has one duty and depends only on parts above it:
-//   engine::Rounds       what happens when
-//   Links                routes, who gets a link next
-//   PhysicalNodes        which nodes start, what ranks do with their time
-//   PhysicalMemory       memories beyond the accelerator
+//   engine::Rounds       the event queue
+//   Links                routes, arbitration of links
+//   PhysicalNodes        which nodes start, activity of ranks over time
+//   PhysicalMemory       memory outside the accelerator
 //   PhysicalCollectives  chunks and steps of collectives
 //   PhysicalMessages     messages of nodes and of custom collectives
 //   PhysicalCustoms      collectives given as graphs
@@ -33,7 +34,7 @@ class PhysicalMachine {
   PhysicalMachine(const PhysicalMachine&) = delete;
   PhysicalMachine& operator=(const PhysicalMachine&) = delete;
 
-  // To the end, or until no event is left; throws Stop and TooLong.
+  // Runs until no event is left; throws Stop and TooLong.
   void run();
 
   [[nodiscard]] const PhysicalRounds& rounds() const { return rounds_; }
@@ -41,7 +42,7 @@ class PhysicalMachine {
   [[nodiscard]] const PhysicalNodes& nodes() const { return nodes_; }
   [[nodiscard]] const PhysicalCollectives& collectives() const { return collectives_; }
   [[nodiscard]] const PhysicalMessages& messages() const { return messages_; }
-  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }  // packets
+  [[nodiscard]] std::uint64_t delivered() const { return delivered_; }  // transfers
 
  private:
   struct Handler {
@@ -51,12 +52,11 @@ class PhysicalMachine {
   };
 
   void handle(const PhysicalEvent& event);
-  void deliver(std::uint32_t packet);
+  void deliver(std::uint32_t transfer);
   void prefetch(const PhysicalEvent& event, int distance) const;
 
-  // The end of a round.
-  void settle();
-  void settle(std::uint32_t rank);
+  void end_round();
+  void advance(std::uint32_t rank);
   void start(std::uint32_t rank, std::uint32_t node);
   void start_collective(std::uint32_t rank, std::uint32_t node);
   void end_custom_step(std::uint32_t run, std::uint32_t step);

@@ -29,7 +29,7 @@ void PhysicalMemory::start(std::uint32_t rank, std::uint32_t node) {
   rounds_.at(rounds_.now() + job_.memory.latency_ns * kPicosecondsPerNs, {PhysicalEventKind::memory_request, id, 0});
 }
 
-void PhysicalMemory::ask(std::uint32_t id) {
+void PhysicalMemory::arrive(std::uint32_t id) {
   const Request& request = requests_[id];
   servers_[request.server].server.arrive(rounds_.now(), id, request.alone);
   expect_next(request.server);

@@ -1,5 +1,5 @@
-// Memories beyond the accelerator under physical rules: each gives all requests that it serves at a time an equal part
-// of its bandwidth. Private to the room.
+// Memory outside the accelerator under physical rules: each server divides its bandwidth equally between its concurrent
+// requests. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@ class PhysicalMemory {
   PhysicalMemory(const PhysicalMemory&) = delete;
   PhysicalMemory& operator=(const PhysicalMemory&) = delete;
 
-  // A memory node requests its bytes; it is at the server one latency later.
+  // A memory node starts its request, which arrives at the server one latency later.
   void start(std::uint32_t rank, std::uint32_t node);
-  void ask(std::uint32_t request);
+  void arrive(std::uint32_t request);
   void leave(std::uint32_t server, std::uint32_t version);
 
  private:
@@ -31,7 +31,7 @@ class PhysicalMemory {
   };
   struct Server {
     memory::FairServer server;
-    std::uint32_t version = 0;  // of what is expected next; events of older versions have no effect
+    std::uint32_t version = 0;  // of the next expected end; events of older versions have no effect
   };
 
   void expect_next(std::uint32_t server);

@@ -29,16 +29,16 @@ void PhysicalMessages::send(const Envelope& envelope, const Continuation& sender
 void PhysicalMessages::depart(std::uint32_t id) {
   Message& message = messages_[id];
   message.has_departed = true;
-  receiving(message.receiver);
+  start_receiving(message.receiver);
   const std::uint32_t number = links_.take();
-  Packet& packet = links_[number];
-  packet = {};
-  packet.bytes = message.envelope.bytes;
-  packet.order = message.order;
-  packet.at = message.envelope.source;
-  packet.target = message.envelope.target;
-  packet.owner = id;
-  links_.ask(number, rounds_.now());
+  Transfer& transfer = links_[number];
+  transfer = {};
+  transfer.bytes = message.envelope.bytes;
+  transfer.order = message.order;
+  transfer.at = message.envelope.source;
+  transfer.target = message.envelope.target;
+  transfer.owner = id;
+  links_.request(number, rounds_.now());
 }
 
 void PhysicalMessages::receive(const Envelope& envelope, const Continuation& receiver, std::uint32_t node) {
@@ -49,7 +49,7 @@ void PhysicalMessages::receive(const Envelope& envelope, const Continuation& rec
     const std::uint32_t id = unmatched.messages.front();
     unmatched.messages.pop_front();
     if (unmatched.empty()) { unmatched_.erase(envelope); }
-    pair(id, receiver);
+    match(id, receiver);
   }
   if (rendezvous_) { announce(envelope, receiver, node); }
 }
@@ -58,30 +58,30 @@ void PhysicalMessages::announce(const Envelope& envelope, const Continuation& re
   const std::uint32_t ready = messages_.take();
   messages_[ready] = {envelope, {}, receiver, {}, false, false};
   const std::uint32_t number = links_.take();
-  Packet& packet = links_[number];
-  packet = {};
-  packet.bytes = kReadyBytesOfRendezvous;
-  packet.order.node = node;
-  packet.at = envelope.target;
-  packet.target = envelope.source;
-  packet.owner = ready;
-  packet.is_ready = true;
-  links_.ask(number, rounds_.now());
+  Transfer& transfer = links_[number];
+  transfer = {};
+  transfer.bytes = kReadyBytesOfRendezvous;
+  transfer.order.node = node;
+  transfer.at = envelope.target;
+  transfer.target = envelope.source;
+  transfer.owner = ready;
+  transfer.is_ready = true;
+  links_.request(number, rounds_.now());
 }
 
-void PhysicalMessages::pair(std::uint32_t id, const Continuation& receiver) {
+void PhysicalMessages::match(std::uint32_t id, const Continuation& receiver) {
   Message& message = messages_[id];
   message.receiver = receiver;
-  if (message.has_departed) { receiving(receiver); }
+  if (message.has_departed) { start_receiving(receiver); }
   if (!message.has_arrived) { return; }
   resume(receiver);
   messages_.give_back(id);
 }
 
-void PhysicalMessages::deliver(std::uint32_t packet) {
-  const std::uint32_t id = links_[packet].owner;
-  const bool is_ready = links_[packet].is_ready;
-  links_.give_back(packet);
+void PhysicalMessages::deliver(std::uint32_t transfer) {
+  const std::uint32_t id = links_[transfer].owner;
+  const bool is_ready = links_[transfer].is_ready;
+  links_.give_back(transfer);
   is_ready ? arrive_ready(id) : arrive(id);
 }
 
@@ -108,8 +108,8 @@ void PhysicalMessages::arrive_ready(std::uint32_t id) {
   depart(message);
 }
 
-void PhysicalMessages::receiving(const Continuation& who) {
-  if (who.kind == Continuation::Kind::node) { nodes_.receiving(who.rank); }
+void PhysicalMessages::start_receiving(const Continuation& who) {
+  if (who.kind == Continuation::Kind::node) { nodes_.start_receiving(who.rank); }
 }
 
 void PhysicalMessages::resume(const Continuation& who) {
@@ -121,10 +121,13 @@ void PhysicalMessages::resume(const Continuation& who) {
   }
 }
 
-std::vector<std::pair<std::uint32_t, std::uint32_t>> PhysicalMessages::take_ended_steps() {
-  std::sort(ended_steps_.begin(), ended_steps_.end());
-  ended_steps_.erase(std::unique(ended_steps_.begin(), ended_steps_.end()), ended_steps_.end());
-  return std::exchange(ended_steps_, {});
+std::span<const std::pair<std::uint32_t, std::uint32_t>> PhysicalMessages::take_ended_steps() {
+  taken_steps_.clear();
+  if (ended_steps_.empty()) { return {}; }
+  taken_steps_.swap(ended_steps_);
+  std::sort(taken_steps_.begin(), taken_steps_.end());
+  taken_steps_.erase(std::unique(taken_steps_.begin(), taken_steps_.end()), taken_steps_.end());
+  return taken_steps_;
 }
 
 std::optional<PhysicalMessages::Unreceived> PhysicalMessages::unreceived() const {

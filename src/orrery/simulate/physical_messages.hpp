@@ -1,11 +1,12 @@
 // Messages of nodes and of custom collectives under physical rules. A message departs when it is sent or, under
-// rendezvous, when the ready-to-receive message of its receiver has arrived; the k-th that is sent with an envelope is
-// matched with the k-th receive of it. Private to the room.
+// rendezvous, when the ready-to-receive message of its receiver has arrived. The k-th message with an envelope is
+// matched with the k-th receive with it. Private to the room.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -18,7 +19,7 @@
 
 namespace orrery::simulate {
 
-// What a message is matched by.
+// The fields by which messages and receives are matched.
 struct Envelope {
   std::uint64_t tag = 0;
   std::uint64_t bytes = 0;
@@ -45,15 +46,15 @@ class PhysicalMessages {
   PhysicalMessages& operator=(const PhysicalMessages&) = delete;
 
   void send(const Envelope& envelope, const Continuation& sender, const Order& order);
-  // `node`: of the receiver's rank, which receives.
+  // `node`: the receiving node of the receiver's rank.
   void receive(const Envelope& envelope, const Continuation& receiver, std::uint32_t node);
 
-  // The packet of a message is at its target.
-  void deliver(std::uint32_t packet);
+  // The transfer of a message has arrived.
+  void deliver(std::uint32_t transfer);
 
-  // Steps of custom collectives (run, step) whose message has arrived or been received, in ascending order; the list
-  // is empty then.
-  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::uint32_t>> take_ended_steps();
+  // Takes the steps of custom collectives (run, step) whose message has arrived or been received, in ascending order.
+  // Valid until the next call.
+  [[nodiscard]] std::span<const std::pair<std::uint32_t, std::uint32_t>> take_ended_steps();
   void end_step(std::uint32_t run, std::uint32_t step) { ended_steps_.emplace_back(run, step); }
   [[nodiscard]] bool has_ended_steps() const { return !ended_steps_.empty(); }
 
@@ -72,8 +73,9 @@ class PhysicalMessages {
     bool has_departed = false;
     bool has_arrived = false;
   };
-  // Of one envelope: messages without a receive, receives without a message, and, under rendezvous, messages that wait
-  // for a ready-to-receive message, or such messages that arrived first.
+  // For one envelope: messages without a receive, receives without a message. Under rendezvous also messages that wait
+  // for a ready-to-receive message, and the number of ready-to-receive messages that arrived before their message was
+  // sent.
   struct Unmatched {
     std::deque<std::uint32_t> messages;
     std::deque<Continuation> receivers;
@@ -85,11 +87,11 @@ class PhysicalMessages {
 
   void depart(std::uint32_t message);
   void announce(const Envelope& envelope, const Continuation& receiver, std::uint32_t node);
-  void pair(std::uint32_t message, const Continuation& receiver);
+  void match(std::uint32_t message, const Continuation& receiver);
   void arrive(std::uint32_t message);
   void arrive_ready(std::uint32_t message);
   void resume(const Continuation& who);
-  void receiving(const Continuation& who);
+  void start_receiving(const Continuation& who);
 
   bool rendezvous_;
   const PhysicalRounds& rounds_;
@@ -98,6 +100,7 @@ class PhysicalMessages {
   Pool<Message> messages_;
   std::unordered_map<Envelope, Unmatched, EnvelopeHash> unmatched_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ended_steps_;
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> taken_steps_;  // returned by take_ended_steps()
 };
 
 }  // namespace orrery::simulate

@@ -46,7 +46,7 @@ PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rou
 void PhysicalNodes::free_roots(std::uint32_t rank) {
   const RankGraph& rank_graph = job_.rank_graphs[rank];
   for (std::uint32_t node = 0; node < rank_graph.nodes.size(); ++node) {
-    if (rank_graph.nodes[node].parents == 0) { free(rank, node); }
+    if (rank_graph.nodes[node].parents == 0) { make_ready(rank, node); }
   }
   touch(rank);
 }
@@ -57,15 +57,17 @@ void PhysicalNodes::touch(std::uint32_t rank) {
   touched_.push_back(rank);
 }
 
-std::vector<std::uint32_t> PhysicalNodes::take_touched() {
+std::span<const std::uint32_t> PhysicalNodes::take_touched() {
   for (const std::uint32_t rank : touched_) { ranks_[rank].is_touched = false; }
-  return std::exchange(touched_, {});
+  taken_touched_.clear();
+  taken_touched_.swap(touched_);
+  return taken_touched_;
 }
 
-void PhysicalNodes::free(std::uint32_t number, std::uint32_t node) {
+void PhysicalNodes::make_ready(std::uint32_t number, std::uint32_t node) {
   PhysicalRank& rank = ranks_[number];
   const std::size_t slot = slot_of(job_.rank_graphs[number].nodes[node]);
-  if (slot == kNoSlot) { return rank.free.push_back(node); }
+  if (slot == kNoSlot) { return rank.ready_without_slot.push_back(node); }
   rank.ready[slot].push_back(node);
   std::push_heap(rank.ready[slot].begin(), rank.ready[slot].end(), std::greater<>());
 }
@@ -81,10 +83,12 @@ void PhysicalNodes::end_all(std::uint32_t number) {
   ended.clear();
 }
 
-std::vector<std::uint32_t> PhysicalNodes::startable(std::uint32_t number) {
+std::span<const std::uint32_t> PhysicalNodes::take_startable(std::uint32_t number) {
   PhysicalRank& rank = ranks_[number];
-  std::vector<std::uint32_t> nodes = std::exchange(rank.free, {});
-  std::sort(nodes.begin(), nodes.end());
+  std::vector<std::uint32_t>& nodes = taken_startable_;
+  nodes.assign(rank.ready_without_slot.begin(), rank.ready_without_slot.end());
+  rank.ready_without_slot.clear();
+  if (nodes.size() > 1) { std::sort(nodes.begin(), nodes.end()); }
   for (std::size_t slot = 0; slot < rank.ready.size(); ++slot) {
     auto& heap = rank.ready[slot];
     if (rank.slots[slot] != kNone || heap.empty()) { continue; }
@@ -113,14 +117,14 @@ void PhysicalNodes::end(std::uint32_t number, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[number].nodes[node];
   rank.runs[node] = false;
   if (!takes_no_time(task.act)) {
-    // A receive turned from waiting into communication when its message departed.
+    // start_receiving() has changed the activity of a receive from waiting to communication.
     change(number, task.act == Act::receive ? Activity::comm : activity_of(task), -1);
   }
   if (const std::size_t slot = slot_of(task); slot != kNoSlot) { rank.slots[slot] = kNone; }
   if (job_.spans) { spans_.push_back({number, node, rank.starts[node], rounds_.now()}); }
-  if (++rank.over == job_.rank_graphs[number].nodes.size()) { rank.finish = rounds_.now(); }
+  if (++rank.ended_count == job_.rank_graphs[number].nodes.size()) { rank.finish = rounds_.now(); }
   for (const std::uint32_t child : job_.rank_graphs[number].children_of(node)) {
-    if (--rank.parents[child] == 0) { free(number, child); }
+    if (--rank.parents[child] == 0) { make_ready(number, child); }
   }
 }
 

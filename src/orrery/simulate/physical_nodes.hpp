@@ -1,10 +1,11 @@
-// Which nodes of a rank start under physical rules, and what the rank does with its time. Computing has a slot of the
-// host or of the accelerator; communication and memory run concurrently, and share links and memories instead. Private
-// to the room.
+// Which nodes of a rank start under physical rules, and the activities of the rank over time. A compute node occupies
+// the slot of the host or of the accelerator. Communication and memory nodes run concurrently and share links and
+// memories. Private to the room.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "orrery/engine/rounds.hpp"
@@ -14,24 +15,24 @@
 
 namespace orrery::simulate {
 
-// What a rank can be doing; several at once.
+// The activities of a rank; several can be concurrent.
 enum class Activity : std::uint8_t { compute, comm, memory, host, waiting };
 inline constexpr std::size_t kActivities = 5;
 
 struct PhysicalRank {
   std::vector<std::uint32_t> parents;               // by node: that have not ended
-  std::array<std::vector<std::uint32_t>, 2> ready;  // of a slot (host, accelerator): heaps, the smallest first
-  std::vector<std::uint32_t> free;                  // ready, and need no slot
+  std::array<std::vector<std::uint32_t>, 2> ready;  // by slot (host, accelerator): heaps, the smallest first
+  std::vector<std::uint32_t> ready_without_slot;    // ready nodes that need no slot
   std::array<std::uint32_t, 2> slots{kNone, kNone};
-  std::vector<std::uint32_t> ended;  // in this round
-  bool is_touched = false;
-  std::uint32_t over = 0;             // nodes that have ended
-  std::int32_t started = 0;           // communications
+  std::vector<std::uint32_t> ended;   // in this round
+  bool is_touched = false;            // listed in PhysicalNodes::touched_
+  std::uint32_t ended_count = 0;      // nodes
+  std::int32_t started = 0;           // communication nodes
   std::vector<bool> runs;             // by node
   std::vector<std::uint64_t> starts;  // by node, where spans are kept
 
   std::array<std::uint32_t, kActivities> active{};
-  std::array<std::uint64_t, std::size_t{1} << kActivities> time{};  // spent, by set of activities
+  std::array<std::uint64_t, std::size_t{1} << kActivities> time{};  // picoseconds by set of concurrent activities
   std::uint64_t since = 0;
   std::uint64_t finish = 0;
 
@@ -57,41 +58,46 @@ class PhysicalNodes {
   // The node ends when the round does.
   void end_later(std::uint32_t rank, std::uint32_t node);
 
-  // Ranks with nodes that end or may start in this round; the list is empty then.
-  [[nodiscard]] std::vector<std::uint32_t> take_touched();
-  // All nodes that have ended in the round end. Then the nodes that may start, by ascending id.
+  // Ranks with nodes that end or may start in this round; they are no longer listed. Valid until the next call.
+  [[nodiscard]] std::span<const std::uint32_t> take_touched();
+  // Ends all nodes that have ended in the round.
   void end_all(std::uint32_t rank);
-  [[nodiscard]] std::vector<std::uint32_t> startable(std::uint32_t rank);
+
+  // Takes the nodes of a rank that may start: by ascending id those without a slot, then one for each free slot. Valid
+  // until the next call.
+  [[nodiscard]] std::span<const std::uint32_t> take_startable(std::uint32_t rank);
   [[nodiscard]] bool has_ended_nodes(std::uint32_t rank) const { return !ranks_[rank].ended.empty(); }
 
-  // The node runs. False when it takes no time and has ended.
+  // Starts the node. False if it takes no time and has ended.
   [[nodiscard]] bool begin(std::uint32_t rank, std::uint32_t node);
 
   // The message that a receive waits for has departed.
-  void receiving(std::uint32_t rank) {
+  void start_receiving(std::uint32_t rank) {
     change(rank, Activity::waiting, -1);
     change(rank, Activity::comm, 1);
   }
 
-  // Of the next communication of a rank, by the scheduling policy: smaller ones go first.
+  // The priority of the next communication node of a rank, by the scheduling policy: smaller ones are served first.
   [[nodiscard]] std::int32_t next_priority(std::uint32_t rank, const NodeTask& task);
 
   [[nodiscard]] const std::vector<PhysicalRank>& ranks() const { return ranks_; }
   [[nodiscard]] bool finished(std::uint32_t rank) const {
-    return ranks_[rank].over == job_.rank_graphs[rank].nodes.size();
+    return ranks_[rank].ended_count == job_.rank_graphs[rank].nodes.size();
   }
   [[nodiscard]] const std::vector<PhysicalSpan>& spans() const { return spans_; }
 
  private:
   void touch(std::uint32_t rank);
-  void free(std::uint32_t rank, std::uint32_t node);
+  void make_ready(std::uint32_t rank, std::uint32_t node);
   void end(std::uint32_t rank, std::uint32_t node);
   void change(std::uint32_t rank, Activity activity, int by);
 
   const SimulationJob& job_;
   const PhysicalRounds& rounds_;
   std::vector<PhysicalRank> ranks_;
-  std::vector<std::uint32_t> touched_;  // ranks
+  std::vector<std::uint32_t> touched_;          // ranks
+  std::vector<std::uint32_t> taken_touched_;    // returned by take_touched()
+  std::vector<std::uint32_t> taken_startable_;  // returned by take_startable()
   std::vector<PhysicalSpan> spans_;
 };
 

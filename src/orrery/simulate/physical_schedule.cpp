@@ -5,16 +5,18 @@
 
 namespace orrery::simulate {
 
-using network::Steps;
+using network::MemberSchedule;
 
 namespace {
 
-std::uint64_t cut(std::uint64_t bytes, std::uint64_t parts) { return bytes / parts + (bytes % parts != 0 ? 1 : 0); }
+std::uint64_t ceil_share(std::uint64_t bytes, std::uint64_t parts) {
+  return bytes / parts + (bytes % parts != 0 ? 1 : 0);
+}
 
 class PhysicalPlanner {
  public:
   explicit PhysicalPlanner(const PhysicalRequest& request) : request_(request), size_(request.bytes) {
-    plan_.seats = request.ranks;
+    plan_.participant_count = request.ranks;
   }
 
   Result<PhysicalSchedule> run() {
@@ -43,12 +45,12 @@ class PhysicalPlanner {
   }
 
  private:
-  // Scattered on the way out, reduced in the outermost dimension, gathered on the way back. A dimension whose algorithm
-  // cannot scatter reduces all that is left.
+  // Reduce-scatter over the inner dimensions, all-reduce in the outermost one, then all-gather in reverse order. A
+  // dimension whose algorithm has no reduce-scatter runs an all-reduce of the current part.
   void all_reduce(std::size_t i) {
     if (i >= request_.extents.size()) { return; }
     const Extent& extent = request_.extents[i];
-    const bool scatters = network::refusal(steps(extent, Collective::reduce_scatter)).empty();
+    const bool scatters = network::refusal(member_schedule(extent, Collective::reduce_scatter)).empty();
     if (i + 1 == request_.extents.size() || !scatters) {
       add(extent, Collective::all_reduce);
       return all_reduce(i + 1);
@@ -62,20 +64,20 @@ class PhysicalPlanner {
     size_ = whole;
   }
 
-  [[nodiscard]] Steps steps(const Extent& extent, Collective collective) const {
-    Steps steps;
-    steps.collective = collective;
-    steps.algorithm = extent.algorithm.method;
-    steps.members = extent.members;
-    steps.window = extent.algorithm.window.value_or(0);
-    steps.root = request_.root / extent.stride % extent.members;
-    return steps;
+  [[nodiscard]] MemberSchedule member_schedule(const Extent& extent, Collective collective) const {
+    MemberSchedule schedule;
+    schedule.collective = collective;
+    schedule.algorithm = extent.algorithm.method;
+    schedule.members = extent.members;
+    schedule.window = extent.algorithm.window.value_or(0);
+    schedule.root = request_.root / extent.stride % extent.members;
+    return schedule;
   }
 
   void add(const Extent& extent, Collective collective) {
     PhysicalPhase phase;
-    phase.steps = steps(extent, collective);
-    if (std::string why = network::refusal(phase.steps); !why.empty()) {
+    phase.schedule = member_schedule(extent, collective);
+    if (std::string why = network::refusal(phase.schedule); !why.empty()) {
       if (refused_.empty()) { refused_ = std::move(why); }
       return;
     }
@@ -84,13 +86,13 @@ class PhysicalPlanner {
     phase.rooted = is_rooted(collective);
     phase.root_rest = request_.root % extent.stride;
     phase.first_step = plan_.step_count;
-    phase.step_count = network::step_count(phase.steps);
+    phase.step_count = network::step_count(phase.schedule);
     const bool has_all = collective != Collective::all_gather && collective != Collective::gather;
-    const std::uint32_t blocks = has_all ? network::block_count(phase.steps) : 1;
-    phase.block = collective == Collective::barrier ? 0 : cut(size_, blocks);
-    if (network::parties(phase.steps) > extent.members) {
-      phase.first_switch = plan_.seats;
-      plan_.seats += request_.ranks / extent.members;
+    const std::uint32_t blocks = has_all ? network::block_count(phase.schedule) : 1;
+    phase.block = collective == Collective::barrier ? 0 : ceil_share(size_, blocks);
+    if (network::participant_count(phase.schedule) > extent.members) {
+      phase.first_switch = plan_.participant_count;
+      plan_.participant_count += request_.ranks / extent.members;
     }
     plan_.step_count += phase.step_count;
     plan_.phases.push_back(phase);
@@ -109,11 +111,11 @@ class PhysicalPlanner {
 std::vector<Extent> extents_of(const Network& network, const std::vector<std::uint32_t>* ranks) {
   std::vector<Extent> extents;
   const std::uint32_t size = ranks == nullptr ? network.ranks() : static_cast<std::uint32_t>(ranks->size());
-  std::vector<std::vector<std::uint32_t>> seen;  // by dimension: coordinates, in the order of the list
-  std::uint32_t stride = 1, in_list = 1;
+  std::vector<std::vector<std::uint32_t>> coordinates_of;  // by dimension: coordinates, in the order of the list
+  std::uint32_t stride = 1, list_stride = 1;
   for (std::uint32_t i = 0; i < network.dimensions.size(); ++i) {
     const std::uint32_t n = network.dimensions[i].ranks;
-    std::vector<std::uint32_t>& coordinates = seen.emplace_back();
+    std::vector<std::uint32_t>& coordinates = coordinates_of.emplace_back();
     if (ranks == nullptr) {
       coordinates.resize(n);
       std::iota(coordinates.begin(), coordinates.end(), 0U);
@@ -125,17 +127,17 @@ std::vector<Extent> extents_of(const Network& network, const std::vector<std::ui
       }
     }
     const auto members = static_cast<std::uint32_t>(coordinates.size());
-    if (members > 1) { extents.push_back({i, members, in_list, {}}); }
-    in_list *= members;
+    if (members > 1) { extents.push_back({i, members, list_stride, {}}); }
+    list_stride *= members;
     stride *= n;
   }
   if (ranks == nullptr) { return extents; }
-  bool is_grid = in_list == size;
+  bool is_grid = list_stride == size;
   for (std::uint32_t position = 0; is_grid && position < size; ++position) {
     std::uint32_t left = position, rank = 0, scale = 1;
-    for (std::size_t i = 0; i < seen.size(); ++i) {
-      rank += seen[i][left % seen[i].size()] * scale;
-      left /= static_cast<std::uint32_t>(seen[i].size());
+    for (std::size_t i = 0; i < coordinates_of.size(); ++i) {
+      rank += coordinates_of[i][left % coordinates_of[i].size()] * scale;
+      left /= static_cast<std::uint32_t>(coordinates_of[i].size());
       scale *= network.dimensions[i].ranks;
     }
     is_grid = (*ranks)[position] == rank;

@@ -1,7 +1,7 @@
 // Physical semantics by hand: the cases of docs/models/physical.md, with its figures, and the closed form of every
-// schedule on the network that it is made for.
+// schedule on the network that suits it.
 //
-// Unless a test says otherwise: 50 GB/s, which is 20 ps a byte, and 500 ns a link. 1 MiB takes 20,971,520 ps.
+// Unless a test has other values: 50 GB/s, which is 20 ps per byte, and 500 ns per link. 1 MiB takes 20,971,520 ps.
 #include <gtest/gtest.h>
 
 #include "orrery/simulate/test_jobs.hpp"
@@ -33,13 +33,13 @@ Times picoseconds(const results::Simulation& simulation) {
   return times;
 }
 
-// Rank `rank` does what stands at its place, others nothing.
-Nodes at(std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> places) {
-  return [places](std::uint32_t rank) {
-    for (const auto& [where, nodes] : places) {
+// The listed ranks have the given nodes, the others one metadata node.
+Nodes at(std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> nodes_of_ranks) {
+  return [nodes_of_ranks](std::uint32_t rank) {
+    for (const auto& [where, nodes] : nodes_of_ranks) {
       if (where == rank) { return nodes; }
     }
-    return std::vector{node(1, NodeType::metadata)};  // over at once
+    return std::vector{node(1, NodeType::metadata)};  // ends at once
   };
 }
 
@@ -49,7 +49,7 @@ Times of_collective(const Rig& rig, CollectiveType type, std::int64_t bytes) {
 
 // ---- messages ------------------------------------------------------------------------------------------------------
 
-TEST(Physical, a_lone_message_takes_the_latencies_of_its_way_and_its_bytes_once) {
+TEST(Physical, a_message_without_contention_takes_the_latencies_of_its_route_and_its_bytes_once) {
   // Three links of a ring of 8: 3 x 500 ns + 20,971.52 ns, cut through and not stored in between.
   const auto result = simulated(rig({{Topology::Ring, 8}}), at({{0, {send(1, 3, kMiB)}}, {3, {receive(1, 0, kMiB)}}}));
   EXPECT_EQ(picoseconds(result)[3], 3 * kHop + kMiBTime);
@@ -57,7 +57,7 @@ TEST(Physical, a_lone_message_takes_the_latencies_of_its_way_and_its_bytes_once)
   EXPECT_EQ(result.ranks[3].finish_ns, 22472U);  // rounded up
 }
 
-TEST(Physical, rings_go_the_shorter_way_and_forward_when_there_is_none) {
+TEST(Physical, routes_on_rings_take_the_shorter_direction_and_forward_if_both_are_equal) {
   const auto links = [](std::uint32_t to) {
     const auto result =
         simulated(rig({{Topology::Ring, 6}}), at({{0, {send(1, to, kMiB)}}, {to, {receive(1, 0, kMiB)}}}));
@@ -70,9 +70,9 @@ TEST(Physical, rings_go_the_shorter_way_and_forward_when_there_is_none) {
   EXPECT_EQ(links(4), (Used{{0, 5}, {5, 4}}));
 }
 
-TEST(Physical, two_messages_on_one_link_go_one_after_the_other) {
-  // Ring of 8. Rank 1 has the link 1 -> 2 from 0 to 20,971.52 ns; the head of rank 0's message is there at 500 ns and
-  // waits. It leaves at 41,943.04 ns.
+TEST(Physical, two_messages_on_one_link_are_serialized) {
+  // Ring of 8. Rank 1 occupies the link 1 -> 2 from 0 to 20,971.52 ns. The head of rank 0's message arrives at 500 ns
+  // and waits; its tail leaves at 41,943.04 ns.
   const auto result = simulated(
       rig({{Topology::Ring, 8}}),
       at({{0, {send(1, 2, kMiB)}}, {1, {send(1, 2, kMiB)}}, {2, {receive(1, 0, kMiB), receive(2, 1, kMiB)}}}));
@@ -100,20 +100,20 @@ TEST(Physical, a_message_across_a_torus_pays_for_a_link_in_each_dimension_and_fo
   }
 }
 
-TEST(Physical, alike_messages_that_meet_at_a_link_of_a_switch_share_it_and_end_together) {
-  // 7 to 1. The link down carries 7 MiB from 500 ns on, for 146,800.64 ns.
-  std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> places;
+TEST(Physical, equal_messages_that_request_a_link_together_share_it_and_end_together) {
+  // Incast of 7 ranks. The link from the switch transfers 7 MiB from 500 ns on, for 146,800.64 ns.
+  std::vector<std::pair<std::uint32_t, std::vector<NodeRecord>>> nodes_of_ranks;
   std::vector<NodeRecord> receives;
   for (std::uint32_t rank = 1; rank < 8; ++rank) {
-    places.push_back({rank, {send(1, 0, kMiB)}});
+    nodes_of_ranks.push_back({rank, {send(1, 0, kMiB)}});
     receives.push_back(receive(rank, rank, kMiB));
   }
-  places.push_back({0, receives});
-  EXPECT_EQ(picoseconds(simulated(rig({{Topology::Switch, 8}}), at(places))), all(8, 2 * kHop + 7 * kMiBTime));
+  nodes_of_ranks.push_back({0, receives});
+  EXPECT_EQ(picoseconds(simulated(rig({{Topology::Switch, 8}}), at(nodes_of_ranks))), all(8, 2 * kHop + 7 * kMiBTime));
 }
 
-TEST(Physical, of_messages_that_meet_at_a_link_the_shorter_goes_first) {
-  // Both heads are at the switch at 500 ns. 1 MiB is through at 21,471.52, 2 MiB at 63,414.56.
+TEST(Physical, of_two_messages_that_request_a_link_together_the_shorter_is_served_first) {
+  // Both heads are at the switch at 500 ns. 1 MiB has passed at 21,471.52 ns, 2 MiB at 63,414.56 ns.
   const auto result = simulated(
       rig({{Topology::Switch, 4}}),
       at({{1, {send(1, 0, 2 * kMiB)}}, {2, {send(1, 0, kMiB)}}, {0, {receive(1, 1, 2 * kMiB), receive(2, 2, kMiB)}}}));
@@ -121,7 +121,7 @@ TEST(Physical, of_messages_that_meet_at_a_link_the_shorter_goes_first) {
   EXPECT_EQ(picoseconds(result)[1], 2 * kHop + 3 * kMiBTime);
 }
 
-TEST(Physical, messages_that_share_one_link_and_then_the_next_share_both_at_once) {
+TEST(Physical, messages_that_share_two_links_in_sequence_share_both_concurrently) {
   // 3 x 5, own links inside: (0,0) and (1,0) to (2,2), both through (2,0) -> (2,1) -> (2,2).
   Rig grid = rig({{Topology::FullyConnected, 3}, {Topology::Ring, 5}});
   const auto result = simulated(
@@ -132,8 +132,8 @@ TEST(Physical, messages_that_share_one_link_and_then_the_next_share_both_at_once
   EXPECT_EQ(picoseconds(result)[1], 3 * kHop + 2 * kMiBTime);
 }
 
-TEST(Physical, under_rendezvous_a_message_sets_out_when_its_receivers_notice_is_there) {
-  // 30 us later: a notice of 8192 bytes (163.84 ns), then the message.
+TEST(Physical, under_rendezvous_a_message_departs_when_the_ready_message_of_its_receiver_has_arrived) {
+  // After 30 us: a ready-to-receive message of 8192 bytes (163.84 ns), then the message.
   Rig ring = rig({{Topology::Ring, 4}});
   ring.system.rendezvous = true;
   const auto result = simulated(ring, at({{0, {send(1, 1, kMiB)}}, {1, {compute(1, 30), receive(2, 0, kMiB, {1})}}}));
@@ -152,16 +152,16 @@ TEST(Physical, closed_form_of_rings) {
   EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(131072)));
   EXPECT_EQ(of_collective(ring, CollectiveType::reduce_scatter, kMiB), all(8, 7 * step(131072)));
   EXPECT_EQ(of_collective(ring, CollectiveType::all_gather, 131072), all(8, 7 * step(131072)));
-  // To whom is 1, 2, 3 and 4 further on, and 3 back: blocks 4 + 3 + 2 + 1 forward, which is the longer side.
+  // Targets at distances 1 to 4 forward and 1 to 3 backward. Forward is longer: 4 + 3 + 2 + 1 blocks in four steps.
   EXPECT_EQ(of_collective(ring, CollectiveType::all_to_all, kMiB), all(8, 4 * (kHop + kEndpoint) + 10 * 131072 * 20));
 }
 
-TEST(Physical, reductions_take_three_passes_through_memory_and_one_after_the_other) {
+TEST(Physical, reductions_take_three_passes_through_memory_and_are_serialized) {
   // 3 x 131,072 B at 1600 GB/s: 245.76 ns in each of 7 steps.
   Rig ring = rig({{Topology::Ring, 8}});
   ring.system.local_memory_gb = 1600;
   EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(131072) + 7 * 245'760));
-  // Everybody gets 7 messages at once.
+  // Every rank receives 7 messages at the same time.
   Rig direct = rig({{Topology::FullyConnected, 8}}, {"direct"});
   direct.system.local_memory_gb = 1600;
   EXPECT_EQ(of_collective(direct, CollectiveType::all_reduce, kMiB), all(8, 2 * step(131072) + 7 * 245'760));
@@ -171,11 +171,11 @@ TEST(Physical, closed_form_of_direct) {
   const Rig direct = rig({{Topology::FullyConnected, 8}}, {"direct"});
   EXPECT_EQ(of_collective(direct, CollectiveType::all_reduce, kMiB), all(8, 2 * step(131072)));
   EXPECT_EQ(of_collective(direct, CollectiveType::all_to_all, kMiB), all(8, step(131072)));
-  // Two at a time: 4 rounds.
+  // Two messages at a time: 4 rounds.
   const Rig windowed = rig({{Topology::FullyConnected, 8}}, {"direct2"});
   EXPECT_EQ(of_collective(windowed, CollectiveType::all_to_all, kMiB), all(8, 4 * step(131072)));
-  // Through a switch the 7 messages of a rank leave one after the other, each to the next rank further on, so that no
-  // two meet on the way down.
+  // Through a switch the 7 messages of a rank leave one after the other, each to the next rank, so there is no
+  // contention on the links from the switch.
   const Rig star = rig({{Topology::Switch, 8}}, {"direct"});
   EXPECT_EQ(of_collective(star, CollectiveType::all_to_all, kMiB), all(8, 2 * kHop + kEndpoint + 7 * 131072 * 20));
 }
@@ -188,14 +188,15 @@ TEST(Physical, closed_form_of_halving_and_doubling) {
 }
 
 TEST(Physical, closed_form_of_the_double_binary_tree) {
-  // 8 ranks, 3 levels, 512 KiB in each tree; both trees side by side on links of their own.
+  // 8 ranks, 3 levels, 512 KiB in each tree; both trees run concurrently on different links.
   const Rig full = rig({{Topology::FullyConnected, 8}}, {"doubleBinaryTree"});
   const Times times = of_collective(full, CollectiveType::all_reduce, kMiB);
   EXPECT_EQ(*std::max_element(times.begin(), times.end()), 6 * step(524288));
 }
 
 TEST(Physical, closed_form_of_reduction_and_copies_in_the_switch) {
-  // All of it up, and the sum down to each; nobody's endpoint or memory is in the way but the receiver's endpoint.
+  // The whole buffer up, and the sum down to each rank. Only the endpoint of the receiver adds time; ranks do not
+  // reduce.
   Rig star = rig({{Topology::Switch, 8}}, {"inSwitch"});
   star.system.local_memory_gb = 1600;
   EXPECT_EQ(of_collective(star, CollectiveType::all_reduce, kMiB), all(8, 2 * kHop + 2 * kMiBTime + kEndpoint));
@@ -204,31 +205,31 @@ TEST(Physical, closed_form_of_reduction_and_copies_in_the_switch) {
             all(8, 2 * kHop + kMiBTime + 131072 * 20 + kEndpoint));
   // One block up, 7 down.
   EXPECT_EQ(of_collective(star, CollectiveType::all_gather, 131072), all(8, 2 * kHop + 8 * 131072 * 20 + kEndpoint));
-  // Two chunks: while the first comes down, the second goes up.
+  // Two chunks: the first goes down while the second goes up.
   EXPECT_EQ(of_collective(star.chunks(2), CollectiveType::all_reduce, kMiB),
             all(8, 2 * kHop + 3 * kMiBTime / 2 + kEndpoint));
-  // Switches outside full meshes: each of 4 lines has a switch of its own.
+  // Full meshes inside, switches outside: each of the 4 lines has its own switch.
   Rig both = rig({{Topology::FullyConnected, 4}, {Topology::Switch, 2}}, {"direct", "inSwitch"});
   EXPECT_EQ(of_collective(both, CollectiveType::all_reduce, kMiB),
             all(8, 2 * step(262144) + 2 * kHop + 2 * 262144 * 20 + kEndpoint));
 }
 
-TEST(Physical, refuses_to_reduce_in_a_switch_where_there_is_none) {
+TEST(Physical, in_switch_without_a_switch_is_rejected) {
   const auto result =
       run(rig({{Topology::Ring, 4}}, {"inSwitch"}), [](std::uint32_t) { return std::vector{all_reduce(1, 64)}; });
   ASSERT_FALSE(result);
   EXPECT_NE(result.error().text().find("not all connected to one Switch"), std::string::npos);
 }
 
-TEST(Physical, an_all_reduce_over_dimensions_scatters_outwards_and_gathers_back) {
+TEST(Physical, an_all_reduce_over_two_dimensions_reduce_scatters_and_all_gathers_inside) {
   // 4 x 4: 256 KiB a step inside, 64 KiB a step outside.
   const Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, {"ring", "ring"});
   EXPECT_EQ(of_collective(torus, CollectiveType::all_reduce, kMiB), all(16, 6 * step(262144) + 6 * step(65536)));
   EXPECT_EQ(of_collective(torus, CollectiveType::all_gather, 65536), all(16, 3 * step(65536) + 3 * step(262144)));
 }
 
-TEST(Physical, chunks_go_round_a_ring_both_ways_in_turn) {
-  // Two chunks of 512 KiB, each on links of its own.
+TEST(Physical, chunks_are_sent_around_a_ring_in_alternating_directions) {
+  // Two chunks of 512 KiB on different links.
   Rig ring = rig({{Topology::Ring, 8}});
   ring.chunks(2);
   EXPECT_EQ(of_collective(ring, CollectiveType::all_reduce, kMiB), all(8, 14 * step(65536)));
@@ -245,8 +246,8 @@ TEST(Physical, a_group_that_is_a_grid_uses_the_dimensions_in_which_its_ranks_dif
   for (const auto& link : result.tables->links) { EXPECT_EQ(link.dimension, 1U); }
 }
 
-TEST(Physical, a_broadcast_is_a_chain_from_the_first_rank_whatever_duration_is_recorded) {
-  // Ring of 4, 64 KiB: rank 3 has all after three steps; the others are done when their copy has left.
+TEST(Physical, a_broadcast_is_a_chain_from_the_first_rank_and_ignores_the_recorded_duration) {
+  // Ring of 4, 64 KiB: rank 3 has all data after three steps; the others finish when their copy has left.
   NodeRecord broadcast = collective(1, CollectiveType::broadcast, 65536);
   broadcast.duration_us = 3;
   Rig ring = rig({{Topology::Ring, 4}});
@@ -255,7 +256,7 @@ TEST(Physical, a_broadcast_is_a_chain_from_the_first_rank_whatever_duration_is_r
   EXPECT_EQ(picoseconds(simulated(ring, [&](std::uint32_t) { return std::vector{broadcast}; })), expected);
 }
 
-TEST(Physical, a_list_of_algorithms_without_the_dimension_of_a_collective_is_refused) {
+TEST(Physical, a_list_of_algorithms_without_the_dimension_of_a_collective_is_rejected) {
   const auto torus = [](const std::vector<std::string>& algorithms) {
     return rig({{Topology::Ring, 4}, {Topology::Ring, 4}}, algorithms);
   };
@@ -268,7 +269,7 @@ TEST(Physical, a_list_of_algorithms_without_the_dimension_of_a_collective_is_ref
   EXPECT_TRUE(run(torus({"oneRing"}), everywhere));  // one ring over both dimensions
 }
 
-TEST(Physical, the_double_binary_tree_refuses_an_all_gather) {
+TEST(Physical, the_double_binary_tree_has_no_all_gather) {
   const auto refused = run(rig({{Topology::Ring, 4}}, {"doubleBinaryTree"}),
                            [](std::uint32_t) { return std::vector{collective(1, CollectiveType::all_gather, 4096)}; });
   ASSERT_FALSE(refused);
@@ -285,7 +286,7 @@ TEST(Physical, a_send_that_no_rank_receives_is_an_error) {
       << lost.error().text();
 }
 
-TEST(Physical, groups_may_have_names) {
+TEST(Physical, groups_can_have_names) {
   Rig ring = rig({{Topology::Ring, 4}});
   ring.groups = {{"tp", {0, 1}}, {"dp", {2, 3}}};
   const auto result =
@@ -301,9 +302,9 @@ TEST(Physical, groups_may_have_names) {
 
 // ---- ranks ---------------------------------------------------------------------------------------------------------
 
-TEST(Physical, a_rank_that_comes_late_is_waited_for_by_those_who_need_its_data) {
-  // All-gather on a ring of 4: rank 0 comes 100 us late. What the others have goes round meanwhile; its own block takes
-  // 1, 2 and 3 steps to ranks 1, 2 and 3, and what waits at rank 0 for it follows.
+TEST(Physical, ranks_wait_for_a_late_rank_if_they_need_its_data) {
+  // All-gather on a ring of 4: rank 0 arrives 100 us late. The blocks of the others are sent up to rank 0 before. Its
+  // own block takes 1, 2 and 3 steps to ranks 1, 2 and 3, followed by the blocks that wait at rank 0.
   const auto late = simulated(rig({{Topology::Ring, 4}}), [](std::uint32_t rank) {
     std::vector<NodeRecord> nodes;
     if (rank == 0) { nodes.push_back(compute(1, 100)); }
@@ -311,14 +312,14 @@ TEST(Physical, a_rank_that_comes_late_is_waited_for_by_those_who_need_its_data) 
                                rank == 0 ? std::vector<std::uint64_t>{1} : std::vector<std::uint64_t>{}));
     return nodes;
   });
-  // Rank 0's last block was there before it came; it has its own and two others to send on, 20 ns each.
+  // All blocks for rank 0 arrived before it did. It sends its own and two others, 20 ns each.
   const std::uint64_t start = 100'000'000;
   EXPECT_EQ(picoseconds(late)[0], start + 3 * 20'000);
   EXPECT_EQ(picoseconds(late)[1], start + kHop + 3 * 20'000 + kEndpoint);
 }
 
-TEST(Physical, independent_collectives_meet_whatever_the_order_in_which_ranks_come_to_them) {
-  // Rank 0 comes to the large one first, rank 1 to the small one.
+TEST(Physical, independent_collectives_are_matched_whatever_the_order_in_which_ranks_reach_them) {
+  // Rank 0 reaches the large one first, rank 1 the small one.
   const auto result = simulated(rig({{Topology::Ring, 2}}), [](std::uint32_t rank) {
     const std::vector<std::uint64_t> later = {9};
     return std::vector{all_reduce(1, kMiB, rank == 1 ? later : std::vector<std::uint64_t>{}),
@@ -327,8 +328,8 @@ TEST(Physical, independent_collectives_meet_whatever_the_order_in_which_ranks_co
   EXPECT_GT(result.ranks[0].finish_ns, 10'000U);
 }
 
-TEST(Physical, what_a_rank_did_with_its_time_adds_up) {
-  // Rank 1 computes 10 us, then waits for a message that sets out at 30 us: 20 us idle, then communication.
+TEST(Physical, the_times_of_a_rank_by_activity_add_up) {
+  // Rank 1 computes 10 us, then waits for a message that departs at 30 us: 20 us idle, then communication.
   const auto result =
       simulated(rig({{Topology::Ring, 2}}),
                 at({{0, {compute(1, 30), send(2, 1, kMiB, {1})}}, {1, {compute(1, 10), receive(2, 0, kMiB, {1})}}}));
@@ -341,8 +342,9 @@ TEST(Physical, what_a_rank_did_with_its_time_adds_up) {
   EXPECT_EQ(result.ranks[1].idle_ns, 20'000U);
 }
 
-TEST(Physical, a_shared_memory_gives_everybody_an_equal_part) {
-  // A pool of 50 B/ns: 4 ranks ask for 100,000 B at once, 2 us each alone, 8 us together; 100 ns of latency before.
+TEST(Physical, a_shared_memory_divides_its_bandwidth_equally) {
+  // A pool of 50 B/ns: 4 ranks request 100,000 B at the same time, 2 us each alone, 8 us together, after 100 ns of
+  // latency.
   Rig pool = rig({{Topology::Ring, 4}});
   pool.memory = {memory::Arrangement::MEMORY_POOL, 100, 50, 1};
   const auto result =
@@ -350,7 +352,7 @@ TEST(Physical, a_shared_memory_gives_everybody_an_equal_part) {
   EXPECT_EQ(picoseconds(result), all(4, 8'100'000));
 }
 
-TEST(Physical, marks_and_nodes_of_no_time_are_over_at_once) {
+TEST(Physical, metadata_and_nodes_without_duration_end_at_once) {
   const auto result = simulated(rig({{Topology::Ring, 2}}), [](std::uint32_t) {
     return std::vector{node(1, NodeType::metadata), compute(2, 0, {1}), compute(3, 5, {2})};
   });
@@ -364,13 +366,13 @@ std::string why(const Rig& rig, const Nodes& nodes) {
   return result ? "" : result.error().text();
 }
 
-TEST(PhysicalStalled, receives_that_nobody_sends_to_are_named) {
+TEST(PhysicalDeadlock, receives_without_a_send_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {receive(4, 0, 64)}}})),
             "w.1.et rank 1, node 4: waits for 64 B with tag 0 from rank 0, which has no matching send (1 of 2 ranks "
             "cannot finish)");
 }
 
-TEST(PhysicalStalled, ranks_that_never_join_are_named) {
+TEST(PhysicalDeadlock, ranks_that_never_join_are_named) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}), at({{1, {all_reduce(4, 64)}}})),
             "w.1.et rank 1, node 4: waits in ALL_REDUCE of 64 B (all ranks) for rank 0, which never joins (1 of 2 "
             "ranks cannot finish)");
@@ -379,14 +381,14 @@ TEST(PhysicalStalled, ranks_that_never_join_are_named) {
             "B instead (node 4) (2 of 2 ranks cannot finish)");
 }
 
-TEST(PhysicalStalled, cycles_are_deadlocks) {
+TEST(PhysicalDeadlock, cycles_are_deadlocks) {
   EXPECT_EQ(why(rig({{Topology::Ring, 2}}),
                 at({{0, {receive(1, 1, 64), send(2, 1, 64, {1})}}, {1, {receive(1, 0, 64), send(2, 0, 64, {1})}}})),
             "w.0.et rank 0, node 1: deadlock: rank 0 in node 1 (a receive), which waits for rank 1 in node 1 "
             "(a receive), which waits for rank 0 (2 of 2 ranks cannot finish)");
 }
 
-TEST(Physical, refuses_a_back_end_without_links) {
+TEST(Physical, a_back_end_without_links_is_rejected) {
   Rig made = rig({{Topology::Ring, 2}});
   made.backend = Backend::congestion_unaware;
   EXPECT_EQ(why(made, at({})), "--semantics physical needs --backend congestion-aware");

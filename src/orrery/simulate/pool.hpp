@@ -1,4 +1,4 @@
-// Things of one kind by number, which are made and given back all the time. They stay where they are. Private to the
+// Objects of one type by number, with reuse of those that are given back. Their addresses do not change. Private to the
 // room.
 #pragma once
 
@@ -18,7 +18,7 @@ class Pool {
   [[nodiscard]] T& operator[](std::uint32_t number) { return blocks_[number / kBlock][number % kBlock]; }
   [[nodiscard]] const T& operator[](std::uint32_t number) const { return blocks_[number / kBlock][number % kBlock]; }
 
-  // A number that is free, most likely the one given back last. What it was used for is still there.
+  // A free number, preferably the one that was given back last. The object is not reset.
   [[nodiscard]] std::uint32_t take() {
     if (!free_.empty()) {
       const std::uint32_t number = free_.back();

@@ -23,8 +23,8 @@ constexpr std::uint64_t kMostTags = 500'000'000;  // tags of messages are taken 
 
 class Compiler {
  public:
-  Compiler(const Graph& graph, std::uint32_t rank, const std::string& file, const CompileContext& setting)
-      : fields_(graph, file, fmt::format("rank {}", rank)), rank_(rank), setting_(setting) {}
+  Compiler(const Graph& graph, std::uint32_t rank, const std::string& file, const CompileContext& context)
+      : fields_(graph, file, fmt::format("rank {}", rank)), rank_(rank), context_(context) {}
 
   Result<RankGraph> run() {
     if (auto runnable = fields_.runnable(); !runnable) { return tl::make_unexpected(runnable.error()); }
@@ -39,7 +39,7 @@ class Compiler {
     rank_graph.cut_durations = cut_durations_;
     rank_graph.replayed_broadcasts = replayed_broadcasts_;
     link(rank_graph, by_id);
-    if (setting_.names) {
+    if (context_.names) {
       for (const NodeIndex node : by_id) { rank_graph.names.emplace_back(graph.name(node)); }
     }
     return rank_graph;
@@ -55,7 +55,7 @@ class Compiler {
                 : type == NodeType::comp      ? Slot::gpu
                 : type == NodeType::comm_recv ? Slot::none
                                               : Slot::comm;
-    if (setting_.system.replay_only && type != NodeType::invalid && type != NodeType::metadata) {
+    if (context_.system.replay_only && type != NodeType::invalid && type != NodeType::metadata) {
       replay(task, node);
       task.counts_as_compute = !on_host;
       return task;
@@ -71,18 +71,18 @@ class Compiler {
       case NodeType::metadata: task.act = Act::metadata; break;
     }
     if (!graph::is_known(type)) {
-      fields_.wrong(node, fmt::format("has the node type {}; valid: 0 to 7", static_cast<int>(type)));
+      fields_.add_error(node, fmt::format("has the node type {}; valid: 0 to 7", static_cast<int>(type)));
     }
     return task;
   }
 
-  [[nodiscard]] bool physical() const { return setting_.semantics == Semantics::physical; }
+  [[nodiscard]] bool physical() const { return context_.semantics == Semantics::physical; }
 
   void replay(NodeTask& task, NodeIndex node) {
     if (physical()) { return replay_physically(task, node); }
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // microseconds; the clock holds a few of these
     if (fields_.graph().duration_us(node) > kMost) {
-      return fields_.wrong(node, "has a duration that the clock cannot count");
+      return fields_.add_error(node, "has a duration that the clock cannot count");
     }
     const std::uint64_t recorded = fields_.graph().duration_us(node) * 1000;
     task.act = Act::busy;
@@ -90,20 +90,20 @@ class Compiler {
     cut_durations_ = cut_durations_ || fields_.duration_ns(node) != recorded;
   }
 
-  // As recorded, to the nanosecond, nothing added.
+  // The recorded duration to the nanosecond.
   void replay_physically(NodeTask& task, NodeIndex node) {
     constexpr std::uint64_t kPicoseconds = 1'000;           // of a nanosecond
     constexpr std::uint64_t kMost = 1'000'000'000'000'000;  // nanoseconds
     const std::uint64_t recorded = fields_.duration_ns(node);
-    if (recorded > kMost) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
+    if (recorded > kMost) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
     task.act = Act::busy;
     task.amount = recorded * kPicoseconds;
   }
 
   void compute(NodeTask& task, NodeIndex node, bool on_host) {
-    // Physical semantics takes the recorded time where the graph does not say what is computed.
+    // Physical semantics uses the recorded time if the graph does not have the number of operations.
     const bool recorded = physical() && !fields_.value(node, fields_.num_ops);
-    if (on_host || recorded || !setting_.system.roofline) {
+    if (on_host || recorded || !context_.system.roofline) {
       replay(task, node);
       task.counts_as_compute = !on_host;
       return;
@@ -115,24 +115,24 @@ class Compiler {
       task.act = Act::no_op;
       return;
     }
-    // Doubles in this order, so that the last bit is the original's.
+    // Double precision in the order of ASTRA-sim, for the same last bit.
     const double intensity = static_cast<double>(operations) / static_cast<double>(bytes);
     const double reachable =
-        std::min(setting_.system.local_memory_gb * 1e9 * intensity, setting_.system.peak_tflops * 1e12);
+        std::min(context_.system.local_memory_gb * 1e9 * intensity, context_.system.peak_tflops * 1e12);
     const double seconds = operations == 0 ? 0.0 : static_cast<double>(operations) / reachable;
     constexpr double kMost = 1e18;  // the clock holds a few of these
-    if (!(seconds * 1e9 < kMost)) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
+    if (!(seconds * 1e9 < kMost)) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
     task.amount = static_cast<std::uint64_t>(seconds * 1e9);
     task.counts_as_compute = true;
   }
 
-  // The longer of computing and moving the bytes.
+  // Roofline: the longer of arithmetic and memory traffic.
   void compute_physically(NodeTask& task, NodeIndex node, std::uint64_t operations, std::uint64_t bytes) {
-    const double arithmetic = static_cast<double>(operations) / setting_.system.peak_tflops;     // 1e-12 s
-    const double movement = static_cast<double>(bytes) / setting_.system.local_memory_gb * 1e3;  // 1e-12 s
+    const double arithmetic = static_cast<double>(operations) / context_.system.peak_tflops;     // 1e-12 s
+    const double movement = static_cast<double>(bytes) / context_.system.local_memory_gb * 1e3;  // 1e-12 s
     const double picoseconds = std::ceil(std::max(arithmetic, movement));
     constexpr double kMost = 1e18;
-    if (!(picoseconds < kMost)) { return fields_.wrong(node, "has a duration that the clock cannot count"); }
+    if (!(picoseconds < kMost)) { return fields_.add_error(node, "has a duration that the clock cannot count"); }
     task.amount = static_cast<std::uint64_t>(picoseconds);
     task.counts_as_compute = true;
   }
@@ -150,10 +150,11 @@ class Compiler {
     involve(task, node);
     const auto known = graph::collective_of(type);
     if (!graph::is_known(type)) {
-      return fields_.wrong(node, fmt::format("has the comm_type {}; valid: 0 to 9", static_cast<std::uint64_t>(type)));
+      return fields_.add_error(node,
+                               fmt::format("has the comm_type {}; valid: 0 to 9", static_cast<std::uint64_t>(type)));
     }
     if (!known || static_cast<std::size_t>(*known) >= kCollectives) {
-      return fields_.wrong(
+      return fields_.add_error(
           node,
           fmt::format("is a {}, which is not simulated; simulated: ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, "
                       "BROADCAST",
@@ -162,17 +163,18 @@ class Compiler {
     task.collective = *known;
     if (task.collective == Collective::broadcast) { return; }  // needs no algorithm: a chain
     const auto* list = std::get_if<std::vector<DimensionAlgorithm>>(
-        &setting_.system.algorithms[static_cast<std::size_t>(task.collective)]);
+        &context_.system.algorithms[static_cast<std::size_t>(task.collective)]);
     const bool small =
-        task.group != kWholeMachine && setting_.groups.size(task.group - 1) < setting_.ranks;  // ring then
+        task.group != kWholeMachine && context_.groups.size(task.group - 1) < context_.ranks;  // ring then
     if (list != nullptr && list->empty() && (physical() || !small) &&
-        !setting_.system.custom_of_node.contains(task.id)) {
-      fields_.wrong(node, fmt::format("is an {}, but the system file has no algorithm for it", graph::name_of(type)));
+        !context_.system.custom_of_node.contains(task.id)) {
+      fields_.add_error(node,
+                        fmt::format("is an {}, but the system file has no algorithm for it", graph::name_of(type)));
     }
-    if (!physical() && task.collective == Collective::all_gather && task.amount < setting_.system.splits) {
-      fields_.wrong(
+    if (!physical() && task.collective == Collective::all_gather && task.amount < context_.system.splits) {
+      fields_.add_error(
           node, fmt::format("is an ALL_GATHER of {} B, which cannot be split into {} chunks (preferred-dataset-splits)",
-                            task.amount, setting_.system.splits));
+                            task.amount, context_.system.splits));
     }
   }
 
@@ -182,7 +184,7 @@ class Compiler {
     task.dimensions = 0;
     for (std::size_t i = 0; i < value->size() && i < 15; ++i) {
       const auto is_in = value->as_bool(i);
-      if (!is_in) { return fields_.wrong(node, "has an involved_dim that is not a list of booleans"); }
+      if (!is_in) { return fields_.add_error(node, "has an involved_dim that is not a list of booleans"); }
       if (*is_in) { task.dimensions = static_cast<std::uint16_t>(task.dimensions | (1U << i)); }
     }
   }
@@ -192,20 +194,21 @@ class Compiler {
     const auto text = graph::group_name(fields_.value(node, fields_.pg_name));
     if (!text || text->empty()) { return kWholeMachine; }
     const std::string name = group_key(*text);
-    if (const auto found = setting_.groups.find(name)) {
-      if (!setting_.groups.contains(*found, rank_)) {
-        fields_.wrong(node, fmt::format("is a collective of group {}, which does not contain rank {}", name, rank_));
+    if (const auto found = context_.groups.find(name)) {
+      if (!context_.groups.contains(*found, rank_)) {
+        fields_.add_error(node,
+                          fmt::format("is a collective of group {}, which does not contain rank {}", name, rank_));
       }
       return *found + 1;
     }
-    if (name != "0") { fields_.wrong(node, unknown_group(name)); }
+    if (name != "0") { fields_.add_error(node, unknown_group(name)); }
     return kWholeMachine;
   }
 
   [[nodiscard]] std::string unknown_group(const std::string& name) const {
     const std::string text = fmt::format("has the pg_name {}, but there is no such process group of the {} ranks; ",
-                                         quote(name), setting_.ranks);
-    const std::vector<std::string> known = setting_.groups.names();
+                                         quote(name), context_.ranks);
+    const std::vector<std::string> known = context_.groups.names();
     if (known.empty()) { return text + "neither the graph nor a file of groups lists one"; }
     constexpr std::size_t kMost = 8;
     const bool is_number = name.find_first_not_of("0123456789") == std::string::npos;
@@ -221,12 +224,12 @@ class Compiler {
     task.amount = fields_.need(node, fields_.comm_size, "comm_size");
     const std::uint64_t peer = fields_.need(node, key, name);
     task.tag = static_cast<std::uint64_t>(fields_.integer(node, fields_.comm_tag)) % kMostTags;
-    if (peer >= setting_.ranks) {
-      fields_.wrong(node, fmt::format("has the {} {}; the ranks are 0 to {}", name, peer, setting_.ranks - 1));
+    if (peer >= context_.ranks) {
+      fields_.add_error(node, fmt::format("has the {} {}; the ranks are 0 to {}", name, peer, context_.ranks - 1));
     } else if (peer == rank_) {
-      fields_.wrong(node, fmt::format("has the {} {}, its own rank", name, peer));
+      fields_.add_error(node, fmt::format("has the {} {}, its own rank", name, peer));
     } else if (task.amount == 0) {
-      fields_.wrong(node, "has comm_size 0; valid: at least 1 B");
+      fields_.add_error(node, "has comm_size 0; valid: at least 1 B");
     }
     task.peer = static_cast<std::uint32_t>(peer);
   }
@@ -234,9 +237,10 @@ class Compiler {
   void memory(NodeTask& task, NodeIndex node) {
     task.act = Act::memory;
     task.amount = fields_.need(node, fields_.tensor_size, "tensor_size");
-    if (setting_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
-      fields_.wrong(node, fmt::format("is a {}, but the machine has no memory for it (memory-type NO_MEMORY_EXPANSION)",
-                                      graph::name_of(fields_.graph().type(node))));
+    if (context_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
+      fields_.add_error(node,
+                        fmt::format("is a {}, but the machine has no memory for it (memory-type NO_MEMORY_EXPANSION)",
+                                    graph::name_of(fields_.graph().type(node))));
     }
   }
 
@@ -271,14 +275,14 @@ class Compiler {
   GraphFields fields_;
   bool cut_durations_ = false, replayed_broadcasts_ = false;
   std::uint32_t rank_;
-  const CompileContext& setting_;
+  const CompileContext& context_;
 };
 
 }  // namespace
 
 Result<RankGraph> compile(const Graph& graph, std::uint32_t rank, const std::string& file,
-                          const CompileContext& setting) {
-  return Compiler(graph, rank, file, setting).run();
+                          const CompileContext& context) {
+  return Compiler(graph, rank, file, context).run();
 }
 
 }  // namespace orrery::simulate

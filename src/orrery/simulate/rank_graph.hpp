@@ -1,7 +1,6 @@
-// What one rank does, ready to run: the nodes of its graph by ascending id, reduced to what the simulation needs, and
-// their dependencies.
+// The graph of one rank in the form that the simulation needs: its nodes by ascending id, and their dependencies.
 //
-// 56 bytes a node and 4 per dependency.
+// 56 bytes per node and 4 per dependency.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +14,17 @@
 
 namespace orrery::simulate {
 
-// What a node occupies while it runs; a rank has one of each.
+// The resource that a node occupies while it runs; a rank has one of each.
 enum class Slot : std::uint8_t { cpu, gpu, comm, none };
-inline constexpr std::size_t kSlots = 3;  // that are something
+inline constexpr std::size_t kSlots = 3;  // without none
 
 enum class Act : std::uint8_t {
-  busy,        // for its duration
-  collective,  //
+  busy,  // for its duration
+  collective,
   send,
   receive,
   memory,
-  no_op,    // ends when it is issued; ASTRA-sim does not look at its children then
+  no_op,    // ends when it is issued; its children start in the next issue pass
   metadata  // ends when it is issued
 };
 
@@ -53,7 +52,7 @@ struct RankGraph {
   std::vector<std::uint32_t> child_begin;  // one per node and one more
   std::vector<std::uint32_t> children;     // positions in `nodes`, ascending
   std::vector<std::string> names;          // by node, if the job keeps spans
-  // What ASTRA-sim's semantics leaves out of this rank, for warnings.
+  // Deviations of ASTRA-sim's semantics on this rank, for warnings.
   bool cut_durations = false;        // duration_ns is more exact than the whole microseconds that are replayed
   bool replayed_broadcasts = false;  // take their recorded duration, whatever their size
 
@@ -73,9 +72,9 @@ struct CompileContext {
   Semantics semantics = Semantics::astra_sim;
 };
 
-// Refuses what cannot run, naming file and node: ids twice, parents that are not there, circles, unknown types,
-// attributes that are missing or unusable, peers and groups that do not exist.
+// Fails, with file and node, for graphs that cannot run: duplicate ids, missing parents, cycles, unknown types, missing
+// or invalid attributes, peers and groups that do not exist.
 [[nodiscard]] Result<RankGraph> compile(const graph::Graph& graph, std::uint32_t rank, const std::string& file,
-                                        const CompileContext& setting);
+                                        const CompileContext& context);
 
 }  // namespace orrery::simulate

@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 3> kTopologies = {"Ring", "FullyConnected
 constexpr std::array<std::string_view, 4> kArrangements = {"NO_MEMORY_EXPANSION", "PER_NPU_MEMORY_EXPANSION",
                                                            "PER_NODE_MEMORY_EXPANSION", "MEMORY_POOL"};
 
-// What `bandwidth` counts: ASTRA-sim calls 2^30 bytes per second one GB/s.
+// The unit of `bandwidth`: ASTRA-sim calls 2^30 bytes per second one GB/s.
 double bandwidth_unit(Semantics semantics) {
   switch (semantics) {
     case Semantics::astra_sim: return static_cast<double>(1U << 30U);
@@ -41,37 +41,37 @@ void read_dimension(ForeignFile& file, NetworkDimension& dimension, const Node& 
   }
   if (const auto ranks = file.real(count, "npus_count")) {
     if (*ranks < 2 || *ranks > static_cast<double>(kMaxRanks) || *ranks != std::trunc(*ranks)) {
-      file.complain(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
+      file.add_error(count.place, fmt::format("npus_count is {}; valid: a whole number of at least 2", count.scalar));
     } else {
       dimension.ranks = static_cast<std::uint32_t>(*ranks);
     }
   }
   if (const auto value = file.real(bandwidth, "bandwidth")) {
-    if (!(*value > 0)) { file.complain(bandwidth.place, fmt::format("bandwidth is {}; valid: above 0", *value)); }
+    if (!(*value > 0)) { file.add_error(bandwidth.place, fmt::format("bandwidth is {}; valid: above 0", *value)); }
     dimension.bytes_per_second = *value;
   }
   if (const auto value = file.real(latency, "latency")) {
-    if (!(*value >= 0)) { file.complain(latency.place, fmt::format("latency is {}; valid: at least 0", *value)); }
+    if (!(*value >= 0)) { file.add_error(latency.place, fmt::format("latency is {}; valid: at least 0", *value)); }
     dimension.latency_ns = *value;
   }
 }
 
-Group read_group(const config::Member& member, std::uint32_t ranks, Failure& wrong) {
+Group read_group(const config::Member& member, std::uint32_t ranks, Failure& failure) {
   Group group{group_key(member.key), {}};
-  const auto complain = [&](const Place& place, std::string message) {
-    wrong.diagnostics.push_back({place, std::move(message)});
+  const auto add_error = [&](const Place& place, std::string message) {
+    failure.diagnostics.push_back({place, std::move(message)});
   };
   if (member.value.kind != Kind::sequence || member.value.items.empty()) {
-    complain(member.value.place, fmt::format("group {} is not a list of ranks", member.key));
+    add_error(member.value.place, fmt::format("group {} is not a list of ranks", member.key));
   }
   std::unordered_set<std::uint64_t> listed;
   for (const Node& item : member.value.items) {
     const auto rank = item.kind == Kind::integer ? whole_number(item.scalar) : std::nullopt;
     if (!rank || *rank >= ranks) {
-      complain(item.place, fmt::format("group {} lists {}; the {} ranks are 0 to {}", member.key, quote(item.scalar),
-                                       ranks, ranks - 1));
+      add_error(item.place, fmt::format("group {} lists {}; the {} ranks are 0 to {}", member.key, quote(item.scalar),
+                                        ranks, ranks - 1));
     } else if (!listed.insert(*rank).second) {
-      complain(item.place, fmt::format("group {} lists rank {} twice", member.key, *rank));
+      add_error(item.place, fmt::format("group {} lists rank {} twice", member.key, *rank));
     } else {
       group.ranks.push_back(static_cast<std::uint32_t>(*rank));
     }
@@ -100,9 +100,9 @@ Result<Network> read_network(const std::string& path, Semantics semantics, Warni
   for (const auto& [name, items] :
        {std::pair{"npus_count", &count}, {"bandwidth", &bandwidth}, {"latency", &latency}}) {
     if (items->size() != dimensions && !items->empty() && dimensions > 0) {
-      file.complain(file.find(name)->place,
-                    fmt::format("{} has {} entries, but topology has {}; each needs one per dimension", name,
-                                items->size(), dimensions));
+      file.add_error(file.find(name)->place,
+                     fmt::format("{} has {} entries, but topology has {}; each needs one per dimension", name,
+                                 items->size(), dimensions));
     }
   }
   if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
@@ -113,12 +113,12 @@ Result<Network> read_network(const std::string& path, Semantics semantics, Warni
     network.dimensions[i].bytes_per_second *= bandwidth_unit(semantics);
     ranks *= network.dimensions[i].ranks;
     if (ranks > kMaxRanks) {
-      file.complain(count[i]->place, fmt::format("npus_count: the product is above {} ranks, the maximum", kMaxRanks));
+      file.add_error(count[i]->place, fmt::format("npus_count: the product is above {} ranks, the maximum", kMaxRanks));
       break;
     }
   }
-  Warnings again;  // of the keys, which were told above
-  if (auto whole = file.finish(again); !whole) { return tl::make_unexpected(whole.error()); }
+  Warnings duplicates;  // warnings about keys are reported above
+  if (auto whole = file.finish(duplicates); !whole) { return tl::make_unexpected(whole.error()); }
   return network;
 }
 
@@ -129,18 +129,18 @@ Result<memory::Expansion> read_memory(const std::string& path, Warnings& warning
   if (const auto which = file.choice("memory-type", kArrangements)) {
     expansion.arrangement = static_cast<memory::Arrangement>(*which);
   }
-  const bool some = expansion.arrangement != memory::Arrangement::NO_MEMORY_EXPANSION;
+  const bool has_memory = expansion.arrangement != memory::Arrangement::NO_MEMORY_EXPANSION;
   const auto latency = file.whole("remote-mem-latency");
-  const auto bandwidth = file.whole("remote-mem-bw", some ? 1 : 0);
+  const auto bandwidth = file.whole("remote-mem-bw", has_memory ? 1 : 0);
   const auto nodes = file.whole("num-nodes", 1);
   const auto per_node = file.whole("num-npus-per-node", 1, kMaxRanks);
-  if (some && file.root().find("remote-mem-latency") == nullptr) { file.missing("remote-mem-latency"); }
-  if (some && file.root().find("remote-mem-bw") == nullptr) { file.missing("remote-mem-bw"); }
+  if (has_memory && file.root().find("remote-mem-latency") == nullptr) { file.missing("remote-mem-latency"); }
+  if (has_memory && file.root().find("remote-mem-bw") == nullptr) { file.missing("remote-mem-bw"); }
   if (expansion.arrangement == memory::Arrangement::PER_NODE_MEMORY_EXPANSION) {
     if (file.root().find("num-nodes") == nullptr) { file.missing("num-nodes"); }
     if (file.root().find("num-npus-per-node") == nullptr) { file.missing("num-npus-per-node"); }
   }
-  (void)nodes;  // how many there are follows from the ranks
+  (void)nodes;  // the number of nodes follows from the ranks
   if (auto whole = file.finish(warnings); !whole) { return tl::make_unexpected(whole.error()); }
   expansion.latency_ns = latency.value_or(0);
   expansion.bytes_per_ns = bandwidth.value_or(0);
@@ -154,14 +154,14 @@ Result<std::vector<Group>> read_groups(const std::string& path, std::uint32_t ra
     return fail(root.place, "is not a mapping of group names to ranks, such as {\"1\": [0, 1]}");
   }
   std::vector<Group> groups;
-  Failure wrong;
+  Failure failure;
   std::unordered_set<std::string> names;
   for (const config::Member& member : root.members) {
-    groups.push_back(read_group(member, ranks, wrong));
+    groups.push_back(read_group(member, ranks, failure));
     if (names.insert(groups.back().name).second) { continue; }
-    wrong.diagnostics.push_back({member.place(), fmt::format("group {} is listed twice", groups.back().name)});
+    failure.diagnostics.push_back({member.place(), fmt::format("group {} is listed twice", groups.back().name)});
   }
-  if (!wrong.diagnostics.empty()) { return tl::make_unexpected(std::move(wrong)); }
+  if (!failure.diagnostics.empty()) { return tl::make_unexpected(std::move(failure)); }
   return groups;
 }
 

@@ -18,7 +18,7 @@ std::string written(const std::string& name, const std::string& text) {
   return file.string();
 }
 
-TEST(ReadNetwork, bandwidth_counts_2_to_the_30_bytes_in_astra_sims_semantics_and_1e9_in_physical_ones) {
+TEST(ReadNetwork, bandwidth_is_in_2_to_the_30_bytes_per_second_for_astra_sim_and_1e9_for_physical) {
   const std::string file =
       written("units.yml", "topology: [Ring]\nnpus_count: [4]\nbandwidth: [50.0]\nlatency: [500.0]\n");
   Warnings warnings;
@@ -43,22 +43,22 @@ TEST(ReadGroups, names_are_any_text_and_numbers_are_compared_as_numbers) {
   EXPECT_NE(twice.error().text().find("group 7 is listed twice"), std::string::npos) << twice.error().text();
 }
 
-// Processor time to read one group of so many ranks; the least of three, as other processes disturb it.
+// Processor time to read a group of `ranks` ranks; the minimum of three, because other processes add noise.
 double reading_time(std::uint32_t ranks) {
   std::string text = "{\"1\": [0";
   for (std::uint32_t i = 1; i < ranks; ++i) { text += "," + std::to_string(i); }
   const std::string file = written("large.json", text + "]}");
-  double least = 1e9;
+  double minimum = 1e9;
   for (int i = 0; i < 3; ++i) {
     const std::clock_t start = std::clock();
     EXPECT_TRUE(read_groups(file, ranks));
-    least = std::min(least, static_cast<double>(std::clock() - start));
+    minimum = std::min(minimum, static_cast<double>(std::clock() - start));
   }
-  return least;
+  return minimum;
 }
 
-// 16 times the ranks take 16 times as long where the check for ranks that are listed twice is linear, up to 256 times
-// where it compares all pairs.
+// With a linear check for duplicate ranks, 16 times as many ranks take 16 times as long; a comparison of all pairs
+// takes up to 256 times as long.
 TEST(ReadGroups, time_grows_with_the_ranks_and_not_with_their_square) {
   EXPECT_LT(reading_time(160'000), 60 * reading_time(10'000));
 }

@@ -26,8 +26,8 @@ void unknown_algorithm(ForeignFile& file, const Node& item, std::string_view key
   std::vector<std::string> names;
   for (const Builtin& builtin : builtin_algorithms()) { names.emplace_back(builtin.name); }
   const auto near = item.is_scalar() ? nearest(item.scalar, names) : std::nullopt;
-  file.complain(item.place, near ? fmt::format("{} is {}; did you mean {}?", key, quote(item.scalar), *near)
-                                 : fmt::format("{} is {}; valid: {}", key, quote(item.scalar), join(names, ", ")));
+  file.add_error(item.place, near ? fmt::format("{} is {}; did you mean {}?", key, quote(item.scalar), *near)
+                                  : fmt::format("{} is {}; valid: {}", key, quote(item.scalar), join(names, ", ")));
 }
 
 Choice read_choice(ForeignFile& file, std::string_view key) {
@@ -44,7 +44,7 @@ Choice read_choice(ForeignFile& file, std::string_view key) {
   const auto custom = file.list(custom_key, false);
   if (custom.empty()) { return algorithms; }
   if (custom.size() != 1 || !custom.front()->is_scalar()) {
-    file.complain(custom.front()->place, fmt::format("{} is not a list with one prefix of graphs", custom_key));
+    file.add_error(custom.front()->place, fmt::format("{} is not a list with one prefix of graphs", custom_key));
     return algorithms;
   }
   return custom.front()->scalar;
@@ -57,7 +57,7 @@ std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
   auto map = ForeignFile::open(name->scalar);
   if (!map) {
     for (const Diagnostic& diagnostic : map.error().diagnostics) {
-      file.complain(diagnostic.place, diagnostic.message);
+      file.add_error(diagnostic.place, diagnostic.message);
     }
     return custom;
   }
@@ -66,7 +66,7 @@ std::map<std::uint64_t, std::string> read_custom_of_node(ForeignFile& file) {
     const char* end = member.key.data() + member.key.size();
     const auto [stopped, error] = std::from_chars(member.key.data(), end, id);
     if (error != std::errc() || stopped != end || !member.value.is_scalar()) {
-      file.complain(member.place(), "is not a node id with a prefix of graphs");
+      file.add_error(member.place(), "is not a node id with a prefix of graphs");
       continue;
     }
     custom.emplace(id, member.value.scalar);
@@ -96,7 +96,7 @@ std::optional<SharedBus> read_bus(ForeignFile& file) {
 void read_rates(ForeignFile& file, System& system) {
   const auto not_negative = [&](const char* key) {
     const double value = file.real(key).value_or(0);
-    if (value < 0) { file.complain(file.find(key)->place, fmt::format("{} is {}; valid: at least 0", key, value)); }
+    if (value < 0) { file.add_error(file.find(key)->place, fmt::format("{} is {}; valid: at least 0", key, value)); }
     return value;
   };
   system.local_memory_gb = not_negative("local-mem-bw");
@@ -104,9 +104,9 @@ void read_rates(ForeignFile& file, System& system) {
   system.roofline = file.flag("roofline-enabled");
   system.replay_only = file.flag("replay-only");
   if (system.roofline && !system.replay_only) {
-    if (!(system.peak_tflops > 0)) { file.complain(file.root().place, "roofline-enabled requires peak-perf above 0"); }
+    if (!(system.peak_tflops > 0)) { file.add_error(file.root().place, "roofline-enabled requires peak-perf above 0"); }
     if (!(system.local_memory_gb > 0)) {
-      file.complain(file.root().place, "roofline-enabled requires local-mem-bw above 0");
+      file.add_error(file.root().place, "roofline-enabled requires local-mem-bw above 0");
     }
   }
 }

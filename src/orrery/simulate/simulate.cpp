@@ -14,15 +14,15 @@ namespace orrery::simulate {
 
 namespace {
 
-bool leaves_all_dimensions_open(const RankGraph& rank_graph) {
+bool has_collective_without_dimensions(const RankGraph& rank_graph) {
   return std::any_of(rank_graph.nodes.begin(), rank_graph.nodes.end(), [](const NodeTask& task) {
     return task.act == Act::collective && task.group == kWholeMachine && task.dimensions == kNoDimensionList;
   });
 }
 
-// A collective other than an all-reduce whose algorithm is the double binary tree, which runs an all-reduce all the
-// same. Groups of all ranks use the dimensions of the machine; smaller ones cannot use the tree.
-bool runs_another_collective_as_a_tree(const SimulationJob& job) {
+// Whether the double binary tree is the algorithm of a collective other than an all-reduce; it runs an all-reduce then.
+// Groups of all ranks use the dimensions of the machine; smaller ones cannot use the tree.
+bool has_tree_of_another_collective(const SimulationJob& job) {
   const auto is_wrong = [&](const NodeTask& task) {
     const bool whole = task.group == kWholeMachine || job.groups[task.group - 1].ranks.size() == job.network.ranks();
     if (task.act != Act::collective || task.collective == Collective::all_reduce || !whole) { return false; }
@@ -37,19 +37,19 @@ bool runs_another_collective_as_a_tree(const SimulationJob& job) {
   });
 }
 
-// Messages of SEND nodes that no RECV node matches; ASTRA-sim ends without a word about them.
+// Messages of SEND nodes without a RECV node. ASTRA-sim does not report them.
 void warn_of_unreceived_sends(const SimulationJob& job, const Machine& machine, std::vector<std::string>& warnings) {
   std::vector<std::pair<std::uint32_t, std::uint64_t>> senders;  // rank, node
   std::uint64_t messages = 0;
   for (const auto& [key, unmatched] : machine.messenger().unmatched()) {
-    if (unmatched.arrived == 0) { continue; }
+    if (unmatched.messages == 0) { continue; }
     const auto& nodes = job.rank_graphs[key.source].nodes;
     const auto sender = std::find_if(nodes.begin(), nodes.end(), [&, where = key](const NodeTask& task) {
       return task.act == Act::send && task.peer == where.target && task.tag == where.tag && task.amount == where.bytes;
     });
     if (sender == nodes.end()) { continue; }  // of a custom collective, whose check has warned of it
     senders.emplace_back(key.source, sender - nodes.begin());
-    messages += unmatched.arrived;
+    messages += unmatched.messages;
   }
   if (senders.empty()) { return; }
   const auto [rank, node] = *std::min_element(senders.begin(), senders.end());
@@ -60,14 +60,14 @@ void warn_of_unreceived_sends(const SimulationJob& job, const Machine& machine, 
   warnings.push_back(Diagnostic{place_of(job, rank, send.id), what}.text());
 }
 
-// Defects of the original that showed in this run and change its numbers.
-void tell_defects(const SimulationJob& job, const Machine& machine, std::vector<std::string>& warnings) {
+// Defects of ASTRA-sim that change the results of this run.
+void warn_of_defects(const SimulationJob& job, const Machine& machine, std::vector<std::string>& warnings) {
   if (machine.network().skipped_dimensions()) {
     warnings.emplace_back("messages that cross several dimensions take time in the lowest one only, as in ASTRA-sim");
   }
-  constexpr std::size_t kCutShort = 5;  // dimensions, of which the original takes four
+  constexpr std::size_t kCutShort = 5;  // dimensions, of which ASTRA-sim uses four
   if (job.network.dimensions.size() == kCutShort &&
-      std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), leaves_all_dimensions_open)) {
+      std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), has_collective_without_dimensions)) {
     warnings.emplace_back("collectives without involved_dim do not use the fifth dimension, as in ASTRA-sim");
   }
   if (std::any_of(job.rank_graphs.begin(), job.rank_graphs.end(), [](const RankGraph& p) { return p.cut_durations; })) {
@@ -82,7 +82,7 @@ void tell_defects(const SimulationJob& job, const Machine& machine, std::vector<
         "their bytes");
   }
   warn_of_unreceived_sends(job, machine, warnings);
-  if (runs_another_collective_as_a_tree(job)) {
+  if (has_tree_of_another_collective(job)) {
     warnings.emplace_back("doubleBinaryTree runs an all-reduce in place of other collectives, as in ASTRA-sim");
   }
   if (job.backend == Backend::congestion_unaware && machine.collectives().queues().overlapped()) {
@@ -141,7 +141,7 @@ Result<results::Simulation> simulate(const SimulationJob& job) {
   simulation.backend = job.backend == Backend::congestion_aware ? "congestion-aware" : "congestion-unaware";
   for (const RankState& rank : ranks) { simulation.ranks.push_back(result_of(rank)); }
   simulation.warnings = job.warnings;
-  tell_defects(job, machine, simulation.warnings);
+  warn_of_defects(job, machine, simulation.warnings);
   for (const RankGraph& rank_graph : job.rank_graphs) { simulation.nodes += rank_graph.nodes.size(); }
   simulation.spans = spans_of(job, machine);
   if (job.tables) { simulation.tables = tables_of(job, machine); }

@@ -1,4 +1,4 @@
-// What ends a run before its end. Private to the room.
+// The exception that ends a run with an error. Private to the room.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace orrery::simulate {
 
-// Something that cannot be simulated showed while the machine ran.
+// The machine reached a node that cannot be simulated.
 struct Stop {
   std::uint32_t rank = 0;
   std::uint64_t node = 0;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kPicoseconds = 1000;  // of a nanosecond
 
-// 213 days where it is longer than that.
+// At most 213 days.
 std::uint64_t picoseconds(std::uint64_t nanoseconds) {
   constexpr std::uint64_t kMost = ~std::uint64_t{0} / kPicoseconds;
   return std::min(nanoseconds, kMost) * kPicoseconds;
@@ -22,10 +22,10 @@ std::uint64_t picoseconds(std::uint64_t nanoseconds) {
 
 // ---- ranks ---------------------------------------------------------------------------------------------------------
 
-// What a rank can be busy with; the first of those that go on is what a moment counts as.
-enum Business : std::size_t { kCompute, kComm, kMemory, kHost, kWaiting, kBusinesses };
+// The activities of a rank. A moment counts as the first of the concurrent ones.
+enum BusyKind : std::size_t { kCompute, kComm, kMemory, kHost, kWaiting, kBusyKinds };
 
-Business business_of(const NodeTask& task) {
+BusyKind kind_of_time(const NodeTask& task) {
   if (task.slot == Slot::cpu) { return kHost; }
   if (task.slot == Slot::gpu) { return kCompute; }
   return task.act == Act::memory ? kMemory : kComm;
@@ -33,23 +33,23 @@ Business business_of(const NodeTask& task) {
 
 struct Change {
   std::uint64_t at = 0;
-  Business business = kCompute;
+  BusyKind kind = kCompute;
   std::int32_t by = 1;
 };
 
-// Walks through the moments at which something starts or ends.
+// Sums over the intervals between the times at which an activity starts or ends.
 results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_ns) {
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
-  std::array<std::int64_t, kBusinesses> going{};
-  std::array<std::uint64_t, kBusinesses> all{}, exposed{};
+  std::array<std::int64_t, kBusyKinds> running{};
+  std::array<std::uint64_t, kBusyKinds> all{}, exposed{};
   std::uint64_t idle = 0, last = 0;
   const auto pass = [&](std::uint64_t now) {
     bool is_first = true;
-    for (std::size_t b = 0; b < kBusinesses; ++b) {
-      if (going[b] == 0) { continue; }
+    for (std::size_t b = 0; b < kBusyKinds; ++b) {
+      if (running[b] == 0) { continue; }
       all[b] += now - last;
       if (is_first) { exposed[b] += now - last; }
-      is_first = is_first && b == kWaiting;  // which is idleness with a name
+      is_first = is_first && b == kWaiting;  // waiting also counts as idle
     }
     if (is_first) { idle += now - last; }
     last = now;
@@ -57,7 +57,7 @@ results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_n
   for (const Change& change : changes) {
     if (change.at > finish_ns) { break; }
     pass(change.at);
-    going[change.business] += change.by;
+    running[change.kind] += change.by;
   }
   if (last < finish_ns) { pass(finish_ns); }
   results::RankTimes times;
@@ -74,7 +74,7 @@ results::RankTimes times_of(std::vector<Change>& changes, std::uint64_t finish_n
   return times;
 }
 
-// When the messages of sends departed, by key; the k-th receive of a key gets the k-th.
+// The departures of the messages of sends by key; the k-th receive of a key gets the k-th message.
 class Departures {
  public:
   Departures(const SimulationJob& job, const std::vector<NodeSpan>& spans) : job_(job) {
@@ -83,22 +83,22 @@ class Departures {
       if (task.act == Act::send) { at_[key_of(span, task)].sends.push_back(span.departure_ns); }
       if (task.act == Act::receive) { at_[key_of(span, task)].receives.emplace_back(span.start_ns, span.node); }
     }
-    for (auto& [where, both] : at_) {
-      std::sort(both.sends.begin(), both.sends.end());
-      std::sort(both.receives.begin(), both.receives.end());
+    for (auto& [where, matched] : at_) {
+      std::sort(matched.sends.begin(), matched.sends.end());
+      std::sort(matched.receives.begin(), matched.receives.end());
     }
   }
 
   [[nodiscard]] std::uint64_t of(const NodeSpan& receive) const {
-    const Both& both = at_.at(key_of(receive, job_.rank_graphs[receive.rank].nodes[receive.node]));
+    const Matched& matched = at_.at(key_of(receive, job_.rank_graphs[receive.rank].nodes[receive.node]));
     const auto found =
-        std::lower_bound(both.receives.begin(), both.receives.end(), std::pair{receive.start_ns, receive.node});
-    const auto number = static_cast<std::size_t>(found - both.receives.begin());
-    return number < both.sends.size() ? both.sends[number] : receive.start_ns;
+        std::lower_bound(matched.receives.begin(), matched.receives.end(), std::pair{receive.start_ns, receive.node});
+    const auto number = static_cast<std::size_t>(found - matched.receives.begin());
+    return number < matched.sends.size() ? matched.sends[number] : receive.start_ns;
   }
 
  private:
-  struct Both {
+  struct Matched {
     std::vector<std::uint64_t> sends;
     std::vector<std::pair<std::uint64_t, std::uint32_t>> receives;
   };
@@ -108,7 +108,7 @@ class Departures {
   }
 
   const SimulationJob& job_;
-  std::unordered_map<MessageKey, Both, MessageKeyHash> at_;
+  std::unordered_map<MessageKey, Matched, MessageKeyHash> at_;
 };
 
 std::vector<results::RankTimes> ranks_of(const SimulationJob& job, const Machine& machine) {
@@ -123,9 +123,9 @@ std::vector<results::RankTimes> ranks_of(const SimulationJob& job, const Machine
       list.push_back({span.start_ns, kWaiting, 1});
       list.push_back({start, kWaiting, -1});
     }
-    const Business business = task.act == Act::receive ? kComm : business_of(task);
-    list.push_back({start, business, 1});
-    list.push_back({span.end_ns, business, -1});
+    const BusyKind kind = task.act == Act::receive ? kComm : kind_of_time(task);
+    list.push_back({start, kind, 1});
+    list.push_back({span.end_ns, kind, -1});
   }
   std::vector<results::RankTimes> ranks;
   for (std::size_t i = 0; i < changes.size(); ++i) {
@@ -136,7 +136,7 @@ std::vector<results::RankTimes> ranks_of(const SimulationJob& job, const Machine
 
 // ---- links and dimensions ------------------------------------------------------------------------------------------
 
-// Who is at the ends of link `number` of the first dimension; see MessageNetwork::next_hop.
+// The devices at the ends of link `number` of the first dimension; see MessageNetwork::next_hop.
 std::pair<std::uint32_t, std::uint32_t> ends_of(const NetworkDimension& dimension, std::uint32_t number) {
   const std::uint32_t n = dimension.ranks;
   constexpr std::uint32_t kHub = results::SimulatedLink::kSwitch;
@@ -178,7 +178,7 @@ std::vector<results::SimulatedDimension> dimensions_of(const SimulationJob& job,
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
 
-// As make_plan chooses.
+// The algorithm that CollectiveEngine::sequence_of() chooses.
 std::string algorithm_of(const SimulationJob& job, const NodeTask& task) {
   const auto own = job.system.custom_of_node.find(task.id);
   if (own != job.system.custom_of_node.end()) { return "custom " + own->second; }
@@ -189,7 +189,7 @@ std::string algorithm_of(const SimulationJob& job, const NodeTask& task) {
   return algorithm_text(job.system, task.collective);
 }
 
-// The k-th collective that a rank starts in a group is the k-th of the others.
+// The k-th collectives that the ranks of a group start are one collective.
 std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& job, const Machine& machine) {
   std::vector<NodeSpan> spans;
   for (const NodeSpan& span : machine.nodes().spans()) {

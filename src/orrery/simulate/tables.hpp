@@ -1,5 +1,5 @@
-// The tables of a run under ASTRA-sim's rules, made of when its nodes started and ended and of what its links counted.
-// Private to the room.
+// The tables of a run under ASTRA-sim's rules, from the spans of its nodes and the counts of its links. Private to the
+// room.
 #pragma once
 
 #include "orrery/results/simulation_tables.hpp"
@@ -7,11 +7,11 @@
 
 namespace orrery::simulate {
 
-// Of a machine that has run to its end, of a job with `tables`. Times longer than 213 days,
-// which picoseconds cannot count, are cut to that.
+// `machine`: after run(), with a job that has `tables`. Times above 213 days, the maximum in picoseconds, are cut to
+// 213 days.
 [[nodiscard]] results::SimulationTables tables_of(const SimulationJob& job, const Machine& machine);
 
-// Links added up by dimension; what set out in each is left open.
+// Sums over the links of each dimension. The messages and bytes that were sent in a dimension are not set.
 [[nodiscard]] std::vector<results::SimulatedDimension> dimensions_of(const Network& network,
                                                                      const std::vector<results::SimulatedLink>& links);
 

@@ -1,10 +1,10 @@
-// Tables of a run: whose time went where, and what moved over which link.
+// Tables of a run: times of ranks by activity, and traffic of links.
 #include <map>
 #include <utility>
 
 #include <gtest/gtest.h>
 
-#include "orrery/network/moves.hpp"
+#include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test {
@@ -22,11 +22,11 @@ SimulationTables tables_of(const Rig& rig, const NodeRecord& only) {
   return tables_of(rig, [&](std::uint32_t) { return std::vector{only}; });
 }
 
-// 53687 B are 1000 ns on the wire at 53.687 B/ns: a message of one hop takes 1500.
+// 53688 B take 1000 ns at 53.687 B/ns; a message of one hop takes 1500 ns.
 constexpr std::int64_t kMicrosecond = 53'688;
 
-// Rank 0 computes 5 us and sends; rank 1 computes 1 us, and has a receive running from the start.
-TEST(Tables, a_receive_that_nobody_has_sent_to_is_waiting_and_idle) {
+// Rank 0 computes 5 us and sends; rank 1 computes 1 us, and its receive runs from the start.
+TEST(Tables, a_receive_whose_message_has_not_departed_is_waiting_and_idle) {
   const auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
     if (rank == 0) { return std::vector{compute(1, 5), send(2, 1, kMicrosecond, {1})}; }
@@ -35,14 +35,14 @@ TEST(Tables, a_receive_that_nobody_has_sent_to_is_waiting_and_idle) {
   const auto& times = tables.ranks[1];
   EXPECT_EQ(times.finish_ps, 6'500'000U);
   EXPECT_EQ(times.compute_ps, 1'000'000U);
-  EXPECT_EQ(times.comm_ps, 1'500'000U);          // from 5 us on
-  EXPECT_EQ(times.exposed_comm_ps, 1'500'000U);  //
-  EXPECT_EQ(times.idle_ps, 4'000'000U);          // 1 us to 5 us
+  EXPECT_EQ(times.comm_ps, 1'500'000U);  // from 5 us on
+  EXPECT_EQ(times.exposed_comm_ps, 1'500'000U);
+  EXPECT_EQ(times.idle_ps, 4'000'000U);  // 1 us to 5 us
   EXPECT_EQ(times.waiting_ps, 4'000'000U);
   EXPECT_EQ(tables.ranks[0].idle_ps, 0U);
 }
 
-// Of two messages with the same address the second receive gets the second.
+// Of two messages with the same sender, tag and size the second receive gets the second.
 TEST(Tables, the_second_receive_waits_for_the_second_send) {
   const auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
   const auto tables = tables_of(rig, [](std::uint32_t rank) {
@@ -55,8 +55,8 @@ TEST(Tables, the_second_receive_waits_for_the_second_send) {
   EXPECT_EQ(times.idle_ps, 10'000'000U);
 }
 
-// Two requests of one node's memory, one after the other: 100 ns + 50 B/ns; host work beside it.
-TEST(Tables, memory_and_host_are_theirs_and_not_communication) {
+// Two requests to the memory of one node are serialized: 100 ns + 50 B/ns each. A host node runs concurrently.
+TEST(Tables, memory_and_host_time_do_not_count_as_communication) {
   auto rig = Rig({{Topology::FullyConnected, 2}}, {"ring"});
   rig.memory = {memory::Arrangement::PER_NODE_MEMORY_EXPANSION, 100, 50, 2};
   const auto tables = tables_of(rig, [](std::uint32_t) {
@@ -64,7 +64,7 @@ TEST(Tables, memory_and_host_are_theirs_and_not_communication) {
   });
   EXPECT_EQ(tables.ranks[0].memory_ps, 1'000'000U);
   EXPECT_EQ(tables.ranks[0].exposed_host_ps, 0U);
-  EXPECT_EQ(tables.ranks[1].memory_ps, 2'000'000U);  // the first one's service included
+  EXPECT_EQ(tables.ranks[1].memory_ps, 2'000'000U);  // waits for the first request
   EXPECT_EQ(tables.ranks[1].exposed_memory_ps, 2'000'000U);
   EXPECT_EQ(tables.ranks[1].host_ps, 1'000'000U);
   EXPECT_EQ(tables.ranks[1].comm_ps, 0U);
@@ -80,43 +80,43 @@ Pairs bytes_of(const SimulationTables& tables) {
   return bytes;
 }
 
-// What a schedule moves from each member to each other one.
-Pairs bytes_of(const network::Steps& steps, std::uint64_t block) {
+// The bytes that a schedule sends from each member to each other.
+Pairs bytes_of(const network::MemberSchedule& schedule, std::uint64_t block) {
   Pairs bytes;
-  for (std::uint32_t member = 0; member < steps.members; ++member) {
-    for (std::uint32_t step = 0; step < network::step_count(steps); ++step) {
-      for (std::uint32_t i = 0; i < network::send_count(steps, member, step); ++i) {
-        const network::Move move = network::send(steps, member, step, i);
-        bytes[{member, move.peer}] += move.count * block;
+  for (std::uint32_t member = 0; member < schedule.members; ++member) {
+    for (std::uint32_t step = 0; step < network::step_count(schedule); ++step) {
+      for (std::uint32_t i = 0; i < network::send_count(schedule, member, step); ++i) {
+        const network::StepMessage message = network::send(schedule, member, step, i);
+        bytes[{member, message.peer}] += message.count * block;
       }
     }
   }
   return bytes;
 }
 
-// With a link for every pair, what a link carried is what the schedule moves between the two.
+// With a link for every pair, the bytes of a link are those that the schedule sends between the two ranks.
 TEST(Tables, bytes_on_every_link_are_those_of_the_schedule) {
   const std::vector<std::pair<CollectiveType, Collective>> operations = {
       {CollectiveType::all_reduce, Collective::all_reduce},
       {CollectiveType::reduce_scatter, Collective::reduce_scatter},
       {CollectiveType::all_gather, Collective::all_gather},
       {CollectiveType::all_to_all, Collective::all_to_all}};
-  const std::vector<std::pair<std::string, CollectiveAlgorithm>> techniques = {
+  const std::vector<std::pair<std::string, CollectiveAlgorithm>> algorithms = {
       {"ring", CollectiveAlgorithm::ring},
       {"direct", CollectiveAlgorithm::direct},
       {"halvingDoubling", CollectiveAlgorithm::halving_doubling}};
   for (const std::uint32_t n : {2U, 4U, 5U, 8U}) {
     const std::uint64_t block = 4096;
     for (const auto& [type, operation] : operations) {
-      for (const auto& [name, technique] : techniques) {
-        const network::Steps steps{operation, technique, n};
+      for (const auto& [name, algorithm] : algorithms) {
+        const network::MemberSchedule schedule{operation, algorithm, n};
         // ASTRA-sim's ring all-to-all goes n (n - 1) / 2 times to the next neighbour, a schedule of its own.
-        const bool own = operation == Collective::all_to_all && technique != CollectiveAlgorithm::direct;
-        if (own || !network::refusal(steps).empty()) { continue; }
+        const bool has_own_schedule = operation == Collective::all_to_all && algorithm != CollectiveAlgorithm::direct;
+        if (has_own_schedule || !network::refusal(schedule).empty()) { continue; }
         auto rig = Rig({{Topology::FullyConnected, n}}, {name}).aware();
         const std::uint64_t size = operation == Collective::all_gather ? block : block * n;
         const auto tables = tables_of(rig, collective(1, type, static_cast<std::int64_t>(size)));
-        EXPECT_EQ(bytes_of(tables), bytes_of(steps, block)) << name << " " << n;
+        EXPECT_EQ(bytes_of(tables), bytes_of(schedule, block)) << name << " " << n;
       }
     }
   }
@@ -133,8 +133,8 @@ TEST(Tables, a_ring_uses_one_direction) {
   EXPECT_EQ(tables.dimensions[0].link_bytes, 4U * 98304);
 }
 
-// Ranks 1 and 2 send 53688 B (1000 ns) to rank 0 at once: the down link has one wait until the other is through.
-TEST(Tables, a_message_that_waits_for_a_link_is_counted_as_long_as_it_waits) {
+// Ranks 1 and 2 send 53688 B (1000 ns) to rank 0 at the same time: on the link from the switch one waits for the other.
+TEST(Tables, queued_time_is_the_time_that_messages_wait_for_a_link) {
   const auto tables = tables_of(Rig({{Topology::Switch, 3}}, {"ring"}).aware(), [](std::uint32_t rank) {
     if (rank > 0) { return std::vector{send(1, 0, kMicrosecond)}; }
     return std::vector{receive(1, 1, kMicrosecond), receive(2, 2, kMicrosecond)};
@@ -153,8 +153,8 @@ TEST(Tables, a_message_that_waits_for_a_link_is_counted_as_long_as_it_waits) {
 
 // ---- dimensions and collectives ------------------------------------------------------------------------------------
 
-// 4 x 2, 1 MiB, localBWAware: dimension 0 scatters 3 quarters and gathers 3 quarters; dimension 1 reduces what is left,
-// a quarter, in 2 messages of an eighth. Eight ranks.
+// 4 x 2, 1 MiB, localBWAware: dimension 0 reduce-scatters and all-gathers, 3 quarters of the buffer each; dimension 1
+// all-reduces the remaining quarter in 2 messages of an eighth. Eight ranks.
 TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
   const auto tables = tables_of(Rig({{Topology::Ring, 4}, {Topology::Ring, 2}}, {"ring", "ring"}), all_reduce(1, kMiB));
   ASSERT_EQ(tables.dimensions.size(), 2U);
@@ -164,7 +164,7 @@ TEST(Tables, bytes_of_a_dimension_are_those_of_its_phases) {
   EXPECT_TRUE(tables.links.empty());
 }
 
-TEST(Tables, a_collective_is_from_the_first_start_to_the_last_end) {
+TEST(Tables, a_collective_lasts_from_its_first_start_to_its_last_end) {
   auto rig = Rig({{Topology::FullyConnected, 4}}, {"direct"});
   rig.groups = {{"7", {0, 1}}};
   const auto tables = tables_of(rig, [](std::uint32_t rank) {

@@ -98,8 +98,8 @@ struct RigDimension {
   double latency_ns = 500;
 };
 
-// What the tests are about unless they say otherwise: bandwidth 50 and 500 ns a dimension, an endpoint delay of 10 ns,
-// a local memory of 1600 GB/s, one chunk, one queue.
+// The defaults of tests: bandwidth 50 and 500 ns in each dimension, an endpoint delay of 10 ns, a local memory of 1600
+// GB/s, one chunk, one queue.
 struct Rig {
   std::vector<RigDimension> dimensions;
   System system;
@@ -152,16 +152,10 @@ inline Result<SimulationJob> job_of(const Rig& rig, const Nodes& nodes) {
   job.groups = rig.groups;
   const std::uint32_t ranks = job.network.ranks();
   const GroupIndex groups(job.groups);
-  const CompileContext setting{job.system,
-                               groups,
-                               job.memory.arrangement,
-                               ranks,
-                               static_cast<std::uint32_t>(job.network.dimensions.size()),
-                               false,
-                               job.semantics};
+  const CompileContext context = compile_context(job, groups);
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     job.files.push_back("w." + std::to_string(rank) + ".et");
-    ORRERY_TRY(rank_graph, compile(graph_of(nodes(rank)), rank, job.files.back(), setting));
+    ORRERY_TRY(rank_graph, compile(graph_of(nodes(rank)), rank, job.files.back(), context));
     job.rank_graphs.push_back(std::move(rank_graph));
   }
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
@@ -182,7 +176,7 @@ inline Times finish_of(const Result<results::Simulation>& simulation) {
   return times;
 }
 
-// Every rank does the same.
+// All ranks have the same nodes.
 inline Times finish(const Rig& rig, const std::vector<NodeRecord>& nodes) {
   return finish_of(run(rig, [&](std::uint32_t) { return nodes; }));
 }

@@ -1,6 +1,6 @@
-// One struct per algorithm. Each uses coordinates of its own: member 0 is the root, a ring goes forward. `Frame`
-// converts members and blocks to those of the caller.
-#include "orrery/network/moves.hpp"
+// One struct per algorithm. Each has its own numbering of members: member 0 is the root, rings go forward.
+// `Renumbering` converts members and blocks to those of the caller.
+#include "orrery/network/member_schedule.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +13,7 @@ namespace orrery::network {
 
 namespace {
 
-constexpr std::uint32_t kMostInStep = 8;  // messages of a member of two trees in one step: at most 2 x 2, plus one
+constexpr std::uint32_t kMostInStep = 8;  // messages of a member in one step over two trees: at most 2 x 2, plus one
 
 enum class Direction : std::uint8_t { out, in };
 
@@ -47,7 +47,7 @@ struct RingSteps {
     return 1;
   }
 
-  [[nodiscard]] Move send(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
+  [[nodiscard]] StepMessage send(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
     const std::uint32_t next = plus(p, 1, n), before = minus(p, 1, n);
     switch (collective) {
       case Collective::all_reduce:
@@ -55,7 +55,7 @@ struct RingSteps {
         return {next, 0, minus(p, s - (n - 1), n), 1, 1, false};
       case Collective::reduce_scatter: return {next, 0, minus(before, s, n), 1, 1, true};
       case Collective::all_gather: return {next, 0, minus(p, s, n), 1, 1, false};
-      case Collective::all_to_all:  // shards that have made s hops and are not yet at their destination
+      case Collective::all_to_all:  // shards that were sent s hops and are not yet at their destination
         if (i == 0) { return {next, minus(p, s, n), next, 1, n / 2 - s, false}; }
         return {before, plus(p, s, n), before, n - 1, (n - 1) / 2 - s, false};
       case Collective::broadcast: return {next, 0, 0, 1, 1, false};
@@ -67,7 +67,7 @@ struct RingSteps {
     return {};
   }
 
-  // The sender of the i-th message that p receives; it is the sender's i-th message, too.
+  // The sender of the i-th message that p receives, which is also the i-th message of the sender.
   [[nodiscard]] std::uint32_t source(std::uint32_t p, std::uint32_t /*step*/, std::uint32_t i) const {
     const bool back = collective == Collective::reduce || collective == Collective::gather || i == 1;
     return back ? plus(p, 1, n) : minus(p, 1, n);
@@ -95,7 +95,7 @@ struct DirectSteps {
     return collective == Collective::broadcast || collective == Collective::scatter;
   }
 
-  // Messages of the root, or of the others.
+  // The number of messages of member p: of the root if `root_is_busy`, else of the others.
   [[nodiscard]] std::uint32_t count(std::uint32_t p, std::uint32_t s, bool root_is_busy) const {
     if (!is_rooted(collective)) { return in_round(s); }
     if (root_is_busy) { return p == 0 ? in_round(s) : 0; }
@@ -106,7 +106,7 @@ struct DirectSteps {
 
   [[nodiscard]] std::uint32_t offset(std::uint32_t s, std::uint32_t i) const { return (s % rounds()) * window + i + 1; }
 
-  [[nodiscard]] Move send(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
+  [[nodiscard]] StepMessage send(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
     const std::uint32_t to = plus(p, offset(s, i), n);
     switch (collective) {
       case Collective::all_reduce:
@@ -131,8 +131,8 @@ struct DirectSteps {
 
 // ---- halving and doubling ------------------------------------------------------------------------------------------
 
-// Member p and the one whose number differs in one bit. Scattering starts with the nearest and half of the blocks:
-// those whose numbers agree with the peer's in the bits so far.
+// Member p and the member whose number differs in one bit. Scattering starts with the lowest bit and half of the
+// blocks: those whose numbers agree with the peer's in the bits of the steps so far.
 struct HalvingSteps {
   std::uint32_t n;
   Collective collective;
@@ -148,7 +148,7 @@ struct HalvingSteps {
     return std::uint32_t{1} << (ascending ? s : rounds() - 1 - s % rounds());
   }
 
-  // Binomial trees: who is at the lower end of an edge of this step, and whether it has an upper end.
+  // Binomial trees: whether p is the lower end of an edge of this step, and whether that edge has an upper end.
   [[nodiscard]] bool is_low(std::uint32_t p, std::uint32_t s) const {
     const std::uint32_t b = bit(s);
     const bool low = by_size() ? p < b : p % (2 * b) == 0;
@@ -171,7 +171,7 @@ struct HalvingSteps {
     if (!is_rooted(collective)) { return 1; }
     return (from_root() ? is_high(p, s) : is_low(p, s)) ? 1 : 0;
   }
-  [[nodiscard]] Move send(std::uint32_t p, std::uint32_t s, std::uint32_t /*i*/) const {
+  [[nodiscard]] StepMessage send(std::uint32_t p, std::uint32_t s, std::uint32_t /*i*/) const {
     const std::uint32_t b = bit(s);
     const std::uint32_t high = p | b, peer = is_rooted(collective) && from_root() ? p + b : p ^ b;
     if (by_size()) { return {peer, 0, 0, 1, 1, collective == Collective::reduce}; }
@@ -185,17 +185,17 @@ struct HalvingSteps {
 
 // ---- double binary tree --------------------------------------------------------------------------------------------
 
-// The tree of expand.hpp's double_tree(), a node at a time: node m > 0 whose lowest set bit is b has children at
-// distance b/2, or nearer where that is beyond the end; node 0 is the root. The second tree is the mirror image (n
-// even) or the same one member back (n odd). All of a depth send in the same step.
+// double_tree() of expand.hpp, computed node by node: node m > 0 whose lowest set bit is b has children at distance
+// b/2, or at a smaller one if that is beyond the end; node 0 is the root. The second tree is the mirror image (n even)
+// or the first tree shifted by one member (n odd). All nodes of a depth send in the same step.
 struct TreeSteps {
   std::uint32_t n;
   Collective collective;
 
   struct List {
-    std::array<Move, kMostInStep> moves;
+    std::array<StepMessage, kMostInStep> messages;
     std::uint32_t count = 0;
-    void add(const Move& move) { moves[count++] = move; }
+    void add(const StepMessage& message) { messages[count++] = message; }
   };
 
   [[nodiscard]] std::uint32_t levels() const { return ceil_log2(n); }
@@ -222,7 +222,7 @@ struct TreeSteps {
     return depth;
   }
 
-  // Its edges of this step downwards, or the one upwards.
+  // Adds the edges of p in a tree: those to its children (`down`) or the one to its parent.
   void edges(List& list, std::uint32_t p, std::uint32_t tree, bool down, bool reduces) const {
     const std::uint32_t node = this->node(p, tree);
     const auto add = [&](std::uint32_t other) {
@@ -250,9 +250,9 @@ struct TreeSteps {
   [[nodiscard]] List list(std::uint32_t p, std::uint32_t s, Direction direction) const {
     List list;
     const bool broadcasts = collective == Collective::broadcast;
-    // Between the root and the top of the second tree, member n - 1.
-    const std::uint32_t handover = broadcasts ? 0 : levels();
-    if (collective != Collective::all_reduce && s == handover) {
+    // The message between the root and the top of the second tree, member n - 1.
+    const std::uint32_t second_root_step = broadcasts ? 0 : levels();
+    if (collective != Collective::all_reduce && s == second_root_step) {
       const std::uint32_t from = broadcasts ? 0 : n - 1, to = broadcasts ? n - 1 : 0;
       if (p == (direction == Direction::out ? from : to)) {
         list.add({direction == Direction::out ? to : from, 0, 1, 1, 1, !broadcasts});
@@ -294,14 +294,14 @@ struct SwitchSteps {
   }
 
   // The i-th of the members that take part in a step.
-  [[nodiscard]] std::uint32_t concerned(std::uint32_t s, std::uint32_t i) const {
+  [[nodiscard]] std::uint32_t participant(std::uint32_t s, std::uint32_t i) const {
     const bool one = collective == (s == 0 ? Collective::broadcast : Collective::reduce);
     if (one) { return root; }
     return s == 1 && collective == Collective::broadcast && i >= root ? i + 1 : i;
   }
 
-  [[nodiscard]] Move move(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
-    const std::uint32_t member = p == n ? concerned(s, i) : p;
+  [[nodiscard]] StepMessage message(std::uint32_t p, std::uint32_t s, std::uint32_t i) const {
+    const std::uint32_t member = p == n ? participant(s, i) : p;
     const std::uint32_t peer = p == n ? member : n;
     const bool up = s == 0;
     switch (collective) {
@@ -332,7 +332,7 @@ struct BarrierSteps {
   [[nodiscard]] std::uint32_t steps() const { return ceil_log2(n); }
   [[nodiscard]] static std::uint32_t sends(std::uint32_t /*p*/, std::uint32_t /*s*/) { return 1; }
   [[nodiscard]] static std::uint32_t receives(std::uint32_t /*p*/, std::uint32_t /*s*/) { return 1; }
-  [[nodiscard]] Move send(std::uint32_t p, std::uint32_t s, std::uint32_t /*i*/) const {
+  [[nodiscard]] StepMessage send(std::uint32_t p, std::uint32_t s, std::uint32_t /*i*/) const {
     return {plus(p, (std::uint32_t{1} << s) % n, n), 0, 0, 1, 0, false};
   }
   [[nodiscard]] std::uint32_t source(std::uint32_t p, std::uint32_t s, std::uint32_t /*i*/) const {
@@ -340,111 +340,115 @@ struct BarrierSteps {
   }
 };
 
-// ---- frame ---------------------------------------------------------------------------------------------------------
+// ---- numbering of members ------------------------------------------------------------------------------------------
 
-// The caller's members as those of an algorithm, and back: the root becomes 0; a backward ring is a mirrored one.
-struct Frame {
+// Converts the caller's members to those of an algorithm and back: the root becomes 0, a backward ring is mirrored.
+struct Renumbering {
   std::uint32_t n;
   std::uint32_t root;
   bool mirrored;
 
-  explicit Frame(const Steps& steps)
-      : n(steps.members),
-        root(is_rooted(steps.collective) ? steps.root : 0),
-        mirrored(steps.backward && steps.algorithm == CollectiveAlgorithm::ring &&
-                 steps.collective != Collective::barrier) {}
+  explicit Renumbering(const MemberSchedule& schedule)
+      : n(schedule.members),
+        root(is_rooted(schedule.collective) ? schedule.root : 0),
+        mirrored(schedule.backward && schedule.algorithm == CollectiveAlgorithm::ring &&
+                 schedule.collective != Collective::barrier) {}
 
   [[nodiscard]] std::uint32_t flip(std::uint32_t p) const { return mirrored && p != 0 ? n - p : p; }
-  [[nodiscard]] std::uint32_t inside(std::uint32_t p) const { return flip(minus(p, root, n)); }
-  [[nodiscard]] std::uint32_t outside(std::uint32_t p) const { return plus(flip(p), root, n); }
-  [[nodiscard]] Move outside(Move move, std::uint32_t blocks) const {
-    move.peer = outside(move.peer);
-    move.row = outside(move.row);
+  [[nodiscard]] std::uint32_t to_algorithm(std::uint32_t p) const { return flip(minus(p, root, n)); }
+  [[nodiscard]] std::uint32_t to_caller(std::uint32_t p) const { return plus(flip(p), root, n); }
+  [[nodiscard]] StepMessage to_caller(StepMessage message, std::uint32_t blocks) const {
+    message.peer = to_caller(message.peer);
+    message.row = to_caller(message.row);
     if (blocks == n) {
-      move.first = outside(move.first);
-      if (mirrored) { move.stride = n - move.stride; }
+      message.first = to_caller(message.first);
+      if (mirrored) { message.stride = n - message.stride; }
     }
-    return move;
+    return message;
   }
 };
 
-// Calls `use` with the algorithm's steps, where they come from one struct with sends, send, receives and source.
+// Calls `use` with the struct of the algorithm; not for trees and switches, whose structs have another interface.
 template <class Use>
-auto with(const Steps& steps, Use&& use) {
-  const std::uint32_t n = steps.members;
-  if (steps.collective == Collective::barrier) { return use(BarrierSteps{n}); }
-  switch (steps.algorithm) {
+auto with_algorithm(const MemberSchedule& schedule, Use&& use) {
+  const std::uint32_t n = schedule.members;
+  if (schedule.collective == Collective::barrier) { return use(BarrierSteps{n}); }
+  switch (schedule.algorithm) {
     case CollectiveAlgorithm::direct: {
-      const std::uint32_t window = steps.window == 0 ? n - 1 : std::min(steps.window, n - 1);
-      return use(DirectSteps{n, steps.collective, window});
+      const std::uint32_t window = schedule.window == 0 ? n - 1 : std::min(schedule.window, n - 1);
+      return use(DirectSteps{n, schedule.collective, window});
     }
-    case CollectiveAlgorithm::halving_doubling: return use(HalvingSteps{n, steps.collective});
-    case CollectiveAlgorithm::ring: return use(RingSteps{n, steps.collective});
+    case CollectiveAlgorithm::halving_doubling: return use(HalvingSteps{n, schedule.collective});
+    case CollectiveAlgorithm::ring: return use(RingSteps{n, schedule.collective});
     case CollectiveAlgorithm::tree:
-    case CollectiveAlgorithm::in_switch:  // lists of their own
+    case CollectiveAlgorithm::in_switch:
     case CollectiveAlgorithm::automatic:
     case CollectiveAlgorithm::flat_ring: break;
   }
-  throw_internal_error("steps of one struct", __FILE__, __LINE__);
+  throw_internal_error("an algorithm with its own struct", __FILE__, __LINE__);
 }
 
-bool is_tree(const Steps& steps) {
-  return steps.algorithm == CollectiveAlgorithm::tree && steps.collective != Collective::barrier;
+bool is_tree(const MemberSchedule& schedule) {
+  return schedule.algorithm == CollectiveAlgorithm::tree && schedule.collective != Collective::barrier;
 }
-bool is_switch(const Steps& steps) { return steps.algorithm == CollectiveAlgorithm::in_switch; }
+bool is_switch(const MemberSchedule& schedule) { return schedule.algorithm == CollectiveAlgorithm::in_switch; }
 
-std::uint32_t message_count(const Steps& steps, std::uint32_t member, std::uint32_t step, Direction direction) {
-  if (is_switch(steps)) {
-    return SwitchSteps{steps.members, steps.collective, steps.root}.count(member, step, direction);
+std::uint32_t message_count(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step,
+                            Direction direction) {
+  if (is_switch(schedule)) {
+    return SwitchSteps{schedule.members, schedule.collective, schedule.root}.count(member, step, direction);
   }
-  const std::uint32_t p = Frame(steps).inside(member);
-  if (is_tree(steps)) { return TreeSteps{steps.members, steps.collective}.list(p, step, direction).count; }
-  return with(steps, [&](const auto& form) {
-    return direction == Direction::out ? form.sends(p, step) : form.receives(p, step);
+  const std::uint32_t p = Renumbering(schedule).to_algorithm(member);
+  if (is_tree(schedule)) { return TreeSteps{schedule.members, schedule.collective}.list(p, step, direction).count; }
+  return with_algorithm(schedule, [&](const auto& algorithm) {
+    return direction == Direction::out ? algorithm.sends(p, step) : algorithm.receives(p, step);
   });
 }
 
-Move message(const Steps& steps, std::uint32_t member, std::uint32_t step, std::uint32_t i, Direction direction) {
-  if (is_switch(steps)) { return SwitchSteps{steps.members, steps.collective, steps.root}.move(member, step, i); }
-  const Frame frame(steps);
-  const std::uint32_t p = frame.inside(member), blocks = block_count(steps);
-  if (is_tree(steps)) {
-    Move move = TreeSteps{steps.members, steps.collective}.list(p, step, direction).moves[i];
-    move.peer = frame.outside(move.peer);
-    return move;
+StepMessage message_at(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step, std::uint32_t i,
+                       Direction direction) {
+  if (is_switch(schedule)) {
+    return SwitchSteps{schedule.members, schedule.collective, schedule.root}.message(member, step, i);
   }
-  return with(steps, [&](const auto& form) {
-    if (direction == Direction::out) { return frame.outside(form.send(p, step, i), blocks); }
-    const std::uint32_t source = form.source(p, step, i);
-    Move move = form.send(source, step, is_rooted(steps.collective) ? 0 : i);
-    if (is_rooted(steps.collective) && source == 0) {  // of the root's messages of the step, the one to p
-      for (std::uint32_t k = 1; move.peer != p; ++k) { move = form.send(source, step, k); }
+  const Renumbering renumbering(schedule);
+  const std::uint32_t p = renumbering.to_algorithm(member), blocks = block_count(schedule);
+  if (is_tree(schedule)) {
+    StepMessage message = TreeSteps{schedule.members, schedule.collective}.list(p, step, direction).messages[i];
+    message.peer = renumbering.to_caller(message.peer);
+    return message;
+  }
+  return with_algorithm(schedule, [&](const auto& algorithm) {
+    if (direction == Direction::out) { return renumbering.to_caller(algorithm.send(p, step, i), blocks); }
+    const std::uint32_t source = algorithm.source(p, step, i);
+    StepMessage message = algorithm.send(source, step, is_rooted(schedule.collective) ? 0 : i);
+    if (is_rooted(schedule.collective) && source == 0) {  // the message of the root in this step that is for p
+      for (std::uint32_t k = 1; message.peer != p; ++k) { message = algorithm.send(source, step, k); }
     }
-    move.peer = source;
-    return frame.outside(move, blocks);
+    message.peer = source;
+    return renumbering.to_caller(message, blocks);
   });
 }
 
 }  // namespace
 
-std::string refusal(const Steps& steps) {
-  const bool all_to_all = steps.collective == Collective::all_to_all;
-  const bool parts = steps.collective == Collective::gather || steps.collective == Collective::scatter;
-  if (steps.members == 0) { return "a collective needs members"; }
-  if (is_rooted(steps.collective) && steps.root >= steps.members) { return "the root is no member"; }
-  switch (steps.algorithm) {
+std::string refusal(const MemberSchedule& schedule) {
+  const bool all_to_all = schedule.collective == Collective::all_to_all;
+  const bool parts = schedule.collective == Collective::gather || schedule.collective == Collective::scatter;
+  if (schedule.members == 0) { return "a collective needs members"; }
+  if (is_rooted(schedule.collective) && schedule.root >= schedule.members) { return "the root is no member"; }
+  switch (schedule.algorithm) {
     case CollectiveAlgorithm::ring:
     case CollectiveAlgorithm::direct: return {};
     case CollectiveAlgorithm::halving_doubling:
       if (all_to_all) { return "halvingDoubling cannot do an ALL_TO_ALL"; }
-      if (!is_rooted(steps.collective) && steps.collective != Collective::barrier &&
-          !std::has_single_bit(steps.members)) {
-        return "halvingDoubling needs a power of two; there are " + std::to_string(steps.members) + " ranks";
+      if (!is_rooted(schedule.collective) && schedule.collective != Collective::barrier &&
+          !std::has_single_bit(schedule.members)) {
+        return "halvingDoubling needs a power of two; there are " + std::to_string(schedule.members) + " ranks";
       }
       return {};
     case CollectiveAlgorithm::tree:
-      if (all_to_all || parts || steps.collective == Collective::all_gather ||
-          steps.collective == Collective::reduce_scatter) {
+      if (all_to_all || parts || schedule.collective == Collective::all_gather ||
+          schedule.collective == Collective::reduce_scatter) {
         return "doubleBinaryTree does all-reduce, broadcast and reduce only";
       }
       return {};
@@ -457,46 +461,48 @@ std::string refusal(const Steps& steps) {
   return {};
 }
 
-std::uint32_t step_count(const Steps& steps) {
-  if (steps.members <= 1) { return 0; }
-  if (is_switch(steps)) { return SwitchSteps::steps(); }
-  if (is_tree(steps)) { return TreeSteps{steps.members, steps.collective}.steps(); }
-  return with(steps, [](const auto& form) { return form.steps(); });
+std::uint32_t step_count(const MemberSchedule& schedule) {
+  if (schedule.members <= 1) { return 0; }
+  if (is_switch(schedule)) { return SwitchSteps::steps(); }
+  if (is_tree(schedule)) { return TreeSteps{schedule.members, schedule.collective}.steps(); }
+  return with_algorithm(schedule, [](const auto& algorithm) { return algorithm.steps(); });
 }
 
-std::uint32_t block_count(const Steps& steps) {
-  switch (steps.collective) {
+std::uint32_t block_count(const MemberSchedule& schedule) {
+  switch (schedule.collective) {
     case Collective::all_reduce:
-      if (steps.algorithm == CollectiveAlgorithm::tree) { return 2; }
-      return is_switch(steps) ? 1 : steps.members;
+      if (schedule.algorithm == CollectiveAlgorithm::tree) { return 2; }
+      return is_switch(schedule) ? 1 : schedule.members;
     case Collective::broadcast:
-    case Collective::reduce: return steps.algorithm == CollectiveAlgorithm::tree ? 2 : 1;
+    case Collective::reduce: return schedule.algorithm == CollectiveAlgorithm::tree ? 2 : 1;
     case Collective::all_gather:
     case Collective::reduce_scatter:
     case Collective::all_to_all:
     case Collective::gather:
-    case Collective::scatter: return steps.members;
+    case Collective::scatter: return schedule.members;
     case Collective::barrier: break;
   }
   return 1;
 }
 
-std::uint32_t send_count(const Steps& steps, std::uint32_t member, std::uint32_t step) {
-  return message_count(steps, member, step, Direction::out);
+std::uint32_t send_count(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step) {
+  return message_count(schedule, member, step, Direction::out);
 }
-std::uint32_t receive_count(const Steps& steps, std::uint32_t member, std::uint32_t step) {
-  return message_count(steps, member, step, Direction::in);
+std::uint32_t receive_count(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step) {
+  return message_count(schedule, member, step, Direction::in);
 }
-Move send(const Steps& steps, std::uint32_t member, std::uint32_t step, std::uint32_t i) {
-  return message(steps, member, step, i, Direction::out);
+StepMessage send(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step, std::uint32_t i) {
+  return message_at(schedule, member, step, i, Direction::out);
 }
-Move receive(const Steps& steps, std::uint32_t member, std::uint32_t step, std::uint32_t i) {
-  return message(steps, member, step, i, Direction::in);
+StepMessage receive(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step, std::uint32_t i) {
+  return message_at(schedule, member, step, i, Direction::in);
 }
 
-std::uint32_t next_busy_step(const Steps& steps, std::uint32_t member, std::uint32_t step) {
-  const std::uint32_t end = step_count(steps);
-  while (step < end && send_count(steps, member, step) == 0 && receive_count(steps, member, step) == 0) { ++step; }
+std::uint32_t next_busy_step(const MemberSchedule& schedule, std::uint32_t member, std::uint32_t step) {
+  const std::uint32_t end = step_count(schedule);
+  while (step < end && send_count(schedule, member, step) == 0 && receive_count(schedule, member, step) == 0) {
+    ++step;
+  }
   return step;
 }
 

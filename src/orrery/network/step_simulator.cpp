@@ -1,4 +1,4 @@
-#include "orrery/network/stepper.hpp"
+#include "orrery/network/step_simulator.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -26,8 +26,8 @@ class Port {
     friend bool operator==(const Task&, const Task&) = default;
   };
 
-  // When a transfer of `task` that is ready at `ready` can start: takes the next lane and, where that lane has not yet
-  // done so for this task, lets the step latency pass.
+  // When a transfer of `task` that is ready at `ready` can start. It uses the next lane and, if it is the first of its
+  // task in this lane, waits for the step latency.
   double start(const Task& task, std::size_t lanes, double ready, double latency) {
     if (!(task == task_)) {
       const double free = *std::max_element(free_.begin(), free_.end());
@@ -59,9 +59,9 @@ std::size_t lanes_of(const SchedulePhase& phase) {
   return tree && !phase.one_way ? 2 : 1;
 }
 
-class Player {
+class StepSimulator {
  public:
-  Player(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol)
+  StepSimulator(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol)
       : fabric_(fabric),
         schedule_(schedule),
         protocol_(protocol),
@@ -146,8 +146,8 @@ class Player {
     if (lanes > 1) { tree_end_ = std::max(tree_end_, end); }
   }
 
-  // When a transfer leaves the switch: a sum when its last contribution enters (the destination's own), a copy when the
-  // original enters (the one to the source itself).
+  // When a transfer leaves the switch: a sum when its last contribution enters (that of the destination), a copy when
+  // the original enters (the transfer from the source to itself).
   double through_switch(Pattern pattern, bool to_self, double start) {
     if (pattern == Pattern::switch_up) {
       summed_ = std::max(summed_, start);
@@ -160,7 +160,7 @@ class Player {
     return start;
   }
 
-  // Through a switch that reduces, only the sum comes back; through one that multicasts, only one copy goes in.
+  // A switch that reduces sends only the sum back; a switch that multicasts receives only one copy.
   static bool uses_port(Pattern pattern, PortDirection direction, bool to_self) {
     if (pattern == Pattern::switch_up) { return direction == PortDirection::out || to_self; }
     if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
@@ -201,10 +201,10 @@ class Player {
 
 }  // namespace
 
-Seconds play(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol) {
+Seconds simulated_time(const Fabric& fabric, const Schedule& schedule, const Group& group, std::size_t protocol) {
   if (schedule.phases.empty()) { return {}; }
   const ChunkedSchedule chunked = chunked_schedule(fabric, shape_of(schedule), protocol);
-  return chunked.base + Seconds(Player(fabric, schedule, group, protocol).run());
+  return chunked.base + Seconds(StepSimulator(fabric, schedule, group, protocol).run());
 }
 
 }  // namespace orrery::network
