@@ -77,7 +77,7 @@ double predicted_microseconds(const Measured& row) {
   return kernel_cost(kernel_of(row), accelerators().at(row.device)).time.value() * 1e6;
 }
 
-TEST(KernelCostFacts, large_products_are_within_a_fifth_of_published_times) {
+TEST(KernelCostFacts, large_gemms_are_within_a_fifth_of_published_times) {
   // A100 8192^3: 262 TFLOP/s.
   const std::vector<Measured> facts = {
       {"A100-80GB", "bf16", 1, 4096, 4096, 4096, 514.0},  {"A100-80GB", "bf16", 1, 8192, 8192, 8192, 4196.6},

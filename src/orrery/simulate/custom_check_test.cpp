@@ -215,7 +215,7 @@ TEST(CustomCheck, a_graph_that_does_not_end_with_its_own_messages_is_an_error_on
       job.system.algorithms[0] = std::string("g");
       job.customs["g"] = programs_of(graphs);
       ASSERT_TRUE(complete(job));
-      EXPECT_EQ(job.suspicions.size(), 1U);
+      EXPECT_EQ(job.possible_deadlocks.size(), 1U);
       const auto ran = simulate(job);
       const bool ends = is_sent && !physical;
       ASSERT_EQ(ran.has_value(), ends) << physical << " " << (ran ? "" : ran.error().text());

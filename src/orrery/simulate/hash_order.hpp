@@ -29,7 +29,7 @@ class HashOrder {
     const std::size_t bucket = number % buckets_;
     std::uint32_t before = heads_[bucket];
     while (cells_[next(before)].number != number) { before = next(before); }
-    const std::uint32_t gone = next(before), after = cells_[gone].next;
+    const std::uint32_t removed = next(before), after = cells_[removed].next;
     const bool was_first = before == heads_[bucket];
     const bool was_last = after == kEnd || cells_[after].number % buckets_ != bucket;
     set_next(before, after);

@@ -179,8 +179,8 @@ Result<void> check_use(SimulationJob& job, const std::string& prefix, const Node
   if (!anomalies) {
     for (Diagnostic& why : anomalies.error().diagnostics) {
       const auto same = [&](const Diagnostic& known) { return known.text() == why.text(); };
-      if (std::none_of(job.suspicions.begin(), job.suspicions.end(), same)) {
-        job.suspicions.push_back(std::move(why));  // several groups may run the same graphs
+      if (std::none_of(job.possible_deadlocks.begin(), job.possible_deadlocks.end(), same)) {
+        job.possible_deadlocks.push_back(std::move(why));  // several groups may run the same graphs
       }
     }
     return {};
@@ -275,7 +275,7 @@ Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_
 }
 
 Failure explained(const SimulationJob& job, Failure stalled) {
-  if (!job.suspicions.empty()) { stalled.diagnostics = job.suspicions; }
+  if (!job.possible_deadlocks.empty()) { stalled.diagnostics = job.possible_deadlocks; }
   return stalled;
 }
 

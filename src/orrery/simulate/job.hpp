@@ -28,7 +28,7 @@ struct SimulationJob {
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
-  std::vector<Diagnostic> suspicions;
+  std::vector<Diagnostic> possible_deadlocks;
   bool spans = false;   // record the start and end of every node
   bool tables = false;  // collect results::SimulationTables; needs spans
 };
@@ -64,7 +64,7 @@ struct SimulationFiles {
 // For errors and warnings: the file of a rank, and the node by its id.
 [[nodiscard]] Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id);
 
-// Why a job does not end: the suspicions about its custom collectives if there are any, otherwise `stalled`.
+// Why a job does not end: the possible deadlocks of its custom collectives if there are any, otherwise `stalled`.
 [[nodiscard]] Failure explained(const SimulationJob& job, Failure stalled);
 
 }  // namespace orrery::simulate

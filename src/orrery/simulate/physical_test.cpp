@@ -85,7 +85,7 @@ TEST(Physical, two_messages_on_one_link_are_serialized) {
   }
 }
 
-TEST(Physical, a_message_across_a_torus_pays_for_a_link_in_each_dimension_and_for_the_narrowest_once) {
+TEST(Physical, a_message_across_a_torus_takes_the_latency_of_each_dimension_and_its_bytes_on_the_narrowest_link) {
   // 0 -> 5 on 4 x 4. 500 + 700 ns, and 1 MiB at 25 GB/s: 41,943.04 ns, whichever dimension is the narrow one.
   for (const bool narrow_first : {true, false}) {
     Rig torus = rig({{Topology::Ring, 4}, {Topology::Ring, 4}});
