@@ -100,7 +100,6 @@ Result<Question> question(const Options& options) {
 api::PlanRequest plan_request(const Question& asked) {
   api::PlanRequest request;
   request.job = asked.typed.request;
-  request.fixed = asked.typed.request;
   request.space = asked.space;
   request.device_counts = asked.device_counts;
   request.objective = asked.choices.objective;

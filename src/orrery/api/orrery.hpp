@@ -32,8 +32,7 @@ struct LaunchAnswer {
 };
 
 struct PlanRequest {
-  estimate::Request job;  // plan fields that are typed fix their axis
-  parallel::PartialPlan fixed;
+  estimate::Request job;  // choices of a plan that are given are fixed, not searched
   std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
   std::vector<std::int64_t> device_counts;  // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;
@@ -69,8 +68,7 @@ class Orrery {
   // mistake, and it fails. Several numbers of devices are searched each by itself, exactly, and their answers merged; a
   // number for which no plan is valid has a row that says so, unless that is so for all.
   [[nodiscard]] Result<results::PlanSearch> plan(const PlanRequest& request) const;
-  // `count` points of the space, drawn evenly, and what each comes to. Of the request the job, the space and what is
-  // fixed count.
+  // `count` points of the space, drawn evenly, and what each comes to. Of the request the job and the space count.
   [[nodiscard]] Result<results::Sample> sample(const PlanRequest& request, std::int64_t count,
                                                std::uint64_t seed) const;
   // Requests with Semantics::mad_max: one set of strategies, or the best of all of them.

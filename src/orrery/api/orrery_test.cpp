@@ -117,8 +117,8 @@ TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
 TEST(Api, fixed_axes_stay_fixed_and_explanations_come_when_asked_for) {
   PlanRequest asked;
   asked.job = request("llama-2-7b", 16, 64, 4096);
-  asked.fixed.tp = 4;
-  asked.fixed.zero = 3;
+  asked.job.tp = 4;
+  asked.job.zero = 3;
   asked.explain = true;
   const auto found = orrery().plan(asked);
   ASSERT_TRUE(found);
@@ -144,7 +144,7 @@ TEST(Api, fixed_values_that_no_plan_can_have_are_a_mistake_with_a_reason) {
   asked.job = request("llama-2-7b", 16, 64, 4096);  // 32 heads and layers
   const auto complaint = [&](auto field, auto value) {
     PlanRequest fixed = asked;
-    fixed.fixed.*field = value;
+    fixed.job.*field = value;
     const auto found = orrery().plan(fixed);
     return found ? found->nothing_fits : found.error().text();
   };
@@ -153,10 +153,10 @@ TEST(Api, fixed_values_that_no_plan_can_have_are_a_mistake_with_a_reason) {
   EXPECT_THAT(complaint(&Fixed::dp, 3), HasSubstr("--dp: tp 1 x pp 1 x dp 3 = 3 devices, but the cluster has 16"));
   EXPECT_THAT(complaint(&Fixed::micro_batch, 3), HasSubstr("--micro-batch: \"3\" does not divide the 4 sequences"));
   EXPECT_THAT(complaint(&Fixed::vpp, 1'000'000), HasSubstr("--vpp: pp 2 x vpp 1000000 = 2000000 chunks"));
-  asked.fixed.tp = 1;
+  asked.job.tp = 1;
   EXPECT_EQ(complaint(&Fixed::sequence_parallel, true), "--sequence-parallel: needs --tp of at least 2");
-  asked.fixed.tp = {};
-  asked.fixed.pp = 1;
+  asked.job.tp = {};
+  asked.job.pp = 1;
   EXPECT_EQ(complaint(&Fixed::vpp, 2), "--vpp: interleaved needs --pp of at least 2");
 }
 
@@ -165,7 +165,7 @@ TEST(Api, fixed_choices_that_no_plan_of_a_mixture_can_have_name_their_flag) {
   asked.job = request("mixtral-8x22b", 64, 64, 4096);
   const auto complaint = [&](auto&& fix) {
     PlanRequest fixed = asked;
-    fix(fixed.fixed);
+    fix(fixed.job);
     const auto found = orrery().plan(fixed);
     return found ? found->nothing_fits : found.error().text();
   };
@@ -235,7 +235,7 @@ TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
   EXPECT_THAT(found->not_searched, testing::ElementsAre("offload of weights (--offload)",
                                                 "uneven ends (--embedding-as-layer, --head-as-layer, "
                                                 "--first-stage-layers, --last-stage-layers)"));
-  asked.fixed.zero = 1;
+  asked.job.zero = 1;
   const auto wrong = orrery().plan(asked);
   ASSERT_FALSE(wrong);
   EXPECT_EQ(wrong.error().text(), "--zero: is for training; inference takes 0");
@@ -253,7 +253,7 @@ TEST(Api, a_search_lists_what_it_did_not_search) {
   const std::string reduce = "dp-overlap (--dp-overlap)";
   const auto not_searched = [&](auto&& fix) {
     PlanRequest fixed = asked;
-    fix(fixed.fixed);
+    fix(fixed.job);
     const auto found = orrery().plan(fixed);
     return found ? found->not_searched : std::vector<std::string>{found.error().text()};
   };

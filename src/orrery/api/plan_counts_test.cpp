@@ -143,7 +143,7 @@ TEST(PlanCounts, the_front_is_of_time_memory_and_devices) {
 // Three replicas cannot be had of 16 devices, but of 24.
 TEST(PlanCounts, a_number_that_no_plan_suits_is_a_row_unless_none_does) {
   auto request = small_search();
-  request.fixed.dp = 3;
+  request.job.dp = 3;
   request.job.global_batch = 48;
   request.device_counts = {16, 24};
   const auto merged = found(request);

@@ -60,12 +60,12 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
 
 Result<Space> space_of(const PlanRequest& request, const Problem& problem) {
   const Inputs& inputs = problem.inputs;
-  return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, request.fixed,
+  return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, request.job,
                      inputs.stack.overlap.gradient_reduce);
 }
 
 std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem) {
-  return problems_of(request.fixed, problem.inputs, problem.job);
+  return problems_of(request.job, problem.inputs, problem.job);
 }
 
 explore::SearchOptions search_options(const PlanRequest& request) {
@@ -93,7 +93,7 @@ results::PlanSearch Planning::run() {
   results::PlanSearch answer;
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
-  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_.fixed, space_); }
+  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_.job, space_); }
   if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.not_searched); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }
@@ -118,7 +118,7 @@ std::vector<Alternative> Planning::alternatives_to(const Point& best) {
     alternatives.push_back({axis, estimate(found.point), {}, true});
     if (found.beyond_memory) { alternatives.back().beyond_memory = estimate(*found.beyond_memory); }
   }
-  const bool may_change = !request_.space && !request_.fixed.schedule && !space_.job().is_inference();
+  const bool may_change = !request_.space && !request_.job.schedule && !space_.job().is_inference();
   if (!may_change || best.plan.pp == 1) { return alternatives; }
   for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
     const auto point = under_schedule(schedule, best, *walk, evaluator);

@@ -19,9 +19,9 @@ PlanRequest small_search() {
   request.job.seq = 8192;
   request.threads = 1;
   request.top = 1;
-  request.fixed.cp_method = workload::ContextMethod::ring;
-  request.fixed.zero = 1;
-  request.fixed.vpp = 1;
+  request.job.cp_method = workload::ContextMethod::ring;
+  request.job.zero = 1;
+  request.job.vpp = 1;
   return request;
 }
 

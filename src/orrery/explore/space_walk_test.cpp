@@ -18,6 +18,7 @@
 #include "orrery/explore/test_written_axes.hpp"
 #include "orrery/explore/test_written_spaces.hpp"
 #include "orrery/parallel/mesh.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::explore {
 namespace {
@@ -39,31 +40,14 @@ using test::Written;
 
 using Key = std::vector<std::int64_t>;
 
-Key key_of(const Plan& p, std::int64_t batch) {
-  return {p.tp,
-          p.cp,
-          p.pp,
-          p.dp,
-          p.ep,
-          p.etp,
-          p.vpp,
-          p.micro_batch,
-          p.sequence_parallel,
-          p.zero,
-          p.shard,
-          static_cast<std::int64_t>(p.recompute),
-          static_cast<std::int64_t>(p.schedule),
-          p.dp_overlap,
-          static_cast<std::int64_t>(p.tp_overlap),
-          static_cast<std::int64_t>(p.cp_method),
-          p.offload.weights,
-          p.offload.activations,
-          p.offload.optimizer,
-          p.placement.tp,
-          p.placement.cp,
-          p.placement.dp,
-          p.placement.pp,
-          batch};
+Key key_of(const Plan& plan, std::int64_t batch) {
+  Key key;
+  key.reserve(parallel::kPlanFields + 1);
+  for (const auto& choice : parallel::plan_choices()) {
+    for (const auto& part : choice.parts) { key.push_back(part.get(plan)); }
+  }
+  key.push_back(batch);
+  return key;
 }
 
 struct Found {
@@ -87,6 +71,7 @@ class Loops {
       const auto found = std::find(all_axes().begin(), all_axes().end(), axis.name);
       axes_.push_back(static_cast<std::size_t>(found - all_axes().begin()));
     }
+    for (const auto& name : all_axes()) { meanings_.push_back(test::meaning(name)); }
   }
 
   Found run() {
@@ -113,7 +98,7 @@ class Loops {
     for (const auto& [value, position] : values) {
       State next = at;
       if (!fits(name, value, next)) { continue; }
-      test::meaning(name)(next, value);
+      meanings_[axis](next, value);
       next.positions[axis] = position;
       over(axis + 1, next);
     }
@@ -141,6 +126,8 @@ class Loops {
     if (name == "micro_batch") { return at.batch / p.dp % value == 0; }
     if (name == "shard") { return value == 0 || p.replicas() % value == 0; }
     if (name == "schedule") { return (value == 2) == (p.vpp > 1); }
+    if (name == "dp") { return value == p.dp; }
+    if (name == "table_ranks") { return value == 0 || p.stage_ranks() % value == 0; }
     if (name != "pp") { return true; }
     if (devices / p.tp / p.cp % value != 0) { return false; }
     at.plan.dp = devices / p.tp / p.cp / value;
@@ -169,17 +156,25 @@ class Loops {
 
   const Setting& s_;
   const std::vector<Written>& written_;
-  std::vector<std::size_t> axes_;  // where the written ones stand in all_axes()
+  std::vector<std::size_t> axes_;         // positions of the written ones in all_axes()
+  std::vector<test::Meaning> meanings_;  // of all_axes()
   Found found_;
 };
 
+// What no bound depends on is the same in all plans then.
 Key bound_reads(const Point& point) {
+  static const auto inner = [] {
+    std::vector<const parallel::PlanPart*> parts;
+    for (const auto& choice : parallel::plan_choices()) {
+      for (const auto& part : choice.parts) {
+        if (part.inner) { parts.push_back(&part); }
+      }
+    }
+    return parts;
+  }();
+  const Plan usual;
   Plan plan = point.plan;
-  plan.zero = 0;
-  plan.shard = 0;
-  plan.dp_overlap = true;
-  plan.offload = {};
-  plan.placement.cp = plan.placement.dp = plan.placement.pp = -1;
+  for (const auto* part : inner) { part->set(plan, part->get(usual)); }
   return key_of(plan, point.global_batch);
 }
 
@@ -198,10 +193,11 @@ void expect_possible(const Setting& s, const Point& point) {
 void add_family(const Setting& s, const Family& family, SpaceWalk& walk, Found& found) {
   std::int64_t points = 0;
   std::set<Verdict> verdicts;
+  const Key shared = bound_reads(family.first);
   walk.members(family, [&](const Member& member) {
     points += member.points;
     verdicts.insert(member.verdict);
-    EXPECT_EQ(bound_reads(member.point), bound_reads(family.first));
+    EXPECT_EQ(bound_reads(member.point), shared);
     if (member.verdict == Verdict::possible) { expect_same_slices(s, member.point.plan, family.first.plan); }
     if (member.verdict == Verdict::network) { found.network += member.points; }
     if (member.verdict == Verdict::invalid) { found.invalid += member.points; }
@@ -278,6 +274,26 @@ TEST(SpaceWalk, goes_through_every_combination_once_with_its_multiplicity_and_fi
   }
   EXPECT_GT(seen, 50'000);
   EXPECT_GT(spaces, 80);
+}
+
+// A point has a position on each of them.
+TEST(SpaceWalk, takes_a_space_that_writes_every_axis) {
+  parallel::test::Dice dice(0);
+  Setting s = any_setting(dice);
+  std::vector<Written> axes;
+  for (const auto& name : all_axes()) {
+    if (name != "tp_comm" && name != "optimizer_sharding") { axes.push_back(ways(name).front()); }
+  }
+  EXPECT_GT(axes.size(), 32U);
+  const Space space = made(s, text_of(s, axes, true));
+  EXPECT_EQ(space.axes().size(), axes.size());
+  SpaceWalk walk(space), of_members(space);
+  std::int64_t points = 0;
+  walk.families([&](const Family& family) {
+    of_members.members(family, [&](const Member& member) { points += member.points; });
+    return points < 100'000;
+  });
+  EXPECT_GT(points, 0);
 }
 
 }  // namespace

@@ -1,17 +1,24 @@
-// Ways to write the axes of random spaces, each as text and as the same in C++, for tests of walks.
+// Random spaces for tests of walks: every axis written as text and as the same values in C++.
+//
+// Axes of hand_written_axes() have their values, idle values and effects written down here a second time, independent of the
+// table of choices. All other axes of the table are generated from it, so that a new choice is walked from its first day.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "orrery/explore/point.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/parallel/plan.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 #include "orrery/workload/model.hpp"
 
 namespace orrery::explore::test {
@@ -120,6 +127,12 @@ inline std::vector<Written> ways_of_choice(const std::string& name) {
   if (name == "recompute") {
     return {listing(name, "[full, attention, none]", {2, 1, 0}), listing(name, "[none, full]", {0, 2})};
   }
+  if (name == "recompute_layers") {
+    return {listing(name, "[0, 2]", {0, 2}),
+            {name, "[1, 0 where recompute == full]", {"recompute"}, [](const Setting&, const State& at) {
+               return at.plan.recompute == Recompute::full ? listed({1, 0}) : listed({1});
+             }}};
+  }
   if (name == "tp_comm") { return {listing(name, "[all_reduce, p2p_scatter, reduce_scatter_all_gather]", kThree)}; }
   if (name == "sequence_parallel") { return {listing(name, "[true, false]", {1, 0})}; }
   if (name == "zero") {
@@ -162,13 +175,8 @@ inline std::vector<Written> ways_of_choice(const std::string& name) {
   return {listing(name, "[true, false]", {1, 0})};
 }
 
-inline std::vector<Written> ways(const std::string& name) {
-  auto degrees = ways_of_degree(name);
-  return degrees.empty() ? ways_of_choice(name) : degrees;
-}
-
 // In an order in which each may depend on those before it.
-inline const std::vector<std::string>& all_axes() {
+inline const std::vector<std::string>& hand_written_axes() {
   static const std::vector<std::string> names{"tp",
                                               "cp",
                                               "pp",
@@ -177,12 +185,14 @@ inline const std::vector<std::string>& all_axes() {
                                               "vpp",
                                               "schedule",
                                               "recompute",
+                                              "recompute_layers",
                                               "tp_comm",
                                               "sequence_parallel",
                                               "zero",
                                               "optimizer_sharding",
                                               "shard",
                                               "dp_overlap",
+                                              "gather_overlap",
                                               "offload_weights",
                                               "offload_activations",
                                               "offload_optimizer",
@@ -198,27 +208,82 @@ inline const std::vector<std::string>& all_axes() {
   return names;
 }
 
+// The part of the table that an axis is generated from; null: it is written down here.
+inline const parallel::PlanPart* generated_from(const std::string& name) {
+  static const auto generated = [] {
+    std::map<std::string, const parallel::PlanPart*> parts;
+    for (const auto& choice : parallel::plan_choices()) {
+      for (const auto& part : choice.parts) { parts.emplace(part.axis, &part); }
+    }
+    for (const auto& written : hand_written_axes()) { parts.erase(written); }
+    return parts;
+  }();
+  const auto found = generated.find(name);
+  return found == generated.end() ? nullptr : found->second;
+}
+
+// The others of the table follow in its order, which puts them behind what they depend on.
+inline const std::vector<std::string>& all_axes() {
+  static const auto names = [] {
+    auto list = hand_written_axes();
+    for (std::size_t i = 0; i < parallel::kPlanFields; ++i) {
+      const std::string name(parallel::part_of(static_cast<parallel::PlanField>(i)).axis);
+      if (generated_from(name) != nullptr) { list.push_back(name); }
+    }
+    return list;
+  }();
+  return names;
+}
+
+// Numbers of every degree or of none, both states of a switch, all names.
+inline std::vector<Written> generated_ways(const std::string& name, const parallel::PlanPart& part) {
+  using parallel::ChoiceKind;
+  const auto& choice = parallel::choice_of(part.field);
+  if (part.field == parallel::PlanField::dp) {
+    return {
+        {name, "divisors(devices)", {}, [](const Setting& s, const State&) { return divisors(s.cluster.devices); }}};
+  }
+  if (choice.kind == ChoiceKind::number) { return {listing(name, "[0, 2, 1]", {0, 2, 1})}; }
+  if (choice.kind != ChoiceKind::name) { return {listing(name, "[true, false]", {1, 0})}; }
+  std::vector<std::int64_t> values(choice.names.size());
+  std::iota(values.begin(), values.end(), 0);
+  return {listing(name, fmt::format("[{}]", fmt::join(choice.names, ", ")), values)};
+}
+
+inline std::vector<Written> ways(const std::string& name) {
+  if (const auto* part = generated_from(name)) { return generated_ways(name, *part); }
+  auto degrees = ways_of_degree(name);
+  return degrees.empty() ? ways_of_choice(name) : degrees;
+}
+
 // ---- what goes without saying, in the words of docs/format/space.md
 // ------------------------------------------------------
 
 inline bool alone(const Setting& s, const std::string& name, const State& at) {
   const Plan& plan = at.plan;
+  if (const auto* part = generated_from(name)) {
+    return part->is_idle != nullptr && part->is_idle({s.model, plan, s.second_tier()});
+  }
   const bool one_copy = plan.cp * plan.dp == 1 && (!s.model.has_experts() || plan.expert_replicas() == 1);
   if (name == "ep" || name == "etp") { return !s.model.has_experts(); }
   if (name == "vpp" || name == "schedule" || name == "tier.pp") { return plan.pp == 1; }
   if (name == "cp_method" || name == "tier.cp") { return plan.cp == 1; }
   if (name == "sequence_parallel" || name == "tp_overlap" || name == "tier.tp") { return plan.tp == 1; }
   if (name == "zero" || name == "optimizer_sharding" || name == "dp_overlap") { return one_copy; }
+  if (name == "gather_overlap") { return one_copy || plan.zero == 0 || !plan.dp_overlap; }
+  if (name == "recompute_layers") { return plan.recompute == Recompute::none; }
   if (name == "shard") { return plan.zero == 0; }
   if (name == "tier.dp") { return plan.dp == 1; }
-  if (name == "offload_activations" && plan.recompute == Recompute::full) { return true; }
+  const bool replays_all = plan.recompute == Recompute::full && plan.recompute_layers == 0;
+  if (name == "offload_activations" && replays_all) { return true; }
   if (name.starts_with("offload")) { return !s.second_tier(); }
   if (name == "ag_redo") { return at.tp_comm != 2 || plan.recompute == Recompute::full; }
   return false;
 }
 
 inline std::int64_t nothing(const std::string& name) {
-  return name == "ep" || name == "etp" || name == "vpp" || name == "schedule" ? 1 : 0;
+  if (const auto* part = generated_from(name)) { return part->idle; }
+  return name == "ep" || name == "etp" || name == "vpp" || name == "schedule" || name == "gather_overlap" ? 1 : 0;
 }
 
 using Meaning = std::function<void(State&, std::int64_t)>;
@@ -227,7 +292,14 @@ inline std::int8_t place(std::int64_t degree, std::int64_t value) {
   return static_cast<std::int8_t>(degree > 1 ? value : -1);
 }
 
-inline const Meaning& meaning(const std::string& name) {
+inline Meaning generated_meaning(const parallel::PlanPart& part) {
+  return [&part](State& at, std::int64_t value) {
+    part.set(at.plan, part.effect != nullptr ? part.effect(at.plan, value) : value);
+  };
+}
+
+inline Meaning meaning(const std::string& name) {
+  if (const auto* part = generated_from(name)) { return generated_meaning(*part); }
   static const std::map<std::string, Meaning> table{
       {"tp", [](State& at, auto value) { at.plan.tp = value; }},
       {"cp", [](State& at, auto value) { at.plan.cp = value; }},
@@ -237,6 +309,7 @@ inline const Meaning& meaning(const std::string& name) {
       {"vpp", [](State& at, auto value) { at.plan.vpp = value; }},
       {"schedule", [](State& at, auto value) { at.plan.schedule = static_cast<ScheduleKind>(value); }},
       {"recompute", [](State& at, auto value) { at.plan.recompute = static_cast<Recompute>(value); }},
+      {"recompute_layers", [](State& at, auto value) { at.plan.recompute_layers = value; }},
       {"tp_comm",
        [](State& at, auto value) {
          at.tp_comm = value;
@@ -247,6 +320,7 @@ inline const Meaning& meaning(const std::string& name) {
       {"optimizer_sharding", [](State& at, auto value) { at.plan.zero = static_cast<int>(value); }},
       {"shard", [](State& at, auto value) { at.plan.shard = value; }},
       {"dp_overlap", [](State& at, auto value) { at.plan.dp_overlap = value != 0; }},
+      {"gather_overlap", [](State& at, auto value) { at.plan.gather_overlap = value != 0; }},
       {"offload_weights", [](State& at, auto value) { at.plan.offload.weights = value != 0; }},
       {"offload_activations", [](State& at, auto value) { at.plan.offload.activations = value != 0; }},
       {"offload_optimizer", [](State& at, auto value) { at.plan.offload.optimizer = value != 0; }},

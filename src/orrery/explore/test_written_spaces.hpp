@@ -51,7 +51,8 @@ std::vector<Written> any_axes(Range&& range) {
   for (const auto& name : all_axes()) {
     const bool other_name = peers ? name == "sequence_parallel" || name == "zero"
                                   : name == "tp_comm" || name == "optimizer_sharding" || name == "ag_redo";
-    if (other_name || range(0, 5) < 2) { continue; }
+    const bool is_left_out = generated_from(name) != nullptr ? range(0, 4) > 0 : range(0, 5) < 2;
+    if (other_name || is_left_out) { continue; }
     auto some = ways(name);
     std::erase_if(some, [&](const Written& way) {
       return std::any_of(way.after.begin(), way.after.end(), [&](const auto& before) {
