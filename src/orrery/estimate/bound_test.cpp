@@ -40,7 +40,7 @@ Plan any_large_plan(Dice& dice, std::int64_t devices) {
   plan.sequence_parallel = dice(0, 2) == 1;
   plan.zero = static_cast<int>(dice(0, 4));
   plan.recompute = static_cast<Recompute>(dice(0, 3));
-  plan.recompute_layers = plan.pp % 3;
+  plan.recompute_layers = plan.recompute == Recompute::none ? 0 : plan.pp % 3;
   plan.dp_overlap = dice(0, 2) == 1;
   return plan;
 }

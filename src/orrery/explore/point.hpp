@@ -15,7 +15,7 @@ struct Point {
 };
 
 // Position of the value of every axis, in the order in which the axes are written: compares points in axis order.
-inline constexpr std::size_t kMostAxes = 32;
+inline constexpr std::size_t kMostAxes = parallel::kPlanFields + 4;  // kAxes of space_file.hpp
 using Order = std::array<std::uint16_t, kMostAxes>;
 
 enum class Verdict : std::uint8_t {

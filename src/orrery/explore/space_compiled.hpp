@@ -19,6 +19,8 @@
 
 namespace orrery::explore {
 
+static_assert(kAxes <= kMostAxes);
+
 // Levels of a walk, as a set.
 using LevelMask = std::uint64_t;
 

@@ -50,6 +50,7 @@ TrainingRun full_run() {
   run.plan.cp = 2;
   run.plan.dp = 8;
   run.plan.ep = 4;
+  run.plan.recompute = parallel::Recompute::full;
   return run;
 }
 
@@ -71,7 +72,7 @@ const std::map<PlanField, std::int64_t>& values() {
                                                   {F::etp, 2},
                                                   {F::vpp, 7},
                                                   {F::zero, 3},
-                                                  {F::recompute, 2},
+                                                  {F::recompute, 1},
                                                   {F::schedule, 0},
                                                   {F::shard, 4},
                                                   {F::tier_dp, 1},

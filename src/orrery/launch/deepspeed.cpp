@@ -8,6 +8,7 @@
 
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/recompute.hpp"
 
 namespace orrery::launch {
 
@@ -107,18 +108,12 @@ class Config {
   }
 
   void checkpointing() {
-    using parallel::Recompute;
-    const bool full = plan_.recompute == Recompute::full;
+    const bool full = has_layer_checkpoints();
     if (full) {
       json_["activation_checkpointing"] = {{"partition_activations", false},
                                            {"cpu_checkpointing", plan_.offload.activations}};
     }
-    if (plan_.recompute != Recompute::none && !by_megatron_) {
-      note(fmt::format("--recompute {}", config::enum_name(plan_.recompute)),
-           full ? "the training script must checkpoint the layers (model.gradient_checkpointing_enable()); this "
-                  "section sets how checkpoints are stored"
-                : "the training script must checkpoint the attention core; no option does");
-    }
+    if (!by_megatron_) { note_recompute(); }
     if (plan_.offload.activations && !full) {
       note("--offload activations",
            "DeepSpeed offloads only the checkpoints of full recomputation; nothing is offloaded");
@@ -126,6 +121,38 @@ class Config {
     if (plan_.offload.activations && full) {
       note("--offload activations", "offloads the layer inputs that full recomputation stores");
     }
+  }
+
+  [[nodiscard]] bool has_layer_checkpoints() const {
+    using parallel::Recompute;
+    switch (plan_.recompute) {
+      case Recompute::none:
+      case Recompute::selective: return false;
+      case Recompute::full: return true;
+    }
+    throw_internal_error("known recompute choice", __FILE__, __LINE__);
+  }
+
+  // Without Megatron-DeepSpeed the training script checkpoints.
+  void note_recompute() {
+    using parallel::Recompute;
+    const std::string flag = fmt::format("--recompute {}", config::enum_name(plan_.recompute));
+    switch (plan_.recompute) {
+      case Recompute::none: return;
+      case Recompute::selective:
+        note(flag, "the training script must checkpoint the attention core; no option does");
+        break;
+      case Recompute::full:
+        note(flag,
+             "the training script must checkpoint the layers (model.gradient_checkpointing_enable()); this section "
+             "sets how checkpoints are stored");
+        break;
+    }
+    if (!parallel::recomputes_some_layers(plan_)) { return; }
+    note(recompute_layers_flag(plan_),
+         fmt::format("the training script must checkpoint the first {} layers only; gradient_checkpointing_enable() "
+                     "checkpoints all: less memory and more recompute time than the estimate",
+                     plan_.recompute_layers));
   }
 
   // Without Megatron-DeepSpeed.

@@ -1,10 +1,12 @@
 // Arguments of Megatron-DeepSpeed's pretrain_gpt.py: settings that DeepSpeed's own configuration does not have.
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
+#include "orrery/parallel/recompute.hpp"
 
 namespace orrery::launch {
 
@@ -84,8 +86,28 @@ void add_pipeline(const TrainingRun& run, Sheet& sheet) {
   }
 }
 
+// Only full recomputation of whole layers has checkpoints, which DeepSpeed stores. The layers of its pipeline are
+// checkpointed all or not at all.
+void add_recompute(const parallel::Plan& plan, Sheet& sheet) {
+  MegatronRecompute arguments = megatron_recompute(plan);
+  const bool has_checkpoints = !arguments.method.empty();
+  if (parallel::recomputes_some_layers(plan) && (plan.pp > 1 || !has_checkpoints)) {
+    sheet.note(recompute_layers_flag(plan),
+               fmt::format("Megatron-DeepSpeed recomputes all layers{}, not the first {} of each chunk: less memory "
+                           "and more recompute time than the estimate",
+                           plan.pp > 1 && has_checkpoints ? " of a pipeline" : "", plan.recompute_layers));
+    parallel::Plan all = plan;
+    all.recompute_layers = 0;
+    arguments = megatron_recompute(all);
+  }
+  sheet.toggle("--deepspeed-activation-checkpointing", has_checkpoints);
+  sheet.value("--recompute-granularity", std::string(arguments.granularity), !arguments.granularity.empty());
+  sheet.value("--recompute-method", std::string(arguments.method), has_checkpoints);
+  sheet.value("--recompute-num-layers", arguments.num_layers, has_checkpoints);
+  sheet.toggle("--checkpoint-in-cpu", has_checkpoints && plan.offload.activations);
+}
+
 void add_plan(const TrainingRun& run, Sheet& sheet) {
-  using parallel::Recompute;
   const auto& plan = run.plan;
   sheet.value("--tensor-model-parallel-size", plan.tp);
   sheet.toggle("--sequence-parallel", plan.sequence_parallel);
@@ -98,12 +120,7 @@ void add_plan(const TrainingRun& run, Sheet& sheet) {
   sheet.value("--micro-batch-size", plan.micro_batch);
   sheet.value("--global-batch-size", run.job.global_batch);
   sheet.value("--zero-stage", plan.zero);
-  const bool full = plan.recompute == Recompute::full;
-  sheet.toggle("--deepspeed-activation-checkpointing", full);
-  sheet.value("--recompute-granularity", full ? "full" : "selective", plan.recompute != Recompute::none);
-  sheet.value("--recompute-method", "uniform", full);
-  sheet.value("--recompute-num-layers", 1, full);
-  sheet.toggle("--checkpoint-in-cpu", full && plan.offload.activations);
+  add_recompute(plan, sheet);
   sheet.toggle("--cpu-optimizer", plan.offload.optimizer);
   sheet.toggle("--use-flash-attn-v2", run.stack.attention.kernel == hardware::AttentionKernel::flash);
   sheet.toggle("--no-gradient-accumulation-fusion", !run.stack.fusion.gradient_accumulation);

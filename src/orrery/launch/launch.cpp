@@ -77,7 +77,7 @@ Result<Launch> emit_as_written(Tool tool, const TrainingRun& run) {
 }
 
 // Choices that every launcher writes or has notes about (coverage_test.cpp), whether or not they have an effect.
-constexpr std::array<std::string_view, 22> kWritten{"tp",
+constexpr std::array<std::string_view, 23> kWritten{"tp",
                                                     "cp",
                                                     "pp",
                                                     "ep",
@@ -87,6 +87,7 @@ constexpr std::array<std::string_view, 22> kWritten{"tp",
                                                     "zero",
                                                     "shard",
                                                     "recompute",
+                                                    "recompute_layers",
                                                     "schedule",
                                                     "offload",
                                                     "placement",

@@ -132,6 +132,45 @@ TEST(Launch, nemo_says_what_is_off_and_takes_adapters) {
   EXPECT_THAT(lora.notes, IsEmpty());
 }
 
+// Megatron's "block" recomputes the first layers of a chunk, as the plan does. The others recompute in all layers and
+// say so.
+TEST(Launch, recompute_of_some_layers_is_an_option_or_a_note) {
+  using parallel::Recompute;
+  auto run = test::llama_405b();
+  run.plan.recompute = Recompute::full;
+  EXPECT_THAT(test::launched(Tool::megatron, run).text,
+              HasSubstr("  --recompute-granularity full\n  --recompute-method uniform\n  --recompute-num-layers 1\n"));
+  run.plan.recompute_layers = 3;
+  const auto megatron = test::launched(Tool::megatron, run);
+  EXPECT_THAT(megatron.text,
+              HasSubstr("  --recompute-granularity full\n  --recompute-method block\n  --recompute-num-layers 3\n"));
+  EXPECT_THAT(megatron.notes, IsEmpty());
+  EXPECT_THAT(megatron.text, HasSubstr("recompute full, recompute-layers 3"));
+  const auto nemo = test::launched(Tool::nemo, run);
+  EXPECT_THAT(nemo.text, HasSubstr("  model.recompute_method=block\n  model.recompute_num_layers=3\n"));
+  const auto noted = HasSubstr("--recompute-layers 3: ");
+  for (const Tool tool : {Tool::deepspeed, Tool::torchtitan}) {
+    EXPECT_THAT(test::launched(tool, run).notes, testing::Contains(noted)) << name_of(tool);
+  }
+  run.plan.recompute = Recompute::selective;
+  for (const Tool tool : kAllTools) {
+    EXPECT_THAT(test::launched(tool, run).notes, testing::Contains(noted)) << name_of(tool);
+  }
+}
+
+// Without stages Megatron-DeepSpeed checkpoints layers one by one.
+TEST(Launch, megatron_deepspeed_recomputes_some_layers_without_a_pipeline) {
+  auto run = test::mixtral();
+  run.plan.pp = run.plan.vpp = 1;
+  run.plan.schedule = parallel::ScheduleKind::one_f_one_b;
+  run.plan.dp = 64;
+  run.plan.recompute = parallel::Recompute::full;
+  run.plan.recompute_layers = 5;
+  const auto launch = test::launched(Tool::deepspeed, run);
+  EXPECT_THAT(launch.text, HasSubstr("--recompute-method block --recompute-num-layers 5 "));
+  EXPECT_THAT(launch.notes, testing::Not(testing::Contains(HasSubstr("--recompute-layers"))));
+}
+
 TEST(Launch, a_gated_mlp_stays_gated_whatever_its_activation) {
   auto run = test::llama_405b();
   run.model.activation = workload::Activation::gelu;

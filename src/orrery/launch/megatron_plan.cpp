@@ -1,11 +1,14 @@
 // The plan as arguments of Megatron-LM, which nemo.cpp translates for Megatron-Bridge.
 #include <algorithm>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/recompute.hpp"
 
 namespace orrery::launch {
 
@@ -13,6 +16,23 @@ using parallel::Plan;
 using parallel::ScheduleKind;
 
 bool uses_fsdp(const Plan& plan) { return plan.zero >= 2; }
+
+// "block" recomputes the first so many layers of a chunk, "uniform" with one layer a unit recomputes every layer.
+MegatronRecompute megatron_recompute(const Plan& plan) {
+  using parallel::Recompute;
+  switch (plan.recompute) {
+    case Recompute::none: return {};
+    case Recompute::selective: return {"selective", "core_attn", "", 0};
+    case Recompute::full:
+      return plan.recompute_layers > 0 ? MegatronRecompute{"full", "", "block", plan.recompute_layers}
+                                       : MegatronRecompute{"full", "", "uniform", 1};
+  }
+  throw_internal_error("known recompute choice", __FILE__, __LINE__);
+}
+
+std::string recompute_layers_flag(const Plan& plan) {
+  return fmt::format("--recompute-layers {}", plan.recompute_layers);
+}
 
 namespace {
 
@@ -127,12 +147,21 @@ class PlanSettings {
   }
 
   void recompute() {
-    using parallel::Recompute;
-    const bool full = plan_.recompute == Recompute::full, some = plan_.recompute == Recompute::selective;
-    sheet_.value("--recompute-granularity", full ? "full" : "selective", full || some);
-    sheet_.value("--recompute-modules", bridge_ ? "[core_attn]" : "core_attn", some);
-    sheet_.value("--recompute-method", "uniform", full);
-    sheet_.value("--recompute-num-layers", 1, full);
+    const MegatronRecompute arguments = megatron_recompute(plan_);
+    const auto value = [&](const char* name, std::string_view text, bool in_brackets = false) {
+      const std::string shown(text.empty() ? "none" : text);  // a value without text would be a switch
+      sheet_.value(name, in_brackets ? "[" + shown + "]" : shown, !text.empty());
+    };
+    value("--recompute-granularity", arguments.granularity);
+    value("--recompute-modules", arguments.modules, bridge_);
+    value("--recompute-method", arguments.method);
+    sheet_.value("--recompute-num-layers", arguments.num_layers, arguments.num_layers > 0);
+    if (parallel::recomputes_some_layers(plan_) && arguments.num_layers != plan_.recompute_layers) {
+      instead(recompute_layers_flag(plan_),
+              fmt::format("recomputes modules in all layers, not in the first {} of each chunk: less memory and more "
+                          "recompute time than the estimate",
+                          plan_.recompute_layers));
+    }
   }
 
   void offload_optimizer() {

@@ -49,8 +49,10 @@ std::string plan_line(const parallel::Plan& plan) {
                                  plan.cp, plan.pp, plan.dp, plan.ep, plan.etp, plan.vpp, plan.micro_batch);
   line += fmt::format("sequence-parallel {}, zero {}, ", on_off(plan.sequence_parallel), plan.zero);
   if (plan.shard > 0) { line += fmt::format("shard {}, ", plan.shard); }
-  line += fmt::format("recompute {}, schedule {}, dp-overlap {}, tp-overlap {}", config::enum_name(plan.recompute),
-                      config::enum_name(plan.schedule), on_off(plan.dp_overlap), config::enum_name(plan.tp_overlap));
+  line += fmt::format("recompute {}, ", config::enum_name(plan.recompute));
+  if (plan.recompute_layers > 0) { line += fmt::format("recompute-layers {}, ", plan.recompute_layers); }
+  line += fmt::format("schedule {}, dp-overlap {}, tp-overlap {}", config::enum_name(plan.schedule),
+                      on_off(plan.dp_overlap), config::enum_name(plan.tp_overlap));
   if (plan.cp > 1) { line += fmt::format(", cp-method {}", config::enum_name(plan.cp_method)); }
   if (plan.offload.any()) { line += ", offload " + offload_text(plan.offload); }
   if (plan.first_stage_layers > 0) { line += fmt::format(", first-stage-layers {}", plan.first_stage_layers); }

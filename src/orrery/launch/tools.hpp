@@ -19,6 +19,15 @@ void add_model_settings(const TrainingRun& run, Dialect dialect, Sheet& sheet);
 // ZeRO 2 and 3 use Megatron-FSDP.
 [[nodiscard]] bool uses_fsdp(const parallel::Plan& plan);
 
+// Recompute as values of Megatron's arguments; empty: the argument is left out.
+struct MegatronRecompute {
+  std::string_view granularity, modules, method;
+  std::int64_t num_layers = 0;
+};
+[[nodiscard]] MegatronRecompute megatron_recompute(const parallel::Plan& plan);
+// "--recompute-layers 4".
+[[nodiscard]] std::string recompute_layers_flag(const parallel::Plan& plan);
+
 // Arguments of Megatron-DeepSpeed's pretrain_gpt.py, with notes on what they cannot express.
 [[nodiscard]] Sheet megatron_deepspeed_sheet(const TrainingRun& run);
 

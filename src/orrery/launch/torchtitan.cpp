@@ -7,6 +7,7 @@
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/recompute.hpp"
 
 namespace orrery::launch {
 
@@ -260,14 +261,22 @@ class JobConfig {
 
   void recompute() {
     using parallel::Recompute;
-    const bool some = plan_.recompute == Recompute::selective;
-    sheet_.value("mode", quote(config::enum_name(plan_.recompute)));
-    if (some) {
-      sheet_.value("selective_ac_option", quote("op"));
-      sheet_.note("--recompute selective",
-                  "torchtitan selects operators by its own rules (option \"op\"): it stores attention and every second "
-                  "GEMM; the plan recomputes the attention core");
+    switch (plan_.recompute) {
+      case Recompute::none: return sheet_.value("mode", quote("none"));
+      case Recompute::selective:
+        sheet_.value("mode", quote("selective"));
+        sheet_.value("selective_ac_option", quote("op"));
+        sheet_.note("--recompute selective",
+                    "torchtitan selects operators by its own rules (option \"op\"): it stores attention and every "
+                    "second GEMM; the plan recomputes the attention core");
+        break;
+      case Recompute::full: sheet_.value("mode", quote("full")); break;
     }
+    if (!parallel::recomputes_some_layers(plan_)) { return; }
+    sheet_.note(recompute_layers_flag(plan_),
+                fmt::format("torchtitan recomputes in all layers, not in the first {} of each chunk: less memory and "
+                            "more recompute time than the estimate",
+                            plan_.recompute_layers));
   }
 
   void compile() {

@@ -55,6 +55,7 @@ RC_GTEST_PROP(Lower, all_ranks_and_micro_batches_together_compute_the_model, ())
 RC_GTEST_PROP(Lower, without_recompute_that_is_the_model_s_formula, ()) {
   Case c = without_copied_factors(drawn_case());
   c.plan.recompute = Recompute::none;
+  c.plan.recompute_layers = 0;
   c.stack.attention.kernel = hardware::AttentionKernel::plain;
   c.model.sliding_window = 0;  // a plain core computes what the window hides
   const double model = workload::model_flops(c.model, c.stack, c.job.global_batch, c.job.seq, c.job.adapter).value();

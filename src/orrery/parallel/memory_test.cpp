@@ -122,9 +122,11 @@ RC_GTEST_PROP(Memory, a_higher_zero_stage_never_needs_more_but_for_the_parts_at_
 RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
+  const std::int64_t some_layers = c.plan.recompute_layers;
   std::vector<MemoryNeed> before;
   for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
     c.plan.recompute = recompute;
+    c.plan.recompute_layers = recompute == Recompute::none ? 0 : some_layers;
     const auto memory = memory_of(c);
     for (std::size_t s = 0; s < before.size(); ++s) {
       RC_ASSERT(memory[s].activations <= before[s].activations);

@@ -42,9 +42,10 @@ void check_degrees(PlanChecker& check, const Plan& plan) {
                 [&] { return fmt::format("\"{}\" is not a ZeRO stage; 0, 1, 2 and 3 are", plan.zero); });
   const auto not_negative = [&](std::int64_t value, const char* flag) {
     check.require(value >= 0, flag,
-                  [&] { return fmt::format("\"{}\" is no number of them; 0 leaves it open", value); });
+                  [&] { return fmt::format("\"{}\" is negative; valid: 0 (the default) or more", value); });
   };
   not_negative(plan.shard, "--shard");
+  not_negative(plan.recompute_layers, "--recompute-layers");
   not_negative(plan.first_stage_layers, "--first-stage-layers");
   not_negative(plan.last_stage_layers, "--last-stage-layers");
 }

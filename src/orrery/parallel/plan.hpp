@@ -104,8 +104,8 @@ struct PlanChoices {
   Of<std::int64_t> shard =
       Form::usual(0);  // hybrid sharding (HSDP): ranks of dp x cp that share one sharded copy; 0: all
   Of<Recompute> recompute = Form::usual(Recompute::none);
-  Of<std::int64_t> recompute_layers = Form::usual(0);  // recompute applies to the first so many layers of each chunk;
-                                                       // 0: to all
+  Of<std::int64_t> recompute_layers = Form::usual(0);  // recompute applies to the first so many layers of each chunk,
+                                                       // or to all of a chunk with fewer; 0: to all
   Of<ScheduleKind> schedule = Form::usual(ScheduleKind::one_f_one_b);
   Of<bool> dp_overlap = Form::usual(true);  // gradient reduction under the last backward, weight gather under the first
                                             // forward
@@ -162,6 +162,7 @@ enum class PlanField : std::uint8_t {
   cp_method,
   sequence_parallel,
   recompute,
+  recompute_layers,
   schedule,
   tp_overlap,
   first_stage_layers,

@@ -95,11 +95,15 @@ bool no_sharded_tables(const PlanSetting& at) {
 }
 bool no_second_tier(const PlanSetting& at) { return !at.has_second_tier; }
 bool nothing_sharded(const PlanSetting& at) { return at.plan.zero == 0; }
-bool no_activations_kept(const PlanSetting& at) { return !at.has_second_tier || at.plan.recompute == Recompute::full; }
+bool nothing_recomputed(const PlanSetting& at) { return at.plan.recompute == Recompute::none; }
+bool no_activations_kept(const PlanSetting& at) {
+  return !at.has_second_tier || (at.plan.recompute == Recompute::full && at.plan.recompute_layers == 0);
+}
 // Nobody else has the same weights.
 bool one_copy(const PlanSetting& at) {
   return at.plan.replicas() == 1 && (!at.model.has_experts() || at.plan.expert_replicas() == 1);
 }
+bool nothing_gathered(const PlanSetting& at) { return one_copy(at) || nothing_sharded(at) || !at.plan.dp_overlap; }
 
 // A group of one is mapped to no dimension.
 template <auto Degree>
@@ -109,6 +113,7 @@ std::int64_t pin_of_group(const Plan& plan, std::int64_t value) {
 
 // ---- values that plans of a search could have instead ---------------------------------------------------------------
 
+void recompute_some_layers(Plan& plan) { plan.recompute_layers = plan.recompute == Recompute::none ? 0 : 1; }
 void overlap_tensor_parallel(Plan& plan) { plan.tp_overlap = TpOverlap::ring; }
 void overlap_data_parallel_otherwise(Plan& plan) { plan.dp_overlap = plan.dp_overlap != (plan.replicas() > 1); }
 
@@ -230,6 +235,14 @@ void add_degrees(Rows& rows) {
   rows.back().in_mad_max = "has --local-batch";
 }
 
+// Choices of how replicas shard and synchronise their state: training only, and no bound on the step time depends on
+// them.
+void set_of_replicas(PlanPart& axis, FieldMask after, bool (*is_idle)(const PlanSetting&)) {
+  axis.after = after;
+  axis.inner = axis.training_only = true;
+  axis.is_idle = is_idle;
+}
+
 PlanChoice sequence_parallel() {
   PlanChoice row =
       boolean("sequence_parallel",
@@ -246,10 +259,7 @@ PlanChoice zero() {
                           "(FSDP); default: 1, 0 in inference",
                           0, 3, PlanField::zero, [](auto& plan) -> auto& { return plan.zero; });
   row.in_mad_max = kFsdpOfMadMax;
-  PlanPart& axis = row.parts[0];
-  axis.after = kCopies;
-  axis.inner = axis.training_only = true;
-  axis.is_idle = one_copy;
+  set_of_replicas(row.parts[0], kCopies, one_copy);
   return row;
 }
 
@@ -262,10 +272,7 @@ PlanChoice shard() {
   row.in_mad_max = kFsdpOfMadMax;
   row.otherwise = shard_over_some;
   row.title = "hybrid sharding";
-  PlanPart& axis = row.parts[0];
-  axis.after = kDegrees | field_mask({PlanField::zero});
-  axis.inner = axis.training_only = true;
-  axis.is_idle = nothing_sharded;
+  set_of_replicas(row.parts[0], kDegrees | field_mask({PlanField::zero}), nothing_sharded);
   return row;
 }
 
@@ -275,6 +282,24 @@ PlanChoice recompute() {
       PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
   row.refused_in_inference = true;
   row.parts[0].training_only = true;
+  return row;
+}
+
+PlanChoice recompute_layers() {
+  PlanChoice row =
+      number("recompute_layers", "recompute applies to the first so many layers of each pipeline chunk; 0: to all", 0,
+             kMostLayers, PlanField::recompute_layers, [](auto& plan) -> auto& { return plan.recompute_layers; });
+  row.usual = 0;
+  row.usual_is_open = true;
+  row.refused_in_inference = true;
+  row.otherwise = recompute_some_layers;
+  row.title = "recompute of some layers";
+  row.is_met = [](const Plan& plan) { return plan.recompute_layers == 0 || plan.recompute != Recompute::none; };
+  row.needs = "needs --recompute selective or full; without recompute, 0";
+  PlanPart& axis = row.parts[0];
+  axis.after = field_mask({PlanField::recompute});
+  axis.training_only = true;
+  axis.is_idle = nothing_recomputed;
   return row;
 }
 
@@ -332,10 +357,7 @@ PlanChoice dp_overlap() {
   row.refused_in_inference = true;
   row.otherwise = overlap_data_parallel_otherwise;
   row.reported = [](const Plan& plan) -> std::int64_t { return plan.reduces_under_backward() ? 1 : 0; };
-  PlanPart& axis = row.parts[0];
-  axis.after = kCopies;
-  axis.inner = axis.training_only = true;
-  axis.is_idle = one_copy;
+  set_of_replicas(row.parts[0], kCopies, one_copy);
   return row;
 }
 
@@ -351,11 +373,8 @@ PlanChoice gather_overlap() {
   row.refused_in_inference = true;
   row.is_met = [](const Plan& plan) { return plan.gather_overlap || plan.zero > 0; };
   row.needs = "off needs --zero of at least 1: below that no weights are gathered";
-  PlanPart& axis = row.parts[0];
-  axis.after = kCopies | field_mask({PlanField::zero, PlanField::dp_overlap});
-  axis.inner = axis.training_only = true;
-  axis.idle = 1;
-  axis.is_idle = [](const PlanSetting& at) { return one_copy(at) || at.plan.zero == 0 || !at.plan.dp_overlap; };
+  set_of_replicas(row.parts[0], kCopies | field_mask({PlanField::zero, PlanField::dp_overlap}), nothing_gathered);
+  row.parts[0].idle = 1;
   return row;
 }
 
@@ -452,7 +471,7 @@ PlanChoice offload() {
     axis.is_idle = no_second_tier;
     axis.training_only = axis.field != F::offload_weights;
   }
-  row.parts[1].after = field_mask({F::recompute});
+  row.parts[1].after = field_mask({F::recompute, F::recompute_layers});
   row.parts[1].is_idle = no_activations_kept;
   return row;
 }
@@ -490,7 +509,8 @@ const std::vector<PlanChoice>& plan_choices() {
     Rows rows;
     add_degrees(rows);
     for (PlanChoice (*row)() :
-         {sequence_parallel, zero, shard, recompute, schedule, tp_overlap, cp_method, dp_overlap, gather_overlap}) {
+         {sequence_parallel, zero, shard, recompute, recompute_layers, schedule, tp_overlap, cp_method, dp_overlap,
+          gather_overlap}) {
       rows.push_back(row());
     }
     add_ends(rows);

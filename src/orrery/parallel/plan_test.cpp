@@ -266,6 +266,19 @@ TEST(Plan, overlapped_products_need_sequence_parallelism) {
   EXPECT_THAT(e.complaints(), ElementsAre());
 }
 
+TEST(Plan, recompute_of_some_layers_needs_recompute) {
+  Example e;
+  e.plan.recompute_layers = 2;
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--recompute-layers: needs --recompute selective or full; without recompute, 0"));
+  e.plan.recompute = Recompute::selective;
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.recompute_layers = 1000;  // all of every chunk
+  EXPECT_THAT(e.complaints(), ElementsAre());
+  e.plan.recompute_layers = -1;
+  EXPECT_THAT(e.complaints(), ElementsAre("--recompute-layers: \"-1\" is negative; valid: 0 (the default) or more"));
+}
+
 TEST(Plan, schedules_that_split_backward_have_shapes_of_their_own) {
   Example e;
   e.plan.schedule = ScheduleKind::zero_bubble;
@@ -301,7 +314,7 @@ TEST(Plan, hybrid_sharding_divides_the_replicas_of_something_sharded) {
   EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"3\" does not divide the 4 ranks that hold the same weights (cp x "
                                           "dp); the nearest number that does is 2"));
   e.plan.shard = -1;
-  EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"-1\" is no number of them; 0 leaves it open"));
+  EXPECT_THAT(e.complaints(), ElementsAre("--shard: \"-1\" is negative; valid: 0 (the default) or more"));
 }
 
 TEST(Plan, the_ends_leave_a_layer_to_every_other_chunk) {

@@ -294,7 +294,7 @@ Case any_case_of(Range&& range, bool experts) {
   c.plan.recompute = static_cast<Recompute>(range(0, 3));
   c.model = any_model(range, c.plan, experts);
   set_ends(range, c.model, c.plan);
-  c.plan.recompute_layers = c.model.depth() % 3;
+  c.plan.recompute_layers = c.plan.recompute == Recompute::none ? 0 : c.model.depth() % 3;
   const std::int64_t groups = range(1, 4);
   std::int64_t batches = c.plan.vpp > 1 ? c.plan.pp * groups : groups * range(1, 4);
   if (c.plan.schedule == ScheduleKind::dualpipe) { batches = 2 * (c.plan.pp + groups); }
@@ -353,6 +353,7 @@ Case any_inference_case(Range&& range) {
   c.plan.zero = 0;
   c.plan.shard = 0;
   c.plan.recompute = Recompute::none;
+  c.plan.recompute_layers = 0;
   c.plan.offload.activations = c.plan.offload.optimizer = false;
   c.plan.dp *= c.plan.cp;  // the same ranks, and as many of them
   c.job.global_batch *= c.plan.cp;

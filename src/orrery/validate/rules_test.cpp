@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 
 #include "orrery/estimate/estimator.hpp"
+#include "orrery/estimate/request.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rules_samples.hpp"
 
@@ -111,6 +113,43 @@ TEST(Rules, blank_recompute_applies_to_as_few_layers_as_fit) {
     ++found;
   }
   EXPECT_GT(found, 0);
+}
+
+// What `estimate` makes of flags for every choice of a plan.
+parallel::Plan estimated_plan(const Scenario& scenario) {
+  estimate::Request request;
+  request.global_batch = scenario.job.global_batch;
+  request.seq = scenario.job.seq;
+  for (const auto& choice : parallel::plan_choices()) {
+    for (const auto& part : choice.parts) {
+      if (!choice.of_recommenders) { part.give(request, part.get(scenario.plan)); }
+    }
+  }
+  const auto settled = estimate::settle(request, scenario.model, scenario.cluster, *scenario.stack);
+  EXPECT_TRUE(settled) << settled.error().text();
+  return settled ? settled->plan : parallel::Plan{};
+}
+
+// Of rows that state their recompute, and of rows that leave it to the rule.
+TEST(Rules, plans_of_rows_are_plans_that_flags_of_estimate_give) {
+  TrainingRow row = whole_row();
+  row.hidden = 8192;
+  row.heads = 64;
+  row.global_batch = 256;
+  bool some_layers = false;
+  for (const char* family : {"of_megatron_core", "vtrain_multi", "megatron_seqsel", "mosaic_mpt"}) {
+    for (const char* recompute : {"", "full", "selective", "no"}) {
+      for (const std::int64_t micro_batch : {1, 4, 16, 64}) {
+        row.family = family;
+        row.recompute = recompute;
+        row.micro_batch = micro_batch;
+        const Scenario made = scenario(row);
+        EXPECT_TRUE(estimated_plan(made) == made.plan) << family << ", " << recompute << ", " << micro_batch;
+        some_layers = some_layers || made.plan.recompute_layers > 0;
+      }
+    }
+  }
+  EXPECT_TRUE(some_layers);
 }
 
 // A model of a few MB fits whatever is chosen: nothing is recomputed and the micro-batch is the largest divisor of a
