@@ -270,7 +270,8 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     const Seconds work = block_time(blocks, use.work);
     const Seconds reduce = block_time(blocks, use.reduce);
     for (std::int64_t i = 0; i < use.repeat; ++i) {
-      const Seconds start = max(streams.compute, ready);
+      const Seconds start = max(max(streams.compute, ready), use.is_blocking_gather ? streams.side : Seconds(0));
+      if (use.is_blocking_gather) { streams.side = start + work; }
       const OptionalBlockId next = next_gather(segment, u, i);
       const Seconds gather = block_time(blocks, next);
       if (gather > Seconds(0)) {
@@ -279,7 +280,9 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
       }
       streams.compute = start + work;
       if (interference > 0.0) {
-        streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
+        if (!use.is_blocking_gather) {
+          streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
+        }
         reduced = use.reduce;
       }
       if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }

@@ -31,6 +31,7 @@ struct Execution {
   const Block* work = nullptr;
   const Block* gather = nullptr;
   const Block* reduce = nullptr;
+  bool is_blocking_gather = false;
 };
 
 struct Rank {
@@ -87,7 +88,7 @@ class Player {
     std::vector<Execution> list;
     for (const auto& use : segment) {
       for (std::int64_t i = 0; i < use.repeat; ++i) {
-        list.push_back({block(use.work), block(use.gather), block(use.reduce)});
+        list.push_back({block(use.work), block(use.gather), block(use.reduce), use.is_blocking_gather});
       }
     }
     return list;
@@ -292,6 +293,11 @@ class Player {
     gather(0);
     for (std::size_t i = 0; i < executions.size(); ++i) {
       rank.compute = max(rank.compute, weights[i]);
+      if (executions[i].is_blocking_gather) {
+        rank.compute = rank.data = max(rank.compute, rank.data) + time_of(*executions[i].work);
+        gather(i + 1);
+        continue;
+      }
       gather(i + 1);
       const Seconds begun = rank.compute;
       run_block(rank, *executions[i].work);

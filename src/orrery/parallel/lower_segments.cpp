@@ -46,6 +46,10 @@ void SegmentLowering::append(Segment& segment, const BlockUse& use) const {
   if (use.reduce) { segment.push_back({*use.reduce, use.repeat}); }
 }
 
+BlockUse SegmentLowering::blocking_gather(const Part& part, std::int64_t repeat) const {
+  return {*part.gather_work, repeat, {}, {}, context_.plan().dp_overlap};
+}
+
 Segment SegmentLowering::forward(std::span<const PartUse> uses, Pass pass) const {
   Segment segment;
   segment.reserve(uses.size());
@@ -53,7 +57,7 @@ Segment SegmentLowering::forward(std::span<const PartUse> uses, Pass pass) const
     const Part& part = part_of(use);
     const OptionalBlockId work = pass == Pass::decode ? part.decode : part.forward;
     if (!work) { continue; }
-    if (part.gather_work) { segment.push_back({*part.gather_work, use.repeat}); }
+    if (part.gather_work) { segment.push_back(blocking_gather(part, use.repeat)); }
     const OptionalBlockId gather = pass == Pass::first_forward ? part.first_gather : part.gather;
     segment.push_back({*work, use.repeat, gather, part.store});
   }
@@ -68,7 +72,7 @@ Segment SegmentLowering::backward(std::span<const PartUse> uses, OptionalBlockId
   for (std::size_t i = uses.size(); i-- > 0;) {
     const Part& part = part_of(uses[i]);
     const OptionalBlockId gather = gathers ? part.backward_gather : OptionalBlockId();
-    if (gathers && part.gather_work) { segment.push_back({*part.gather_work, uses[i].repeat}); }
+    if (gathers && part.gather_work) { segment.push_back(blocking_gather(part, uses[i].repeat)); }
     if (reduces && part.reduce) {
       append_reducing(segment, uses[i], *(part.*block), gather, pending);
     } else {

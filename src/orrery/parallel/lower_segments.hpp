@@ -21,6 +21,8 @@ class SegmentLowering {
  private:
   enum class Pass : std::uint8_t { forward, first_forward, decode };
   [[nodiscard]] Segment forward(std::span<const PartUse> uses, Pass pass) const;
+  // Weights gathered on the compute stream. Where reductions overlap, it waits for them: they are of the same replicas.
+  [[nodiscard]] BlockUse blocking_gather(const Part& part, std::int64_t repeat) const;
   // Runs block `block` of every part in reverse.
   [[nodiscard]] Segment backward(std::span<const PartUse> uses, OptionalBlockId Part::* block, bool gathers,
                                  bool reduces);

@@ -123,6 +123,8 @@ struct BlockUse {
   std::int64_t repeat = 1;
   OptionalBlockId gather = {};
   OptionalBlockId reduce = {};
+  bool is_blocking_gather = false;  // `work` is a collective of replicas: it waits for the stream of gathers and
+                                    // reductions, as these do for each other, and nothing runs until it has ended
 };
 
 using Segment = std::vector<BlockUse>;
