@@ -58,14 +58,24 @@ Result<Problem> read_problem(const std::string& data_directory, const hardware::
   return Problem{std::move(inputs), std::move(file), job};
 }
 
-Result<Space> space_of(const PlanRequest& request, const Problem& problem) {
+namespace {
+
+Result<Space> space_over(const parallel::PartialPlan& fixed, const Problem& problem) {
   const Inputs& inputs = problem.inputs;
-  return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, request.job,
+  return Space::make(problem.file, inputs.model, problem.job, inputs.cluster, fixed,
                      inputs.stack.overlap.gradient_reduce);
 }
 
+}  // namespace
+
+Result<Space> space_of(const PlanRequest& request, const Problem& problem) { return space_over(request.job, problem); }
+
 std::vector<Diagnostic> fixed_problems(const PlanRequest& request, const Problem& problem) {
-  return problems_of(request.job, problem.inputs, problem.job);
+  const auto has_points = [&](const parallel::PartialPlan& fixed) {
+    const auto space = space_over(fixed, problem);
+    return space && space->points() > 0;
+  };
+  return problems_of(request.job, problem.inputs, problem.job, has_points);
 }
 
 explore::SearchOptions search_options(const PlanRequest& request) {

@@ -73,11 +73,11 @@ TEST(Settle, degrees_that_do_not_fit_the_devices_are_complained_about) {
   Example e;
   e.request.pp = 3;
   ASSERT_FALSE(e.settled());
-  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("tp x pp = 6 does not divide them"));
+  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--pp: tp 2 x pp 3 = 6 does not divide the 16 devices; nearest pp: 2 and 4"));
   e.request.pp = 64;
   EXPECT_FALSE(e.settled());
   e.request.tp = 0;
-  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--tp: \"0\" is not a degree"));
+  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--tp: \"0\" is too small"));
 }
 
 TEST(Settle, with_room_nothing_is_recomputed_and_micro_batches_are_8) {
@@ -164,7 +164,7 @@ TEST(Settle, chunks_mean_interleaving_unless_another_schedule_is_typed) {
   EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
   e.request.schedule = ScheduleKind::one_f_one_b;
   ASSERT_FALSE(e.settled());
-  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved; without it, 1");
+  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved; other schedules: 1");
 }
 
 // 64 sequences over dp 4 and pp 2 in groups of 2 micro-batches: 16 a replica, so 8 is the largest micro-batch that

@@ -156,7 +156,7 @@ class Loops {
 
   const Setting& s_;
   const std::vector<Written>& written_;
-  std::vector<std::size_t> axes_;         // positions of the written ones in all_axes()
+  std::vector<std::size_t> axes_;        // positions of the written ones in all_axes()
   std::vector<test::Meaning> meanings_;  // of all_axes()
   Found found_;
 };

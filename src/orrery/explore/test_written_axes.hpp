@@ -1,7 +1,8 @@
 // Random spaces for tests of walks: every axis written as text and as the same values in C++.
 //
-// Axes of hand_written_axes() have their values, idle values and effects written down here a second time, independent of the
-// table of choices. All other axes of the table are generated from it, so that a new choice is walked from its first day.
+// Axes of hand_written_axes() have their values, idle values and effects written down here a second time, independent
+// of the table of choices. All other axes of the table are generated from it, so that a new choice is walked from its
+// first day.
 #pragma once
 
 #include <algorithm>

@@ -169,7 +169,7 @@ TEST(LowerTables, plans_that_cannot_be_are_explained) {
   w.plan.tables.sharding = TableSharding::table;
   w.job.seq = 1;
   w.job.global_batch = 64;
-  EXPECT_THAT(first_problem(w), HasSubstr("4 whole tables do not go round 8 ranks"));
+  EXPECT_THAT(first_problem(w), HasSubstr("4 whole tables are fewer than the 8 ranks"));
   EXPECT_THAT(first_problem(w), HasSubstr("--table-ranks 4"));
   w.plan.tables.ranks = 4;
   EXPECT_EQ(first_problem(w), "");
@@ -180,7 +180,7 @@ TEST(LowerTables, plans_that_cannot_be_are_explained) {
   w.plan.tables.sharding = TableSharding::row;
   w.plan.tp = 2;
   w.plan.dp = 4;
-  EXPECT_THAT(first_problem(w), HasSubstr("not built for recommenders"));
+  EXPECT_THAT(first_problem(w), HasSubstr("not built yet for recommenders"));
 }
 
 }  // namespace

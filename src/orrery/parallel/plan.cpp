@@ -1,7 +1,11 @@
 #include "orrery/parallel/plan.hpp"
 
 #include <algorithm>
+#include <array>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
@@ -9,6 +13,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan_checker.hpp"
+#include "orrery/parallel/plan_degrees.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::parallel {
@@ -27,8 +32,7 @@ bool fills(const Plan& plan, std::int64_t devices) {
 
 void check_degrees(PlanChecker& check, const Plan& plan) {
   const auto positive = [&](std::int64_t value, const char* flag) {
-    check.require(value >= 1, flag,
-                  [&] { return fmt::format("\"{}\" is not a degree; it must be at least 1", value); });
+    check.require(value >= 1, flag, [&] { return fmt::format("\"{}\" is too small; valid: 1 or more", value); });
   };
   positive(plan.tp, "--tp");
   positive(plan.cp, "--cp");
@@ -39,7 +43,7 @@ void check_degrees(PlanChecker& check, const Plan& plan) {
   positive(plan.vpp, "--vpp");
   positive(plan.micro_batch, "--micro-batch");
   check.require(plan.zero >= 0 && plan.zero <= 3, "--zero",
-                [&] { return fmt::format("\"{}\" is not a ZeRO stage; 0, 1, 2 and 3 are", plan.zero); });
+                [&] { return fmt::format("\"{}\" is not a ZeRO stage; valid: 0, 1, 2, 3", plan.zero); });
   const auto not_negative = [&](std::int64_t value, const char* flag) {
     check.require(value >= 0, flag,
                   [&] { return fmt::format("\"{}\" is negative; valid: 0 (the default) or more", value); });
@@ -50,17 +54,59 @@ void check_degrees(PlanChecker& check, const Plan& plan) {
   not_negative(plan.last_stage_layers, "--last-stage-layers");
 }
 
+// A degree with its name; the flag is "--" and the name.
+struct Degree {
+  std::string_view name;
+  std::int64_t value;
+};
+
+// How many degrees from the front have a product that divides the devices.
+std::size_t dividing(std::span<const Degree> degrees, std::int64_t devices) {
+  std::size_t count = 0;
+  for (const Degree& degree : degrees) {
+    if (degree.value > devices || devices % degree.value != 0) { return count; }
+    devices /= degree.value;
+    ++count;
+  }
+  return count;
+}
+
+// "tp 4 x pp 3 = 12"; "dp 3" for a degree alone. Degrees of 1 before the last are left out.
+std::string product_text(std::span<const Degree> degrees) {
+  std::string text;
+  double product = 1.0;
+  std::size_t named = 0;
+  for (const Degree& degree : degrees) {
+    product *= static_cast<double>(degree.value);
+    if (degree.value == 1 && &degree != &degrees.back()) { continue; }
+    text += fmt::format("{}{} {}", named++ == 0 ? "" : " x ", degree.name, degree.value);
+  }
+  return named == 1 ? text : fmt::format("{} = {:.10g}", text, product);
+}
+
+// Why the product of `degrees` does not divide the devices, which that of all but the last does.
+std::string not_dividing(std::span<const Degree> degrees, std::int64_t devices) {
+  std::int64_t rest = devices;
+  for (const Degree& degree : degrees.first(degrees.size() - 1)) { rest /= degree.value; }
+  const Degree& last = degrees.back();
+  const std::string what = rest == devices ? "divisors" : std::string(last.name);
+  return fmt::format("{} does not divide the {} devices; nearest {}: {}", product_text(degrees), devices, what,
+                     nearest_divisors(rest, last.value));
+}
+
 void check_devices(PlanChecker& check, const Plan& plan, std::int64_t devices) {
-  check.require(fills(plan, devices), "--dp", [&] {
-    const auto real = [](std::int64_t n) { return static_cast<double>(n); };
-    const std::string cp = plan.cp == 1 ? "" : fmt::format(" x cp {}", plan.cp);
-    const double inner = real(plan.tp) * real(plan.cp) * real(plan.pp);
-    const bool divides = inner <= real(devices) && devices % (plan.tp * plan.cp * plan.pp) == 0;
-    const std::string hint =
-        divides ? fmt::format("dp {} would use them all", devices / (plan.tp * plan.cp * plan.pp))
-                : fmt::format("tp{} x pp = {:.17g} does not divide them", cp.empty() ? "" : " x cp", inner);
-    return fmt::format("tp {}{} x pp {} x dp {} = {:.10g} devices, but the cluster has {}; {}", plan.tp, cp, plan.pp,
-                       plan.dp, inner * real(plan.dp), devices, hint);
+  if (fills(plan, devices)) { return; }
+  const std::array<Degree, 4> degrees{{{"tp", plan.tp}, {"cp", plan.cp}, {"pp", plan.pp}, {"dp", plan.dp}}};
+  constexpr std::array<const char*, 4> kFlags{"--tp", "--cp", "--pp", "--dp"};
+  const std::span<const Degree> inner = std::span(degrees).first<3>();
+  const std::size_t divide = dividing(inner, devices);
+  if (divide < inner.size()) {
+    return check.require(false, kFlags.at(divide), [&] { return not_dividing(inner.first(divide + 1), devices); });
+  }
+  check.require(false, "--dp", [&] {
+    return fmt::format("{} devices, but the cluster has {}; valid: dp {}",
+                       plan.tp * plan.cp * plan.pp == 1 ? fmt::format("dp {0} = {0}", plan.dp) : product_text(degrees),
+                       devices, devices / (plan.tp * plan.cp * plan.pp));
   });
 }
 
@@ -68,14 +114,12 @@ void check_devices(PlanChecker& check, const Plan& plan, std::int64_t devices) {
 void check_shard(PlanChecker& check, const Plan& plan) {
   if (plan.shard == 0) { return; }
   check.require(plan.zero > 0, "--shard", [&] {
-    return fmt::format("\"{}\" needs --zero of at least 1: below that nothing is sharded", plan.shard);
+    return fmt::format("\"{}\" needs --zero of at least 1; with --zero 0, nothing is sharded", plan.shard);
   });
   const std::int64_t replicas = plan.replicas();
   check.require(replicas % plan.shard == 0, "--shard", [&] {
-    return fmt::format(
-        "\"{}\" does not divide the {} ranks that hold the same weights (cp x dp); the nearest number "
-        "that does is {}",
-        plan.shard, replicas, nearest_divisor(replicas, plan.shard));
+    return fmt::format("\"{}\" does not divide the {} replicas (cp x dp); nearest divisors: {}", plan.shard, replicas,
+                       nearest_divisors(replicas, plan.shard));
   });
 }
 
@@ -84,15 +128,14 @@ void check_micro_batches(PlanChecker& check, const Job& job, const Plan& plan) {
   const bool grouped = plan.schedule != ScheduleKind::interleaved || count % plan.pp == 0;
   check.require(grouped, "--vpp", [&] {
     return fmt::format(
-        "the interleaved schedule needs a number of micro-batches that is a multiple of pp ({}); this plan has {}",
-        plan.pp, count);
+        "interleaving needs a multiple of pp {} as number of micro-batches; this plan has {}; nearest: {}", plan.pp,
+        count, nearest_multiple(count, plan.pp));
   });
-  const bool both_ways = plan.schedule != ScheduleKind::dualpipe || (count % 2 == 0 && count >= 2 * plan.pp);
-  check.require(both_ways, "--schedule", [&] {
+  const bool pairs = plan.schedule != ScheduleKind::dualpipe || (count % 2 == 0 && count >= 2 * plan.pp);
+  check.require(pairs, "--schedule", [&] {
     return fmt::format(
-        "dualpipe needs an even number of micro-batches, at least 2 x pp = {}, and there are {}; {} "
-        "would do",
-        2 * plan.pp, count, std::max(2 * plan.pp, count + 1));
+        "dualpipe needs an even number of micro-batches, at least 2 x pp = {}; this plan has {}; nearest: {}",
+        2 * plan.pp, count, std::max(2 * plan.pp, count + count % 2));
   });
 }
 
@@ -102,35 +145,36 @@ const char* length_flag(const Job& job) { return job.is_inference() ? "--prompt"
 
 void check_batch(PlanChecker& check, const Job& job, const Plan& plan) {
   check.require(job.global_batch >= plan.dp, batch_flag(job), [&] {
-    return fmt::format("\"{}\" is smaller than dp {}: some replicas would have nothing to do; {} would do",
-                       job.global_batch, plan.dp, plan.dp);
+    return fmt::format("\"{}\" is less than dp {}, and every replica needs a sequence; nearest: {}", job.global_batch,
+                       plan.dp, plan.dp);
   });
   const bool shared_out = job.global_batch < plan.dp || job.global_batch % plan.dp == 0;
   check.require(shared_out, batch_flag(job), [&] {
-    return fmt::format("\"{}\" is not a multiple of dp {}; the nearest batch is {}", job.global_batch, plan.dp,
-                       std::max<std::int64_t>(1, (job.global_batch + plan.dp / 2) / plan.dp) * plan.dp);
+    return fmt::format("\"{}\" is not a multiple of dp {}; nearest: {}", job.global_batch, plan.dp,
+                       nearest_multiple(job.global_batch, plan.dp));
   });
   if (!check.ok()) { return; }
   const std::int64_t replica_batch = job.global_batch / plan.dp;
   check.require(replica_batch % plan.micro_batch == 0, "--micro-batch", [&] {
-    return fmt::format("\"{}\" does not divide the {} sequences of a replica; the nearest size that does is {}",
-                       plan.micro_batch, replica_batch, nearest_divisor(replica_batch, plan.micro_batch));
+    return fmt::format("\"{}\" does not divide the {} sequences of a replica; nearest divisors: {}", plan.micro_batch,
+                       replica_batch, nearest_divisors(replica_batch, plan.micro_batch));
   });
   if (check.ok()) { check_micro_batches(check, job, plan); }
 }
 
 void check_inference(PlanChecker& check, const workload::Model& model, const Job& job) {
   check.require(job.prompt >= 1, "--prompt",
-                [&] { return fmt::format("\"{}\" is too short; it must be at least 1 token", job.prompt); });
+                [&] { return fmt::format("\"{}\" is too short; valid: 1 token or more", job.prompt); });
   check.require(job.generate >= 1, "--generate",
-                [&] { return fmt::format("\"{}\" is too few; it must be at least 1 token", job.generate); });
-  check.require(model.encoder_layers == 0, "--task",
-                [] { return std::string("\"inference\" is not built yet for models with an encoder and a decoder"); });
+                [&] { return fmt::format("\"{}\" is too few; valid: 1 token or more", job.generate); });
+  check.require(model.encoder_layers == 0, "--task", [] {
+    return std::string("\"inference\" is not built yet for encoder-decoder models; valid: pretrain, finetune");
+  });
   check.require(model.causal || job.generate <= 1, "--generate", [&] {
-    return fmt::format("\"{}\" needs a model with a decoder; of an encoder, 1 stands for its output", job.generate);
+    return fmt::format("\"{}\" needs a model that generates tokens; valid for an encoder: 1, its output", job.generate);
   });
   check.require(job.adapter.rank == 0, "--lora", [&] {
-    return fmt::format("\"{}\" is for training; for inference an adapter is merged into the weights (0)",
+    return fmt::format("\"{}\" is for training only; in inference, adapters are merged into the weights: 0",
                        job.adapter.rank);
   });
 }
@@ -141,40 +185,43 @@ void check_own_length(PlanChecker& check, const workload::Model& model, const Jo
   const std::int64_t given = job.is_inference() ? job.prompt : job.seq;
   check.require(given == model.own_seq(), length_flag(job), [&] {
     if (model.is_recommender()) {
-      return fmt::format("\"{}\" is not of a recommender, whose samples have one position; leave it out", given);
+      return fmt::format("\"{}\" has no effect on a recommender: its samples have one position; omit the flag", given);
     }
-    return fmt::format("\"{}\" is not the model's image: {} patches and class token", given, model.vision.tokens());
+    return fmt::format("\"{}\" is not the length of the model's image; valid: {} (patches and class token)", given,
+                       model.vision.tokens());
   });
 }
 
 void check_job(PlanChecker& check, const workload::Model& model, const Job& job) {
   check_own_length(check, model, job);
-  check.require(job.global_batch >= 1, batch_flag(job), [] { return std::string("must be at least 1 sequence"); });
-  check.require(job.seq >= 1, length_flag(job), [] { return std::string("must be at least 1 token"); });
+  check.require(job.global_batch >= 1, batch_flag(job),
+                [&] { return fmt::format("\"{}\" is too small; valid: 1 sequence or more", job.global_batch); });
+  check.require(job.seq >= 1, length_flag(job),
+                [&] { return fmt::format("\"{}\" is too short; valid: 1 token or more", job.seq); });
   const bool table_fits = model.position != workload::Position::learned || job.seq <= model.max_seq;
   check.require(table_fits, length_flag(job), [&] {
-    const char* whole = job.is_inference() ? " with the tokens that are generated and read again" : "";
-    return fmt::format("\"{}\"{} is longer than the model's table of {} learned positions", job.seq, whole,
+    const char* whole = job.is_inference() ? " tokens of prompt and output are" : " is";
+    return fmt::format("\"{}\"{} longer than the model's table of positions; valid: up to {}", job.seq, whole,
                        model.max_seq);
   });
   check.require(job.adapter.rank >= 0 && job.adapter.rank <= model.hidden, "--lora", [&] {
-    return fmt::format("\"{}\" is not a rank of matrices {} wide; 0 (none) to {} is", job.adapter.rank, model.hidden,
-                       model.hidden);
+    return fmt::format("\"{}\" is not a rank of the model's matrices; valid: 0 (no adapter) to {}, their width",
+                       job.adapter.rank, model.hidden);
   });
   if (job.is_inference()) { check_inference(check, model, job); }
 }
 
-// Inference has a forward pass only: what a plan says about the rest has to be left alone.
+// Inference has a forward pass only; choices of backward and optimizer keep their defaults.
 void check_forward_only(PlanChecker& check, const Plan& plan) {
   const auto training_only = [&](bool unset, const char* flag, const char* wanted) {
-    check.require(unset, flag, [&] { return fmt::format("is for training; inference takes {}", wanted); });
+    check.require(unset, flag, [&] { return fmt::format("is for training only; valid in inference: {}", wanted); });
   };
   training_only(plan.zero == 0, "--zero", "0");
   training_only(plan.recompute == Recompute::none, "--recompute", "none");
   training_only(plan.cp == 1, "--cp", "1");
   training_only(!plan.offload.activations && !plan.offload.optimizer, "--offload", "weights or nothing");
   const bool one_way = plan.schedule == ScheduleKind::gpipe || plan.schedule == ScheduleKind::one_f_one_b;
-  training_only(one_way, "--schedule", "1f1b or gpipe, which are the same then");
+  training_only(one_way, "--schedule", "1f1b or gpipe (identical without a backward pass)");
 }
 
 struct Need {
@@ -222,20 +269,21 @@ void check_placement(PlanChecker& check, const hardware::Cluster& cluster, const
   const Placement& at = plan.placement;
   const bool there = std::max({at.tp, at.cp, at.dp, at.pp}) < dimensions;
   check.require(there, "--placement", [&] {
-    return fmt::format("cluster \"{}\" has {} network dimensions, 0 to {}", cluster.name, dimensions, dimensions - 1);
+    return fmt::format("\"{}\" is not a network dimension of cluster \"{}\"; valid: 0 to {}",
+                       std::max({at.tp, at.cp, at.dp, at.pp}), cluster.name, dimensions - 1);
   });
   check.require(!there || is_placed(cluster, plan), "--placement", [&] {
     std::vector<std::string> sizes;
     for (const auto& dimension : cluster.dimensions) { sizes.push_back(std::to_string(dimension.size)); }
-    return fmt::format("the groups pinned to a dimension have to divide it together (dimensions of {}: {})",
-                       cluster.name, join(sizes, " x "));
+    return fmt::format("the product of the groups on a dimension must divide its size (sizes in {}: {})", cluster.name,
+                       join(sizes, " x "));
   });
 }
 
 void check_second_tier(PlanChecker& check, const hardware::Cluster& cluster, const Plan& plan) {
   const bool there = cluster.second_tier.memory > Bytes(0) && cluster.second_tier.bandwidth > BytesPerSecond(0);
   check.require(!plan.offload.any() || there, "--offload", [&] {
-    return fmt::format("needs a second memory tier, and cluster \"{}\" has none (second_tier: memory and bandwidth)",
+    return fmt::format("needs a second memory tier; cluster \"{}\" has none (second_tier.memory, .bandwidth)",
                        cluster.name);
   });
 }
@@ -286,6 +334,22 @@ bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, st
   PlanChecker check(nullptr);
   check_all(check, model, job, plan, devices);
   return check.ok();
+}
+
+std::vector<Diagnostic> degree_problems(const PartialPlan& given, std::int64_t devices) {
+  std::vector<Degree> degrees;
+  const auto add = [&](std::string_view name, const std::optional<std::int64_t>& value) {
+    if (value) { degrees.push_back({name, *value}); }
+  };
+  add("tp", given.tp);
+  add("cp", given.cp);
+  add("pp", given.pp);
+  add("dp", given.dp);
+  const bool are_degrees = std::all_of(degrees.begin(), degrees.end(), [](const Degree& d) { return d.value >= 1; });
+  const std::size_t divide = are_degrees ? dividing(degrees, devices) : degrees.size();
+  if (divide == degrees.size()) { return {}; }
+  const auto first = std::span<const Degree>(degrees).first(divide + 1);
+  return {{{"", 0, 0, fmt::format("--{}", first.back().name)}, not_dividing(first, devices)}};
 }
 
 std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "orrery/core/error.hpp"
@@ -31,6 +32,11 @@ class PlanChecker {
 
 // The divisor of `whole` nearest to `wanted`; the smaller one on a tie.
 [[nodiscard]] std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted);
+
+// The nearest ones below and above: "2 and 4", or the one that there is.
+[[nodiscard]] std::string nearest_divisors(std::int64_t whole, std::int64_t wanted);
+// The multiple of `step` nearest to `wanted`, at least `step`; the larger one on a tie.
+[[nodiscard]] std::int64_t nearest_multiple(std::int64_t wanted, std::int64_t step);
 
 // The rules that bring model, job and plan together, one family each. Degrees are positive by then.
 void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan);

@@ -24,13 +24,32 @@ std::int64_t nearest_divisor(std::int64_t whole, std::int64_t wanted) {
   return best;
 }
 
+std::string nearest_divisors(std::int64_t whole, std::int64_t wanted) {
+  std::int64_t below = 0, above = 0;
+  const auto offer = [&](std::int64_t d) {
+    if (d < wanted) { below = std::max(below, d); }
+    if (d > wanted) { above = above == 0 ? d : std::min(above, d); }
+  };
+  for (std::int64_t d = 1; d <= whole / d; ++d) {
+    if (whole % d != 0) { continue; }
+    offer(d);
+    offer(whole / d);
+  }
+  if (below == 0 || above == 0) { return fmt::format("{}", std::max(below, above)); }
+  return fmt::format("{} and {}", below, above);
+}
+
+std::int64_t nearest_multiple(std::int64_t wanted, std::int64_t step) {
+  return std::max<std::int64_t>(1, (wanted + step / 2) / step) * step;
+}
+
 namespace {
 
 // A degree that must divide a number of things.
 void require_divides(PlanChecker& check, const char* flag, std::int64_t degree, std::int64_t whole, const char* what) {
   check.require(whole % degree == 0, flag, [&] {
-    return fmt::format("\"{}\" does not divide the {} {}; the nearest degree that does is {}", degree, whole, what,
-                       nearest_divisor(whole, degree));
+    return fmt::format("\"{}\" does not divide the {} {}; nearest divisors: {}", degree, whole, what,
+                       nearest_divisors(whole, degree));
   });
 }
 
@@ -43,9 +62,7 @@ void check_sequence_parallel(PlanChecker& check, const workload::Model& model, c
   if (!plan.sequence_parallel) {
     check.require(plan.tp == 1 || !model.has_experts(), "--sequence-parallel", [&] {
       return fmt::format(
-          "\"false\" does not go with experts and tp {}, whose ranks send tokens of their own; \"true\" "
-          "does",
-          plan.tp);
+          "\"false\" is not valid with experts and tp {}: each rank sends its own tokens; valid: \"true\"", plan.tp);
     });
     return;
   }
@@ -53,9 +70,12 @@ void check_sequence_parallel(PlanChecker& check, const workload::Model& model, c
   const std::int64_t seq = job.is_inference() ? job.prompt : job.seq;
   if (seq % plan.cp != 0) { return; }
   check.require(seq / plan.cp % plan.tp == 0, "--sequence-parallel", [&] {
-    return plan.cp == 1 ? fmt::format("tp {} does not divide the sequence of {} tokens", plan.tp, seq)
-                        : fmt::format("tp {} does not divide the {} tokens that cp {} leaves of {}", plan.tp,
-                                      seq / plan.cp, plan.cp, seq);
+    const std::string nearest = nearest_divisors(seq / plan.cp, plan.tp);
+    return plan.cp == 1
+               ? fmt::format("tp {} does not divide the sequence of {} tokens; nearest divisors: {}", plan.tp, seq,
+                             nearest)
+               : fmt::format("tp {} does not divide the {} tokens of a rank ({} / cp {}); nearest divisors: {}",
+                             plan.tp, seq / plan.cp, seq, plan.cp, nearest);
   });
 }
 
@@ -66,8 +86,8 @@ void check_tensor_parallel(PlanChecker& check, const workload::Model& model, con
   if (has_dense_layers(model)) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
   require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "columns of the shared experts");
   check.require(model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0, "--tp", [&] {
-    return fmt::format("\"{}\" neither divides the {} key-value heads nor is a multiple of them", plan.tp,
-                       model.kv_heads);
+    return fmt::format("\"{}\" is neither a divisor nor a multiple of the {} key-value heads; nearest divisors: {}",
+                       plan.tp, model.kv_heads, nearest_divisors(model.kv_heads, plan.tp));
   });
   check_sequence_parallel(check, model, job, plan);
 }
@@ -79,19 +99,18 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
   const std::int64_t parts = ring && model.causal ? 2 : 1;
   check.require(job.seq % (parts * plan.cp) == 0, "--cp", [&] {
     const std::int64_t nearest = job.seq % parts == 0 ? nearest_divisor(job.seq / parts, plan.cp) : 1;
-    return fmt::format(
-        "\"{}\" does not cut the sequence of {} tokens into {} equal parts{}; the nearest degree that "
-        "does is {}",
-        plan.cp, job.seq, parts * plan.cp, parts == 2 ? " (two a rank)" : "", nearest);
+    return fmt::format("\"{}\" does not split the sequence of {} tokens into {} equal parts{}; nearest: {}", plan.cp,
+                       job.seq, parts * plan.cp, parts == 2 ? " (two per rank)" : "", nearest);
   });
   if (ring || model.heads % plan.tp != 0) { return; }
   require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");
   const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / plan.tp);
   check.require(kv_heads % plan.cp == 0 || plan.cp % kv_heads == 0, "--cp", [&] {
     return fmt::format(
-        "\"{}\" neither divides the {} key-value heads of a tensor-parallel rank nor is a multiple of "
-        "them; the nearest degree that does is {}",
-        plan.cp, kv_heads, nearest_divisor(kv_heads, plan.cp));
+        "\"{}\" is neither a divisor nor a multiple of the {} key-value heads of a tensor-parallel rank; nearest "
+        "divisors: "
+        "{}",
+        plan.cp, kv_heads, nearest_divisors(kv_heads, plan.cp));
   });
 }
 
@@ -100,7 +119,7 @@ void check_expert_parallel(PlanChecker& check, const workload::Model& model, con
   if (!model.has_experts()) {
     const auto none = [&](std::int64_t degree, const char* flag) {
       check.require(degree == 1, flag,
-                    [&] { return fmt::format("\"{}\" needs a model with experts; without them it is 1", degree); });
+                    [&] { return fmt::format("\"{}\" needs a model with experts; valid for this model: 1", degree); });
     };
     none(plan.ep, "--ep");
     none(plan.etp, "--etp");
@@ -112,26 +131,22 @@ void check_expert_parallel(PlanChecker& check, const workload::Model& model, con
   const std::int64_t ranks = plan.stage_ranks();
   if (ranks % plan.etp != 0) {
     check.require(false, "--etp", [&] {
-      return fmt::format(
-          "\"{}\" does not divide the {} ranks of a stage (tp x cp x dp); the nearest degree that does "
-          "is {}",
-          plan.etp, ranks, nearest_divisor(std::gcd(ranks, experts.ffn), plan.etp));
+      return fmt::format("\"{}\" does not divide the {} ranks of a stage (tp x cp x dp); nearest valid: {}", plan.etp,
+                         ranks, nearest_divisors(std::gcd(ranks, experts.ffn), plan.etp));
     });
     return;
   }
   check.require(ranks / plan.etp % plan.ep == 0, "--ep", [&] {
-    const std::string each = plan.etp == 1 ? "" : fmt::format(" that etp {} leaves", plan.etp);
-    return fmt::format(
-        "\"{}\" does not divide the {} ranks of a stage{} (tp x cp x dp); the nearest degree that does "
-        "is {}",
-        plan.ep, ranks / plan.etp, each, nearest_divisor(std::gcd(ranks / plan.etp, experts.count), plan.ep));
+    const std::string each = plan.etp == 1 ? "" : fmt::format(" / etp {}", plan.etp);
+    return fmt::format("\"{}\" does not divide the {} ranks of a stage (tp x cp x dp{}); nearest valid: {}", plan.ep,
+                       ranks / plan.etp, each, nearest_divisors(std::gcd(ranks / plan.etp, experts.count), plan.ep));
   });
 }
 
 namespace {
 
-// Layers of the model that stages share out, embedding and head included where they count.
-std::int64_t shared_out(const workload::Model& model, const Plan& plan) {
+// Layers that are distributed over stages, embedding and head included where they count.
+std::int64_t distributed_layers(const workload::Model& model, const Plan& plan) {
   return model.depth() + (plan.embedding_as_layer ? 1 : 0) + (plan.head_as_layer ? 1 : 0);
 }
 
@@ -148,12 +163,12 @@ void check_end_stages(PlanChecker& check, const workload::Model& model, const Pl
   const char* const flag = first > 0 ? "--first-stage-layers" : "--last-stage-layers";
   check.require(plan.pp > 1, flag, [] { return std::string("needs --pp of at least 2"); });
   check.require(!plan.embedding_as_layer && !plan.head_as_layer, flag, [] {
-    return std::string("does not go with --embedding-as-layer or --head-as-layer, which share out evenly");
+    return std::string("is not valid with --embedding-as-layer or --head-as-layer, which distribute layers evenly");
   });
   const auto whole_chunks = [&](std::int64_t layers, const char* which) {
     check.require(layers % plan.vpp == 0, which, [&] {
-      return fmt::format("\"{}\" does not cut into vpp {} equal chunks; the nearest number that does is {}", layers,
-                         plan.vpp, std::max<std::int64_t>(1, (layers + plan.vpp / 2) / plan.vpp) * plan.vpp);
+      return fmt::format("\"{}\" does not split into vpp {} equal chunks; nearest: {}", layers, plan.vpp,
+                         nearest_multiple(layers, plan.vpp));
     });
   };
   whole_chunks(first, "--first-stage-layers");
@@ -165,35 +180,34 @@ void check_end_stages(PlanChecker& check, const workload::Model& model, const Pl
     const std::int64_t most = model.depth() - chunks - other, asked = first > 0 ? first : last;
     const std::string whole = fmt::format("\"{}\" leaves {} of {} layers to {} other chunks", asked,
                                           std::max<std::int64_t>(0, rest), model.depth(), chunks);
-    if (most < 1) { return whole + "; 0 (an even share) would do"; }
-    return fmt::format("{}; {}{} would do", whole, chunks > 0 ? "at most " : "", most);
+    if (most < 1) { return whole + "; valid: 0 (an even share)"; }
+    return fmt::format("{}; valid: {}{}", whole, chunks > 0 ? "up to " : "", most);
   });
 }
 
 }  // namespace
 
 void check_pipeline(PlanChecker& check, const workload::Model& model, const Plan& plan) {
-  const std::int64_t layers = shared_out(model, plan);
-  const char* const counted = layers == model.depth() ? "" : ", embedding and head counted as asked";
+  const std::int64_t layers = distributed_layers(model, plan);
+  const char* const counted = layers == model.depth() ? "" : " with embedding and head as given";
   check.require(plan.pp <= layers, "--pp", [&] {
-    return fmt::format("\"{}\" is more stages than the model has layers ({}{})", plan.pp, layers, counted);
+    return fmt::format("\"{}\" is more than the {} layers of the model{}", plan.pp, layers, counted);
   });
   check.require(plan.vpp == 1 || plan.vpp <= layers / plan.pp, "--vpp", [&] {
-    return fmt::format("pp {} x vpp {} = {} chunks, but the model has {} layers{}; vpp can be at most {}", plan.pp,
+    return fmt::format("pp {} x vpp {} = {} chunks, but the model has {} layers{}; valid: vpp up to {}", plan.pp,
                        plan.vpp, plan.pp * plan.vpp, layers, counted, std::max<std::int64_t>(1, layers / plan.pp));
   });
   const bool interleaved = plan.schedule == ScheduleKind::interleaved;
   check.require(plan.vpp == 1 || interleaved, "--vpp",
-                [&] { return fmt::format("\"{}\" needs --schedule interleaved; without it, 1", plan.vpp); });
+                [&] { return fmt::format("\"{}\" needs --schedule interleaved; other schedules: 1", plan.vpp); });
   check.require(!interleaved || plan.vpp > 1, "--schedule",
                 [] { return std::string("interleaved needs --vpp of at least 2"); });
   check.require(!interleaved || plan.pp > 1, "--schedule",
                 [] { return std::string("interleaved needs --pp of at least 2"); });
   check.require(plan.schedule != ScheduleKind::zero_bubble || plan.pp > 1, "--schedule",
                 [] { return std::string("zero-bubble needs --pp of at least 2"); });
-  check.require(plan.schedule != ScheduleKind::dualpipe || plan.pp % 2 == 0, "--schedule", [&] {
-    return fmt::format("dualpipe needs an even --pp, and \"{}\" is odd; {} would do", plan.pp, plan.pp + 1);
-  });
+  check.require(plan.schedule != ScheduleKind::dualpipe || plan.pp % 2 == 0, "--schedule",
+                [&] { return fmt::format("dualpipe needs an even --pp, not {}; nearest: {}", plan.pp, plan.pp + 1); });
   if (plan.pp <= layers) { check_end_stages(check, model, plan); }
 }
 

@@ -54,9 +54,9 @@ std::optional<Parts> words_from(const PlanChoice& choice, std::string_view text,
       std::vector<std::string> names;
       for (const PlanPart& one : choice.parts) { names.emplace_back(one.word); }
       const auto near = nearest(word, names);
-      reading.complain(node,
-                       fmt::format("{} cannot be offloaded; {}", quote(word),
-                                   near ? fmt::format("did you mean {}?", quote(*near)) : join(names, ", ") + " can"));
+      reading.complain(
+          node, fmt::format("{} cannot be offloaded; {}", quote(word),
+                            near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(names, ", ")));
       return std::nullopt;
     }
     parts[static_cast<std::size_t>(part - choice.parts.data())].second = 1;
@@ -87,9 +87,10 @@ std::optional<Parts> pins_from(const PlanChoice& choice, std::string_view text, 
     text.remove_prefix(std::min(end + 1, text.size()));
     if (one.empty() || add_pin(choice, one, parts)) { continue; }
     reading.complain(
-        node, fmt::format("{} is no group (tp, cp, dp or pp), each once, and network dimension, such as \"tp=0 dp=1\"; "
-                          "expert groups lie where tp, cp and dp do",
-                          quote(one)));
+        node,
+        fmt::format("{} is not a group with its network dimension; valid: tp, cp, dp and pp, each at most once, as in "
+                    "\"tp=0 dp=1\" (expert groups follow tp, cp and dp)",
+                    quote(one)));
     return std::nullopt;
   }
   return parts;

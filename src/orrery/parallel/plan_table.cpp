@@ -324,13 +324,12 @@ PlanChoice tp_overlap() {
   row.refused_in_inference = true;
   row.otherwise = overlap_tensor_parallel;
   row.is_met = [](const Plan& plan) { return plan.tp_overlap == TpOverlap::none || plan.sequence_parallel; };
-  row.needs =
-      "needs --sequence-parallel: without it nothing is gathered or scattered piece by piece; \"none\" would do";
+  row.needs = "needs --sequence-parallel: all-reduces are not split into chunks; valid without it: none";
   PlanPart& axis = row.parts[0];
   axis.after = kTp | field_mask({PlanField::sequence_parallel});
   axis.training_only = true;
   axis.is_idle = one_slice;
-  // Without sequence parallelism nothing is gathered or scattered piece by piece.
+  // Without sequence parallelism there are all-reduces, which are not split into chunks.
   axis.effect = [](const Plan& plan, std::int64_t value) {
     return plan.sequence_parallel ? value : number_of(TpOverlap::none);
   };
@@ -372,7 +371,7 @@ PlanChoice gather_overlap() {
   row.usual_is_open = true;
   row.refused_in_inference = true;
   row.is_met = [](const Plan& plan) { return plan.gather_overlap || plan.zero > 0; };
-  row.needs = "off needs --zero of at least 1: below that no weights are gathered";
+  row.needs = "off needs --zero of at least 1; with --zero 0, no weights are gathered";
   set_of_replicas(row.parts[0], kCopies | field_mask({PlanField::zero, PlanField::dp_overlap}), nothing_gathered);
   row.parts[0].idle = 1;
   return row;
@@ -508,9 +507,8 @@ const std::vector<PlanChoice>& plan_choices() {
   static const Rows table = [] {
     Rows rows;
     add_degrees(rows);
-    for (PlanChoice (*row)() :
-         {sequence_parallel, zero, shard, recompute, recompute_layers, schedule, tp_overlap, cp_method, dp_overlap,
-          gather_overlap}) {
+    for (PlanChoice (*row)() : {sequence_parallel, zero, shard, recompute, recompute_layers, schedule, tp_overlap,
+                                cp_method, dp_overlap, gather_overlap}) {
       rows.push_back(row());
     }
     add_ends(rows);

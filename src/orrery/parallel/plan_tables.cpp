@@ -18,27 +18,27 @@ namespace {
 void check_dense(PlanChecker& check, const Job& job, const Plan& plan) {
   const auto one = [&](std::int64_t degree, const char* flag, const char* why) {
     check.require(degree == 1, flag,
-                  [&] { return fmt::format("\"{}\" is not built for recommenders: {}; 1", degree, why); });
+                  [&] { return fmt::format("\"{}\" is not built yet for recommenders: {}; valid: 1", degree, why); });
   };
-  one(plan.tp, "--tp", "their dense parts are replicated, and their tables go over --table-ranks");
+  one(plan.tp, "--tp", "dense parts are replicated, and tables are sharded over --table-ranks");
   one(plan.cp, "--cp", "a sample has one position");
   one(plan.pp, "--pp", "tables and dense parts are one stage");
   one(plan.etp, "--etp", "an expert stays whole");
   check.require(!plan.offload.any(), "--offload",
-                [] { return std::string("is not built for recommenders: tables stay on the device"); });
+                [] { return std::string("is not built yet for recommenders: tables stay on the device"); });
   check.require(job.adapter.rank == 0, "--lora",
-                [] { return std::string("needs the projections of a transformer; a recommender takes 0"); });
+                [] { return std::string("needs the projections of a transformer; valid for a recommender: 0"); });
 }
 
 void check_ranks(PlanChecker& check, const Plan& plan) {
   const TablePlan& tables = plan.tables;
   const std::int64_t ranks = plan.stage_ranks();
   check.require(tables.ranks == 0 || tables.sharding != TableSharding::replicated, "--table-ranks", [&] {
-    return fmt::format("\"{}\" shares tables out, and --table-sharding replicated does not; 0 would do", tables.ranks);
+    return fmt::format("\"{}\" shards tables, and --table-sharding replicated does not; valid: 0", tables.ranks);
   });
   check.require(tables.ranks == 0 || ranks % tables.ranks == 0, "--table-ranks", [&] {
-    return fmt::format("\"{}\" does not divide the {} ranks of the job; the nearest number that does is {}",
-                       tables.ranks, ranks, nearest_divisor(ranks, tables.ranks));
+    return fmt::format("\"{}\" does not divide the {} ranks of the job; nearest divisors: {}", tables.ranks, ranks,
+                       nearest_divisors(ranks, tables.ranks));
   });
 }
 
@@ -51,8 +51,8 @@ void check_whole_tables(PlanChecker& check, const workload::Recommender& r, cons
     while (plan.stage_ranks() % fewer != 0) { --fewer; }
     const char* const all = plan.tables.replicated_below > 0 ? " that are not replicated" : "";
     return fmt::format(
-        "{} whole tables{} do not go round {} ranks: some would have none; --table-sharding row, column or balanced "
-        "cuts tables, --table-ranks {} makes copies of them",
+        "{} whole tables{} are fewer than the {} ranks; valid: --table-sharding row, column or balanced, which split "
+        "tables, or --table-ranks {}, which replicates them",
         tables, all, ranks, fewer);
   });
 }
@@ -62,9 +62,10 @@ void check_whole_tables(PlanChecker& check, const workload::Recommender& r, cons
 void check_tables(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
   const TablePlan& tables = plan.tables;
   check.require(tables.ranks >= 0, "--table-ranks",
-                [&] { return fmt::format("\"{}\" is no number of ranks; 0 stands for all", tables.ranks); });
-  check.require(tables.replicated_below >= 0, "--replicate-tables-below",
-                [&] { return fmt::format("\"{}\" is no number of rows; 0 replicates none", tables.replicated_below); });
+                [&] { return fmt::format("\"{}\" is negative; valid: 0 (all ranks) or more", tables.ranks); });
+  check.require(tables.replicated_below >= 0, "--replicate-tables-below", [&] {
+    return fmt::format("\"{}\" is negative; valid: 0 (no table is replicated) or more", tables.replicated_below);
+  });
   if (!check.ok()) { return; }
   if (!model.is_recommender()) {
     const auto none = [&](bool unset, const char* flag) {
