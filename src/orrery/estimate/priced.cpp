@@ -269,9 +269,16 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     const BlockUse& use = segment[u];
     const Seconds work = block_time(blocks, use.work);
     const Seconds reduce = block_time(blocks, use.reduce);
+    if (use.is_blocking_gather) {
+      const Seconds start = max(max(streams.compute, ready), streams.side);
+      streams.compute = streams.side = start + static_cast<double>(use.repeat) * work;
+      const Seconds gather = block_time(blocks, next_gather(segment, u, use.repeat - 1));
+      if (gather > Seconds(0)) { streams.side = ready = streams.side + gather; }
+      reduced = {};
+      continue;
+    }
     for (std::int64_t i = 0; i < use.repeat; ++i) {
-      const Seconds start = max(max(streams.compute, ready), use.is_blocking_gather ? streams.side : Seconds(0));
-      if (use.is_blocking_gather) { streams.side = start + work; }
+      const Seconds start = max(streams.compute, ready);
       const OptionalBlockId next = next_gather(segment, u, i);
       const Seconds gather = block_time(blocks, next);
       if (gather > Seconds(0)) {
@@ -280,9 +287,7 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
       }
       streams.compute = start + work;
       if (interference > 0.0) {
-        if (!use.is_blocking_gather) {
-          streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
-        }
+        streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
         reduced = use.reduce;
       }
       if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }
