@@ -156,12 +156,31 @@ inline constexpr auto kEnumTexts = [] {
   return names;
 }();
 
+// Whether V is an enumerator: compilers print other values as a cast, "(Precision)7".
+template <auto V>
+consteval bool is_enumerator() {
+  return std::string_view(__PRETTY_FUNCTION__).find("V = (") == std::string_view::npos;
+}
+
+// Whether EnumNames<E> has every enumerator of an enum that counts from 0 without gaps.
+template <NamedEnum E>
+consteval bool all_are_named() {
+  constexpr std::size_t count = EnumNames<E>::value.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    std::size_t found = 0;
+    for (const auto& [value, name] : EnumNames<E>::value) { found += value == static_cast<E>(i) ? 1U : 0U; }
+    if (found != 1) { return false; }
+  }
+  return !is_enumerator<static_cast<E>(count)>();
+}
+
 template <NamedEnum E>
 [[nodiscard]] constexpr std::string_view enum_name(E e) {
+  static_assert(all_are_named<E>(), "an enumerator has no name in EnumNames, or has two");
   for (const auto& [value, name] : EnumNames<E>::value) {
     if (value == e) { return name; }
   }
-  return "?";
+  return "?";  // not an enumerator
 }
 
 template <NamedEnum E>

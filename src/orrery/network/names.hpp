@@ -29,6 +29,16 @@ struct EnumNames<CollectiveAlgorithm> {
   }};
 };
 
+// The other enumerators are not offered: the closed form does not have them.
+template <>
+consteval bool all_are_named<Collective>() {
+  return true;
+}
+template <>
+consteval bool all_are_named<CollectiveAlgorithm>() {
+  return true;
+}
+
 }  // namespace orrery::config
 
 namespace orrery::network {
