@@ -212,6 +212,8 @@ void set_field(Node& object, std::string_view key, JsonValue value) {
   }
 }
 
+JsonValue text_or_null(const std::string& text) { return text.empty() ? JsonValue(nullptr) : JsonValue(text); }
+
 void add_item(Node& list, JsonValue value) { append(list, std::move(value.node_)); }
 
 void JsonWriter::start_line() {

@@ -73,6 +73,9 @@ Node& add_fields(Node& object, std::initializer_list<JsonField> fields);
 void set_field(Node& object, std::string_view key, JsonValue value);
 void add_item(Node& list, JsonValue value);
 
+// Null if the text is empty.
+[[nodiscard]] JsonValue text_or_null(const std::string& text);
+
 // A list with what `node_of` makes of each item.
 template <class Items, class NodeOf>
 [[nodiscard]] Node json_list(const Items& items, NodeOf&& node_of) {

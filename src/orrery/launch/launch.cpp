@@ -10,27 +10,28 @@
 #include "orrery/core/text.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/plan_fields.hpp"
+#include "orrery/results/estimate.hpp"
 
 namespace orrery::launch {
 
 namespace {
 
-// Runs that no tool here launches.
-std::vector<Diagnostic> refusals(Tool tool, const TrainingRun& run) {
+// Errors of runs that the launchers do not support.
+std::vector<Diagnostic> unsupported(Tool tool, const TrainingRun& run) {
   std::vector<Diagnostic> found;
-  const auto refuse = [&](const char* flag, std::string message) {
+  const auto add_error = [&](const char* flag, std::string message) {
     found.push_back({{"", 0, 0, flag}, std::move(message)});
   };
   if (run.job.is_inference()) {
-    refuse("--task",
-           fmt::format("\"inference\" is not a training task, and {} runs training; valid: pretrain, finetune",
-                       name_of(tool)));
+    add_error("--task",
+              fmt::format("\"inference\" is not a training task, and {} runs training; valid: pretrain, finetune",
+                          name_of(tool)));
   }
   const auto& model = run.model;
   if (model.encoder_layers > 0 || !model.causal || model.is_vision()) {
-    refuse(
+    add_error(
         "--model",
-        fmt::format("{} is not a causal decoder; --emit is not built yet for encoders, vision models and recommenders",
+        fmt::format("{} is not a causal decoder; --emit does not support encoders, vision models and recommenders",
                     quote(model.name)));
   }
   return found;
@@ -76,33 +77,18 @@ Result<Launch> emit_as_written(Tool tool, const TrainingRun& run) {
   return fail("no such launcher");
 }
 
-// Choices that every launcher writes or has notes about (coverage_test.cpp), whether or not they have an effect.
-constexpr std::array<std::string_view, 23> kWritten{"tp",
-                                                    "cp",
-                                                    "pp",
-                                                    "ep",
-                                                    "etp",
-                                                    "dp",
-                                                    "vpp",
-                                                    "zero",
-                                                    "shard",
-                                                    "recompute",
-                                                    "recompute_layers",
-                                                    "schedule",
-                                                    "offload",
-                                                    "placement",
-                                                    "micro_batch",
-                                                    "cp_method",
-                                                    "tp_overlap",
-                                                    "dp_overlap",
-                                                    "sequence_parallel",
-                                                    "first_stage_layers",
-                                                    "last_stage_layers",
-                                                    "embedding_as_layer",
-                                                    "head_as_layer"};
+// Every launcher writes results::kMainChoices and these, or has notes about them (coverage_test.cpp), whether or not
+// they have an effect.
+constexpr std::array<std::string_view, 5> kOtherWritten{"recompute_layers", "first_stage_layers", "last_stage_layers",
+                                                        "embedding_as_layer", "head_as_layer"};
+
+bool is_written(std::string_view name) {
+  const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return has(results::kMainChoices) || has(kOtherWritten);
+}
 
 // "--no-dp-overlap", "--shard 4", "--tp-overlap ring".
-std::string typed(const parallel::PlanChoice& choice, const parallel::Plan& plan) {
+std::string flag_text(const parallel::PlanChoice& choice, const parallel::Plan& plan) {
   const std::int64_t value = choice.parts.front().get(plan);
   const std::string flag = parallel::flag_of(choice);
   if (choice.kind == parallel::ChoiceKind::boolean) { return value != 0 ? flag : "--no-" + flag.substr(2); }
@@ -112,18 +98,17 @@ std::string typed(const parallel::PlanChoice& choice, const parallel::Plan& plan
                      is_name ? choice.names[static_cast<std::size_t>(value)] : parallel::text_of(choice, plan));
 }
 
-// Other choices are noted where the launch would be the same without them.
+// A choice that changes neither the text nor the notes has no option: adds a note.
 Result<void> note_others(Tool tool, const TrainingRun& run, Launch& launch) {
   for (const auto& choice : parallel::plan_choices()) {
-    const bool is_written = std::find(kWritten.begin(), kWritten.end(), choice.name) != kWritten.end();
     const auto& part = choice.parts.front();
-    const std::int64_t usual = part.get(parallel::Plan{});
-    if (is_written || choice.of_recommenders || part.get(run.plan) == usual) { continue; }
+    const std::int64_t default_value = part.get(parallel::Plan{});
+    if (is_written(choice.name) || choice.of_recommenders || part.get(run.plan) == default_value) { continue; }
     TrainingRun without = run;
-    part.set(without.plan, usual);
+    part.set(without.plan, default_value);
     ORRERY_TRY(other, emit_as_written(tool, without));
     if (other.text != launch.text || other.notes != launch.notes) { continue; }
-    launch.notes.push_back(fmt::format("{}: {} has no option for it here", typed(choice, run.plan), name_of(tool)));
+    launch.notes.push_back(fmt::format("{}: {} has no option for it", flag_text(choice, run.plan), name_of(tool)));
   }
   return {};
 }
@@ -131,7 +116,7 @@ Result<void> note_others(Tool tool, const TrainingRun& run, Launch& launch) {
 }  // namespace
 
 Result<Launch> emit(Tool tool, const TrainingRun& run) {
-  if (auto found = refusals(tool, run); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
+  if (auto found = unsupported(tool, run); !found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
   ORRERY_TRY(launch, emit_as_written(tool, run));
   if (auto noted = note_others(tool, run, launch); !noted) { return tl::make_unexpected(noted.error()); }
   return launch;

@@ -43,7 +43,7 @@ const PlanChoice* find_choice(std::string_view name) {
 const PlanChoice& choice_of(PlanField field) { return *index().choices[static_cast<std::size_t>(field)]; }
 const PlanPart& part_of(PlanField field) { return *index().parts[static_cast<std::size_t>(field)]; }
 
-std::vector<const PlanChoice*> choices_from(std::initializer_list<std::string_view> first) {
+std::vector<const PlanChoice*> choices_from(std::span<const std::string_view> first) {
   std::vector<const PlanChoice*> list;
   for (const std::string_view name : first) {
     list.push_back(find_choice(name));
@@ -53,6 +53,10 @@ std::vector<const PlanChoice*> choices_from(std::initializer_list<std::string_vi
     if (std::find(list.begin(), list.end(), &choice) == list.end()) { list.push_back(&choice); }
   }
   return list;
+}
+
+std::vector<const PlanChoice*> choices_from(std::initializer_list<std::string_view> first) {
+  return choices_from(std::span(first.begin(), first.size()));
 }
 
 std::string flag_of(const PlanChoice& choice) {

@@ -1,4 +1,4 @@
-// The table of a plan's choices is whole, and says the same in both directions.
+// The table of a plan's choices is complete, and consistent in both directions.
 #include "orrery/parallel/plan_fields.hpp"
 
 #include <algorithm>
@@ -14,13 +14,13 @@
 namespace orrery::parallel {
 namespace {
 
-// A value of the part that is not the one of Plan{}.
+// A value of the part that differs from Plan{}.
 std::int64_t another_value(const PlanChoice& choice, const PlanPart& part) {
   const std::int64_t usual = part.get(Plan{});
   return usual == 1 || (choice.kind == ChoiceKind::name && usual == 0 && choice.names.size() == 1) ? 0 : usual + 1;
 }
 
-// A value that counts as given: parts of several are not at 0.
+// A value that counts as given: for several parts, not 0.
 std::int64_t given_value(const PlanChoice& choice, const PlanPart& part) {
   const bool is_on = choice.kind == ChoiceKind::boolean && part.get(Plan{}) == 1;
   return is_on ? 0 : std::max<std::int64_t>(1, another_value(choice, part));
@@ -118,10 +118,10 @@ TEST(PlanTable, giving_the_usual_value_fixes_a_degree_and_leaves_open_what_says_
   EXPECT_EQ(fixed_value(PlanField::tp_overlap, partial), std::nullopt);
   EXPECT_FALSE(departs(*find_choice("tp"), partial));
   partial.offload = Offload{.weights = true};
-  EXPECT_EQ(fixed_value(PlanField::offload_optimizer, partial), 0);  // weights, and nothing else
+  EXPECT_EQ(fixed_value(PlanField::offload_optimizer, partial), 0);  // weights only
 }
 
-// An axis may only read what is walked before it.
+// An axis may only depend on axes that are walked before it.
 TEST(PlanTable, fields_that_are_read_before_others_form_no_ring) {
   FieldMask done = 0;
   std::size_t left = kPlanFields;
@@ -150,7 +150,7 @@ TEST(PlanTable, choices_that_are_named_come_first) {
   EXPECT_EQ(find_choice("microbatch"), nullptr);
 }
 
-// What is printed of a choice reads back, whatever its kind.
+// The printed form of a choice reads back, for every kind.
 TEST(PlanRecord, what_is_printed_reads_back) {
   for (const PlanChoice& choice : plan_choices()) {
     for (const PlanPart& part : choice.parts) {

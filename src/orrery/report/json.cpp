@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "orrery/config/json.hpp"
+#include "orrery/report/json_fields.hpp"
 
 namespace orrery::report {
 
@@ -19,8 +20,6 @@ using config::JsonValue;
 using config::Node;
 using config::null_node;
 using config::sequence_node;
-
-JsonValue text_or_null(const std::string& text) { return text.empty() ? JsonValue(nullptr) : JsonValue(text); }
 
 Node breakdown_json(const results::Breakdown& breakdown) {
   return json_object({{"compute", breakdown.compute},
@@ -125,36 +124,31 @@ JsonValue basis_json(const std::optional<results::Expense>& expense) {
 
 // Appends the fields that an estimate and one plan of a search have in common.
 void add_estimate(Node& json, const results::Estimate& estimate) {
-  add_fields(json,
-             {{"semantics", "physical"},
-              {"feasible", estimate.feasible},
-              {"infeasible_reason", estimate.feasible ? JsonValue(nullptr) : text_or_null(estimate.infeasible_reason)},
-              {"devices", estimate.devices},
-              {"step_time_s", estimate.step_time},
-              {"uncertainty", uncertainty_json(estimate.uncertainty)},
-              {"samples_per_s", estimate.samples_per_s},
-              {"tokens_per_s", estimate.tokens_per_s},
-              {"model_flops_per_step", estimate.model_flops},
-              {"mfu", estimate.mfu},
-              {"hfu", estimate.hfu},
-              {"breakdown_s", breakdown_json(estimate.breakdown)},
-              {"comm_s", comm_json(estimate)},
-              {"memory_B", memory_json(estimate.memory)},
-              {"plan", plan_summary_json(estimate.plan)},
-              {"model", estimate.model},
-              {"cluster", estimate.cluster},
-              {"stack", estimate.stack},
-              {"precision", estimate.precision},
-              {"global_batch", estimate.global_batch},
-              {"seq", estimate.seq},
-              {"task", estimate.task},
-              {"lora", estimate.lora},
-              {"validity", json_object({{"basis", estimate.validity}, {"of", estimate.validity_note}})}});
+  add_fields(json, {{"semantics", "physical"}});
+  add_feasibility(json, estimate);
+  add_fields(json, {{"devices", estimate.devices},
+                    {"step_time_s", estimate.step_time},
+                    {"uncertainty", uncertainty_json(estimate.uncertainty)}});
+  add_rates(json, estimate);
+  add_fields(json, {{"hfu", estimate.hfu},
+                    {"breakdown_s", breakdown_json(estimate.breakdown)},
+                    {"comm_s", comm_json(estimate)},
+                    {"memory_B", memory_json(estimate.memory)},
+                    {"plan", plan_summary_json(estimate.plan)},
+                    {"model", estimate.model},
+                    {"cluster", estimate.cluster},
+                    {"stack", estimate.stack},
+                    {"precision", estimate.precision},
+                    {"global_batch", estimate.global_batch},
+                    {"seq", estimate.seq},
+                    {"task", estimate.task},
+                    {"lora", estimate.lora},
+                    {"validity", json_object({{"basis", estimate.validity}, {"of", estimate.validity_note}})}});
   if (estimate.inference) { add_fields(json, {{"inference", inference_json(*estimate.inference)}}); }
   add_fields(json, {{"hardware_flops_per_step", estimate.hardware_flops},
                     {"peak_flops_per_s", estimate.peak},
                     {"causal_half", estimate.causal_half},
-                    {"slowest_pace", estimate.slowest_pace},
+                    {"slowest_pace", estimate.straggler_slowdown},
                     {"cost_usd_per_step", amount_json(estimate.cost)},
                     {"cost_basis", basis_json(estimate.cost)},
                     {"energy_J_per_step", amount_json(estimate.energy)},
@@ -221,28 +215,16 @@ Node what_if_json(const std::vector<results::Flip>& flips) {
   return list;
 }
 
-Node ranked_json(const std::vector<results::Estimate>& estimates) {
-  Node list = sequence_node();
-  for (const auto& estimate : estimates) {
-    Node one = json_object({{"rank", list.items.size() + 1}});
-    add_estimate(one, estimate);
-    add_item(list, std::move(one));
-  }
-  return list;
-}
-
 }  // namespace
 
 std::string plan_json(const results::PlanSearch& search) {
+  const auto add_one = [](Node& one, const auto& estimate) { add_estimate(one, estimate); };
   Node json = json_object({{"schema", "orrery.plan/1"}});
-  add_fields(json,
-             {{"space", space_json(search)},
-              {"wall_s", search.wall_s},
-              {"points_per_s", search.wall_s > 0 ? JsonValue(static_cast<double>(search.space.points) / search.wall_s)
-                                                 : JsonValue(nullptr)},
-              {"best", ranked_json(search.best)}});
+  add_fields(json, {{"space", space_json(search)}});
+  add_search_speed(json, search.space.points, search.wall_s);
+  add_fields(json, {{"best", ranked_json(search.best, add_one)}});
   if (!search.by_devices.empty()) { add_fields(json, {{"by_devices", by_devices_json(search.by_devices)}}); }
-  if (!search.front.empty()) { add_fields(json, {{"front", ranked_json(search.front)}}); }
+  if (!search.front.empty()) { add_fields(json, {{"front", ranked_json(search.front, add_one)}}); }
   add_fields(json, {{"not_searched", search.not_searched}, {"objective", config::enum_name(search.objective)}});
   if (!search.what_if.empty()) { add_fields(json, {{"what_if", what_if_json(search.what_if)}}); }
   if (!search.explanation.empty()) { add_fields(json, {{"explanation", search.explanation}}); }
@@ -252,7 +234,7 @@ std::string plan_json(const results::PlanSearch& search) {
 std::string sample_json(const results::Sample& sample) {
   Node json = json_object({{"schema", "orrery.sample/1"}, {"points", sample.points}, {"seed", sample.seed}});
   Node points = sequence_node();
-  for (const auto& point : sample.drawn) {
+  for (const auto& point : sample.sampled) {
     Node one = json_object({{"number", point.number}, {"verdict", point.verdict}});
     if (point.is_possible()) {
       add_fields(one, {{"step_time_s", point.step_time},

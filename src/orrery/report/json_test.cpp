@@ -114,7 +114,7 @@ TEST(Json, an_estimate_that_does_not_fit_says_why) {
   EXPECT_EQ(json["infeasible_reason"], "needs more");
 }
 
-TEST(Json, terms_and_classes_appear_when_asked_for) {
+TEST(Json, terms_and_classes_appear_on_request) {
   const Json json = Json::parse(estimate_json(samples::explained()));
   ASSERT_EQ(json["terms"].size(), 4U);
   EXPECT_EQ(json["terms"][0].keys(),
@@ -166,7 +166,7 @@ TEST(Json, a_search_too_fast_to_time_has_no_rate) {
   EXPECT_TRUE(Json::parse(plan_json(search))["points_per_s"].is_null());
 }
 
-TEST(Json, expenses_that_nobody_knows_are_null) {
+TEST(Json, unknown_expenses_are_null) {
   results::Estimate estimate = samples::estimate();
   EXPECT_EQ(Json::parse(estimate_json(estimate, {}))["cost_usd_per_step"], 1.5);
   EXPECT_EQ(Json::parse(estimate_json(estimate, {}))["energy_basis"], "nameplate power, 10000 W a node of 8");

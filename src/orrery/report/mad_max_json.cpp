@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
+#include "orrery/report/json_fields.hpp"
 #include "orrery/report/mad_max.hpp"
 
 namespace orrery::report {
@@ -45,27 +46,23 @@ void add_expenses(Node& json, const results::MadMaxEstimate& estimate) {
 }
 
 void add_estimate(Node& json, const results::MadMaxEstimate& estimate) {
+  add_fields(json, {{"semantics", "mad-max"},
+                    {"model", estimate.model},
+                    {"cluster", estimate.cluster},
+                    {"task", estimate.task},
+                    {"frozen", estimate.frozen}});
+  add_feasibility(json, estimate);
+  add_fields(json, {{"memory_rule", estimate.memory_rule},
+                    {"devices", estimate.devices},
+                    {"global_batch", estimate.global_batch},
+                    {"seq", estimate.seq > 0 ? JsonValue(estimate.seq) : JsonValue(nullptr)},
+                    {"strategy", estimate.strategy},
+                    {"classes", config::json_list(estimate.classes, class_json)},
+                    {"step_time_s", estimate.step_time}});
+  add_rates(json, estimate);
   add_fields(
       json,
-      {{"semantics", "mad-max"},
-       {"model", estimate.model},
-       {"cluster", estimate.cluster},
-       {"task", estimate.task},
-       {"frozen", estimate.frozen},
-       {"feasible", estimate.feasible},
-       {"infeasible_reason", estimate.feasible ? JsonValue(nullptr) : JsonValue(estimate.infeasible_reason)},
-       {"memory_rule", estimate.memory_rule},
-       {"devices", estimate.devices},
-       {"global_batch", estimate.global_batch},
-       {"seq", estimate.seq > 0 ? JsonValue(estimate.seq) : JsonValue(nullptr)},
-       {"strategy", estimate.strategy},
-       {"classes", config::json_list(estimate.classes, class_json)},
-       {"step_time_s", estimate.step_time},
-       {"samples_per_s", estimate.samples_per_s},
-       {"tokens_per_s", estimate.tokens_per_s},
-       {"model_flops_per_step", estimate.model_flops},
-       {"mfu", estimate.mfu},
-       {"hfu", estimate.mfu},
+      {{"hfu", estimate.mfu},
        {"breakdown_s", breakdown_json(estimate.breakdown)},
        {"comm_s",
         json_object({{"total", estimate.breakdown.communication()}, {"exposed", estimate.breakdown.exposed}})},
@@ -91,6 +88,7 @@ std::string mad_max_json(const results::MadMaxEstimate& estimate) {
 }
 
 std::string mad_max_plan_json(const results::MadMaxSearch& search) {
+  const auto add_one = [](Node& one, const auto& estimate) { add_estimate(one, estimate); };
   Node json = json_object({{"schema", "orrery.plan/1"}, {"semantics", "mad-max"}});
   const Node rejected = json_object({{"memory", search.over_memory}, {"network", 0}, {"batch", search.uneven_batch}});
   add_fields(json, {{"space", json_object({{"points", search.points},
@@ -98,18 +96,10 @@ std::string mad_max_plan_json(const results::MadMaxSearch& search) {
                                            {"priced", search.evaluated},
                                            {"pruned", 0},
                                            {"feasible", search.feasible},
-                                           {"rejected", rejected}})},
-                    {"wall_s", search.wall_s},
-                    {"points_per_s", search.wall_s > 0 ? JsonValue(static_cast<double>(search.points) / search.wall_s)
-                                                       : JsonValue(nullptr)},
-                    {"baseline", search.has_baseline ? estimate_json(search.baseline) : config::null_node()}});
-  Node best = config::sequence_node();
-  for (const auto& estimate : search.best) {
-    Node one = json_object({{"rank", best.items.size() + 1}});
-    add_estimate(one, estimate);
-    append(best, std::move(one));
-  }
-  add_fields(json, {{"best", std::move(best)}});
+                                           {"rejected", rejected}})}});
+  add_search_speed(json, search.points, search.wall_s);
+  add_fields(json, {{"baseline", search.has_baseline ? estimate_json(search.baseline) : config::null_node()},
+                    {"best", ranked_json(search.best, add_one)}});
   return config::json_document(json, kIndent);
 }
 

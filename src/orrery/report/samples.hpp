@@ -124,8 +124,8 @@ inline results::PlanSearch search() {
   sample.best = {estimate(), explained()};
   sample.best[1].step_time = Seconds(2.5);
   sample.not_searched = {"schedule zero-bubble, dualpipe, gpipe (--schedule)", "offload of weights (--offload)",
-                 "tp-overlap (--tp-overlap)"};
-  sample.explanation = {"memory does not bind"};
+                         "tp-overlap (--tp-overlap)"};
+  sample.explanation = {"memory is not the limit"};
   return sample;
 }
 

@@ -38,7 +38,7 @@ Node range_json(const std::pair<std::uint64_t, std::uint64_t>& range) {
   return config::sequence_node({config::json_count(range.first), config::json_count(range.second)});
 }
 
-Node ranks_json(const RankClass& ranks) {
+Node rank_class_json(const RankClass& ranks) {
   return json_object({{"ranks", config::json_list(ranks.ranks, range_json)},
                       {"finish_ns", ranks.result.finish_ns},
                       {"exposed_comm_ns", ranks.result.exposed_comm_ns},
@@ -116,7 +116,7 @@ std::string simulation_json(const results::Simulation& simulation, const std::ve
                                  {"backend", simulation.backend},
                                  {"ranks", simulation.ranks.size()},
                                  {"makespan_ns", simulation.makespan_ns()},
-                                 {"classes", config::json_list(rank_classes(simulation.ranks), ranks_json)},
+                                 {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
                                  {"stats", stats},
                                  {"warnings", simulation.warnings}});
   if (tables.empty()) { return config::json_document(head); }

@@ -75,34 +75,18 @@ std::vector<std::string> degrees(const results::PlanSummary& plan) {
   return parts;
 }
 
-// Choices with their own words or position in the line of a plan; the others follow if they are not at their default.
-constexpr std::array<std::string_view, 22> kPlaced = {"tp",
-                                                      "cp",
-                                                      "pp",
-                                                      "ep",
-                                                      "etp",
-                                                      "dp",
-                                                      "vpp",
-                                                      "zero",
-                                                      "recompute",
-                                                      "schedule",
-                                                      "shard",
-                                                      "tp_overlap",
-                                                      "dp_overlap",
-                                                      "micro_batch",
-                                                      "offload",
-                                                      "placement",
-                                                      "cp_method",
-                                                      "sequence_parallel",
-                                                      "table_sharding",
-                                                      "table_ranks",
-                                                      "micro_batches",
-                                                      "replicate_tables_below"};
+// Choices of recommenders and derived values that the line of a plan places itself, like results::kMainChoices.
+constexpr std::array<std::string_view, 4> kOtherPlaced = {"table_sharding", "table_ranks", "micro_batches",
+                                                          "replicate_tables_below"};
+
+bool is_placed(std::string_view name) {
+  const auto has = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return has(results::kMainChoices) || has(kOtherPlaced);
+}
 
 void add_others(const results::PlanSummary& plan, std::vector<std::string>& parts) {
   for (const auto& value : plan.values) {
-    const bool is_placed = std::find(kPlaced.begin(), kPlaced.end(), value.name) != kPlaced.end();
-    if (value.departs && !is_placed) { parts.push_back(spelled(value)); }
+    if (value.departs && !is_placed(value.name)) { parts.push_back(spelled(value)); }
   }
 }
 
@@ -161,9 +145,9 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
 }
 
 std::string stragglers_line(const results::Estimate& estimate) {
-  if (estimate.slowest_pace <= 1.0) { return ""; }
+  if (estimate.straggler_slowdown <= 1.0) { return ""; }
   return wrapped(label("stragglers"), fmt::format("slowest node {} slower than the median; kernel times include it",
-                                                  percent(estimate.slowest_pace - 1.0)));
+                                                  percent(estimate.straggler_slowdown - 1.0)));
 }
 
 std::string validity_line(const results::Estimate& estimate) {

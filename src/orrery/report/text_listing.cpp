@@ -44,7 +44,7 @@ std::string listing_text(std::string_view kind, std::span<const hardware::EntryS
   table.column("description", Table::Align::left);
   std::size_t longest = 0;
   for (const auto& entry : entries) { longest = std::max(longest, display_width(entry.name)); }
-  const std::size_t fixed = longest + (sums.any ? 23 : 2);  // the other columns and their gaps
+  const std::size_t fixed = longest + (sums.any ? 23 : 2);  // widths of the other columns and gaps
   const std::size_t room = fixed + 30 < kPageWidth ? kPageWidth - fixed : 30;
   for (const auto& entry : entries) {
     std::vector<std::string> cells = {entry.name};

@@ -224,9 +224,9 @@ std::string in_quotes(const std::string& word) {
 
 std::string sample_text(const results::Sample& sample) {
   std::string text =
-      fmt::format("{} random points of {} (seed {})\n", grouped(static_cast<long long>(sample.drawn.size())),
+      fmt::format("{} random points of {} (seed {})\n", grouped(static_cast<long long>(sample.sampled.size())),
                   grouped(sample.points), sample.seed);
-  for (const auto& point : sample.drawn) {
+  for (const auto& point : sample.sampled) {
     text += fmt::format("\npoint {}: {}", grouped(point.number), point.verdict);
     if (point.is_possible()) {
       text += fmt::format(", {} per step of {} sequences, {} per device\n", config::format_seconds(point.step_time, 4),

@@ -76,7 +76,7 @@ not modelled: weather; stragglers
 )");
 }
 
-TEST(Text, terms_and_classes_appear_when_asked_for) {
+TEST(Text, terms_and_classes_appear_on_request) {
   const std::string text = estimate_text(samples::estimate(), {});
   EXPECT_EQ(text.find("identical work"), std::string::npos);
   EXPECT_EQ(text.find("operators"), std::string::npos);
@@ -115,7 +115,7 @@ not searched (fixed; set with the flag in brackets): schedule zero-bubble, dualp
 fit, 300 exceed memory.
 24.7 k points/s
 
-- memory does not bind
+- memory is not the limit
 )");
 }
 
@@ -221,7 +221,7 @@ TEST(Text, unverified_figures_stand_below_their_entry) {
             "box: 1 of 3 figures\n  - weight: a guess\n\n2 clusters, 6 figures, 1 of them unverified\n");
 }
 
-TEST(Text, colours_come_only_when_asked_for) {
+TEST(Text, colours_are_used_on_request_only) {
   EXPECT_EQ(estimate_text(samples::explained(), {}).find('\x1b'), std::string::npos);
   EXPECT_NE(estimate_text(samples::explained(), {}, {.colour = true}).find('\x1b'), std::string::npos);
   EXPECT_EQ(plan_text(samples::search()).find('\x1b'), std::string::npos);

@@ -11,6 +11,7 @@ using config::json_list;
 using config::json_object;
 using config::JsonValue;
 using config::Node;
+using config::text_or_null;
 
 constexpr double kNanoseconds = 1e9;  // of a second; dividing keeps 150 us at 0.00015
 
@@ -20,17 +21,15 @@ Node counts_json(const results::Counts& counts) {
   return json;
 }
 
-JsonValue text_or_null_of(const std::string& text) { return text.empty() ? JsonValue(nullptr) : JsonValue(text); }
-
 Node file_json(const results::TraceFile& file) {
   return json_object(
-      {{"file", file.file}, {"format", file.format}, {"schema", text_or_null_of(file.schema)}, {"nodes", file.nodes}});
+      {{"file", file.file}, {"format", file.format}, {"schema", text_or_null(file.schema)}, {"nodes", file.nodes}});
 }
 
 void add_rest(Node& json, const results::TraceFile& file) {
   add_fields(json, {{"size_B", file.size_B},
                     {"compression", file.compression},
-                    {"claimed_version", text_or_null_of(file.claimed_version)},
+                    {"claimed_version", text_or_null(file.claimed_version)},
                     {"complete", file.complete},
                     {"notes", file.notes}});
 }
@@ -71,7 +70,7 @@ Node amounts_json(const std::vector<graph::NamedAmount>& amounts) {
   return json;
 }
 
-Node group_amount_json(const graph::GroupAmount& group) {
+Node group_traffic_json(const graph::GroupAmount& group) {
   Node json = json_object({{"group", group.name}, {"ranks", group.ranks}});
   add_amount(json, group.amount);
   return json;
@@ -138,7 +137,7 @@ Node statistics_json(const results::TraceStats::File& one) {
              {"all", amount_json(statistics.all)},
              {"by_type", amounts_json(statistics.by_type)},
              {"by_collective", amounts_json(statistics.by_collective)},
-             {"by_group", json_list(statistics.by_group, group_amount_json)},
+             {"by_group", json_list(statistics.by_group, group_traffic_json)},
              {"by_name", amounts_json(statistics.by_name)},
              {"degrees", degrees_json(statistics.degrees)},
              {"critical_path", statistics.critical_path ? path_json(*statistics.critical_path) : config::null_node()}});

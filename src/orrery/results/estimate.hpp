@@ -1,6 +1,7 @@
 // The estimate of one plan. Plain values; times are per training step unless the name says otherwise.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -92,6 +93,12 @@ struct Uncertainty {
   std::string basis;  // the measurements behind the interval
 };
 
+// Choices that summaries of a plan name explicitly, in the order of documents; other choices follow them.
+inline constexpr std::array<std::string_view, 18> kMainChoices{
+    "tp",         "cp",          "pp",         "ep",        "etp",      "dp",
+    "vpp",        "micro_batch", "zero",       "recompute", "schedule", "sequence_parallel",
+    "tp_overlap", "cp_method",   "dp_overlap", "shard",     "offload",  "placement"};
+
 // A choice of a plan, or a value derived from the choices.
 struct PlanValue {
   std::string_view name;  // "micro_batch", as in scenario files and documents: a literal
@@ -131,8 +138,9 @@ struct Estimate {
   Flops model_flops, hardware_flops;
   FlopsPerSecond peak;  // dense, one device, at the GEMM precision
   double mfu = 0, hfu = 0;
-  double slowest_pace = 1.0;  // stragglers: kernel time on the slowest node / on the median one; all kernels take it
-  bool causal_half = false;   // attention FLOPs counted for the unmasked half only
+  double straggler_slowdown =
+      1.0;                   // stragglers: kernel time on the slowest node / on the median one; all kernels take it
+  bool causal_half = false;  // attention FLOPs counted for the unmasked half only
   Breakdown breakdown;
   Seconds comm_total, comm_exposed;
   std::vector<GroupTime> comm_by_group;

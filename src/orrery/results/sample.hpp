@@ -25,7 +25,7 @@ struct SampledPoint {
 struct Sample {
   std::int64_t points = 0;  // of the space
   std::uint64_t seed = 0;
-  std::vector<SampledPoint> drawn;  // by number
+  std::vector<SampledPoint> sampled;  // ascending by number
 };
 
 }  // namespace orrery::results
