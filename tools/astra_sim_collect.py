@@ -122,7 +122,7 @@ def words_of(node, nth, position, rank, ranks):
 
 
 def chained(text):
-    """The text that a node would have behind another: what a chain repeats."""
+    """The text of a node relative to the previous one: equal for all nodes of a chain."""
     return text if " after " in text else f"{text} after -1"
 
 

@@ -131,7 +131,7 @@ def training_step(rank, broken=False):
 
 
 def every_value():
-    """One attribute of each kind that is hard to say in JSON."""
+    """One attribute of each kind that JSON cannot represent directly."""
     return trace(
         node(1, name="a \"quoted\" \\ name\n\u00e9", attributes=[
             ("largest", UINT64, (1 << 64) - 1, "a comment"), ("smallest", INT64, 1 << 63),

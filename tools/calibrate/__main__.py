@@ -1,4 +1,4 @@
-"""Fits figures of the catalogue to published measurements, holds some out, says how good the fit is.
+"""Fits figures of the catalogue to published measurements, holds some out, reports the errors of the fit.
 
   python3 tools/calibrate SPEC... --program build/release/orrery [--tables DIR...] [--family NAME...] [--write]
 
@@ -88,7 +88,7 @@ def print_table(header, lines):
 
 
 def print_errors(run, use, jacobian, before, after, out):
-    """Of every family of the rows; `!`: more figures than its rows can carry. Returns the families of which that is so."""
+    """Errors of every family of the rows; `!`: more figures than its rows can determine. Returns these families."""
     rows, lines, over = run.rows, [], []
     start, inside = (errors.by_family(rows, p, run.measured) for p in (before, after))
     outside = errors.by_family(rows, out, run.measured) if out else {}
@@ -107,7 +107,7 @@ def print_errors(run, use, jacobian, before, after, out):
 
 
 def print_figures(fitting, z, square):
-    """Spread: how far a figure may go, of the way between its bounds, until the rows mind by one."""
+    """Spread: the change of a figure, relative to its range, that changes the objective by one."""
     lines = []
     for j, parameter in enumerate(fitting.parameters):
         loose = 1.0 / math.sqrt(square[j][j]) if square[j][j] > 0 else 9.0

@@ -30,8 +30,8 @@ FOLDS = 5
 WORKERS = 2
 MOST_PARAMETERS = 20  # rows for each
 
-# name: (low, prior, high). Priors know nothing of the rows: latencies are NCCL's tuner's, speeds are all alike,
-# efficiencies common ones. A figure that no row moves stays there.
+# name: (low, prior, high). Priors do not depend on the rows: latencies are NCCL's tuner's, all speeds are equal,
+# efficiencies common ones. A figure that no row determines keeps its prior.
 PARAMETERS = {
     # NVLink: seconds are us where speed is 1, which is that of NVLink 4
     "speed.nvlink3": (0.5, 1.0, 3), "speed.nvlink5": (0.5, 1.0, 3),

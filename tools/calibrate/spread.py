@@ -27,7 +27,7 @@ WANTED = 0.78
 
 
 def quantile(ordered, part):
-    """Between the two nearest of n values at (i + 1) / (n + 1): with few rows, further out."""
+    """Between the two nearest of n values at (i + 1) / (n + 1): wider with few rows."""
     place = min(max(part * (len(ordered) + 1) - 1, 0), len(ordered) - 1)
     below = math.floor(place)
     above = min(below + 1, len(ordered) - 1)
@@ -71,7 +71,7 @@ def coverage(members, tail):
 
 def widened(members):
     """The first tail whose bounds hold for enough of the configurations that they were not taken from, and for how many:
-    rows of few configurations say little of the next one."""
+    rows of few configurations do not predict the next one well."""
     for tail in TAILS:
         held = coverage(members, tail)
         if held >= WANTED:

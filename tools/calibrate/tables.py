@@ -1,4 +1,4 @@
-"""Rows of measurements that a calibration uses, what is predicted of them, and how they are held out."""
+"""Rows of measurements that a calibration uses, their predictions, and which rows are held out."""
 import csv
 import hashlib
 import pathlib
@@ -63,7 +63,7 @@ def release(row):
 
 
 def newest(rows):
-    """Of rows that say the same configuration, those of the newest release."""
+    """Of rows with the same configuration, those of the newest release."""
     best = {}
     for row in rows:
         key = (row.table, tuple(sorted((c, v) for c, v in row.cells.items() if c not in NOT_CONFIGURATION)))
@@ -99,7 +99,7 @@ def write(path, rows):
 
 
 def predictions(program, path):
-    """What `orrery validate` says of one table, in the order of its rows."""
+    """The predictions of `orrery validate` for one table, in the order of its rows."""
     with tempfile.TemporaryDirectory() as folder:
         out = pathlib.Path(folder) / "out.csv"
         subprocess.run([program, "validate", "--data", path, "--out", out], check=True, capture_output=True)
