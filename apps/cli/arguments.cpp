@@ -12,7 +12,7 @@ namespace {
 
 bool is_flag(const std::string& argument) { return argument.size() > 1 && argument.front() == '-'; }
 
-// "-1" is a value: a negative number is a wrong value of the flag before it, whose error then names it.
+// "-1" is a value: a negative number is an invalid value of the flag before it, whose error then names it.
 bool may_be_value(const std::string& argument) { return !argument.starts_with("--"); }
 
 class Scan {
@@ -53,10 +53,11 @@ class Scan {
     const auto meant = likely(name);
     complain(name, meant.empty() ? fmt::format("unknown flag; \"orrery {} --help\" lists them", command_.name())
                                  : fmt::format("unknown flag; did you mean {}?", either(meant)));
-    while (next_is_value()) { ++at_; }  // most likely its value
+    while (next_is_value()) { ++at_; }  // probably its value
   }
 
-  // Flags that the name abbreviates ("--system" for --system-configuration), if they are few; else the nearest one.
+  // Flags that start with the given name ("--system" for --system-configuration), if there are few; else the nearest
+  // one.
   [[nodiscard]] std::vector<std::string> likely(const std::string& name) const {
     std::vector<std::string> known = {"--help"};
     for (const auto& flag : command_.flags()) {

@@ -1,4 +1,4 @@
-// Mistakes in the arguments of a command, before they are read: all at once, each with its flag.
+// Checks the arguments of a command before they are read: all errors together, each with its flag.
 #pragma once
 
 #include <string>

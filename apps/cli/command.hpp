@@ -1,5 +1,5 @@
-// One subcommand: its flags with their help, and its action. Flags are taken as text; the code that reads them
-// interprets them, so that flags and files follow the same rules.
+// One subcommand: its flags with their help, and its action. Values of flags stay text until the record of the request
+// reads them, so that flags and files follow the same rules.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,16 @@ namespace orrery::cli {
 
 struct Flag {
   std::string name;   // "--global-batch"
-  std::string value;  // what follows it, for the help: "N", "FILE"; empty for a switch
+  std::string value;  // its value in the help: "N", "FILE"; empty for a switch
   std::string doc;
   std::string group;                      // heading in the help
   std::vector<std::string> choices = {};  // values to offer for completion
-  std::string entries = {};               // offer the catalogue names of this kind instead ("models")
-  std::string negation = {};              // a switch's other form: "--no-dp-overlap"
+  std::string entries = {};               // or: offer the catalogue names of this kind ("models")
+  std::string negation = {};              // the opposite switch: "--no-dp-overlap"
   bool many = false;                      // takes more than one value
 };
 
-// A place on the command line, for diagnostics.
+// Place of an error on the command line.
 [[nodiscard]] Place flag_place(std::string flag);
 
 class Command {
@@ -37,25 +37,26 @@ class Command {
   Command(Command&&) noexcept;
   Command& operator=(Command&&) noexcept;
 
-  // Of a repeated flag the last one has effect. `take` is called while the arguments are read.
+  // If a flag is repeated, the last value has effect. `take` is called while the arguments are read.
   void option(Flag flag, const std::function<void(const std::string&)>& take);
   void toggle(Flag flag, const std::function<void(bool)>& take);
-  void repeated(Flag flag, const std::function<void(const std::string&)>& take);  // each takes one value or more
+  void repeated(Flag flag,
+                const std::function<void(const std::string&)>& take);  // each occurrence takes one value or more
   void positional(Flag flag, const std::function<void(const std::string&)>& take);
-  // The same for any number of arguments; the last of the positionals.
+  // The same for any number of arguments; must be the last positional.
   void positionals(Flag flag, const std::function<void(const std::string&)>& take);
 
-  // Makes it a group of commands: its first argument selects one. Their names are "trace info" and so on; the flags of
-  // the group, which only completion uses, are all of theirs.
+  // Makes it a group of commands: its first argument selects one. Their names are "trace info" and so on. The flags of
+  // the group are the union of theirs and are used for completion only.
   void subcommands(std::vector<Command> commands);
 
-  // Whole lines of text that end the help: examples, exit codes.
+  // Text at the end of the help: examples, exit codes.
   void footer(std::string text) { footer_ = std::move(text); }
-  // Not in the overview: planned commands that answer "not built yet".
+  // Not listed in the overview: planned commands, which fail with "not built yet".
   void planned() { planned_ = true; }
-  // Unknown arguments are no error (for planned commands).
+  // Accepts unknown arguments (planned commands).
   void accept_anything() { accepts_anything_ = true; }
-  // The action after the arguments are read; returns the exit code.
+  // The action that runs after the arguments are read; returns the exit code.
   void action(std::function<Result<int>()> action) { action_ = std::move(action); }
 
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -22,13 +22,13 @@ namespace orrery::cli {
 
 [[nodiscard]] std::vector<Command> all_commands();
 
-// Kinds of catalogue entries, as `orrery list` takes them.
+// Kinds of catalogue entries, as arguments of `orrery list`.
 [[nodiscard]] const std::vector<std::string>& listed_kinds();
 
-// A script for "bash", "zsh" or "fish" that completes the commands above; "" for any other shell.
+// A completion script of "bash", "zsh" or "fish" for these commands; "" for any other shell.
 [[nodiscard]] std::string completion_script(std::string_view shell, const std::vector<Command>& commands);
 
-// Headings of the help, shared.
+// Headings that several helps share.
 inline constexpr std::string_view kOutputGroup = "Output";
 
 }  // namespace orrery::cli

@@ -1,4 +1,4 @@
-// Generates completion scripts from the declared flags, so that they are always up to date.
+// Generates completion scripts from the declared flags.
 #include <string>
 
 #include <fmt/format.h>

@@ -16,7 +16,7 @@ namespace orrery::cli {
 
 class EmitFlag {
  public:
-  // `what` names the plan in the help: "the plan", "the best plan".
+  // `what`: what the help calls the plan, "the plan" or "the best plan".
   void declare(Command& command, const std::string& what) const;
 
   // The requested tool, if any. `others`: flags that print something else on standard output, and whether they
@@ -27,8 +27,8 @@ class EmitFlag {
   std::shared_ptr<std::optional<std::string>> typed_ = std::make_shared<std::optional<std::string>>();
 };
 
-// Prints the launch configuration on standard output and nothing else, so that it can be saved; the predicted time and
-// the settings that it cannot express go to standard error. `request`: that of `typed`, or with the plan of a search.
+// Prints only the launch configuration on standard output, so that it can be saved; the predicted time and the settings
+// that it cannot express go to standard error. `request`: the given one, or that with the plan of a search.
 [[nodiscard]] Result<int> print_launch(const api::Orrery& orrery, const TypedRequest& typed,
                                        const estimate::Request& request, launch::Tool tool);
 

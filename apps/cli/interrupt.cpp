@@ -35,7 +35,7 @@ PartialFiles::PartialFiles(const std::vector<std::string>& names) {
   for (const std::string& name : names) { names_storage += name + '\0'; }
   names_to_remove = names_storage.c_str();
   for (const int signal : kSignals) {
-    // A signal that is ignored stays ignored: nohup is meant to survive the end of the terminal.
+    // An ignored signal stays ignored, so that a program under nohup survives the end of its terminal.
     if (std::signal(signal, remove_and_end) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
   }
 }

@@ -6,7 +6,8 @@
 
 namespace orrery::cli {
 
-// During its lifetime, SIGINT, SIGTERM and SIGHUP remove these files before they end the program. One object at a time.
+// While it exists, SIGINT, SIGTERM and SIGHUP remove these files before they end the program. At most one object at a
+// time.
 class PartialFiles {
  public:
   explicit PartialFiles(const std::vector<std::string>& names);

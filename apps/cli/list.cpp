@@ -70,7 +70,7 @@ void collect_unverified(const config::Node& node, const std::string& path, const
   }
 }
 
-// Counts the figures that an entry cites itself.
+// Counts the figures of an entry that have a citation of their own.
 void count_own(const config::Node& description, hardware::EntrySummary& entry) {
   const config::Node* sources = description.find("sources");
   if (sources == nullptr) { return; }

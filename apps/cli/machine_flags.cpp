@@ -71,7 +71,7 @@ Result<void> MachineFlags::take_flags() {
   if (!files.flags.rendezvous && rendezvous != "false" && rendezvous != "0") {
     return fail(flag_place("--rendezvous-protocol"), quote(rendezvous) + " is not valid; valid: true, false");
   }
-  // As in the original, where a name that holds this word stands for no file.
+  // As in ASTRA-sim, where a name that contains this word means no file.
   if (files.groups.find("empty") != std::string::npos) { files.groups.clear(); }
   return {};
 }

@@ -14,15 +14,15 @@ namespace orrery::cli {
 struct MachineFlags {
   simulate::SimulationFiles files;
   std::string semantics, backend;
-  std::vector<std::string> without_effect;  // flags that were given and change nothing
+  std::vector<std::string> without_effect;  // given flags without effect
 
-  // As typed.
+  // As given.
   std::string queues = "1", scale = "1", rendezvous = "false";
 
-  // Some flag of the machine was given.
+  // Whether any flag of the machine is given.
   [[nodiscard]] bool any() const { return !files.system.empty() || !files.network.empty(); }
 
-  // Reads what was typed into `files`; `needed` are required.
+  // Copies the given values to `files`; those in `needed` are required.
   struct Needed {
     const char* flag;
     std::string simulate::SimulationFiles::* field;
@@ -38,12 +38,12 @@ struct MachineFlags {
 
 using SharedMachineFlags = std::shared_ptr<MachineFlags>;
 
-// "--system-configuration FILE" and its like, under a heading of the help.
+// "--system-configuration FILE" and similar flags, under a heading of the help.
 void declare_machine_file(Command& command, const SharedMachineFlags& flags, Flag flag,
                           std::string simulate::SimulationFiles::* field);
 // System and network, queues, injection scale, rendezvous.
 void declare_machine(Command& command, const SharedMachineFlags& flags, const std::string& heading);
-// Those that are taken and change nothing.
+// Flags that are accepted but have no effect.
 void declare_without_effect(Command& command, const SharedMachineFlags& flags, const std::string& heading);
 // --backend and --semantics.
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading);

@@ -12,7 +12,7 @@ namespace orrery::cli {
 
 namespace {
 
-// Flags of the search that have no meaning for MAD-Max, whose whole space is priced at once.
+// Search flags without meaning for MAD-Max, whose whole space is always priced.
 std::vector<Diagnostic> foreign_choices(const SearchChoices& choices) {
   std::vector<Diagnostic> found;
   const auto note = [&](bool given, const char* flag) {

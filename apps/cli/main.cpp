@@ -93,8 +93,8 @@ int exit_code_of(const std::vector<std::string>& arguments) {
   } catch (const std::exception& error) { return internal_error(error.what()); }
 }
 
-// A standard stream that is closed (`2>&-`) would be the number of the first file that is opened, and what is meant for
-// the stream would go into that file. It is opened on /dev/null the wrong way round, so that using it fails as before.
+// If a standard stream is closed (`2>&-`), the first opened file would get its number, and output to the stream would
+// go to that file. Opening /dev/null with the wrong access mode prevents this; using the stream still fails.
 void reserve_standard_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     const bool is_closed = ::fcntl(stream, F_GETFD) == -1;                                       // NOLINT(*-vararg)

@@ -51,7 +51,8 @@ struct Question {
   std::optional<explore::SpaceFile> space;
 };
 
-// The space file's scenario lies under what is typed; where it says how batches follow from plans, none is needed.
+// The space file's scenario has a lower priority than flags. If the file derives batches from plans, no batch is
+// required.
 Result<TypedRequest> typed_over(const Options& options, const std::optional<explore::SpaceFile>& space) {
   RequestFlags::Base base;
   if (space) {
@@ -70,7 +71,7 @@ Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const 
   if (auto wrong = problems(choices); !wrong.empty()) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   ORRERY_TRY(counts, device_counts(choices.device_counts));
   if (!counts.empty() && options.job.is_flag("devices")) {
-    return fail(flag_place("--device-counts"), "stands instead of --devices: one of the two");
+    return fail(flag_place("--device-counts"), "cannot be combined with --devices");
   }
   return counts;
 }
@@ -120,7 +121,7 @@ Result<results::PlanSearch> searched(const Question& asked) {
   Progress progress;
   request.progress = [&progress](std::int64_t done, std::int64_t points) { progress.update(done, points); };
   using Clock = std::chrono::steady_clock;
-  std::optional<Clock::time_point> end;  // of the search itself
+  std::optional<Clock::time_point> end;  // end of the search itself
   Progress questions("changes looked at");
   request.what_if_progress = [&](std::int64_t done, std::int64_t all) {
     if (!end) { end = Clock::now(); }
@@ -159,7 +160,7 @@ Result<int> run(const Options& options) {
   ORRERY_TRY(search, searched(asked));
   const bool nothing_fits = search.best.empty();
   if (tool && !nothing_fits) { return print_best(asked, search.best.front(), *tool); }
-  if (options.json) {  // the counts are an answer even when no plan is
+  if (options.json) {  // print the counts even if no plan was found
     print(report::plan_json(search));
   } else if (!nothing_fits) {
     print(report::plan_text(search, terminal_style()));

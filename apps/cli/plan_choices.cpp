@@ -20,29 +20,28 @@ constexpr std::int64_t kMostSampled = 1'000'000;
 const config::Record<SearchChoices>& search_record() {
   static const auto record = [] {
     config::Record<SearchChoices> fields("search", "How plans are searched.");
-    fields.optional("top", &SearchChoices::top, "how many plans to show", {.min = 1, .max = 1000})
-        .optional("objective", &SearchChoices::objective, "what the best plan has least of")
+    fields.optional("top", &SearchChoices::top, "number of plans to show", {.min = 1, .max = 1000})
+        .optional("objective", &SearchChoices::objective, "what the best plan minimizes")
         .optional("device_counts", &SearchChoices::device_counts,
-                  "numbers of devices to search, each by itself, instead of --devices: 128,256,512 or 64:1024:x2")
-        .optional("within", &SearchChoices::within, "the longest step that counts, such as 10s", {.positive = true})
+                  "numbers of devices to search separately, instead of --devices: 128,256,512 or 64:1024:x2")
+        .optional("within", &SearchChoices::within, "upper limit of the step time, such as 10s", {.positive = true})
         .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
         .optional("variants", &SearchChoices::variants,
-                  "the best plans, however alike; without it the best of each combination of degrees")
-        .optional("exhaustive", &SearchChoices::exhaustive, "price every point: proves what pruning answers")
+                  "the best plans of all; default: the best plan of each combination of degrees")
+        .optional("exhaustive", &SearchChoices::exhaustive, "price every point: verifies the pruned result")
         .optional("pareto", &SearchChoices::pareto,
-                  "also the plans that are faster than all that need less memory and no more devices; prices every "
-                  "point")
+                  "also the Pareto front of time, memory and devices; prices every point")
         .optional("threads", &SearchChoices::threads, "0: one per hardware thread", {.min = 0, .max = 1024})
-        .optional("explain", &SearchChoices::explain, "why the winner wins and what the next one loses on")
-        .optional(
-            "what_if", &SearchChoices::what_if,
-            "what would change the answer: how far memory, bandwidths, peak and batch have to move, up to fourfold, "
-            "until other degrees win; about a hundred searches")
+        .optional("explain", &SearchChoices::explain, "why the best plan wins, compared with neighbouring plans")
+        .optional("what_if", &SearchChoices::what_if,
+                  "changes of memory, bandwidths, peak and batch, up to fourfold, at which other degrees win; about a "
+                  "hundred "
+                  "searches")
         .optional("sample", &SearchChoices::sample,
-                  "no search: so many points of the space drawn evenly, what each comes to, and the flags of \"orrery "
-                  "estimate\" that mean it",
+                  "no search: this number of random points of the space with their results and the flags of \"orrery "
+                  "estimate\" for each",
                   {.min = 1, .max = kMostSampled})
-        .optional("seed", &SearchChoices::seed, "of --sample; open: 0", {.min = 0});
+        .optional("seed", &SearchChoices::seed, "random seed of --sample; default: 0", {.min = 0});
     return fields;
   }();
   return record;

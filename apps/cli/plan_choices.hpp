@@ -1,4 +1,4 @@
-// What `orrery plan` is told beside the job: how to search, and what to say of the answer.
+// Options of `orrery plan` besides the job: the method of the search, and the contents of its answer.
 #pragma once
 
 #include <cstdint>
@@ -28,14 +28,14 @@ struct SearchChoices {
   std::optional<std::int64_t> sample, seed;
 };
 
-// What the choices contradict.
+// Errors of options that contradict each other.
 [[nodiscard]] std::vector<Diagnostic> problems(const SearchChoices& choices);
 
 [[nodiscard]] const config::Record<SearchChoices>& search_record();
 [[nodiscard]] Result<SearchChoices> search_choices(const RecordFlags& flags);
 
-// "128,256,512" and "64:1024:x2" (64, 128, 256, 512, 1024), or several of them with commas between. Rising; nothing for
-// an empty text.
+// "128,256,512" and "64:1024:x2" (64, 128, 256, 512, 1024), or several of them separated by commas. Ascending; empty
+// for an empty text.
 [[nodiscard]] Result<std::vector<std::int64_t>> device_counts(const std::string& text);
 
 }  // namespace orrery::cli

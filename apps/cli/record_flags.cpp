@@ -33,7 +33,7 @@ std::string value_name(const config::FieldInfo& field) {
   return is("model") || is("cluster") || is("stack") ? "NAME|FILE" : "TEXT";
 }
 
-// Upper limits that only keep arithmetic from overflowing are not worth a reader's time.
+// Limits that only prevent overflow are not shown in the help.
 std::string bounds_worth_reading(const std::string& bounds) {
   constexpr std::size_t kDigitsNobodyTypes = 9;
   const std::size_t upper = bounds.find(" and ");

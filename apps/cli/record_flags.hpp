@@ -21,10 +21,10 @@ class RecordFlags {
  public:
   explicit RecordFlags(std::vector<config::FieldInfo> fields) : fields_(std::move(fields)) {}
 
-  // Declares the flags of the fields that `group` gives a heading; "" leaves a field out.
+  // Declares the flags of the fields for which `group` returns a heading; "" omits a field.
   void declare(Command& command, const std::function<std::string(const std::string& field)>& group);
 
-  // What was typed, laid over `fields` (a mapping): a flag replaces a file's value.
+  // The given values over `fields` (a mapping): a flag replaces a file's value.
   void lay_over(config::Node& fields) const;
   [[nodiscard]] bool has(const std::string& field) const;
 

@@ -25,7 +25,7 @@ bool is_path(const std::string& text) {
   return text.ends_with(".yaml") || text.ends_with(".yml") || text.ends_with(".json");
 }
 
-// Files that a scenario names count from the scenario's own folder, so that it works from anywhere.
+// Paths in a scenario are relative to the scenario's folder.
 void resolve_paths(config::Node& fields, const std::string& scenario) {
   const auto folder = std::filesystem::path(scenario).parent_path();
   for (const char* name : {"model", "cluster", "stack"}) {
@@ -36,7 +36,7 @@ void resolve_paths(config::Node& fields, const std::string& scenario) {
   }
 }
 
-// One line that names every required field that is missing.
+// One line with all missing required fields.
 std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::string& example,
                                        const std::vector<std::string>& optional) {
   std::vector<std::string> missing;
@@ -60,7 +60,7 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
   return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
 }
 
-// Adds what `fields` does not have.
+// Adds the fields that `fields` does not have.
 void lay_under(config::Node& fields, const config::Node& base) {
   for (const auto& member : base.members) {
     if (fields.find(member.key) == nullptr) { config::add(fields, member.key, member.value); }

@@ -1,4 +1,4 @@
-// What `estimate` and `plan` share: a request typed as flags, in a scenario file, or both.
+// Flags that `estimate` and `plan` share: a request from flags, a scenario file, or both.
 #pragma once
 
 #include <memory>
@@ -14,12 +14,11 @@ namespace orrery::cli {
 
 struct TypedRequest {
   estimate::Request request;
-  config::Node fields;  // what was typed, by field name
+  config::Node fields;  // given fields by name
 
   [[nodiscard]] bool has(const std::string& field) const { return fields.find(field) != nullptr; }
 
-  // Complaints about a field name its flag; here they get the place where the field was written, such as a line of the
-  // scenario.
+  // Errors of a field name its flag; this adds the place where the field was written, such as a line of the scenario.
   [[nodiscard]] Failure placed(Failure failure) const;
 };
 
@@ -27,19 +26,19 @@ class RequestFlags {
  public:
   RequestFlags();
 
-  // `plan_heading`: the help's heading over the fields of the plan.
+  // `plan_heading`: heading of the plan's flags in the help.
   void declare(Command& command, const std::string& plan_heading);
 
-  // What lies under all that is typed: fields of a space file, and those of the needed ones that may be missing then.
+  // Values below everything that is given: the fields of a space file, and required fields that may then be missing.
   struct Base {
     config::Node fields = config::mapping_node();
     std::vector<std::string> optional = {};
   };
 
-  // Base, then scenario file, then --set, then flags. Every mistake is collected, what is missing included; `example`
-  // is a command that has it all.
+  // Priority: flags, then --set, then the scenario file, then the base. Reports all errors, including missing fields;
+  // `example` is a complete command for that error.
   [[nodiscard]] Result<TypedRequest> read(const std::string& example, const Base& base) const;
-  // Whether a field was typed as a flag, and does not come from a file.
+  // Whether a field was given by a flag and not by a file.
   [[nodiscard]] bool is_flag(const std::string& field) const { return flags_.has(field); }
   [[nodiscard]] Result<TypedRequest> read(const std::string& example) const { return read(example, Base{}); }
 

@@ -46,7 +46,7 @@ using Shared = std::shared_ptr<Options>;
 
 bool on_cluster(const Options& options) { return !options.workload.empty() || !options.cluster.empty(); }
 
-// Graphs on a cluster, which is physical, instead of ASTRA-sim's files.
+// Graphs on a cluster (physical semantics) instead of ASTRA-sim's files.
 Result<void> take_cluster(const Options& options) {
   MachineFlags& machine = *options.machine;
   if (options.workload.empty()) { return fail(flag_place("--workload"), "is missing"); }
@@ -89,7 +89,7 @@ std::vector<std::string> all_tables() {
   return {std::begin(report::kSimulationTables), std::end(report::kSimulationTables)};
 }
 
-// Names that were typed, "all" as all of them; a text is one table.
+// The given names, with "all" expanded.
 Result<std::vector<std::string>> tables_of(const Options& options) {
   std::vector<std::string> tables;
   const auto known = all_tables();

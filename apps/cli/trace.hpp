@@ -19,13 +19,13 @@ namespace orrery::cli {
 [[nodiscard]] Command trace_anonymize_command();
 [[nodiscard]] Command trace_timeline_command();
 
-// Files, --tolerant and --json, which most of them take.
+// Files, --tolerant and --json, which most subcommands have.
 struct TraceArguments {
   std::vector<std::string> files;
   bool tolerant = false;
   bool json = false;
 
-  // Options of reading; progress is shown on standard error.
+  // Options for reading traces; progress is shown on standard error.
   [[nodiscard]] api::TraceOptions options() const;
 };
 
@@ -37,13 +37,13 @@ void declare_files(Command& command, const SharedTraceArguments& arguments, cons
 // --json with the schema of its document.
 void declare_json(Command& command, const SharedTraceArguments& arguments, const std::string& schema);
 
-// Fails without files.
+// Fails if no files are given.
 [[nodiscard]] Result<void> need_files(const TraceArguments& arguments);
 
-// A whole number of at least `least` from a flag.
+// Reads a flag's value: a whole number of at least `least`.
 [[nodiscard]] Result<std::uint64_t> whole_number(const std::string& flag, const std::string& text, std::uint64_t least);
 
-// One line each on standard error, `note: ` in front.
+// Prints notes on standard error, one line each, with `note: ` in front.
 void print_notes(const std::vector<std::string>& notes);
 
 inline constexpr const char* kTraceExitCodes = "Exit codes: 0 done, 2 bad input, 3 internal error.\n";

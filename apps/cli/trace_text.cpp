@@ -27,7 +27,7 @@ Result<std::vector<std::uint64_t>> sizes_of(const std::string& text) {
   return sizes;
 }
 
-// Whole nanoseconds of a time with a unit.
+// A time with a unit in whole nanoseconds.
 Result<std::uint64_t> nanoseconds_of(const std::string& text) {
   const auto seconds = config::parse_quantity(text, config::Dimension::seconds, "ns");
   if (!seconds) { return fail(flag_place("--cycle"), seconds.error()); }

@@ -76,7 +76,7 @@ Result<graph::Fold> fold_of(const std::string& text) {
   return fail(flag_place("--fold"), quote(text) + " is not valid; use name or depth=N");
 }
 
-// Runs a command that writes; incomplete files are removed if the program is interrupted.
+// Runs a command that writes files; incomplete files are removed if the program is interrupted.
 template <class Write>
 Result<int> run(const TraceArguments& read, const WriteArguments& arguments, bool one_file, const Write& write) {
   if (auto ok = need_out(read, arguments); !ok) { return tl::make_unexpected(ok.error()); }
@@ -87,7 +87,7 @@ Result<int> run(const TraceArguments& read, const WriteArguments& arguments, boo
   return 0;
 }
 
-// A text workload has its own flags, and a file per rank.
+// A text workload has its own flags, and one output file per rank.
 Result<int> run_text(const TraceArguments& read, const WriteArguments& write, const TextArguments& text) {
   if (auto ok = need_out(read, write); !ok) { return tl::make_unexpected(ok.error()); }
   if (!write.fold.empty()) {

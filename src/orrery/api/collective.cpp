@@ -71,7 +71,7 @@ std::string network_text(const hardware::Cluster& cluster) {
 
 bool is_possible(const network::Price& price) { return std::isfinite(price.time.value()); }
 
-// An algorithm that the operation does not have on this group: which it has.
+// The error for an algorithm that the operation does not have on this group; lists the valid ones.
 tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network::Group& group, Collective op,
                                    CollectiveAlgorithm asked) {
   std::vector<std::string> known;
@@ -93,7 +93,7 @@ std::string network_text(const simulate::Network& network) {
   return join(parts, " x ");
 }
 
-// Those whose bytes ASTRA-sim's semantics moves; it replays the recorded duration of a broadcast.
+// Operations that ASTRA-sim's semantics simulates; it replays the recorded duration of a broadcast.
 bool is_simulated(Collective op) {
   switch (op) {
     case Collective::all_reduce:
@@ -109,8 +109,8 @@ bool is_simulated(Collective op) {
   return false;
 }
 
-// Of a mistake that shows while an operation of one size runs: where to look is the system file, and the rank that met
-// it first does not matter.
+// An error that occurs while one size is simulated: the place is the system file, and the rank that reports it first
+// does not matter.
 Failure about(const simulate::SimulationFiles& files, const std::string& op, std::uint64_t size_B, Failure failure) {
   for (Diagnostic& diagnostic : failure.diagnostics) {
     if (!diagnostic.place.file.empty()) { continue; }

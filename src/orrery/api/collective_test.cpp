@@ -98,7 +98,7 @@ TEST(Collective, an_algorithm_that_a_group_lacks_names_those_that_it_has) {
   EXPECT_NE(table.error().text().find("valid: auto, ring, direct"), std::string::npos) << table.error().text();
 }
 
-TEST(Collective, one_device_has_nobody_to_talk_to) {
+TEST(Collective, one_device_does_not_communicate) {
   EXPECT_FALSE(price_collective(kData, "dgx-h100", 1, {Collective::all_reduce, {1 << 20}}));
 }
 

@@ -19,8 +19,8 @@ using results::PlanSummary;
 
 namespace {
 
-// What is below this share of a step is not worth a word.
-constexpr double kShows = 0.0005;
+// Smaller differences, as a share of a step, are not mentioned.
+constexpr double kSignificant = 0.0005;
 
 struct Share {
   std::string name;
@@ -37,12 +37,12 @@ std::vector<Share> shares(const results::Breakdown& b) {
           {"host", b.host}};
 }
 
-// The same with exposed communication by group, where the groups add up to it.
+// The breakdown with exposed communication by group if the groups sum to it.
 std::vector<Share> finer_shares(const Estimate& estimate) {
   auto parts = shares(estimate.breakdown);
   Seconds left = estimate.breakdown.exposed_comm;
   for (const auto& group : estimate.comm_by_group) { left -= group.exposed; }
-  if (std::abs(left / estimate.step_time) > kShows) { return parts; }
+  if (std::abs(left / estimate.step_time) > kSignificant) { return parts; }
   std::erase_if(parts, [](const Share& part) { return part.name == "exposed communication"; });
   for (const auto& group : estimate.comm_by_group) {
     parts.push_back({fmt::format("exposed {} communication", group.group), group.exposed});
@@ -50,15 +50,15 @@ std::vector<Share> finer_shares(const Estimate& estimate) {
   return parts;
 }
 
-// Steps of `other` in which it gets through as many sequences as `best` does in one: spaces may let the batch follow
-// from the plan.
+// The number of steps of `other` that process as many sequences as one step of `best`; spaces may let the plan
+// determine the batch.
 double steps_of(const Estimate& other, const Estimate& best) {
   if (other.global_batch == best.global_batch) { return 1.0; }
   return static_cast<double>(best.global_batch) / static_cast<double>(other.global_batch);
 }
 
-// How much longer `other` takes for the same sequences, as a share.
-double loss(const Estimate& other, const Estimate& best) {
+// How much longer `other` takes for the same sequences, as a fraction.
+double relative_slowdown(const Estimate& other, const Estimate& best) {
   return steps_of(other, best) * (other.step_time / best.step_time) - 1.0;
 }
 
@@ -70,12 +70,12 @@ std::string where_the_time_goes(const Estimate& best) {
   std::vector<std::string> texts;
   for (const auto& part : parts) {
     const double fraction = part.time / best.step_time;
-    if (fraction >= kShows) { texts.push_back(fmt::format("{} {}", part.name, percent(fraction))); }
+    if (fraction >= kSignificant) { texts.push_back(fmt::format("{} {}", part.name, percent(fraction))); }
   }
   return (best.inference ? "batch: " : "step: ") + join(texts, ", ");
 }
 
-// Sentences keep the order of these; other choices follow.
+// Order of sentences; other choices follow.
 constexpr std::array<std::string_view, 18> kFirst{
     "tp",       "cp",          "pp",         "dp",    "ep",        "etp",
     "vpp",      "micro_batch", "cp_method",  "zero",  "recompute", "sequence_parallel",
@@ -105,15 +105,15 @@ std::string value_of(const PlanSummary& plan, std::string_view name) {
   return text;
 }
 
-// `axis` as a flag spells it.
+// `axis`: name of the flag without dashes.
 std::string value_on(const PlanSummary& plan, std::string_view axis) {
   std::string name(axis);
   std::replace(name.begin(), name.end(), '-', '_');
   return value_of(plan, name);
 }
 
-// How two plans differ, "micro-batch 2 instead of 1, zero 1 instead of 0". What follows from something else that is
-// said goes unsaid.
+// How two plans differ, "micro-batch 2 instead of 1, zero 1 instead of 0". Differences that follow from another one are
+// omitted.
 std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
   std::vector<std::string> texts;
   for (const std::string_view name : choices_of(best)) {
@@ -130,30 +130,30 @@ std::string plan_difference(const PlanSummary& other, const PlanSummary& best) {
   return texts.empty() ? "the same plan" : join(texts, ", ");
 }
 
-// A value of an axis and what follows from it, "2 (with vpp 4, micro-batch 1)". What only one value could follow to
-// goes unsaid.
+// A value of an axis and what follows from it, "2 (with vpp 4, micro-batch 1)". Values without alternatives are
+// omitted.
 std::string value_and_followers(const PlanSummary& other, std::string_view axis, const PlanSummary& best) {
   const auto theirs = [&](std::string_view name) { return other.number(name); };
   const auto ours = [&](std::string_view name) { return best.number(name); };
   const bool is_copied = theirs("dp") * theirs("cp") > 1 && ours("dp") * ours("cp") > 1;
-  const bool sliced_alike = theirs("etp") == theirs("tp") && ours("etp") == ours("tp") && ours("tp") > 1;
-  const auto goes_unsaid = [&](std::string_view name) {
+  const bool etp_equals_tp = theirs("etp") == theirs("tp") && ours("etp") == ours("tp") && ours("tp") > 1;
+  const auto is_implied = [&](std::string_view name) {
     return spelled(name) == axis || name == "dp" || name == "schedule" ||
            (name == "vpp" && (theirs("pp") == 1 || axis == "schedule")) ||
            (name == "sequence_parallel" && theirs("tp") == 1) || (name == "cp_method" && theirs("cp") == 1) ||
-           (name == "dp_overlap" && !is_copied) || (name == "etp" && (theirs("tp") == 1 || sliced_alike));
+           (name == "dp_overlap" && !is_copied) || (name == "etp" && (theirs("tp") == 1 || etp_equals_tp));
   };
   std::vector<std::string> texts;
   for (const std::string_view name : choices_of(best)) {
     const std::string value = value_of(other, name);
-    if (value == value_of(best, name) || goes_unsaid(name)) { continue; }
+    if (value == value_of(best, name) || is_implied(name)) { continue; }
     texts.push_back(fmt::format("{} {}", spelled(name), value));
   }
   const std::string value = value_on(other, axis);
   return texts.empty() ? value : fmt::format("{} (with {})", value, join(texts, ", "));
 }
 
-// The parts of a step that differ most, "recompute +1.25 s, pipeline bubble -250 ms".
+// The parts of a step with the largest differences, "recompute +1.25 s, pipeline bubble -250 ms".
 std::string time_difference(const Estimate& other, const Estimate& best, std::size_t most) {
   const auto theirs = finer_shares(other), ours = finer_shares(best);
   std::vector<std::pair<Seconds, std::string>> changes;
@@ -171,35 +171,34 @@ std::string time_difference(const Estimate& other, const Estimate& best, std::si
                    [](const auto& a, const auto& b) { return std::abs(a.first.value()) > std::abs(b.first.value()); });
   std::vector<std::string> texts;
   for (const auto& [change, name] : changes) {
-    if (texts.size() == most || std::abs(change / best.step_time) < kShows) { break; }
+    if (texts.size() == most || std::abs(change / best.step_time) < kSignificant) { break; }
     texts.push_back(fmt::format("{} {}{}", name, change > Seconds(0) ? "+" : "-",
                                 format_seconds(Seconds(std::abs(change.value())))));
   }
-  return texts.empty() ? "nothing that shows" : join(texts, ", ");
+  return texts.empty() ? "no significant difference" : join(texts, ", ");
 }
 
 std::string runner_up(const Estimate& other, const Estimate& best) {
-  return fmt::format("runner-up ({}) loses {}: {}", plan_difference(other.plan, best.plan), percent(loss(other, best)),
-                     time_difference(other, best, 3));
+  return fmt::format("runner-up ({}) is {} slower: {}", plan_difference(other.plan, best.plan),
+                     percent(relative_slowdown(other, best)), time_difference(other, best, 3));
 }
 
-// Alternatives that would be faster, were there memory for them.
-std::string what_binds(const Estimate& best, const std::vector<Alternative>& alternatives) {
-  std::vector<std::string> wanted;
+// Alternatives that are faster but do not fit in memory.
+std::string memory_limit(const Estimate& best, const std::vector<Alternative>& alternatives) {
+  std::vector<std::string> faster;
   for (const auto& one : alternatives) {
     const Estimate& other = one.beyond_memory ? *one.beyond_memory : one.estimate;
-    const double change = loss(other, best);
-    if (!one.searched || other.feasible || change >= -kShows) { continue; }
-    wanted.push_back(fmt::format("{} {}", one.axis, value_and_followers(other.plan, one.axis, best.plan)));
+    const double change = relative_slowdown(other, best);
+    if (!one.searched || other.feasible || change >= -kSignificant) { continue; }
+    faster.push_back(fmt::format("{} {}", one.axis, value_and_followers(other.plan, one.axis, best.plan)));
   }
-  if (!wanted.empty()) {
-    return fmt::format("memory binds: {} would be faster and {} not fit", join(wanted, ", "),
-                       wanted.size() == 1 ? "does" : "do");
+  if (!faster.empty()) {
+    return fmt::format("memory is the limit: {} would be faster but {} not fit", join(faster, ", "),
+                       faster.size() == 1 ? "does" : "do");
   }
   const double used = best.memory.total() / best.memory.capacity;
-  if (!alternatives.empty()) { return "memory does not bind: more of it would admit no faster plan one step away"; }
-  return used > 0.9 ? "memory binds: a little more per device would admit plans that do not fit now"
-                    : "memory leaves room";
+  if (!alternatives.empty()) { return "memory is not the limit: every faster neighbouring plan fits"; }
+  return used > 0.9 ? "memory is almost full: with more per device, other plans would fit" : "memory is not the limit";
 }
 
 std::string memory(const Estimate& best, const std::vector<Alternative>& alternatives) {
@@ -214,7 +213,7 @@ std::string memory(const Estimate& best, const std::vector<Alternative>& alterna
                                          [](const auto& a, const auto& b) { return a.second < b.second; });
   return fmt::format("memory: {} of {} on stage {} ({}), most of it {} ({}); {}", format_bytes(m.total()),
                      format_bytes(m.capacity), m.stage, percent(m.total() / m.capacity), largest->first,
-                     format_bytes(largest->second), what_binds(best, alternatives));
+                     format_bytes(largest->second), memory_limit(best, alternatives));
 }
 
 std::string communication(const Estimate& best) {
@@ -227,24 +226,24 @@ std::string communication(const Estimate& best) {
   return texts.empty() ? "communication: none" : "communication: " + join(texts, "; ");
 }
 
-// "4 (with micro-batch 1) would lose 3.1 % (exposed dp communication +120 ms)", "2 would save 2.0 % (...), but needs
-// 92.1 GiB".
-std::string one_step_away(const Alternative& one, const Estimate& best) {
+// "4 (with micro-batch 1) would be 3.1 % slower (exposed dp communication +120 ms)", "2 would be 2.0 % faster (...),
+// but needs 92.1 GiB".
+std::string alternative_text(const Alternative& one, const Estimate& best) {
   const Estimate& other = one.estimate;
-  const double change = loss(other, best);
+  const double change = relative_slowdown(other, best);
   const std::string value = value_and_followers(other.plan, one.axis, best.plan);
-  const std::string why = std::abs(change) < kShows ? std::string() : " (" + time_difference(other, best, 2) + ")";
-  const std::string effect = std::abs(change) < kShows
-                                 ? std::string("take as long")
-                                 : fmt::format("{} {}", change > 0 ? "lose" : "save", percent(std::abs(change)));
+  const std::string why =
+      std::abs(change) < kSignificant ? std::string() : " (" + time_difference(other, best, 2) + ")";
+  const std::string effect = std::abs(change) < kSignificant
+                                 ? std::string("take the same time")
+                                 : fmt::format("be {} {}", percent(std::abs(change)), change > 0 ? "slower" : "faster");
   if (other.feasible) {
-    const char* but = one.searched ? "" : "; it is searched only when --schedule asks for it";
+    const char* but = one.searched ? "" : "; it is searched only if --schedule sets it";
     return fmt::format("{} would {}{}{}", value, effect, why, but);
   }
-  const std::string unless = one.searched
-                                 ? ""
-                                 : fmt::format(" (as the winner is; other plans under it may fit: --schedule {})",
-                                               other.plan.text("schedule"));
+  const std::string unless = one.searched ? ""
+                                          : fmt::format(" (other plans with this schedule may fit: --schedule {})",
+                                                        other.plan.text("schedule"));
   return fmt::format("{} would {}{}, but needs {}{}", value, effect, why, format_bytes(other.memory.total()), unless);
 }
 
@@ -253,9 +252,9 @@ std::vector<std::string> by_axis(const Estimate& best, const std::vector<Alterna
   std::string_view axis;
   for (const auto& one : alternatives) {
     if (one.axis == axis) {
-      lines.back() += "; " + one_step_away(one, best);
+      lines.back() += "; " + alternative_text(one, best);
     } else {
-      lines.push_back(fmt::format("{} {}: {}", one.axis, value_on(best.plan, one.axis), one_step_away(one, best)));
+      lines.push_back(fmt::format("{} {}: {}", one.axis, value_on(best.plan, one.axis), alternative_text(one, best)));
     }
     axis = one.axis;
   }

@@ -65,7 +65,7 @@ TEST(Explanation, names_where_time_and_memory_go_largest_first) {
   EXPECT_THAT(explanation({made()}, {}),
               ElementsAre("step: compute 60.0 %, exposed communication 20.0 %, pipeline bubble 15.0 %, host 5.0 %",
                           "memory: 60.0 GiB of 75.0 GiB on stage 3 (80.0 %), most of it activations (38.0 GiB); "
-                          "memory leaves room",
+                          "memory is not the limit",
                           "communication: tp 3.00 s of which 1.50 s exposed; pp 1.00 s of which 500 ms exposed"));
 }
 
@@ -73,7 +73,7 @@ TEST(Explanation, memory_binds_above_nine_tenths) {
   auto tight = made();
   tight.memory.capacity = 66_GiB;
   EXPECT_THAT(explanation({tight}, {})[1], testing::HasSubstr("(90.9 %)"));
-  EXPECT_THAT(explanation({tight}, {})[1], testing::HasSubstr("memory binds"));
+  EXPECT_THAT(explanation({tight}, {})[1], testing::HasSubstr("memory is almost full"));
 }
 
 TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
@@ -87,7 +87,7 @@ TEST(Explanation, says_how_the_runner_up_differs_and_what_it_loses_on) {
   other.breakdown.bubble = 1.25_s;
   EXPECT_EQ(explanation({made(), other}, {})[3],
             "runner-up (micro-batch 1 instead of 2, zero 1 instead of 0, recompute full instead of none, with sequence "
-            "parallelism) loses 10.0 %: recompute +1.25 s, pipeline bubble -250 ms");
+            "parallelism) is 10.0 % slower: recompute +1.25 s, pipeline bubble -250 ms");
 }
 
 // 16 sequences in 10 s against 8 in 6 s, which are 16 in 12 s: 1 s of bubble is 2 s.
@@ -102,7 +102,8 @@ TEST(Explanation, compares_for_as_many_sequences_where_batches_differ) {
   other.comm_by_group = {{"tp", 1_s, 0.75_s}, {"pp", 1_s, 0.25_s}};
   other.breakdown.bubble = 1.75_s;
   other.breakdown.host = 0.25_s;
-  EXPECT_EQ(explanation({best, other}, {})[3], "runner-up (dp 2 instead of 1) loses 20.0 %: pipeline bubble +2.00 s");
+  EXPECT_EQ(explanation({best, other}, {})[3],
+            "runner-up (dp 2 instead of 1) is 20.0 % slower: pipeline bubble +2.00 s");
 }
 
 TEST(Explanation, names_what_replicas_the_second_tier_and_the_network_have_to_do_with_it) {
@@ -115,7 +116,7 @@ TEST(Explanation, names_what_replicas_the_second_tier_and_the_network_have_to_do
   other.plan.set("placement", std::string("tp=0 dp=1"));
   EXPECT_EQ(explanation({best, other}, {})[3],
             "runner-up (dp-overlap off instead of on, shard 4 instead of 0, offload weights instead of none, placement "
-            "tp=0 dp=1 instead of by rank) loses 0.0 %: nothing that shows");
+            "tp=0 dp=1 instead of by rank) is 0.0 % slower: no significant difference");
   EXPECT_THAT(explanation({best}, {{"placement", other, {}, true}})[3],
               testing::StartsWith("placement by rank: tp=0 dp=1 (with dp-overlap off"));
 }
@@ -125,7 +126,7 @@ TEST(Explanation, no_communication_and_an_equal_runner_up_have_words_too) {
   alone.comm_by_group.clear();
   const auto lines = explanation({alone, alone}, {});
   EXPECT_EQ(lines[2], "communication: none");
-  EXPECT_EQ(lines[3], "runner-up (the same plan) loses 0.0 %: nothing that shows");
+  EXPECT_EQ(lines[3], "runner-up (the same plan) is 0.0 % slower: no significant difference");
 }
 
 // ep 8 of the winner: with 4 the reduction of experts' gradients takes 1 s longer, with 16 the exchange of tokens does.
@@ -156,26 +157,26 @@ TEST(Explanation, says_by_axis_what_the_next_values_would_cost) {
                                           {"micro-batch", larger, {}, true},
                                           {"schedule", zero_bubble, {}, false}});
   ASSERT_EQ(lines.size(), 6U);
-  EXPECT_THAT(lines[1], testing::HasSubstr("memory binds: micro-batch 4 would be faster and does not fit"));
+  EXPECT_THAT(lines[1], testing::HasSubstr("memory is the limit: micro-batch 4 would be faster but does not fit"));
   EXPECT_EQ(lines[3],
-            "ep 8: 4 would lose 10.0 % (exposed dp communication +1.00 s); 16 would lose 5.0 % (exposed ep "
+            "ep 8: 4 would be 10.0 % slower (exposed dp communication +1.00 s); 16 would be 5.0 % slower (exposed ep "
             "communication +500 ms)");
-  EXPECT_EQ(lines[4], "micro-batch 2: 4 would save 10.0 % (compute -1.00 s), but needs 100 GiB");
+  EXPECT_EQ(lines[4], "micro-batch 2: 4 would be 10.0 % faster (compute -1.00 s), but needs 100 GiB");
   EXPECT_EQ(lines[5],
-            "schedule 1f1b: zero-bubble would save 5.0 % (pipeline bubble -500 ms); it is searched only when "
-            "--schedule asks for it");
+            "schedule 1f1b: zero-bubble would be 5.0 % faster (pipeline bubble -500 ms); it is searched only if "
+            "--schedule sets it");
 }
 
-TEST(Explanation, memory_that_keeps_no_faster_neighbour_out_does_not_bind) {
+TEST(Explanation, memory_is_no_limit_if_every_faster_neighbour_fits) {
   auto slower = made();
   slower.plan.set("zero", std::int64_t{0});
   slower.step_time = 12_s;
   slower.feasible = false;
-  EXPECT_THAT(explanation({made()}, {{"zero", slower, {}, true}})[1], testing::HasSubstr("memory does not bind"));
+  EXPECT_THAT(explanation({made()}, {{"zero", slower, {}, true}})[1], testing::HasSubstr("memory is not the limit"));
 }
 
 // pp 2 of the winner's micro-batch does not fit; with 1 it does, and is slower.
-TEST(Explanation, says_what_follows_from_a_choice_and_what_memory_keeps_out) {
+TEST(Explanation, names_choices_that_follow_and_plans_that_do_not_fit) {
   auto best = made(), fits = made();
   best.plan.set("pp", std::int64_t{1});
   fits.plan.set("pp", std::int64_t{2});
@@ -189,18 +190,18 @@ TEST(Explanation, says_what_follows_from_a_choice_and_what_memory_keeps_out) {
   faster.step_time = 9_s;
   faster.feasible = false;
   const auto lines = explanation({best}, {{"pp", fits, faster, true}});
-  EXPECT_THAT(lines[1], testing::EndsWith("memory binds: pp 2 (with vpp 4) would be faster and does not fit"));
-  EXPECT_EQ(lines[3], "pp 1: 2 (with vpp 4, micro-batch 1) would lose 10.0 % (pipeline bubble +1.00 s)");
+  EXPECT_THAT(lines[1], testing::EndsWith("memory is the limit: pp 2 (with vpp 4) would be faster but does not fit"));
+  EXPECT_EQ(lines[3], "pp 1: 2 (with vpp 4, micro-batch 1) would be 10.0 % slower (pipeline bubble +1.00 s)");
 }
 
-TEST(Explanation, says_of_a_schedule_that_does_not_fit_that_others_of_its_plans_may) {
+TEST(Explanation, of_a_schedule_that_does_not_fit_mentions_its_other_plans) {
   auto best = made(), dual = made();
   best.plan.set("vpp", std::int64_t{2});
   dual.plan.set("schedule", std::string("dualpipe"));
   dual.feasible = false;
   EXPECT_EQ(explanation({best}, {{"schedule", dual, {}, false}})[3],
-            "schedule 1f1b: dualpipe would take as long, but needs 60.0 GiB (as the winner is; other plans under it "
-            "may fit: --schedule dualpipe)");
+            "schedule 1f1b: dualpipe would take the same time, but needs 60.0 GiB (other plans with this schedule may "
+            "fit: --schedule dualpipe)");
 }
 
 TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}, {}), InternalError); }

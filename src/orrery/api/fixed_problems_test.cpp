@@ -122,12 +122,14 @@ void expect_given(const PartialPlan& given, const Diagnostic& problem) {
 TEST(FixedProblems, every_combination_without_plans_is_reported_by_what_was_given) {
   const std::vector<PlanRequest> jobs = {request("llama-3.1-8b", 16, 64, 8192), request("llama-3.1-8b", 64, 96, 4096),
                                          request("mixtral-8x7b", 64, 64, 4096)};
-  parallel::test::Dice dice(5);
+  parallel::test::SeededRandom random(5);
   int reported = 0, possible = 0;
   for (int i = 0; i < 300 && !HasFailure(); ++i) {
     PlanRequest asked = jobs[static_cast<std::size_t>(i) % jobs.size()];
     for (const auto& [name, member] : kDegrees) {
-      if (dice(0, 2) == 1) { asked.job.*member = parallel::test::any_of(dice, {1, 1, 2, 2, 2, 3, 4, 4, 5, 8, 16, 64}); }
+      if (random(0, 2) == 1) {
+        asked.job.*member = parallel::test::any_of(random, {1, 1, 2, 2, 2, 3, 4, 4, 5, 8, 16, 64});
+      }
     }
     const auto found = problems_with(asked);
     (found ? reported : possible) += 1;

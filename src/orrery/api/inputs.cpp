@@ -11,8 +11,8 @@ using estimate::Request;
 
 namespace {
 
-// Collects the mistakes of several independent readings, so that a user sees all of them at once. A mistake without a
-// place of its own is `flag`'s.
+// Collects the errors of several independent inputs, so that all are reported together. An error without a place gets
+// `flag`.
 template <class T>
 std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
   if (result) { return std::move(*result); }
@@ -23,7 +23,7 @@ std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
   return std::nullopt;
 }
 
-// A cluster that can be read, but not with so many devices, is a mistake of --devices.
+// A cluster that is valid, but not for this number of devices, is an error of --devices.
 Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request) {
   auto cluster = catalogue.cluster(request.cluster, request.devices);
   if (cluster || request.devices == 0 || !catalogue.cluster(request.cluster, 0)) { return cluster; }

@@ -1,4 +1,4 @@
-// What a request names, read and checked: the first step of every question about a job.
+// Reads and checks what a request names: the first step of every question about a job.
 #pragma once
 
 #include <cstdint>
@@ -19,14 +19,14 @@ struct Inputs {
   estimate::Spreads spreads;
 };
 
-// With the range that the errors of such predictions give.
+// Sets the interval in which 80 % of measured times of such jobs lie.
 [[nodiscard]] results::Estimate with_uncertainty(results::Estimate estimate, const Inputs& inputs,
                                                  const parallel::Job& job);
 
-// Where tokens per sequence come from when a training request does not say: nowhere, or the model's longest.
+// Default of tokens per sequence if a training request does not give it: none, or the model's longest sequence.
 enum class Length : std::uint8_t { typed, longest };
 
-// Every mistake of the request, and of the files that it names, at once.
+// All errors of the request and of the files that it names.
 [[nodiscard]] Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Catalogue& catalogue,
                                          const estimate::Request& request, Length length = Length::typed);
 

@@ -32,8 +32,7 @@ TEST(ApiLaunch, a_launch_comes_with_the_estimate_of_its_plan) {
   EXPECT_THAT(launched->launch.text, HasSubstr("--nnodes 8\n"));
 }
 
-// What a search found is launched as it was found: nothing is settled again, and the time is the same to the last
-// digit.
+// A search result is launched as found: no default is chosen again, and the time is bit-identical.
 TEST(ApiLaunch, a_plan_that_a_search_found_stands_again_as_a_request) {
   const Orrery orrery(ORRERY_SOURCE_DATA_DIR);
   PlanRequest search;
@@ -51,8 +50,7 @@ TEST(ApiLaunch, a_plan_that_a_search_found_stands_again_as_a_request) {
   }
 }
 
-// Every group at a dimension of its own, what lies in host memory, and a batch that follows from the plan: all of it is
-// in the request.
+// With every group pinned, offload, and a batch that the plan determines: all of it is in the request.
 TEST(ApiLaunch, a_plan_of_a_space_file_stands_again_as_a_request) {
   const Orrery orrery(ORRERY_SOURCE_DATA_DIR);
   PlanRequest search;

@@ -1,4 +1,4 @@
-// Questions under MAD-Max's semantics: what a request names, read; strategies and batch, checked; priced.
+// Requests with MAD-Max's semantics: inputs are read, strategies and batch are checked, prices computed.
 #include "orrery/api/orrery.hpp"
 #include "orrery/madmax/answer.hpp"
 #include "orrery/workload/catalogue.hpp"
@@ -60,7 +60,7 @@ struct Question {
   madmax::LocalBatches local;
 };
 
-// All that was typed, less the batch.
+// All given fields except the batch.
 Result<Question> question_of(const Request& request, const Named& named) {
   Failure failure;
   auto typed = madmax::strategies_from(request.strategy, named.work, named.system);
@@ -90,7 +90,7 @@ Result<results::MadMaxEstimate> Orrery::mad_max_estimate(const Request& request,
   return madmax::estimate(evaluator, strategies, with_events);
 }
 
-// A local batch means something only where the strategy of its class is fixed.
+// A local batch has an effect only if the strategy of its class is fixed.
 Result<results::MadMaxSearch> Orrery::mad_max_plan(const Request& request, std::size_t top) const {
   ORRERY_TRY(named, read_named(data_directory_, request));
   ORRERY_TRY(question, question_of(request, named));

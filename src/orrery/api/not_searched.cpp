@@ -18,12 +18,13 @@ namespace {
 using parallel::ChoiceKind;
 using parallel::PlanChoice;
 
-// How layers are shared out over stages is one choice made with several flags.
+// One choice, the distribution of layers over stages, is set by several flags.
 constexpr std::string_view kEnds = "head_as_layer";
 
-class Held {
+class UnsearchedChoices {
  public:
-  Held(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed, const explore::Space& space)
+  UnsearchedChoices(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed,
+                    const explore::Space& space)
       : inputs_(inputs), job_(job), fixed_(fixed), space_(space) {}
 
   std::vector<std::string> list() {
@@ -56,7 +57,7 @@ class Held {
     return found;
   }
 
-  // Whether some plan stays possible, and is another, when `change` changes it.
+  // Whether `change` turns some plan into another valid plan.
   template <class Change>
   [[nodiscard]] bool can_change(Change change) const {
     return any([&](Plan plan) {
@@ -67,7 +68,7 @@ class Held {
     });
   }
 
-  // An axis of the space, or fixed, or without effect on the task.
+  // The choice is an axis of the space, fixed, or without effect on the task.
   [[nodiscard]] bool is_searched(const PlanChoice& choice) const {
     if (choice.refused_in_inference && job_.is_inference()) { return true; }
     const auto& axes = space_.axes();
@@ -91,7 +92,7 @@ class Held {
     }
   }
 
-  // Of inference all schedules are the same.
+  // In inference all schedules are identical.
   void add_schedules() {
     if (fixed_.schedule || fixed_.vpp.value_or(1) > 1 || job_.is_inference()) { return; }
     std::vector<std::string> names;
@@ -124,7 +125,7 @@ class Held {
 
 std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
                                       const parallel::PartialPlan& fixed, const explore::Space& space) {
-  return Held(inputs, job, fixed, space).list();
+  return UnsearchedChoices(inputs, job, fixed, space).list();
 }
 
 }  // namespace orrery::api

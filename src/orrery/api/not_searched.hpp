@@ -1,4 +1,4 @@
-// What a search of plans holds and does not search, said so that nobody takes its answer for more than it is.
+// Lists which choices a search of plans did not vary.
 #pragma once
 
 #include <string>
@@ -9,10 +9,9 @@
 
 namespace orrery::api {
 
-// Choices that some plan of the space could make otherwise, each with the flag that makes it: "tp-overlap
-// (--tp-overlap)". What `fixed` fixes and what no plan of the space could have is left out. Linear in the space at
-// worst.
+// Choices that some plan of the space could make differently, each with its flag: "tp-overlap (--tp-overlap)". Choices
+// that `fixed` fixes or that no plan of the space could have are omitted. At most linear in the size of the space.
 [[nodiscard]] std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
-                                            const parallel::PartialPlan& fixed, const explore::Space& space);
+                                                    const parallel::PartialPlan& fixed, const explore::Space& space);
 
 }  // namespace orrery::api

@@ -32,7 +32,7 @@ struct LaunchAnswer {
 };
 
 struct PlanRequest {
-  estimate::Request job;  // choices of a plan that are given are fixed, not searched
+  estimate::Request job;                    // choices of a plan that are given are fixed, not searched
   std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
   std::vector<std::int64_t> device_counts;  // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;

@@ -1,4 +1,4 @@
-// What a search costs: one plan lowered and priced, its lower bound, and a whole search, on one thread.
+// The cost of a search: one plan lowered and priced, its lower bound, and a whole search, on one thread.
 #include <cstdint>
 #include <string>
 
@@ -42,7 +42,7 @@ struct Mixtral {
                          .schedule = parallel::ScheduleKind::interleaved};
 };
 
-// Read once, before any benchmark is counted.
+// Read once, before any benchmark is measured.
 Gpt3& gpt3 = *new Gpt3;
 Mixtral& mixtral = *new Mixtral;
 
@@ -56,7 +56,7 @@ void step_time_of_a_mixture(benchmark::State& state) {
 }
 BENCHMARK(step_time_of_a_mixture);
 
-// With nothing known beforehand: what the first plan of a slice costs.
+// Without cached slices: the cost of the first plan of a slice.
 template <class Job>
 void fresh_step_time(benchmark::State& state, const Job& job, const parallel::Job& work) {
   for (auto _ : state) {
@@ -95,8 +95,8 @@ void search_llama_405b_on_16384(benchmark::State& state) {
 }
 BENCHMARK(search_llama_405b_on_16384)->ArgName("exhaustive")->Arg(0)->Arg(1)->Unit(benchmark::kMillisecond);
 
-// The published problems (examples/spaces), as the command searches them. Those by the clock are too long to count
-// instructions of, or run on several threads.
+// The published problems (examples/spaces), searched as by the command. Benchmarks in real time are too long to count
+// instructions, or use several threads.
 api::PlanRequest published(const std::string& name) {
   api::PlanRequest request;
   request.space = *explore::read_space_file(std::string(ORRERY_DATA_DIR) + "/../examples/spaces/" + name + ".yaml");
@@ -119,8 +119,8 @@ void run_search(benchmark::State& state, const api::PlanRequest& request) {
     return benchmark::Counter(static_cast<double>(count), benchmark::Counter::kIsRate);
   };
   state.counters["points/s"] = rate(points);
-  state.counters["priced/s"] = rate(priced);  // points whose plan fits; a plan that several points mean is priced once
-  state.counters["plans/s"] = rate(plans);    // different plans asked about
+  state.counters["priced/s"] = rate(priced);  // points whose plan fits; points that mean the same plan are priced once
+  state.counters["plans/s"] = rate(plans);    // different plans evaluated
 }
 
 void search_p_a(benchmark::State& state) {

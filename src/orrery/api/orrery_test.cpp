@@ -1,4 +1,4 @@
-// The front of the library, with the catalogue that ships.
+// The public functions of the library, with the shipped catalogue.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -28,7 +28,7 @@ estimate::Request request(const std::string& model, std::int64_t devices, std::i
   return r;
 }
 
-TEST(Api, an_estimate_says_what_it_was_asked_about_and_what_was_chosen) {
+TEST(Api, an_estimate_repeats_its_request_and_lists_chosen_values) {
   auto asked = request("llama-2-7b", 16, 64, 4096);
   asked.tp = 2;
   const auto answer = orrery().estimate(asked, {true, true});
@@ -43,7 +43,7 @@ TEST(Api, an_estimate_says_what_it_was_asked_about_and_what_was_chosen) {
   EXPECT_EQ(answer->chosen.size(), 5U);
 }
 
-// Mistakes that do not depend on each other come together.
+// Independent errors are reported together.
 TEST(Api, all_mistakes_of_a_request_come_at_once) {
   auto asked = request("llama-2-7c", 16, 64, 4096);
   asked.cluster = "dgx-a10";
@@ -101,8 +101,8 @@ TEST(Api, a_search_finds_what_exhaustive_pricing_finds_and_estimates_it) {
   }
 }
 
-// The winner's plan, typed back as a request, is the same estimate.
-TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
+// The estimate of the winner's plan, given as a request, is the same.
+TEST(Api, the_best_plan_given_as_a_request_takes_as_long) {
   PlanRequest asked;
   asked.job = request("llama-2-7b", 16, 64, 4096);
   asked.top = 1;
@@ -114,7 +114,7 @@ TEST(Api, the_best_plan_asked_for_by_name_takes_as_long) {
   EXPECT_EQ(again->estimate.step_time, best.step_time);
 }
 
-TEST(Api, fixed_axes_stay_fixed_and_explanations_come_when_asked_for) {
+TEST(Api, fixed_axes_stay_fixed_and_explanations_are_given_on_request) {
   PlanRequest asked;
   asked.job = request("llama-2-7b", 16, 64, 4096);
   asked.job.tp = 4;
@@ -198,7 +198,7 @@ TEST(Api, fixed_choices_that_no_plan_of_a_mixture_can_have_name_their_flag) {
               HasSubstr("--tp-overlap: needs --sequence-parallel"));
 }
 
-// 8 nodes of 8: tokens that go to experts stay in a node.
+// 8 nodes of 8: dispatch stays inside a node
 TEST(Api, a_search_spreads_the_experts_of_a_mixture) {
   PlanRequest asked;
   asked.job = request("mixtral-8x7b", 64, 256, 4096);
@@ -243,7 +243,7 @@ TEST(Api, a_search_for_a_batch_of_requests_has_its_times) {
   EXPECT_EQ(wrong.error().text(), "--zero: is for training only; valid in inference: 0");
 }
 
-// The A100 has host memory behind PCIe, so that a search that fixes nothing lists every choice.
+// The A100 clusters have host memory behind PCIe, so a search without fixed values lists every choice.
 TEST(Api, a_search_lists_what_it_did_not_search) {
   PlanRequest asked;
   asked.job = request("llama-2-7b", 16, 64, 4096);
@@ -264,7 +264,7 @@ TEST(Api, a_search_lists_what_it_did_not_search) {
   using testing::ElementsAre;
   EXPECT_THAT(not_searched([](Fixed&) {}), ElementsAre("schedule zero-bubble, dualpipe, gpipe (--schedule)", overlap,
                                                        offload, sharding, ends, some_layers, reduce));
-  // Without stages no schedule and no ends; without tp nothing to overlap with.
+  // Without stages there is no schedule and no end stages; without tp nothing to overlap.
   EXPECT_THAT(not_searched([](Fixed& f) { f.pp = f.tp = 1; }), ElementsAre(offload, sharding, some_layers, reduce));
   EXPECT_THAT(not_searched([](Fixed& f) {
                 f.schedule = parallel::ScheduleKind::gpipe;
@@ -304,7 +304,7 @@ TEST(Api, every_entry_that_is_listed_can_be_described) {
       EXPECT_THAT(*text, HasSubstr(entry.name));
     }
   }
-  // All that `collective --algorithm` accepts.
+  // All algorithms that `collective --algorithm` accepts.
   const auto listed = orrery().list("algorithms");
   ASSERT_TRUE(listed);
   std::vector<std::string> algorithms;

@@ -1,4 +1,5 @@
-// The question of `orrery plan`: a space of plans searched for every number of devices that is asked for, the answers
+// `orrery plan`: searches a space of plans for every requested number of devices and merges the results by the
+// objective.
 // merged by what the best has least of.
 #include <algorithm>
 #include <memory>
@@ -20,8 +21,7 @@ using results::PlanSearch;
 
 namespace {
 
-// One number of devices: what is asked, what it is over and what was found. Stays where it is: they refer to each
-// other.
+// One number of devices: request, inputs, space and result. Not movable: the members refer to each other.
 struct Part {
   PlanRequest request;
   Problem problem;
@@ -38,7 +38,7 @@ std::vector<std::int64_t> counts_of(const PlanRequest& request) {
   return counts;
 }
 
-// A figure that the objective needs and the cluster does not have.
+// The error for a figure that the objective needs and the cluster lacks.
 std::vector<Diagnostic> unknown_figures(const PlanRequest& request, const hardware::Cluster& cluster) {
   const Place place{"", 0, 0, "--objective"};
   if (request.objective == Objective::cost && !hardware::cost_rate(cluster)) {
@@ -50,7 +50,7 @@ std::vector<Diagnostic> unknown_figures(const PlanRequest& request, const hardwa
   return {};
 }
 
-// What the best has least of. Where batches follow from plans, time and what follows from it are shares of a sequence.
+// The value of the objective. If the plan determines the batch, time and what depends on it are per sequence.
 class Order {
  public:
   explicit Order(const PlanRequest& request)
@@ -77,14 +77,14 @@ class Order {
   bool per_sample_;
 };
 
-// Times rise from one answer of a part to the next, so that what is within the limit comes first.
+// Merged results are sorted by time, so those within the limit come first.
 void drop_beyond(std::optional<Seconds> within, std::vector<Estimate>& list) {
   if (within) {
     std::erase_if(list, [&](const Estimate& one) { return one.step_time > *within; });
   }
 }
 
-// What no other beats or equals in time, memory and devices at once; `list` has each part's own front.
+// The Pareto front of time, memory and devices; `list` has the front of each part.
 std::vector<Estimate> undominated(const std::vector<Estimate>& list, const Order& order) {
   std::vector<Estimate> front;
   const auto beats = [&](const Estimate& a, const Estimate& b) {
@@ -154,7 +154,8 @@ PlanSearch merged(const PlanRequest& request, const Parts& parts) {
     for (const auto& one : part->answer.best) { answer.best.push_back(one); }
     for (const auto& one : part->answer.front) { answer.front.push_back(one); }
     for (const auto& choice : part->answer.not_searched) {
-      const bool is_new = std::find(answer.not_searched.begin(), answer.not_searched.end(), choice) == answer.not_searched.end();
+      const bool is_new =
+          std::find(answer.not_searched.begin(), answer.not_searched.end(), choice) == answer.not_searched.end();
       if (is_new) { answer.not_searched.push_back(choice); }
     }
   }
@@ -167,7 +168,7 @@ PlanSearch merged(const PlanRequest& request, const Parts& parts) {
   return answer;
 }
 
-// A number of devices that the cluster cannot have was typed in another flag.
+// A number of devices that the cluster cannot have was given by another flag.
 Failure of_counts(Failure failure, const PlanRequest& request) {
   for (auto& diagnostic : failure.diagnostics) {
     const bool is_count = diagnostic.place.path == "--devices" && !request.device_counts.empty();
@@ -176,7 +177,7 @@ Failure of_counts(Failure failure, const PlanRequest& request) {
   return failure;
 }
 
-// Of the devices that the best plan has.
+// For the number of devices of the best plan.
 std::vector<std::string> explained(const Parts& parts, const Estimate& best) {
   const auto part = std::find_if(parts.begin(), parts.end(),
                                  [&](const auto& one) { return one->problem.inputs.cluster.devices == best.devices; });
@@ -193,7 +194,7 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
     return fail({"", 0, 0, "--what-if"}, "is about one number of devices; --device-counts has several");
   }
   Parts parts;
-  std::vector<Diagnostic> wrong;  // with fixed values, for every number of devices so far
+  std::vector<Diagnostic> wrong;  // errors of fixed values, for every number of devices so far
   bool some_can = false;
   for (const std::int64_t devices : counts_of(request)) {
     auto part = std::make_unique<Part>();

@@ -1,4 +1,4 @@
-// What a search asks of the estimator.
+// The evaluator of a search, implemented by the estimator.
 #pragma once
 
 #include <optional>

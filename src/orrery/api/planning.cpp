@@ -119,7 +119,7 @@ results::Estimate Planning::estimate(const Point& point) {
   return with_uncertainty(estimator_.estimate(point.plan), inputs_, space_.job());
 }
 
-// Plans one step away from the winner, and the schedules that a space holds only when it is asked to.
+// Neighbouring plans of the winner, and plans with schedules that a space has only if a flag sets them.
 std::vector<Alternative> Planning::alternatives_to(const Point& best) {
   PlanEvaluator evaluator(inputs_, space_);
   const auto walk = explore::walks_of(space_)();
@@ -137,8 +137,8 @@ std::vector<Alternative> Planning::alternatives_to(const Point& best) {
   return alternatives;
 }
 
-// The winner under a schedule that the space holds only when it is asked to; the micro-batch follows. Nothing where
-// no micro-batch of the space suits.
+// The winner with a schedule that the space has only if a flag sets it, with a micro-batch that fits the schedule.
+// Nothing if none of the space does.
 std::optional<Point> Planning::under_schedule(ScheduleKind schedule, const Point& best, explore::Walk& walk,
                                               PlanEvaluator& evaluator) const {
   const auto as_best = [&](Plan plan) {

@@ -1,4 +1,4 @@
-// A search over recommenders' plans: pruned answers are those of pricing every point.
+// A search over recommenders' plans: pruned results equal exhaustive ones.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

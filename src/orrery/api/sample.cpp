@@ -1,5 +1,5 @@
-// The question of `orrery plan --sample`: points drawn from a space, each priced as the search prices it, with the
-// flags that ask `orrery estimate` for the same.
+// `orrery plan --sample`: random points of a space, each priced as in a search, with the flags of `orrery estimate` for
+// the same plan.
 #include "orrery/explore/sample.hpp"
 
 #include <utility>
@@ -28,14 +28,14 @@ class Sampler {
         evaluator_(problem.inputs, space),
         estimator_(problem.inputs.model, problem.inputs.cluster, problem.inputs.stack, space.job()) {}
 
-  results::SampledPoint point(const explore::Drawn& drawn) {
+  results::SampledPoint point(const explore::SampledPoint& sampled) {
     results::SampledPoint point;
-    point.number = drawn.number;
-    if (drawn.member.verdict != explore::Verdict::possible) {
-      point.verdict = verdict_of(drawn.member.verdict);
+    point.number = sampled.number;
+    if (sampled.member.verdict != explore::Verdict::possible) {
+      point.verdict = verdict_of(sampled.member.verdict);
       return point;
     }
-    const explore::Point& at = drawn.member.point;
+    const explore::Point& at = sampled.member.point;
     const auto price = evaluator_.price(at);
     estimator_.set_global_batch(at.global_batch);
     point.verdict = price ? "priced" : "memory";
@@ -58,11 +58,11 @@ class Sampler {
 
 std::vector<std::string> flags_of(const estimate::Request& request) {
   const auto& record = estimate::request_record();
-  const config::Node fields = record.to_node(request), usual = record.to_node(estimate::Request{});
+  const config::Node fields = record.to_node(request), defaults = record.to_node(estimate::Request{});
   std::vector<std::string> flags;
   for (const auto& member : fields.members) {
-    const config::Node* open = usual.find(member.key);
-    if (open != nullptr && *open == member.value) { continue; }
+    const config::Node* default_value = defaults.find(member.key);
+    if (default_value != nullptr && *default_value == member.value) { continue; }
     if (member.value.kind == config::Kind::boolean) {
       flags.push_back(flag_of(member.key, member.value.scalar == "true" ? "--" : "--no-"));
       continue;
@@ -76,10 +76,10 @@ std::vector<std::string> flags_of(const estimate::Request& request) {
 Result<results::Sample> Orrery::sample(const PlanRequest& request, std::int64_t count, std::uint64_t seed) const {
   ORRERY_TRY(problem, read_problem(data_directory_, catalogue_, request));
   ORRERY_TRY(space, space_of(request, problem));
-  const auto draw = explore::draw(*explore::walks_of(space)(), count, seed);
+  const auto points = explore::sample_points(*explore::walks_of(space)(), count, seed);
   Sampler sampler(request, problem, space);
-  results::Sample sample{draw.points, seed, {}};
-  for (const auto& drawn : draw.drawn) { sample.drawn.push_back(sampler.point(drawn)); }
+  results::Sample sample{points.points, seed, {}};
+  for (const auto& one : points.sampled) { sample.sampled.push_back(sampler.point(one)); }
   return sample;
 }
 

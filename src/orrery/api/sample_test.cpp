@@ -1,4 +1,4 @@
-// Points drawn from a space against the search over it and the estimates of their plans.
+// Random points of a space, compared with the search over it and the estimates of their plans.
 #include <algorithm>
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ PlanRequest small_search() {
   return request;
 }
 
-TEST(ApiSample, all_points_of_a_space_are_what_an_exhaustive_search_goes_through) {
+TEST(ApiSample, all_points_of_a_space_match_an_exhaustive_search) {
   const Orrery orrery(ORRERY_SOURCE_DATA_DIR);
   auto request = small_search();
   const auto sample = orrery.sample(request, 1'000'000, 0);
@@ -28,21 +28,21 @@ TEST(ApiSample, all_points_of_a_space_are_what_an_exhaustive_search_goes_through
   const auto search = orrery.plan(request);
   ASSERT_TRUE(sample && search);
   EXPECT_EQ(sample->points, search->space.points);
-  EXPECT_EQ(static_cast<std::int64_t>(sample->drawn.size()), search->space.points);
+  EXPECT_EQ(static_cast<std::int64_t>(sample->sampled.size()), search->space.points);
   const auto is = [](const char* verdict) {
     return [verdict](const results::SampledPoint& point) { return point.verdict == verdict; };
   };
-  const auto& drawn = sample->drawn;
-  EXPECT_EQ(std::count_if(drawn.begin(), drawn.end(), is("priced")), search->space.feasible);
-  EXPECT_EQ(std::count_if(drawn.begin(), drawn.end(), is("memory")), search->space.rejected_memory);
-  Seconds least(1e9);
-  for (const auto& point : drawn) {
-    if (point.verdict == "priced") { least = min(least, point.step_time); }
+  const auto& sampled = sample->sampled;
+  EXPECT_EQ(std::count_if(sampled.begin(), sampled.end(), is("priced")), search->space.feasible);
+  EXPECT_EQ(std::count_if(sampled.begin(), sampled.end(), is("memory")), search->space.rejected_memory);
+  Seconds lowest(1e9);
+  for (const auto& point : sampled) {
+    if (point.verdict == "priced") { lowest = min(lowest, point.step_time); }
   }
-  EXPECT_EQ(least, search->best.front().step_time);
+  EXPECT_EQ(lowest, search->best.front().step_time);
 }
 
-TEST(ApiSample, flags_say_what_differs_from_a_request_without_words) {
+TEST(ApiSample, flags_give_what_differs_from_an_empty_request) {
   auto request = small_search().job;
   request.cp_method = workload::ContextMethod::ulysses;
   request.dp_overlap = false;

@@ -12,7 +12,7 @@ namespace orrery::api {
 
 using trace::TextWorkloadOptions;
 
-// Whether a file begins as a text workload does; false if it cannot be read.
+// Whether a file starts like a text workload; false if it cannot be read.
 [[nodiscard]] bool is_text_workload(const std::string& path);
 
 // The output files of a workload, by rank: the rank is inserted before the suffix of `out` (.et or .et.gz); `out`

@@ -20,16 +20,16 @@ using results::Flip;
 
 namespace {
 
-constexpr std::array kLooks = {1.25, 1.5, 2.0, 3.0, 4.0};
-constexpr double kNear = 1.02;
+constexpr std::array kFactors = {1.25, 1.5, 2.0, 3.0, 4.0};
+constexpr double kPrecision = 1.02;
 
-// A figure that may be another: what it is called, what it is, how it is changed.
-struct Knob {
+// A figure that can be varied: its name, its value, and a function that sets it.
+struct Parameter {
   std::string id, name;
   double value = 0;
   std::function<std::string(double)> text;
   std::function<void(Problem&, double)> set;
-  // The possible factor that is nearest to one; nothing: all are possible.
+  // The possible factor nearest to one; nothing: all factors are possible.
   std::function<double(double)> possible = {};
 };
 
@@ -37,41 +37,44 @@ bool same_layout(const Plan& a, const Plan& b) {
   return a.tp == b.tp && a.cp == b.cp && a.pp == b.pp && a.dp == b.dp && a.ep == b.ep && a.etp == b.etp;
 }
 
-void add_accelerator_knobs(const Problem& problem, std::vector<Knob>& knobs) {
+void add_accelerator_parameters(const Problem& problem, std::vector<Parameter>& parameters) {
   const auto& chip = problem.inputs.cluster.accelerator;
-  knobs.push_back({"device_memory", "device memory", chip.memory.value(),
-                   [](double value) { return config::format_bytes(Bytes(value)); },
-                   [](Problem& changed, double value) { changed.inputs.cluster.accelerator.memory = Bytes(value); }});
+  parameters.push_back(
+      {"device_memory", "device memory", chip.memory.value(),
+       [](double value) { return config::format_bytes(Bytes(value)); },
+       [](Problem& changed, double value) { changed.inputs.cluster.accelerator.memory = Bytes(value); }});
   const auto peak = chip.peak(problem.job.precision);
-  knobs.push_back({"matrix_peak", "peak of matrix products", peak.value(),
-                   [](double value) { return config::format_rate(FlopsPerSecond(value)); },
-                   [peak](Problem& changed, double value) {
-                     auto& accelerator = changed.inputs.cluster.accelerator;
-                     for (auto& [precision, rate] : accelerator.matrix_peak) { rate = rate * (value / peak.value()); }
-                     accelerator.vector_peak = accelerator.vector_peak * (value / peak.value());  // products of fp32
-                   }});
-  knobs.push_back({"memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
-                   [](double value) { return config::format_rate(BytesPerSecond(value)); },
-                   [](Problem& changed, double value) {
-                     changed.inputs.cluster.accelerator.memory_bandwidth = BytesPerSecond(value);
-                   }});
+  parameters.push_back({"matrix_peak", "GEMM peak", peak.value(),
+                        [](double value) { return config::format_rate(FlopsPerSecond(value)); },
+                        [peak](Problem& changed, double value) {
+                          auto& accelerator = changed.inputs.cluster.accelerator;
+                          for (auto& [precision, rate] : accelerator.matrix_peak) {
+                            rate = rate * (value / peak.value());
+                          }
+                          accelerator.vector_peak = accelerator.vector_peak * (value / peak.value());  // fp32 GEMMs
+                        }});
+  parameters.push_back({"memory_bandwidth", "memory bandwidth", chip.memory_bandwidth.value(),
+                        [](double value) { return config::format_rate(BytesPerSecond(value)); },
+                        [](Problem& changed, double value) {
+                          changed.inputs.cluster.accelerator.memory_bandwidth = BytesPerSecond(value);
+                        }});
 }
 
-void add_network_knobs(const Problem& problem, std::vector<Knob>& knobs) {
+void add_network_parameters(const Problem& problem, std::vector<Parameter>& parameters) {
   const auto& dimensions = problem.inputs.cluster.dimensions;
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
     if (dimensions[i].size <= 1) { continue; }
-    knobs.push_back({"bandwidth." + dimensions[i].name, "bandwidth of " + dimensions[i].name,
-                     dimensions[i].bandwidth.value(),
-                     [](double value) { return config::format_rate(BytesPerSecond(value)); },
-                     [i](Problem& changed, double value) {
-                       changed.inputs.cluster.dimensions[i].bandwidth = BytesPerSecond(value);
-                     }});
+    parameters.push_back({"bandwidth." + dimensions[i].name, "bandwidth of " + dimensions[i].name,
+                          dimensions[i].bandwidth.value(),
+                          [](double value) { return config::format_rate(BytesPerSecond(value)); },
+                          [i](Problem& changed, double value) {
+                            changed.inputs.cluster.dimensions[i].bandwidth = BytesPerSecond(value);
+                          }});
   }
 }
 
-// The batch that is nearest to `factor` times `batch`: a multiple of what every number of replicas divides, or a whole
-// part.
+// The batch nearest to `factor` times `batch`: a multiple of what every number of replicas divides, or a whole
+// fraction.
 double possible_batch(std::int64_t batch, std::int64_t multiple, double factor) {
   const auto whole = static_cast<double>(batch), step = static_cast<double>(multiple);
   double nearest = std::max(1.0, std::round(factor * whole / step)) * step;
@@ -83,14 +86,14 @@ double possible_batch(std::int64_t batch, std::int64_t multiple, double factor) 
   return nearest / whole;
 }
 
-void add_batch_knob(const Problem& problem, std::vector<Knob>& knobs) {
+void add_batch_parameter(const Problem& problem, std::vector<Parameter>& parameters) {
   const std::int64_t batch = problem.job.global_batch;
-  if (batch < 1) { return; }  // it follows from the plan
+  if (batch < 1) { return; }  // the plan determines the batch
   const std::int64_t multiple = std::gcd(batch, problem.inputs.cluster.devices);
-  knobs.push_back({"global_batch", "batch", static_cast<double>(batch),
-                   [](double value) { return fmt::format("{} sequences", std::llround(value)); },
-                   [](Problem& changed, double value) { changed.job.global_batch = std::llround(value); },
-                   [batch, multiple](double factor) { return possible_batch(batch, multiple, factor); }});
+  parameters.push_back({"global_batch", "batch", static_cast<double>(batch),
+                        [](double value) { return fmt::format("{} sequences", std::llround(value)); },
+                        [](Problem& changed, double value) { changed.job.global_batch = std::llround(value); },
+                        [batch, multiple](double factor) { return possible_batch(batch, multiple, factor); }});
 }
 
 class WhatIf {
@@ -102,12 +105,12 @@ class WhatIf {
     request_.top = 1;
   }
 
-  Flip flip(const Knob& knob, bool up) {
-    Flip flip{knob.id, knob.name, up, 0, 1.0, {}, knob.value, {}, {}, 1.0};
-    for (const double look : kLooks) {
-      const double factor = possible(knob, up ? look : 1.0 / look);
+  Flip flip(const Parameter& parameter, bool up) {
+    Flip flip{parameter.id, parameter.name, up, 0, 1.0, {}, parameter.value, {}, {}, 1.0};
+    for (const double tried : kFactors) {
+      const double factor = possible(parameter, up ? tried : 1.0 / tried);
       if (up ? factor <= flip.farthest : factor >= flip.farthest) { continue; }
-      const Outcome outcome = outcome_at(knob, factor, flip);
+      const Outcome outcome = outcome_at(parameter, factor, flip);
       if (outcome == Outcome::no_job) { continue; }
       flip.farthest = factor;
       if (outcome == Outcome::same) {
@@ -115,41 +118,43 @@ class WhatIf {
         continue;
       }
       flip.factor = factor;
-      narrow(knob, flip);
-      flip.winner = winner_at(knob, *flip.factor);
+      narrow(parameter, flip);
+      flip.winner = winner_at(parameter, *flip.factor);
       break;
     }
-    flip.value = knob.value * flip.factor.value_or(flip.farthest);
-    flip.value_text = knob.text(flip.value);
+    flip.value = parameter.value * flip.factor.value_or(flip.farthest);
+    flip.value_text = parameter.text(flip.value);
     return flip;
   }
 
  private:
   enum class Outcome : std::uint8_t { same, other, no_job };
 
-  static double possible(const Knob& knob, double factor) { return knob.possible ? knob.possible(factor) : factor; }
+  static double possible(const Parameter& parameter, double factor) {
+    return parameter.possible ? parameter.possible(factor) : factor;
+  }
 
-  // Halves what is between a factor with the same winner and one with another.
-  void narrow(const Knob& knob, Flip& flip) {
+  // Halves the interval between a factor with the same winner and one with another.
+  void narrow(const Parameter& parameter, Flip& flip) {
     double &same = flip.same_until, &other = *flip.factor;
-    while (std::max(other / same, same / other) > kNear) {
-      const double middle = possible(knob, std::sqrt(same * other));
+    while (std::max(other / same, same / other) > kPrecision) {
+      const double middle = possible(parameter, std::sqrt(same * other));
       if (middle == same || middle == other) { break; }
-      const Outcome outcome = outcome_at(knob, middle, flip);
+      const Outcome outcome = outcome_at(parameter, middle, flip);
       if (outcome == Outcome::no_job) { break; }
       (outcome == Outcome::other ? other : same) = middle;
     }
   }
 
-  Problem changed(const Knob& knob, double factor) const {
+  Problem changed(const Parameter& parameter, double factor) const {
     Problem problem = problem_;
-    knob.set(problem, knob.value * factor);
+    parameter.set(problem, parameter.value * factor);
     return problem;
   }
 
-  Outcome outcome_at(const Knob& knob, double factor, Flip& flip) const {
+  Outcome outcome_at(const Parameter& parameter, double factor, Flip& flip) const {
     ++flip.searches;
-    const Problem problem = changed(knob, factor);
+    const Problem problem = changed(parameter, factor);
     const auto space = space_of(request_, problem);
     if (!space || space->points() == 0) { return Outcome::no_job; }
     const auto found = searched(problem, *space);
@@ -162,8 +167,8 @@ class WhatIf {
     return explore::search(explore::walks_of(space), evaluators, search_options(request_)).best;
   }
 
-  std::optional<results::Estimate> winner_at(const Knob& knob, double factor) const {
-    const Problem problem = changed(knob, factor);
+  std::optional<results::Estimate> winner_at(const Parameter& parameter, double factor) const {
+    const Problem problem = changed(parameter, factor);
     const auto space = space_of(request_, problem);
     if (!space) { return std::nullopt; }
     const auto found = searched(problem, *space);
@@ -183,17 +188,17 @@ class WhatIf {
 
 std::vector<Flip> what_if(const PlanRequest& request, const Problem& problem, const Plan& winner,
                           const std::function<void(std::int64_t, std::int64_t)>& progress) {
-  std::vector<Knob> knobs;
-  add_accelerator_knobs(problem, knobs);
-  add_network_knobs(problem, knobs);
-  add_batch_knob(problem, knobs);
+  std::vector<Parameter> parameters;
+  add_accelerator_parameters(problem, parameters);
+  add_network_parameters(problem, parameters);
+  add_batch_parameter(problem, parameters);
   WhatIf asker(request, problem, winner);
   std::vector<Flip> flips;
-  const auto all = static_cast<std::int64_t>(2 * knobs.size());
+  const auto all = static_cast<std::int64_t>(2 * parameters.size());
   if (progress) { progress(0, all); }
-  for (const Knob& knob : knobs) {
+  for (const Parameter& parameter : parameters) {
     for (const bool up : {true, false}) {
-      flips.push_back(asker.flip(knob, up));
+      flips.push_back(asker.flip(parameter, up));
       if (progress) { progress(static_cast<std::int64_t>(flips.size()), all); }
     }
   }

@@ -1,4 +1,5 @@
-// A flip is one: exhaustive searches on both sides of it, with the figure changed by hand.
+// Every reported change of the winner is confirmed: exhaustive searches on both sides of it, with the figure changed by
+// hand.
 #include "orrery/api/what_if.hpp"
 
 #include <algorithm>
@@ -33,7 +34,7 @@ Degrees degrees_of(const results::PlanSummary& plan) {
 
 class WhatIf : public testing::Test {
  protected:
-  // The best plan of all, found without a bound.
+  // The best plan, found without bounds.
   [[nodiscard]] results::Estimate best(const Problem& problem) {
     request_.exhaustive = true;
     auto space = space_of(request_, problem);
@@ -43,7 +44,7 @@ class WhatIf : public testing::Test {
     return answer.best.empty() ? results::Estimate{} : answer.best.front();
   }
 
-  // Changes a figure by a factor, as its name says.
+  // Multiplies the figure with this name by a factor.
   static Problem changed(Problem problem, const std::string& knob, double factor) {
     auto& cluster = problem.inputs.cluster;
     auto& chip = cluster.accelerator;
@@ -76,7 +77,7 @@ TEST_F(WhatIf, other_degrees_win_at_a_flip_and_the_same_ones_just_before_it) {
   for (const auto& flip : flips) {
     SCOPED_TRACE(flip.knob + (flip.up ? " up" : " down"));
     EXPECT_EQ(degrees_of(best(changed(*problem, flip.knob, flip.same_until)).plan), now);
-    for (const double look : {1.25, 1.5, 2.0, 3.0, 4.0}) {  // nothing nearer where it was looked
+    for (const double look : {1.25, 1.5, 2.0, 3.0, 4.0}) {  // no other winner at any tried value nearer to 1
       const double factor = flip.up ? look : 1.0 / look;
       const bool is_nearer = flip.up ? factor <= flip.same_until : factor >= flip.same_until;
       if (!is_nearer || flip.knob == "global_batch") { continue; }
@@ -99,14 +100,14 @@ TEST_F(WhatIf, other_degrees_win_at_a_flip_and_the_same_ones_just_before_it) {
   EXPECT_GE(found, 3);
 }
 
-// 96 sequences on 16 devices: replicas are 1, 2, 4, 8 or 16, and stay possible at multiples of 16.
+// 96 sequences on 16 devices: dp is 1, 2, 4, 8 or 16, all of which stay possible at multiples of 16.
 TEST_F(WhatIf, batches_keep_the_replicas_possible) {
   const std::string data = ORRERY_SOURCE_DATA_DIR;
   const auto problem = read_problem(data, hardware::Catalogue(data), request_);
   ASSERT_TRUE(problem);
-  parallel::Plan nobody;  // that no search finds: every value looked at is a flip
-  nobody.tp = 3;
-  for (const auto& flip : what_if(request_, *problem, nobody, nullptr)) {
+  parallel::Plan unknown;  // no search finds this plan, so every tried value changes the winner
+  unknown.tp = 3;
+  for (const auto& flip : what_if(request_, *problem, unknown, nullptr)) {
     if (flip.knob != "global_batch") { continue; }
     ASSERT_TRUE(flip.factor);
     EXPECT_EQ(std::llround(flip.value) % 16, 0) << flip.value;

@@ -26,7 +26,7 @@ TEST(set, replaces_a_value_and_says_where_it_came_from) {
   EXPECT_EQ(root.find("network")->items[0].find("bandwidth")->scalar, "400 Gb/s");
 }
 
-TEST(set, makes_mappings_on_the_way) {
+TEST(set, creates_missing_mappings) {
   Node root = sample();
   ASSERT_TRUE(set(root, "plan.mesh.tp", "8").has_value());
   ASSERT_TRUE(set(root, "nothing.at.all", "true").has_value());

@@ -74,7 +74,7 @@ TEST(parse_quantity, zero_needs_no_unit) {
   EXPECT_EQ(parsed<Bytes>("0 GiB"), Bytes(0));
 }
 
-TEST(parse_quantity, a_bare_number_is_told_the_field_s_unit) {
+TEST(parse_quantity, a_bare_number_gets_the_field_s_unit_proposed) {
   EXPECT_EQ(complaint<BytesPerSecond>("400", "Gb/s"), "\"400\" has no unit; did you mean \"400 Gb/s\"?");
   EXPECT_EQ(complaint<BytesPerSecond>("400"), "\"400\" has no unit; did you mean \"400 GB/s\"?");
   EXPECT_EQ(complaint<Seconds>("2.5"), "\"2.5\" has no unit; did you mean \"2.5 us\"?");

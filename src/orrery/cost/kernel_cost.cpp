@@ -148,7 +148,7 @@ KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   if (kernel.block_scaled) { cost.latency += accelerator.block_scaled_latency; }
   cost.casts = Seconds(kernel.casts.value() / memory_rate(accelerator));
   cost.time = cost.latency + cost.casts + Seconds(overlapped(cost.compute.value(), cost.memory.value()));
-  cost.time *= accelerator.pace;
+  cost.time *= accelerator.slowdown;
   const Seconds most = max(max(cost.compute, cost.memory), cost.latency);
   cost.bound = most == cost.compute ? Bound::compute : most == cost.memory ? Bound::memory : Bound::latency;
   return cost;

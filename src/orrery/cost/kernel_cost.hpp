@@ -12,7 +12,7 @@ namespace orrery::cost {
 enum class Bound : std::uint8_t { none, compute, memory, latency };  // the largest part of the time
 
 struct KernelCost {
-  Seconds time;     // = pace (latency + casts + (compute^4 + memory^4)^(1/4)), pace: Accelerator::pace
+  Seconds time;     // = slowdown x (latency + casts + (compute^4 + memory^4)^(1/4)), see Accelerator::slowdown
   Seconds compute;  // matrix units, with partly filled tiles and waves; this and the next are of the median device
   Seconds memory;   // traffic / reachable bandwidth
   Seconds casts;    // conversion of wide operands to narrow ones before the kernel
@@ -20,7 +20,7 @@ struct KernelCost {
   Bound bound = Bound::none;
 };
 
-// In a job the time is that of the slowest node (stragglers: Accelerator::pace > 1).
+// In a job the time is that of the slowest node (stragglers: Accelerator::slowdown > 1).
 // Errors: none. A kernel of kind none takes no time; one whose precision the accelerator lacks takes infinite time.
 [[nodiscard]] KernelCost kernel_cost(const hardware::Kernel& kernel, const hardware::Accelerator& accelerator);
 

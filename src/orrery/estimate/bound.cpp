@@ -1,14 +1,14 @@
 // The lower bound that a search prunes by: Estimator::step_time_bound.
 //
-// For every stage s of a pipeline, whatever its schedule but DualPipe,
+// For every stage s, for all schedules but DualPipe:
 //   step >= fill(s) + max( m (F(s) + B(s)) + drain(s), m (F(s) + B(s) + W(s)) )
-// where F, B and W are what the stage computes for one micro-batch forward, backward and, where weight gradients are
-// tasks of their own, for those (else B holds them); fill(s) is the first micro-batch's forward through the first chunk
-// of every stage before s (nothing can reach s earlier), and drain(s) the last backward's way back through the same
-// chunks (s's last backward is one of its own first chunk, or comes before it). Transfers, data-parallel communication
-// and the optimizer only add to a step. Under DualPipe a rank does the work of two stages for half of the micro-batches
-// each, and no pair takes less than its work without the waiting for experts. Nor does any pass of stacks that overlap
-// that waiting, of which only the busiest stage's work counts here.
+// where F, B and W are the stage's compute times per micro-batch of forward, backward, and weight gradients where the
+// schedule runs these as separate tasks (otherwise B includes them). fill(s): the first micro-batch's forward through
+// the first chunk of every stage before s; s cannot start earlier. drain(s): the last backward through the same chunks;
+// the last backward on s is that of its own first chunk or runs before it. Transfers, data-parallel communication and
+// the optimizer only make a step longer. Under DualPipe a rank does the work of two stages, each for half of the
+// micro-batches, and a pair takes at least its work without the exposed all-to-alls of experts. The same holds for a
+// pass of a stack that overlaps these all-to-alls; for both, the bound is the work of the busiest stage.
 #include <algorithm>
 #include <vector>
 
@@ -21,7 +21,7 @@ using parallel::Plan;
 
 Seconds Estimator::step_time_bound(const Plan& plan) {
   if (job_.is_inference()) { return Seconds(0); }
-  make_room();
+  trim_caches();
   const WorkPrice& parts = prices_.of(lowerer_.slice(job_, plan), plan);
   const auto shares = parallel::layers_per_virtual_stage(model_, plan);
   const auto virtual_stages = static_cast<std::int64_t>(shares.size());
@@ -36,9 +36,9 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     if (q == virtual_stages - 1) { work += parts.head; }
     return work;
   };
-  const bool both_ways = plan.schedule == parallel::ScheduleKind::dualpipe;
-  const auto m = static_cast<double>(parallel::micro_batches(job_, plan)) * (both_ways ? 0.5 : 1.0);
-  Seconds longest, fill, drain;  // fill, drain: of the stages so far
+  const bool bidirectional = plan.schedule == parallel::ScheduleKind::dualpipe;
+  const auto m = static_cast<double>(parallel::micro_batches(job_, plan)) * (bidirectional ? 0.5 : 1.0);
+  Seconds longest, fill, drain;  // fill, drain: of the stages before this one
   for (std::int64_t stage = 0; stage < plan.pp; ++stage) {
     PartTime work;
     for (std::int64_t c = 0; c < parallel::chunks_of(plan); ++c) {
@@ -46,7 +46,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     }
     const Seconds passes = m * (work.forward + work.backward);
     const Seconds all = passes + m * work.weight;
-    if (both_ways || stack_.overlap.dispatch) {
+    if (bidirectional || stack_.overlap.dispatch) {
       longest = max(longest, all - m * work.expert_waits);
       continue;
     }
@@ -55,7 +55,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     fill += first.forward;
     drain += first.backward;
   }
-  // Sums of doubles may differ in their last bits. The solver's rounding to ticks only adds.
+  // Rounding differs between orders of summation. The solver's rounding to ticks only makes a step longer.
   return longest * (1.0 - 1e-12);
 }
 

@@ -1,4 +1,4 @@
-// The bound that a search prunes by is one: never above the step it bounds.
+// The bound that a search prunes by never exceeds the step time.
 #include <string>
 #include <vector>
 
@@ -14,12 +14,12 @@ namespace {
 
 using parallel::Plan;
 using parallel::Recompute;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 
 TEST(Bound, of_random_small_jobs_is_never_above_the_step) {
   for (std::uint64_t seed = 0; seed < 1500; ++seed) {
-    Dice dice(seed);
-    const auto c = parallel::test::any_case(dice);
+    SeededRandom random(seed);
+    const auto c = parallel::test::any_case(random);
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const Seconds bound = estimator.step_time_bound(c.plan);
     ASSERT_GT(bound, Seconds());
@@ -27,21 +27,21 @@ TEST(Bound, of_random_small_jobs_is_never_above_the_step) {
   }
 }
 
-// Some plan of `devices` devices; rarely a valid one.
-Plan any_large_plan(Dice& dice, std::int64_t devices) {
-  const auto power = [&](std::int64_t most) { return std::int64_t{1} << dice(0, most); };
+// A random plan of `devices` devices; most are invalid.
+Plan any_large_plan(SeededRandom& random, std::int64_t devices) {
+  const auto power = [&](std::int64_t most) { return std::int64_t{1} << random(0, most); };
   Plan plan;
   plan.tp = power(5);
-  plan.pp = parallel::test::any_of(dice, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32});
+  plan.pp = parallel::test::any_of(random, {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 32});
   plan.dp = devices / (plan.tp * plan.pp);
-  plan.vpp = dice(1, 5);
+  plan.vpp = random(1, 5);
   plan.schedule = plan.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
   plan.micro_batch = power(4);
-  plan.sequence_parallel = dice(0, 2) == 1;
-  plan.zero = static_cast<int>(dice(0, 4));
-  plan.recompute = static_cast<Recompute>(dice(0, 3));
+  plan.sequence_parallel = random(0, 2) == 1;
+  plan.zero = static_cast<int>(random(0, 4));
+  plan.recompute = static_cast<Recompute>(random(0, 3));
   plan.recompute_layers = plan.recompute == Recompute::none ? 0 : plan.pp % 3;
-  plan.dp_overlap = dice(0, 2) == 1;
+  plan.dp_overlap = random(0, 2) == 1;
   return plan;
 }
 
@@ -66,9 +66,9 @@ TEST(Bound, of_real_models_on_real_clusters_is_never_above_the_step) {
     ASSERT_TRUE(model && cluster && stack) << job.model;
     const parallel::Job work{job.batch, job.seq, hardware::Precision::bf16, parallel::Task::pretrain};
     Estimator estimator(*model, *cluster, *stack, work);
-    Dice dice(7);
+    SeededRandom random(7);
     for (int i = 0; i < 5000; ++i) {
-      const Plan plan = any_large_plan(dice, job.devices);
+      const Plan plan = any_large_plan(random, job.devices);
       if (plan.dp < 1 || !parallel::is_valid(*model, work, plan, job.devices)) { continue; }
       ++checked;
       const Seconds bound = estimator.step_time_bound(plan), time = estimator.step_time(plan);
@@ -78,11 +78,11 @@ TEST(Bound, of_real_models_on_real_clusters_is_never_above_the_step) {
   EXPECT_GT(checked, 2000);
 }
 
-// A thousand million micro-batches of some milliseconds: weeks of work, for which ticks are a thousand times as long.
-// Rounded to the nearest instead of up, they could end a step before its work.
+// 10^9 micro-batches of some milliseconds: weeks of work, with ticks a thousand times as long. If durations were
+// rounded to the nearest tick instead of up, the step could be shorter than its work.
 TEST(Bound, holds_where_ticks_are_coarse) {
-  Dice dice(3);
-  auto c = parallel::test::any_case(dice);
+  SeededRandom random(3);
+  auto c = parallel::test::any_case(random);
   c.plan = {};
   c.plan.pp = 2;
   c.model = parallel::test::gpt(64, 1024, 8, 1024);

@@ -41,23 +41,23 @@ std::size_t fullest_stage(const Program& program) {
 
 }  // namespace
 
-void Estimator::make_room() {
+void Estimator::trim_caches() {
   if (std::max(lowerer_.kept(), prices_.kept()) < kMostKept) { return; }
   prices_.forget();
   lowerer_.forget();
 }
 
 MemoryOutcome Estimator::memory(const Plan& plan) {
-  make_room();
+  trim_caches();
   const Program& program = lowerer_.lower(job_, plan).program;
-  return {program.memory[fullest_stage(program)].total(), room().holds(program)};
+  return {program.memory[fullest_stage(program)].total(), capacities().holds(program)};
 }
 
-parallel::Capacity Estimator::room() const { return {capacity(), cluster_.second_tier.memory}; }
+parallel::Capacity Estimator::capacities() const { return {capacity(), cluster_.second_tier.memory}; }
 
 bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_memory) {
-  make_room();
-  return lowerer_.may_fit(job_, plan, lowest_memory, room());
+  trim_caches();
+  return lowerer_.may_fit(job_, plan, lowest_memory, capacities());
 }
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered) {
@@ -68,13 +68,13 @@ Seconds Estimator::time_of(const parallel::Lowered& lowered) {
 }
 
 Seconds Estimator::step_time(const Plan& plan) {
-  make_room();
+  trim_caches();
   return time_of(lowerer_.lower(job_, plan));
 }
 
 std::optional<PlanPrice> Estimator::price(const Plan& plan) {
-  make_room();
-  const auto lowered = lowerer_.lower_within(job_, plan, room());
+  trim_caches();
+  const auto lowered = lowerer_.lower_within(job_, plan, capacities());
   if (!lowered) { return std::nullopt; }
   return PlanPrice{time_of(*lowered), lowered->program.memory[fullest_stage(lowered->program)].total()};
 }
@@ -107,7 +107,7 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 }  // namespace
 
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
-  make_room();
+  trim_caches();
   const auto& [program, slice] = lowerer_.lower(job_, plan);
   const auto& known = prices_.of(slice, plan).blocks;
   const Context context{model_, cluster_, stack_, fabric_};

@@ -1,8 +1,8 @@
 // Prices plans in closed form: plan -> program -> blocks -> segments -> pipeline -> step.
 //
-// Assumes that every rank of a class runs alike, that compute is slowed by gathers and reductions of layers beside it
-// only (the stack's `interference`), and that groups do not contend for links. What is left out is listed in every
-// result (`not_modelled`).
+// Assumptions: all ranks of a class are identical; compute is slowed only by concurrent gathers and reductions of other
+// layers (the stack's `interference`); groups do not contend for links. Every result lists what is not modelled
+// (`not_modelled`).
 #pragma once
 
 #include <cstdint>
@@ -28,45 +28,46 @@ struct Detail {
 
 struct PlanPrice {
   Seconds step_time;
-  Bytes memory;  // of the fullest rank
+  Bytes memory;  // of the rank with the most memory in use
 };
 
-// Memory of a plan's fullest rank against what there is, in both tiers.
+// Memory of a plan's fullest rank, compared with the capacity of both tiers.
 struct MemoryOutcome {
   Bytes need;
   bool fits = true;
 };
 
-// Prices plans of one job on one cluster. Not safe to share between threads: it keeps scratch storage. Holds
-// references: model, cluster and stack must outlive it.
+// Prices plans of one job on one cluster. Not thread-safe: it has scratch buffers. Keeps references: model, cluster and
+// stack must outlive it.
 class Estimator {
  public:
   Estimator(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack,
             const parallel::Job& job);
 
-  // What follows is about steps of so many sequences.
+  // Sets the number of sequences per step for the calls below.
   void set_global_batch(std::int64_t sequences) { job_.global_batch = sequences; }
 
-  // All need is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).
+  // All functions below require is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).
   [[nodiscard]] MemoryOutcome memory(const parallel::Plan& plan);
   [[nodiscard]] Seconds step_time(const parallel::Plan& plan);
-  // Step time and memory if the plan fits.
+  // Step time and memory; nothing if the plan does not fit.
   [[nodiscard]] std::optional<PlanPrice> price(const parallel::Plan& plan);
-  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the lowest_memory.
+  // False only if no plan that differs from `plan` in zero, shard and offload alone fits. `lowest_memory` names the
+  // lowest of these choices.
   [[nodiscard]] bool may_fit(const parallel::Plan& plan, const parallel::LowestMemory& lowest_memory);
-  // A time that step_time(plan) never goes below; see docs/models/search.md.
+  // A lower bound of step_time(plan); see docs/models/search.md.
   [[nodiscard]] Seconds step_time_bound(const parallel::Plan& plan);
   [[nodiscard]] results::Estimate estimate(const parallel::Plan& plan, Detail detail = {});
 
-  // Of inference, a step is a batch of requests from prompt to last token.
+  // In inference a step is a batch of requests from prompt to last token.
 
   [[nodiscard]] Bytes capacity() const;
-  [[nodiscard]] parallel::Capacity room() const;
+  [[nodiscard]] parallel::Capacity capacities() const;
 
  private:
-  // Shared parts are kept for so many slices at most, whatever is asked: some 20 kilobytes each.
+  // Limit on the number of cached slices, about 20 kB each.
   static constexpr std::size_t kMostKept = 8192;
-  void make_room();
+  void trim_caches();
   [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered);
   [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
 

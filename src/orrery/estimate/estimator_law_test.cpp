@@ -1,4 +1,4 @@
-// What any right estimate obeys: it adds up, and better hardware never makes it worse.
+// Laws of every estimate: its parts sum to the total, and better hardware never makes it slower.
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -23,11 +23,11 @@ namespace {
 using parallel::Recompute;
 using parallel::test::any_case;
 using parallel::test::Case;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 
 Seconds step_time(const Case& c) { return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan); }
 
-// A tick per task is rounding, no rule.
+// Tolerance for rounding: one tick per task.
 bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
 
 Seconds forward(const std::vector<workload::Operator>& operators, const hardware::Accelerator& accelerator) {
@@ -52,19 +52,19 @@ Seconds streamed(double bytes, const hardware::Accelerator& accelerator) {
   return cost::kernel_cost(kernel, accelerator).time;
 }
 
-// One device does the kernels of every operator once per micro-batch, adds gradients into the buffer where the products
-// do not (weight and two passes of the gradient), takes the norm (gradient) and steps (gradient in, master copy and
+// On one device: the kernels of every operator once per micro-batch; accumulation of gradients where GEMMs do not do it
+// (weight, read and write of the gradient); gradient norm (gradient); optimizer step (gradient in, master copy and
 // moments in and out, weight out).
 TEST(EstimatorLaw, one_device_takes_the_sum_of_its_kernels) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     c.plan = {};
     c.job.task = parallel::Task::pretrain;
     c.job.adapter = {};
-    c.plan.micro_batch = dice(1, 4);
-    c.plan.recompute = dice(0, 2) == 0 ? Recompute::none : Recompute::full;
-    c.job.global_batch = c.plan.micro_batch * dice(1, 6);
+    c.plan.micro_batch = random(1, 4);
+    c.plan.recompute = random(0, 2) == 0 ? Recompute::none : Recompute::full;
+    c.job.global_batch = c.plan.micro_batch * random(1, 6);
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host.step_overhead = Seconds(3e-3);
     c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
@@ -105,20 +105,20 @@ void links_of(hardware::Cluster& cluster, const std::function<void(hardware::Net
 
 TEST(EstimatorLaw, doubling_the_bandwidth_of_every_link_never_slows_a_step) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     const Seconds before = step_time(c);
     links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
     ASSERT_TRUE(no_slower(step_time(c), before)) << "seed " << seed;
   }
 }
 
-// What runs beside another micro-batch is the waiting for experts and nothing else; one micro-batch has none beside it.
-TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_waiting_for_experts) {
+// Only exposed expert all-to-alls overlap with another micro-batch; a single micro-batch has nothing to overlap with.
+TEST(EstimatorLaw, dispatch_overlap_hides_at_most_the_exposed_all_to_alls_of_experts) {
   int hid = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Dice dice(seed);
-    Case c = parallel::test::any_case_of(dice, true);
+    SeededRandom random(seed);
+    Case c = parallel::test::any_case_of(random, true);
     const auto waiting = [&](Case& of) {
       const auto estimate = Estimator(of.model, of.cluster, of.stack, of.job).estimate(of.plan);
       EXPECT_NEAR(estimate.breakdown.total() / estimate.step_time, 1.0, 1e-9) << "seed " << seed;
@@ -132,24 +132,24 @@ TEST(EstimatorLaw, dispatch_beside_another_micro_batch_hides_no_more_than_the_wa
     c.stack.overlap.dispatch = true;
     (void)waiting(c);
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
-    const Seconds beside = estimator.step_time(c.plan);
-    ASSERT_TRUE(no_slower(beside, apart)) << "seed " << seed;
-    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), beside)) << "seed " << seed;
-    if (c.plan.pp == 1) { ASSERT_TRUE(no_slower(apart - exposed, beside)) << "seed " << seed; }
+    const Seconds overlapped = estimator.step_time(c.plan);
+    ASSERT_TRUE(no_slower(overlapped, apart)) << "seed " << seed;
+    ASSERT_TRUE(no_slower(estimator.step_time_bound(c.plan), overlapped)) << "seed " << seed;
+    if (c.plan.pp == 1) { ASSERT_TRUE(no_slower(apart - exposed, overlapped)) << "seed " << seed; }
     const bool dual = c.plan.schedule == parallel::ScheduleKind::dualpipe;
-    if (dual || parallel::micro_batches(c.job, c.plan) == 1) { ASSERT_EQ(beside, apart) << "seed " << seed; }
-    hid += beside < apart ? 1 : 0;
+    if (dual || parallel::micro_batches(c.job, c.plan) == 1) { ASSERT_EQ(overlapped, apart) << "seed " << seed; }
+    hid += overlapped < apart ? 1 : 0;
   }
   EXPECT_GT(hid, 50);
 }
 
-// Gathers take their time on the compute stream then. Where gradients are reduced without overlap, or no rank has the
-// same weights, they do in any case.
+// Without overlap, gathers run on the compute stream. If gradients are reduced without overlap, or every rank has
+// different weights, they always do.
 TEST(EstimatorLaw, weights_gathered_without_overlap_change_steps_only_where_gathers_overlap) {
   int slower = 0;
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     if (c.plan.zero == 0) { continue; }
     const Seconds overlapped = step_time(c);
     c.plan.gather_overlap = false;
@@ -215,8 +215,8 @@ Seconds longest_loss(const Case& overlapped, const Case& apart) {
 TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_and_interference) {
   int sharded_weights = 0, sharded_state = 0;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     if (c.plan.zero == 0 || !c.plan.dp_overlap) { continue; }
     Case apart = c;
     apart.plan.gather_overlap = false;
@@ -236,8 +236,8 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
 
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     const Seconds before = step_time(c);
     links_of(c.cluster, [](auto& dimension) {
       auto& link = dimension.link;
@@ -254,8 +254,8 @@ TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {
 
 TEST(EstimatorLaw, twice_the_peak_or_the_memory_bandwidth_never_slows_a_step) {
   for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     const Seconds before = step_time(c);
     for (auto& [name, peak] : c.cluster.accelerator.matrix_peak) { peak *= 2.0; }
     const Seconds quicker = step_time(c);
@@ -265,11 +265,11 @@ TEST(EstimatorLaw, twice_the_peak_or_the_memory_bandwidth_never_slows_a_step) {
   }
 }
 
-// Everything twice as fast, launches, latencies and the fixed ramp of kernels apart: at most twice as fast.
+// Rates doubled; launches, latencies and the fixed ramp of kernels unchanged.
 TEST(EstimatorLaw, twice_the_rates_at_most_halve_a_step) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     const Seconds before = step_time(c);
     links_of(c.cluster, [](auto& dimension) { dimension.bandwidth *= 2.0; });
     for (auto& [name, peak] : c.cluster.accelerator.matrix_peak) { peak *= 2.0; }
@@ -280,8 +280,8 @@ TEST(EstimatorLaw, twice_the_rates_at_most_halve_a_step) {
 
 TEST(EstimatorLaw, swapping_two_inner_dimensions_that_differ_in_name_only_changes_nothing) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     c.job.global_batch = c.job.global_batch / c.plan.dp * 4;
     c.plan.dp = 4;
     c.plan.ep = c.plan.etp = 1;
@@ -296,13 +296,13 @@ TEST(EstimatorLaw, swapping_two_inner_dimensions_that_differ_in_name_only_change
   }
 }
 
-TEST(EstimatorLaw, a_further_dimension_of_one_device_changes_nothing) {
+TEST(EstimatorLaw, an_additional_dimension_of_one_device_changes_nothing) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     const auto devices = c.plan.devices();
     c.plan.offload = {};
-    c.cluster = parallel::test::cluster_of({devices});  // no group can be irregular, and charged to the outermost
+    c.cluster = parallel::test::cluster_of({devices});  // all groups fill their dimensions evenly
     const Seconds before = step_time(c);
     c.cluster.dimensions.push_back(c.cluster.dimensions.front());
     c.cluster.dimensions.back().size = 1;
@@ -312,9 +312,9 @@ TEST(EstimatorLaw, a_further_dimension_of_one_device_changes_nothing) {
 
 TEST(EstimatorLaw, price_is_step_time_and_memory_of_plans_that_fit) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
-    c.cluster.accelerator.memory = Bytes(8e9 * static_cast<double>(dice(1, 4)));
+    SeededRandom random(seed);
+    Case c = any_case(random);
+    c.cluster.accelerator.memory = Bytes(8e9 * static_cast<double>(random(1, 4)));
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const MemoryOutcome memory = estimator.memory(c.plan);
     ASSERT_EQ(memory.fits, memory.need <= estimator.capacity());
@@ -331,19 +331,19 @@ TEST(EstimatorLaw, price_is_step_time_and_memory_of_plans_that_fit) {
   }
 }
 
-// An estimator keeps scratch storage and remembers parts; neither may show.
-TEST(EstimatorLaw, what_was_asked_before_does_not_matter) {
-  Dice dice(1);
-  Case c = any_case(dice);
+// The estimator reuses buffers and caches slices; neither changes a result.
+TEST(EstimatorLaw, earlier_estimates_change_nothing) {
+  SeededRandom random(1);
+  Case c = any_case(random);
   c.model = parallel::test::llama(12, 1024, 8, 4, 4096, 4096);
   c.job = {96, 512, hardware::Precision::bf16, parallel::Task::pretrain};
   c.cluster = parallel::test::cluster_of({4, 4});
   Estimator used(c.model, c.cluster, c.stack, c.job);
   int asked = 0;
   for (int i = 0; i < 500; ++i) {
-    auto plan = parallel::test::any_plan(dice);
+    auto plan = parallel::test::any_plan(random);
     plan.dp = 16 / (plan.tp * plan.pp);
-    plan.recompute = static_cast<Recompute>(dice(0, 3));
+    plan.recompute = static_cast<Recompute>(random(0, 3));
     if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
     ++asked;
     Estimator fresh(c.model, c.cluster, c.stack, c.job);
@@ -353,10 +353,10 @@ TEST(EstimatorLaw, what_was_asked_before_does_not_matter) {
   EXPECT_GT(asked, 100);
 }
 
-// More micro-batches, each a slice of its own, than are kept at a time.
-TEST(EstimatorLaw, however_many_slices_were_asked_about_does_not_matter) {
-  Dice dice(1);
-  Case c = any_case(dice);
+// More micro-batches, each with a slice of its own, than the cache keeps.
+TEST(EstimatorLaw, more_slices_than_the_cache_holds_change_nothing) {
+  SeededRandom random(1);
+  Case c = any_case(random);
   c.model = parallel::test::llama(1, 128, 2, 2, 256, 256);
   c.job = {1, 64, hardware::Precision::bf16, parallel::Task::pretrain};
   c.cluster = parallel::test::cluster_of({1});

@@ -41,11 +41,9 @@ results::PlanValue value_of(const parallel::PlanChoice& choice, const parallel::
   return value;
 }
 
-// In the order of documents; choices that are not named here come after those that are.
+// In the order of the JSON documents; choices that are not listed here come last.
 results::PlanSummary summary(const Program& program) {
-  static const auto choices = parallel::choices_from({"tp", "cp", "pp", "ep", "etp", "dp", "vpp", "micro_batch", "zero",
-                                                      "recompute", "schedule", "sequence_parallel", "tp_overlap",
-                                                      "cp_method", "dp_overlap", "shard", "offload", "placement"});
+  static const auto choices = parallel::choices_from(results::kMainChoices);
   const bool has_tables = program.plan.tables.sharding != workload::TableSharding::none;
   results::PlanSummary summary;
   const auto add = [&](bool of_recommenders) {
@@ -63,24 +61,24 @@ parallel::RankClassId class_of(const Program& program, std::int64_t stage) {
   return program.class_of_stage[static_cast<std::size_t>(stage)];
 }
 
-// What a rank of one stage does between the pipeline's start and end: work of all micro-batches, and stalls.
+// Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches.
 struct Busy {
   Cost work;
   Side stall;      // waiting for gathers and reductions inside forwards and backwards
-  Side side;       // gathers and reductions beside the work, in the whole step
-  Seconds hidden;  // waiting for experts that runs under the other half of a DualPipe pair
+  Side side;       // time of gathers and reductions on the side stream, whole step
+  Seconds hidden;  // expert all-to-alls that overlap with the other half of a DualPipe pair
 
   [[nodiscard]] Seconds time() const { return work.time + stall.total() - hidden; }
 };
 
-// Micro-batches that one chunk of a rank works on.
+// Micro-batches per chunk of a rank.
 double micro_batches_of_chunk(const Program& program) {
   const auto m = static_cast<double>(program.pipeline.micro_batches);
   return program.pipeline.schedule == parallel::ScheduleKind::dualpipe ? m / 2.0 : m;
 }
 
-// A stall is of what keeps the side stream busy.
-Side shared_out(Seconds stall, const Side& side) {
+// Splits a stall in proportion to the dp and host traffic on the side stream.
+Side split_by_traffic(Seconds stall, const Side& side) {
   const Seconds all = side.total();
   return all > Seconds(0) ? (stall / all) * side : Side{stall, Seconds(0)};
 }
@@ -106,9 +104,9 @@ Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
     const auto& chunk = program.program_of(place);
     const auto side = [&](const parallel::Segment& segment) { return segment_side(segment, step.blocks); };
     for (const Cost* work : {&cost.forward, &cost.backward, &cost.weight}) { busy.work += m * *work; }
-    busy.stall += m * shared_out(cost.forward_stall, side(chunk.forward));
-    busy.stall += m * shared_out(cost.backward_stall, side(chunk.backward));
-    busy.stall += m * shared_out(cost.weight_stall, side(chunk.weight));
+    busy.stall += m * split_by_traffic(cost.forward_stall, side(chunk.forward));
+    busy.stall += m * split_by_traffic(cost.backward_stall, side(chunk.backward));
+    busy.stall += m * split_by_traffic(cost.weight_stall, side(chunk.weight));
     const bool splits = !chunk.weight.empty();
     busy.side += side(chunk.first_forward);
     busy.side += (m - 1.0) * side(chunk.forward);
@@ -141,30 +139,31 @@ void set_rates(results::Estimate& result, const Context& context, const Program&
   result.hfu = result.hardware_flops / (devices * result.peak * step.time);
 }
 
-// Transfers that a rank receives in one step: activations from the stage before and gradients from the one behind, but
-// for the first and the last chunk of the model. Under DualPipe half of the micro-batches come from either end.
+// Time of all transfers that a rank receives in one step: activations from the previous stage and gradients from the
+// next one. The first and the last chunk of the model each receive only one of the two. Under DualPipe half of the
+// micro-batches come from either end.
 Seconds transfer_total(const Context& context, const Program& program, std::int64_t stage) {
   const std::int64_t p = program.plan.pp;
   if (p == 1) { return Seconds(0); }
-  const auto hop = [&](std::int64_t sender) {  // the stage that sends activations over it
+  const auto hop = [&](std::int64_t sender) {  // sender: the stage that sends activations over this hop
     return price_hop(program, context.fabric, program.mesh.transfer_dimension[static_cast<std::size_t>(sender)]);
   };
   const auto m = static_cast<double>(program.pipeline.micro_batches);
-  const bool both_ways = program.pipeline.schedule == parallel::ScheduleKind::dualpipe;
-  const auto chunks = static_cast<double>(both_ways ? 1 : program.plan.vpp);
+  const bool bidirectional = program.pipeline.schedule == parallel::ScheduleKind::dualpipe;
+  const auto chunks = static_cast<double>(bidirectional ? 1 : program.plan.vpp);
   const double forward = chunks - (stage == 0 ? 1.0 : 0.0);
   const double backward = chunks - (stage == p - 1 ? 1.0 : 0.0);
   return m * (forward * hop((stage + p - 1) % p) + backward * hop(stage));
 }
 
-// What a rank of the critical stage waits for between its busy times.
+// Time for which a rank of the critical stage has no work.
 struct Waiting {
-  Seconds own_transfers;  // whether waited for or not
+  Seconds own_transfers;  // all transfers, exposed or not
   Seconds transfers, first_gathers, bubble;
 };
 
-// Slow transfers make stages wait for each other, too, and so do weights that come late: of the waiting that would
-// vanish with them, a rank's own transfers and gathers are charged to communication and the rest to the bubble.
+// Slow transfers and late weights also make stages wait for each other. Of the waiting time that would vanish if they
+// were free, at most the rank's own transfers and gathers count as communication; the rest counts as bubble.
 Waiting waiting_of(const Context& context, const Program& program, const Step& step, const Busy& busy) {
   Waiting waiting;
   waiting.own_transfers = transfer_total(context, program, step.critical_stage);
@@ -185,38 +184,37 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
 
 std::vector<std::string> not_modelled(const Context& context, const Program& program) {
   std::vector<std::string> list = {
-      context.stack.overlap.interference > 0.0 ? "compute slowed by collectives of its own layer that run beside it"
-                                               : "compute slowed by communication that runs beside it",
-      "groups that contend for the same link at the same time",
+      context.stack.overlap.interference > 0.0 ? "slowdown of compute by concurrent collectives of the same layer"
+                                               : "slowdown of compute by concurrent communication",
+      "contention of several groups for the same link",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
   const auto& groups = program.mesh.groups;
   if (!std::all_of(groups.begin(), groups.end(), [](const auto& group) { return group.regular; })) {
-    list.emplace_back("a group falls unevenly into nodes: all its traffic is charged to the outermost dimension");
+    list.emplace_back("a group fills its nodes unevenly: all its traffic is charged to the outermost dimension");
   }
-  if (context.model.has_experts()) { list.emplace_back("uneven routing: every expert gets its even share of tokens"); }
+  if (context.model.has_experts()) { list.emplace_back("skewed routing: every expert gets the same number of tokens"); }
   if (context.model.is_recommender()) {
-    list.emplace_back("skewed lookups: every row of a table is met alike");
-    list.emplace_back("ranks with fewer tables: the one with most to do stands for all");
+    list.emplace_back("skewed lookups: rows of a table are accessed uniformly");
+    list.emplace_back("ranks with fewer tables: all ranks are priced as the one with the most work");
   }
   if (program.job.seq > context.model.max_seq) {
-    list.push_back(
-        fmt::format("whether the model is any good beyond the {} tokens it was made for", context.model.max_seq));
+    list.push_back(fmt::format("model quality beyond its maximum of {} tokens per sequence", context.model.max_seq));
   }
   if (program.plan.offload.any()) {
     list.emplace_back(
-        "transfers to and from the second tier at the same time: they take turns with each other and with "
-        "gathers and reductions");
+        "concurrent transfers to and from the second tier: they are serialized with each other and with gathers "
+        "and reductions");
   }
   return list;
 }
 
-constexpr std::size_t kEp = 2, kDp = 3;  // in kReportedGroups
+constexpr std::size_t kEp = 2, kDp = 3;  // indices in kReportedGroups
 
 }  // namespace
 
-void name_the_job(results::Estimate& result, const Context& context, const Program& program) {
+void describe_job(results::Estimate& result, const Context& context, const Program& program) {
   result.model = context.model.name;
   result.samples_only = context.model.is_recommender();
   result.cluster = context.cluster.name;
@@ -225,7 +223,7 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
   result.global_batch = program.job.global_batch;
   result.seq = program.job.seq;
   result.devices = program.plan.devices();
-  result.slowest_pace = context.cluster.accelerator.pace;
+  result.straggler_slowdown = context.cluster.accelerator.slowdown;
   result.task = config::enum_name(program.job.task);
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
@@ -240,7 +238,7 @@ void name_the_job(results::Estimate& result, const Context& context, const Progr
 
 results::Estimate describe(const Context& context, const Program& program, const Step& step) {
   results::Estimate result;
-  name_the_job(result, context, program);
+  describe_job(result, context, program);
   result.step_time = step.time;
   set_rates(result, context, program, step);
 
@@ -249,11 +247,11 @@ results::Estimate describe(const Context& context, const Program& program, const
   const Cost& finish = step.finishes[critical.index()];
   const Cost reduce_left = segment_work(program.classes[critical].finish_reduce, step.blocks);
   const Waiting waiting = waiting_of(context, program, step, busy);
-  // Another stage may be ready later: then this one's own synchronisation delays the step by what outlasts that, and
+  // If another stage is ready later, only the part of this stage's synchronisation that ends after it delays the step;
   // the rest is waiting for the pipeline.
   const Seconds idle = max(Seconds(0), step.ready - (step.pipeline_end + step.reduce_tail));
   const Seconds reduce_tail = max(Seconds(0), step.reduce_tail - idle);
-  const Seconds finish_wait = step.finish - finish.time;  // for a stage with a longer optimizer step
+  const Seconds finish_wait = step.finish - finish.time;  // another stage may have a longer optimizer step
 
   for (const auto& [name, kind] : kReportedGroups) {
     const Traffic &work = busy.work.of(kind), &end = finish.of(kind), &left = reduce_left.of(kind);
@@ -267,7 +265,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   result.comm_by_group[kDp].total += busy.side.dp;
   result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
-  Seconds beyond;  // waiting for gathers of other stages, and last bits: sums in different orders
+  Seconds beyond;  // waiting for gathers of other stages, and rounding of sums
   for (auto& group : result.comm_by_group) {
     beyond += max(Seconds(0), group.exposed - group.total);
     group.exposed = min(group.exposed, group.total);

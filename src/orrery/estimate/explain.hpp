@@ -1,4 +1,4 @@
-// A solved step turned into results: breakdown, communication by group, terms.
+// Converts a solved step to results: breakdown, communication by group, terms.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace orrery::estimate {
 
-// Groups of ranks as they are reported, but for the pipeline's.
+// The groups that results list, in this order; "pp" is added separately.
 inline constexpr std::array<std::pair<std::string_view, TrafficKind>, 4> kReportedGroups{
     {{"tp", TrafficKind::tp}, {"cp", TrafficKind::cp}, {"ep", TrafficKind::ep}, {"dp", TrafficKind::dp}}};
 
@@ -26,10 +26,10 @@ struct Context {
   const network::Fabric& fabric;
 };
 
-// What a result says of the job itself: names, plan, what is not modelled, what the figures rest on.
-void name_the_job(results::Estimate& result, const Context& context, const parallel::Program& program);
+// Sets what depends on the job only: names, plan, what is not modelled, basis of the figures.
+void describe_job(results::Estimate& result, const Context& context, const parallel::Program& program);
 
-// Everything but memory and terms, from a step that was solved to be explained.
+// Everything except memory and terms. Requires a step that was solved with Explained::yes.
 [[nodiscard]] results::Estimate describe(const Context& context, const parallel::Program& program, const Step& step);
 
 // Every item of the critical stage's segments.

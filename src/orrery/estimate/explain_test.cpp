@@ -1,4 +1,4 @@
-// What an estimate says about itself adds up.
+// The parts of an estimate are consistent with each other.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -18,7 +18,7 @@ namespace {
 using parallel::Recompute;
 using parallel::test::any_case;
 using parallel::test::Case;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 using results::Estimate;
 
 constexpr int kCases = 600;
@@ -28,8 +28,8 @@ Estimate estimate_of(const Case& c, bool terms = false) {
 }
 
 Case case_of(std::uint64_t seed) {
-  Dice dice(seed);
-  Case c = any_case(dice);
+  SeededRandom random(seed);
+  Case c = any_case(random);
   c.stack.host.step_overhead = Seconds(1e-3);
   return c;
 }
@@ -86,12 +86,12 @@ TEST(Explain, groups_of_one_do_not_communicate) {
     if (c.plan.cp == 1) { ASSERT_EQ(total_of(e, "cp"), Seconds()); }
     if (c.plan.ep == 1) { ASSERT_EQ(total_of(e, "ep"), Seconds()); }
     if (c.plan.pp == 1) { ASSERT_EQ(total_of(e, "pp"), Seconds()); }
-    // The gradient norm is one number over everybody: dp is where whatever is not tp goes.
+    // The gradient norm is reduced over all ranks; it counts as dp, like every group that is not tp, cp or ep.
     if (c.plan.devices() == 1) { ASSERT_EQ(total_of(e, "dp"), Seconds()); }
   }
 }
 
-TEST(Explain, utilisation_is_at_most_one_and_recompute_counts_as_hardware_s_work_only) {
+TEST(Explain, utilisation_is_at_most_one_and_recompute_counts_in_hfu_only) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const Case c = case_of(seed);
     const Estimate e = estimate_of(c);
@@ -105,8 +105,8 @@ TEST(Explain, utilisation_is_at_most_one_and_recompute_counts_as_hardware_s_work
   }
 }
 
-// Recompute runs the layers' forward once more (without head): with full recompute hardware does 4/3 of the layers' and
-// all of the head's FLOPs. gpt with 24 h^2 + 4 s h forward per token and layer, 2 h V for the logits.
+// Full recompute runs the forward of the layers (not of the head) once more: 4/3 of the layers' FLOPs and the head's
+// once. Per token, gpt has 24 h^2 + 4 s h forward FLOPs per layer and 2 h V for the logits.
 TEST(Explain, full_recompute_adds_a_third_of_the_layers) {
   Case c;
   c.model = parallel::test::gpt(8, 1024, 8, 1024);
@@ -124,8 +124,8 @@ TEST(Explain, full_recompute_adds_a_third_of_the_layers) {
 
 bool is_collective(const results::Term& term) { return term.bound.find('/') != std::string::npos; }
 
-// Terms are of the critical rank: their kernels are the compute, recompute and optimizer of the breakdown, their
-// collectives the totals of the groups, transfers apart. Collectives that run again are in both.
+// Terms are those of the critical rank: kernels sum to compute, recompute and optimizer of the breakdown, collectives
+// to the totals of the groups except pp. Recomputed collectives are in both.
 TEST(Explain, terms_times_counts_are_the_breakdown_s_kernels_and_the_groups_collectives) {
   for (std::uint64_t seed = 0; seed < kCases; ++seed) {
     const Case c = case_of(seed);
@@ -140,7 +140,7 @@ TEST(Explain, terms_times_counts_are_the_breakdown_s_kernels_and_the_groups_coll
       (term.segment == "finish" ? optimizer : compute) += time;
     }
     ASSERT_TRUE(near(compute, e.breakdown.compute)) << "seed " << seed << " " << parallel::test::to_text(c);
-    // What is run again beside its communication is waited for less than the two add up to.
+    // Recomputed kernels overlap with their communication, so the breakdown has less than the sum.
     const bool overlaps = c.plan.tp_overlap != parallel::TpOverlap::none || c.plan.cp > 1;
     if (!overlaps) { ASSERT_TRUE(near(recompute, e.breakdown.recompute)) << "seed " << seed; }
     ASSERT_LE(e.breakdown.recompute.value(), recompute.value() * (1.0 + 1e-9)) << "seed " << seed;
@@ -168,11 +168,10 @@ TEST(Explain, classes_cover_every_stage_and_the_fullest_one_is_the_memory_of_the
   }
 }
 
-// Gathers and reductions slow what runs beside them where the stack says so (`interference`), and then the step is
-// longer than without.
-TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has) {
-  const std::string nothing = "compute slowed by communication that runs beside it";
-  const std::string others = "compute slowed by collectives of its own layer that run beside it";
+// With `interference` in the stack, gathers and reductions slow concurrent compute and the step is longer.
+TEST(Explain, the_note_on_slowed_compute_matches_the_stack_s_interference) {
+  const std::string nothing = "slowdown of compute by concurrent communication";
+  const std::string others = "slowdown of compute by concurrent collectives of the same layer";
   Case c;
   c.model = parallel::test::gpt(8, 1024, 8, 1024);
   c.job = {8, 512, hardware::Precision::bf16, parallel::Task::pretrain};
@@ -191,7 +190,7 @@ TEST(Explain, what_is_said_of_compute_beside_communication_is_what_the_step_has)
   }
 }
 
-TEST(Explain, details_are_left_out_unless_asked_for) {
+TEST(Explain, details_are_given_on_request_only) {
   const Estimate e = estimate_of(case_of(1));
   EXPECT_TRUE(e.terms.empty());
   EXPECT_TRUE(e.classes.empty());
@@ -203,7 +202,7 @@ std::vector<std::string_view> names_of(const results::PlanSummary& plan) {
   return names;
 }
 
-// Documents have the choices of a plan in this order; tables of a recommender come last.
+// JSON documents list the choices of a plan in this order; embedding tables come last.
 TEST(Explain, choices_of_a_plan_keep_their_order_in_documents) {
   const std::vector<std::string_view> first = {
       "tp",         "cp",          "pp",         "ep",        "etp",      "dp",
@@ -215,7 +214,7 @@ TEST(Explain, choices_of_a_plan_keep_their_order_in_documents) {
   EXPECT_EQ(names.back(), "micro_batches");
 }
 
-TEST(Explain, the_plan_and_the_job_come_back_as_they_went_in) {
+TEST(Explain, results_repeat_the_plan_and_the_job) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     const Case c = case_of(seed);
     const Estimate e = estimate_of(c);

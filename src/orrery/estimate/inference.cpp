@@ -13,22 +13,22 @@ using parallel::Segment;
 
 namespace {
 
-constexpr double kTokenId = 8.0;  // bytes that go back from the last stage to the first, per sequence
+constexpr double kTokenId = 8.0;  // bytes sent from the last stage to the first, per sequence
 
-// One stage's decode of the first token behind the prompt, and the kernels that take longer with every further one.
+// One stage's decode of the first token after the prompt, and the kernels that take longer with every additional token.
 struct DecodeWork {
   struct Growing {
     const parallel::KernelLaunch* launch;
     parallel::BlockId block;
     double repeat;
-    Seconds first;  // its time in `start`
+    Seconds first;  // time of the kernel, as part of `start`
   };
   Cost start;
   std::vector<Growing> growing;
-  const Segment* fetching = nullptr;  // the segment, when it fetches weights beside its work
+  const Segment* fetching = nullptr;  // the segment, if it fetches weights on the side stream
 };
 
-// The work of a segment and what it waits for weights that are fetched beside it.
+// Work of a segment plus exposed waiting for weights that are fetched on the side stream.
 Cost run(const Segment& segment, const std::vector<Cost>& blocks) {
   Cost cost = segment_work(segment, blocks);
   const Side side = segment_side(segment, blocks);
@@ -78,7 +78,8 @@ class BatchSolver {
     for (const auto& use : segment) {
       for (const auto& item : program_.block(use.work).items) {
         const auto* collective = item.collective();
-        ORRERY_ASSERT(collective == nullptr || !collective->asynchronous);  // or a longer kernel might hide something
+        ORRERY_ASSERT(collective == nullptr ||
+                      !collective->asynchronous);  // a longer kernel would change what is hidden
         const auto* launch = item.kernel();
         if (!grows(launch)) { continue; }
         work.growing.push_back({launch, use.work, static_cast<double>(use.repeat), price_kernel(*launch, fabric_, 0)});
@@ -91,7 +92,7 @@ class BatchSolver {
     return stages_ == 1 ? Seconds(0) : fabric_.transfer(bytes, program_.mesh.transfer_dimension[stage]);
   }
 
-  // Sends every micro-batch through the stages; `back`: what a sequence's token takes from the last stage to the first.
+  // Sends every micro-batch through the stages. `back`: time to send a token from the last stage to the first.
   void round(const std::vector<Seconds>& durations, Bytes transfer, Seconds back) {
     for (Seconds& ready : ready_) {
       Seconds at = ready;
@@ -123,7 +124,7 @@ class BatchSolver {
 
   void run_decode() {
     const auto& job = program_.job;
-    const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one position of each sequence
+    const Bytes transfer = program_.transfer_bytes / static_cast<double>(job.prompt);  // one token of each sequence
     const Seconds back = hop(stages_ - 1, Bytes(kTokenId * static_cast<double>(program_.plan.micro_batch)));
     std::fill(ready_.begin(), ready_.end(), generation_.prefill + back);
     std::fill(free_.begin(), free_.end(), generation_.prefill);
@@ -150,13 +151,13 @@ class BatchSolver {
     return cost;
   }
 
-  // Longer kernels hide more of the fetching, so the segment is run anew.
+  // Longer kernels hide more of the fetching: run the segment again with the current times.
   [[nodiscard]] Cost fetched_token_cost(const DecodeWork& work, std::int64_t grown) const {
     std::vector<Cost> blocks = generation_.blocks;
     std::vector<bool> done(blocks.size());
     for (const auto& growing : work.growing) {
       const std::size_t index = growing.block.index();
-      if (done[index]) { continue; }  // a block that the segment uses twice
+      if (done[index]) { continue; }  // the segment uses the block more than once
       for (const auto& item : program_.block(growing.block).items) {
         const auto* launch = item.kernel();
         if (!grows(launch)) { continue; }
@@ -187,7 +188,7 @@ class BatchSolver {
   Generation generation_;
   std::vector<Cost> prefill_, busy_;  // [class]
   std::vector<DecodeWork> decode_;    // [class]
-  std::vector<Seconds> free_;         // [stage]: when it is free
+  std::vector<Seconds> free_;         // [stage]: when the stage is free
   std::vector<Seconds> ready_;        // [micro-batch]: when it can enter stage 0
 };
 
@@ -210,7 +211,7 @@ Generation solve_inference(const Program& program, const network::Fabric& fabric
 
 results::Estimate describe(const Context& context, const Program& program, const Generation& generation) {
   results::Estimate result;
-  name_the_job(result, context, program);
+  describe_job(result, context, program);
   const auto& job = program.job;
   const auto devices = static_cast<double>(program.plan.devices());
   const auto batch = static_cast<double>(job.global_batch);
@@ -251,7 +252,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   const bool narrow = context.stack.storage.narrow_cache && hardware::element_size(job.precision) < Bytes(2.0);
   inference.kv_bytes_per_token = Bytes(workload::kv_bytes_per_token(context.model, narrow ? 1.0 : 2.0));
   result.inference = inference;
-  result.not_modelled.emplace_back("sampling, tokenisation and scheduling by the server");
+  result.not_modelled.emplace_back("sampling, tokenisation, scheduling of requests");
   return result;
 }
 

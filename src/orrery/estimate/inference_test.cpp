@@ -1,4 +1,4 @@
-// A batch of requests, against hand-made programs and a slow player of real ones.
+// A batch of requests, against programs written by hand and a slow simulation of lowered ones.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -15,7 +15,7 @@ namespace orrery::estimate {
 namespace {
 
 using parallel::Program;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 
 struct Served {
   workload::Model model = parallel::test::llama(8, 1024, 16, 4, 4096, 32000);
@@ -53,11 +53,11 @@ Seconds forward(const std::vector<workload::Operator>& operators, const hardware
   return sum;
 }
 
-// One device, no pipeline: every token is the sum of its operators' kernels, lowered afresh for the cache as it is.
+// One device, no pipeline: every token takes the sum of its kernels, lowered again for the current cache length.
 TEST(Inference, one_device_takes_the_sum_of_its_kernels_token_by_token) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    Dice dice(seed);
-    Served s(dice(1, 9), dice(1, 700), dice(1, 60));
+    SeededRandom random(seed);
+    Served s(random(1, 9), random(1, 700), random(1, 60));
     s.spread(1, 1, 1, s.job.global_batch);
     const auto& gpu = s.cluster.accelerator;
     const auto layers = static_cast<double>(s.model.layers);
@@ -81,9 +81,9 @@ TEST(Inference, one_device_takes_the_sum_of_its_kernels_token_by_token) {
 
 TEST(Inference, a_longer_prompt_or_a_larger_batch_never_takes_less) {
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    Dice dice(seed);
-    const std::int64_t batch = 4 * dice(1, 8), prompt = dice(1, 1500), generate = dice(2, 40);
-    Served s(batch, prompt, generate), longer(batch, prompt + dice(1, 500), generate),
+    SeededRandom random(seed);
+    const std::int64_t batch = 4 * random(1, 8), prompt = random(1, 1500), generate = random(2, 40);
+    Served s(batch, prompt, generate), longer(batch, prompt + random(1, 500), generate),
         more(2 * batch, prompt, generate);
     for (Served* one : {&s, &longer, &more}) { one->spread(2, 2, 1, one->job.global_batch / 2); }
     const Generation usual = s.solved();
@@ -94,8 +94,8 @@ TEST(Inference, a_longer_prompt_or_a_larger_batch_never_takes_less) {
   }
 }
 
-// Every stage waits for the micro-batch before it and for the stage before it: played token by token.
-TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
+// A stage waits for its previous micro-batch and for the previous stage; simulated token by token.
+TEST(Inference, the_pipeline_follows_its_recurrence) {
   for (const std::int64_t pp : {1, 2, 4, 8}) {
     for (const std::int64_t cuts : {1, 2, 4, 8}) {
       Served s(8, 256, 12);
@@ -154,7 +154,7 @@ TEST(Inference, the_pipeline_is_as_its_recurrence_says) {
   }
 }
 
-TEST(Inference, what_is_said_adds_up) {
+TEST(Inference, reported_figures_are_consistent) {
   Served s(16, 512, 64);
   s.spread(2, 2, 2, 4);
   Estimator estimator(s.model, s.cluster, s.stack, s.job);
@@ -165,7 +165,7 @@ TEST(Inference, what_is_said_adds_up) {
               e.step_time.value(), 1e-12);
   EXPECT_NEAR(e.inference->output_tokens_per_s, 16.0 * 64.0 / e.step_time.value(), 1e-6);
   EXPECT_EQ(e.inference->kv_bytes_per_token, Bytes(2.0 * 8 * 2 * 256));  // 8 layers, keys and values of 4 heads of 64
-  // 8 sequences a replica, 575 positions, half of the layers and of the heads.
+  // 8 sequences per replica, 575 positions, half of the layers and of the heads.
   EXPECT_EQ(e.memory.kv_cache, Bytes(8.0 * 575.0 * 2.0 * 4 * 2 * 128));
   EXPECT_EQ(e.step_time, estimator.step_time(s.plan));
   EXPECT_FALSE(e.terms.empty());

@@ -77,7 +77,8 @@ Cost operator*(double count, Cost cost) {
 
 namespace {
 
-// Kernels and blocking collectives count for what they serve; waiting for communication outside recompute is exposed.
+// Kernels and blocking collectives count as the purpose of their item. Waiting for communication counts as exposed, in
+// recomputation as recompute.
 void charge_kernel(Cost& cost, Purpose purpose, const hardware::Kernel& kernel, Seconds time) {
   cost.time += time;
   switch (purpose) {
@@ -95,7 +96,7 @@ Traffic& traffic_of(Cost& cost, const CollectiveLaunch& collective) {
   return cost.of(traffic_kind(collective.call.group));
 }
 
-// An item of this purpose waits for `collective`, which may be the item.
+// An item of this purpose waits for `collective`, which may be the item itself.
 void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective, Seconds time) {
   if (purpose == Purpose::recompute) {
     cost.recompute += time;
@@ -105,24 +106,25 @@ void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective
   cost.time += time;
 }
 
-// A token goes once to every node that has experts for it, and there once to every rank that has. What travels between
-// nodes and what is handed on inside them go at the same time.
-Seconds price_per_node(const parallel::CollectiveCall& call, const network::Fabric& fabric,
-                       const parallel::Mesh& mesh) {
-  const auto part_of = [&](const network::Group& places) {
-    return call.node_dispatch.places_reached(static_cast<double>(places.size())) / call.node_dispatch.copies;
+// A token is sent once to every node that has experts for it, and once to every rank of that node that has. Traffic
+// between nodes and traffic inside them overlap.
+Seconds price_node_dispatch(const parallel::CollectiveCall& call, const network::Fabric& fabric,
+                            const parallel::Mesh& mesh) {
+  const auto share_sent = [&](const network::Group& nodes_or_ranks) {
+    return call.node_dispatch.places_reached(static_cast<double>(nodes_or_ranks.size())) / call.node_dispatch.copies;
   };
   const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
   const bool one_node = across.size() == 1;
   const auto& inside = one_node ? all : mesh.group(GroupKind::ep_node);
-  const Seconds handed_on = fabric.price(call.collective, call.bytes * part_of(all), inside).time;
-  return one_node ? handed_on
-                  : max(fabric.price(call.collective, call.bytes * part_of(across), across).time, handed_on);
+  const Seconds inside_time = fabric.price(call.collective, call.bytes * share_sent(all), inside).time;
+  return one_node ? inside_time
+                  : max(fabric.price(call.collective, call.bytes * share_sent(across), across).time, inside_time);
 }
 
-// Ring attention: n - 1 rounds in which everybody sends its part to the next rank, each as slow as the hop that crosses
-// the outermost dimension, where one rank of many uses its port.
-Seconds price_rounds(const parallel::CollectiveCall& call, const network::Fabric& fabric, const network::Group& group) {
+// Ring attention: in each of n - 1 steps every rank sends its part to the next rank. A step is as slow as the hop
+// across the outermost dimension, where only one rank of a node uses its port.
+Seconds price_ring_steps(const parallel::CollectiveCall& call, const network::Fabric& fabric,
+                         const network::Group& group) {
   const auto members = static_cast<double>(group.size());
   if (group.extents.empty() || call.bytes == Bytes(0)) { return Seconds(0); }
   return (members - 1.0) * fabric.transfer(call.bytes / members, group.extents.back().dimension);
@@ -135,21 +137,21 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 
 }  // namespace
 
-Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
-  if (call.group == GroupKind::host) { return Way::host; }
-  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Way::per_node; }
-  const bool passes_on = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
-  return passes_on ? Way::rounds : Way::collective;
+PricingRule pricing_rule(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
+  if (call.group == GroupKind::host) { return PricingRule::host; }
+  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return PricingRule::node_dispatch; }
+  const bool sends_around_ring = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
+  return sends_around_ring ? PricingRule::ring_steps : PricingRule::collective;
 }
 
 Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  switch (way_of(call, mesh)) {
-    case Way::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
-    case Way::rounds: return price_rounds(call, fabric, mesh.group(call.group));
-    case Way::per_node: return price_per_node(call, fabric, mesh);
-    case Way::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
+  switch (pricing_rule(call, mesh)) {
+    case PricingRule::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
+    case PricingRule::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
+    case PricingRule::node_dispatch: return price_node_dispatch(call, fabric, mesh);
+    case PricingRule::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
   }
-  throw_internal_error("known way", __FILE__, __LINE__);
+  throw_internal_error("known pricing rule", __FILE__, __LINE__);
 }
 
 Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension) {
@@ -164,7 +166,7 @@ Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, 
   if (grown == 0) { return cost::kernel_cost(launch.kernel, accelerator).time; }
   const workload::Growth& growth = launch.growth;
   hardware::Kernel kernel = launch.kernel;
-  const std::int64_t most = growth.most > 0 ? growth.most : grown;  // a window is full after so many
+  const std::int64_t most = growth.most > 0 ? growth.most : grown;  // a sliding window stops growing
   const auto tokens = static_cast<double>(std::min(grown, most));
   kernel.n += std::min(grown, most) * growth.n;
   kernel.flops += tokens * growth.flops;
@@ -176,12 +178,14 @@ namespace {
 
 Seconds price_cached(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
                      network::PriceCache* cache) {
-  if (cache == nullptr || way_of(call, mesh) != Way::collective) { return price_call(call, fabric, mesh); }
+  if (cache == nullptr || pricing_rule(call, mesh) != PricingRule::collective) {
+    return price_call(call, fabric, mesh);
+  }
   return cache->time(call.collective, call.bytes, mesh.group(call.group));
 }
 
-// The host has not issued all of a block before `launch`. Waiting for experts that this would outlast is waiting for
-// the host: without it the block would end no sooner.
+// The host has not launched all kernels of a block before `launch`. Exposed expert all-to-alls that overlap with
+// launching count as launch time: without them the block would not end sooner.
 void charge_launch(Cost& cost, Seconds launch) {
   Seconds& experts = cost.of(TrafficKind::ep).exposed;
   const Seconds experts_alone = min(experts, max(Seconds(0), cost.time - launch));
@@ -194,9 +198,9 @@ void charge_launch(Cost& cost, Seconds launch) {
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                  network::PriceCache* cache) {
-  network::InlineList<Seconds, parallel::kMostItems> ends;  // of collectives, by item
+  network::InlineList<Seconds, parallel::kMostItems> ends;  // end of each collective, by item
   Cost cost;
-  Seconds stream;  // when the group's stream is free; the compute stream is at cost.time
+  Seconds stream;  // when the collectives' stream is free; the compute stream is free at cost.time
   struct {
     Purpose purpose = {};
     const CollectiveLaunch* launch = nullptr;
@@ -213,7 +217,7 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
     }
     const CollectiveLaunch* collective = item.collective();
     if (collective == nullptr) { continue; }
-    // Waiting for collectives that are still in flight on the stream is charged to the latest of them.
+    // Waiting for collectives in flight is charged to the latest of them.
     if (!collective->asynchronous && last.launch != nullptr && stream > cost.time) {
       charge_wait(cost, item.purpose, *last.launch, stream - cost.time);
     }
@@ -235,20 +239,20 @@ Seconds block_time(const std::vector<Cost>& blocks, OptionalBlockId id) {
   return id ? blocks[(*id).index()].time : Seconds(0);
 }
 
-// What of a block holds cores: transfers of the second tier do not.
-Seconds on_device(const std::vector<Cost>& blocks, OptionalBlockId id) {
+// Time during which a block's collectives occupy cores; transfers of the second tier do not.
+Seconds time_on_cores(const std::vector<Cost>& blocks, OptionalBlockId id) {
   if (!id) { return Seconds(0); }
   const Cost& cost = blocks[(*id).index()];
   return cost.time - cost.of(TrafficKind::host).busy;
 }
 
-// What work takes longer beside collectives that hold a part of the cores: it goes on at the rest of its rate for as
-// long as they run, or until it ends.
-Seconds lost(Seconds work, Seconds collectives, double part) {
+// How much longer compute takes while concurrent collectives occupy a part of the cores: it runs at the remaining speed
+// while they run, or until it ends.
+Seconds interference_loss(Seconds work, Seconds collectives, double part) {
   return min(part * collectives, part / (1.0 - part) * work);
 }
 
-// The gather of the execution that follows execution `done` of use `u`.
+// The gather that follows execution `done` of use `u`.
 OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
   if (done + 1 < segment[u].repeat) { return segment[u].gather; }
   return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
@@ -258,13 +262,13 @@ OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t 
 
 Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, double interference) {
   if (segment.empty()) { return streams; }
-  Seconds ready = streams.compute;  // when the weights of the next execution are there
+  Seconds ready = streams.compute;  // when the weights of the next execution have arrived
   const Seconds first = block_time(blocks, segment.front().gather);
   if (first > Seconds(0)) {
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
-  OptionalBlockId reduced;  // what the execution before reduces
+  OptionalBlockId reduced;  // reduction of the previous execution
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
     const Seconds work = block_time(blocks, use.work);
@@ -287,7 +291,8 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
       }
       streams.compute = start + work;
       if (interference > 0.0) {
-        streams.compute += lost(work, on_device(blocks, next) + on_device(blocks, reduced), interference);
+        streams.compute +=
+            interference_loss(work, time_on_cores(blocks, next) + time_on_cores(blocks, reduced), interference);
         reduced = use.reduce;
       }
       if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }
@@ -333,7 +338,7 @@ Side segment_side(const Segment& segment, const std::vector<Cost>& blocks) {
 
 Seconds segment_reductions(const Segment& segment, const std::vector<Cost>& blocks) {
   Seconds sum;
-  for (const BlockUse& use : segment) { sum += static_cast<double>(use.repeat) * on_device(blocks, use.reduce); }
+  for (const BlockUse& use : segment) { sum += static_cast<double>(use.repeat) * time_on_cores(blocks, use.reduce); }
   return sum;
 }
 

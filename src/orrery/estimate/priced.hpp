@@ -1,4 +1,4 @@
-// The price of a program's pieces: blocks, then segments, then one pipeline step. Each level reads only the one below.
+// Prices of a program: blocks, segments, and the stages' streams. Each level uses only the level below.
 #pragma once
 
 #include <array>
@@ -17,29 +17,30 @@ namespace orrery::estimate {
 
 // Communication of one kind of group.
 struct Traffic {
-  Seconds busy;     // links at work, hidden or not
-  Seconds exposed;  // the compute stream waits
+  Seconds busy;     // time of the collectives, overlapped or exposed
+  Seconds exposed;  // time for which the compute stream waits
 };
 
-// What groups are reported together.
+// How reports combine process groups.
 enum class TrafficKind : std::uint8_t {
-  tp,    // slices of layers and of experts
-  cp,    // parts of a sequence
-  ep,    // dispatch to experts and back
-  emb,   // ranks that share out embedding tables, and copies of these
-  dp,    // replicas, shards and every other group of ranks
+  tp,    // tensor parallelism, of layers and of experts
+  cp,    // context parallelism
+  ep,    // expert dispatch and combine
+  emb,   // embedding shards and their replicas
+  dp,    // gradient reduction, weight gathers and all other groups
   host,  // second memory tier
 };
 inline constexpr std::size_t kTrafficKinds = 6;
 [[nodiscard]] TrafficKind traffic_kind(parallel::GroupKind group);
 
-// Time that a piece takes on its rank, taken apart: time = compute + recompute + optimizer + exposed of every kind.
+// Time of a block or segment on its rank: time = compute + recompute + optimizer + launch + exposed traffic of every
+// kind.
 struct Cost {
   Seconds time;
   Seconds compute;    // kernels of the forward and backward pass
-  Seconds recompute;  // kernels run again, and what is waited for on the way
+  Seconds recompute;  // kernels of recomputation, and exposed communication among them
   Seconds optimizer;
-  Seconds launch;                              // waiting for the host to launch what there is to do
+  Seconds launch;                              // waiting for the host to launch kernels
   std::array<Traffic, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
 
@@ -50,49 +51,50 @@ struct Cost {
   friend Cost operator*(double count, Cost cost);
 };
 
-// How a call travels, and so how it is priced.
-enum class Way : std::uint8_t {
-  collective,  // by the cheapest schedule of its group
-  rounds,      // ring attention: n - 1 rounds to the next rank, each as slow as the outermost hop
-  per_node,    // tokens to experts, once to every node that has some for them, and on from there
-  host,        // to or from the second tier
+// Which rule prices a collective call.
+enum class PricingRule : std::uint8_t {
+  collective,     // the cheapest schedule of the group
+  ring_steps,     // ring attention: n - 1 steps to the next rank, each as slow as the outermost hop
+  node_dispatch,  // each token is sent once per node that has experts for it, then to the ranks of that node
+  host,           // a transfer to or from the second tier
 };
-[[nodiscard]] Way way_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh);
+[[nodiscard]] PricingRule pricing_rule(const parallel::CollectiveCall& call, const parallel::Mesh& mesh);
 
-// One call on its group's links, or on the link to the second tier.
+// Time of one call, alone on its links.
 [[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                                  const parallel::Mesh& mesh);
 
-// What a stage hands to the next one (or back) over `dimension`, until every rank has it.
+// Time to send a micro-batch's activations (or gradients) to a neighbouring stage over `dimension`, until every rank
+// has them.
 [[nodiscard]] Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension);
 
-// A kernel after the cache has grown by `grown` tokens since it was lowered.
+// `grown`: number of tokens by which the KV cache has grown since the kernel was lowered.
 [[nodiscard]] Seconds price_kernel(const parallel::KernelLaunch& launch, const network::Fabric& fabric,
                                    std::int64_t grown = 0);
 
-// One block on its rank, by walking its items over the compute stream and the group's stream. `cache`: of the fabric.
+// Runs a block's items on the compute stream and the collectives' stream of a rank. `cache` belongs to `fabric`.
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                                network::PriceCache* cache = nullptr);
 
-// Where the two streams of a rank stand.
+// When each stream of a rank is free.
 struct Streams {
   Seconds compute;  // when the compute stream is free
-  Seconds side;     // when the stream of gathers and reductions beside it is free
+  Seconds side;     // side stream: gathers and reductions of data-parallel groups and transfers of the second tier
 };
 
-// Runs a segment's block executions over the two streams, in order, gathers one execution ahead. `interference`: part
-// of its rate that an execution loses beside the next one's gather and the last one's reduction.
+// Runs a segment on both streams. The gather of the next execution is issued when an execution starts. `interference`:
+// the fraction of its speed that an execution loses while collectives run on the side stream.
 [[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams,
                                   double interference = 0.0);
 
-// When a segment whose gathers are all issued at once can have ended, if nothing but them holds it up: after each has
-// arrived, the executions from there on are still to run. `side`: when their stream is free, before and after.
+// Lower bound of a segment's end when all its gathers are issued at once: after each gather, the executions that use it
+// and later ones still have to run. `side`: when the side stream is free; updated.
 [[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks, Seconds& side);
 
-// Sum of a segment's blocks, without the gathers and reductions beside them.
+// Sum of a segment's blocks, without its gathers and reductions on the side stream.
 [[nodiscard]] Cost segment_work(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
-// What a segment's gathers and reductions beside its work keep busy.
+// Time of a segment's gathers and reductions on the side stream, by destination.
 struct Side {
   Seconds dp, host;
 
@@ -106,7 +108,7 @@ struct Side {
 };
 [[nodiscard]] Side segment_side(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
-// Of a segment's reductions, what the network takes for them.
+// Network time of a segment's reductions.
 [[nodiscard]] Seconds segment_reductions(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
 }  // namespace orrery::estimate

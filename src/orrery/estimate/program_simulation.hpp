@@ -1,9 +1,9 @@
-// Plays a program item by item, the way program.hpp says it runs: the check on the closed form of step.cpp. The two
-// share the program and the prices of kernels, collectives and transfers, nothing else. Slow, and meant to be obvious.
+// Simulates a program item by item, as program.hpp defines it: the independent check of the closed form in step.cpp.
+// The two share only the program and the prices of kernels, collectives and transfers. Written to be obvious, not fast.
 //
-// One rank stands for each stage. A rank has three streams: compute, collectives inside blocks, and gathers and
-// reductions beside blocks; work on a stream starts when the stream is free and what it waits for has ended.
-// Collectives over groups that span stages start when the last stage has come to them.
+// One rank represents each stage. A rank has three streams: compute, collectives inside blocks, and the side stream
+// (gathers and reductions that overlap with blocks). An item starts when its stream is free and its dependencies have
+// ended. A collective over several stages starts when the last of them has reached it.
 #pragma once
 
 #include <vector>
@@ -15,13 +15,13 @@
 
 namespace orrery::estimate {
 
-struct Played {
+struct SimulatedStep {
   Seconds time;                       // of the step, host overhead included
-  std::vector<Seconds> stage_end;     // [stage]: its last backward has ended
-  std::vector<Seconds> synchronised;  // [stage]: its gradients are synchronised
+  std::vector<Seconds> stage_end;     // [stage]: end of its last backward
+  std::vector<Seconds> synchronised;  // [stage]: when its gradients are synchronised
 };
 
-[[nodiscard]] Played play(const parallel::Program& program, const network::Fabric& fabric,
-                          const hardware::Stack& stack);
+[[nodiscard]] SimulatedStep simulate(const parallel::Program& program, const network::Fabric& fabric,
+                                     const hardware::Stack& stack);
 
 }  // namespace orrery::estimate

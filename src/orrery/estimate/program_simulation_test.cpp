@@ -26,7 +26,7 @@ using parallel::test::is_asynchronous;
 using parallel::test::is_collective;
 using parallel::test::kernel_of;
 
-// Block uses written out, one by one.
+// One execution of a block, with its gather and reduction.
 struct Execution {
   const Block* work = nullptr;
   const Block* gather = nullptr;
@@ -35,16 +35,17 @@ struct Execution {
 };
 
 struct Rank {
-  Seconds compute, beside, data;  // when each stream is free; beside: of collectives inside blocks
-  Seconds gathered, reduced;      // once a step: time of collectives beside the work
-  std::size_t next = 0;           // task of the stage's order
+  Seconds compute, collectives, side;  // when each stream is free: compute, collectives inside blocks, side stream
+  Seconds gathered, reduced;  // time of gathers at the start and of the last reductions, which overlap with compute
+  std::size_t next = 0;       // index in `order`
   std::vector<PipelineTask> order;
-  std::vector<std::vector<Seconds>> asked;  // [chunk][execution]: arrival of weights that were asked for at the start
+  std::vector<std::vector<Seconds>>
+      arrivals;  // [chunk][execution]: arrival of the weights that are gathered from the start
 };
 
-class Player {
+class ProgramSimulator {
  public:
-  Player(const Program& program, const network::Fabric& fabric, double interference)
+  ProgramSimulator(const Program& program, const network::Fabric& fabric, double interference)
       : program_(program), fabric_(fabric), interference_(interference) {
     ranks_.resize(static_cast<std::size_t>(program.plan.pp));
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
@@ -52,9 +53,9 @@ class Player {
     }
   }
 
-  Played run() {
-    Played played;
-    for (std::size_t s = 0; s < ranks_.size(); ++s) { ask_for_weights(s); }
+  SimulatedStep run() {
+    SimulatedStep simulated;
+    for (std::size_t s = 0; s < ranks_.size(); ++s) { issue_gathers(s); }
     bool moved = true;
     while (moved) {
       moved = false;
@@ -62,18 +63,18 @@ class Player {
     }
     for (auto& rank : ranks_) {
       ORRERY_ASSERT(rank.next == rank.order.size());
-      played.stage_end.push_back(rank.compute);
-      const Seconds outlasts = max(Seconds(0), rank.data - rank.compute);
-      const Seconds under_work = rank.gathered + max(Seconds(0), rank.reduced - outlasts);
-      rank.compute = max(rank.compute + interference_ * under_work, rank.data);
+      simulated.stage_end.push_back(rank.compute);
+      const Seconds tail = max(Seconds(0), rank.side - rank.compute);
+      const Seconds overlapped = rank.gathered + max(Seconds(0), rank.reduced - tail);
+      rank.compute = max(rank.compute + interference_ * overlapped, rank.side);
     }
     run_together(&parallel::RankClass::finish_reduce);
-    for (const auto& rank : ranks_) { played.synchronised.push_back(rank.compute); }
-    meet();
+    for (const auto& rank : ranks_) { simulated.synchronised.push_back(rank.compute); }
+    synchronise();
     run_together(&parallel::RankClass::finish);
-    meet();
-    played.time = ranks_[0].compute;
-    return played;
+    synchronise();
+    simulated.time = ranks_[0].compute;
+    return simulated;
   }
 
  private:
@@ -83,7 +84,7 @@ class Player {
     return program_.program_of(class_of(s).chunks[static_cast<std::size_t>(chunk)]);
   }
 
-  std::vector<Execution> written_out(const Segment& segment) const {
+  std::vector<Execution> executions_of(const Segment& segment) const {
     const auto block = [&](parallel::OptionalBlockId id) { return id ? &program_.block(*id) : nullptr; };
     std::vector<Execution> list;
     for (const auto& use : segment) {
@@ -109,8 +110,8 @@ class Player {
     return sum;
   }
 
-  // Of what kernels beside it lose a part: collectives, not transfers of the second tier.
-  Seconds held(const Block* collectives) {
+  // Time during which collectives slow concurrent kernels; transfers of the second tier do not.
+  Seconds core_time(const Block* collectives) {
     Seconds sum;
     if (collectives == nullptr) { return sum; }
     for (const auto& item : collectives->items) {
@@ -123,42 +124,43 @@ class Player {
     return std::any_of(segment.begin(), segment.end(), [](const auto& use) { return use.gather.has_value(); });
   }
 
-  // Updated weights, asked for all at once when the step starts. Weights that every forward gathers are not among them.
-  void ask_for_weights(std::size_t s) {
+  // Issues the gathers of updated weights, all when the step starts. Weights that every forward gathers are not
+  // included.
+  void issue_gathers(std::size_t s) {
     Rank& rank = ranks_[s];
     for (const auto& place : class_of(s).chunks) {
       const ChunkProgram& chunk = program_.program_of(place);
-      rank.asked.emplace_back();
+      rank.arrivals.emplace_back();
       if (gathers(chunk.forward)) { continue; }
-      for (const auto& execution : written_out(chunk.first_forward)) {
-        if (execution.gather != nullptr) { rank.data += time_of(*execution.gather); }
-        rank.gathered += held(execution.gather);
-        rank.asked.back().push_back(execution.gather != nullptr ? rank.data : Seconds(0));
+      for (const auto& execution : executions_of(chunk.first_forward)) {
+        if (execution.gather != nullptr) { rank.side += time_of(*execution.gather); }
+        rank.gathered += core_time(execution.gather);
+        rank.arrivals.back().push_back(execution.gather != nullptr ? rank.side : Seconds(0));
       }
     }
-    rank.gathered -= wait_for_weights(s);
+    rank.gathered -= exposed_gathers(s);
   }
 
-  // What a rank waits for at most that goes through the first forwards of its chunks at once; interleaved, a group of
-  // micro-batches goes through each.
-  Seconds wait_for_weights(std::size_t s) {
+  // Waiting for these gathers if the first forwards of a rank's chunks run without a pause; under interleaving a group
+  // of pp micro-batches passes each chunk.
+  Seconds exposed_gathers(std::size_t s) {
     const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
     const double group = in_groups ? static_cast<double>(ranks_.size()) : 1.0;
     Seconds before, wait;
     for (std::size_t c = 0; c < class_of(s).chunks.size(); ++c) {
       const ChunkProgram& chunk = chunk_of(s, static_cast<std::int32_t>(c));
       Rank alone, first;
-      alone.asked = ranks_[s].asked;
+      alone.arrivals = ranks_[s].arrivals;
       run_forward(alone, chunk, static_cast<std::int32_t>(c), 1);
-      const auto& asked = ranks_[s].asked[c];
-      if (!asked.empty()) { run_segment(first, chunk.first_forward, &asked); }
+      const auto& gathered = ranks_[s].arrivals[c];
+      if (!gathered.empty()) { run_segment(first, chunk.first_forward, &gathered); }
       wait = max(wait, first.compute - (before + alone.compute));
       before += group * alone.compute;
     }
     return wait;
   }
 
-  // Runs the stage's next task if what it depends on has been run.
+  // Runs the stage's next task if its dependencies have ended.
   bool run_next_task(std::size_t s) {
     Rank& rank = ranks_[s];
     if (rank.next == rank.order.size()) { return false; }
@@ -185,7 +187,8 @@ class Player {
     return true;
   }
 
-  // The chunk before and behind: interleaved chunks follow round the stages; DualPipe's chunk 1 walks them backwards.
+  // The previous or next chunk: interleaved chunks continue from the last stage to the first; DualPipe's chunk 1 passes
+  // the stages in reverse order.
   struct Neighbour {
     std::size_t stage;
     std::int32_t chunk;
@@ -216,7 +219,7 @@ class Player {
 
   [[nodiscard]] bool is_dualpipe() const { return program_.pipeline.schedule == parallel::ScheduleKind::dualpipe; }
 
-  // Between two neighbouring chunks, in the direction of growing stages (from the last round to the first).
+  // Transfer time between two neighbouring chunks; `lower` is the one that sends activations.
   Seconds hop(const Neighbour& lower) const {
     if (ranks_.size() == 1) { return Seconds(0); }
     const Seconds sent = fabric_.transfer(program_.transfer_bytes, program_.mesh.transfer_dimension[lower.stage]);
@@ -252,72 +255,72 @@ class Player {
   }
 
   void run_forward(Rank& rank, const ChunkProgram& chunk, std::int32_t index, std::int64_t micro_batch) {
-    const auto& asked = rank.asked[static_cast<std::size_t>(index)];
+    const auto& gathered = rank.arrivals[static_cast<std::size_t>(index)];
     const bool first = micro_batch == 0;
-    run_segment(rank, first ? chunk.first_forward : chunk.forward, first && !asked.empty() ? &asked : nullptr);
-    if (chunk.waits_for_store) { rank.compute = max(rank.compute, rank.data); }
+    run_segment(rank, first ? chunk.first_forward : chunk.forward, first && !gathered.empty() ? &gathered : nullptr);
+    if (chunk.waits_for_store) { rank.compute = max(rank.compute, rank.side); }
   }
 
-  // What completes a micro-batch's gradients.
+  // The task that completes a micro-batch's gradients.
   void run_weight(Rank& rank, const ChunkProgram& chunk, std::int64_t micro_batch) {
     const Segment& usual = chunk.weight.empty() ? chunk.backward : chunk.weight;
     run_segment(rank, is_last(micro_batch) ? chunk.last_backward : usual, nullptr, chunk.waits_for_reduce);
-    if (chunk.waits_for_reduce) { rank.compute = max(rank.compute, rank.data); }
+    if (chunk.waits_for_reduce) { rank.compute = max(rank.compute, rank.side); }
   }
 
-  // One after the other, but waiting for experts of either under the other's work: the pair ends when both have run
-  // without that waiting, or when that traffic has passed.
+  // Both in sequence, without the exposed expert all-to-alls; at least as long as these all-to-alls take.
   void run_pair(Rank& rank, std::size_t s, const PipelineTask& task) {
-    const Seconds start = rank.compute, data = rank.data;
+    const Seconds start = rank.compute, side = rank.side;
     expert_waits_ = expert_traffic_ = Seconds(0);
     run_forward(rank, chunk_of(s, task.chunk), task.chunk, task.micro_batch);
     const ChunkProgram& other = chunk_of(s, 1 - task.chunk);
     run_segment(rank, other.backward, nullptr);
     run_weight(rank, other, task.paired_micro_batch);
     rank.compute = start + max(rank.compute - start - expert_waits_, expert_traffic_);
-    rank.beside = min(rank.beside, rank.compute);  // nothing of the two is in flight behind the pair
-    rank.data = min(rank.data, max(data, rank.compute));
+    rank.collectives = min(rank.collectives, rank.compute);  // no collective of the pair is in flight after it
+    rank.side = min(rank.side, max(side, rank.compute));
   }
 
-  // Unless `reduces_always`, reductions are of the last micro-batch alone, run under what is left of the backward pass,
-  // and slow it as a whole.
-  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* asked, bool reduces_always = true) {
-    const auto executions = written_out(segment);
+  // If not `reduces_always`, only the last micro-batch reduces. Its reductions overlap with the rest of the backward
+  // pass and slow it as a whole.
+  void run_segment(Rank& rank, const Segment& segment, const std::vector<Seconds>* gathered,
+                   bool reduces_always = true) {
+    const auto executions = executions_of(segment);
     std::vector<Seconds> weights(executions.size(), Seconds(0));
-    if (asked != nullptr) { weights = *asked; }
+    if (gathered != nullptr) { weights = *gathered; }
     const auto gather = [&](std::size_t i) {
-      if (asked != nullptr || i >= executions.size() || executions[i].gather == nullptr) { return; }
-      rank.data = max(rank.data, rank.compute) + time_of(*executions[i].gather);
-      weights[i] = rank.data;
+      if (gathered != nullptr || i >= executions.size() || executions[i].gather == nullptr) { return; }
+      rank.side = max(rank.side, rank.compute) + time_of(*executions[i].gather);
+      weights[i] = rank.side;
     };
     gather(0);
     for (std::size_t i = 0; i < executions.size(); ++i) {
       rank.compute = max(rank.compute, weights[i]);
       if (executions[i].is_blocking_gather) {
-        rank.compute = rank.data = max(rank.compute, rank.data) + time_of(*executions[i].work);
+        rank.compute = rank.side = max(rank.compute, rank.side) + time_of(*executions[i].work);
         gather(i + 1);
         continue;
       }
       gather(i + 1);
       const Seconds begun = rank.compute;
       run_block(rank, *executions[i].work);
-      if (asked == nullptr) {
+      if (gathered == nullptr) {
         const Block* next = i + 1 < executions.size() ? executions[i + 1].gather : nullptr;
         const Block* before = i > 0 && reduces_always ? executions[i - 1].reduce : nullptr;
-        const Seconds beside = held(next) + held(before);
+        const Seconds concurrent = core_time(next) + core_time(before);
         const Seconds work = rank.compute - begun;
-        rank.compute += min(interference_ * beside, interference_ / (1.0 - interference_) * work);
+        rank.compute += min(interference_ * concurrent, interference_ / (1.0 - interference_) * work);
       }
       if (executions[i].reduce != nullptr) {
-        rank.data = max(rank.data, rank.compute) + time_of(*executions[i].reduce);
-        if (!reduces_always) { rank.reduced += held(executions[i].reduce); }
+        rank.side = max(rank.side, rank.compute) + time_of(*executions[i].reduce);
+        if (!reduces_always) { rank.reduced += core_time(executions[i].reduce); }
       }
     }
   }
 
   void run_block(Rank& rank, const Block& block) {
     const Seconds start = rank.compute;
-    Seconds waits;  // for experts
+    Seconds waits;  // exposed expert all-to-alls
     std::vector<Seconds> ends(block.items.size());
     for (std::size_t i = 0; i < block.items.size(); ++i) {
       const Item& item = block.items[i];
@@ -326,77 +329,77 @@ class Player {
         rank.compute += time_of(item);
         continue;
       }
-      rank.beside = max(rank.beside, rank.compute) + time_of(item);
-      ends[i] = rank.beside;
+      rank.collectives = max(rank.collectives, rank.compute) + time_of(item);
+      ends[i] = rank.collectives;
       if (call_of(item).group == GroupKind::ep) { expert_traffic_ += time_of(item); }
       if (is_asynchronous(item)) { continue; }
       if (call_of(item).group == GroupKind::ep && item.purpose != parallel::Purpose::recompute) {
-        waits += rank.beside - rank.compute;
+        waits += rank.collectives - rank.compute;
       }
-      rank.compute = rank.beside;
+      rank.compute = rank.collectives;
     }
     for (const Seconds end : ends) { rank.compute = max(rank.compute, end); }
     expert_waits_ += min(waits, max(Seconds(0), rank.compute - (start + block.launch)));
     rank.compute = max(rank.compute, start + block.launch);
   }
 
-  // Where a rank is in a segment that all stages walk side by side.
-  struct Walk {
+  // A rank's position in a segment that all stages run together.
+  struct Cursor {
     std::vector<const Block*> blocks;
     std::size_t block = 0, item = 0;
     std::vector<Seconds> ends;  // of the block's items
 
     [[nodiscard]] bool done() const { return block == blocks.size(); }
     [[nodiscard]] const Item& next() const { return blocks[block]->items[item]; }
-    [[nodiscard]] bool meets() const {  // in front of a collective of several stages
+    [[nodiscard]] bool at_collective() const {  // the next item is a collective over several stages
       if (done() || item == blocks[block]->items.size() || !is_collective(next())) { return false; }
       return call_of(next()).group == GroupKind::embedding || call_of(next()).group == GroupKind::world;
     }
   };
 
-  // Items of a segment of every stage, side by side; collectives of several stages start when the last one has come.
+  // Runs a segment on all stages; a collective over several stages starts when its last member has reached it.
   void run_together(Segment parallel::RankClass::* segment) {
-    std::vector<Walk> walks(ranks_.size());
+    std::vector<Cursor> cursors(ranks_.size());
     for (std::size_t s = 0; s < ranks_.size(); ++s) {
-      for (const auto& execution : written_out(class_of(s).*segment)) { walks[s].blocks.push_back(execution.work); }
+      for (const auto& execution : executions_of(class_of(s).*segment)) { cursors[s].blocks.push_back(execution.work); }
     }
     bool moved = true;
     while (moved) {
       moved = false;
       for (std::size_t s = 0; s < ranks_.size(); ++s) {
-        while (!walks[s].done() && !walks[s].meets()) { step(ranks_[s], walks[s]); }
+        while (!cursors[s].done() && !cursors[s].at_collective()) { step(ranks_[s], cursors[s]); }
       }
       for (const GroupKind group : {GroupKind::embedding, GroupKind::world}) {
-        moved = run_meeting(group, walks) || moved;
+        moved = run_collective(group, cursors) || moved;
       }
     }
-    for (const auto& walk : walks) { ORRERY_ASSERT(walk.done()); }
+    for (const auto& cursor : cursors) { ORRERY_ASSERT(cursor.done()); }
   }
 
-  // The next item of a walk, or the end of its block.
-  void step(Rank& rank, Walk& walk) {
-    const Block& block = *walk.blocks[walk.block];
-    if (walk.item == block.items.size()) {
-      for (const Seconds end : walk.ends) { rank.compute = max(rank.compute, end); }
-      walk.ends.clear();
-      walk.item = 0;
-      ++walk.block;
+  // Runs the next item, or ends the block.
+  void step(Rank& rank, Cursor& cursor) {
+    const Block& block = *cursor.blocks[cursor.block];
+    if (cursor.item == block.items.size()) {
+      for (const Seconds end : cursor.ends) { rank.compute = max(rank.compute, end); }
+      cursor.ends.clear();
+      cursor.item = 0;
+      ++cursor.block;
       return;
     }
-    const Item& item = walk.next();
-    if (const auto other = item.waits_for()) { rank.compute = max(rank.compute, walk.ends[(*other).index()]); }
+    const Item& item = cursor.next();
+    if (const auto other = item.waits_for()) { rank.compute = max(rank.compute, cursor.ends[(*other).index()]); }
     if (is_collective(item)) {
-      rank.beside = max(rank.beside, rank.compute) + time_of(item);
-      walk.ends.push_back(rank.beside);
-      if (!is_asynchronous(item)) { rank.compute = rank.beside; }
+      rank.collectives = max(rank.collectives, rank.compute) + time_of(item);
+      cursor.ends.push_back(rank.collectives);
+      if (!is_asynchronous(item)) { rank.compute = rank.collectives; }
     } else {
       rank.compute += time_of(item);
-      walk.ends.push_back(rank.compute);
+      cursor.ends.push_back(rank.compute);
     }
-    ++walk.item;
+    ++cursor.item;
   }
 
-  bool run_meeting(GroupKind group, std::vector<Walk>& walks) {
+  bool run_collective(GroupKind group, std::vector<Cursor>& cursors) {
     std::vector<std::size_t> members = {0, ranks_.size() - 1};
     if (group == GroupKind::world) {
       members.clear();
@@ -404,18 +407,18 @@ class Player {
     }
     Seconds start;
     for (const std::size_t s : members) {
-      if (!walks[s].meets() || call_of(walks[s].next()).group != group) { return false; }
-      start = max(start, max(ranks_[s].compute, ranks_[s].beside));
+      if (!cursors[s].at_collective() || call_of(cursors[s].next()).group != group) { return false; }
+      start = max(start, max(ranks_[s].compute, ranks_[s].collectives));
     }
     for (const std::size_t s : members) {
       ranks_[s].compute = start;
-      step(ranks_[s], walks[s]);
+      step(ranks_[s], cursors[s]);
     }
     return true;
   }
 
-  // Everybody waits for everybody.
-  void meet() {
+  // All ranks wait for the slowest.
+  void synchronise() {
     Seconds latest;
     for (const auto& rank : ranks_) { latest = max(latest, rank.compute); }
     for (auto& rank : ranks_) { rank.compute = latest; }
@@ -425,17 +428,18 @@ class Player {
   const network::Fabric& fabric_;
   double interference_;
   std::vector<Rank> ranks_;
-  std::map<std::tuple<bool, std::size_t, std::int32_t, std::int64_t>, Seconds> ends_;  // forward?, stage, chunk, number
-  Seconds expert_waits_, expert_traffic_;                                              // of the pair at work
+  std::map<std::tuple<bool, std::size_t, std::int32_t, std::int64_t>, Seconds>
+      ends_;                               // (is_forward, stage, chunk, micro-batch)
+  Seconds expert_waits_, expert_traffic_;  // of the current pair
   std::map<const Item*, Seconds> times_;
 };
 
 }  // namespace
 
-Played play(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
-  Played played = Player(program, fabric, stack.overlap.interference).run();
-  played.time += stack.host.step_overhead;
-  return played;
+SimulatedStep simulate(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
+  SimulatedStep simulated = ProgramSimulator(program, fabric, stack.overlap.interference).run();
+  simulated.time += stack.host.step_overhead;
+  return simulated;
 }
 
 }  // namespace orrery::estimate

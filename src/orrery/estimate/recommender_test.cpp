@@ -1,4 +1,4 @@
-// Estimates of recommenders: they add up, better hardware never hurts, and the search's bound holds.
+// Estimates of recommenders: parts sum to the total, better hardware is never slower, and the search's bound holds.
 #include <algorithm>
 #include <cmath>
 
@@ -16,7 +16,7 @@
 namespace orrery::estimate {
 namespace {
 
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 using workload::TableSharding;
 
 struct Case {
@@ -31,40 +31,40 @@ struct Case {
   }
 };
 
-Case any_case(Dice& dice) {
+Case any_case(SeededRandom& random) {
   Case c;
-  c.model = workload::test::completed_recommender(workload::test::any_recommender(dice));
-  c.cluster = parallel::test::any_case(dice).cluster;
-  c.stack = parallel::test::any_stack(dice);
+  c.model = workload::test::completed_recommender(workload::test::any_recommender(random));
+  c.cluster = parallel::test::any_case(random).cluster;
+  c.stack = parallel::test::any_stack(random);
   c.plan.dp = c.cluster.devices;
-  c.plan.zero = static_cast<int>(dice(0, 3));
-  c.plan.recompute = dice(0, 2) == 0 ? parallel::Recompute::none : parallel::Recompute::full;
-  c.plan.micro_batch = dice(1, 500);
-  c.plan.dp_overlap = dice(0, 2) == 0;
-  c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));
-  c.plan.tables.replicated_below = dice(0, 2) == 0 ? 0 : 10'000;
+  c.plan.zero = static_cast<int>(random(0, 3));
+  c.plan.recompute = random(0, 2) == 0 ? parallel::Recompute::none : parallel::Recompute::full;
+  c.plan.micro_batch = random(1, 500);
+  c.plan.dp_overlap = random(0, 2) == 0;
+  c.plan.tables.sharding = static_cast<TableSharding>(random(1, 6));
+  c.plan.tables.replicated_below = random(0, 2) == 0 ? 0 : 10'000;
   c.job.seq = 1;
-  c.job.global_batch = c.plan.dp * c.plan.micro_batch * dice(1, 4);
+  c.job.global_batch = c.plan.dp * c.plan.micro_batch * random(1, 4);
   return c;
 }
 
 Seconds step_time(const Case& c) { return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan); }
 
-// A tick per task is rounding, no rule.
+// Tolerance for rounding: one tick per task.
 bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
 
-// On one device: every kernel once a micro-batch, gradients added up where the products do not, norm and step of the
-// dense weights.
+// On one device: every kernel once per micro-batch, accumulation of gradients where GEMMs do not do it, gradient norm
+// and optimizer step of the dense weights.
 TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
   int checked = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     c.cluster = parallel::test::cluster_of({1});
     c.stack.host.launch_time = c.stack.host.expert_launch_time = Seconds(0.0);
     c.plan = {};
-    c.plan.micro_batch = c.job.global_batch = dice(1, 500);
-    c.plan.tables.sharding = static_cast<TableSharding>(dice(1, 6));
+    c.plan.micro_batch = c.job.global_batch = random(1, 500);
+    c.plan.tables.sharding = static_cast<TableSharding>(random(1, 6));
     if (!c.is_valid()) { continue; }
     const auto& accelerator = c.cluster.accelerator;
     Seconds sum = c.stack.host.step_overhead;
@@ -102,8 +102,8 @@ TEST(RecommenderEstimate, one_device_takes_the_sum_of_its_kernels) {
 TEST(RecommenderEstimate, better_hardware_is_never_slower) {
   int checked = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    Dice dice(seed);
-    const Case c = any_case(dice);
+    SeededRandom random(seed);
+    const Case c = any_case(random);
     if (!c.is_valid()) { continue; }
     const Seconds before = step_time(c);
     Case memory = c, peak = c, network = c;
@@ -121,8 +121,8 @@ TEST(RecommenderEstimate, better_hardware_is_never_slower) {
 TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_below) {
   int checked = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    Dice dice(seed);
-    const Case c = any_case(dice);
+    SeededRandom random(seed);
+    const Case c = any_case(random);
     if (!c.is_valid()) { continue; }
     Estimator estimator(c.model, c.cluster, c.stack, c.job);
     const auto estimate = estimator.estimate(c.plan);
@@ -134,17 +134,17 @@ TEST(RecommenderEstimate, the_breakdown_sums_to_the_step_and_the_bound_lies_belo
   EXPECT_GT(checked, 50);
 }
 
-// Twice the lookups of a sample never take less, and a copy of the tables in every node never less memory. Of tables
-// that several ranks hold, some may send the rows that they met and others whole gradients; when the last turns from
-// one to the other, the host has a collective less to issue.
+// More lookups per sample never take less time; a replica of the tables per node never needs less memory. Tolerance:
+// tables on several ranks send either gradients of the accessed rows or whole gradients; when the last table changes to
+// whole gradients, the host launches one collective less.
 TEST(RecommenderEstimate, more_lookups_take_longer_and_more_copies_more_memory) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
-    Dice dice(seed);
-    const Case c = any_case(dice);
+    SeededRandom random(seed);
+    const Case c = any_case(random);
     if (!c.is_valid()) { continue; }
     Case more = c;
     for (auto& table : more.model.recommender.tables) { table.lookups *= 2.0; }
-    constexpr double kKindsOfTables = 2.0;  // shared out, and replicated
+    constexpr double kKindsOfTables = 2.0;  // sharded and replicated
     const auto rounds = kKindsOfTables * static_cast<double>(parallel::micro_batches(c.job, c.plan));
     EXPECT_TRUE(no_slower(step_time(c), step_time(more) + rounds * c.stack.host.launch_time)) << "seed " << seed;
     if (c.plan.dp % 2 != 0 || c.plan.tables.sharding == TableSharding::replicated) { continue; }

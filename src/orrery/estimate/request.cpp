@@ -128,17 +128,18 @@ std::vector<Diagnostic> problems(const Request& request) {
   const auto require = [&](bool holds, const std::string& flag, std::string_view message) {
     if (!holds) { found.push_back({{"", 0, 0, flag}, std::string(message)}); }
   };
-  const bool serves = request.task == parallel::Task::inference;
-  require(serves || !request.batch, "--batch", "is valid with --task inference only; training has --global-batch");
-  require(serves || !request.prompt, "--prompt", "is valid with --task inference only; training has --seq");
-  require(serves || !request.generate, "--generate", "is valid with --task inference only");
-  require(!serves || !request.global_batch, "--global-batch", "training only; --task inference has --batch");
-  require(!serves || !request.seq, "--seq", "training only; --task inference has --prompt and --generate");
+  const bool is_inference = request.task == parallel::Task::inference;
+  require(is_inference || !request.batch, "--batch",
+          "is valid with --task inference only; training has --global-batch");
+  require(is_inference || !request.prompt, "--prompt", "is valid with --task inference only; training has --seq");
+  require(is_inference || !request.generate, "--generate", "is valid with --task inference only");
+  require(!is_inference || !request.global_batch, "--global-batch", "training only; --task inference has --batch");
+  require(!is_inference || !request.seq, "--seq", "training only; --task inference has --prompt and --generate");
   require(request.lora == 0 || request.task == parallel::Task::finetune, "--lora", "needs --task finetune");
   require(request.lora > 0 || request.lora_targets == workload::Adapter::Targets::attention, "--lora-targets",
           "needs --lora: the rank of the adapters");
   const auto of_training = [&](bool typed, const std::string& flag) {
-    require(!serves || !typed, flag, "training only: no effect with --task inference");
+    require(!is_inference || !typed, flag, "training only: no effect with --task inference");
   };
   of_training(request.bucket.has_value(), "--bucket");
   of_training(request.gradient_precision.has_value(), "--gradient-precision");
@@ -170,10 +171,10 @@ parallel::Job job_of(const Request& request, const workload::Model& model) {
   job.adapter = {request.lora, request.lora_targets};
   if (job.is_inference()) {
     job.global_batch = request.batch.value_or(0);
-    // A recommender answers at once.
+    // A recommender generates its answer in one pass.
     job.prompt = request.prompt.value_or(model.is_recommender() ? 1 : 0);
     job.generate = request.generate.value_or(model.is_recommender() ? 1 : 0);
-    job.seq = job.prompt + job.generate - 1;  // the last token is made, and not read again
+    job.seq = job.prompt + job.generate - 1;  // the last generated token is not an input
   }
   return job;
 }

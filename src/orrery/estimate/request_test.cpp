@@ -1,4 +1,4 @@
-// Requests: what is left open is settled by rules, what is not built says so, what is printed reads back.
+// Requests: defaults of what is not given, errors, and a round trip through text.
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,9 +37,9 @@ struct Example {
     cluster.accelerator.memory = memory;
     stack.memory_reserve = 0.0;
   }
-  [[nodiscard]] Result<SettledPlan> settled() const { return settle(request, model, cluster, stack); }
+  [[nodiscard]] Result<ResolvedPlan> resolved() const { return resolve(request, model, cluster, stack); }
   [[nodiscard]] parallel::Plan plan() const {
-    const auto answer = settled();
+    const auto answer = resolved();
     if (!answer) {
       ADD_FAILURE() << answer.error().text();
       return {};
@@ -60,7 +60,7 @@ std::vector<std::string> texts_of(const std::vector<Diagnostic>& diagnostics) {
   return texts;
 }
 
-TEST(Settle, dp_is_what_the_other_degrees_leave) {
+TEST(Resolve, dp_is_devices_over_the_other_degrees) {
   Example e;
   EXPECT_EQ(e.plan().dp, 8);
   e.request.pp = 4;
@@ -69,35 +69,36 @@ TEST(Settle, dp_is_what_the_other_degrees_leave) {
   EXPECT_EQ(e.plan().dp, 2);
 }
 
-TEST(Settle, degrees_that_do_not_fit_the_devices_are_complained_about) {
+TEST(Resolve, degrees_that_do_not_fit_the_devices_are_errors) {
   Example e;
   e.request.pp = 3;
-  ASSERT_FALSE(e.settled());
-  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--pp: tp 2 x pp 3 = 6 does not divide the 16 devices; nearest pp: 2 and 4"));
+  ASSERT_FALSE(e.resolved());
+  EXPECT_THAT(e.resolved().error().text(),
+              testing::HasSubstr("--pp: tp 2 x pp 3 = 6 does not divide the 16 devices; nearest pp: 2 and 4"));
   e.request.pp = 64;
-  EXPECT_FALSE(e.settled());
+  EXPECT_FALSE(e.resolved());
   e.request.tp = 0;
-  EXPECT_THAT(e.settled().error().text(), testing::HasSubstr("--tp: \"0\" is too small"));
+  EXPECT_THAT(e.resolved().error().text(), testing::HasSubstr("--tp: \"0\" is too small"));
 }
 
-TEST(Settle, with_room_nothing_is_recomputed_and_micro_batches_are_8) {
+TEST(Resolve, with_enough_memory_recompute_is_none_and_micro_batch_8) {
   Example e;
   e.give_memory(Bytes(1e15));
   EXPECT_EQ(e.plan().recompute, Recompute::none);
   EXPECT_EQ(e.plan().micro_batch, 8);
 }
 
-// A replica has 64 / 8 = 8 sequences of a batch of 64, and 6 of one of 48: no micro-batch of 8, nor of 5 or 4.
-TEST(Settle, the_micro_batch_divides_a_replica_s_batch) {
+// A replica has 64 / 8 = 8 sequences of a batch of 64, and 6 of a batch of 48, which 8, 5 and 4 do not divide.
+TEST(Resolve, the_micro_batch_divides_a_replica_s_batch) {
   Example e;
   e.give_memory(Bytes(1e15));
   e.request.global_batch = 48;
   EXPECT_EQ(e.plan().micro_batch, 6);
 }
 
-// Recompute comes first: a micro-batch of 1 without recompute is taken before one of 8 with it. Memory is set to
-// exactly what one choice needs, and the answer looked for one by one.
-TEST(Settle, the_least_recompute_that_fits_then_the_largest_micro_batch) {
+// Recompute has priority: micro-batch 1 without recompute is preferred to 8 with it. The memory of the device is set to
+// what each choice requires in turn.
+TEST(Resolve, the_lowest_recompute_that_fits_then_the_largest_micro_batch) {
   const std::vector<std::int64_t> sizes = {8, 4, 2, 1};  // divisors of 8 sequences
   for (const auto enough_for : {Recompute::none, Recompute::selective, Recompute::full}) {
     for (const std::int64_t size : sizes) {
@@ -118,7 +119,7 @@ TEST(Settle, the_least_recompute_that_fits_then_the_largest_micro_batch) {
   }
 }
 
-TEST(Settle, when_nothing_fits_the_plan_that_needs_least_is_answered) {
+TEST(Resolve, when_nothing_fits_the_plan_with_the_lowest_memory_is_returned) {
   Example e;
   e.give_memory(Bytes(1e6));
   EXPECT_EQ(e.plan().recompute, Recompute::full);
@@ -129,7 +130,7 @@ TEST(Settle, when_nothing_fits_the_plan_that_needs_least_is_answered) {
   EXPECT_EQ(e.plan().micro_batch, 4);
 }
 
-TEST(Settle, what_is_typed_stays) {
+TEST(Resolve, given_values_are_kept) {
   Example e;
   e.give_memory(Bytes(1e15));
   e.request.recompute = Recompute::full;
@@ -137,7 +138,7 @@ TEST(Settle, what_is_typed_stays) {
   e.request.dp_overlap = false;
   e.request.schedule = ScheduleKind::gpipe;
   e.request.dp = 8;
-  const auto answer = e.settled();
+  const auto answer = e.resolved();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->plan.recompute, Recompute::full);
   EXPECT_EQ(answer->plan.micro_batch, 2);
@@ -146,36 +147,36 @@ TEST(Settle, what_is_typed_stays) {
   EXPECT_THAT(answer->chosen, ElementsAre());
 }
 
-TEST(Settle, what_was_settled_is_named) {
+TEST(Resolve, chosen_values_are_listed) {
   Example e;
   e.give_memory(Bytes(1e15));
   e.stack.overlap.gradient_reduce = false;
-  const auto answer = e.settled();
+  const auto answer = e.resolved();
   ASSERT_TRUE(answer);
-  EXPECT_THAT(answer->chosen, ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the least that fits)",
+  EXPECT_THAT(answer->chosen, ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the lowest that fits)",
                                           "micro-batch 8 (the largest that fits, up to 8)", "schedule 1f1b",
-                                          "dp-overlap off (the stack's habit)"));
+                                          "dp-overlap off (the stack's default)"));
 }
 
-TEST(Settle, chunks_mean_interleaving_unless_another_schedule_is_typed) {
+TEST(Resolve, vpp_above_1_selects_interleaving_unless_a_schedule_is_given) {
   Example e;
   e.request.pp = 2;
   e.request.vpp = 3;
   EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
   e.request.schedule = ScheduleKind::one_f_one_b;
-  ASSERT_FALSE(e.settled());
-  EXPECT_EQ(e.settled().error().text(), "--vpp: \"3\" needs --schedule interleaved; other schedules: 1");
+  ASSERT_FALSE(e.resolved());
+  EXPECT_EQ(e.resolved().error().text(), "--vpp: \"3\" needs --schedule interleaved; other schedules: 1");
 }
 
-// 64 sequences over dp 4 and pp 2 in groups of 2 micro-batches: 16 a replica, so 8 is the largest micro-batch that
-// leaves an even number of them.
-TEST(Settle, interleaving_keeps_whole_groups_of_micro_batches) {
+// 64 sequences over dp 4 are 16 per replica; pp 2 requires an even number of micro-batches, so 8 is the largest
+// micro-batch.
+TEST(Resolve, interleaving_keeps_whole_groups_of_micro_batches) {
   Example e;
   e.give_memory(Bytes(1e15));
   e.request.pp = 2;
   e.request.vpp = 2;
   EXPECT_EQ(e.plan().micro_batch, 8);
-  e.request.global_batch = 48;  // 12 a replica: 6 leaves 2 groups' worth, 4 would leave 3
+  e.request.global_batch = 48;  // 12 per replica: micro-batch 6 gives 2 micro-batches, 4 would give 3
   EXPECT_EQ(e.plan().micro_batch, 6);
 }
 
@@ -193,7 +194,7 @@ TEST(Request, placement_names_groups_and_dimensions_each_once) {
   }
 }
 
-TEST(Request, fields_of_the_other_semantics_are_mistakes) {
+TEST(Request, fields_of_the_other_semantics_are_errors) {
   Request request;
   request.strategy = "mlp=(tp)";
   request.local_batch = "mlp=1";
@@ -220,7 +221,7 @@ TEST(Request, fields_of_the_other_semantics_are_mistakes) {
   EXPECT_TRUE(needed_fields(parallel::Task::pretrain, Semantics::mad_max).empty());
 }
 
-TEST(Request, fields_of_another_task_are_mistakes) {
+TEST(Request, fields_of_another_task_are_errors) {
   Request request;
   request.batch = 8;
   request.prompt = 128;
@@ -240,20 +241,20 @@ TEST(Request, fields_of_another_task_are_mistakes) {
                           "--seq: training only; --task inference has --prompt and --generate"));
 }
 
-TEST(Request, each_task_has_fields_of_its_own_that_it_needs) {
+TEST(Request, each_task_has_its_required_fields) {
   EXPECT_THAT(needed_fields(parallel::Task::pretrain), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::finetune), ElementsAre("global_batch"));
   EXPECT_THAT(needed_fields(parallel::Task::inference), ElementsAre("batch"));
 }
 
-TEST(Request, what_is_offloaded_is_a_list_of_names) {
+TEST(Request, offload_is_a_list_of_names) {
   EXPECT_EQ(request_with("offload: \"optimizer,weights\"")->offload, (parallel::Offload{true, false, true}));
   EXPECT_THAT(request_with("offload: weight").error().text(),
               testing::HasSubstr("\"weight\" cannot be offloaded; did you mean \"weights\"?"));
   EXPECT_FALSE(request_with("offload: \"\"")->offload);
 }
 
-TEST(Request, gradients_are_the_stack_s_unless_typed) {
+TEST(Request, gradient_settings_default_to_the_stack_s) {
   Request request;
   hardware::Stack stack;
   EXPECT_EQ(stack_of(request, stack).gradients.element, Bytes(4.0));
@@ -265,8 +266,8 @@ TEST(Request, gradients_are_the_stack_s_unless_typed) {
   EXPECT_EQ(stack_of(request, stack).gradients.bucket_parameters, 4e7);
 }
 
-// 16 devices, tp 2 and pp 2: 4 replicas share 64 sequences, cut in as many micro-batches as there are stages.
-TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
+// 16 devices, tp 2 and pp 2: 4 replicas share 64 sequences, in as many micro-batches as stages.
+TEST(Resolve, an_inference_batch_has_one_micro_batch_per_stage) {
   Example e;
   e.request.global_batch = e.request.seq = std::nullopt;
   e.request.task = parallel::Task::inference;
@@ -277,9 +278,9 @@ TEST(Settle, a_batch_of_requests_is_cut_by_stages) {
   EXPECT_EQ(e.plan().micro_batch, 8);
   EXPECT_EQ(e.plan().zero, 0);
   EXPECT_EQ(job_of(e.request, e.model).seq, 143);
-  e.request.batch = 12;  // 3 a replica do not cut in two
+  e.request.batch = 12;  // 3 per replica: not divisible by 2
   EXPECT_EQ(e.plan().micro_batch, 3);
-  e.request.pp = 4;  // 2 replicas of 6: not 4 pieces, but 3
+  e.request.pp = 4;  // 2 replicas of 6 sequences: 3 micro-batches, because 4 does not divide 6
   EXPECT_EQ(e.plan().micro_batch, 2);
 }
 

@@ -1,8 +1,8 @@
-// How far measured times lie from predicted ones, by kind of job: what an estimate's uncertainty is read from.
+// Uncertainty of predicted times, by kind of job.
 //
-// A table of quantiles of measured / predicted over published rows that the calibration had not seen
-// (tools/calibrate/spread.py writes it). It says how wrong predictions of a kind have been, not how a single job varies
-// from step to step.
+// A table of quantiles of measured / predicted times over published rows that the calibration did not use (written by
+// tools/calibrate/spread.py). It describes the error of predictions of a kind, not the variation of one job from step
+// to step.
 #pragma once
 
 #include <cstdint>
@@ -20,27 +20,27 @@
 namespace orrery::estimate {
 
 struct Spread {
-  std::string kind;             // as kind_of says, or "any"
+  std::string kind;             // a value of kinds_of, or "any"
   double p10 = 1.0, p90 = 1.0;  // of measured / predicted
   std::int64_t rows = 0;        // measurements
-  std::int64_t groups = 0;      // configurations that they are of
+  std::int64_t groups = 0;      // number of different configurations among them
 };
 
 struct Spreads {
-  std::vector<Spread> kinds;  // empty: nothing is known
+  std::vector<Spread> kinds;  // may be empty
   std::string source;
 };
 
-// <data>/uncertainty.yaml. A directory without one knows nothing.
+// Reads <data>/uncertainty.yaml; empty if the file does not exist.
 [[nodiscard]] Result<Spreads> load_spreads(const std::string& data_directory);
 
-// Kinds of jobs that err alike, from the narrowest to the widest, "any" last: adapters, mixtures of experts, dense
-// models within one scale-up domain and beyond, batches of requests; each under its software stack first ("experts
-// megatron-core"); and any of them on accelerators on which nothing was measured.
+// The kinds that a job belongs to, from the narrowest to the widest ("any"). A kind is LoRA fine-tuning, mixture of
+// experts, dense within or beyond one scale-up domain, or inference, first with the software stack, then without it. On
+// an accelerator without measurements the first kind is "unmeasured-accelerator".
 [[nodiscard]] std::vector<std::string> kinds_of(const parallel::Job& job, const workload::Model& model,
                                                 const hardware::Cluster& cluster, const hardware::Stack& stack);
 
-// The range of a time that the spread of the narrowest kind in the table gives; nothing when there is none.
+// The interval of a time, from the narrowest kind that the table has; nothing if it has none.
 [[nodiscard]] std::optional<results::Uncertainty> uncertainty_of(const Spreads& spreads,
                                                                  const std::vector<std::string>& kinds, Seconds time);
 

@@ -15,9 +15,9 @@ using parallel::Ticks;
 
 namespace {
 
-// Ticks are picoseconds, or a thousand times coarser as often as it takes for the work of all stages in a row to fit 64
-// bits with room to spare (more than eleven days of it). Durations are rounded up, so that a step never ends before the
-// work in it could have: Estimator::step_time_bound relies on that.
+// A tick is a picosecond. If the serial time of all stages does not fit in 64 bits with a margin (more than eleven
+// days), a tick is 10^3, 10^6, … picoseconds. Durations are rounded up, so that a step never ends before its work can:
+// Estimator::step_time_bound relies on this.
 class Clock {
  public:
   explicit Clock(Seconds longest) {
@@ -50,8 +50,8 @@ ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks
   return cost;
 }
 
-// Of waiting for experts, what runs beside the kernels of another micro-batch: a forward pass beside a backward pass of
-// the same chunk. The first forward and the last backward of m have none beside them.
+// Subtracts the expert all-to-alls that overlap with another micro-batch: a forward pass overlaps with a backward pass
+// of the same chunk. The first forward and the last backward of m micro-batches have nothing to overlap with.
 void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
   const Seconds hidden = max(Seconds(0), pair_cost(chunk, chunk).hidden) * (1.0 - 1.0 / micro_batches);
   Seconds waiting;
@@ -84,7 +84,7 @@ PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
   return {together, apart - together};
 }
 
-// One program on its way through a solver.
+// Solves one program with the buffers of a solver.
 class StepSolution {
  public:
   StepSolution(const Program& program, StepSolver& solver)
@@ -94,7 +94,7 @@ class StepSolution {
         chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
 
   void run(std::span<const Cost> known, Explained explained) {
-    price_pieces(known);
+    price_program(known);
     set_times();
     pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
@@ -107,7 +107,7 @@ class StepSolution {
   }
 
  private:
-  void price_pieces(std::span<const Cost> known) {
+  void price_program(std::span<const Cost> known) {
     step_.blocks.assign(known.begin(), known.end());
     for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
       step_.blocks.push_back(
@@ -126,24 +126,24 @@ class StepSolution {
     }
   }
 
-  // Everybody meets in the collectives over everybody (the gradient norm), and at the end.
+  // All ranks wait for each other in the all-reduce over all ranks (the gradient norm), and at the end.
   [[nodiscard]] Seconds finish_time() const {
-    Seconds before, behind;  // the meeting
+    Seconds before, after;  // that all-reduce
     for (const auto& rank_class : program_.classes) {
       Seconds first, second;
       for (const auto& use : rank_class.finish) {
         second += static_cast<double>(use.repeat) * step_.blocks[use.work.index()].time;
-        if (!meets_everybody(use)) { continue; }
+        if (!has_world_collective(use)) { continue; }
         first += second;
         second = Seconds(0);
       }
       before = max(before, first);
-      behind = max(behind, second);
+      after = max(after, second);
     }
-    return before + behind;
+    return before + after;
   }
 
-  [[nodiscard]] bool meets_everybody(const parallel::BlockUse& use) const {
+  [[nodiscard]] bool has_world_collective(const parallel::BlockUse& use) const {
     const auto& items = program_.block(use.work).items;
     return std::any_of(items.begin(), items.end(), [](const auto& item) {
       return item.collective() != nullptr && item.collective()->call.group == parallel::GroupKind::world;
@@ -155,8 +155,8 @@ class StepSolution {
     return price_hop(program_, solver_.fabric_, program_.mesh.transfer_dimension[stage]);
   }
 
-  // No path through the schedule is longer than everything done one after another.
-  [[nodiscard]] Seconds everything_in_a_row() const {
+  // An upper limit of the step time: every task and transfer one after another.
+  [[nodiscard]] Seconds serial_time() const {
     Seconds sum;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
@@ -174,7 +174,7 @@ class StepSolution {
     for (std::size_t stage = 0; stage < stages(); ++stage) { solver_.transfers_.push_back(transfer_time(stage)); }
     Seconds latest;
     for (const Seconds end : solver_.first_ends_) { latest = max(latest, end); }
-    clock_ = Clock(everything_in_a_row() + latest);
+    clock_ = Clock(serial_time() + latest);
     for (auto* list : {&forward_, &backward_, &weight_, &pair_, &transfer_, &first_end_}) { list->clear(); }
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
@@ -189,9 +189,9 @@ class StepSolution {
     for (const Seconds end : solver_.first_ends_) { first_end_.push_back(clock_.ticks(end)); }
   }
 
-  // How early the first forward of every chunk can have ended when updated weights are gathered under it: all gathers
-  // of a stage are issued when the step starts. Empty when there are none; chunks whose every forward gathers its own
-  // have nothing to do with it.
+  // The earliest end of every chunk's first forward when updated weights are gathered during it. All gathers of a stage
+  // are issued when the step starts. Empty when there are none; chunks that gather weights in every forward are not
+  // affected.
   void set_first_forward_ends() {
     auto& ends = solver_.first_ends_;
     ends.assign(stages() * chunks_, Seconds(0));
@@ -210,7 +210,7 @@ class StepSolution {
     if (!any) { ends.clear(); }
   }
 
-  // When the critical stage's pipeline would end if one thing were free.
+  // The end of the critical stage's pipeline if transfers, or the first gathers, were free.
   void solve_variants() {
     const auto stage = static_cast<std::size_t>(step_.critical_stage);
     const auto end = [&](const parallel::PipelineTimes& times) {
@@ -224,9 +224,9 @@ class StepSolution {
     step_.without_first_gathers = first_end_.empty() ? step_.pipeline_end : end(without_first_gathers);
   }
 
-  // Chunks of a stage as their gradients are completed: the last chunk of the model first, but from either end under
-  // DualPipe.
-  [[nodiscard]] std::vector<std::size_t> in_order_of_gradients(std::size_t stage) const {
+  // Chunks of a stage in the order in which their gradients are complete: the last chunk of the model first; under
+  // DualPipe, whichever end finishes first.
+  [[nodiscard]] std::vector<std::size_t> chunks_by_gradient_completion(std::size_t stage) const {
     std::vector<std::size_t> order(chunks_);
     for (std::size_t c = 0; c < chunks_; ++c) { order[c] = chunks_ - 1 - c; }
     const auto* starts = &pipeline_->last_backward_start[stage * chunks_];
@@ -234,9 +234,9 @@ class StepSolution {
     return order;
   }
 
-  // Of the updated weights that a stage gathers under its first forwards, the time that it would not wait for if it
-  // went through those at once. Interleaved micro-batches go through a chunk in groups of as many as there are stages.
-  [[nodiscard]] Seconds gathers_under_work(std::size_t stage) const {
+  // Time of gathers of updated weights that overlaps with the first forwards of a stage if these run without a pause.
+  // Interleaved schedules send micro-batches through a chunk in groups of pp.
+  [[nodiscard]] Seconds overlapped_gathers(std::size_t stage) const {
     if (solver_.first_ends_.empty()) { return Seconds(0); }
     const bool in_groups = program_.pipeline.schedule == parallel::ScheduleKind::interleaved;
     const double group = in_groups ? static_cast<double>(program_.plan.pp) : 1.0;
@@ -253,13 +253,13 @@ class StepSolution {
     return max(Seconds(0), gathers - wait);
   }
 
-  // When all gradients of a stage are synchronised, counted from the pipeline's start. What of its gathers and
-  // reductions of once a step runs under its work slows that; what it loses is counted at its end.
+  // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers and reductions that run
+  // once a step slow the compute that they overlap with; the loss is added at the end of the pipeline.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
     const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
-    Seconds stream, reduced;  // of data-parallel reductions: when they end, and how long they take
-    for (const std::size_t c : in_order_of_gradients(stage)) {
+    Seconds stream, reduced;  // end and duration of data-parallel reductions
+    for (const std::size_t c : chunks_by_gradient_completion(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
       const ChunkCost& cost = chunk_cost(stage, c);
@@ -268,8 +268,8 @@ class StepSolution {
       stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
       reduced += segment_reductions(chunk.last_backward, step_.blocks);
     }
-    const Seconds under_work = max(Seconds(0), reduced - max(Seconds(0), stream - end));
-    const Seconds lost = solver_.stack_.overlap.interference * (under_work + gathers_under_work(stage));
+    const Seconds overlapped = max(Seconds(0), reduced - max(Seconds(0), stream - end));
+    const Seconds lost = solver_.stack_.overlap.interference * (overlapped + overlapped_gathers(stage));
     return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 
@@ -279,18 +279,18 @@ class StepSolution {
       const Seconds ready = gradients_ready(stage);
       if (ready > step_.ready) {
         step_.ready = ready;
-        explain_by(stage);
+        set_critical_stage(stage);
       }
     }
   }
 
-  void explain_by(std::size_t stage) {
+  void set_critical_stage(std::size_t stage) {
     step_.critical_stage = static_cast<std::int64_t>(stage);
     step_.pipeline_end = clock_.seconds(pipeline_->stage_end[stage]);
     step_.reduce_tail = gradients_ready(stage) - step_.pipeline_end;
   }
 
-  // Work of one micro-batch in every chunk of a stage.
+  // Compute time of one micro-batch in all chunks of a stage.
   [[nodiscard]] Seconds work_of(std::size_t stage) const {
     Seconds work;
     for (std::size_t c = 0; c < chunks_; ++c) {
@@ -306,14 +306,14 @@ class StepSolution {
       const bool later = more == Seconds(0) && gradients_ready(stage) > gradients_ready(busiest);
       if (more > Seconds(0) || later) { busiest = stage; }
     }
-    explain_by(busiest);
+    set_critical_stage(busiest);
   }
 
   [[nodiscard]] parallel::PipelineTimes times() const {
     return {forward_, backward_, transfer_, first_end_, weight_, pair_};
   }
 
-  // Forward of chunk `c` beside the backward of the other.
+  // Forward of chunk `c` paired with the backward of the other chunk.
   [[nodiscard]] PairCost pair_of(std::size_t stage, std::size_t c) const {
     return pair_cost(chunk_cost(stage, c), chunk_cost(stage, 1 - c));
   }
@@ -335,7 +335,7 @@ class StepSolution {
   const Program& program_;
   StepSolver& solver_;
   Step& step_;
-  std::size_t chunks_;  // of a rank
+  std::size_t chunks_;  // per rank
   Clock clock_{Seconds(0)};
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
   std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;

@@ -1,4 +1,4 @@
-// One training step of a priced program: the pipeline solved, gradient synchronisation and optimizer behind it.
+// One training step of a priced program: the solved pipeline, then gradient synchronisation and the optimizer.
 #pragma once
 
 #include <span>
@@ -11,13 +11,13 @@
 
 namespace orrery::estimate {
 
-// A chunk's tasks of one micro-batch. Stalls: waiting for gathered weights, sharded gradients or the second tier,
-// beside the work.
+// A chunk's tasks for one micro-batch. Stalls: exposed waiting for gathered weights, sharded gradients or the second
+// tier.
 struct ChunkCost {
-  Cost forward, backward, weight;  // weight: gradients that are a task of their own
+  Cost forward, backward, weight;  // weight: weight gradients that are a separate task
   Seconds forward_stall, backward_stall, weight_stall;
-  // What of waiting for experts runs beside another micro-batch, in the mean over all of them: the first forward and
-  // the last backward, which have none beside them, take so much longer than what is above.
+  // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
+  // last backward have nothing to overlap with and take this much longer than the times above.
   Seconds forward_hidden, backward_hidden, weight_hidden;
 
   [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
@@ -26,25 +26,26 @@ struct ChunkCost {
   [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
 };
 
-// DualPipe: a chunk's forward beside the whole backward of the other chunk of its rank. Traffic between experts that
-// one of the two waits for runs under the other's work:
-//   time = max( forward + backward - their waiting for experts, that traffic )
+// DualPipe: the forward of a chunk overlaps with the whole backward of the rank's other chunk, and each hides its
+// exposed expert all-to-alls behind the compute of the other:
+//   time = max( forward + backward - their exposed all-to-alls, total time of these all-to-alls )
 struct PairCost {
   Seconds time;
-  Seconds hidden;  // waiting that the pair saves against the two apart; negative when the traffic is longer than both
+  Seconds
+      hidden;  // time saved against running the two in sequence; negative when the all-to-alls take longer than both
 };
 [[nodiscard]] PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward);
 
 struct Step {
   Seconds time;
   Seconds ready;  // when every gradient is synchronised
-  // The stage that the step is explained by: unless asked to explain, the one whose gradients are ready last; else the
-  // one that is at work longest, and of several the one that is ready last.
+  // The stage whose times the breakdown shows. With Explained::no, the stage whose gradients are ready last. With
+  // Explained::yes, the stage with the most work; among equals, the one that is ready last.
   std::int64_t critical_stage = 0;
   Seconds pipeline_end;           // of the critical stage
-  Seconds reduce_tail;            // gradient synchronisation after that
-  Seconds finish;                 // optimizer and what follows, of the slowest stage
-  Seconds without_transfers;      // pipeline_end if transfers were free; only when asked to explain
+  Seconds reduce_tail;            // gradient synchronisation after pipeline_end
+  Seconds finish;                 // optimizer and later work of the slowest stage
+  Seconds without_transfers;      // pipeline_end if transfers were free; set with Explained::yes
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
   std::vector<Cost> blocks;       // price of every block of the program
   std::vector<ChunkCost> chunks;  // price of every chunk program
@@ -55,20 +56,20 @@ enum class Explained : std::uint8_t { no, yes };
 
 // Solves the step.
 //
-//   time = max over stages of (pipeline end, reductions that outlast it, finish_reduce)     every gradient synchronised
-//        + max over stages of finish, up to where everybody meets and from there on + host overhead
+//   time = max over stages of (end of the pipeline and of reductions that end later, plus finish_reduce)
+//       + max over stages of finish, before and after the all-reduce over all ranks + host overhead
 //
-// The pipeline's times are those of a micro-batch without data-parallel reductions, which block nobody before the
-// pipeline ends; weights gathered under the first forwards set earliest ends for them. Exact but for rounding to ticks:
-// program_simulation_test.cpp plays programs item by item and gets the same time.
+// Pipeline times are those of a micro-batch without data-parallel reductions: these delay no task of the pipeline.
+// Weights that are gathered during the first forwards set their earliest end times. Exact except for rounding to ticks:
+// program_simulation_test.cpp simulates programs item by item and gets the same time.
 //
-// Storage is kept from one call to the next. The step lives until then.
+// Buffers are reused. The returned step is valid until the next call.
 class StepSolver {
  public:
   StepSolver(const network::Fabric& fabric, const hardware::Stack& stack)
       : fabric_(fabric), stack_(stack), prices_(fabric) {}
 
-  // `known`: prices of the program's first blocks, as price_block gives them.
+  // `known`: prices of the program's first blocks, computed by price_block.
   const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
                     Explained explained = Explained::no);
 
@@ -78,7 +79,7 @@ class StepSolver {
   network::PriceCache prices_;
   Step step_;
   parallel::PipelineSolver pipeline_;
-  // Of the pipeline, as PipelineTimes has them.
+  // Durations for PipelineTimes.
   std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_;
   std::vector<Seconds> first_ends_, transfers_;
 

@@ -1,4 +1,5 @@
-// The closed form of a step against the program played item by item: no formula may live only in the closed form.
+// The closed form of a step against an item-by-item simulation of the program: no formula may exist only in the closed
+// form.
 #include <cmath>
 #include <string>
 
@@ -16,10 +17,10 @@ namespace {
 
 using parallel::test::any_case;
 using parallel::test::Case;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 
-// What the solver may add by rounding durations up to picoseconds: one for each task and transfer of a path, and no
-// path has more of them than one stage's tasks and a way through all stages and back.
+// The solver rounds durations up to picoseconds: at most one tick for each task and transfer of a path. No path has
+// more of them than one stage's tasks plus one pass through all stages in each direction.
 Seconds rounding(const Case& c) {
   const auto m = static_cast<double>(parallel::micro_batches(c.job, c.plan));
   const auto chunks = static_cast<double>(c.plan.vpp), stages = static_cast<double>(c.plan.pp);
@@ -28,7 +29,7 @@ Seconds rounding(const Case& c) {
 
 struct Compared {
   Step step;
-  Played played;
+  SimulatedStep simulated;
   Seconds tolerance;
 
   [[nodiscard]] bool near(Seconds a, Seconds b) const {
@@ -42,78 +43,79 @@ Compared compare(const Case& c) {
       c.cluster, c.stack.transfers.ports == hardware::NodePorts::one ? NodeEgress::one_port : NodeEgress::all_ports);
   const auto program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   parallel::PipelineSolver solver;
-  return {StepSolver(fabric, c.stack).solve(program), play(program, fabric, c.stack), rounding(c)};
+  return {StepSolver(fabric, c.stack).solve(program), simulate(program, fabric, c.stack), rounding(c)};
 }
 
-RC_GTEST_PROP(StepSimulation, a_step_takes_as_long_as_its_program_played_item_by_item, ()) {
+RC_GTEST_PROP(StepSimulation, a_step_takes_as_long_as_its_program_simulated_item_by_item, ()) {
   const Compared both =
       compare(any_case([](auto low, auto high) { return *rc::gen::inRange<std::int64_t>(low, high); }));
-  RC_ASSERT(both.near(both.step.time, both.played.time));
+  RC_ASSERT(both.near(both.step.time, both.simulated.time));
 }
 
-// The same for many more, with the parts of the step. The tolerance is far below what any rule of the program is worth:
-// the median step here is 20 ms, of a hundred or so tasks.
+// The same for 2,000 plans, comparing parts of the step too. The tolerance is far below the effect of any rule: the
+// median step here is 20 ms, of about a hundred tasks.
 TEST(StepSimulation, two_thousand_random_plans_agree_in_time_pipeline_end_and_synchronisation) {
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
-    Dice dice(seed);
-    const Compared both = compare(any_case(dice));
+    SeededRandom random(seed);
+    const Compared both = compare(any_case(random));
     const auto critical = static_cast<std::size_t>(both.step.critical_stage);
-    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
-    ASSERT_TRUE(both.near(both.step.pipeline_end, both.played.stage_end[critical])) << "seed " << seed;
-    for (const Seconds synchronised : both.played.synchronised) {
+    ASSERT_TRUE(both.near(both.step.time, both.simulated.time)) << "seed " << seed;
+    ASSERT_TRUE(both.near(both.step.pipeline_end, both.simulated.stage_end[critical])) << "seed " << seed;
+    for (const Seconds synchronised : both.simulated.synchronised) {
       ASSERT_TRUE(synchronised <= both.step.ready + both.tolerance) << "seed " << seed;
     }
   }
 }
 
-// Where the weights that the optimizer shards are gathered under the first forwards, and slowly: the earliest ends of
-// first forwards, on every schedule.
+// Slow gathers, during the first forwards, of weights that the optimizer shards: checks the earliest ends of first
+// forwards on every schedule.
 TEST(StepSimulation, slow_gathers_under_the_first_forward_agree) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     if (c.plan.dp == 1) { continue; }
-    c.plan.zero = 1 + static_cast<int>(dice(0, 2));
+    c.plan.zero = 1 + static_cast<int>(random(0, 2));
     c.plan.offload = {};
     c.plan.dp_overlap = c.stack.overlap.parameter_gather = true;
     for (auto& dimension : c.cluster.dimensions) { dimension.bandwidth /= 100.0; }
     const Compared both = compare(c);
-    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+    ASSERT_TRUE(both.near(both.step.time, both.simulated.time)) << "seed " << seed;
   }
 }
 
-// Weights of experts that nothing trains are gathered in every pass where those are sharded, with no gradients of
-// theirs to reduce: gathers slow the work beside them by themselves.
+// Frozen expert weights that are sharded are gathered in every pass and have no gradients to reduce, so gathers alone
+// slow the compute.
 TEST(StepSimulation, gathers_of_frozen_weights_that_slow_work_agree) {
   int slowed = 0;
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    Dice dice(seed);
-    Case c = parallel::test::any_case_of(dice, true);
+    SeededRandom random(seed);
+    Case c = parallel::test::any_case_of(random, true);
     c.job.task = parallel::Task::finetune;
     c.job.adapter = {8, workload::Adapter::Targets::attention};
     c.plan.zero = 3;
     c.plan.shard = 0;
     c.stack.overlap.interference = 0.2;
     const Compared both = compare(c);
-    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+    ASSERT_TRUE(both.near(both.step.time, both.simulated.time)) << "seed " << seed;
     c.stack.overlap.interference = 0.0;
     slowed += compare(c).step.time < both.step.time ? 1 : 0;
   }
   EXPECT_GT(slowed, 50);
 }
 
-// The first and the last stage meet to sum the tied table; whoever has more left to reduce would be waited for.
+// The first and the last stage reduce the tied embedding table together; the one that finishes its reductions later
+// would delay it.
 TEST(StepSimulation, tied_tables_without_overlap_agree) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
-    Dice dice(seed);
-    Case c = any_case(dice);
+    SeededRandom random(seed);
+    Case c = any_case(random);
     if (c.plan.pp == 1) { continue; }
     c.model.tied_embeddings = true;
-    c.plan.zero = static_cast<int>(dice(0, 2));
+    c.plan.zero = static_cast<int>(random(0, 2));
     c.plan.shard = 0;
     c.plan.dp_overlap = false;
     const Compared both = compare(c);
-    ASSERT_TRUE(both.near(both.step.time, both.played.time)) << "seed " << seed;
+    ASSERT_TRUE(both.near(both.step.time, both.simulated.time)) << "seed " << seed;
   }
 }
 
@@ -123,7 +125,7 @@ struct Published {
   parallel::Plan plan;
 };
 
-// Jobs of the size that people train: steps of seconds, so that rounding is far below 1e-9.
+// Published jobs with steps of seconds, so that rounding is far below 1e-9.
 TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
   using parallel::Recompute;
   using parallel::ScheduleKind;
@@ -162,7 +164,7 @@ TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
     const parallel::Job work{job.batch, job.seq, hardware::Precision::bf16, parallel::Task::pretrain};
     ASSERT_TRUE(parallel::is_valid(*model, work, job.plan, cluster->devices)) << job.model;
     const Compared both = compare({*model, work, job.plan, *cluster, *stack});
-    EXPECT_NEAR(both.step.time / both.played.time, 1.0, 1e-9) << job.model;
+    EXPECT_NEAR(both.step.time / both.simulated.time, 1.0, 1e-9) << job.model;
   }
 }
 

@@ -1,4 +1,4 @@
-// Programs made by hand, whose steps can be worked out on paper.
+// Programs written by hand, whose step times can be calculated on paper.
 #include <cstdint>
 #include <vector>
 
@@ -19,8 +19,9 @@ using parallel::Purpose;
 using parallel::RankClassId;
 using parallel::ScheduleKind;
 
-// 1 GB/s of memory without a floor or ramp: a stream kernel of no launch takes its gigabytes in seconds. Two devices in
-// each of two dimensions of 1 GB/s: an all-gather of 2 x GB among two takes x seconds.
+// Memory of 1 GB/s without floor or ramp: a stream kernel without launch time takes as many seconds as it moves
+// gigabytes. Two network dimensions of two devices and 1 GB/s each: an all-gather of 2 x GB over two devices takes x
+// seconds.
 hardware::Cluster cluster() {
   auto cluster = network::test::plain_cluster({2, 2});
   cluster.accelerator.memory_bandwidth = 1_GBps;
@@ -51,7 +52,7 @@ parallel::BlockUse use(std::size_t work, std::int64_t repeat, parallel::Optional
   return {BlockId(work), repeat, gather, reduce};
 }
 
-// Layers of one block on every stage: 1 s forward, 2 s backward, half a second of optimizer.
+// One layer per stage, of one block: 1 s forward, 2 s backward, 0.5 s optimizer.
 struct Made {
   Program program;
 
@@ -76,19 +77,19 @@ struct Made {
   }
   [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks.front(); }
 
-  // Seconds of a step; the simulation must say the same.
+  // Step time in seconds; the simulation must give the same.
   [[nodiscard]] double time(double interference = 0.0) const {
     const auto machine = cluster();
     const network::Fabric fabric(machine);
     hardware::Stack stack;
     stack.overlap.interference = interference;
     const double time = StepSolver(fabric, stack).solve(program).time.value();
-    EXPECT_NEAR(time, play(program, fabric, stack).time.value(), 1e-9);
+    EXPECT_NEAR(time, simulate(program, fabric, stack).time.value(), 1e-9);
     return time;
   }
 };
 
-constexpr double kTicks = 1e-9;  // some hundred tasks, rounded up to a picosecond each
+constexpr double kTicks = 1e-9;  // about a hundred tasks, each rounded up to a picosecond
 constexpr double kFinish = 0.5;
 
 // Narayanan et al. (arXiv:2104.04473), section 2.2: the bubble is (p - 1) (f + b), a fraction (p - 1) / m of the work
@@ -117,15 +118,15 @@ TEST(Step, bubble_of_interleaving_is_p_minus_1_over_v_m) {
   }
 }
 
-// One micro-batch crosses 3 borders both ways, 0.25 s each: 4 x 3 + 6 x 0.25.
-TEST(Step, a_micro_batch_alone_pays_every_transfer_both_ways) {
+// One micro-batch crosses 3 stage borders in each direction, 0.25 s each: 4 x 3 + 6 x 0.25.
+TEST(Step, a_single_micro_batch_takes_every_transfer_in_both_directions) {
   Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
   made.program.transfer_bytes = Bytes(0.25e9);
   EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.25 + kFinish, kTicks);
 }
 
-// The same 0.5 GB, 0.25 GB from each of two ranks, which then gather them at 1 GB/s: 6 x (0.25 + 0.25).
-TEST(Step, parts_of_a_transfer_are_gathered_behind_it) {
+// The same 0.5 GB: two ranks send 0.25 GB each and then gather them at 1 GB/s: 6 x (0.25 + 0.25).
+TEST(Step, parts_of_a_transfer_are_gathered_after_it) {
   Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
   made.program.plan.tp = 2;
   made.program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
@@ -134,9 +135,9 @@ TEST(Step, parts_of_a_transfer_are_gathered_behind_it) {
   EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.5 + kFinish, kTicks);
 }
 
-// 4 layers of 2 s backward, reductions of 1.5 s on the second stream: only the last one sticks out of 8 s. Reductions
-// of 3 s never catch up: the first starts at 2 s and four of them end at 14 s.
-TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
+// 4 layers of 2 s backward, reductions of 1.5 s on the side stream: only the last one ends after the 8 s of compute.
+// Reductions of 3 s are slower than compute: the first starts at 2 s, the fourth ends at 14 s.
+TEST(Step, reductions_that_end_after_the_last_backward_are_exposed) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
   made.chunk().last_backward = {use(1, 4, {}, BlockId(3))};
@@ -145,8 +146,8 @@ TEST(Step, reductions_under_the_last_backward_stick_out_by_what_does_not_fit) {
   EXPECT_NEAR(made.time(), 3 * 12.0 + (14.0 - 8.0) + kFinish, kTicks);
 }
 
-// Weights gathered one execution ahead, 4 layers of 1 s: the first gather of 0.75 s is waited for, the rest hide. At
-// 1.5 s each, the fourth arrives at 6 s and its layer ends at 7 s instead of 4 s. The same in every forward.
+// Weights are gathered one execution ahead, 4 layers of 1 s: the first gather of 0.75 s is exposed, the others overlap.
+// With gathers of 1.5 s the fourth arrives at 6 s and its layer ends at 7 s instead of 4 s. The same in every forward.
 TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(0.75));
@@ -156,7 +157,7 @@ TEST(Step, gathers_in_every_forward_stall_every_micro_batch) {
   EXPECT_NEAR(made.time(), 3 * (12.0 + 3.0) + kFinish, kTicks);
 }
 
-// The same weights gathered once, all asked for when the step starts: one stall instead of three.
+// The same weights gathered once per step, all gathers issued when the step starts: one stall instead of three.
 TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
@@ -164,8 +165,9 @@ TEST(Step, gathers_of_the_first_forward_stall_the_step_once) {
   EXPECT_NEAR(made.time(), 3 * 12.0 + 3.0 + kFinish, kTicks);
 }
 
-// 4 layers of 2 s backward, reductions of 1.5 s: three of them, 4.5 s, run under the backward pass, which loses a fifth
-// of that, 0.9 s, and is done before the last one (1.5 s behind); or a half, 2.25 s, and is not.
+// 4 layers of 2 s backward, reductions of 1.5 s. Three reductions, 4.5 s, overlap with the backward pass. With
+// interference 0.2 it loses 0.9 s and ends before the last reduction (1.5 s later); with 0.5 it loses 2.25 s and ends
+// after it.
 TEST(Step, reductions_under_the_last_backward_slow_it) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
@@ -174,17 +176,17 @@ TEST(Step, reductions_under_the_last_backward_slow_it) {
   EXPECT_NEAR(made.time(0.5), 3 * 12.0 + 2.25 + kFinish, kTicks);
 }
 
-// Of the 6 s that gathers of the first forward take, 3 s are waited for
-// (gathers_of_the_first_forward_stall_the_step_once) and 3 s run under work.
-TEST(Step, gathers_of_the_first_forward_slow_what_does_not_wait_for_them) {
+// The gathers of the first forward take 6 s: 3 s are exposed (gathers_of_the_first_forward_stall_the_step_once) and 3 s
+// overlap with compute.
+TEST(Step, gathers_of_the_first_forward_slow_the_compute_that_overlaps) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 3, 4);
   made.program.blocks.emplace_back(gather(1.5));
   made.chunk().first_forward = {use(0, 4, BlockId(3))};
   EXPECT_NEAR(made.time(0.2), 3 * 12.0 + 3.0 + 0.6 + kFinish, kTicks);
 }
 
-// On the second of two stages the gathers run while the first stage works: 4 x 1.5 s are there at 6 s, two seconds
-// after the activations; the fourth layer then ends at 7 s instead of 8 s. Nothing is late.
+// On the second of two stages the gathers overlap with the first stage's forward: all 4 x 1.5 s have arrived at 6 s,
+// two seconds after the activations; the fourth layer ends at 7 s instead of 8 s. No stall.
 TEST(Step, a_later_stage_has_time_to_gather) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 2, 4);
   made.program.blocks.emplace_back(gather(1.5));
@@ -196,8 +198,7 @@ TEST(Step, a_later_stage_has_time_to_gather) {
   made.program.classes.push_back(late);
   made.program.class_of_stage = {RankClassId(0), RankClassId(1)};
   EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + kFinish, kTicks);
-  made.program.blocks[BlockId(3)] =
-      gather(2.0);  // the last arrives at 8 s, its layer ends at 9 s: one second late, for good
+  made.program.blocks[BlockId(3)] = gather(2.0);  // the last arrives at 8 s, its layer ends at 9 s: one second late
   EXPECT_NEAR(made.time(), (2 + 1) * 12.0 + 1.0 + kFinish, kTicks);
 }
 
@@ -207,7 +208,7 @@ TEST(Step, a_later_stage_has_time_to_gather) {
 //   gather 1: 0-1   work 1: 1-3   gather 2: 1-2   reduce 1: 3-5   work 2: 3-5   gather 3: 5-6 (issued at 3, behind
 //   reduce 1) work 3: 6-8   reduce 2: 6-8 (behind gather 3)   gather 4: 8-9   work 4: 9-11   reduce 3: 9-11   reduce 4:
 //   11-13
-TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
+TEST(Step, fully_sharded_backward_takes_gather_plus_reduction_per_layer) {
   Made made(ScheduleKind::one_f_one_b, 1, 1, 1, 4);
   made.program.blocks.emplace_back(gather(1.0));
   made.program.blocks.emplace_back(gather(2.0));
@@ -216,8 +217,8 @@ TEST(Step, fully_sharded_backward_settles_at_gather_plus_reduction_per_layer) {
   EXPECT_NEAR(made.time(), 4.0 + 13.0 + kFinish, kTicks);
 }
 
-// Stage 1 takes twice as long for its optimizer: everybody's gradients are there at (m + 1) 3 s, and 1 s later all is
-// done.
+// Stage 1 takes twice as long for its optimizer: all gradients are synchronised at (m + 1) 3 s, and the step ends 1 s
+// later.
 TEST(Step, the_slowest_optimizer_ends_the_step) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
   made.program.blocks.emplace_back(work(1.0, Purpose::optimizer));
@@ -227,8 +228,7 @@ TEST(Step, the_slowest_optimizer_ends_the_step) {
   EXPECT_NEAR(made.time(), 5 * 3.0 + 1.0, kTicks);
 }
 
-// An asynchronous collective of 1.5 s beside 1 s of work; the item that waits for it, and the work behind: 0.5 s
-// exposed.
+// An asynchronous collective of 1.5 s overlaps with 1 s of compute; an item waits for it: 0.5 s exposed.
 TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed) {
   const auto machine = cluster();
   const network::Fabric fabric(machine);
@@ -236,7 +236,7 @@ TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed)
   mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
   Block block = gather(1.5, parallel::GroupKind::tp, true);
   block.items.push_back(work(1.0).items[0]);
-  const Cost ended = price_block(block, fabric, mesh);  // nobody asks for it: the block's end waits
+  const Cost ended = price_block(block, fabric, mesh);  // no item waits for it, so the end of the block does
   EXPECT_NEAR(ended.time.value(), 1.5, 1e-12);
   block.items.push_back(work(2.0).items[0]);
   EXPECT_NEAR(price_block(block, fabric, mesh).time.value(), 3.0, 1e-12);

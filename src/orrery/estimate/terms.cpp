@@ -28,17 +28,17 @@ void TermWriter::add_block(parallel::BlockId id, std::string_view segment, doubl
   }
 }
 
-// What a call is bound by: "all_gather ring/Simple".
-std::string TermWriter::way_taken(const parallel::CollectiveCall& call) const {
+// The algorithm and protocol that determine the time: "all_gather ring/Simple".
+std::string TermWriter::bound_of(const parallel::CollectiveCall& call) const {
   const std::string_view name = config::enum_name(call.collective);
-  switch (way_of(call, program_.mesh)) {
-    case Way::collective: break;
-    case Way::rounds: return fmt::format("{} ring/rounds", name);
-    case Way::per_node: {
+  switch (pricing_rule(call, program_.mesh)) {
+    case PricingRule::collective: break;
+    case PricingRule::ring_steps: return fmt::format("{} ring/rounds", name);
+    case PricingRule::node_dispatch: {
       const bool one_node = program_.mesh.group(parallel::GroupKind::ep_across).size() == 1;
       return fmt::format("{} once/{}", name, one_node ? "rank" : "node");
     }
-    case Way::host: return "second tier";
+    case PricingRule::host: return "second tier";
   }
   const auto price = context_.fabric.price(call.collective, call.bytes, program_.mesh.group(call.group));
   return fmt::format("{} {}/{}", name, config::enum_name(price.algorithm), price.protocol);
@@ -52,7 +52,7 @@ results::Term TermWriter::term(const parallel::Item& item, std::string_view segm
   if (const auto* collective = item.collective()) {
     term.bytes = collective->call.bytes;
     term.time = price_call(collective->call, context_.fabric, program_.mesh);
-    term.bound = way_taken(collective->call);
+    term.bound = bound_of(collective->call);
   } else if (const auto* launch = item.kernel()) {
     const cost::KernelCost cost = cost::kernel_cost(launch->kernel, context_.cluster.accelerator);
     term.flops = launch->kernel.flops;

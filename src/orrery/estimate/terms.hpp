@@ -1,4 +1,4 @@
-// The explanation of a price, line by line: every item of some segments, with its own price.
+// The explanation of a price: one line per kernel and collective of the given segments.
 #pragma once
 
 #include <string>
@@ -15,15 +15,15 @@ class TermWriter {
  public:
   TermWriter(const Context& context, const parallel::Program& program) : context_(context), program_(program) {}
 
-  // The items of a segment that runs `executions` times a step. What is run again goes by the name "recompute".
+  // Adds the items of a segment that runs `executions` times per step. Recomputed items are listed under "recompute".
   void add(const parallel::Segment& segment, std::string_view name, double executions);
 
-  // The same item in several segments becomes one line with its count added up.
+  // Equal items of several segments become one line; their counts are added.
   [[nodiscard]] std::vector<results::Term> take();
 
  private:
   void add_block(parallel::BlockId id, std::string_view segment, double count);
-  [[nodiscard]] std::string way_taken(const parallel::CollectiveCall& call) const;
+  [[nodiscard]] std::string bound_of(const parallel::CollectiveCall& call) const;
   [[nodiscard]] results::Term term(const parallel::Item& item, std::string_view segment, double count) const;
 
   const Context& context_;

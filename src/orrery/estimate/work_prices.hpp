@@ -1,4 +1,4 @@
-// Prices of what ranks compute, kept by slice: thousands of plans of a search share one slice.
+// Prices of compute, cached by slice: thousands of plans of a search share one slice.
 #pragma once
 
 #include <cstddef>
@@ -12,10 +12,10 @@
 
 namespace orrery::estimate {
 
-// Work of one micro-batch in a part of the model, without data-parallel communication.
+// Time of one micro-batch in a part of the model, without data-parallel communication.
 struct PartTime {
   Seconds forward, backward, weight;
-  Seconds expert_waits;  // of these, waiting for traffic between experts
+  Seconds expert_waits;  // included above: exposed expert all-to-alls
 
   PartTime& operator+=(const PartTime& other) {
     forward += other.forward;
@@ -33,8 +33,8 @@ struct PartTime {
 struct WorkPrice {
   std::vector<Cost> blocks;  // [block of the slice]
   PartTime embedding, head;  // head: with the MTP modules
-  // [layer]: sum over the layers before it, the recomputed ones as if they were not where the plan recomputes some
-  // layers of a chunk and not others; one more than there are layers.
+  // [layer]: sum over the layers before it; one entry more than layers. A lower bound: if a chunk recomputes only some
+  // layers, all count as not recomputed.
   std::vector<PartTime> layers_before;
 };
 
@@ -42,7 +42,7 @@ class WorkPrices {
  public:
   WorkPrices(const workload::Model& model, const network::Fabric& fabric) : model_(model), fabric_(fabric) {}
 
-  // Of a plan's slice on its groups. The price lives until forget(), which must come before the slice is forgotten.
+  // Price of a plan's slice on its groups. Valid until forget(); call forget() before the slice is freed.
   [[nodiscard]] const WorkPrice& of(const parallel::LoweredSlice& slice, const parallel::Plan& plan);
 
   [[nodiscard]] std::size_t kept() const { return prices_.size(); }

@@ -1,4 +1,4 @@
-// What a search knows about plans: how much memory they need, how long a step takes, and a time it can never beat.
+// What a search requires of an estimator: memory and step time of plans, and a lower bound of the step time.
 #pragma once
 
 #include <functional>
@@ -12,25 +12,26 @@ namespace orrery::explore {
 
 struct Price {
   Seconds step_time;
-  Bytes memory;  // of the fullest rank
+  Bytes memory;  // of the rank with the most memory in use
 };
 
-// Used by one thread at a time. Every function needs a possible plan and is a pure function of the point.
+// Used by one thread at a time. Every function requires a possible plan and depends on the point only.
 class Evaluator {
  public:
   virtual ~Evaluator() = default;
 
-  // A time that no plan of the point's family goes below, far cheaper to get. Sound: pruning by it changes no answer.
+  // A lower bound of the step time of all plans in the point's family, much cheaper to compute than a price. Pruning by
+  // it changes no result.
   [[nodiscard]] virtual Seconds bound(const Point& point) = 0;
-  // Whether a plan of the point's family may fit in memory. Sound: where not, none does.
+  // False only if no plan of the point's family fits in memory.
   [[nodiscard]] virtual bool may_fit(const Point& point) = 0;
-  // Nothing when the plan does not fit in memory.
+  // Nothing if the plan does not fit in memory.
   [[nodiscard]] virtual std::optional<Price> price(const Point& point) = 0;
-  // Time of a step, whether or not the plan fits.
+  // Step time, whether or not the plan fits.
   [[nodiscard]] virtual Seconds unlimited_step_time(const Point& point) = 0;
 };
 
-// Makes one evaluator for each thread of a search.
+// Creates the evaluator of each thread of a search.
 using EvaluatorFactory = std::function<std::unique_ptr<Evaluator>()>;
 
 }  // namespace orrery::explore

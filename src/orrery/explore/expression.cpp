@@ -12,11 +12,11 @@ namespace {
 
 constexpr std::int64_t kLargest = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kSmallest = std::numeric_limits<std::int64_t>::min();
-// Divisors are looked for up to the square root.
+// Divisors are found by trial division up to the square root.
 constexpr std::int64_t kLargestWhole = 1'000'000'000'000;
 
-void note(Trouble& trouble, const Place& place, std::string message) {
-  if (trouble.message.empty()) { trouble = {place, std::move(message)}; }
+void report(EvaluationError& error, const Place& place, std::string message) {
+  if (error.message.empty()) { error = {place, std::move(message)}; }
 }
 
 Place place_at(Place place, int column) {
@@ -24,7 +24,7 @@ Place place_at(Place place, int column) {
   return place;
 }
 
-// What an operation makes of its operands; `fails` where that cannot be told in 64 bits.
+// Applies an operation; `fails` if the result is undefined or does not fit in 64 bits.
 std::int64_t applied(Operation operation, std::int64_t a, std::int64_t b, bool& fails) {
   std::int64_t result = 0;
   switch (operation) {
@@ -51,22 +51,22 @@ std::int64_t applied(Operation operation, std::int64_t a, std::int64_t b, bool& 
     case Operation::greater_equal: return a >= b ? 1 : 0;
     case Operation::literal:
     case Operation::slot:
-    case Operation::both:
-    case Operation::either:
-    case Operation::opposite: break;  // Expression::value_of
+    case Operation::logical_and:
+    case Operation::logical_or:
+    case Operation::logical_not: break;  // Expression::value_of
   }
   return fails ? 0 : result;
 }
 
-// Appends to an axis as long as it has room.
+// Appends values to an axis up to kMostValues.
 class Appender {
  public:
-  Appender(std::vector<std::int64_t>& out, const Place& place, Trouble& trouble)
-      : out_(out), place_(place), trouble_(trouble) {}
+  Appender(std::vector<std::int64_t>& out, const Place& place, EvaluationError& error)
+      : out_(out), place_(place), error_(error) {}
 
   bool operator()(std::int64_t value) {
     if (out_.size() >= kMostValues) {
-      note(trouble_, place_, fmt::format("gives more than {} values", kMostValues));
+      report(error_, place_, fmt::format("gives more than {} values", kMostValues));
       return false;
     }
     out_.push_back(value);
@@ -76,14 +76,15 @@ class Appender {
  private:
   std::vector<std::int64_t>& out_;
   const Place& place_;
-  Trouble& trouble_;
+  EvaluationError& error_;
 };
 
-void append_divisors(std::int64_t whole, const Place& place, std::vector<std::int64_t>& out, Trouble& trouble) {
+void append_divisors(std::int64_t whole, const Place& place, std::vector<std::int64_t>& out, EvaluationError& error) {
   if (whole > kLargestWhole) {
-    return note(trouble, place, fmt::format("asks for the divisors of {}; {} is the largest", whole, kLargestWhole));
+    return report(error, place,
+                  fmt::format("divisors of {} are not calculated; the largest number is {}", whole, kLargestWhole));
   }
-  Appender append(out, place, trouble);
+  Appender append(out, place, error);
   std::int64_t d = 1;
   for (; d * d < whole; ++d) {
     if (whole % d == 0 && !append(d)) { return; }
@@ -94,8 +95,8 @@ void append_divisors(std::int64_t whole, const Place& place, std::vector<std::in
 }
 
 void append_powers(std::int64_t base, std::int64_t most, const Place& place, std::vector<std::int64_t>& out,
-                   Trouble& trouble) {
-  Appender append(out, place, trouble);
+                   EvaluationError& error) {
+  Appender append(out, place, error);
   for (std::int64_t power = 1; power <= most && append(power) && base >= 2 && power <= kLargest / base;) {
     power *= base;
   }
@@ -131,25 +132,25 @@ SlotMask Expression::uses() const {
   return mask;
 }
 
-std::int64_t Expression::value(const Slots& slots, Trouble& trouble) const {
-  return value_of(static_cast<std::int32_t>(parts_.size()) - 1, slots, trouble);
+std::int64_t Expression::value(const Slots& slots, EvaluationError& error) const {
+  return value_of(static_cast<std::int32_t>(parts_.size()) - 1, slots, error);
 }
 
-std::int64_t Expression::value_of(std::int32_t index, const Slots& slots, Trouble& trouble) const {
+std::int64_t Expression::value_of(std::int32_t index, const Slots& slots, EvaluationError& error) const {
   const Part& part = parts_[static_cast<std::size_t>(index)];
   if (part.operation == Operation::literal) { return part.value; }
   if (part.operation == Operation::slot) { return slots[static_cast<std::size_t>(part.value)]; }
-  const std::int64_t a = value_of(part.left, slots, trouble);
-  if (part.operation == Operation::opposite) { return a == 0 ? 1 : 0; }
-  if (part.operation == Operation::both && a == 0) { return 0; }
-  if (part.operation == Operation::either && a != 0) { return 1; }
-  const std::int64_t b = part.right >= 0 ? value_of(part.right, slots, trouble) : 0;
-  if (part.operation == Operation::both || part.operation == Operation::either) { return b; }
+  const std::int64_t a = value_of(part.left, slots, error);
+  if (part.operation == Operation::logical_not) { return a == 0 ? 1 : 0; }
+  if (part.operation == Operation::logical_and && a == 0) { return 0; }
+  if (part.operation == Operation::logical_or && a != 0) { return 1; }
+  const std::int64_t b = part.right >= 0 ? value_of(part.right, slots, error) : 0;
+  if (part.operation == Operation::logical_and || part.operation == Operation::logical_or) { return b; }
   bool fails = false;
   const std::int64_t result = applied(part.operation, a, b, fails);
   if (fails) {
     const bool divides = part.operation == Operation::divide || part.operation == Operation::remainder;
-    note(trouble, place_at(place_, part.column), divides && b == 0 ? "divides by zero" : "is beyond 64 bits");
+    report(error, place_at(place_, part.column), divides && b == 0 ? "divides by zero" : "is beyond 64 bits");
   }
   return result;
 }
@@ -161,18 +162,18 @@ SlotMask AxisValues::uses() const {
 }
 
 void append_values(const ValueSet& set, const Slots& slots, Slot devices, std::vector<std::int64_t>& out,
-                   Trouble& trouble) {
-  const std::int64_t first = set.first.value(slots, trouble);
-  const std::int64_t last = set.last.is_empty() ? slots[devices] : set.last.value(slots, trouble);
-  if (!trouble.message.empty()) { return; }
-  Appender append(out, set.place, trouble);
+                   EvaluationError& error) {
+  const std::int64_t first = set.first.value(slots, error);
+  const std::int64_t last = set.last.is_empty() ? slots[devices] : set.last.value(slots, error);
+  if (!error.message.empty()) { return; }
+  Appender append(out, set.place, error);
   switch (set.form) {
     case ValueSet::Form::one: append(first); return;
     case ValueSet::Form::range:
       for (std::int64_t value = first; value <= last && append(value) && value < kLargest;) { ++value; }
       return;
-    case ValueSet::Form::divisors: return append_divisors(first, set.place, out, trouble);
-    case ValueSet::Form::powers: return append_powers(first, last, set.place, out, trouble);
+    case ValueSet::Form::divisors: return append_divisors(first, set.place, out, error);
+    case ValueSet::Form::powers: return append_powers(first, last, set.place, out, error);
   }
 }
 

@@ -1,4 +1,4 @@
-// Any text as the values of an axis, calculated over values that overflow and divide by zero.
+// Random text as the values of an axis, evaluated with values that overflow and divide by zero.
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -40,10 +40,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       Slots slots{};
       slots.fill(value);
       for (const ValueSet& set : axis->sets) {
-        Trouble trouble;
+        EvaluationError error;
         std::vector<std::int64_t> out;
-        append_values(set, slots, words.devices, out, trouble);
-        if (!set.where.is_empty()) { static_cast<void>(set.where.value(slots, trouble)); }
+        append_values(set, slots, words.devices, out, error);
+        if (!set.where.is_empty()) { static_cast<void>(set.where.value(slots, error)); }
       }
     }
   }

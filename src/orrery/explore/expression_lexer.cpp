@@ -22,13 +22,13 @@ bool is_spelled_like_a_name(std::string_view text) {
 void Lexer::advance() {
   while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) { ++at_; }
   if (at_ == text_.size()) { return take(Token::Kind::end, 0); }
-  if (const std::size_t length = odd_choice(); length > 0) { return take(Token::Kind::name, length); }
+  if (const std::size_t length = special_choice(); length > 0) { return take(Token::Kind::name, length); }
   if (is_digit(text_[at_])) { return read_integer(); }
   if (is_letter(text_[at_])) { return read_name(); }
   read_sign();
 }
 
-std::size_t Lexer::odd_choice() const {
+std::size_t Lexer::special_choice() const {
   std::size_t longest = 0;
   const auto offer = [&](std::string_view choice) {
     const auto rest = text_.substr(at_);
@@ -50,8 +50,8 @@ void Lexer::read_integer() {
   const std::string_view digits = text_.substr(at_, length);
   std::int64_t value = 0;
   const auto read = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  const bool goes_on = at_ + length < text_.size() && is_letter(text_[at_ + length]);
-  take(read.ec == std::errc() && !goes_on ? Token::Kind::integer : Token::Kind::wrong, length);
+  const bool continues = at_ + length < text_.size() && is_letter(text_[at_ + length]);
+  take(read.ec == std::errc() && !continues ? Token::Kind::integer : Token::Kind::wrong, length);
   token_.value = value;
 }
 

@@ -1,4 +1,4 @@
-// Words of the language of expression.hpp. Private to the parser.
+// Tokens of the language of expression.hpp. Private to the parser.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,16 @@ namespace orrery::explore {
 struct Token {
   enum class Kind : std::uint8_t { end, integer, name, sign, wrong };
   Kind kind = Kind::end;
-  std::string_view text;   // as written; of `wrong`, the character
+  std::string_view text;   // as written; for `wrong`, the character
   std::int64_t value = 0;  // of an integer
   int column = 0;          // 0-based
 
-  [[nodiscard]] bool is(std::string_view wanted) const {
-    return (kind == Kind::sign || kind == Kind::name) && text == wanted;
+  [[nodiscard]] bool is(std::string_view expected) const {
+    return (kind == Kind::sign || kind == Kind::name) && text == expected;
   }
 };
 
-// One token at a time. Choices that are not spelled like names (1f1b, zero-bubble) are names all the same.
+// Reads one token at a time. Choices with other characters than names have (1f1b, zero-bubble) are also names.
 class Lexer {
  public:
   Lexer(std::string_view text, const std::vector<const ValueKind*>& kinds) : text_(text), kinds_(kinds) { advance(); }
@@ -29,7 +29,7 @@ class Lexer {
   void advance();
 
  private:
-  [[nodiscard]] std::size_t odd_choice() const;  // length of one that begins here; 0: none
+  [[nodiscard]] std::size_t special_choice() const;  // length of such a choice at this position; 0: none
   void read_integer();
   void read_name();
   void read_sign();

@@ -1,4 +1,4 @@
-// Recursive descent over the grammar of expression.hpp; a mistake ends the reading of its text, not of the others.
+// Recursive descent over the grammar of expression.hpp. An error ends the parsing of its text; other texts are parsed.
 #include <algorithm>
 #include <utility>
 
@@ -13,9 +13,9 @@ namespace orrery::explore {
 namespace {
 
 constexpr std::size_t kLongestText = 4'000;
-constexpr int kDeepest = 100;  // brackets within brackets
+constexpr int kDeepest = 100;  // nested brackets
 
-// Thrown within one text and caught at its end.
+// Thrown and caught within one text.
 struct Mistake {
   int column = 0;
   std::string message;
@@ -45,7 +45,7 @@ class ExpressionParser {
   }
 
  private:
-  // A part that has been read. Without a kind it is a name that only what it is compared with explains.
+  // A parsed part of an expression. Without a kind it is a name whose meaning depends on what it is compared with.
   struct Piece {
     std::int32_t part = -1;
     const ValueKind* kind = nullptr;
@@ -53,10 +53,10 @@ class ExpressionParser {
     int column = 0;
   };
 
-  [[noreturn]] void unexpected(std::string_view wanted) const {
+  [[noreturn]] void unexpected(std::string_view expected) const {
     const Token& token = lexer_.token();
     const std::string found = token.kind == Token::Kind::end ? "ends" : "has " + quote(token.text);
-    throw Mistake{token.column, fmt::format("{} where {} should stand", found, wanted)};
+    throw Mistake{token.column, fmt::format("{} where {} is expected", found, expected)};
   }
 
   bool accept(std::string_view text) {
@@ -73,7 +73,7 @@ class ExpressionParser {
   }
 
   void one_set(std::vector<ValueSet>& sets) {
-    const Deeper deeper(*this);
+    const Nesting nesting(*this);
     if (accept("[")) {
       over_sets(sets);
       return expect("]");
@@ -95,7 +95,8 @@ class ExpressionParser {
     }
     const bool numbers = set.form != ValueSet::Form::one;
     if (numbers && &kind_ != &integers()) {
-      throw Mistake{column_of(set.place), fmt::format("gives numbers; the axis is {}", described(kind_))};
+      throw Mistake{column_of(set.place),
+                    fmt::format("gives numbers; the values of the axis are {}", described(kind_))};
     }
     sets.push_back(std::move(set));
   }
@@ -128,22 +129,22 @@ class ExpressionParser {
   Piece any() {
     Piece left = all();
     while (lexer_.token().is("or")) {
-      left = joined(Operation::either, left, [&] { return all(); });
+      left = joined(Operation::logical_or, left, [&] { return all(); });
     }
     return left;
   }
   Piece all() {
     Piece left = negation();
     while (lexer_.token().is("and")) {
-      left = joined(Operation::both, left, [&] { return negation(); });
+      left = joined(Operation::logical_and, left, [&] { return negation(); });
     }
     return left;
   }
   Piece negation() {
     const int column = lexer_.token().column;
     if (!accept("not")) { return relation(); }
-    const Deeper deeper(*this);
-    return make(Operation::opposite, of_kind(negation(), booleans()), {}, booleans(), column);
+    const Nesting nesting(*this);
+    return make(Operation::logical_not, of_kind(negation(), booleans()), {}, booleans(), column);
   }
   template <class Read>
   Piece joined(Operation operation, Piece left, Read right) {
@@ -161,16 +162,16 @@ class ExpressionParser {
     for (const auto& [sign, operation] : kRelations) {
       const int column = lexer_.token().column;
       if (!accept(sign)) { continue; }
-      return compared(operation, left, sum(), column);
+      return comparison(operation, left, sum(), column);
     }
     return left;
   }
 
-  Piece compared(Operation operation, Piece left, Piece right, int column) {
+  Piece comparison(Operation operation, Piece left, Piece right, int column) {
     const bool ordered = operation != Operation::equal && operation != Operation::not_equal;
     const ValueKind* const kind = ordered ? &integers() : left.kind != nullptr ? left.kind : right.kind;
     if (kind == nullptr) { throw unknown(left); }
-    left = of_kind(left, *kind);  // the mistake further left is told
+    left = of_kind(left, *kind);  // of two errors the left one is reported
     return make(operation, left, of_kind(right, *kind), booleans(), column);
   }
 
@@ -179,9 +180,9 @@ class ExpressionParser {
     while (true) {
       const int column = lexer_.token().column;
       if (accept("+")) {
-        left = calculated(Operation::add, left, product(), column);
+        left = arithmetic(Operation::add, left, product(), column);
       } else if (accept("-")) {
-        left = calculated(Operation::subtract, left, product(), column);
+        left = arithmetic(Operation::subtract, left, product(), column);
       } else {
         return left;
       }
@@ -193,24 +194,24 @@ class ExpressionParser {
     while (true) {
       const int column = lexer_.token().column;
       if (accept("*")) {
-        left = calculated(Operation::multiply, left, factor(), column);
+        left = arithmetic(Operation::multiply, left, factor(), column);
       } else if (accept("/")) {
-        left = calculated(Operation::divide, left, factor(), column);
+        left = arithmetic(Operation::divide, left, factor(), column);
       } else if (accept("%")) {
-        left = calculated(Operation::remainder, left, factor(), column);
+        left = arithmetic(Operation::remainder, left, factor(), column);
       } else {
         return left;
       }
     }
   }
 
-  Piece calculated(Operation operation, Piece left, Piece right, int column) {
+  Piece arithmetic(Operation operation, Piece left, Piece right, int column) {
     left = of_kind(left, integers());
     return make(operation, left, of_kind(right, integers()), integers(), column);
   }
 
   Piece factor() {
-    const Deeper deeper(*this);
+    const Nesting nesting(*this);
     const Token token = lexer_.token();
     if (token.kind == Token::Kind::integer) {
       lexer_.advance();
@@ -241,7 +242,7 @@ class ExpressionParser {
     Piece left = of_kind(sum(), integers());
     do {
       expect(",");
-      left = calculated(operation, left, sum(), function.column);
+      left = arithmetic(operation, left, sum(), function.column);
     } while (lexer_.token().is(",") && operation != Operation::common_divisor);
     expect(")");
     return left;
@@ -250,10 +251,11 @@ class ExpressionParser {
   static Mistake not_a_function(const Token& function) {
     if (function.text == "divisors" || function.text == "powers") {
       return {function.column,
-              fmt::format("{} are several values, not one; they stand alone, or between commas", function.text)};
+              fmt::format("{} gives several values; it cannot be part of a calculation", function.text)};
     }
     const auto near = nearest(function.text, functions());
-    const std::string hint = near ? fmt::format("did you mean {}?", quote(*near)) : join(functions(), ", ") + " are";
+    const std::string hint =
+        near ? fmt::format("did you mean {}?", quote(*near)) : "the functions are " + join(functions(), ", ");
     return {function.column, fmt::format("{} is not a function; {}", quote(function.text), hint)};
   }
 
@@ -274,7 +276,7 @@ class ExpressionParser {
     return open;
   }
 
-  // The piece as a value of a kind: a name that was open is one of its choices.
+  // Converts a piece to a kind: a name without a kind must be one of the kind's choices.
   Piece of_kind(Piece piece, const ValueKind& kind) {
     if (piece.kind == nullptr) {
       const auto choice = kind.choice(piece.name);
@@ -283,7 +285,7 @@ class ExpressionParser {
       piece.kind = &kind;
     }
     if (piece.kind != &kind) {
-      throw Mistake{piece.column, fmt::format("is {} where {} should stand", described(*piece.kind), described(kind))};
+      throw Mistake{piece.column, fmt::format("is {} where {} is expected", described(*piece.kind), described(kind))};
     }
     return piece;
   }
@@ -300,15 +302,16 @@ class ExpressionParser {
       names.insert(names.end(), kind->choices.begin(), kind->choices.end());
     }
     const auto near = nearest(piece.name, names);
-    return {piece.column, near ? fmt::format("{} is not a name here; did you mean {}?", quote(piece.name), quote(*near))
-                               : fmt::format("{} is not a name here", quote(piece.name))};
+    return {piece.column, near
+                              ? fmt::format("{} is not a known name; did you mean {}?", quote(piece.name), quote(*near))
+                              : fmt::format("{} is not a known name", quote(piece.name))};
   }
 
-  // A name where a number should stand: a choice of some axis, or a slip.
+  // An unknown name where a number is expected: a choice of some axis, or a misspelling.
   Mistake not_a_number(const Piece& piece) const {
     for (const ValueKind* kind : words_.kinds) {
       if (!kind->choices.empty() && kind->choice(piece.name)) {
-        return {piece.column, fmt::format("{} is {} where {} should stand", quote(piece.name), described(*kind),
+        return {piece.column, fmt::format("{} is {} where {} is expected", quote(piece.name), described(*kind),
                                           described(integers()))};
       }
     }
@@ -334,17 +337,17 @@ class ExpressionParser {
     return {static_cast<std::int32_t>(parts_.size()) - 1, &kind, {}, column};
   }
 
-  // Brackets and signs within each other.
-  class Deeper {
+  // Counts nested brackets and signs.
+  class Nesting {
    public:
-    explicit Deeper(ExpressionParser& parser) : parser_(parser) {
+    explicit Nesting(ExpressionParser& parser) : parser_(parser) {
       if (++parser_.depth_ > kDeepest) {
-        throw Mistake{parser_.lexer_.token().column, fmt::format("is more than {} brackets deep", kDeepest)};
+        throw Mistake{parser_.lexer_.token().column, fmt::format("has more than {} nested brackets", kDeepest)};
       }
     }
-    ~Deeper() { --parser_.depth_; }
-    Deeper(const Deeper&) = delete;
-    Deeper& operator=(const Deeper&) = delete;
+    ~Nesting() { --parser_.depth_; }
+    Nesting(const Nesting&) = delete;
+    Nesting& operator=(const Nesting&) = delete;
 
    private:
     ExpressionParser& parser_;
@@ -367,19 +370,20 @@ class ExpressionParser {
 
 namespace {
 
-// Of the text's first character.
+// Place of the text's first character.
 Place text_place(const config::Node& node) {
   Place place = node.place;
   if (node.quoted && place.column > 0) { ++place.column; }
   return place;
 }
 
-// Choices may be spelled like no name is (zero-bubble, 1f1b). A slip in one that stands alone is told as such.
+// Choices may contain characters that names cannot (zero-bubble, 1f1b), so a misspelled one would give a misleading
+// error.
 void check_spelling(std::string_view text, const ValueKind& kind) {
   const auto belongs = [](char c) { return c == '-' || c == '_' || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
   const bool is_one_word = !text.empty() && std::all_of(text.begin(), text.end(), belongs);
-  const bool is_odd = text.find('-') != std::string_view::npos || (!text.empty() && text.front() <= '9');
-  if (kind.choices.empty() || !is_one_word || !is_odd || kind.choice(text)) { return; }
+  const bool has_other_characters = text.find('-') != std::string_view::npos || (!text.empty() && text.front() <= '9');
+  if (kind.choices.empty() || !is_one_word || !has_other_characters || kind.choice(text)) { return; }
   const std::vector<std::string> choices(kind.choices.begin(), kind.choices.end());
   const auto near = nearest(text, choices);
   throw Mistake{0, fmt::format("is not one of {}{}", join(choices, ", "),
@@ -387,8 +391,8 @@ void check_spelling(std::string_view text, const ValueKind& kind) {
 }
 
 std::vector<ValueSet> parse_text(const config::Node& node, const ValueKind& kind, const Vocabulary& words) {
-  if (node.scalar.size() > kLongestText) { throw Mistake{0, "is too long to be an expression"}; }
-  if (node.scalar.find('\n') != std::string::npos) { throw Mistake{0, "stands on one line"}; }
+  if (node.scalar.size() > kLongestText) { throw Mistake{0, "is longer than 4000 characters"}; }
+  if (node.scalar.find('\n') != std::string::npos) { throw Mistake{0, "must be on one line"}; }
   check_spelling(node.scalar, kind);
   return ExpressionParser(node.scalar, text_place(node), kind, words).values();
 }
@@ -396,7 +400,7 @@ std::vector<ValueSet> parse_text(const config::Node& node, const ValueKind& kind
 void parse_item(const config::Node& node, const ValueKind& kind, const Vocabulary& words, AxisValues& values,
                 std::vector<Diagnostic>& complaints) {
   if (!node.is_scalar() || node.kind == config::Kind::null) {
-    complaints.push_back({node.place, fmt::format("{}; an axis has a value, an expression, or a list of them",
+    complaints.push_back({node.place, fmt::format("{}; an axis needs a value, an expression, or a list of them",
                                                   node.is_scalar() ? "has no value" : "is a list or a mapping")});
     return;
   }
@@ -416,7 +420,7 @@ Result<AxisValues> parse_values(const config::Node& node, const ValueKind& kind,
   std::vector<Diagnostic> complaints;
   if (node.kind == config::Kind::sequence) {
     for (const config::Node& item : node.items) { parse_item(item, kind, words, values, complaints); }
-    if (node.items.empty()) { complaints.push_back({node.place, "has no values; an axis has at least one"}); }
+    if (node.items.empty()) { complaints.push_back({node.place, "has no values; an axis needs at least one"}); }
   } else {
     parse_item(node, kind, words, values, complaints);
   }

@@ -19,7 +19,7 @@ const ValueKind& schedules() {
   return kind;
 }
 
-// a is 6, b is 4, devices is 64; schedule is zero-bubble; late is not to be used.
+// a is 6, b is 4, devices is 64, schedule is zero-bubble; `late` cannot be used.
 const Vocabulary& words() {
   static const Vocabulary vocabulary{{{"a", 0, &integers(), ""},
                                       {"b", 1, &integers(), ""},
@@ -50,29 +50,29 @@ Result<AxisValues> parsed(const std::string& text, const ValueKind& kind = integ
   return parse_values(node_of(text), kind, words());
 }
 
-// Values, conditions asked with the value in the slot of `a`.
+// Values whose condition holds; conditions are evaluated with the value in the slot of `a`.
 std::vector<std::int64_t> values(const std::string& text, const ValueKind& kind = integers()) {
   const auto axis = parsed(text, kind);
   EXPECT_TRUE(axis) << axis.error().text();
   std::vector<std::int64_t> found;
-  Trouble trouble;
+  EvaluationError error;
   for (const ValueSet& set : axis->sets) {
     std::vector<std::int64_t> all;
-    append_values(set, slots(), 6, all, trouble);
+    append_values(set, slots(), 6, all, error);
     for (const std::int64_t value : all) {
       Slots with = slots();
       if (!set.where.is_empty()) { with[0] = value; }
-      if (set.where.is_empty() || set.where.value(with, trouble) != 0) { found.push_back(value); }
+      if (set.where.is_empty() || set.where.value(with, error) != 0) { found.push_back(value); }
     }
   }
-  EXPECT_EQ(trouble.message, "") << text;
+  EXPECT_EQ(error.message, "") << text;
   return found;
 }
 
-std::string trouble(const std::string& text) {
+std::string evaluation_error(const std::string& text) {
   const auto axis = parsed(text);
   EXPECT_TRUE(axis) << axis.error().text();
-  Trouble found;
+  EvaluationError found;
   std::vector<std::int64_t> all;
   for (const ValueSet& set : axis->sets) { append_values(set, slots(), 6, all, found); }
   return fmt::format("{}:{} {}", found.place.line, found.place.column, found.message);
@@ -105,7 +105,7 @@ TEST(Expression, gives_sets_of_values) {
   EXPECT_EQ(values("divisors(1)"), Numbers{1});
   EXPECT_EQ(values("divisors(0)"), Numbers{});
   EXPECT_EQ(values("divisors(b - a)"), Numbers{});
-  EXPECT_EQ(values("powers(2)"), (Numbers{1, 2, 4, 8, 16, 32, 64}));  // up to the devices
+  EXPECT_EQ(values("powers(2)"), (Numbers{1, 2, 4, 8, 16, 32, 64}));  // up to the number of devices
   EXPECT_EQ(values("powers(3, 26)"), (Numbers{1, 3, 9}));
   EXPECT_EQ(values("powers(1)"), Numbers{1});
   EXPECT_EQ(values("powers(2, 0)"), Numbers{});
@@ -122,7 +122,7 @@ TEST(Expression, conditions_hold_for_all_sets_of_a_text) {
   EXPECT_EQ(values("1..3 where on == false"), Numbers{});
 }
 
-TEST(Expression, the_second_of_two_conditions_is_not_asked_where_the_first_decides) {
+TEST(Expression, the_second_condition_is_not_evaluated_if_the_first_decides) {
   EXPECT_EQ(values("0..2 where a > 0 and 6 / a == 3"), Numbers{2});
   EXPECT_EQ(values("0..2 where a == 0 or 6 / a == 3"), (Numbers{0, 2}));
 }
@@ -135,54 +135,52 @@ TEST(Expression, choices_are_named_and_compared) {
 }
 
 TEST(Expression, what_cannot_be_calculated_is_noted_at_its_place) {
-  EXPECT_EQ(trouble("a / (b - 4)"), "3:9 divides by zero");
-  EXPECT_EQ(trouble("a % (b - 4)"), "3:9 divides by zero");
-  EXPECT_EQ(trouble("9223372036854775807 + 1"), "3:27 is beyond 64 bits");
-  EXPECT_EQ(trouble("(-9223372036854775807 - 1) / -1"), "3:34 is beyond 64 bits");
-  EXPECT_EQ(trouble("1..1000000"), "3:7 gives more than 65535 values");
-  EXPECT_EQ(trouble("divisors(9223372036854775807)"),
-            "3:7 asks for the divisors of 9223372036854775807; 1000000000000 is the largest");
+  EXPECT_EQ(evaluation_error("a / (b - 4)"), "3:9 divides by zero");
+  EXPECT_EQ(evaluation_error("a % (b - 4)"), "3:9 divides by zero");
+  EXPECT_EQ(evaluation_error("9223372036854775807 + 1"), "3:27 is beyond 64 bits");
+  EXPECT_EQ(evaluation_error("(-9223372036854775807 - 1) / -1"), "3:34 is beyond 64 bits");
+  EXPECT_EQ(evaluation_error("1..1000000"), "3:7 gives more than 65535 values");
+  EXPECT_EQ(evaluation_error("divisors(9223372036854775807)"),
+            "3:7 divisors of 9223372036854775807 are not calculated; the largest number is 1000000000000");
 }
 
 TEST(Expression, mistakes_name_line_column_and_the_nearest_word) {
   const std::string at = "space.yaml:3:";
   EXPECT_EQ(mistake("a + deviecs"),
-            at + "11 /axes/x: \"a + deviecs\": \"deviecs\" is not a name here; did you mean \"devices\"?");
+            at + "11 /axes/x: \"a + deviecs\": \"deviecs\" is not a known name; did you mean \"devices\"?");
   EXPECT_EQ(mistake("divisor(a)"),
             at + "7 /axes/x: \"divisor(a)\": \"divisor\" is not a function; did you mean \"divisors\"?");
   EXPECT_EQ(mistake("late"), at + "7 /axes/x: \"late\": \"late\" cannot be used here: axis late is written later");
-  EXPECT_EQ(mistake("1 + "), at + "11 /axes/x: \"1 + \": ends where a value should stand");
-  EXPECT_EQ(mistake("(1"), at + "9 /axes/x: \"(1\": ends where \")\" should stand");
-  EXPECT_EQ(mistake("1 2"), at + "9 /axes/x: \"1 2\": has \"2\" where the end, or \"where\" should stand");
-  EXPECT_EQ(mistake("1 where"), at + "14 /axes/x: \"1 where\": ends where a value should stand");
-  EXPECT_EQ(mistake("a = 1"), at + "9 /axes/x: \"a = 1\": has \"=\" where the end, or \"where\" should stand");
+  EXPECT_EQ(mistake("1 + "), at + "11 /axes/x: \"1 + \": ends where a value is expected");
+  EXPECT_EQ(mistake("(1"), at + "9 /axes/x: \"(1\": ends where \")\" is expected");
+  EXPECT_EQ(mistake("1 2"), at + "9 /axes/x: \"1 2\": has \"2\" where the end, or \"where\" is expected");
+  EXPECT_EQ(mistake("1 where"), at + "14 /axes/x: \"1 where\": ends where a value is expected");
+  EXPECT_EQ(mistake("a = 1"), at + "9 /axes/x: \"a = 1\": has \"=\" where the end, or \"where\" is expected");
   EXPECT_EQ(mistake("99999999999999999999"),
-            at + "7 /axes/x: \"99999999999999999999\": has \"99999999999999999999\" where a value should stand");
+            at + "7 /axes/x: \"99999999999999999999\": has \"99999999999999999999\" where a value is expected");
   EXPECT_EQ(mistake("zero-buble", schedules()),
             at + "7 /axes/x: \"zero-buble\": is not one of 1f1b, zero-bubble, ring; did you mean \"zero-bubble\"?");
   EXPECT_EQ(mistake("rign", schedules()), at + "7 /axes/x: \"rign\": \"rign\" is not valid; schedule is one of 1f1b, "
                                                "zero-bubble, ring; did you mean \"ring\"?");
-  EXPECT_EQ(
-      mistake("1 + divisors(4)"),
-      at +
-          "11 /axes/x: \"1 + divisors(4)\": divisors are several values, not one; they stand alone, or between commas");
+  EXPECT_EQ(mistake("1 + divisors(4)"),
+            at + "11 /axes/x: \"1 + divisors(4)\": divisors gives several values; it cannot be part of a calculation");
 }
 
 TEST(Expression, kinds_do_not_mix) {
   const std::string at = "space.yaml:3:";
-  EXPECT_EQ(mistake("on + 1"), at + "7 /axes/x: \"on + 1\": is true or false where a whole number should stand");
-  EXPECT_EQ(mistake("1 where a"), at + "15 /axes/x: \"1 where a\": is a whole number where true or false should stand");
-  EXPECT_EQ(mistake("a == 1"), at + "9 /axes/x: \"a == 1\": has \"==\" where the end, or \"where\" should stand");
+  EXPECT_EQ(mistake("on + 1"), at + "7 /axes/x: \"on + 1\": is true or false where a whole number is expected");
+  EXPECT_EQ(mistake("1 where a"), at + "15 /axes/x: \"1 where a\": is a whole number where true or false is expected");
+  EXPECT_EQ(mistake("a == 1"), at + "9 /axes/x: \"a == 1\": has \"==\" where the end, or \"where\" is expected");
   EXPECT_EQ(mistake("1 where schedule == 1"),
-            at + "27 /axes/x: \"1 where schedule == 1\": is a whole number where a choice of schedule should stand");
+            at + "27 /axes/x: \"1 where schedule == 1\": is a whole number where a choice of schedule is expected");
   EXPECT_EQ(mistake("1 where schedule < ring"),
-            at + "15 /axes/x: \"1 where schedule < ring\": is a choice of schedule where a whole number should stand");
+            at + "15 /axes/x: \"1 where schedule < ring\": is a choice of schedule where a whole number is expected");
   EXPECT_EQ(mistake("1 + ring"),
-            at + "11 /axes/x: \"1 + ring\": \"ring\" is a choice of schedule where a whole number should stand");
+            at + "11 /axes/x: \"1 + ring\": \"ring\" is a choice of schedule where a whole number is expected");
   EXPECT_EQ(mistake("1..2", schedules()),
-            at + "7 /axes/x: \"1..2\": is a whole number where a choice of schedule should stand");
+            at + "7 /axes/x: \"1..2\": is a whole number where a choice of schedule is expected");
   EXPECT_EQ(mistake("divisors(4)", booleans()),
-            at + "7 /axes/x: \"divisors(4)\": gives numbers; the axis is true or false");
+            at + "7 /axes/x: \"divisors(4)\": gives numbers; the values of the axis are true or false");
 }
 
 TEST(Expression, lists_collect_the_mistakes_of_their_items) {
@@ -190,26 +188,26 @@ TEST(Expression, lists_collect_the_mistakes_of_their_items) {
   const auto axis = parse_values(list, integers(), words());
   ASSERT_FALSE(axis);
   EXPECT_EQ(axis.error().text(),
-            "f.yaml:1:5 /1: \"x\": \"x\" is not a name here; did you mean \"a\"?\n"
-            "f.yaml:1:11 /2: \"2 +\": ends where a value should stand");
+            "f.yaml:1:5 /1: \"x\": \"x\" is not a known name; did you mean \"a\"?\n"
+            "f.yaml:1:11 /2: \"2 +\": ends where a value is expected");
   const auto empty = parse_values(config::parse_yaml("[]", "f.yaml").value(), integers(), words());
-  EXPECT_EQ(empty.error().text(), "f.yaml:1:1: has no values; an axis has at least one");
+  EXPECT_EQ(empty.error().text(), "f.yaml:1:1: has no values; an axis needs at least one");
 }
 
-TEST(Expression, deep_and_long_texts_are_refused_not_followed) {
-  EXPECT_NE(mistake(std::string(3000, '(')).find("more than 100 brackets deep"), std::string::npos);
-  EXPECT_NE(mistake(std::string(3000, '-') + "1").find("more than 100 brackets deep"), std::string::npos);
-  EXPECT_NE(mistake(std::string(3000, '[')).find("more than 100 brackets deep"), std::string::npos);
+TEST(Expression, deeply_nested_and_long_texts_are_errors) {
+  EXPECT_NE(mistake(std::string(3000, '(')).find("more than 100 nested brackets"), std::string::npos);
+  EXPECT_NE(mistake(std::string(3000, '-') + "1").find("more than 100 nested brackets"), std::string::npos);
+  EXPECT_NE(mistake(std::string(3000, '[')).find("more than 100 nested brackets"), std::string::npos);
   std::string nots = "1 where ";
   for (int i = 0; i < 500; ++i) { nots += "not "; }
-  EXPECT_NE(mistake(nots + "on").find("more than 100 brackets deep"), std::string::npos);
-  EXPECT_NE(mistake(std::string(5000, '1')).find("too long"), std::string::npos);
+  EXPECT_NE(mistake(nots + "on").find("more than 100 nested brackets"), std::string::npos);
+  EXPECT_NE(mistake(std::string(5000, '1')).find("longer than 4000 characters"), std::string::npos);
   std::string sum = "1";
   for (int i = 0; i < 1900; ++i) { sum += "+1"; }
   EXPECT_EQ(values(sum), Numbers{1901});
 }
 
-// A random expression printed with brackets everywhere and calculated beside: the parser gives the same.
+// A random expression, printed with all brackets and evaluated directly: the parser gives the same value.
 struct Sample {
   std::string text;
   std::int64_t value = 0;

@@ -19,7 +19,8 @@ namespace {
 using parallel::PlanChoice;
 using Choices = std::vector<const PlanChoice*>;
 
-// The degrees, which cut the batch or the layers, come first. Lines of an explanation keep the order of the names here.
+// Degrees come first, because they determine the batch and the layers of a rank. Lines of an explanation have this
+// order.
 Choices compared_choices() {
   Choices list =
       parallel::choices_from({"tp", "cp", "pp", "ep", "etp", "vpp", "micro_batch", "cp_method", "sequence_parallel",
@@ -34,7 +35,7 @@ const Choices& compared() {
   return list;
 }
 
-// The value of a choice, in the order of its axis; of several parts the first weighs most.
+// The value of a choice, in the order of its axis; of several parts the first is the most significant.
 std::int64_t value_of(const PlanChoice& choice, const Plan& plan) {
   if (choice.parts.size() == 1) { return choice.parts.front().get(plan); }
   std::int64_t number = 0;
@@ -42,14 +43,14 @@ std::int64_t value_of(const PlanChoice& choice, const Plan& plan) {
   return number;
 }
 
-// The choice in which two plans differ, and nothing where there are none or several: the degree in which they do,
-// whatever follows from it, or the only one at all.
+// The only choice in which two plans differ. If one degree differs, that degree, whatever else differs. Null if there
+// is none or more than one.
 const PlanChoice* choice_between(const Plan& a, const Plan& b) {
-  const bool sliced_alike = a.tp != b.tp && a.etp == a.tp && b.etp == b.tp;
+  const bool etp_equals_tp = a.tp != b.tp && a.etp == a.tp && b.etp == b.tp;
   const PlanChoice* found = nullptr;
   for (const PlanChoice* choice : compared()) {
     if (found != nullptr && found->is_degree && !choice->is_degree) { break; }
-    const bool follows = sliced_alike && choice->parts.front().field == PlanField::etp;
+    const bool follows = etp_equals_tp && choice->parts.front().field == PlanField::etp;
     if (follows || value_of(*choice, a) == value_of(*choice, b)) { continue; }
     if (found != nullptr) { return nullptr; }
     found = choice;
@@ -57,7 +58,7 @@ const PlanChoice* choice_between(const Plan& a, const Plan& b) {
   return found;
 }
 
-// Those of the points that keep the choices of `plan` which do not follow from `changed`.
+// The points with the same values as `plan` in all choices that do not follow from `changed`.
 std::vector<Point> keeping_choices(std::vector<Point> points, const Plan& plan, const PlanChoice& changed) {
   if (!changed.is_degree) { return points; }
   const PlanField degree = changed.parts.front().field;
@@ -69,10 +70,10 @@ std::vector<Point> keeping_choices(std::vector<Point> points, const Plan& plan, 
                                (field == PlanField::cp_method && plan.cp == 1);
     if (has_no_effect) { continue; }
     const auto value = parallel::part_of(field).get;
-    std::vector<Point> alike;
-    std::copy_if(points.begin(), points.end(), std::back_inserter(alike),
+    std::vector<Point> same;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(same),
                  [&](const Point& other) { return value(other.plan) == value(plan); });
-    if (!alike.empty()) { points = std::move(alike); }
+    if (!same.empty()) { points = std::move(same); }
   }
   return points;
 }
@@ -82,8 +83,7 @@ struct Nearest {
   std::vector<Point> below, above;
 };
 
-// The position of the least time(point) among `points`, taken in `order` of their bounds; nothing where none has a
-// time.
+// The index of the point with the lowest time(point), visited in `order` of their bounds; nothing if none has a time.
 template <class Time>
 std::optional<std::size_t> least(std::span<const Point> points, const std::vector<Seconds>& bounds,
                                  const std::vector<std::size_t>& order, Time time) {
@@ -108,21 +108,21 @@ Fastest fastest(std::span<const Point> points, Evaluator& evaluator) {
   std::vector<std::size_t> order(points.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return bounds[a] < bounds[b]; });
-  const auto at_all = least(points, bounds, order,
-                            [&](const Point& point) { return std::optional(evaluator.unlimited_step_time(point)); });
+  const auto fastest_of_all = least(
+      points, bounds, order, [&](const Point& point) { return std::optional(evaluator.unlimited_step_time(point)); });
   const auto fitting = least(points, bounds, order, [&](const Point& point) {
     const auto price = evaluator.price(point);
     return price ? std::optional(price->step_time) : std::nullopt;
   });
-  ORRERY_ASSERT(at_all);
-  if (!fitting || *fitting == *at_all) { return {points[*at_all], {}}; }
-  return {points[*fitting], points[*at_all]};
+  ORRERY_ASSERT(fastest_of_all);
+  if (!fitting || *fitting == *fastest_of_all) { return {points[*fastest_of_all], {}}; }
+  return {points[*fitting], points[*fastest_of_all]};
 }
 
-std::vector<Point> points_of(Walk& walk, const std::function<bool(const Plan&)>& wanted) {
+std::vector<Point> points_of(Walk& walk, const std::function<bool(const Plan&)>& is_selected) {
   std::vector<Family> families;
   walk.families([&](const Family& family) {
-    if (family.verdict == Verdict::possible && wanted(family.first.plan)) { families.push_back(family); }
+    if (family.verdict == Verdict::possible && is_selected(family.first.plan)) { families.push_back(family); }
   });
   std::vector<std::pair<Order, Point>> found;
   for (const Family& family : families) {
@@ -138,7 +138,7 @@ std::vector<Point> points_of(Walk& walk, const std::function<bool(const Plan&)>&
 
 namespace {
 
-// Whether a family may hold a plan one choice away: what its plans differ in is left out of the comparison.
+// Whether a family may contain a neighbouring plan; choices in which its plans differ are not compared.
 bool may_be_near(Plan family, const Plan& plan) {
   bool is_own = true;
   for (const PlanChoice* choice : compared()) {

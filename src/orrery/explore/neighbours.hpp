@@ -1,4 +1,4 @@
-// Plans one step away from a plan: what it would be with one choice made otherwise.
+// Neighbouring plans: one choice has another value.
 #pragma once
 
 #include <functional>
@@ -13,35 +13,36 @@
 
 namespace orrery::explore {
 
-// Of several points the fastest that fits in memory, or the fastest at all where none does. Ties go to the first.
+// The fastest of several points that fits in memory; if none fits, the fastest. Ties: the first one.
 struct Fastest {
   Point point;
-  std::optional<Point> beyond_memory;  // one that is faster than `point` (which fits) and does not fit
+  std::optional<Point> beyond_memory;  // one that does not fit and is faster than `point`, which fits
 };
 
-// `points`: at least one, all of one batch. Prices them in order of their bound, up to those that a bound rules out.
+// `points`: at least one, all with the same batch. Prices them in the order of their bounds and stops at the first
+// bound above the best time.
 [[nodiscard]] Fastest fastest(std::span<const Point> points, Evaluator& evaluator);
 
-// The possible plans of a space whose families are wanted: those `wanted` says yes to, asked about a family's first
-// plan.
-[[nodiscard]] std::vector<Point> points_of(Walk& walk, const std::function<bool(const parallel::Plan&)>& wanted);
+// The possible plans of a space, from the families for which `is_selected` returns true for the first plan.
+[[nodiscard]] std::vector<Point> points_of(Walk& walk, const std::function<bool(const parallel::Plan&)>& is_selected);
 
 struct Neighbour {
-  std::string axis;  // as a flag spells it, "micro-batch"
+  std::string axis;  // name of the flag without dashes: "micro-batch"
   Fastest found;
 };
 
-// Of every axis a plan at the nearest value below and above that the space has; axes in their order, below first.
+// For each axis, a plan with the nearest lower value in the space and one with the nearest higher value; axes in their
+// order, lower first.
 //
-// tp, cp, pp, ep and etp cut the batch or the layers anew, and what suits the pieces follows: of the plans of the space
-// that have the value, and the other four as in `point`, the fastest of those whose recompute, zero, sequence
-// parallelism and cp-method are the plan's. Where no plan of that value has the plan's choice of one of these, or where
-// the choice said nothing in the plan (of tp 1, cp 1, one replica), it follows too. An etp equal to tp stays so. So do
-// overlaps, offload and the place of groups, where the space varies them.
+// tp, cp, pp, ep and etp change how batch and layers are divided, so other choices may change with them: of the plans
+// with the value and with the other four degrees as in `point`, the fastest one with the same recompute, zero, sequence
+// parallelism and cp_method. If no plan of that value has the same choice of one of these, or the choice has no effect
+// in `point` (tp 1, cp 1, one replica), that choice may change too. etp stays equal to tp if it is. The same holds for
+// overlaps, offload and placement if the space varies them.
 //
-// The other axes keep everything else as in `point`. dp takes the devices that are left, and the schedule suits vpp.
+// The other axes keep everything else as in `point`. dp is determined by the devices, the schedule by vpp.
 //
-// Linear in the families of the space, and prices at most the product of the axes that follow for each value: 8 vpp, 5
+// Linear in the number of families; prices at most 8 x 5 points per value (vpp x micro-batch).
 // micro-batches.
 [[nodiscard]] std::vector<Neighbour> neighbours(Walk& walk, const Point& point, Evaluator& evaluator);
 

@@ -1,4 +1,4 @@
-// Plans one step away, against their definition.
+// Neighbouring plans, against their definition.
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -27,11 +27,10 @@ std::vector<Plan> mixture_space(std::int64_t seq) {
   return enumerate(model, job, parallel::test::cluster_of({8, 8}), {}, true);
 }
 
-// Times that say only which plan is wanted: more chunks, and then larger micro-batches, are faster; micro-batches above
-// `most` do not fit.
-class Taste final : public Evaluator {
+// Prices that select a plan: more chunks, then larger micro-batches, are faster; micro-batches above `most` do not fit.
+class TablePrices final : public Evaluator {
  public:
-  explicit Taste(std::int64_t most = 1024) : most_(most) {}
+  explicit TablePrices(std::int64_t most = 1024) : most_(most) {}
   Seconds bound(const Point& point) override { return unlimited_step_time(point); }
   bool may_fit(const Point&) override { return true; }
   std::optional<Price> price(const Point& point) override {
@@ -55,7 +54,7 @@ std::vector<Neighbour> neighbours_in(const std::vector<Plan>& space, const Plan&
   return neighbours(walk, {plan, batch}, evaluator);
 }
 
-std::vector<std::string> told(const std::vector<Neighbour>& found) {
+std::vector<std::string> texts_of(const std::vector<Neighbour>& found) {
   std::vector<std::string> texts;
   for (const auto& [axis, fastest] : found) {
     const Plan& plan = fastest.point.plan;
@@ -68,7 +67,7 @@ std::vector<std::string> told(const std::vector<Neighbour>& found) {
   return texts;
 }
 
-// tp 2, pp 2, dp 16, ep 4, vpp 2: ep may be 2 or 8, vpp 1 (which is 1f1b) or 3 or 4.
+// tp 2, pp 2, dp 16, ep 4, vpp 2: neighbours are ep 2 and 8, vpp 1 (which is 1f1b) and 3. vpp 4 is not the nearest.
 TEST(Neighbours, are_the_nearest_values_of_each_axis_below_and_above) {
   Plan plan;
   plan.tp = 2;
@@ -79,25 +78,27 @@ TEST(Neighbours, are_the_nearest_values_of_each_axis_below_and_above) {
   plan.schedule = parallel::ScheduleKind::interleaved;
   plan.sequence_parallel = true;
   plan.zero = 1;
-  Taste taste;
-  const auto found = neighbours_in(mixture_space(4096), plan, taste);
-  EXPECT_THAT(told(found), testing::ElementsAre("tp 1", "tp 4", "ep 2", "ep 8", "vpp 1", "vpp 3", "zero 0", "zero 2"));
+  TablePrices table;
+  const auto found = neighbours_in(mixture_space(4096), plan, table);
+  EXPECT_THAT(texts_of(found),
+              testing::ElementsAre("tp 1", "tp 4", "ep 2", "ep 8", "vpp 1", "vpp 3", "zero 0", "zero 2"));
   const Plan& narrow = found.front().found.point.plan;
   EXPECT_EQ(narrow.dp, 32);
-  EXPECT_FALSE(narrow.sequence_parallel);  // which follows from tp 1
+  EXPECT_FALSE(narrow.sequence_parallel);  // has no effect with tp 1
   EXPECT_EQ(narrow.zero, 1);
 }
 
-// tp 2 of 64 devices without stages to tp 1: 64 replicas of one sequence; to tp 4: 16 of up to 4, and 2 if no more fit.
-TEST(Neighbours, that_cut_the_batch_anew_choose_their_micro_batch) {
+// tp 2 of 64 devices without stages: tp 1 has 64 replicas of one sequence; tp 4 has 16 replicas of up to 4, or of 2 if
+// memory is limited.
+TEST(Neighbours, that_change_the_batch_of_a_replica_choose_their_micro_batch) {
   Plan plan;
   plan.tp = 2;
   plan.dp = 32;
   plan.sequence_parallel = true;
   for (const std::int64_t most : {4, 2}) {
-    Taste taste(most);
-    const auto found = neighbours_in(mixture_space(4096), plan, taste);
-    ASSERT_THAT(told(found), testing::IsSupersetOf({"tp 1", "tp 4"}));
+    TablePrices table(most);
+    const auto found = neighbours_in(mixture_space(4096), plan, table);
+    ASSERT_THAT(texts_of(found), testing::IsSupersetOf({"tp 1", "tp 4"}));
     EXPECT_EQ(found[0].found.point.plan.micro_batch, 1);
     const auto& wide = found[1].found;
     EXPECT_EQ(wide.point.plan.micro_batch, most);
@@ -109,22 +110,22 @@ TEST(Neighbours, that_cut_the_batch_anew_choose_their_micro_batch) {
   }
 }
 
-// Where nothing fits, the fastest at all.
-TEST(Neighbours, are_there_when_nothing_fits) {
+// If nothing fits, the fastest plan.
+TEST(Neighbours, exist_when_nothing_fits) {
   std::vector<Point> points(3);
   points[1].plan.micro_batch = points[2].plan.micro_batch = 4;
-  Taste nothing(0);
+  TablePrices nothing(0);
   const auto found = fastest(points, nothing);
   EXPECT_EQ(found.point.plan, points[1].plan);
   EXPECT_FALSE(found.beyond_memory);
 }
 
-// cp 2 of 8,192 tokens from cp 1, by the method that comes first.
+// From cp 1 to cp 2 of 8,192 tokens: the method that comes first.
 TEST(Neighbours, of_cp_1_have_a_method) {
   Plan plan;
   plan.dp = 64;
-  Taste taste;
-  const auto found = neighbours_in(mixture_space(8192), plan, taste);
+  TablePrices table;
+  const auto found = neighbours_in(mixture_space(8192), plan, table);
   const auto cp = std::find_if(found.begin(), found.end(), [](const auto& one) { return one.axis == "cp"; });
   ASSERT_NE(cp, found.end());
   EXPECT_EQ(cp->found.point.plan.cp, 2);
@@ -134,13 +135,13 @@ TEST(Neighbours, of_cp_1_have_a_method) {
 
 TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
   const auto space = mixture_space(8192);
-  Taste taste;
+  TablePrices table;
   for (std::size_t i = 0; i < space.size(); i += space.size() / 40) {
-    for (const auto& near : neighbours_in(space, space[i], taste)) {
+    for (const auto& near : neighbours_in(space, space[i], table)) {
       const Plan& plan = near.found.point.plan;
       ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());
       ASSERT_FALSE(plan == space[i]);
-      const auto back = neighbours_in(space, plan, taste);
+      const auto back = neighbours_in(space, plan, table);
       const bool mutual = std::any_of(back.begin(), back.end(), [&](const auto& one) { return one.axis == near.axis; });
       ASSERT_TRUE(mutual) << near.axis;
     }
@@ -148,9 +149,9 @@ TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
 }
 
 TEST(Neighbours, of_a_space_of_one_plan_are_none) {
-  Taste taste;
-  EXPECT_TRUE(neighbours_in({Plan{}}, Plan{}, taste).empty());
-  EXPECT_TRUE(neighbours_in({}, Plan{}, taste).empty());
+  TablePrices table;
+  EXPECT_TRUE(neighbours_in({Plan{}}, Plan{}, table).empty());
+  EXPECT_TRUE(neighbours_in({}, Plan{}, table).empty());
 }
 
 class Prices final : public Evaluator {
@@ -174,8 +175,8 @@ class Prices final : public Evaluator {
   estimate::Estimator estimator_;
 };
 
-// The plans that could stand for a neighbour on pp, by definition: tp, cp, ep, etp, recompute, the method of cp and
-// sequence parallelism as in `plan`, pp and zero as in `near`; micro-batch and vpp are whatever they are.
+// All candidates for a neighbour on pp, by definition: tp, cp, ep, etp, recompute, cp method and sequence parallelism
+// as in `plan`, pp and zero as in `near`; any micro-batch and vpp.
 std::vector<Plan> of_its_kind(const std::vector<Plan>& space, const Plan& plan, const Plan& near) {
   std::vector<Plan> kind;
   std::copy_if(space.begin(), space.end(), std::back_inserter(kind), [&](const Plan& other) {
@@ -200,22 +201,22 @@ std::optional<Seconds> least_time(const std::vector<Plan>& plans, Prices& prices
   return least;
 }
 
-// Against every price: what is reported is the fastest of its kind that fits, or the fastest where none does; a value
-// in between has no plan of the kind.
+// Against all prices: the result is the fastest candidate that fits, or the fastest if none does; no value between has
+// a candidate.
 TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
   std::int64_t fitting = 0, beyond = 0, unfit = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    parallel::test::Dice dice(seed);
-    const auto c = test::any_search(dice);
+    parallel::test::SeededRandom random(seed);
+    const auto c = test::any_search(random);
     const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
     Prices prices(c);
     for (int i = 0; i < 10 && !space.empty(); ++i) {
-      const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
+      const Plan& plan = space[static_cast<std::size_t>(random(0, static_cast<std::int64_t>(space.size())))];
       for (const auto& [axis, found] : neighbours_in(space, plan, prices, c.job.global_batch)) {
         if (axis != "pp") { continue; }
         const auto kind = of_its_kind(space, plan, found.point.plan);
         ASSERT_NE(std::find(kind.begin(), kind.end(), found.point.plan), kind.end()) << "seed " << seed;
-        if (plan.replicas() == 1) { continue; }  // zero follows, too
+        if (plan.replicas() == 1) { continue; }  // zero may change too
         const auto least = least_time(kind, prices, true), at_all = least_time(kind, prices, false);
         ASSERT_EQ(prices.unlimited(found.point.plan), least.value_or(*at_all)) << "seed " << seed;
         ASSERT_EQ(prices.fitting(found.point.plan).has_value(), least.has_value());

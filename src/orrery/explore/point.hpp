@@ -8,13 +8,13 @@
 
 namespace orrery::explore {
 
-// A plan, and the job's batch, which a space may let follow from the plan (`max_batch`).
+// A plan and the batch of its job; a space may derive the batch from the plan (`max_batch`).
 struct Point {
   parallel::Plan plan;
   std::int64_t global_batch = 0;
 };
 
-// Position of the value of every axis, in the order in which the axes are written: compares points in axis order.
+// The position of every axis's value, in the order in which the axes are written: compares points in axis order.
 inline constexpr std::size_t kMostAxes = parallel::kPlanFields + 4;  // kAxes of space_file.hpp
 using Order = std::array<std::uint16_t, kMostAxes>;
 
@@ -24,23 +24,23 @@ enum class Verdict : std::uint8_t {
   invalid,  // the model or the schedule rules it out (parallel::is_valid)
 };
 
-// Points that agree in all that a lower bound on the step time reads: degrees, chunks, micro-batch, batch, schedule,
-// recompute, sequence parallelism, overlap and method of tensor and context parallelism, place of the groups that
-// layers work in (tp, cp, experts). They differ in how replicas share and reduce what they hold, in what is offloaded,
-// in where the other groups lie, and in axes without effect.
+// Points that agree in everything that the lower bound of the step time depends on: degrees, chunks, micro-batch,
+// batch, schedule, recompute, sequence parallelism, tp overlap, cp method, and placement of the groups that layers use
+// (tp, cp, experts). They differ in sharding and reduction over replicas, offload, placement of other groups, and axes
+// without effect.
 struct Family {
-  Point first;                          // its first point; what a bound is asked about
-  std::int64_t number = 0;              // families are numbered as they are walked
-  std::int64_t points = 0;              // all of its points, those that mean the same plan and impossible ones included
-  Order at{};                           // of the outer axes; what `members` goes on from
-  Verdict verdict = Verdict::possible;  // invalid: all of it is, and no bound has to be asked
+  Point first;                          // its first point; bounds are computed for it
+  std::int64_t number = 0;              // in the order of the walk
+  std::int64_t points = 0;              // number of points, including duplicates of plans and impossible ones
+  Order at{};                           // values of the outer axes; `members` starts from them
+  Verdict verdict = Verdict::possible;  // invalid: all points are, no bound is needed
 };
 
 // One plan of a family.
 struct Member {
   Point point;
   Order order{};            // of its first point
-  std::int64_t points = 1;  // how many points mean this plan: axes without effect on the model
+  std::int64_t points = 1;  // number of points that mean this plan
   Verdict verdict = Verdict::possible;
 };
 

@@ -16,32 +16,32 @@ std::int64_t points_of(Walk& walk) {
   return points;
 }
 
-// `count` different numbers below `points`, rising: each new limit brings a number below it, or itself where that one
-// is there already (Floyd's way, Bentley: Programming Pearls, CACM 30(9), 1987).
+// `count` different random numbers below `points`, ascending. Floyd's algorithm: each new limit adds a number below it,
+// or itself if that number is already in the set (Bentley, Programming Pearls, CACM 30(9), 1987).
 std::set<std::int64_t> numbers(std::int64_t points, std::int64_t count, std::uint64_t seed) {
   RandomStream stream(seed);
-  std::set<std::int64_t> drawn;
+  std::set<std::int64_t> chosen;
   for (std::int64_t limit = points - count; limit < points; ++limit) {
-    if (!drawn.insert(stream.below(limit + 1)).second) { drawn.insert(limit); }
+    if (!chosen.insert(stream.below(limit + 1)).second) { chosen.insert(limit); }
   }
-  return drawn;
+  return chosen;
 }
 
 }  // namespace
 
-Draw draw(Walk& walk, std::int64_t count, std::uint64_t seed) {
-  Draw result;
+SpaceSample sample_points(Walk& walk, std::int64_t count, std::uint64_t seed) {
+  SpaceSample result;
   result.points = points_of(walk);
-  const auto wanted = numbers(result.points, std::min(count, result.points), seed);
-  auto next = wanted.begin();
-  std::int64_t before = 0;  // points walked
+  const auto chosen = numbers(result.points, std::min(count, result.points), seed);
+  auto next = chosen.begin();
+  std::int64_t before = 0;  // number of points walked so far
   walk.families([&](const Family& family) {
     const std::int64_t end = before + family.points;
-    if (next != wanted.end() && *next < end) {
+    if (next != chosen.end() && *next < end) {
       std::int64_t reached = before;
       walk.members(family, [&](const Member& member) {
         reached += member.points;
-        for (; next != wanted.end() && *next < reached; ++next) { result.drawn.push_back({*next, member}); }
+        for (; next != chosen.end() && *next < reached; ++next) { result.sampled.push_back({*next, member}); }
       });
     }
     before = end;

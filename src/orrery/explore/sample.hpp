@@ -1,4 +1,4 @@
-// Points of a space drawn evenly: every set of so many points is as likely as any other.
+// Uniform random sample of the points of a space: every set of `count` points is equally likely.
 #pragma once
 
 #include <cstdint>
@@ -9,18 +9,17 @@
 
 namespace orrery::explore {
 
-struct Drawn {
-  std::int64_t number = 0;  // of the point, in the order of the walk
-  Member member;            // the plan that it means; of impossible points, which come together, one of them
+struct SampledPoint {
+  std::int64_t number = 0;  // index of the point, in the order of the walk
+  Member member;            // its plan; for impossible points, which are walked together, one of their plans
 };
 
-struct Draw {
-  std::int64_t points = 0;   // of the space
-  std::vector<Drawn> drawn;  // by number
+struct SpaceSample {
+  std::int64_t points = 0;            // number of points of the space
+  std::vector<SampledPoint> sampled;  // ascending by number
 };
 
-// `count` different points, or all where there are no more. Walks the space twice; what it holds grows with `count`
-// alone.
-[[nodiscard]] Draw draw(Walk& walk, std::int64_t count, std::uint64_t seed);
+// `count` different points, or all if the space has fewer. Walks the space twice; memory grows only with `count`.
+[[nodiscard]] SpaceSample sample_points(Walk& walk, std::int64_t count, std::uint64_t seed);
 
 }  // namespace orrery::explore

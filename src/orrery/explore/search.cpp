@@ -14,14 +14,14 @@ using parallel::Plan;
 
 namespace {
 
-// Families whose bounds are worked out together, those that are priced first, and those that are priced between two
-// looks at what has been found. All fixed, so that what is pruned does not depend on the number of threads.
+// Number of families: per wave, priced first, and priced between two updates of the pruning limit. Constants, so that
+// pruning does not depend on the number of threads.
 constexpr std::size_t kWave = 4096;
 constexpr std::size_t kFirst = 256, kFirstOfLayout = 8;
 constexpr std::size_t kFewestPriced = 4, kMostPriced = 128;
-constexpr std::size_t kMostAtOnce = 64;  // families that one thread takes before it looks for more
+constexpr std::size_t kMostAtOnce = 64;  // families that a thread takes at a time
 
-// What plans are compared by: seconds of a step, or of its share for one sequence.
+// The objective: seconds per step, or per sequence.
 double score_of(Seconds step_time, const Point& point, const SearchOptions& options) {
   return options.per_sample ? step_time.value() / static_cast<double>(point.global_batch) : step_time.value();
 }
@@ -40,7 +40,7 @@ bool same_layout(const Plan& a, const Plan& b) {
          a.tables.sharding == b.tables.sharding;
 }
 
-// The K best so far. Equal scores keep the order of the space.
+// The K best so far; ties in the order of the space.
 class Best {
  public:
   Best(std::size_t top, Among among) : top_(top), among_(among) {}
@@ -52,8 +52,9 @@ class Best {
     if (entries_.size() > top_) { entries_.pop_back(); }
   }
 
-  // No plan like this one with a score above it can be among the K best: they are better, or one of its layout is. A
-  // plan at exactly this score might still come first in the order of the space, so only greater bounds are pruned.
+  // A plan like `plan` with a score above the limit cannot be among the K best: K better ones, or a better one of its
+  // layout, exist. A plan at exactly the limit may be earlier in the order of the space, so only greater bounds are
+  // pruned.
   [[nodiscard]] double limit(const Plan& plan) const {
     if (among_ == Among::layouts) {
       const auto same = of_layout(plan);
@@ -75,7 +76,7 @@ class Best {
                         [&](const Scored& entry) { return same_layout(entry.candidate.point.plan, plan); });
   }
 
-  // Takes out the entry of the same layout, unless it is the better one.
+  // Removes the entry of the same layout if `scored` is better; false if it is not.
   bool replaces_its_layout(const Scored& scored) {
     const auto same = of_layout(scored.candidate.point.plan);
     if (same == entries_.end()) { return true; }
@@ -89,7 +90,7 @@ class Best {
   std::vector<Scored> entries_;
 };
 
-// What nothing beats in both score and memory: fastest first, memory falling.
+// Pareto front of score and memory: fastest first, memory decreasing.
 class Front {
  public:
   void offer(const Scored& scored) {
@@ -98,8 +99,8 @@ class Front {
     const Bytes memory = memory_of(scored);
     if (at != entries_.begin() && memory_of(*std::prev(at)) <= memory) { return; }
     if (at != entries_.end() && at->score == scored.score) {
-      const bool is_beaten = memory_of(*at) < memory || (memory_of(*at) == memory && before(*at, scored));
-      if (is_beaten) { return; }
+      const bool is_dominated = memory_of(*at) < memory || (memory_of(*at) == memory && before(*at, scored));
+      if (is_dominated) { return; }
     }
     const auto behind =
         std::find_if(at, entries_.end(), [&](const Scored& entry) { return memory_of(entry) < memory; });
@@ -117,11 +118,11 @@ class Front {
   std::vector<Scored> entries_;
 };
 
-// What was found in some families.
-struct Findings {
-  explicit Findings(const SearchOptions& options) : best(std::max<std::size_t>(1, options.top), options.among) {}
+// Results of some families.
+struct PartialResult {
+  explicit PartialResult(const SearchOptions& options) : best(std::max<std::size_t>(1, options.top), options.among) {}
 
-  void add(const Findings& other) {
+  void add(const PartialResult& other) {
     for (const Scored& scored : other.best.entries()) { best.offer(scored); }
     for (const Scored& scored : other.front.entries()) { front.offer(scored); }
     counts.evaluated += other.counts.evaluated;
@@ -143,7 +144,7 @@ struct Bounded {
   double bound = 0;
 };
 
-bool by_bound(const Bounded& a, const Bounded& b) {
+bool bound_order(const Bounded& a, const Bounded& b) {
   return a.bound < b.bound || (a.bound == b.bound && a.family.number < b.family.number);
 }
 
@@ -177,7 +178,7 @@ class Search {
 
   [[nodiscard]] bool prunes() const { return !options_.exhaustive && !options_.front; }
 
-  // Walks all families and hands them on in waves.
+  // Walks all families and passes them on in waves.
   template <class Take>
   void in_waves(Take take) {
     std::vector<Bounded> wave;
@@ -199,35 +200,35 @@ class Search {
     });
   }
 
-  // The first walk: counts points, and prices the families with the least bounds.
+  // First walk: counts points and prices the families with the lowest bounds.
   void find_first() {
-    std::vector<Bounded> least;
+    std::vector<Bounded> lowest;
     in_waves([&](std::vector<Bounded>& wave) {
       for (const Bounded& one : wave) { points_ += one.family.points; }
       set_bounds(wave);
-      least.insert(least.end(), wave.begin(), wave.end());
-      std::sort(least.begin(), least.end(), by_bound);
-      keep_the_first(least);
+      lowest.insert(lowest.end(), wave.begin(), wave.end());
+      std::sort(lowest.begin(), lowest.end(), bound_order);
+      keep_the_first(lowest);
     });
-    for (const Bounded& one : least) { first_.push_back(one.family.number); }
+    for (const Bounded& one : lowest) { first_.push_back(one.family.number); }
     std::sort(first_.begin(), first_.end());
-    evaluate_in_order(least);
+    evaluate_in_order(lowest);
   }
 
-  // Of families in order: a few of each layout, if layouts are what is looked for.
+  // Keeps the first families in order; only a few of each layout if one plan per layout is searched.
   void keep_the_first(std::vector<Bounded>& families) const {
     std::size_t kept = 0;
     for (std::size_t i = 0; i < families.size() && kept < kFirst; ++i) {
       const Plan& plan = families[i].family.first.plan;
-      const auto alike = std::count_if(families.begin(), families.begin() + static_cast<std::ptrdiff_t>(kept),
-                                       [&](const Bounded& one) { return same_layout(one.family.first.plan, plan); });
-      if (options_.among == Among::layouts && alike >= static_cast<std::ptrdiff_t>(kFirstOfLayout)) { continue; }
+      const auto same = std::count_if(families.begin(), families.begin() + static_cast<std::ptrdiff_t>(kept),
+                                      [&](const Bounded& one) { return same_layout(one.family.first.plan, plan); });
+      if (options_.among == Among::layouts && same >= static_cast<std::ptrdiff_t>(kFirstOfLayout)) { continue; }
       std::swap(families[kept++], families[i]);
     }
     families.resize(kept);
   }
 
-  // The second walk: what the first has not priced and its findings do not rule out.
+  // Second walk: prices families that the first walk has not priced and the limit does not rule out.
   void evaluate_rest() {
     std::vector<Bounded> open;
     in_waves([&](std::vector<Bounded>& wave) {
@@ -236,10 +237,10 @@ class Search {
         const bool is_done = std::binary_search(first_.begin(), first_.end(), one.family.number);
         if (!is_done && is_open(one)) { open.push_back(one); }
       }
-      std::sort(open.begin(), open.end(), by_bound);
+      std::sort(open.begin(), open.end(), bound_order);
       evaluate_in_order(open);
       open.clear();
-      for (const Bounded& one : wave) { settled_ += one.family.points; }
+      for (const Bounded& one : wave) { finished_ += one.family.points; }
       report();
     });
   }
@@ -255,7 +256,7 @@ class Search {
 
   [[nodiscard]] bool is_open(const Bounded& one) const { return one.bound <= found_.best.limit(one.family.first.plan); }
 
-  // Few families at first, so that what is found soon rules others out.
+  // Starts with few families, so that early results prune others.
   void evaluate_in_order(const std::vector<Bounded>& families) {
     std::vector<Bounded> next;
     std::size_t count = kFewestPriced;
@@ -271,18 +272,18 @@ class Search {
   }
 
   void evaluate(const std::vector<Bounded>& families) {
-    std::vector<Findings> parts(workers_.size(), Findings(options_));
+    std::vector<PartialResult> parts(workers_.size(), PartialResult(options_));
     each(families.size(), [&](Worker& worker, std::size_t i) {
       auto& part = parts[static_cast<std::size_t>(&worker - workers_.data())];
       const Family& family = families[i].family;
       evaluate_family(worker, family, found_.best.limit(family.first.plan), part);
     });
-    for (const Findings& part : parts) { found_.add(part); }
+    for (const PartialResult& part : parts) { found_.add(part); }
   }
 
-  void evaluate_family(Worker& worker, const Family& family, double limit, Findings& part) {
-    const bool is_asked = prunes() && family.verdict == Verdict::possible;
-    if (is_asked && !worker.evaluator->may_fit(family.first)) { return; }
+  void evaluate_family(Worker& worker, const Family& family, double limit, PartialResult& part) {
+    const bool may_skip = prunes() && family.verdict == Verdict::possible;
+    if (may_skip && !worker.evaluator->may_fit(family.first)) { return; }
     auto& counts = part.counts;
     worker.walk->members(family, [&](const Member& member) {
       counts.evaluated += member.points;
@@ -304,8 +305,8 @@ class Search {
     });
   }
 
-  // body(worker, i) for i in [0, count). Workers take runs of neighbours, which share what an evaluator remembers, as
-  // they come free: who does what changes no finding.
+  // Calls body(worker, i) for i in [0, count). Workers take runs of consecutive families, which share cached slices.
+  // The assignment to workers does not change the result.
   template <class Body>
   void each(std::size_t count, Body body) {
     const std::size_t run = std::clamp<std::size_t>(count / (8 * workers_.size()), 1, kMostAtOnce);
@@ -318,17 +319,17 @@ class Search {
   }
 
   void report() const {
-    if (options_.progress) { options_.progress(std::max(found_.counts.evaluated, settled_), points_); }
+    if (options_.progress) { options_.progress(std::max(found_.counts.evaluated, finished_), points_); }
   }
 
   const SearchOptions& options_;
   int threads_;
-  Findings found_;
+  PartialResult found_;
   std::unique_ptr<Walk> walk_;
   std::vector<Worker> workers_;
   std::int64_t points_ = 0;
-  std::int64_t settled_ = 0;         // points that the second walk is done with, priced or ruled out
-  std::vector<std::int64_t> first_;  // numbers of the families that the first walk is done with, rising
+  std::int64_t finished_ = 0;        // points that the second walk has priced or ruled out
+  std::vector<std::int64_t> first_;  // numbers of the families priced by the first walk, ascending
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The best plans of a space, exactly: every point is either priced or shown by a bound to be worse than the K-th best.
+// The best plans of a space, exact: every point is either priced or has a bound above the K-th best.
 //
-// Points are walked, never stored: what a search holds is a wave of families, the few that look best, and the answer,
-// however large the space is.
+// Points are walked, not stored: whatever the size of the space, a search keeps one wave of families, the best
+// candidates and the result.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace orrery::explore {
 
-// A way through a space: its families in an order that never changes, and the plans of each. Used by one thread at a
-// time; a family may come from another walk of the same space.
+// Enumerates a space: families in a fixed order, and the plans of each. Not thread-safe; a family may come from another
+// walk over the same space.
 class Walk {
  public:
   virtual ~Walk() = default;
@@ -26,37 +26,37 @@ class Walk {
 
 using WalkFactory = std::function<std::unique_ptr<Walk>()>;
 
-// Which plans the K best are taken from.
+// From which plans the K best are selected.
 enum class Among : std::uint8_t {
-  layouts,  // of every combination of tp, cp, pp, dp, ep, etp the best
-  plans,    // all of them: the first K may be the same but for a choice that hardly matters
+  layouts,  // the best plan of every combination of tp, cp, pp, dp, ep, etp
+  plans,    // all plans: the K best may differ only in a choice with little effect
 };
 
 struct SearchOptions {
   std::size_t top = 5;
   Among among = Among::layouts;
-  bool exhaustive = false;  // price every plan: proves what pruning answers
-  bool front = false;       // find what beats everything in time or memory, too: prices every plan
-  bool per_sample = false;  // batches differ from point to point: the least time per sequence wins, not per step
+  bool exhaustive = false;  // price every plan: verifies the pruned result
+  bool front = false;       // also find the Pareto front of time and memory; prices every plan
+  bool per_sample = false;  // batches differ between points: minimize time per sequence instead of per step
   int threads = 0;          // 0: one per hardware thread
   std::function<void(std::int64_t done, std::int64_t points)> progress =
-      {};  // of points settled; now and then, from one thread
+      {};  // number of finished points; called occasionally, from one thread
 };
 
 struct Candidate {
   Point point;
   Price price;
   Order order{};            // of its first point
-  std::int64_t points = 1;  // that mean this plan
+  std::int64_t points = 1;  // number of points that mean this plan
 };
 
 struct SearchResult {
   results::SpaceCounts space;
   std::vector<Candidate> best;   // fastest first; ties in the order of the space
-  std::vector<Candidate> front;  // every one faster than all that need less memory; fastest first
+  std::vector<Candidate> front;  // Pareto front of time and memory, fastest first
 };
 
-// The answer and the counts do not depend on the number of threads.
+// The result and the counts do not depend on the number of threads.
 [[nodiscard]] SearchResult search(const WalkFactory& walks, const EvaluatorFactory& evaluators,
                                   const SearchOptions& options);
 

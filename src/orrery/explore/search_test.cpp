@@ -1,4 +1,4 @@
-// A pruned search answers what an exhaustive one does, for any number of threads.
+// A pruned search gives the result of an exhaustive one, for any number of threads.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -20,13 +20,13 @@ namespace orrery::explore {
 namespace {
 
 using parallel::Plan;
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 
-// Plans whose micro-batch is their number, with times, memory and bounds from tables.
+// Plans numbered by their micro-batch, with times, memory and bounds from tables.
 struct Table {
   std::vector<Plan> plans;
   std::vector<std::optional<Seconds>> times;
-  std::vector<Seconds> bounds;  // of a plan's family: no greater than any time of it
+  std::vector<Seconds> bounds;  // of a plan's family: at most the lowest time in it
   std::vector<Bytes> memory;
   test::Listed space;
 };
@@ -35,7 +35,7 @@ class TableEvaluator final : public Evaluator {
  public:
   explicit TableEvaluator(const Table& table) : table_(table) {}
   Seconds bound(const Point& point) override { return table_.bounds[index(point)]; }
-  // A family whose first plan has an odd number says what is so; the others say nothing.
+  // Families of plans where the first one has an odd number rule out what cannot fit; the others rule out nothing.
   bool may_fit(const Point& point) override {
     if (index(point) % 2 == 0) { return true; }
     for (std::size_t i = 0; i < table_.space.families.size(); ++i) {
@@ -57,30 +57,30 @@ class TableEvaluator final : public Evaluator {
   const Table& table_;
 };
 
-// Few different times, so that ties are everywhere; bounds at, just below and far below them; some plans do not fit;
-// few or many layouts; families of one plan or of several of a layout.
-Table any_table(Dice& dice, std::int64_t points) {
+// Few different times, so that ties are frequent; bounds equal to, slightly below and far below them; some plans do not
+// fit; few or many layouts; families of one plan or of several with one layout.
+Table any_table(SeededRandom& random, std::int64_t points) {
   Table table;
-  const std::int64_t distinct = parallel::test::any_of(dice, {1, 3, 50, 100'000});
-  const std::int64_t unfit = parallel::test::any_of(dice, {0, 10, 60, 100});
-  const std::int64_t layouts = parallel::test::any_of(dice, {1, 4, 300}), alike = dice(1, 6);
+  const std::int64_t distinct = parallel::test::any_of(random, {1, 3, 50, 100'000});
+  const std::int64_t unfit = parallel::test::any_of(random, {0, 10, 60, 100});
+  const std::int64_t layouts = parallel::test::any_of(random, {1, 4, 300}), same = random(1, 6);
   std::vector<Seconds> own_bounds;
   for (std::int64_t i = 0; i < points; ++i) {
     Plan plan;
     plan.micro_batch = i;
-    plan.tp = i % alike == 0 ? dice(0, layouts) : table.plans.back().tp;
+    plan.tp = i % same == 0 ? random(0, layouts) : table.plans.back().tp;
     table.plans.push_back(plan);
-    const auto time = static_cast<double>(dice(0, distinct) + 10);
-    const bool fits = dice(0, 100) >= unfit;
+    const auto time = static_cast<double>(random(0, distinct) + 10);
+    const bool fits = random(0, 100) >= unfit;
     table.times.push_back(fits ? std::optional<Seconds>(Seconds(time)) : std::nullopt);
-    table.memory.emplace_back(static_cast<double>(dice(0, 20)));
-    own_bounds.emplace_back(time - static_cast<double>(parallel::test::any_of(dice, {0, 0, 1, 9})));
+    table.memory.emplace_back(static_cast<double>(random(0, 20)));
+    own_bounds.emplace_back(time - static_cast<double>(parallel::test::any_of(random, {0, 0, 1, 9})));
   }
   table.space = test::listed(
-      table.plans, 1, [alike](const Plan& a, const Plan& b) { return a.micro_batch / alike == b.micro_batch / alike; });
+      table.plans, 1, [same](const Plan& a, const Plan& b) { return a.micro_batch / same == b.micro_batch / same; });
   table.bounds.assign(table.plans.size(), infinite<Seconds>());
   for (std::size_t i = 0; i < table.plans.size(); ++i) {
-    Seconds& of_family = table.bounds[i / static_cast<std::size_t>(alike) * static_cast<std::size_t>(alike)];
+    Seconds& of_family = table.bounds[i / static_cast<std::size_t>(same) * static_cast<std::size_t>(same)];
     of_family = min(of_family, own_bounds[i]);
   }
   return table;
@@ -99,7 +99,7 @@ SearchOptions options_of(std::size_t top, bool exhaustive, int threads, Among am
   return options;
 }
 
-// The K fastest that fit, ties in the order of the space; of each layout only the first of them where asked.
+// The K fastest that fit, ties in the order of the space; with Among::layouts only the first of each layout.
 std::vector<std::int64_t> sorted_best(const Table& table, std::size_t top, Among among) {
   std::vector<std::int64_t> points;
   for (std::size_t i = 0; i < table.plans.size(); ++i) {
@@ -137,9 +137,9 @@ bool same(const results::SpaceCounts& a, const results::SpaceCounts& b) {
 
 TEST(Search, pruned_and_exhaustive_give_the_k_fastest_with_ties_in_order) {
   for (std::uint64_t seed = 0; seed < 240; ++seed) {
-    Dice dice(seed);
-    const Table table = any_table(dice, dice(0, 8000));
-    const auto top = static_cast<std::size_t>(dice(1, 11));
+    SeededRandom random(seed);
+    const Table table = any_table(random, random(0, 8000));
+    const auto top = static_cast<std::size_t>(random(1, 11));
     const Among among = seed % 2 == 0 ? Among::plans : Among::layouts;
     const auto pruned = searched(table, options_of(top, false, 1, among));
     const auto exhaustive = searched(table, options_of(top, true, 1, among));
@@ -154,11 +154,11 @@ TEST(Search, pruned_and_exhaustive_give_the_k_fastest_with_ties_in_order) {
   }
 }
 
-TEST(Search, answers_and_counts_do_not_depend_on_threads) {
+TEST(Search, results_and_counts_do_not_depend_on_threads) {
   for (std::uint64_t seed = 0; seed < 30; ++seed) {
-    Dice dice(seed);
-    const Table table = any_table(dice, dice(0, 6000));
-    auto options = options_of(static_cast<std::size_t>(dice(1, 11)), seed % 3 == 0, 1,
+    SeededRandom random(seed);
+    const Table table = any_table(random, random(0, 6000));
+    auto options = options_of(static_cast<std::size_t>(random(1, 11)), seed % 3 == 0, 1,
                               seed % 2 == 0 ? Among::plans : Among::layouts);
     const auto serial = searched(table, options);
     for (const int threads : {2, 7, 0}) {
@@ -170,12 +170,12 @@ TEST(Search, answers_and_counts_do_not_depend_on_threads) {
   }
 }
 
-// What is on the front: every plan that fits, unless another needs no more of either and less of one, or the same of
-// both and comes first.
-TEST(Search, front_is_what_nothing_beats_in_both_time_and_memory) {
+// The front: every plan that fits, unless another needs no more time and memory, and less of one; of equal plans the
+// first.
+TEST(Search, the_front_is_the_pareto_front_of_time_and_memory) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
-    Dice dice(seed);
-    const Table table = any_table(dice, dice(0, 600));
+    SeededRandom random(seed);
+    const Table table = any_table(random, random(0, 600));
     auto options = options_of(1, false, 1 + static_cast<int>(seed % 3));
     options.front = true;
     std::vector<std::int64_t> expected;
@@ -195,8 +195,8 @@ TEST(Search, front_is_what_nothing_beats_in_both_time_and_memory) {
 }
 
 TEST(Search, tight_bounds_prune_all_but_the_first_families) {
-  Dice dice(1);
-  Table table = any_table(dice, 50'000);
+  SeededRandom random(1);
+  Table table = any_table(random, 50'000);
   for (std::size_t i = 0; i < table.plans.size(); ++i) {
     table.times[i] = Seconds(static_cast<double>(100'000 - i));
     table.bounds[i] = Seconds(static_cast<double>(100'000 - i - 5));
@@ -206,10 +206,10 @@ TEST(Search, tight_bounds_prune_all_but_the_first_families) {
   EXPECT_LT(result.space.evaluated, 300);
 }
 
-TEST(Search, nothing_to_search_or_nothing_that_fits_is_no_answer) {
+TEST(Search, an_empty_space_or_nothing_that_fits_gives_no_plan) {
   EXPECT_TRUE(searched(Table{}, options_of(5, false, 2)).best.empty());
-  Dice dice(1);
-  Table table = any_table(dice, 3000);
+  SeededRandom random(1);
+  Table table = any_table(random, 3000);
   std::fill(table.times.begin(), table.times.end(), std::nullopt);
   const auto result = searched(table, options_of(5, true, 2));
   EXPECT_TRUE(result.best.empty());
@@ -218,8 +218,8 @@ TEST(Search, nothing_to_search_or_nothing_that_fits_is_no_answer) {
 }
 
 TEST(Search, progress_grows_to_all_points) {
-  Dice dice(5);
-  const Table table = any_table(dice, 9000);
+  SeededRandom random(5);
+  const Table table = any_table(random, 9000);
   for (const bool exhaustive : {true, false}) {
     std::vector<std::int64_t> seen;
     auto options = options_of(3, exhaustive, 2);
@@ -233,8 +233,8 @@ TEST(Search, progress_grows_to_all_points) {
   }
 }
 
-// Batches that differ: a step twice as long of three times as many sequences is the better one.
-TEST(Search, per_sample_prefers_what_takes_less_for_a_sequence) {
+// Batches may differ: a step twice as long of three times as many sequences is better.
+TEST(Search, per_sample_minimizes_time_per_sequence) {
   Table table;
   for (std::int64_t i = 0; i < 2; ++i) {
     Plan plan;
@@ -297,34 +297,34 @@ std::int64_t expect_pruned_answers_as_exhaustive(const test::SearchCase& c, std:
 TEST(Search, of_random_dense_jobs_pruned_and_exhaustive_agree_for_any_number_of_threads) {
   std::int64_t pruned_points = 0;
   for (std::uint64_t seed = 0; seed < 8; ++seed) {
-    Dice dice(seed);
+    SeededRandom random(seed);
     test::SearchCase c;
-    c.stack = parallel::test::any_stack(dice);
-    const std::int64_t heads = 4 * dice(1, 5);
-    c.model = parallel::test::llama(dice(4, 17), heads * 128, heads, 4, 1024 * dice(1, 9), 1024 * dice(1, 60));
-    c.job = {16 * dice(1, 5), 16 * dice(8, 129), hardware::Precision::bf16, parallel::Task::pretrain};
-    c.cluster = parallel::test::any_cluster(dice, 16);
-    c.cluster.accelerator.memory = Bytes(1e9 * static_cast<double>(dice(1, 20)));
-    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(dice(1, 11)), seed);
+    c.stack = parallel::test::any_stack(random);
+    const std::int64_t heads = 4 * random(1, 5);
+    c.model = parallel::test::llama(random(4, 17), heads * 128, heads, 4, 1024 * random(1, 9), 1024 * random(1, 60));
+    c.job = {16 * random(1, 5), 16 * random(8, 129), hardware::Precision::bf16, parallel::Task::pretrain};
+    c.cluster = parallel::test::any_cluster(random, 16);
+    c.cluster.accelerator.memory = Bytes(1e9 * static_cast<double>(random(1, 20)));
+    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(random(1, 11)), seed);
   }
   EXPECT_GT(pruned_points, 0);
 }
 
-// The same of mixtures, cp, split schedules, windows, modules for further tokens.
+// The same with mixtures of experts, cp, zero-bubble schedules, sliding windows, MTP modules.
 TEST(Search, of_random_jobs_of_every_kind_pruned_and_exhaustive_agree) {
   std::int64_t pruned_points = 0;
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    Dice dice(seed);
-    const auto c = test::any_search(dice);
-    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(dice(1, 11)), seed);
+    SeededRandom random(seed);
+    const auto c = test::any_search(random);
+    pruned_points += expect_pruned_answers_as_exhaustive(c, static_cast<std::size_t>(random(1, 11)), seed);
   }
   EXPECT_GT(pruned_points, 0);
 }
 
-// Batches of requests: their bound says nothing, so that every plan is priced.
+// Inference: the bound is zero, so every plan is priced.
 TEST(Search, of_inference_prices_every_plan) {
-  Dice dice(4);
-  auto c = test::any_search(dice);
+  SeededRandom random(4);
+  auto c = test::any_search(random);
   c.fixed = {};
   c.model = parallel::test::llama(8, 512, 8, 4, 1024, 4096);
   c.model.experts = {.count = 8, .active = 2, .ffn = 512};
@@ -363,13 +363,13 @@ void count(Covered& covered, const test::SearchCase& c, const Plan& plan) {
 TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
   Covered covered;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    Dice dice(1000 + seed);
-    const auto c = test::any_search(dice);
+    SeededRandom random(1000 + seed);
+    const auto c = test::any_search(random);
     const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
     EstimateEvaluator evaluator(c);
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
     for (int i = 0; i < 30 && !space.empty(); ++i) {
-      const Plan& plan = space[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(space.size())))];
+      const Plan& plan = space[static_cast<std::size_t>(random(0, static_cast<std::int64_t>(space.size())))];
       count(covered, c, plan);
       const Seconds bound = evaluator.bound({plan, c.job.global_batch}), time = estimator.step_time(plan);
       ASSERT_GT(bound, Seconds());
@@ -384,27 +384,27 @@ TEST(Search, the_bound_of_plans_of_every_kind_is_never_above_their_step) {
   }
 }
 
-// A family that cannot fit has no plan that does, whatever it shards and moves to the second tier.
+// If may_fit rules out a family, none of its plans fits, whatever it shards and offloads.
 TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
   std::int64_t ruled_out = 0, fitting = 0, offloaded = 0;
   for (std::uint64_t seed = 0; seed < 120; ++seed) {
-    Dice dice(2000 + seed);
-    auto c = test::any_search(dice);
-    const bool has_tier = dice(0, 2) == 1;
-    c.cluster.second_tier.memory = Bytes(has_tier ? 1e9 * static_cast<double>(dice(1, 10)) : 0.0);
+    SeededRandom random(2000 + seed);
+    auto c = test::any_search(random);
+    const bool has_tier = random(0, 2) == 1;
+    c.cluster.second_tier.memory = Bytes(has_tier ? 1e9 * static_cast<double>(random(1, 10)) : 0.0);
     c.cluster.second_tier.bandwidth = BytesPerSecond(has_tier ? 1e10 : 0.0);
     const auto plans = enumerate(c.model, c.job, c.cluster, c.fixed, true);
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
     for (int i = 0; i < 20 && !plans.empty(); ++i) {
-      Plan plan = plans[static_cast<std::size_t>(dice(0, static_cast<std::int64_t>(plans.size())))];
-      const parallel::LowestMemory lowest_memory{static_cast<int>(dice(0, 4)),
-                                                 {has_tier, has_tier && dice(0, 2) == 1, has_tier}};
+      Plan plan = plans[static_cast<std::size_t>(random(0, static_cast<std::int64_t>(plans.size())))];
+      const parallel::LowestMemory lowest_memory{static_cast<int>(random(0, 4)),
+                                                 {has_tier, has_tier && random(0, 2) == 1, has_tier}};
       const bool may_fit = estimator.may_fit(plan, lowest_memory);
       for (int member = 0; member < 6; ++member) {
-        plan.zero = static_cast<int>(dice(0, lowest_memory.zero + 1));
-        plan.offload = {lowest_memory.offload.weights && dice(0, 2) == 1,
-                        lowest_memory.offload.activations && dice(0, 2) == 1,
-                        lowest_memory.offload.optimizer && dice(0, 2) == 1};
+        plan.zero = static_cast<int>(random(0, lowest_memory.zero + 1));
+        plan.offload = {lowest_memory.offload.weights && random(0, 2) == 1,
+                        lowest_memory.offload.activations && random(0, 2) == 1,
+                        lowest_memory.offload.optimizer && random(0, 2) == 1};
         if (!parallel::is_valid(c.model, c.job, plan, c.cluster.devices)) { continue; }
         const bool fits = estimator.memory(plan).fits;
         ASSERT_TRUE(may_fit || !fits) << "seed " << seed;

@@ -1,5 +1,6 @@
-// What each axis of a space file is called, of what kind its values are, what it means for a plan, and when it has no
-// effect: docs/format/space.md, "What is left out by itself". Axes that are fields of a plan have it from there.
+// Name, kind of values, meaning for a plan, and condition of no effect of each axis of a space file
+// (docs/format/space.md, "What is left out by itself"). Axes that are fields of a plan take these from
+// parallel/plan_table.cpp.
 #include <array>
 #include <string_view>
 #include <utility>
@@ -14,10 +15,7 @@ using parallel::PlanSetting;
 
 namespace {
 
-// ---- kinds of values
-// -------------------------------------------------------------------------------------------------
-
-// "attention" is what published search problems call selective recompute.
+// Published search problems call selective recompute "attention".
 constexpr std::array<std::pair<std::string_view, std::int64_t>, 1> kRecomputeAliases{{{"attention", 1}}};
 static_assert(config::EnumNames<parallel::Recompute>::value[1].first == parallel::Recompute::selective);
 
@@ -50,9 +48,6 @@ const ValueKind& tp_communications() {
   return kind;
 }
 
-// ---- rules of axes
-// ---------------------------------------------------------------------------------------------------
-
 AxisRule rule_of_field(Axis axis) {
   const parallel::PlanPart& part = parallel::part_of(axis);
   const parallel::PlanChoice& choice = parallel::choice_of(axis);
@@ -61,13 +56,13 @@ AxisRule rule_of_field(Axis axis) {
                 .needs = part.after,
                 .inner = part.inner,
                 .of_training = part.training_only,
-                .nothing = part.idle,
-                .is_silent = part.is_idle,
+                .no_effect_value = part.idle,
+                .is_without_effect = part.is_idle,
                 .effect = part.effect,
                 .counts = choice.kind == parallel::ChoiceKind::number && choice.usual_is_open,
                 .merges = part.merges,
                 .write = part.set};
-  // The other names of what it follows from.
+  // Other names of the axes that it needs.
   if (is_in(rule.needs, Axis::zero)) { rule.needs |= axis_mask({kOptimizerSharding}); }
   if (is_in(rule.needs, Axis::sequence_parallel)) { rule.needs |= axis_mask({kTpComm}); }
   return rule;
@@ -87,7 +82,7 @@ std::array<AxisRule, kAxes> all_rules() {
   at(kTpComm) = {.name = "tp_comm",
                  .kind = &tp_communications(),
                  .needs = axis_mask({Axis::tp}),
-                 .nothing = kAllReduce,
+                 .no_effect_value = kAllReduce,
                  .effect = sequence_parallel_of,
                  .merges = true,
                  .write = at(Axis::sequence_parallel).write};

@@ -1,4 +1,4 @@
-// The spaces that ship with Orrery, walked, against the enumeration of the same plans written out as loops.
+// The spaces that ship with Orrery against the same plans enumerated by loops.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -60,7 +60,7 @@ std::vector<Plan> walked(const workload::Model& model, const parallel::Job& job,
   return sorted_plans(*space, job.global_batch);
 }
 
-// Any of the values that a user can fix, sensible or not.
+// Random values of what a user can fix, valid or not.
 template <class Range>
 parallel::PartialPlan any_typed(Range&& range) {
   using parallel::Recompute;
@@ -91,35 +91,35 @@ parallel::PartialPlan any_typed(Range&& range) {
 
 void expect_the_same(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
                      const parallel::PartialPlan& fixed, bool dp_overlap) {
-  const auto wanted = enumerate(model, job, cluster, fixed, dp_overlap);
+  const auto expected = enumerate(model, job, cluster, fixed, dp_overlap);
   const auto found = walked(model, job, cluster, fixed, dp_overlap);
-  ASSERT_EQ(found.size(), wanted.size());
-  for (std::size_t i = 0; i < wanted.size(); ++i) { ASSERT_EQ(found[i], wanted[i]) << i; }
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) { ASSERT_EQ(found[i], expected[i]) << i; }
 }
 
-TEST(BuiltinSpaces, are_the_plans_of_the_loops_in_their_order) {
+TEST(BuiltinSpaces, equal_the_loops_in_order) {
   std::size_t seen = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
-    parallel::test::Dice dice(seed);
-    auto c = test::any_search(dice);
-    if (dice(0, 2) == 1) { c.fixed = any_typed(dice); }
-    if (dice(0, 4) == 0) { c.cluster.second_tier = {}; }
-    if (dice(0, 3) == 0) { c.job.seq = 64 * any_of(dice, {128, 192, 256, 1024}); }
-    if (dice(0, 4) == 0 && c.model.encoder_layers == 0) {
+    parallel::test::SeededRandom random(seed);
+    auto c = test::any_search(random);
+    if (random(0, 2) == 1) { c.fixed = any_typed(random); }
+    if (random(0, 4) == 0) { c.cluster.second_tier = {}; }
+    if (random(0, 3) == 0) { c.job.seq = 64 * any_of(random, {128, 192, 256, 1024}); }
+    if (random(0, 4) == 0 && c.model.encoder_layers == 0) {
       c.job.task = parallel::Task::inference;
       c.job.prompt = c.job.seq;
       c.job.generate = 8;
       c.job.seq += 7;
     }
     SCOPED_TRACE(seed);
-    expect_the_same(c.model, c.job, c.cluster, c.fixed, dice(0, 2) == 1);
+    expect_the_same(c.model, c.job, c.cluster, c.fixed, random(0, 2) == 1);
     if (HasFatalFailure()) { return; }
     seen += walked(c.model, c.job, c.cluster, c.fixed, true).size();
   }
   EXPECT_GT(seen, 20'000U);
 }
 
-TEST(BuiltinSpaces, are_the_plans_of_the_loops_for_models_of_the_catalogue) {
+TEST(BuiltinSpaces, equal_the_loops_for_models_of_the_catalogue) {
   const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
   for (const auto* name : {"llama-3.1-8b", "llama-3.1-405b", "mixtral-8x22b", "deepseek-v3", "gpt3-175b", "t5-11b"}) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();

@@ -14,10 +14,10 @@ using parallel::Plan;
 
 namespace {
 
-// What a search was given for an axis, as its value.
-std::optional<std::int64_t> typed(const parallel::PartialPlan& fixed, Axis axis) {
-  const auto as = [](std::optional<std::int64_t> value, std::int64_t zero, std::int64_t more) {
-    return value ? std::optional(*value > 0 ? more : zero) : std::nullopt;
+// The value that a flag sets for an axis, as a value of that axis.
+std::optional<std::int64_t> flag_value(const parallel::PartialPlan& fixed, Axis axis) {
+  const auto as = [](std::optional<std::int64_t> value, std::int64_t zero, std::int64_t positive) {
+    return value ? std::optional(*value > 0 ? positive : zero) : std::nullopt;
   };
   if (axis == kOptimizerSharding) { return as(parallel::fixed_value(Axis::zero, fixed), 0, 1); }
   if (axis == kTpComm) {
@@ -38,12 +38,12 @@ class Compiler {
     if (space_.job.seq == 0) { space_.job.seq = space_.model.max_seq; }
     if (space_.job.global_batch == 0) { space_.max_batch = source_.file.max_batch; }
     if (space_.job.global_batch < 1 && !space_.max_batch) {
-      return fail("neither a batch nor the largest one (max_batch) is known; one of them has to be");
+      return fail("no batch is given: the global batch, or max_batch in the space file, is required");
     }
-    settle_base();
-    settle_facts();
+    set_base();
+    set_facts();
     make_levels();
-    take_out_uncounted();
+    separate_counted_axes();
     if (auto order = arrange(); !order) { return tl::make_unexpected(std::move(order).error()); }
     connect();
     return std::move(space_);
@@ -54,11 +54,12 @@ class Compiler {
     return std::any_of(source_.file.axes.begin(), source_.file.axes.end(),
                        [&](const WrittenAxis& one) { return one.axis == axis; });
   }
-  // Neither typed nor an axis.
-  [[nodiscard]] bool is_open(Axis axis) const { return !is_written(axis) && !typed(source_.fixed, axis); }
+  // Neither given by a flag nor an axis of the file.
+  [[nodiscard]] bool is_open(Axis axis) const { return !is_written(axis) && !flag_value(source_.fixed, axis); }
 
-  // What no axis says is as typed, or as `orrery estimate` decides it; degrees and what depends on them are levels.
-  void settle_base() {
+  // Choices that are not axes: the value of the flag, or the default of `orrery estimate`. Degrees and what depends on
+  // them are levels.
+  void set_base() {
     const parallel::PartialPlan& fixed = source_.fixed;
     Plan& plan = space_.base;
     plan = parallel::whole_plan(fixed);
@@ -67,7 +68,7 @@ class Compiler {
     if (!fixed.zero) { plan.zero = space_.job.is_inference() ? 0 : 1; }
     if (!fixed.dp_overlap) { plan.dp_overlap = source_.dp_overlap; }
     if (!space_.model.is_recommender()) { plan.tables = {}; }
-    if (space_.model.is_recommender() && !typed(fixed, Axis::table_sharding)) {
+    if (space_.model.is_recommender() && !flag_value(fixed, Axis::table_sharding)) {
       plan.tables.sharding = workload::TableSharding::table;
     }
     space_.dp = fixed.dp;
@@ -82,8 +83,8 @@ class Compiler {
     space_.validity_varies = plan.shard > 0 || is_written(Axis::shard) || has_inner_needs();
   }
 
-  // Whether a choice in which members of a family differ, and which needs something of the others, is not as usual in
-  // all points.
+  // Whether members of a family may differ in a choice that has requirements on others: then some members may be
+  // invalid.
   [[nodiscard]] bool has_inner_needs() const {
     for (const parallel::PlanChoice& choice : parallel::plan_choices()) {
       const Axis axis = choice.parts.front().field;
@@ -93,7 +94,7 @@ class Compiler {
     return false;
   }
 
-  void settle_facts() {
+  void set_facts() {
     const auto set = [&](Fact fact, std::int64_t value) { space_.slots[slot_of(fact)] = value; };
     const workload::Model& model = space_.model;
     set(Fact::devices, space_.cluster.devices);
@@ -108,15 +109,16 @@ class Compiler {
     set(Fact::batch, space_.job.global_batch);
     set(Fact::max_batch, space_.max_batch.value_or(space_.job.global_batch));
     for (const Axis axis : {Axis::tp, Axis::cp, Axis::pp, Axis::ep, Axis::vpp, Axis::micro_batch}) {
-      space_.slots[slot_of(axis)] = typed(source_.fixed, axis).value_or(1);
+      space_.slots[slot_of(axis)] = flag_value(source_.fixed, axis).value_or(1);
     }
   }
 
-  // The axes of the file; before them the degrees that it leaves out, and what is typed and has to divide something.
+  // Levels are the axes of the file, preceded by degrees that the file omits and by flags whose value must divide
+  // something.
   void make_levels() {
     for (const Axis axis : {Axis::tp, Axis::cp, Axis::pp}) { add_unwritten(axis, 1); }
     for (const Axis axis : {Axis::ep, Axis::etp, Axis::vpp, Axis::micro_batch, Axis::cp_method}) {
-      if (typed(source_.fixed, axis)) { add_unwritten(axis, 1); }
+      if (flag_value(source_.fixed, axis)) { add_unwritten(axis, 1); }
     }
     for (const WrittenAxis& written : source_.file.axes) {
       Level level;
@@ -125,7 +127,7 @@ class Compiler {
       level.values = written.values;
       level.place = written.place;
       level.order = space_.names.size();
-      set_typed(level);
+      set_flag(level);
       if (level.fixed) { level.values = {}; }
       if (is_in(kWithoutEffect, level.axis)) { space_.without_effect.emplace_back(axis_name(level.axis)); }
       space_.names.emplace_back(axis_name(level.axis));
@@ -133,24 +135,24 @@ class Compiler {
     }
   }
 
-  void add_unwritten(Axis axis, std::int64_t usual) {
+  void add_unwritten(Axis axis, std::int64_t value) {
     if (is_written(axis)) { return; }
     Level level;
     level.axis = axis;
     level.rule = &rule_of(axis);
-    level.fixed = usual;
-    set_typed(level);
+    level.fixed = value;
+    set_flag(level);
     open_.push_back(std::move(level));
   }
 
-  void set_typed(Level& level) const {
-    if (const auto value = typed(source_.fixed, level.axis)) {
+  void set_flag(Level& level) const {
+    if (const auto value = flag_value(source_.fixed, level.axis)) {
       level.fixed = value;
-      level.typed = true;
+      level.by_flag = true;
     }
   }
 
-  // Axes, and axes behind facts, that the expressions of a level read.
+  // The axes that a level's expressions read, directly or through facts.
   [[nodiscard]] SlotMask read_by_text(const Level& level) const {
     const SlotMask used = level.values.uses();
     const bool reads_batch = space_.max_batch && (used & mask_of(slot_of(Fact::batch))) != 0;
@@ -159,8 +161,9 @@ class Compiler {
   }
   [[nodiscard]] SlotMask needs(const Level& level) const { return read_by_text(level) | level.rule->needs; }
 
-  // Axes without effect that no other axis asks for are counted with the level that they follow from.
-  void take_out_uncounted() {
+  // An axis without effect that no other axis reads is not walked: its values are counted with the last level it
+  // depends on.
+  void separate_counted_axes() {
     const auto is_counted = [&](const Level& level) {
       return is_in(kWithoutEffect, level.axis) && std::none_of(open_.begin(), open_.end(), [&](const Level& other) {
                return is_in(read_by_text(other), level.axis);
@@ -172,16 +175,16 @@ class Compiler {
     open_.erase(counted, open_.end());
   }
 
-  // Levels that families share first, then tiers of groups (which rule out most), then the rest; each as written, but
-  // after what it needs.
+  // Order of the walk: levels that families share, then tiers of groups (which rule out most points), then the rest;
+  // each in the order written, but after the levels that it needs.
   [[nodiscard]] tl::expected<void, Failure> arrange() {
     const SlotMask inner = inner_axes();
     const auto is_shared = [&](const Level& level) { return !is_in(inner, level.axis); };
     const auto places = [&](const Level& level) { return is_in(inner & kTiers, level.axis); };
-    if (!pick(is_shared)) { return waiting(); }
+    if (!pick(is_shared)) { return cycle_error(); }
     space_.outer = space_.levels.size();
-    if (!pick(places)) { return waiting(); }
-    if (!pick([](const Level&) { return true; })) { return waiting(); }
+    if (!pick(places)) { return cycle_error(); }
+    if (!pick([](const Level&) { return true; })) { return cycle_error(); }
     for (std::size_t i = 0; i < space_.levels.size(); ++i) {
       if (!is_in(kTiers, space_.levels[i].axis)) { continue; }
       space_.pins = true;
@@ -191,14 +194,14 @@ class Compiler {
     return {};
   }
 
-  // Whether a group that layers work in (tp, cp, those of experts) may lie elsewhere because another group is pinned: a
-  // bound reads where they lie. A tp group that is pinned itself lies where it is pinned, whatever the others do.
+  // Whether pinning one group may change the placement of another one that layers use (tp, cp, experts), which a bound
+  // depends on. A pinned tp group does not move.
   [[nodiscard]] bool slices_follow_tiers() const {
-    const bool has_contexts = is_written(Axis::cp) || typed(source_.fixed, Axis::cp).value_or(1) > 1;
+    const bool has_contexts = is_written(Axis::cp) || flag_value(source_.fixed, Axis::cp).value_or(1) > 1;
     return is_open(Axis::tier_tp) || has_contexts || space_.model.has_experts();
   }
 
-  // Axes in which members of a family differ, less those that the others need.
+  // Axes in which members of a family differ, except those that shared axes need.
   [[nodiscard]] SlotMask inner_axes() const {
     SlotMask inner = 0;
     for (const Level& level : open_) { inner |= level.rule->inner ? mask_of(slot_of(level.axis)) : 0; }
@@ -212,7 +215,7 @@ class Compiler {
     return inner;
   }
 
-  // Appends the levels of a sort to the walk; false where some wait for each other.
+  // Appends the levels for which `sort` is true; false if some depend on each other in a cycle.
   template <class Sort>
   bool pick(Sort sort) {
     while (true) {
@@ -221,30 +224,30 @@ class Compiler {
       const auto next = std::find_if(open_.begin(), open_.end(), [&](const Level& level) {
         return sort(level) && (needs(level) & waiting & ~mask_of(slot_of(level.axis))) == 0;
       });
-      if (next == open_.end()) { return std::none_of(open_.begin(), open_.end(), sort) || !is_stuck(sort, waiting); }
+      if (next == open_.end()) { return std::none_of(open_.begin(), open_.end(), sort) || !has_cycle(sort, waiting); }
       space_.levels.push_back(std::move(*next));
       open_.erase(next);
     }
   }
 
-  // Tiers that wait for an axis of the rest come with the rest.
+  // Tiers that depend on an axis of the rest are appended with the rest; that is not a cycle.
   template <class Sort>
-  [[nodiscard]] bool is_stuck(Sort sort, SlotMask waiting) const {
+  [[nodiscard]] bool has_cycle(Sort sort, SlotMask waiting) const {
     return std::none_of(open_.begin(), open_.end(), [&](const Level& level) {
       return !sort(level) && (needs(level) & waiting & ~mask_of(slot_of(level.axis))) == 0;
     });
   }
 
-  [[nodiscard]] tl::unexpected<Failure> waiting() const {
+  [[nodiscard]] tl::unexpected<Failure> cycle_error() const {
     std::vector<std::string> names;
     for (const Level& level : open_) { names.emplace_back(axis_name(level.axis)); }
     return fail(open_.front().place,
-                fmt::format("the values of {} follow from each other: what an axis says nothing of depends on degrees "
-                            "and the like, which therefore cannot depend on it",
+                fmt::format("the values of {} depend on each other in a cycle: an axis may need degrees and other axes "
+                            "even if its expression does not name them",
                             join(names, ", ")));
   }
 
-  // Who reads whom.
+  // Sets which levels read which.
   void connect() {
     SlotMask walked = 0;
     std::size_t last_degree = 0;
@@ -265,7 +268,7 @@ class Compiler {
     for (std::size_t i = 0; i < space_.levels.size(); ++i) { note_readers(i); }
   }
 
-  // To the last level that it reads, or the first of all.
+  // Attaches an axis without effect to the last level that it reads, or to the first level.
   void attach(Level counted) {
     counted.reads = needs(counted);
     std::size_t to = 0;
@@ -279,20 +282,20 @@ class Compiler {
 
   void note_readers(std::size_t i) {
     Level& level = space_.levels[i];
-    bool is_told_apart = false;  // someone asks which of several values with one effect it was
+    bool is_distinguished = false;  // another axis reads which of several values with the same effect was chosen
     for (std::size_t j = 0; j < space_.levels.size(); ++j) {
       const Level& other = space_.levels[j];
       if (j == i) { continue; }
       if (j > i && is_in(other.reads, level.axis)) { level.readers |= LevelMask{1} << j; }
-      is_told_apart |= is_in(read_by_text(other), level.axis);
-      for (const Level& counted : other.counted) { is_told_apart |= is_in(counted.reads, level.axis); }
+      is_distinguished |= is_in(read_by_text(other), level.axis);
+      for (const Level& counted : other.counted) { is_distinguished |= is_in(counted.reads, level.axis); }
     }
-    level.merges = !is_told_apart && level.rule->merges;
+    level.merges = !is_distinguished && level.rule->merges;
   }
 
   const SpaceSource& source_;
   CompiledSpace space_;
-  std::vector<Level> open_, counted_;  // not in the walk yet
+  std::vector<Level> open_, counted_;  // not yet in the walk
 };
 
 }  // namespace

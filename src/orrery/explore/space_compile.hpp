@@ -1,4 +1,4 @@
-// From a space file, a model, a job and a cluster to levels that can be walked. Private to Space.
+// Compiles a space file, a model, a job and a cluster to levels for the walk. Private to Space.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct SpaceSource {
   bool dp_overlap = false;
 };
 
-// Everything but CompiledSpace::count.
+// Sets everything except CompiledSpace::count.
 [[nodiscard]] Result<CompiledSpace> compile(const SpaceSource& source);
 
 }  // namespace orrery::explore

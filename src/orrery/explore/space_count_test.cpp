@@ -1,5 +1,5 @@
-// Published search problems, counted: the figures are those of the tool that the problems come from, which enumerates
-// every point (and, for two of them, of a count of its rules done apart from ours).
+// Number of points of published search problems: the expected figures are those of the tool that the problems come
+// from, which enumerates every point (for two of them, of an independent count by its rules).
 #include <cstdint>
 #include <string>
 

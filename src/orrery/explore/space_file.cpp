@@ -35,7 +35,7 @@ std::vector<std::string> header_keys() {
   return keys;
 }
 
-// Names under `axes`: those of the tiers stand under `tier`.
+// Keys under `axes`; tiers are nested under `tier`.
 std::vector<std::string> axis_keys() {
   std::vector<std::string> keys;
   for (std::size_t i = 0; i < kAxes; ++i) {
@@ -53,19 +53,19 @@ std::optional<Axis> axis_of(std::string_view name) {
   return std::nullopt;
 }
 
-std::string unknown(const std::string& key, const std::vector<std::string>& names) {
+std::string unknown_key(const std::string& key, const std::vector<std::string>& names) {
   if (const auto near = nearest(key, names)) { return fmt::format("unknown key; did you mean \"{}\"?", *near); }
-  return fmt::format("unknown key; the keys here are {}", join(names, ", "));
+  return fmt::format("unknown key; valid keys: {}", join(names, ", "));
 }
 
 bool is_degree(Axis axis) { return axis == Axis::tp || axis == Axis::cp || axis == Axis::pp; }
 
-// Reads the header, then the axes in their order, each with the words that stand before it.
+// Reads the header, then the axes in their order; an axis may use the names before it.
 class Reader {
  public:
   Result<SpaceFile> read(const Node& root) {
     if (root.kind != Kind::mapping) {
-      return fail(root.place, "a space file is a mapping: model, cluster, axes and the like");
+      return fail(root.place, "a space file must be a mapping with keys such as model, cluster, axes");
     }
     file_.scenario = config::mapping_node();
     file_.scenario.place = root.place;
@@ -73,12 +73,12 @@ class Reader {
     check_scenario();
     read_axes(root);
     check_pairs();
-    if (!complaints_.empty()) { return tl::make_unexpected(config::failure_of(std::move(complaints_))); }
+    if (!errors_.empty()) { return tl::make_unexpected(config::failure_of(std::move(errors_))); }
     return std::move(file_);
   }
 
  private:
-  void complain(const Place& place, std::string message) { complaints_.push_back({place, std::move(message)}); }
+  void add_error(const Place& place, std::string message) { errors_.push_back({place, std::move(message)}); }
 
   void read_key(const config::Member& member) {
     if (member.key == "axes") { return; }
@@ -87,14 +87,15 @@ class Reader {
     if (member.key == "cluster" && member.value.kind == Kind::mapping) { return read_cluster(member.value); }
     if (is_job_field(member.key)) { return add_field(member.key, member); }
     if (axis_of(member.key) || member.key == "tier") {
-      return complain(member.place(), fmt::format(R"("{}" is an axis; it stands under "axes")", member.key));
+      return add_error(member.place(), fmt::format(R"("{}" is an axis; write it under "axes")", member.key));
     }
-    complain(member.place(), unknown(member.key, header_keys()));
+    add_error(member.place(), unknown_key(member.key, header_keys()));
   }
 
   void add_field(const std::string& key, const config::Member& member) {
     if (file_.scenario.find(key) != nullptr) {
-      return complain(member.place(), fmt::format(R"("{}" is said twice, here and beside "cluster")", key));
+      return add_error(member.place(),
+                       fmt::format(R"("{}" is given twice: under "cluster" and at the top level)", key));
     }
     file_.scenario.members.push_back({key, member.line, member.column, member.value});
   }
@@ -105,7 +106,7 @@ class Reader {
       if (member.key == "use" || member.key == "devices") {
         add_field(member.key == "use" ? "cluster" : "devices", member);
       } else {
-        complain(member.place(), unknown(member.key, {"use", "devices"}));
+        add_error(member.place(), unknown_key(member.key, {"use", "devices"}));
       }
     }
   }
@@ -113,7 +114,7 @@ class Reader {
   void read_max_batch(const Node& node) {
     const config::Limits limits{
         .min = 1, .max = static_cast<double>(kLargestBatch), .positive = false, .nonempty = false, .unit = {}};
-    const config::Reading reading{"max_batch", limits, false, complaints_};
+    const config::Reading reading{"max_batch", limits, false, errors_};
     using Range = std::numeric_limits<std::int64_t>;
     file_.max_batch = config::read_integer(node, reading, Range::min(), Range::max());
     max_batch_place_ = node.place;
@@ -121,31 +122,29 @@ class Reader {
 
   void read_count_invalid(const Node& node) {
     const config::Limits limits{};
-    const auto value = config::read_boolean(node, {"count_invalid", limits, false, complaints_});
+    const auto value = config::read_boolean(node, {"count_invalid", limits, false, errors_});
     file_.count_invalid = value.value_or(true);
   }
 
-  // Each value by the rules of a scenario; what is missing may come from flags.
+  // Checks each value by the rules of a scenario; missing values may come from flags.
   void check_scenario() {
     const auto read = estimate::request_record().read_over(estimate::Request{}, file_.scenario);
-    if (!read) {
-      complaints_.insert(complaints_.end(), read.error().diagnostics.begin(), read.error().diagnostics.end());
-    }
+    if (!read) { errors_.insert(errors_.end(), read.error().diagnostics.begin(), read.error().diagnostics.end()); }
     if (file_.max_batch &&
         (file_.scenario.find("global_batch") != nullptr || file_.scenario.find("batch") != nullptr)) {
-      complain(max_batch_place_, "the batch is fixed beside it; either it is, or it follows from max_batch");
+      add_error(max_batch_place_, "cannot be combined with a fixed batch; remove one of them");
     }
   }
 
   void read_axes(const Node& root) {
     const Node* axes = root.find("axes");
-    if (axes == nullptr) { return complain(root.place, "required key \"axes\" is missing: the values to try"); }
+    if (axes == nullptr) { return add_error(root.place, "required key \"axes\" is missing"); }
     if (axes->kind != Kind::mapping || axes->members.empty()) {
-      return complain(axes->place, "axes are a mapping of names to values, such as \"tp: divisors(devices)\"");
+      return add_error(axes->place, "\"axes\" must be a mapping of names to values, such as \"tp: divisors(devices)\"");
     }
     for (const auto& member : axes->members) {
       if (member.key == "tier") {
-        if (member.value.kind == Kind::mapping) { note_tiers(member.value); }
+        if (member.value.kind == Kind::mapping) { add_tiers(member.value); }
       } else if (const auto axis = axis_of(member.key)) {
         all_.push_back(*axis);
       }
@@ -153,7 +152,7 @@ class Reader {
     for (const auto& member : axes->members) { read_axis(member); }
   }
 
-  void note_tiers(const Node& tiers) {
+  void add_tiers(const Node& tiers) {
     for (const auto& member : tiers.members) {
       if (const auto axis = axis_of("tier." + member.key)) { all_.push_back(*axis); }
     }
@@ -162,21 +161,22 @@ class Reader {
   void read_axis(const config::Member& member) {
     if (member.key == "tier") { return read_tiers(member); }
     const auto axis = member.key.starts_with("tier.") ? std::nullopt : axis_of(member.key);
-    if (!axis) { return complain(member.place(), unknown(member.key, axis_keys())); }
+    if (!axis) { return add_error(member.place(), unknown_key(member.key, axis_keys())); }
     read_values(*axis, member);
   }
 
   // tier: {tp: [0, 1], dp: [0, 1]}
   void read_tiers(const config::Member& member) {
     if (member.value.kind != Kind::mapping) {
-      return complain(member.value.place, "tier is a mapping of groups to network dimensions, such as {tp: [0, 1]}");
+      return add_error(member.value.place,
+                       "\"tier\" must be a mapping of groups to network dimensions, such as {tp: [0, 1]}");
     }
     for (const auto& group : member.value.members) {
       const auto axis = axis_of("tier." + group.key);
       if (axis) {
         read_values(*axis, group);
       } else {
-        complain(group.place(), unknown(group.key, {"tp", "cp", "dp", "pp"}));
+        add_error(group.place(), unknown_key(group.key, {"tp", "cp", "dp", "pp"}));
       }
     }
   }
@@ -185,25 +185,26 @@ class Reader {
     auto values = parse_values(member.value, kind_of(axis), vocabulary(axis));
     file_.axes.push_back({axis, member.value.place, {}});
     if (!values) {
-      complaints_.insert(complaints_.end(), values.error().diagnostics.begin(), values.error().diagnostics.end());
+      errors_.insert(errors_.end(), values.error().diagnostics.begin(), values.error().diagnostics.end());
       return;
     }
     check_uses(axis, *values);
     file_.axes.back().values = std::move(*values);
   }
 
-  // An axis's own name, and what follows from it, are for conditions.
+  // The axis itself, and facts that depend on it, may only be used in its conditions.
   void check_uses(Axis axis, const AxisValues& values) {
     for (const auto& set : values.sets) {
       const SlotMask used = set.first.uses() | set.last.uses();
       if ((used & mask_of(slot_of(axis))) != 0) {
-        complain(set.place, fmt::format("the values of {0} cannot depend on {0}; a condition can", axis_name(axis)));
+        add_error(set.place,
+                  fmt::format("the values of {0} cannot depend on {0}; only a condition can", axis_name(axis)));
       }
       const SlotMask following = mask_of(slot_of(Fact::dp)) | (file_.max_batch ? mask_of(slot_of(Fact::batch)) : 0);
       if (is_degree(axis) && (used & following) != 0) {
-        complain(set.place,
-                 fmt::format("the values of {} cannot depend on dp, which follows from them; a condition can",
-                             axis_name(axis)));
+        add_error(set.place,
+                  fmt::format("the values of {} cannot depend on dp, which depends on them; only a condition can",
+                              axis_name(axis)));
       }
     }
   }
@@ -213,7 +214,7 @@ class Reader {
   }
   [[nodiscard]] bool is_written(Axis axis) const { return std::find(all_.begin(), all_.end(), axis) != all_.end(); }
 
-  // Of tp, cp and pp those that are written, but neither before `axis` nor itself.
+  // One of tp, cp and pp that is written after `axis`; empty: none.
   [[nodiscard]] std::string missing_degree(Axis axis) const {
     for (const Axis degree : {Axis::tp, Axis::cp, Axis::pp}) {
       if (degree != axis && is_written(degree) && !is_written_before(degree)) { return std::string(axis_name(degree)); }
@@ -230,7 +231,7 @@ class Reader {
     }
     for (std::size_t i = 0; i < kAxes; ++i) {
       const Axis other = static_cast<Axis>(i);
-      if (other == Axis::dp) { continue; }  // a fact as well
+      if (other == Axis::dp) { continue; }  // dp is also a fact
       vocabulary.words.push_back(
           {std::string(axis_name(other)), slot_of(other), &kind_of(other), why_not(other, axis)});
       vocabulary.kinds.push_back(&kind_of(other));
@@ -242,10 +243,10 @@ class Reader {
     if (fact == Fact::max_batch && !file_.max_batch) { return "the file has no max_batch"; }
     const bool follows = fact == Fact::dp || (fact == Fact::batch && file_.max_batch);
     const std::string degree = follows ? missing_degree(axis) : "";
-    return degree.empty() ? "" : fmt::format("it follows from {}, an axis that is written later", degree);
+    return degree.empty() ? "" : fmt::format("it depends on axis {}, which is written later", degree);
   }
 
-  // What has one value in all of a space may be used without being an axis.
+  // A name with one value in the whole space may be used although it is not an axis.
   [[nodiscard]] std::string why_not(Axis other, Axis axis) const {
     if (other == axis || is_written_before(other)) { return ""; }
     if (is_written(other)) { return fmt::format("axis {} is written later", axis_name(other)); }
@@ -253,19 +254,19 @@ class Reader {
     return known ? "" : "the file has no such axis";
   }
 
-  // Two names for one choice.
+  // Two axes that set the same choice.
   void check_pairs() {
     for (const auto& [a, b] : {std::pair{Axis::zero, kOptimizerSharding}, {Axis::sequence_parallel, kTpComm}}) {
       if (!is_written_before(a) || !is_written_before(b)) { continue; }
       const auto found =
           std::find_if(file_.axes.begin(), file_.axes.end(), [&](const auto& one) { return one.axis == b; });
-      complain(found->place, fmt::format("says what {} says already; one of the two has to go", axis_name(a)));
+      add_error(found->place, fmt::format("sets the same choice as {}; remove one of them", axis_name(a)));
     }
   }
 
   SpaceFile file_;
   std::vector<Axis> all_;
-  std::vector<Diagnostic> complaints_;
+  std::vector<Diagnostic> errors_;
   Place max_batch_place_;
 };
 

@@ -1,6 +1,6 @@
-// A space file: a scenario and the axes of the plans to look at (docs/format/space.md).
+// A space file: a scenario and the axes of the plans to search (docs/format/space.md).
 //
-// What is read here does not know model and cluster; Space::make (space_walk.hpp) brings them together.
+// Reading does not depend on model and cluster; Space::make (space_walk.hpp) combines them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace orrery::explore {
 
-// What a space can vary: the fields of a plan (parallel/plan_table.cpp), and names that published search problems have
-// for choices of a plan or for what our model does not depend on.
+// The axes of a space: fields of a plan (parallel/plan_table.cpp), and axes of published search problems, which are
+// other names for choices of a plan or have no effect on Orrery's model.
 using Axis = parallel::PlanField;
 inline constexpr Axis kOptimizerSharding = static_cast<Axis>(parallel::kPlanFields);  // zero 0 or 1
 inline constexpr Axis kTpComm = static_cast<Axis>(parallel::kPlanFields + 1);         // sequence parallelism
@@ -28,7 +28,7 @@ inline constexpr std::size_t kAxes = parallel::kPlanFields + 4;
 [[nodiscard]] std::string_view axis_name(Axis axis);  // "tier.tp"
 [[nodiscard]] const ValueKind& kind_of(Axis axis);
 
-// Names that are no axes: facts of model, job and cluster.
+// Names that expressions can use but that are not axes: facts of model, job and cluster.
 enum class Fact : std::uint8_t {
   devices,
   node_size,
@@ -57,11 +57,11 @@ struct WrittenAxis {
 };
 
 struct SpaceFile {
-  // The header as a scenario: fields of estimate::Request with their places, `cluster: {use, devices}` taken apart.
-  // Each value has been checked; any may be missing, and flags may lie over them.
+  // The header as a scenario: fields of estimate::Request with their places; `cluster: {use, devices}` is split into
+  // two fields. Each value has been checked; any may be missing, and flags override them.
   config::Node scenario;
-  std::optional<std::int64_t> max_batch;  // the batch is the largest multiple of dp that is not above it
-  bool count_invalid = true;              // whether combinations that no plan can have are points (and rejected)
+  std::optional<std::int64_t> max_batch;  // the batch is the largest multiple of dp up to this
+  bool count_invalid = true;              // whether impossible combinations count as (rejected) points
   std::vector<WrittenAxis> axes;          // in the order written
 };
 

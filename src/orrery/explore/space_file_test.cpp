@@ -1,4 +1,4 @@
-// What a space file says when it is wrong, and what it reads when it is right.
+// Errors and contents of space files.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -31,7 +31,7 @@ Result<Space> made(const std::string& text, const parallel::PartialPlan& fixed =
                      parallel::test::cluster_of({4, 4}), fixed, true);
 }
 
-std::string trouble(const std::string& text) {
+std::string space_error(const std::string& text) {
   const auto space = made(text);
   EXPECT_FALSE(space);
   return space ? "" : space.error().text();
@@ -49,7 +49,7 @@ TEST(SpaceFile, the_header_is_a_scenario) {
   EXPECT_TRUE(file.count_invalid);
 }
 
-TEST(SpaceFile, all_mistakes_are_told_with_their_places) {
+TEST(SpaceFile, all_errors_are_reported_with_their_places) {
   EXPECT_EQ(mistakes("modle: x\n"
                      "seq: -3\n"
                      "tp: 8\n"
@@ -62,70 +62,70 @@ TEST(SpaceFile, all_mistakes_are_told_with_their_places) {
                      "  microbatch: 1\n"
                      "  tier: {tpp: 1}\n"),
             "s.yaml:1:1 /modle: unknown key; did you mean \"model\"?\n"
-            "s.yaml:3:1 /tp: \"tp\" is an axis; it stands under \"axes\"\n"
+            "s.yaml:3:1 /tp: \"tp\" is an axis; write it under \"axes\"\n"
             "s.yaml:4:26 /cluster/device: unknown key; did you mean \"devices\"?\n"
             "s.yaml:5:12 /max_batch: \"0\" is too small; max_batch must be between 1 and 1000000000\n"
             "s.yaml:2:6 /seq: \"-3\" is negative; seq must be between 1 and 1000000000\n"
-            "s.yaml:7:16 /axes/tp: \"divisors(deviecs)\": \"deviecs\" is not a name here; did you mean \"devices\"?\n"
-            "s.yaml:9:11 /axes/pp/2: \"tp +\": ends where a value should stand\n"
+            "s.yaml:7:16 /axes/tp: \"divisors(deviecs)\": \"deviecs\" is not a known name; did you mean \"devices\"?\n"
+            "s.yaml:9:11 /axes/pp/2: \"tp +\": ends where a value is expected\n"
             "s.yaml:10:3 /axes/microbatch: unknown key; did you mean \"micro_batch\"?\n"
             "s.yaml:11:10 /axes/tier/tpp: unknown key; did you mean \"tp\"?");
 }
 
-TEST(SpaceFile, axes_are_needed) {
-  EXPECT_EQ(mistakes("model: x\n"), "s.yaml:1:1: required key \"axes\" is missing: the values to try");
+TEST(SpaceFile, axes_are_required) {
+  EXPECT_EQ(mistakes("model: x\n"), "s.yaml:1:1: required key \"axes\" is missing");
   EXPECT_EQ(mistakes("axes: []\n"),
-            "s.yaml:1:7 /axes: axes are a mapping of names to values, such as \"tp: divisors(devices)\"");
-  EXPECT_EQ(mistakes("- 1\n"), "s.yaml:1:1: a space file is a mapping: model, cluster, axes and the like");
+            "s.yaml:1:7 /axes: \"axes\" must be a mapping of names to values, such as \"tp: divisors(devices)\"");
+  EXPECT_EQ(mistakes("- 1\n"), "s.yaml:1:1: a space file must be a mapping with keys such as model, cluster, axes");
 }
 
-TEST(SpaceFile, an_axis_names_what_stands_before_it) {
+TEST(SpaceFile, an_expression_uses_axes_written_before_it) {
   EXPECT_EQ(mistakes("axes: {tp: divisors(pp), pp: 1}\n"),
             "s.yaml:1:21 /axes/tp: \"divisors(pp)\": \"pp\" cannot be used here: axis pp is written later");
-  EXPECT_EQ(
-      mistakes("axes: {tp: 1, micro_batch: divisors(batch/dp), pp: 1}\nmax_batch: 4\n"),
-      "s.yaml:1:37 /axes/micro_batch: \"divisors(batch/dp)\": \"batch\" cannot be used here: it follows from pp, an "
-      "axis that is written later");
+  EXPECT_EQ(mistakes("axes: {tp: 1, micro_batch: divisors(batch/dp), pp: 1}\nmax_batch: 4\n"),
+            "s.yaml:1:37 /axes/micro_batch: \"divisors(batch/dp)\": \"batch\" cannot be used here: it depends on axis "
+            "pp, which is written later");
   EXPECT_EQ(mistakes("axes: {tp: divisors(tp)}\n"),
-            "s.yaml:1:12 /axes/tp: the values of tp cannot depend on tp; a condition can");
+            "s.yaml:1:12 /axes/tp: the values of tp cannot depend on tp; only a condition can");
   EXPECT_EQ(mistakes("axes: {tp: divisors(dp)}\n"),
-            "s.yaml:1:12 /axes/tp: the values of tp cannot depend on dp, which follows from them; a condition can");
+            "s.yaml:1:12 /axes/tp: the values of tp cannot depend on dp, which depends on them; only a condition can");
   EXPECT_EQ(mistakes("axes: {tp: 1..4 where zero == 0}\n"),
             "s.yaml:1:23 /axes/tp: \"1..4 where zero == 0\": \"zero\" cannot be used here: the file has no such axis");
   EXPECT_EQ(mistakes("axes: {tp: 1..max_batch}\n"),
             "s.yaml:1:15 /axes/tp: \"1..max_batch\": \"max_batch\" cannot be used here: the file has no max_batch");
 }
 
-TEST(SpaceFile, one_choice_has_one_name) {
+TEST(SpaceFile, two_axes_cannot_set_the_same_choice) {
   EXPECT_EQ(mistakes("axes: {zero: [0, 1], optimizer_sharding: true}\n"),
-            "s.yaml:1:42 /axes/optimizer_sharding: says what zero says already; one of the two has to go");
+            "s.yaml:1:42 /axes/optimizer_sharding: sets the same choice as zero; remove one of them");
   EXPECT_EQ(mistakes("max_batch: 8\nglobal_batch: 8\naxes: {tp: 1}\n"),
-            "s.yaml:1:12 /max_batch: the batch is fixed beside it; either it is, or it follows from max_batch");
+            "s.yaml:1:12 /max_batch: cannot be combined with a fixed batch; remove one of them");
   EXPECT_EQ(mistakes("cluster: {use: dgx-a100, devices: 8}\ndevices: 16\naxes: {tp: 1}\n"),
-            "s.yaml:2:1 /devices: \"devices\" is said twice, here and beside \"cluster\"");
+            "s.yaml:2:1 /devices: \"devices\" is given twice: under \"cluster\" and at the top level");
 }
 
-TEST(SpaceFile, an_axis_that_another_needs_cannot_wait_for_it) {
-  EXPECT_EQ(trouble("axes: {zero: [0, 1], tp: 1..4 where zero == 0}\n").substr(0, 65),
-            "s.yaml:1:14 /axes/zero: the values of zero, tp follow from each o");
+TEST(SpaceFile, a_cycle_of_axes_is_an_error) {
+  EXPECT_EQ(space_error("axes: {zero: [0, 1], tp: 1..4 where zero == 0}\n").substr(0, 65),
+            "s.yaml:1:14 /axes/zero: the values of zero, tp depend on each oth");
 }
 
-TEST(SpaceFile, what_cannot_be_calculated_names_the_values_it_follows_from) {
-  EXPECT_EQ(trouble("axes:\n  tp: [1, 2, 4]\n  pp: divisors(12 / (tp - 2))\n"),
+TEST(SpaceFile, an_expression_without_a_value_names_the_values_it_depends_on) {
+  EXPECT_EQ(space_error("axes:\n  tp: [1, 2, 4]\n  pp: divisors(12 / (tp - 2))\n"),
             "s.yaml:3:19 /axes/pp: pp: divides by zero where tp is 2");
-  EXPECT_EQ(trouble("axes:\n  tp: [1, 2]\n  pp: 2\n  recompute: [none, full]\n  vpp: 1..2 where recompute == none or "
-                    "tp / (tp - 1) > 0\n"),
-            "s.yaml:5:43 /axes/vpp: vpp: divides by zero where tp is 1, recompute is full");
-  EXPECT_EQ(trouble("axes: {tp: 1, zero: 3..4}\n"),
-            "s.yaml:1:21 /axes/zero: zero: 4 is not a ZeRO stage; 0, 1, 2 and 3 are");
-  EXPECT_EQ(trouble("axes: {tp: [1, 2], tier: {tp: [0, 2]}}\n"),
-            "s.yaml:1:35 /axes/tier/tp/1: tier.tp: 2 is not a network dimension of plain; 0 to 1 are");
-  EXPECT_EQ(trouble("axes: {tp: 1, shard: -1}\n"), "s.yaml:1:22 /axes/shard: shard: -1 is negative; 0 leaves it open");
+  EXPECT_EQ(
+      space_error("axes:\n  tp: [1, 2]\n  pp: 2\n  recompute: [none, full]\n  vpp: 1..2 where recompute == none or "
+                  "tp / (tp - 1) > 0\n"),
+      "s.yaml:5:43 /axes/vpp: vpp: divides by zero where tp is 1, recompute is full");
+  EXPECT_EQ(space_error("axes: {tp: 1, zero: 3..4}\n"), "s.yaml:1:21 /axes/zero: zero: 4 is not a ZeRO stage (0 to 3)");
+  EXPECT_EQ(space_error("axes: {tp: [1, 2], tier: {tp: [0, 2]}}\n"),
+            "s.yaml:1:35 /axes/tier/tp/1: tier.tp: 2 is not a network dimension of plain (0 to 1)");
+  EXPECT_EQ(space_error("axes: {tp: 1, shard: -1}\n"),
+            "s.yaml:1:22 /axes/shard: shard: -1 is negative; 0 means the default");
 }
 
-TEST(SpaceFile, a_batch_is_needed) {
+TEST(SpaceFile, a_batch_is_required) {
   EXPECT_EQ(made("axes: {tp: 1}\n", {}, 0).error().text(),
-            "neither a batch nor the largest one (max_batch) is known; one of them has to be");
+            "no batch is given: the global batch, or max_batch in the space file, is required");
   EXPECT_TRUE(made("max_batch: 20\naxes: {tp: 1}\n", {}, 0));
 }
 
@@ -147,10 +147,10 @@ TEST(SpaceFile, with_max_batch_the_batch_follows_from_dp) {
   }
   EXPECT_EQ(batches, (std::vector<std::int64_t>{16, 16, 20}));
   EXPECT_EQ(made("max_batch: 7\naxes: {tp: [1, 2, 4]}\n", {}, 0)->points(), 1);   // dp 4
-  EXPECT_EQ(made("max_batch: 7\naxes: {tp: [1, 2, 4]}\n", {}, 48)->points(), 3);  // a batch that is given holds
+  EXPECT_EQ(made("max_batch: 7\naxes: {tp: [1, 2, 4]}\n", {}, 48)->points(), 3);  // a given batch has priority
 }
 
-TEST(SpaceFile, what_no_axis_says_is_what_estimate_takes) {
+TEST(SpaceFile, choices_without_an_axis_have_the_defaults_of_estimate) {
   const auto points = points_of(*made("axes: {tp: 2, vpp: [1, 2], pp: 2}\n"));
   ASSERT_EQ(points.size(), 2U);
   EXPECT_EQ(points[0].plan.dp, 4);
@@ -161,7 +161,7 @@ TEST(SpaceFile, what_no_axis_says_is_what_estimate_takes) {
   EXPECT_EQ(points[1].plan.schedule, parallel::ScheduleKind::interleaved);
 }
 
-TEST(SpaceFile, what_is_typed_is_the_axis) {
+TEST(SpaceFile, a_flag_replaces_the_values_of_the_axis) {
   parallel::PartialPlan fixed;
   fixed.tp = 8;  // not in the list
   fixed.recompute = parallel::Recompute::full;
@@ -184,14 +184,14 @@ TEST(SpaceFile, axes_and_those_without_effect_are_named) {
   EXPECT_EQ(space->points(), 4);
 }
 
-TEST(SpaceFile, a_walk_stops_when_it_is_told_to) {
+TEST(SpaceFile, a_walk_stops_when_the_visitor_returns_false) {
   const auto space = made("axes: {tp: [1, 2, 4]}\n");
   int seen = 0;
   SpaceWalk(*space).families([&](const Family&) { return ++seen < 2; });
   EXPECT_EQ(seen, 2);
 }
 
-TEST(SpaceFile, too_many_points_to_count_are_refused) {
+TEST(SpaceFile, too_many_points_to_count_are_an_error) {
   std::string text = "axes:\n  tp: 1\n";
   for (const auto* axis : {"first_stage_layers", "last_stage_layers", "micro_batch", "vpp"}) {
     text += std::string("  ") + axis + ": 1..60000\n";

@@ -15,14 +15,14 @@ namespace {
 
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
 
-// Counts that do not fit stay at the largest number, which Space::make refuses.
+// Counts saturate at the largest number; Space::make rejects it.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t product = 0;
   return __builtin_mul_overflow(a, b, &product) ? kMost : product;
 }
 std::int64_t plus(std::int64_t a, std::int64_t b) { return a > kMost - b ? kMost : a + b; }
 
-std::string shown(Axis axis, std::int64_t value) {
+std::string value_text(Axis axis, std::int64_t value) {
   const auto choices = kind_of(axis).choices;
   return choices.empty() ? fmt::format("{}", value) : std::string(choices[static_cast<std::size_t>(value)]);
 }
@@ -35,9 +35,6 @@ Odometer::Odometer(const CompiledSpace& space)
   chosen_.job = space.job;
   chosen_.slots = space.slots;
 }
-
-// ---- values of a level
-// -----------------------------------------------------------------------------------------------
 
 const std::vector<Odometer::Entry>& Odometer::entries(std::size_t level) {
   const LevelMask bit = LevelMask{1} << level;
@@ -53,7 +50,7 @@ void Odometer::build(std::size_t index) {
   auto& out = entries_[index];
   out.clear();
   seen_.clear();
-  if (const auto alone = silent(space_, level, chosen_)) { return add(level, *alone, 0, out); }
+  if (const auto only = value_without_effect(space_, level, chosen_)) { return add(level, *only, 0, out); }
   if (level.fixed) {
     if (fits(space_, level, *level.fixed, chosen_)) { add(level, *level.fixed, 0, out); }
     return;
@@ -65,12 +62,12 @@ void Odometer::build(std::size_t index) {
 void Odometer::add_set(const Level& level, const ValueSet& set, std::int64_t& position, std::vector<Entry>& out) {
   auto& values = scratch_[0];
   values.clear();
-  Trouble trouble;
-  append_values(set, chosen_.slots, slot_of(Fact::devices), values, trouble);
-  if (!trouble.message.empty()) { return note(level, std::move(trouble)); }
+  EvaluationError error;
+  append_values(set, chosen_.slots, slot_of(Fact::devices), values, error);
+  if (!error.message.empty()) { return report(level, std::move(error)); }
   for (const std::int64_t value : values) {
     if (position >= static_cast<std::int64_t>(kMostValues)) {
-      return note(level, {level.place, fmt::format("gives more than {} values", kMostValues)});
+      return report(level, {level.place, fmt::format("gives more than {} values", kMostValues)});
     }
     if (admits(level, set, value)) { add(level, value, position, out); }
     ++position;
@@ -80,25 +77,25 @@ void Odometer::add_set(const Level& level, const ValueSet& set, std::int64_t& po
 bool Odometer::admits(const Level& level, const ValueSet& set, std::int64_t value) {
   if (!fits(space_, level, value, chosen_)) { return false; }
   if (std::string wrong = out_of_range(space_, level.axis, value); !wrong.empty()) {
-    note(level, {set.place, std::move(wrong)});
+    report(level, {set.place, std::move(wrong)});
     return false;
   }
   chosen_.slots[slot_of(level.axis)] = value;
-  Trouble trouble;
-  const bool holds = set.where.is_empty() || set.where.value(chosen_.slots, trouble) != 0;
-  if (!trouble.message.empty()) { note(level, std::move(trouble)); }
+  EvaluationError error;
+  const bool holds = set.where.is_empty() || set.where.value(chosen_.slots, error) != 0;
+  if (!error.message.empty()) { report(level, std::move(error)); }
   return holds;
 }
 
 void Odometer::add(const Level& level, std::int64_t value, std::int64_t position, std::vector<Entry>& out) {
-  if (level.values.sets.size() > 1) {  // a value that repeats counts once
+  if (level.values.sets.size() > 1) {  // a repeated value counts once
     if (std::find(seen_.begin(), seen_.end(), value) != seen_.end()) { return; }
     seen_.push_back(value);
   }
   Entry entry{value, effect(level, value, chosen_), 1, static_cast<std::uint16_t>(position), {}};
   if (!level.counted.empty()) {
     choose(space_, level, value, chosen_);
-    entry.weight = weigh(level, entry);
+    entry.weight = count_combinations(level, entry);
     if (entry.weight == 0) { return; }
   }
   if (level.merges) {
@@ -111,27 +108,27 @@ void Odometer::add(const Level& level, std::int64_t value, std::int64_t position
   out.push_back(entry);
 }
 
-// How many combinations the axes counted with a level have. They do not depend on each other (space_compile.cpp).
-std::int64_t Odometer::weigh(const Level& level, Entry& entry) {
+// Number of combinations of the axes counted with a level. They do not depend on each other (space_compile.cpp).
+std::int64_t Odometer::count_combinations(const Level& level, Entry& entry) {
   std::int64_t weight = 1;
   for (std::size_t i = 0; i < level.counted.size(); ++i) {
-    weight = times(weight, values_of(level.counted[i], entry.counted[i]));
+    weight = times(weight, count_values(level.counted[i], entry.counted[i]));
   }
   return weight;
 }
 
-std::int64_t Odometer::values_of(const Level& counted, std::uint16_t& first) {
+std::int64_t Odometer::count_values(const Level& counted, std::uint16_t& first) {
   first = 0;
-  if (counted.fixed || silent(space_, counted, chosen_)) { return 1; }
+  if (counted.fixed || value_without_effect(space_, counted, chosen_)) { return 1; }
   auto& values = scratch_[1];
   auto& distinct = scratch_[2];
   distinct.clear();
   std::int64_t position = 0;
   for (const ValueSet& set : counted.values.sets) {
     values.clear();
-    Trouble trouble;
-    append_values(set, chosen_.slots, slot_of(Fact::devices), values, trouble);
-    if (!trouble.message.empty()) { note(counted, std::move(trouble)); }
+    EvaluationError error;
+    append_values(set, chosen_.slots, slot_of(Fact::devices), values, error);
+    if (!error.message.empty()) { report(counted, std::move(error)); }
     for (const std::int64_t value : values) {
       const bool is_new = std::find(distinct.begin(), distinct.end(), value) == distinct.end();
       if (is_new && admits(counted, set, value)) {
@@ -144,27 +141,24 @@ std::int64_t Odometer::values_of(const Level& counted, std::uint16_t& first) {
   return static_cast<std::int64_t>(distinct.size());
 }
 
-void Odometer::note(const Level& level, Trouble trouble) {
-  if (!trouble_.message.empty()) { return; }
+void Odometer::report(const Level& level, EvaluationError error) {
+  if (!error_.message.empty()) { return; }
   const SlotMask used = level.values.uses();
   std::vector<std::string> before;
   for (const Level& other : space_.levels) {
     if (other.order && other.axis != level.axis && is_in(used, other.axis)) {
       before.push_back(
-          fmt::format("{} is {}", axis_name(other.axis), shown(other.axis, chosen_.slots[slot_of(other.axis)])));
+          fmt::format("{} is {}", axis_name(other.axis), value_text(other.axis, chosen_.slots[slot_of(other.axis)])));
     }
   }
   if ((used & mask_of(slot_of(Fact::dp))) != 0) {
     before.push_back(fmt::format("dp is {}", chosen_.slots[slot_of(Fact::dp)]));
   }
   const std::string where = before.empty() ? "" : " where " + join(before, ", ");
-  trouble_ = {std::move(trouble.place), fmt::format("{}: {}{}", axis_name(level.axis), trouble.message, where)};
+  error_ = {std::move(error.place), fmt::format("{}: {}{}", axis_name(level.axis), error.message, where)};
 }
 
-// ---- turning
-// ---------------------------------------------------------------------------------------------------------
-
-void Odometer::turn(std::size_t index, const Entry& entry) {
+void Odometer::select(std::size_t index, const Entry& entry) {
   const Level& level = space_.levels[index];
   choose(space_, level, entry.value, chosen_);
   stale_ |= level.readers;
@@ -178,15 +172,15 @@ std::int64_t Odometer::count() { return count(0); }
 std::int64_t Odometer::count(std::size_t level) {
   if (level == space_.levels.size()) { return 1; }
   const auto& list = entries(level);
-  if (list.empty() || !trouble_.message.empty()) { return 0; }
+  if (list.empty() || !error_.message.empty()) { return 0; }
   std::int64_t total = 0;
-  if (space_.levels[level].readers == 0) {  // what follows is the same for every value
+  if (space_.levels[level].readers == 0) {  // the following levels are the same for every value
     for (const Entry& entry : list) { total = plus(total, entry.weight); }
-    turn(level, list.front());
+    select(level, list.front());
     return times(total, count(level + 1));
   }
   for (const Entry& entry : list) {
-    turn(level, entry);
+    select(level, entry);
     total = plus(total, times(entry.weight, count(level + 1)));
   }
   return total;
@@ -201,9 +195,6 @@ bool Odometer::is_valid() const {
          parallel::is_valid(space_.model, chosen_.job, chosen_.member.point.plan, space_.cluster.devices);
 }
 
-// ---- families
-// --------------------------------------------------------------------------------------------------------
-
 void Odometer::families(OfFamily visit, void* object) {
   of_family_ = visit;
   object_ = object;
@@ -214,25 +205,25 @@ void Odometer::families(OfFamily visit, void* object) {
 bool Odometer::walk_families(std::size_t level, std::int64_t weight) {
   if (level == space_.outer) { return show_family(weight); }
   for (const Entry& entry : entries(level)) {
-    turn(level, entry);
+    select(level, entry);
     if (!walk_families(level + 1, weight * entry.weight)) { return false; }
   }
   return true;
 }
 
-// Stands at the first point whose groups fill their dimensions, and which is a plan that the model allows where
-// `possible` says so.
+// Selects the first point whose groups fill their dimensions and, if `possible`, which the model allows; false if there
+// is none.
 bool Odometer::find_first(std::size_t level, bool possible) {
   if (level == space_.placed && !groups_fill()) { return false; }
   if (level == space_.levels.size()) { return !possible || is_valid(); }
   for (const Entry& entry : entries(level)) {
-    turn(level, entry);
+    select(level, entry);
     if (find_first(level + 1, possible)) { return true; }
   }
   return false;
 }
 
-// Of all of a family; where it is possible, stands at a plan that is.
+// The verdict on a family. If it is possible, a possible plan is selected.
 Verdict Odometer::verdict() {
   if (!find_first(space_.outer, false)) { return Verdict::network; }
   const bool possible = is_valid() || (space_.validity_varies && find_first(space_.outer, true));
@@ -255,12 +246,12 @@ bool Odometer::show_family(std::int64_t weight) {
     count_possible(weight);
     if (family_.points == 0) { return true; }
   }
-  const bool goes_on = of_family_(object_, family_);
+  const bool continues = of_family_(object_, family_);
   ++family_.number;
-  return goes_on;
+  return continues;
 }
 
-// Points are those that a plan can have, and the first is one of them.
+// Counts possible points only; the first point is one of them.
 void Odometer::count_possible(std::int64_t weight) {
   struct Sum {
     std::int64_t points = 0;
@@ -279,17 +270,14 @@ void Odometer::count_possible(std::int64_t weight) {
   family_.first = sum.first;
 }
 
-// ---- members
-// ---------------------------------------------------------------------------------------------------------
-
 void Odometer::members(const Family& family, OfMember visit, void* object) {
   of_member_ = visit;
   object_ = object;
-  family_.verdict = family.verdict;  // what walk_members asks
+  family_.verdict = family.verdict;  // read by walk_members
   walk_members(space_.outer, replay(family.at));
 }
 
-// Turns the outer levels to where they stood; returns how many points each of them stands for.
+// Selects the values `at` on the outer levels; returns the number of points that they represent.
 std::int64_t Odometer::replay(const Order& at) {
   std::int64_t weight = 1;
   for (std::size_t i = 0; i < space_.outer; ++i) {
@@ -301,7 +289,7 @@ std::int64_t Odometer::replay(const Order& at) {
       const auto found = std::find_if(list.begin(), list.end(), [&](const Entry& e) { return e.position == position; });
       ORRERY_ASSERT(found != list.end());
       current_[i] = static_cast<std::size_t>(found - list.begin());
-      turn(i, *found);
+      select(i, *found);
     }
     weight *= list[current_[i]].weight;
   }
@@ -317,7 +305,7 @@ void Odometer::walk_members(std::size_t level, std::int64_t weight) {
     return show(space_.validity_varies && !is_valid() ? Verdict::invalid : Verdict::possible, weight);
   }
   for (const Entry& entry : entries(level)) {
-    turn(level, entry);
+    select(level, entry);
     walk_members(level + 1, weight * entry.weight);
   }
 }

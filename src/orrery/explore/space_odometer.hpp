@@ -1,7 +1,8 @@
-// Turns through the levels of a space, each with the values that the levels before it leave. Private to Space.
+// Enumerates the points of a space like an odometer: each level takes the values that the levels before it allow.
+// Private to Space.
 //
-// Values of a level are computed again only when a level that they depend on has turned. Nothing is allocated once
-// every list has had its longest form.
+// Values of a level are computed again only when a level that they depend on has changed. No allocation after every
+// list has reached its longest form.
 #pragma once
 
 #include <array>
@@ -17,10 +18,10 @@ class Odometer {
  public:
   explicit Odometer(const CompiledSpace& space);
 
-  // All points, invalid ones included, multiplied out; stops at the first value that cannot be calculated. The largest
-  // 64-bit number stands for more.
+  // Number of all points, including invalid ones. Stops at the first value that cannot be calculated. Saturates at the
+  // largest 64-bit number.
   [[nodiscard]] std::int64_t count();
-  [[nodiscard]] const Diagnostic& trouble() const { return trouble_; }
+  [[nodiscard]] const Diagnostic& error() const { return error_; }
 
   using OfFamily = bool (*)(void*, const Family&);
   using OfMember = void (*)(void*, const Member&);
@@ -28,25 +29,25 @@ class Odometer {
   void members(const Family& family, OfMember visit, void* object);
 
  private:
-  // A value of a level, with all that mean the same.
+  // A value of a level; represents all values with the same effect.
   struct Entry {
     std::int64_t value = 0;
     std::int64_t effect = 0;
-    std::int64_t weight = 1;                 // values times those of the axes counted with it
-    std::uint16_t position = 0;              // of the first
-    std::array<std::uint16_t, 2> counted{};  // first positions of those axes
+    std::int64_t weight = 1;                 // number of represented values times those of the axes counted with it
+    std::uint16_t position = 0;              // position of the first represented value
+    std::array<std::uint16_t, 2> counted{};  // positions of the first values of the counted axes
   };
 
   const std::vector<Entry>& entries(std::size_t level);
   void build(std::size_t index);
   void add_set(const Level& level, const ValueSet& set, std::int64_t& position, std::vector<Entry>& out);
   void add(const Level& level, std::int64_t value, std::int64_t position, std::vector<Entry>& out);
-  [[nodiscard]] std::int64_t weigh(const Level& level, Entry& entry);
-  [[nodiscard]] std::int64_t values_of(const Level& counted, std::uint16_t& first);
+  [[nodiscard]] std::int64_t count_combinations(const Level& level, Entry& entry);
+  [[nodiscard]] std::int64_t count_values(const Level& counted, std::uint16_t& first);
   [[nodiscard]] bool admits(const Level& level, const ValueSet& set, std::int64_t value);
-  void note(const Level& level, Trouble trouble);
+  void report(const Level& level, EvaluationError error);
 
-  void turn(std::size_t index, const Entry& entry);
+  void select(std::size_t index, const Entry& entry);
   [[nodiscard]] std::int64_t count(std::size_t level);
   [[nodiscard]] bool walk_families(std::size_t level, std::int64_t weight);
   [[nodiscard]] bool show_family(std::int64_t weight);
@@ -62,12 +63,12 @@ class Odometer {
   const CompiledSpace& space_;
   Chosen chosen_;
   std::vector<std::vector<Entry>> entries_;
-  std::vector<std::size_t> current_;  // which entry a level stands at
-  LevelMask stale_ = ~LevelMask{0};   // levels whose entries have to be computed again
+  std::vector<std::size_t> current_;  // index of the chosen entry of each level
+  LevelMask stale_ = ~LevelMask{0};   // levels whose entries must be computed again
   std::vector<std::vector<std::int64_t>>
-      scratch_;                     // of a level; of an axis counted with it; those of that without repeats
-  std::vector<std::int64_t> seen_;  // values that an axis has so far
-  Diagnostic trouble_;
+      scratch_;                     // values of a level; values and distinct values of an axis counted with it
+  std::vector<std::int64_t> seen_;  // values of the current level so far
+  Diagnostic error_;
 
   Family family_;
   OfFamily of_family_ = nullptr;

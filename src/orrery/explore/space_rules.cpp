@@ -1,4 +1,4 @@
-// How an axis is narrowed by what was chosen before it, and how its values become a plan.
+// Which values of an axis remain after earlier choices, and how a value changes the plan.
 #include <fmt/format.h>
 
 #include "orrery/explore/space_compiled.hpp"
@@ -11,7 +11,7 @@ using parallel::ScheduleKind;
 
 namespace {
 
-// The batch of so many replicas; 0: there is none.
+// The batch for `dp` replicas; 0: none.
 std::int64_t batch_of(const CompiledSpace& space, std::int64_t dp) {
   if (space.max_batch) { return *space.max_batch / dp * dp; }
   return space.job.global_batch % dp == 0 ? space.job.global_batch : 0;
@@ -46,39 +46,39 @@ bool fits_experts(const Level& level, std::int64_t value, const Plan& plan) {
   return value >= 1 && plan.stage_ranks() / taken % value == 0;
 }
 
-// Interleaving is of several chunks, and several chunks are interleaved.
+// More than one chunk if and only if the schedule is interleaved.
 bool fits_chunks(std::int64_t schedule, const Plan& plan) {
   return (schedule == position_of(ScheduleKind::interleaved)) == (plan.vpp > 1);
 }
 
-// Choices that no axis makes follow from others, by the rules of `orrery estimate`.
-void follow(const CompiledSpace& space, Plan& plan) {
+// Choices without an axis follow from others, by the rules of `orrery estimate`.
+void set_following_choices(const CompiledSpace& space, Plan& plan) {
   if (space.follows_schedule) { plan.schedule = plan.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b; }
   if (space.follows_sequence) { plan.sequence_parallel = space.model.has_experts() && plan.tp > 1; }
   if (space.follows_tables) {
     const std::int64_t ranks = plan.tables.ranks > 0 ? plan.tables.ranks : plan.stage_ranks();
-    plan.tables.sharding = workload::usual_sharding(space.model.recommender, plan.tables, ranks);
+    plan.tables.sharding = workload::default_sharding(space.model.recommender, plan.tables, ranks);
   }
   if (space.follows_etp) { plan.etp = space.model.has_experts() && plan.ep == 1 ? plan.tp : 1; }
 }
 
-// Of ag_redo, which only a published search problem has.
-bool nothing_gathered_again(const Chosen& chosen) {
+// ag_redo (published search problems only) has no effect if nothing is gathered again.
+bool gathers_nothing_again(const Chosen& chosen) {
   const bool gathers = chosen.slots[slot_of(kTpComm)] == kReduceScatterAllGather;
   return !gathers || chosen.member.point.plan.recompute == parallel::Recompute::full;
 }
 
 }  // namespace
 
-std::optional<std::int64_t> silent(const CompiledSpace& space, const Level& level, const Chosen& chosen) {
-  // What is typed holds whatever it says, but a sequence that is not split has no method.
-  if (level.fixed && !(level.typed && level.axis == Axis::cp_method)) { return std::nullopt; }
+std::optional<std::int64_t> value_without_effect(const CompiledSpace& space, const Level& level, const Chosen& chosen) {
+  // A value given by a flag is kept even without effect, except cp_method if cp is 1.
+  if (level.fixed && !(level.by_flag && level.axis == Axis::cp_method)) { return std::nullopt; }
   const AxisRule& rule = *level.rule;
   const parallel::PlanSetting setting{space.model, chosen.member.point.plan, space.has_second_tier};
-  const bool says_nothing = (rule.of_training && space.job.is_inference()) ||
-                            (rule.is_silent != nullptr && rule.is_silent(setting)) ||
-                            (level.axis == kAgRedo && nothing_gathered_again(chosen));
-  return says_nothing ? std::optional(rule.nothing) : std::nullopt;
+  const bool has_no_effect = (rule.of_training && space.job.is_inference()) ||
+                             (rule.is_without_effect != nullptr && rule.is_without_effect(setting)) ||
+                             (level.axis == kAgRedo && gathers_nothing_again(chosen));
+  return has_no_effect ? std::optional(rule.no_effect_value) : std::nullopt;
 }
 
 bool fits(const CompiledSpace& space, const Level& level, std::int64_t value, Chosen& chosen) {
@@ -88,21 +88,19 @@ bool fits(const CompiledSpace& space, const Level& level, std::int64_t value, Ch
   if (level.axis == Axis::ep || level.axis == Axis::etp) { return fits_experts(level, value, plan); }
   if (level.axis == Axis::vpp) { return value >= 1; }
   if (level.axis == Axis::micro_batch) { return value >= 1 && chosen.job.global_batch / plan.dp % value == 0; }
-  if (level.typed) { return true; }
+  if (level.by_flag) { return true; }
   if (level.axis == Axis::table_ranks) { return value == 0 || plan.stage_ranks() % value == 0; }
   if (level.axis == Axis::shard) { return value == 0 || plan.replicas() % value == 0; }
   return level.axis != Axis::schedule || fits_chunks(value, plan);
 }
 
 std::string out_of_range(const CompiledSpace& space, Axis axis, std::int64_t value) {
-  if (axis == Axis::zero && (value < 0 || value > 3)) {
-    return fmt::format("{} is not a ZeRO stage; 0, 1, 2 and 3 are", value);
-  }
+  if (axis == Axis::zero && (value < 0 || value > 3)) { return fmt::format("{} is not a ZeRO stage (0 to 3)", value); }
   const auto dimensions = static_cast<std::int64_t>(space.cluster.dimensions.size());
   if (is_in(kTiers, axis) && (value < 0 || value >= dimensions)) {
-    return fmt::format("{} is not a network dimension of {}; 0 to {} are", value, space.cluster.name, dimensions - 1);
+    return fmt::format("{} is not a network dimension of {} (0 to {})", value, space.cluster.name, dimensions - 1);
   }
-  return rule_of(axis).counts && value < 0 ? fmt::format("{} is negative; 0 leaves it open", value) : "";
+  return rule_of(axis).counts && value < 0 ? fmt::format("{} is negative; 0 means the default", value) : "";
 }
 
 std::int64_t effect(const Level& level, std::int64_t value, const Chosen& chosen) {
@@ -118,11 +116,11 @@ void choose(const CompiledSpace& space, const Level& level, std::int64_t value, 
     ORRERY_ASSERT(ends);
   }
   const AxisRule& rule = *level.rule;
-  // What is typed is in the plan already, but for what depends on the axes before it.
+  // A value given by a flag is already in the plan, unless it depends on earlier axes.
   const bool writes =
-      rule.write != nullptr && (!level.typed || is_in(kDegrees, level.axis) || level.axis == Axis::cp_method);
+      rule.write != nullptr && (!level.by_flag || is_in(kDegrees, level.axis) || level.axis == Axis::cp_method);
   if (writes) { rule.write(plan, effect(level, value, chosen)); }
-  if (!rule.inner) { follow(space, plan); }
+  if (!rule.inner) { set_following_choices(space, plan); }
 }
 
 }  // namespace orrery::explore

@@ -1,5 +1,5 @@
-// Random space files searched as `orrery plan --space` searches them: bounds of families against the price of every
-// plan in them, and pruned answers against those of pricing all.
+// Random space files, searched as by `orrery plan --space`: bounds of families against the price of every member, and
+// pruned against exhaustive results.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -16,7 +16,7 @@
 namespace orrery::explore {
 namespace {
 
-using parallel::test::Dice;
+using parallel::test::SeededRandom;
 using test::Setting;
 
 struct Searched {
@@ -27,16 +27,16 @@ struct Searched {
 };
 
 Searched any_searched(std::uint64_t seed) {
-  Dice dice(seed);
+  SeededRandom random(seed);
   Searched s;
-  s.setting = test::any_setting(dice);
+  s.setting = test::any_setting(random);
   // Memory between enough and too little.
-  s.setting.cluster.accelerator.memory = Bytes(1e6 * static_cast<double>(dice(20, 400)));
-  s.setting.cluster.second_tier.memory = Bytes(1e6 * static_cast<double>(dice(0, 100)));
-  s.stack = parallel::test::any_stack(dice);
-  auto axes = test::any_axes(dice);
+  s.setting.cluster.accelerator.memory = Bytes(1e6 * static_cast<double>(random(20, 400)));
+  s.setting.cluster.second_tier.memory = Bytes(1e6 * static_cast<double>(random(0, 100)));
+  s.stack = parallel::test::any_stack(random);
+  auto axes = test::any_axes(random);
   if (axes.empty()) { axes.push_back(test::ways("tp").front()); }
-  s.text = test::text_of(s.setting, axes, dice(0, 2) == 1);
+  s.text = test::text_of(s.setting, axes, random(0, 2) == 1);
   s.space = test::made(s.setting, s.text);
   return s;
 }
@@ -67,7 +67,7 @@ struct Checked {
   std::int64_t plans = 0, fitting = 0, ruled_out = 0, pinned = 0;
 };
 
-// What a search concludes from a family's first plan holds for all of its plans.
+// A conclusion from a family's first plan is valid for all its plans.
 void check_family(const Searched& s, const Family& family, SpaceWalk& walk, SpaceEvaluator& evaluator,
                   Checked& checked) {
   const Seconds bound = evaluator.bound(family.first);
@@ -84,7 +84,7 @@ void check_family(const Searched& s, const Family& family, SpaceWalk& walk, Spac
   });
 }
 
-TEST(SpaceSearch, bounds_of_a_family_hold_for_every_plan_of_it) {
+TEST(SpaceSearch, bounds_of_a_family_hold_for_all_its_plans) {
   constexpr std::int64_t kMostFamilies = 60;  // of a space
   Checked checked;
   for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
@@ -123,7 +123,7 @@ void expect_same_best(const SearchResult& pruned, const SearchResult& all) {
   }
 }
 
-TEST(SpaceSearch, pruned_answers_are_those_of_pricing_everything) {
+TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
   constexpr std::int64_t kMostPoints = 20'000;
   std::int64_t pruned_points = 0, answers = 0;
   for (std::uint64_t seed = 0; seed < 160 && !HasFailure(); ++seed) {

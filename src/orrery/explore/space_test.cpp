@@ -1,4 +1,4 @@
-// The space of plans against all combinations of all small integers.
+// The built-in space against all combinations of small integers.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Job {
   hardware::Cluster cluster;
 };
 
-// Dense models and mixtures, training and inference, sequences short and long enough for cp.
+// Dense models and mixtures, training and inference, sequences too short and long enough for cp.
 Job any_job() {
   const auto draw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
   Job j;
@@ -46,7 +46,7 @@ Job any_job() {
   return j;
 }
 
-// What the axes leave out of the valid combinations, by their words. A zero stage that is fixed is not dropped where
+// Valid combinations that the axes leave out. A fixed zero stage is kept where there is nothing to shard.
 // there is nothing to shard over.
 bool is_on_the_axes(const Job& j, const Plan& plan, bool zero_fixed) {
   const bool serves = j.job.is_inference(), experts = j.model.has_experts();
@@ -59,7 +59,7 @@ bool is_on_the_axes(const Job& j, const Plan& plan, bool zero_fixed) {
          (plan.zero == 0 || zero_fixed || replicated);
 }
 
-// In the order of the axes: what divides is tested, nothing is enumerated cleverly.
+// In the order of the axes; divisibility is tested for every combination.
 class Combinations {
  public:
   Combinations(const Job& j, const Plan& usual, bool zero_fixed) : j_(j), zero_fixed_(zero_fixed), plan_(usual) {}
@@ -100,9 +100,9 @@ class Combinations {
             plan_.sequence_parallel = split;
             plan_.recompute = recompute;
             plan_.zero = zero;
-            const bool wanted = is_on_the_axes(j_, plan_, zero_fixed_) &&
-                                parallel::is_valid(j_.model, j_.job, plan_, j_.cluster.devices);
-            if (wanted) { plans_.push_back(plan_); }
+            const bool expected = is_on_the_axes(j_, plan_, zero_fixed_) &&
+                                  parallel::is_valid(j_.model, j_.job, plan_, j_.cluster.devices);
+            if (expected) { plans_.push_back(plan_); }
           }
         }
       }
@@ -144,7 +144,9 @@ RC_GTEST_PROP(Space, a_fixed_axis_keeps_the_plans_that_have_its_value, ()) {
   fix(fixed.cp, &Plan::cp);
   fix(fixed.pp, &Plan::pp);
   fix(fixed.ep, &Plan::ep);
-  if (chosen.etp == 1 || fixed.tp) { fix(fixed.etp, &Plan::etp); }  // beside another tp it would lie beyond the axis
+  if (chosen.etp == 1 || fixed.tp) {
+    fix(fixed.etp, &Plan::etp);
+  }  // with another tp it would not be a value of the axis
   fix(fixed.dp, &Plan::dp);
   fix(fixed.vpp, &Plan::vpp);
   fix(fixed.micro_batch, &Plan::micro_batch);
@@ -152,15 +154,15 @@ RC_GTEST_PROP(Space, a_fixed_axis_keeps_the_plans_that_have_its_value, ()) {
   if (zero_fixed) { fix(fixed.zero, &Plan::zero, true); }
   fix(fixed.recompute, &Plan::recompute);
   fix(fixed.schedule, &Plan::schedule);
-  if (chosen.cp > 1 && *rc::gen::arbitrary<bool>()) {  // says nothing of plans without
+  if (chosen.cp > 1 && *rc::gen::arbitrary<bool>()) {  // has no effect with cp 1
     fixed.cp_method = chosen.cp_method;
     std::erase_if(plans, [&](const Plan& plan) { return plan.cp > 1 && plan.cp_method != chosen.cp_method; });
   }
   RC_ASSERT(enumerate(j.model, j.job, j.cluster, fixed, true) == plans);
 }
 
-// 16 devices in nodes of 2, 32 layers, 64 heads: on its own the space has tp up to 4, vpp up to 8, micro-batches up
-// to 16.
+// 16 devices in nodes of 2, 32 layers, 64 heads: by default the space has tp up to 4, vpp up to 8, micro-batches up to
+// 16.
 TEST(Space, a_fixed_value_may_lie_beyond_the_axis) {
   const auto model = parallel::test::llama(32, 4096, 64, 64, 4096, 4096);
   const parallel::Job job{64, 512, hardware::Precision::bf16, parallel::Task::pretrain};
@@ -176,7 +178,7 @@ TEST(Space, a_fixed_value_may_lie_beyond_the_axis) {
   EXPECT_FALSE(enumerate(model, job, cluster, fixed, true).empty());
 }
 
-TEST(Space, fixed_values_without_a_meaning_leave_nothing) {
+TEST(Space, fixed_values_that_contradict_leave_no_plan) {
   const auto model = parallel::test::llama(8, 1024, 16, 16, 4096, 4096);
   const parallel::Job job{64, 512, hardware::Precision::bf16, parallel::Task::pretrain};
   const auto cluster = parallel::test::cluster_of({2, 8});
@@ -204,7 +206,7 @@ struct Mixture {
   }
 };
 
-TEST(Space, experts_of_a_mixture_are_spread_and_sequences_split_wherever_tp_is) {
+TEST(Space, mixtures_have_ep_and_sequence_parallelism_with_tp) {
   const auto plans = Mixture().plans();
   for (const std::int64_t ep : {1, 2, 4, 8}) {
     EXPECT_TRUE(std::any_of(plans.begin(), plans.end(), [&](const Plan& plan) { return plan.ep == ep; })) << ep;
@@ -217,7 +219,7 @@ TEST(Space, experts_of_a_mixture_are_spread_and_sequences_split_wherever_tp_is) 
   }
 }
 
-// 61 layers over 16 stages, as DeepSeek-V3 has them: some stages have 3 layers, others 4.
+// 61 layers over 16 stages, as in DeepSeek-V3: some stages have 3 layers, others 4.
 TEST(Space, layers_need_not_divide_over_stages) {
   parallel::PartialPlan fixed;
   fixed.pp = 16;
@@ -234,7 +236,7 @@ TEST(Space, context_parallelism_leaves_every_rank_4096_tokens) {
   }
 }
 
-TEST(Space, a_schedule_is_asked_for_or_1f1b_and_interleaved) {
+TEST(Space, the_schedule_is_fixed_or_1f1b_and_interleaved) {
   Mixture m;
   for (const Plan& plan : m.plans()) {
     ASSERT_EQ(plan.schedule, plan.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b);
@@ -252,7 +254,7 @@ TEST(Space, a_schedule_is_asked_for_or_1f1b_and_interleaved) {
   }
 }
 
-TEST(Space, what_is_no_axis_is_the_same_in_every_plan) {
+TEST(Space, choices_without_an_axis_are_the_same_in_every_plan) {
   Mixture m;
   parallel::PartialPlan fixed;
   fixed.tp_overlap = parallel::TpOverlap::ring;
@@ -264,7 +266,7 @@ TEST(Space, what_is_no_axis_is_the_same_in_every_plan) {
   for (const Plan& plan : plans) {
     ASSERT_EQ(plan.tp_overlap, parallel::TpOverlap::ring);
     ASSERT_EQ(plan.shard, 2);
-    ASSERT_GT(plan.tp, 1);  // nothing to overlap in a group of one
+    ASSERT_GT(plan.tp, 1);  // a group of one has nothing to overlap
     ASSERT_GT(plan.pp, 1);  // no ends
     ASSERT_GT(plan.zero, 0);
     ASSERT_EQ(plan.first_stage_layers, 2);
@@ -288,7 +290,7 @@ TEST(Space, offload_needs_a_second_tier) {
   for (const Plan& plan : plans) { ASSERT_TRUE(plan.offload.optimizer); }
 }
 
-TEST(Space, inference_has_no_axis_of_training) {
+TEST(Space, inference_has_no_training_axes) {
   Mixture m;
   m.job.task = parallel::Task::inference;
   m.job.global_batch = 256;
@@ -307,7 +309,7 @@ TEST(Space, inference_has_no_axis_of_training) {
   EXPECT_EQ(largest, 256);  // dp 1, all at once
 }
 
-TEST(Space, overlap_is_the_stack_s_habit_unless_it_is_fixed) {
+TEST(Space, dp_overlap_is_the_stack_s_default_unless_it_is_fixed) {
   const auto model = parallel::test::llama(2, 128, 2, 2, 128, 1024);
   const parallel::Job job{2, 16, hardware::Precision::bf16, parallel::Task::pretrain};
   const auto cluster = parallel::test::cluster_of({2});

@@ -13,8 +13,8 @@ Result<Space> Space::make(const SpaceFile& file, const workload::Model& model, c
                           const hardware::Cluster& cluster, const parallel::PartialPlan& fixed, bool dp_overlap) {
   ORRERY_TRY(compiled, compile({file, model, job, cluster, fixed, dp_overlap}));
   Odometer odometer(compiled);
-  compiled.count = odometer.count();  // goes through all that is ever calculated
-  if (!odometer.trouble().message.empty()) { return tl::make_unexpected(Failure{{odometer.trouble()}}); }
+  compiled.count = odometer.count();  // evaluates every expression once, so finds all errors
+  if (!odometer.error().message.empty()) { return tl::make_unexpected(Failure{{odometer.error()}}); }
   if (compiled.count == std::numeric_limits<std::int64_t>::max()) {
     return fail("the space has more than 9e18 points");
   }
@@ -51,8 +51,8 @@ parallel::LowestMemory Space::lowest_memory() const {
 const std::vector<std::string>& Space::axes() const { return compiled_->names; }
 const std::vector<std::string>& Space::without_effect() const { return compiled_->without_effect; }
 
-// Families are walked by one odometer and their members by another, so that any family can be asked for its members
-// while families are walked.
+// One odometer enumerates families and another one members, so that the members of any family can be visited during a
+// walk over families.
 struct SpaceWalk::Odometers {
   explicit Odometers(const CompiledSpace& space) : of_families(space), of_members(space) {}
   Odometer of_families, of_members;

@@ -1,4 +1,4 @@
-// A space of plans, walked in families (point.hpp), never stored.
+// A space of plans, walked family by family (point.hpp), never stored.
 //
 //   auto space = Space::make(file, model, job, cluster, fixed, stack.overlap.gradient_reduce);
 //   SpaceWalk walk(*space);                       // one per thread
@@ -7,9 +7,9 @@
 //     return true;
 //   });
 //
-// Every axis has the values that its expression gives for what was chosen before it, less those that would say nothing
-// (docs/format/space.md, "What is left out by itself"). Axes that families share are walked first, otherwise in the
-// order written; `Order` always tells positions in the order written. Values that mean the same plan are walked once.
+// Every axis has the values that its expression gives for the axes before it, except values without effect
+// (docs/format/space.md, "What is left out by itself"). Axes that families share are walked first, the others in the
+// order written; `Order` always has positions in the order written. Values that mean the same plan are walked once.
 #pragma once
 
 #include <cstdint>
@@ -33,23 +33,23 @@ struct CompiledSpace;
 
 class Space {
  public:
-  // Plan fields that are no axes are as `orrery estimate` settles them without asking memory; micro_batch is 1 and
-  // recompute none. What `fixed` says holds as typed: the axis has this value alone, whatever the file says of it.
-  // `job.global_batch` 0: the file's max_batch decides, plan by plan. `job.seq` 0: the model's longest sequence.
-  // Fails where an expression cannot be calculated, saying for which values of the axes before it.
+  // Plan fields without an axis have the defaults of `orrery estimate`, chosen without checking memory; micro_batch is
+  // 1 and recompute none. A field that `fixed` sets has this value only, whatever the file says. `job.global_batch` 0:
+  // every plan has the largest batch up to the file's max_batch. `job.seq` 0: the model's longest sequence. Fails where
+  // an expression cannot be calculated; the error names the values of the axes before it.
   [[nodiscard]] static Result<Space> make(const SpaceFile& file, const workload::Model& model, const parallel::Job& job,
                                           const hardware::Cluster& cluster, const parallel::PartialPlan& fixed,
                                           bool dp_overlap);
 
-  // All points, multiplied out where axes do not depend on each other.
+  // Number of all points, invalid ones included.
   [[nodiscard]] std::int64_t points() const;
-  // The job, with `seq` as above; its global_batch is a point's own.
+  // The job, with `seq` as above; a point has its own global_batch.
   [[nodiscard]] const parallel::Job& job() const;
-  // The most that plans of a family can do to need little memory.
+  // The choices with the lowest memory that plans of a family can have.
   [[nodiscard]] parallel::LowestMemory lowest_memory() const;
-  // Axes in the order written, which is that of Order: "tp", "tier.dp".
+  // Names of the axes in the order written, which is that of Order: "tp", "tier.dp".
   [[nodiscard]] const std::vector<std::string>& axes() const;
-  // Those of them that no plan of ours feels: counted, not walked.
+  // Axes that no plan depends on: their points are counted, not walked.
   [[nodiscard]] const std::vector<std::string>& without_effect() const;
 
  private:
@@ -57,8 +57,8 @@ class Space {
   std::shared_ptr<const CompiledSpace> compiled_;
 };
 
-// Walks a space. Keeps the values of axes that it has been through, so that a walk should be used for many families;
-// any number of walks may go over one space at a time.
+// Walks a space. Caches values of axes, so one walk should visit many families. Several walks over one space may run
+// concurrently.
 class SpaceWalk {
  public:
   explicit SpaceWalk(const Space& space);
@@ -66,7 +66,7 @@ class SpaceWalk {
   SpaceWalk(SpaceWalk&&) noexcept;
   SpaceWalk& operator=(SpaceWalk&&) noexcept;
 
-  // visit(const Family&) returns whether to go on. The family lives as long as the call.
+  // visit(const Family&) returns whether to continue. The reference is valid during the call.
   template <class Visit>
   void families(Visit&& visit) {
     each_family([](void* object,
@@ -74,9 +74,9 @@ class SpaceWalk {
                 address_of(visit));
   }
 
-  // visit(const Member&) for the plans of a family, which may be of another walk over the same space. Points that are
-  // not possible come together: such a member may stand for several plans, and `points` counts them. The member lives
-  // as long as the call.
+  // visit(const Member&) for each plan of a family, which may come from another walk over the same space. Impossible
+  // points are visited together: such a member represents several plans, and `points` counts them. The reference is
+  // valid during the call.
   template <class Visit>
   void members(const Family& family, Visit&& visit) {
     each_member(
@@ -101,7 +101,7 @@ class SpaceWalk {
   std::unique_ptr<Odometers> odometers_;
 };
 
-// Walks of a space for the threads of a search. The space must outlive them.
+// Creates the walks of the threads of a search. The space must outlive them.
 [[nodiscard]] WalkFactory walks_of(const Space& space);
 
 }  // namespace orrery::explore

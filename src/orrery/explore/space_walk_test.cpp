@@ -1,4 +1,4 @@
-// Random spaces walked in families against all their combinations in one plain nest of loops, which knows nothing of
+// Random spaces, walked in families, against all their combinations from plain nested loops that share no code for
 // expressions, families, levels or counting.
 #include <algorithm>
 #include <cstdint>
@@ -35,8 +35,6 @@ using test::text_of;
 using test::Values;
 using test::ways;
 using test::Written;
-// ---- the nest of loops
-// -----------------------------------------------------------------------------------------------
 
 using Key = std::vector<std::int64_t>;
 
@@ -52,7 +50,8 @@ Key key_of(const Plan& plan, std::int64_t batch) {
 
 struct Found {
   std::int64_t points = 0, invalid = 0, network = 0;
-  std::map<Key, std::pair<std::int64_t, Order>> plans;  // possible ones: points, and the first of them
+  std::map<Key, std::pair<std::int64_t, Order>>
+      plans;  // possible plans: number of points, and the order of the first one
 
   void add(const Key& key, std::int64_t count, const Order& order) {
     const auto [at, is_new] = plans.emplace(key, std::pair{count, order});
@@ -76,7 +75,7 @@ class Loops {
 
   Found run() {
     State at;
-    at.plan.zero = 1;  // what `estimate` takes
+    at.plan.zero = 1;  // the default of `estimate`
     at.positions.resize(all_axes().size());
     over(0, at);
     return std::move(found_);
@@ -104,7 +103,7 @@ class Loops {
     }
   }
 
-  // What no axis says follows from the others.
+  // Choices without an axis follow from the others.
   void leave_out(const std::string& name, std::size_t axis, State at) {
     if (name == "pp" && !fits(name, 1, at)) { return; }
     if (name == "etp") { at.plan.etp = s_.model.has_experts() && at.plan.ep == 1 ? at.plan.tp : 1; }
@@ -156,7 +155,7 @@ class Loops {
 
   const Setting& s_;
   const std::vector<Written>& written_;
-  std::vector<std::size_t> axes_;        // positions of the written ones in all_axes()
+  std::vector<std::size_t> axes_;        // index of each axis of the file in all_axes()
   std::vector<test::Meaning> meanings_;  // of all_axes()
   Found found_;
 };
@@ -178,7 +177,7 @@ Key bound_reads(const Point& point) {
   return key_of(plan, point.global_batch);
 }
 
-// Groups that a rank's own work waits for others in.
+// Groups whose communication a bound depends on.
 void expect_same_slices(const Setting& s, const Plan& a, const Plan& b) {
   EXPECT_TRUE(parallel::slice_groups(s.cluster, a) == parallel::slice_groups(s.cluster, b));
 }
@@ -222,7 +221,7 @@ Found walked(const Setting& s, const Space& space) {
     families.push_back(family);
     return true;
   });
-  // Members of families in another order, by another walk: nothing of a walk leaks into the next.
+  // Members of families in another order, by another walk: a walk keeps no state that changes results.
   SpaceWalk other(space);
   for (std::size_t i = 0; i < families.size(); ++i) {
     add_family(s, families[(i * 7919) % families.size()], other, found);
@@ -232,39 +231,39 @@ Found walked(const Setting& s, const Space& space) {
   return found;
 }
 
-// Says the first difference only: there are thousands of plans.
-void expect_the_same(const Found& found, const Found& wanted) {
-  EXPECT_EQ(found.plans.size(), wanted.plans.size());
-  for (const auto& [plan, what] : wanted.plans) {
+// Reports the first difference only; there may be thousands.
+void expect_the_same(const Found& found, const Found& expected) {
+  EXPECT_EQ(found.plans.size(), expected.plans.size());
+  for (const auto& [plan, what] : expected.plans) {
     const auto at = found.plans.find(plan);
     ASSERT_TRUE(at != found.plans.end()) << fmt::format("{}", fmt::join(plan, " "));
     ASSERT_EQ(at->second, what) << fmt::format("{}", fmt::join(plan, " "));
   }
 }
 
-// The walk against the loops, with invalid points and without.
+// The walk against the loops, with and without invalid points.
 std::int64_t compare(const Setting& s, const std::vector<Written>& axes) {
-  const Found wanted = Loops(s, axes).run();
-  if (wanted.points > kMostCompared) { return 0; }
+  const Found expected = Loops(s, axes).run();
+  if (expected.points > kMostCompared) { return 0; }
   const std::string text = text_of(s, axes, true);
   SCOPED_TRACE(text);
   const Found found = walked(s, made(s, text));
-  EXPECT_EQ(found.points, wanted.points);
-  EXPECT_EQ(found.network, wanted.network);
-  EXPECT_EQ(found.invalid, wanted.invalid);
-  expect_the_same(found, wanted);
+  EXPECT_EQ(found.points, expected.points);
+  EXPECT_EQ(found.network, expected.network);
+  EXPECT_EQ(found.invalid, expected.invalid);
+  expect_the_same(found, expected);
   const Found valid = walked(s, made(s, text_of(s, axes, false)));
   EXPECT_EQ(valid.network + valid.invalid, 0);
-  expect_the_same(valid, wanted);
-  return wanted.points;
+  expect_the_same(valid, expected);
+  return expected.points;
 }
 
-TEST(SpaceWalk, goes_through_every_combination_once_with_its_multiplicity_and_first_place) {
+TEST(SpaceWalk, visits_every_plan_once_with_its_multiplicity_and_first_position) {
   std::int64_t seen = 0, spaces = 0;
   for (std::uint64_t seed = 0; seed < 160; ++seed) {
-    parallel::test::Dice dice(seed);
-    const Setting s = any_setting(dice);
-    auto axes = any_axes(dice);
+    parallel::test::SeededRandom random(seed);
+    const Setting s = any_setting(random);
+    auto axes = any_axes(random);
     if (axes.empty()) { axes.push_back(ways("tp").front()); }
     SCOPED_TRACE(seed);
     const std::int64_t points = compare(s, axes);
@@ -278,8 +277,8 @@ TEST(SpaceWalk, goes_through_every_combination_once_with_its_multiplicity_and_fi
 
 // A point has a position on each of them.
 TEST(SpaceWalk, takes_a_space_that_writes_every_axis) {
-  parallel::test::Dice dice(0);
-  Setting s = any_setting(dice);
+  parallel::test::SeededRandom random(0);
+  Setting s = any_setting(random);
   std::vector<Written> axes;
   for (const auto& name : all_axes()) {
     if (name != "tp_comm" && name != "optimizer_sharding") { axes.push_back(ways(name).front()); }

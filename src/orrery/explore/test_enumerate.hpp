@@ -1,4 +1,4 @@
-// The built-in spaces (data/spaces) as plain loops, for tests: all combinations of the axes below that are valid.
+// The built-in spaces (data/spaces) as plain loops, for tests: all valid combinations of these axes:
 //
 //   tp           divisors of heads and devices, up to two nodes
 //   cp           1; powers of two that leave every rank at least 4,096 tokens of a sequence
@@ -12,13 +12,13 @@
 //   recompute    none, selective, full
 //   zero         0 .. 3 (where weights have more than one replica)
 //
-// dp takes what is left of the devices. The schedule is 1f1b where vpp is 1 and interleaved above; a schedule that is
-// fixed has the vpp that go with it. Inference has a forward pass only: cp, vpp, recompute and zero are no axes of it.
+// dp is determined by the devices. The schedule is 1f1b if vpp is 1, else interleaved; a fixed schedule restricts vpp.
+// Inference has a forward pass only: no axes cp, vpp, recompute and zero.
 //
-// No axes, but passed through: overlap of tensor-parallel communication, hybrid sharding, offload, the end stages'
-// layers. Left out unless asked for: gpipe, which holds the activations of every micro-batch; where they fit, its step
-// is as long as 1f1b's less what transfers cost 1f1b (1-2 % when a transfer takes 1 % of a stage,
-// docs/models/pipeline.md). zero_bubble and dualpipe, which the software stacks of most clusters do not have.
+// Not axes but taken from the fixed values: tp overlap, hybrid sharding, offload, layers of the end stages. Not
+// included unless fixed: gpipe, which keeps the activations of all micro-batches (where they fit, its step is as long
+// as 1f1b's without transfers: 1-2 % less if a transfer takes 1 % of a stage, docs/models/pipeline.md); zero_bubble and
+// dualpipe, which most software stacks do not have.
 //
 // In axis order: tp slowest, then cp, pp, ep, etp, vpp, micro_batch, cp_method, sequence_parallel, recompute, zero.
 #pragma once
@@ -45,11 +45,11 @@ namespace loops {
 
 constexpr std::int64_t kMostChunks = 8;
 constexpr std::int64_t kLargestMicroBatch = 16;
-// A decode step reads all weights for each micro-batch, so that more of them than stages only save memory.
+// A decode step reads all weights for each micro-batch, so more micro-batches than stages only save memory.
 constexpr std::int64_t kMostServedMicroBatches = 16;
-// Published runs keep 4,096 tokens or more on a rank: MLPerf Training v5.0 submissions of Llama 3.1 405B have cp 2 at
+// Published runs keep at least 4,096 tokens per rank: MLPerf Training v5.0 submissions of Llama 3.1 405B have cp 2 at
 // 8,192 tokens (NVIDIA's config_GB200_384x4x48xtp4pp8cp2), Llama 3 itself cp 16 at 131,072 (arXiv:2407.21783, table 4).
-// Below, attention is too small a part of a layer to hide its exchange.
+// With fewer tokens, attention is too short to hide the transfers of ring attention.
 constexpr std::int64_t kFewestTokensOfRank = 4096;
 
 inline std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
@@ -69,8 +69,8 @@ std::vector<T> axis(const std::optional<T>& fixed, std::vector<T> values) {
   return fixed ? std::vector<T>{*fixed} : std::move(values);
 }
 
-// Axes that do not depend on the others come first; each function below is one or two levels of the nest. Degrees that
-// a user fixed may be any number: they are tested before anything is divided by them.
+// Independent axes come first; each function below is one or two levels of nested loops. Fixed degrees may be any
+// number, so they are checked before anything is divided by them.
 class Enumeration {
  public:
   Enumeration(const workload::Model& model, const parallel::Job& job, const hardware::Cluster& cluster,
@@ -137,7 +137,7 @@ class Enumeration {
     }
   }
 
-  // Chunks of a stage, and with them the schedule.
+  // Chunks per stage and the schedule.
   void over_chunks() {
     const bool one_chunk = job_.is_inference() || plan_.pp == 1 ||
                            fixed_.schedule.value_or(ScheduleKind::interleaved) != ScheduleKind::interleaved;
@@ -158,7 +158,7 @@ class Enumeration {
     if (job_.is_inference()) {
       std::erase_if(sizes, [&](std::int64_t size) { return replica / size > most; });
     }
-    auto methods = std::vector{ContextMethod::ring};  // which says nothing of a context that is not split
+    auto methods = std::vector{ContextMethod::ring};  // no effect with cp 1
     if (plan_.cp > 1) { methods = axis(fixed_.cp_method, {ContextMethod::ring, ContextMethod::ulysses}); }
     for (const std::int64_t size : axis(fixed_.micro_batch, sizes)) {
       plan_.micro_batch = size;

@@ -1,5 +1,5 @@
-// Random jobs of every kind for tests of searches: mixtures, modules for further tokens, windows, latent attention,
-// encoder-decoders, long sequences, split schedules. `range` is as in parallel/test_jobs.hpp.
+// Random jobs of every kind for tests of searches: mixtures of experts, MTP modules, sliding windows, latent attention,
+// encoder-decoders, long sequences, zero-bubble schedules. `range` is as in parallel/test_jobs.hpp.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct SearchCase {
   hardware::Cluster cluster;
   hardware::Stack stack;
   parallel::PartialPlan
-      fixed;  // what narrows the space so that schedules and degrees that are not offered come up, too
+      fixed;  // restricts the space, so that schedules and degrees outside the default axes are tested too
 };
 
 template <class Range>

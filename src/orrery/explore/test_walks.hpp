@@ -1,4 +1,4 @@
-// Walks over lists of plans, for tests of what walks spaces.
+// Walks over lists of plans, for tests of code that uses walks.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace orrery::explore::test {
 
-// Families and the members of each.
+// Families, and the members of each.
 struct Listed {
   std::vector<Family> families;
   std::vector<std::vector<Member>> members;
@@ -24,12 +24,12 @@ inline Order order_of(std::size_t place) {
   return order;
 }
 
-// Plans in the order of their space; each run of plans that `alike` finds so is a family.
+// Plans in the order of their space; consecutive plans for which `same_family` is true form a family.
 inline Listed listed(const std::vector<parallel::Plan>& plans, std::int64_t batch,
-                     const std::function<bool(const parallel::Plan&, const parallel::Plan&)>& alike) {
+                     const std::function<bool(const parallel::Plan&, const parallel::Plan&)>& same_family) {
   Listed list;
   for (std::size_t i = 0; i < plans.size(); ++i) {
-    if (i == 0 || !alike(plans[i - 1], plans[i])) {
+    if (i == 0 || !same_family(plans[i - 1], plans[i])) {
       Family family;
       family.first = {plans[i], batch};
       family.number = static_cast<std::int64_t>(list.families.size());
@@ -42,7 +42,7 @@ inline Listed listed(const std::vector<parallel::Plan>& plans, std::int64_t batc
   return list;
 }
 
-// The same where plans that differ in zero alone are a family.
+// The same, with plans that differ only in zero as a family.
 inline Listed listed(const std::vector<parallel::Plan>& plans, std::int64_t batch) {
   return listed(plans, batch, [](parallel::Plan a, const parallel::Plan& b) {
     a.zero = b.zero;

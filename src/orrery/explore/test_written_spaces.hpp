@@ -1,4 +1,4 @@
-// Random space files for tests of walks and searches, and the settings that they are about.
+// Random space files, with models and clusters, for tests of walks and searches.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@
 
 namespace orrery::explore::test {
 
-// Written in any order that puts what an axis depends on before it; tiers stand together.
+// The axes in a random order in which each comes after those it depends on; tiers are consecutive.
 template <class Range>
 std::vector<Written> any_order(Range&& range, std::vector<Written> axes) {
   std::vector<Written> ordered;

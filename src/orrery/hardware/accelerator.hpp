@@ -65,7 +65,7 @@ struct Accelerator {
   Basis basis = Basis::prior;  // of these figures
 
   // Not in the file: time of kernels on the job's slowest node / on the median node (Cluster::speed_spread).
-  double pace = 1.0;
+  double slowdown = 1.0;
 
   double tdp_watts = 0.0;
   double price_usd = 0.0;  // of one device; 0: unknown

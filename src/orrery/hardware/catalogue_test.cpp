@@ -152,7 +152,7 @@ TEST(Catalogue, a_reference_may_carry_changes_which_lose_the_citation) {
   EXPECT_EQ(changed.sources.count("cache, tdp_watts"), 1U) << "\"cache, cores, tdp_watts\" without cores";
 }
 
-TEST(Catalogue, a_part_may_be_a_file_beside_the_cluster) {
+TEST(Catalogue, a_part_may_be_a_file_next_to_the_cluster) {
   const Folder folder;
   const auto link = config::Described<LinkClass>::record().print_yaml(shipped().link("nvlink3").value());
   folder.write("my_link.yaml", link.substr(link.find('\n') + 1));  // without its name

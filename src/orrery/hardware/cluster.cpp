@@ -63,7 +63,7 @@ BytesPerSecond NetworkDimension::bandwidth_among(std::int64_t members) const {
   throw_internal_error("known wiring", __FILE__, __LINE__);
 }
 
-double slowest_pace(double spread, std::int64_t devices) {
+double straggler_slowdown(double spread, std::int64_t devices) {
   if (devices <= 1) { return 1.0; }
   const auto n = static_cast<double>(devices);
   const double above = 0.625 / (n + 0.25);  // probability beyond the quantile
@@ -116,7 +116,7 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     rest /= full;
   }
   cluster.devices = devices;
-  cluster.accelerator.pace = slowest_pace(cluster.speed_spread, devices / dimensions.front().size);
+  cluster.accelerator.slowdown = straggler_slowdown(cluster.speed_spread, devices / dimensions.front().size);
   return cluster;
 }
 

@@ -131,7 +131,7 @@ struct Cluster {
 // which is within 5 % of the mean of the largest of n samples (G. Blom, Statistical Estimates and Transformed
 // Beta-Variables, 1958). 1 for one device; grows with n and with spread. Devices that synchronise in every step all run
 // at the straggler's speed.
-[[nodiscard]] double slowest_pace(double spread, std::int64_t devices);
+[[nodiscard]] double straggler_slowdown(double spread, std::int64_t devices);
 
 // The weakest basis among the efficiencies of a cluster's accelerator and links, and whose it is. Links that connect
 // nothing at this size count with Links::all only. On ties the accelerator comes first, then inner links.
@@ -145,8 +145,8 @@ struct Ground {
 // The cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. Each dimension is filled
 // before the next one is used. A dimension that is not filled shrinks (its size may become 1); the last one grows
 // without limit, unless it is the only one and has a size. Errors name the nearest valid counts. The bandwidth of a
-// mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The accelerator's pace
-// becomes that of the slowest node.
+// mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The slowdown by
+// stragglers is set for the new number of nodes.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

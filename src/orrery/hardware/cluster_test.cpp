@@ -135,35 +135,35 @@ TEST(Scaled, a_single_dimension_with_a_size_holds_no_more) {
             "16 devices: dimension nvlink has at most 8, and cluster \"test\" has no outer dimension");
 }
 
-// Expected largest of n standard normal draws: 0.5642, 1.4236, 2.5076, 3.2414 for n = 2, 8, 100, 1000 (tables of order
-// statistics); the quantile is 5 % above for two, and closer from there on.
-TEST(SlowestPace, is_one_and_the_expected_largest_of_so_many_spreads) {
-  const auto spreads = [](std::int64_t n) { return (slowest_pace(0.01, n) - 1.0) / 0.01; };
+// Expected largest of n standard normal samples: 0.5642, 1.4236, 2.5076, 3.2414 for n = 2, 8, 100, 1000 (tables of
+// order statistics); the quantile is 5 % above for two, and closer from there on.
+TEST(Stragglers, slowdown_is_one_plus_the_expected_largest_of_n_samples) {
+  const auto spreads = [](std::int64_t n) { return (straggler_slowdown(0.01, n) - 1.0) / 0.01; };
   EXPECT_NEAR(spreads(2), 0.5642, 0.05 * 0.5642);
   EXPECT_NEAR(spreads(8), 1.4236, 0.01 * 1.4236);
   EXPECT_NEAR(spreads(100), 2.5076, 0.01 * 2.5076);
   EXPECT_NEAR(spreads(1000), 3.2414, 0.01 * 3.2414);
 }
 
-TEST(SlowestPace, of_one_is_typical_and_never_falls_with_number_or_spread) {
-  EXPECT_EQ(slowest_pace(0.3, 1), 1.0);
-  EXPECT_EQ(slowest_pace(0.0, 1'000'000), 1.0);
+TEST(Stragglers, slowdown_is_one_for_one_device_and_grows_with_number_and_spread) {
+  EXPECT_EQ(straggler_slowdown(0.3, 1), 1.0);
+  EXPECT_EQ(straggler_slowdown(0.0, 1'000'000), 1.0);
   double before = 1.0;
   for (std::int64_t n = 1; n <= kMaxDevices; n = n * 3 / 2 + 1) {
-    const double pace = slowest_pace(0.02, n);
-    EXPECT_GE(pace, before) << n;
-    EXPECT_LE(slowest_pace(0.01, n), pace) << n;
-    before = pace;
+    const double slowdown = straggler_slowdown(0.02, n);
+    EXPECT_GE(slowdown, before) << n;
+    EXPECT_LE(straggler_slowdown(0.01, n), slowdown) << n;
+    before = slowdown;
   }
 }
 
-TEST(Scaled, gives_the_accelerator_the_pace_of_the_slowest_node) {
+TEST(Scaled, sets_the_slowdown_of_the_slowest_node) {
   Cluster cluster = nodes_of_8();
   cluster.speed_spread = 0.02;
-  EXPECT_EQ(scaled(cluster, 1)->accelerator.pace, 1.0);
-  EXPECT_EQ(scaled(cluster, 8)->accelerator.pace, 1.0);  // what is measured on a node has its slowest device in it
-  EXPECT_EQ(scaled(cluster, 800)->accelerator.pace, slowest_pace(0.02, 100));
-  EXPECT_EQ(scaled(*scaled(cluster, 800), 8)->accelerator.pace, 1.0);
+  EXPECT_EQ(scaled(cluster, 1)->accelerator.slowdown, 1.0);
+  EXPECT_EQ(scaled(cluster, 8)->accelerator.slowdown, 1.0);  // what is measured on a node has its slowest device in it
+  EXPECT_EQ(scaled(cluster, 800)->accelerator.slowdown, straggler_slowdown(0.02, 100));
+  EXPECT_EQ(scaled(*scaled(cluster, 800), 8)->accelerator.slowdown, 1.0);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ Cluster two_nodes() {
   return cluster;
 }
 
-TEST(Expenses, what_nobody_wrote_down_is_not_known) {
+TEST(Expenses, missing_figures_give_no_expense) {
   const Cluster cluster = two_nodes();
   EXPECT_FALSE(cost_rate(cluster));
   EXPECT_FALSE(power(cluster));

@@ -1,4 +1,4 @@
-// Nothing of a plan is dropped: whatever changes in it changes the launch or its notes.
+// Every choice of a plan changes the launch or its notes.
 #include <algorithm>
 #include <functional>
 #include <map>
@@ -19,7 +19,7 @@ using parallel::Plan;
 using parallel::PlanField;
 using parallel::ScheduleKind;
 
-// What the program reads of a text: comments and the plan that we repeat for people are none of it.
+// The part of a text that the program reads: without comments and without the plan that is repeated for people.
 std::string read_by_program(Tool tool, const Launch& launch) {
   if (tool == Tool::deepspeed) {
     auto json = nlohmann::json::parse(launch.text);
@@ -34,7 +34,7 @@ std::string read_by_program(Tool tool, const Launch& launch) {
     if (!line.starts_with('#')) { text += line; }
     line.clear();
   }
-  const auto said = text.find("description = ");  // torchtitan's: the run, for people
+  const auto said = text.find("description = ");  // torchtitan's description of the run, for people
   if (said != std::string::npos) { text.erase(said, text.find('\n', said) - said); }
   return text;
 }
@@ -44,7 +44,7 @@ std::pair<std::string, std::string> said(Tool tool, const TrainingRun& run) {
   return {read_by_program(tool, launch), join(launch.notes, "\n")};
 }
 
-// A plan in which every field has something to act on.
+// A plan in which every field has an effect.
 TrainingRun full_run() {
   TrainingRun run = test::mixtral();
   run.plan.cp = 2;
@@ -61,7 +61,7 @@ struct Named {
   Change change;
 };
 
-// Values that full_run() can change to; every other number of a plan changes to the next one.
+// Values that full_run() can change to; other numbers of a plan are incremented.
 const std::map<PlanField, std::int64_t>& values() {
   using F = PlanField;
   static const std::map<F, std::int64_t> table = {{F::tp, 4},
@@ -82,7 +82,7 @@ const std::map<PlanField, std::int64_t>& values() {
   return table;
 }
 
-// One change per field, but for tables of recommenders, which none of these tools trains.
+// One change per field, except tables of recommenders, which none of these tools trains.
 std::vector<Named> changes() {
   std::vector<Named> list;
   for (const auto& choice : parallel::plan_choices()) {
@@ -110,7 +110,7 @@ TEST(LaunchCoverage, whatever_changes_in_a_plan_changes_the_launch_or_its_notes)
   }
 }
 
-// The same where programs take other ways: no stages, no experts, sharded weights.
+// The same for plans that use other options: no stages, no experts, sharded weights.
 TEST(LaunchCoverage, nothing_is_dropped_of_a_plan_without_stages_or_experts) {
   const auto simple = [] {
     TrainingRun run = full_run();
@@ -121,9 +121,9 @@ TEST(LaunchCoverage, nothing_is_dropped_of_a_plan_without_stages_or_experts) {
     return run;
   };
   const std::vector<std::string_view> idle = {
-      "ep",  // there are no experts
+      "ep",  // without experts
       "etp",
-      "pp",  // and it stays without stages
+      "pp",  // still without stages
       "vpp", "first_stage_layers", "last_stage_layers", "embedding_as_layer", "head_as_layer"};
   for (const Tool tool : kAllTools) {
     const auto before = said(tool, simple());
@@ -136,7 +136,7 @@ TEST(LaunchCoverage, nothing_is_dropped_of_a_plan_without_stages_or_experts) {
   }
 }
 
-// Values of one choice, each told from every other.
+// Every value of a choice gives a different launch.
 void expect_all_distinct(const char* what, const std::vector<Change>& values,
                          const std::function<TrainingRun()>& base) {
   for (const Tool tool : kAllTools) {
@@ -153,7 +153,7 @@ void expect_all_distinct(const char* what, const std::vector<Change>& values,
   }
 }
 
-TEST(LaunchCoverage, every_value_of_a_choice_is_told_from_the_others) {
+TEST(LaunchCoverage, every_value_of_a_choice_changes_the_launch) {
   const auto staged = [] {
     TrainingRun run = full_run();
     run.plan.vpp = 1;
@@ -188,7 +188,7 @@ TEST(LaunchCoverage, every_value_of_a_choice_is_told_from_the_others) {
 TEST(LaunchCoverage, whatever_changes_in_a_job_changes_the_launch_or_its_notes) {
   const parallel::Job job;
   const auto& [global_batch, seq, precision, task, adapter, prompt, generate] = job;
-  (void)prompt, (void)generate;  // of inference, which is refused
+  (void)prompt, (void)generate;  // inference only, which is an error
   std::vector<std::pair<const char*, std::function<void(parallel::Job&)>>> list;
   const auto add = [&](const auto& /*field*/, const char* name, std::function<void(parallel::Job&)> change) {
     list.emplace_back(name, std::move(change));
@@ -211,7 +211,7 @@ TEST(LaunchCoverage, whatever_changes_in_a_job_changes_the_launch_or_its_notes) 
   }
 }
 
-// Megatron's launchers take the model's shape from the text.
+// Megatron's launchers read the model's shape from the text.
 TEST(LaunchCoverage, a_models_shape_is_part_of_a_megatron_launch) {
   using workload::Model;
   const std::vector<std::pair<const char*, std::function<void(Model&)>>> list = {

@@ -2,7 +2,7 @@
 //
 // JSON has no comments. DeepSpeed reads its configuration key by key and ignores unknown top-level keys, whether it
 // reads the file itself or gets it from another library; comments would load in DeepSpeed alone (it reads with hjson).
-// So notes, plan and command are under a top-level key of our own, `_orrery`.
+// So notes, plan and command are under an additional top-level key, `_orrery`.
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -155,7 +155,7 @@ class Config {
                      plan_.recompute_layers));
   }
 
-  // Without Megatron-DeepSpeed.
+  // Notes and command without Megatron-DeepSpeed.
   void groups() {
     using parallel::TpOverlap;
     if (plan_.tp > 1) {

@@ -292,11 +292,11 @@ TEST(LaunchLayout, layout_text_repeats_identical_stages) {
   EXPECT_EQ(layout_text({LayerSplit::listed, {2, 2}}, 0), "Ett|ttL");
 }
 
-// Written out again, the text has the plan's stages with the plan's layers.
+// A text that is read back has the plan's stages with the plan's layers.
 TEST(LaunchLayout, layout_text_has_every_layer_of_any_plan) {
-  parallel::test::Dice dice(11);
+  parallel::test::SeededRandom random(11);
   for (int i = 0; i < 300; ++i) {
-    const auto c = parallel::test::any_case(dice);
+    const auto c = parallel::test::any_case(random);
     const Layout layout = layout_of(c.model, c.plan);
     std::string text = layout_text(layout, 0);
     for (auto open = text.find('('); open != std::string::npos; open = text.find('(')) {

@@ -1,4 +1,4 @@
-// Every option that is emitted is one that its tool documents: lists of names in tests/fixtures/launch.
+// Every emitted option is documented by its tool: lists of names in tests/fixtures/launch.
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -31,7 +31,7 @@ std::set<std::string> documented(const std::string& file) {
 
 void merge(std::set<std::string>& all, const std::set<std::string>& more) { all.insert(more.begin(), more.end()); }
 
-// Every word that begins with two dashes, comments apart.
+// Every word with two leading dashes, except in comments.
 std::set<std::string> arguments_in(const std::string& text) {
   std::set<std::string> found;
   for (const auto& line : lines_of(text)) {
@@ -116,12 +116,12 @@ TEST(LaunchOptions, every_option_is_one_that_the_tool_documents) {
   }
 }
 
-// Random valid jobs and plans reach the options that published ones leave out.
+// Random valid jobs and plans use the options that published ones do not.
 TEST(LaunchOptions, every_option_of_any_valid_run_is_one_that_the_tool_documents) {
-  parallel::test::Dice dice(7);
+  parallel::test::SeededRandom random(7);
   int launched = 0;
   for (int i = 0; i < 400; ++i) {
-    const auto c = parallel::test::any_case(dice);
+    const auto c = parallel::test::any_case(random);
     if (c.model.encoder_layers > 0) { continue; }
     ++launched;
     const TrainingRun run{c.model, c.job, c.plan, c.stack, 8};

@@ -10,7 +10,7 @@
 
 namespace orrery::launch::test {
 
-// A model of the catalogue; launch_test.cpp knows where that is.
+// A model of the catalogue; launch_test.cpp defines the data directory.
 [[nodiscard]] workload::Model catalogue_model(const std::string& name);
 
 inline hardware::Stack megatron_core() {

@@ -1,4 +1,4 @@
-// Launch texts taken apart again, for tests.
+// Parses launch texts, for tests.
 #pragma once
 
 #include <map>

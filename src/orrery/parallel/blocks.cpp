@@ -20,7 +20,7 @@ class BackwardWriter {
   BackwardWriter(std::vector<Item>& items, Operators operators, const Plan& plan, const hardware::Stack& stack)
       : operators_(operators), plan_(plan), stack_(stack), write_(items, plan) {}
 
-  // Input gradients, with the weight gradients where `weights`.
+  // Computes input gradients, and with `weights` weight gradients.
   void gradients(bool weights, workload::TagSet replayed) {
     weights_ = weights;
     replayed_ = replayed;
@@ -28,7 +28,8 @@ class BackwardWriter {
     for (std::size_t j = operators_.size(); j > 0;) { j = backward_before(j); }
   }
 
-  // Weight gradients alone. Inputs that were kept scattered are gathered again, overlapped with the GEMM before where
+  // Computes weight gradients only. Inputs that were kept scattered are gathered again, overlapped with the previous
+  // GEMM if the stack does that.
   // the stack does so.
   void weight_gradients() {
     std::size_t j = weight_gradient_before(operators_.size());
@@ -45,7 +46,7 @@ class BackwardWriter {
   }
 
  private:
-  // Writes the operators before position `j`, as many as are written together; returns the position to continue from.
+  // Writes the operators before position `j` that belong together; returns the position to continue from.
   std::size_t backward_before(std::size_t j) {
     const Operator& op = operators_[--j];
     if (is_core(op)) { return core_before(j + 1); }
@@ -67,7 +68,7 @@ class BackwardWriter {
     return j;
   }
 
-  // The attention core that ends before position `end`, with its exchange.
+  // The attention core that ends before position `end`, with its collectives.
   std::size_t core_before(std::size_t end) {
     std::size_t begin = end;
     while (begin > 0 && is_core(operators_[begin - 1])) { --begin; }
@@ -77,7 +78,8 @@ class BackwardWriter {
     return begin;
   }
 
-  // Replays what the backward pass of operator `i` reads and what was not kept: results of the operator itself, and its
+  // Replays what the backward pass of operator `i` reads and what was not kept: the operator's own results and its
+  // input.
   // input.
   void replay_for(std::size_t i) {
     const Operator& op = operators_[i];
@@ -88,8 +90,8 @@ class BackwardWriter {
     if (maker > 0) { replay_down_to(maker - 1); }
   }
 
-  // Runs forward again what is to be replayed from operator `i` on and has not been, one run of neighbours after the
-  // other, the last run first; and the run of `i` to its beginning.
+  // Replays operators from `i` on that have not been replayed, run by run, the last run first; and the run of `i` from
+  // its start.
   void replay_down_to(std::size_t i) {
     const auto is_replayed = [&](std::size_t k) { return replayed_.contains(operators_[k].tag); };
     while (replayed_from_ > i) {
@@ -179,7 +181,7 @@ class BackwardWriter {
     return i > 0 && operators_[i - 1].boundary == Boundary::enter ? i - 1 : kNone;
   }
 
-  // The last operator before `end` that makes a weight gradient.
+  // The last operator before `end` that has a weight gradient.
   [[nodiscard]] std::size_t weight_gradient_before(std::size_t end) const {
     while (end-- > 0) {
       if (operators_[end].backward_weight.kind != hardware::KernelKind::none) { return end; }
@@ -187,7 +189,7 @@ class BackwardWriter {
     return kNone;
   }
 
-  // Gathers the input of GEMM `j` again where it was kept scattered. The item to wait for.
+  // Gathers the input of GEMM `j` again if it was kept scattered. Returns the item to wait for.
   OptionalItemId gather_for(std::size_t j) {
     const std::size_t enter = j == kNone || !plan_.sequence_parallel ? kNone : enter_of(j);
     if (enter == kNone) { return {}; }
@@ -203,7 +205,7 @@ class BackwardWriter {
   ItemWriter write_;
   bool weights_ = true;
   workload::TagSet replayed_;
-  std::size_t replayed_from_ = 0;  // operators from here on have been replayed where they had to be
+  std::size_t replayed_from_ = 0;  // operators from here on have been replayed if necessary
 };
 
 }  // namespace
@@ -235,7 +237,7 @@ Seconds host_time(const Block& block, const hardware::Stack& stack) {
     const KernelLaunch* run = item.kernel();
     if (run == nullptr || run->kernel.kind == hardware::KernelKind::none) { continue; }
     launches += run->kernel.launches;
-    expert_launches += static_cast<double>(run->kernel.further);
+    expert_launches += static_cast<double>(run->kernel.extra_kernels);
   }
   return launches * stack.host.launch_time + expert_launches * stack.host.expert_launch_time;
 }

@@ -1,4 +1,5 @@
-// Boundaries as collectives: which, how many, on which side of what; products and cores in pieces beside them.
+// Boundaries as collectives: which, how many, on which side; GEMMs and attention cores in chunks that overlap with
+// them.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -34,7 +35,7 @@ Plan plan_of(std::int64_t tp, bool sequence_parallel) {
   return plan;
 }
 
-// "all_gather all_reduce", a star behind asynchronous ones.
+// "all_gather all_reduce", with a star after asynchronous ones.
 std::string collectives(const Block& block) {
   std::string text;
   for (const auto& item : block.items) {
@@ -96,7 +97,7 @@ TEST(Blocks, full_recompute_runs_the_whole_forward_again_and_selective_the_atten
   EXPECT_TRUE(again(Recompute::none).empty());
 }
 
-// The vocabulary-parallel loss sums three numbers of each token in the forward pass, and nothing in the backward.
+// The vocabulary-parallel loss reduces three numbers per token in the forward pass, and nothing in the backward.
 TEST(Blocks, the_loss_is_reduced_in_the_forward_pass_only) {
   hardware::Stack stack;
   auto slice = kSlice;
@@ -122,9 +123,8 @@ std::vector<Operator> layer_of(const workload::Model& model, const Plan& plan, s
   return workload::layer_operators(model, {}, slice_of(job, plan), workload::layer_kind(model, 0));
 }
 
-// Lepikhin et al., "GShard" (arXiv:2006.16668), section 3.2: an all-to-all to the experts and one back, each its own
-// mirror image. Megatron-LM gathers the copies over expert tensor parallelism and scatters what the experts make of
-// them.
+// Lepikhin et al., "GShard" (arXiv:2006.16668), section 3.2: an all-to-all to the experts and one back, each the mirror
+// of the other. Megatron-LM gathers the copies over expert tensor parallelism and scatters the experts' outputs.
 TEST(Blocks, experts_are_reached_by_an_all_to_all_and_left_by_another) {
   Plan plan;
   plan.dp = 4;
@@ -160,10 +160,10 @@ const Item& named(const Block& block, std::string_view name, int which) {
   throw std::out_of_range("no such item");
 }
 
-// Liu et al., "Ring Attention" (arXiv:2310.01889): blocks of keys and values travel round the ring beside the attention
-// to the block before; 3 of 4 blocks arrive beside work, the last one's work comes after. Backward passes them again,
-// and their gradients: 16 sequences' heads in 8 key-value heads of 64, 2 bytes, keys and values: 512 x 8 x 64 x 2 x 2.
-TEST(Blocks, ring_attention_passes_keys_and_values_beside_its_core) {
+// Liu et al., "Ring Attention" (arXiv:2310.01889): blocks of keys and values are sent around the ring, overlapped with
+// attention on the previous block; 3 of 4 blocks overlap, the last block's work follows. Backward sends them again with
+// their gradients: 16 heads in 8 key-value heads of 64, 2 bytes, keys and values: 512 x 8 x 64 x 2 x 2.
+TEST(Blocks, ring_attention_overlaps_keys_and_values_with_its_core) {
   Plan plan;
   plan.cp = 4;
   const hardware::Stack stack;
@@ -191,7 +191,7 @@ TEST(Blocks, ring_attention_passes_keys_and_values_beside_its_core) {
 }
 
 // Jacobs et al., "DeepSpeed-Ulysses" (arXiv:2309.14509), section 3.1.
-TEST(Blocks, ulysses_goes_to_heads_before_the_core_and_back_to_the_sequence_behind_it) {
+TEST(Blocks, ulysses_has_an_all_to_all_before_and_after_the_core) {
   Plan plan;
   plan.cp = 4;
   plan.cp_method = workload::ContextMethod::ulysses;
@@ -200,8 +200,8 @@ TEST(Blocks, ulysses_goes_to_heads_before_the_core_and_back_to_the_sequence_behi
   EXPECT_EQ(collectives(backward_block("", operators, plan, {}, {})), "all_to_all all_to_all");
 }
 
-// Over 4 ranks: a gather travels beside 3 of 4 pieces of the product that needs it, a scatter beside 3 of 4 pieces of
-// the one that makes it. In pieces of the collective itself, the first or the last stands alone.
+// Over 4 ranks: a gather overlaps with 3 of 4 chunks of the GEMM that needs it, a scatter with 3 of 4 chunks of the
+// GEMM that makes it. With chunks of the collective itself, the first or the last does not overlap.
 TEST(Blocks, overlapped_products_are_cut_in_pieces) {
   Plan plan = plan_of(4, true);
   plan.tp_overlap = TpOverlap::ring;
@@ -214,7 +214,7 @@ TEST(Blocks, overlapped_products_are_cut_in_pieces) {
   EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).m, whole.m / 4);
   EXPECT_EQ(kernel_of(named(forward, "attention.qkv", 0)).launches, 3);
   EXPECT_TRUE(named(forward, "attention.qkv", 1).waits_for());
-  EXPECT_EQ(kernel_of(named(forward, "attention.output", 0)).launches, 1);  // first the piece that nothing waits for
+  EXPECT_EQ(kernel_of(named(forward, "attention.output", 0)).launches, 1);  // first the chunk without dependency
   EXPECT_EQ(kernel_of(named(forward, "attention.output", 1)).launches, 3);
   plan.tp_overlap = TpOverlap::pipe;
   forward = forward_block("", layer(true), plan);
@@ -224,7 +224,7 @@ TEST(Blocks, overlapped_products_are_cut_in_pieces) {
   EXPECT_EQ(collectives(forward), once + " " + once);
 }
 
-TEST(Blocks, without_a_weight_gradient_beside_it_the_sum_of_an_input_gradient_blocks) {
+TEST(Blocks, without_a_weight_gradient_the_reduction_of_an_input_gradient_blocks) {
   const hardware::Stack stack;
   const auto block = [&](Gradients gradients) {
     return collectives(backward_block("", layer(true), plan_of(4, true), stack, {}, gradients));
@@ -233,8 +233,8 @@ TEST(Blocks, without_a_weight_gradient_beside_it_the_sum_of_an_input_gradient_bl
   EXPECT_EQ(block(Gradients::weight), "all_gather* all_gather*");
 }
 
-// What a generated token adds to the cache makes the core's kernel longer, and nothing else.
-TEST(Blocks, growth_goes_with_the_kernel_that_grows) {
+// A generated token makes the core's kernel longer, through the KV cache, and no other kernel.
+TEST(Blocks, growth_is_written_with_its_kernel) {
   Job job;
   job.task = Task::inference;
   job.prompt = 64;
@@ -311,7 +311,7 @@ Work work_of(const Block& block, Purpose purpose) {
   return work;
 }
 
-// Every kernel of every operator, in whichever order and in however many pieces.
+// Every kernel of every operator, in any order and any number of chunks.
 RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
   const Any any = any_part();
   Work forward, backward, again;
@@ -327,7 +327,7 @@ RC_GTEST_PROP(Blocks, no_kernel_is_lost_and_none_is_invented, ()) {
   RC_ASSERT(work_of(block, Purpose::recompute) == again);
 }
 
-// The position of the first or last item of that name and purpose.
+// The position of the first or last item with that name and purpose.
 std::optional<std::size_t> position_of(const Block& block, std::string_view name, Purpose purpose, bool last) {
   std::optional<std::size_t> found;
   for (std::size_t i = 0; i < block.items.size(); ++i) {
@@ -338,7 +338,7 @@ std::optional<std::size_t> position_of(const Block& block, std::string_view name
   return found;
 }
 
-// An operator runs again before its own backward pass, and before that of the next operator which reads its results.
+// An operator is replayed before its own backward pass, and before that of the next operator that reads its results.
 RC_GTEST_PROP(Blocks, what_is_replayed_is_there_before_it_is_read, ()) {
   const Any any = any_part();
   const Block block = backward_block("", any.operators, any.plan, any.stack, any.replayed);
@@ -359,12 +359,12 @@ RC_GTEST_PROP(Blocks, what_is_replayed_is_there_before_it_is_read, ()) {
   }
 }
 
-// Every saved tensor by what makes it: kept unless that is replayed. Where the first operator is made again from a
-// tensor that is made again itself, the input of the part is kept instead.
+// Every saved tensor by the operator that makes it: kept unless that operator is replayed. If the first replayed
+// operator's input is itself replayed, the input of the part is kept instead.
 RC_GTEST_PROP(Blocks, what_is_kept_is_what_no_replayed_operator_makes, ()) {
   const Any any = any_part();
   const Bytes input(12345.0);
-  std::map<workload::OperatorTag, double> saved;  // bytes, by the tag of their maker
+  std::map<workload::OperatorTag, double> saved;  // bytes, by the tag of the operator that makes them
   double whole = 0.0;
   for (const auto& op : any.operators) {
     saved[op.input_from] += op.saved_input.value();
@@ -412,8 +412,8 @@ RC_GTEST_PROP(Blocks, input_and_weight_gradients_apart_are_all_of_them, ()) {
   }
 }
 
-// The gradient of what came through a collective goes back through its mirror image: as many bytes are summed backward
-// as are gathered forward, and the other way round. Inputs that were kept scattered are gathered once more.
+// The gradient of a collective's result goes through the mirror collective: as many bytes are reduced backward as are
+// gathered forward, and vice versa. Inputs that were kept scattered are gathered once more.
 RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
   const Any any = any_part();
   RC_PRE(std::any_of(any.operators.begin(), any.operators.end(),
@@ -436,12 +436,12 @@ RC_GTEST_PROP(Blocks, backward_moves_what_forward_did, ()) {
                  (backward[{GroupKind::cp, Collective::reduce_scatter}])));
 }
 
-// Three launches and a collective, 10 us each; fifteen further experts' kernels, 2 us each; waiting takes none.
+// Three launches and a collective, 10 us each; fifteen additional kernels of experts, 2 us each; a wait takes no time.
 TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   Kernel kernel;
   kernel.kind = hardware::KernelKind::stream;
   kernel.launches = 3;
-  kernel.further = 15;
+  kernel.extra_kernels = 15;
   const Block block{"",
                     {{"", Purpose::forward, KernelLaunch{kernel}},
                      {"", Purpose::forward, CollectiveLaunch{}},
@@ -454,7 +454,7 @@ TEST(Blocks, the_host_issues_every_kernel_and_collective) {
   EXPECT_DOUBLE_EQ(host_time(block, stack).value(), 70e-6);
 }
 
-// Who prices a block keeps the ends of its collectives in a list of this length.
+// Pricing keeps the ends of a block's collectives in a list of this length.
 RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
   const Any any = any_part();
   for (const auto gradients : {Gradients::all, Gradients::input, Gradients::weight}) {
@@ -463,7 +463,7 @@ RC_GTEST_PROP(Blocks, no_block_is_longer_than_its_readers_expect, ()) {
   }
 }
 
-// Overlap may move the waiting, never the order: an item waits for a collective that was issued before it.
+// Overlap may move a wait, but not the order: an item waits for a collective that was issued before it.
 RC_GTEST_PROP(Blocks, items_wait_for_asynchronous_collectives_before_them, ()) {
   const Any any = any_part();
   const auto gradients = *rc::gen::element(Gradients::all, Gradients::input, Gradients::weight);

@@ -130,8 +130,8 @@ void ItemWriter::cross(const Operator& op, Direction direction, Purpose purpose)
 }
 
 // With n chunks of both, the first GEMM starts with the rank's own slice (ring) or after the first chunk of the gather
-// (pipe). From there it takes max(n - 1 chunks of the gather, n - 1 GEMMs), and one GEMM more: an asynchronous
-// collective overlapped with n - 1 GEMMs, a wait, the last GEMM.
+// (pipe). After that it takes max(n - 1 chunks of the gather, n - 1 GEMMs) plus one GEMM: an asynchronous collective
+// overlapped with n - 1 GEMMs, a wait, the last GEMM.
 void ItemWriter::gather_and_gemm(std::string_view gather, const CollectiveCall& call, std::string_view gemm,
                                  const Kernel& kernel, Cut cut, Purpose purpose) {
   if (!overlaps_gemms()) {
@@ -152,7 +152,7 @@ void ItemWriter::gather_and_gemm(std::string_view gather, const CollectiveCall& 
   this->kernel(gemm, gemm_chunks(kernel, 1, n, cut), purpose, arrived);
 }
 
-// The reverse: the first GEMM, then the others overlapped with n - 1 chunks of the scatter.
+// Scatter: the first GEMM, then the others overlapped with n - 1 chunks of the scatter.
 void ItemWriter::gemm_and_scatter(std::string_view gemm, const Kernel& kernel, std::string_view scatter,
                                   const CollectiveCall& call, Purpose purpose) {
   if (!overlaps_gemms()) {
@@ -178,7 +178,7 @@ void ItemWriter::forward(Operators operators, Purpose purpose) {
   for (std::size_t i = 0; i < operators.size();) { i = forward_at(operators, i, purpose); }
 }
 
-// Writes operator `i`, and the operators that are written with it; returns the next one to write.
+// Writes operator `i` and the operators that belong to it; returns the index of the next operator.
 std::size_t ItemWriter::forward_at(Operators operators, std::size_t i, Purpose purpose) {
   const Operator& op = operators[i];
   const bool more = i + 1 < operators.size();
@@ -203,8 +203,8 @@ std::size_t ItemWriter::forward_at(Operators operators, std::size_t i, Purpose p
   return i + 1;
 }
 
-// Ring attention over n ranks: n - 1 rounds of the core overlapped with the transfer of keys and values, one more round
-// when the last have arrived. In the backward pass the gradients of keys and values are sent as well.
+// Ring attention over n ranks: n - 1 rounds of the core overlapped with the transfer of keys and values, and one more
+// round when the last have arrived. In the backward pass the gradients of keys and values are sent too.
 void ItemWriter::core(Operators core, Direction direction, Purpose purpose) {
   const bool exchanged = !core.empty() && core.front().boundary == Boundary::exchange;
   const Operators kernels = exchanged ? core.subspan(1) : core;
@@ -223,7 +223,7 @@ void ItemWriter::core(Operators core, Direction direction, Purpose purpose) {
   core_kernels(kernels, direction, purpose, 1, arrived);
 }
 
-// `count` of cp rounds, or all of it when 0.
+// `count` of the cp rounds, or the whole core if 0.
 void ItemWriter::core_kernels(Operators core, Direction direction, Purpose purpose, std::int64_t count,
                               OptionalItemId waits_for) {
   const bool forward = direction == Direction::forward;

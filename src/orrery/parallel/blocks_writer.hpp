@@ -14,7 +14,7 @@ namespace orrery::parallel {
 
 enum class Direction : std::uint8_t { forward, backward };
 
-// The dimension of a GEMM that is split when it runs in chunks.
+// The dimension along which a GEMM is split into chunks.
 enum class Cut : std::uint8_t {
   rows,   // m: tokens of the output
   depth,  // k: tokens of a weight-gradient GEMM
@@ -28,7 +28,7 @@ enum class Cut : std::uint8_t {
 // The same for a kernel of ring attention over `pieces` ranks, whose launches include all rounds.
 [[nodiscard]] hardware::Kernel attention_rounds(const hardware::Kernel& whole, std::int64_t count, std::int64_t pieces);
 
-// The collective of a boundary in the forward pass, or of its gradient in the backward pass; none where the group has
+// The collective of a boundary in the forward pass, or of its gradient in the backward pass; nothing if the group has
 // one member or the tensor is whole already. Boundary::exchange is written with its core: see ItemWriter::core.
 //
 // `enter` needs a whole tensor: with sequence parallelism it is gathered, without it is whole already. `leave` has
@@ -43,7 +43,7 @@ class ItemWriter {
  public:
   ItemWriter(std::vector<Item>& items, const Plan& plan) : items_(items), plan_(plan) {}
 
-  // Nothing where there is no kernel. `waits_for`: see KernelLaunch.
+  // Does nothing if there is no kernel. `waits_for`: see KernelLaunch.
   void kernel(std::string_view name, const hardware::Kernel& kernel, Purpose purpose, OptionalItemId waits_for = {});
   ItemId collective(std::string_view name, const CollectiveCall& call, Purpose purpose, bool asynchronous = false);
   void wait(std::string_view name, ItemId collective, Purpose purpose);
@@ -59,7 +59,7 @@ class ItemWriter {
   // The forward pass of operators.
   void forward(Operators operators, Purpose purpose);
 
-  // The operators of an attention core; the first may be its exchange.
+  // The operators of an attention core; the first may be its all-to-all or ring exchange.
   void core(Operators core, Direction direction, Purpose purpose);
 
   [[nodiscard]] bool overlaps_gemms() const { return plan_.tp_overlap != TpOverlap::none && plan_.tp > 1; }

@@ -41,7 +41,7 @@ class PlanLowering {
   PlanLowering(Program& program, const LoweringContext& context, const LoweredSlice& slice)
       : program_(program), plan_(program.plan), context_(context), slice_(slice) {}
 
-  // The classes of stages, and the memory of each stage.
+  // Sets the classes of stages and the memory of each stage.
   void partition() {
     const auto shares = layers_per_virtual_stage(context_.model, plan_);
     starts_.reserve(shares.size() + 1);
@@ -56,7 +56,7 @@ class PlanLowering {
     }
   }
 
-  // Whether some plan may fit that differs in zero, shard and offload, up to `lowest_memory`. Needs partition().
+  // False only if no plan that differs in zero, shard and offload, up to `lowest_memory`, fits. Requires partition().
   [[nodiscard]] bool may_fit(const LowestMemory& lowest_memory, const Capacity& capacity) {
     return std::all_of(program_.class_of_stage.begin(), program_.class_of_stage.end(), [&, stage = 0](auto c) mutable {
       const StageSizes& sizes = known_[c.index()].sizes;
@@ -66,7 +66,7 @@ class PlanLowering {
     });
   }
 
-  // The rest of the program. Needs partition().
+  // Completes the program. Requires partition().
   void run() {
     program_.blocks.assign(slice_.blocks.begin(), slice_.blocks.end());
     const IdVector<PartId, Part> parts = with_overlapped_blocks(context_, slice_);
@@ -97,7 +97,7 @@ class PlanLowering {
     known_chunks_.reserve(kUsualKinds);
   }
 
-  // The class of a stage: a known one when it has the same parts in the same order, a new one otherwise.
+  // The class of a stage: an existing one with the same parts in the same order, else a new one.
   RankClassId class_of(std::int64_t stage) {
     set_shape(stage);
     if (const auto position = position_of(shape_, known_)) {
@@ -159,7 +159,7 @@ class PlanLowering {
     if (!program_.job.is_inference()) { lower_finish(rank_class); }
   }
 
-  // The program of a chunk: a known one when it has the same parts in the same order, a new one otherwise.
+  // The program of a chunk: an existing one with the same parts in the same order, else a new one.
   ChunkProgramId chunk_of(std::span<const PartUse> uses, SegmentLowering& segments) {
     if (const auto position = position_of(uses, known_chunks_)) { return ChunkProgramId(*position); }
     known_chunks_.push_back({{uses.begin(), uses.end()}});
@@ -184,9 +184,9 @@ class PlanLowering {
     if (!block.items.empty()) { segment.push_back({context_.add_block(std::move(block))}); }
   }
 
-  // Gradients that are reduced when the pipeline has ended; then those of weights that two stages hold, which are
-  // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). The two stages
-  // synchronise there, so it comes last: the later one delays nothing else of the earlier one.
+  // First gradients that are reduced when the pipeline has ended; then those of weights that two stages hold: these are
+  // reduced over the two stages after each has reduced its own over the replicas (Megatron-LM's order). It comes last,
+  // because the two stages wait for each other there.
   void lower_finish(RankClass& rank_class) {
     if (plan_.zero < 2 && !plan_.reduces_under_backward()) {
       Block reduce{"gradient.reduce", {}};
@@ -241,15 +241,15 @@ class PlanLowering {
     return {name, Purpose::optimizer, KernelLaunch{kernel}};
   }
 
-  // Read every gradient, and all-reduce one number over all ranks.
+  // Reads every gradient, and all-reduces one number over all ranks.
   Block norm_block(double parameters) {
     Block block = collective_block("gradient.norm_sum", Collective::all_reduce, GroupKind::world, Bytes(4.0));
     block.items.insert(block.items.begin(), streamed("gradient.norm", parameters * context_.stack.gradients.element));
     return block;
   }
 
-  // Read gradient, read and write master copy and moments, write the weight. Offloaded state is read and written
-  // concurrently, in both directions at once: the time is that of the bytes of one direction.
+  // Reads the gradient, reads and writes master copy and moments, writes the weight. Offloaded state is read and
+  // written concurrently, in both directions: the time is that of the bytes of one direction.
   Block optimizer_block(double parameters) {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};

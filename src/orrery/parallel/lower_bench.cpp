@@ -1,4 +1,4 @@
-// What lowering costs: a search lowers every plan that it prices.
+// The cost of lowering: a search lowers every plan that it prices.
 #include <benchmark/benchmark.h>
 
 #include "orrery/parallel/program.hpp"

@@ -27,7 +27,7 @@ Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster,
 RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes_what_the_model_does, ()) {
   Case c = drawn_case();
   RC_ASSERT(is_valid(c.model, c.job, c.plan, c.cluster.devices));
-  c.model.mtp_layers = 0;  // of no use here, and left out
+  c.model.mtp_layers = 0;  // unused in inference, and not stored
   const Program program = lowered(c);
   const double m = test::micro_batches_of_chunk(program), ranks = real(c.plan.stage_ranks());
   double prefill = 0.0, decode = 0.0;
@@ -49,8 +49,8 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
   RC_ASSERT(std::abs(decode - expected(workload::Pass::decode)) <= 1e-11 * decode);
 }
 
-// Keys and values of every sequence are held once per layer, whatever the slices; those of latent attention, which
-// heads share, on every tensor-parallel rank.
+// Keys and values of every sequence are stored once per layer, for any slices; those of latent attention, which heads
+// share, on every tensor-parallel rank.
 RC_GTEST_PROP(LowerInference, the_cache_holds_every_position_of_every_sequence, ()) {
   const Case c = drawn_case();
   double held = 0.0, expected = 0.0;
@@ -75,7 +75,7 @@ TEST(LowerInference, weights_of_layers_are_stored_in_the_precision_and_the_rest_
   EXPECT_EQ(need.weights, Bytes(kLayers + 2 * kRest));
   EXPECT_EQ(need.gradients + need.optimizer + need.buffers, Bytes(0.0));
   EXPECT_EQ(need.kv_cache, Bytes(2.0 * 4 * 128 * 2 * 512 * 2));  // layers, sequences, positions, keys and values
-  // The widest kernel: the activation between the products of the MLP, 96 tokens, 3 x 2048 of 2 bytes.
+  // The widest kernel: the activation between the GEMMs of the MLP, 96 tokens, 3 x 2048 of 2 bytes.
   EXPECT_EQ(need.activations, Bytes(96.0 * 3 * 2048 * 2));
 }
 

@@ -35,7 +35,8 @@ std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model,
       continue;
     }
     share = rest / open;
-    const bool comes_short = q == count - 1 && open > 1;  // the last virtual stage holds the head
+    const bool comes_short =
+        q == count - 1 && open > 1;  // the last virtual stage holds the head, so it has fewer layers
     if (left > 0 && !comes_short) { ++share, --left; }
   }
   if (plan.embedding_as_layer) { --shares.front(); }

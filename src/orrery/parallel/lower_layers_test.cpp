@@ -1,4 +1,4 @@
-// How layers are shared out over virtual stages.
+// Distribution of layers over virtual stages.
 #include <cstdint>
 #include <numeric>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
 
-RC_GTEST_PROP(LowerLayers, layers_are_shared_out_evenly_and_the_ends_come_short_first, ()) {
+RC_GTEST_PROP(LowerLayers, layers_are_distributed_evenly_and_the_ends_have_fewer, ()) {
   const auto stages = *rc::gen::inRange<std::int64_t>(1, 20);
   const auto chunks = *rc::gen::inRange<std::int64_t>(1, 6);
   const auto layers = *rc::gen::inRange<std::int64_t>(stages * chunks, 10 * stages * chunks);
@@ -40,8 +40,8 @@ TEST(LowerLayers, llama_3_1_405b_over_16_stages_has_7_layers_on_the_first_and_th
   EXPECT_EQ(layers_per_virtual_stage(test::gpt(126, 256, 4, 1024), plan), expected);
 }
 
-// DeepSeek-V3's 61 layers over 16 stages: with 3 on the first and 2 on the last, 56 = 14 x 4 are left.
-TEST(LowerLayers, the_ends_take_what_they_are_told_and_the_others_share_the_rest) {
+// DeepSeek-V3's 61 layers over 16 stages: 3 on the first and 2 on the last leave 56 = 14 x 4.
+TEST(LowerLayers, the_ends_have_the_given_layers_and_the_others_the_rest) {
   std::vector<std::int64_t> expected(16, 4);
   expected.front() = 3;
   expected.back() = 2;
@@ -58,7 +58,7 @@ TEST(LowerLayers, the_ends_take_what_they_are_told_and_the_others_share_the_rest
   EXPECT_EQ(virtual_stage(plan, 3, 1), 12);
 }
 
-RC_GTEST_PROP(LowerLayers, every_layer_has_a_virtual_stage_however_they_are_shared_out, ()) {
+RC_GTEST_PROP(LowerLayers, every_layer_has_one_virtual_stage, ()) {
   const test::Case c = test::any_case(kDraw);
   const auto shares = layers_per_virtual_stage(c.model, c.plan);
   RC_ASSERT(std::accumulate(shares.begin(), shares.end(), std::int64_t{0}) == c.model.depth());

@@ -46,8 +46,8 @@ void append_gather(Block& block, const LoweringContext& context, Bytes dense, By
 
 namespace {
 
-// The blocks that are overlapped with the parts of a model: weights gathered or fetched, gradients reduced, activations
-// stored.
+// The blocks that overlap with the parts of a model: gathers and fetches of weights, reductions of gradients, stores of
+// activations.
 class OverlapLowering {
  public:
   OverlapLowering(const LoweringContext& context, const LoweredSlice& slice) : context_(context), slice_(slice) {}

@@ -34,8 +34,8 @@ void SegmentLowering::lower(ChunkProgram& chunk, std::span<const PartUse> uses) 
   chunk.waits_for_store = plan.offload.activations;
 }
 
-// Where nothing is overlapped, reductions are blocks of their own on the compute stream, as gathers are; transfers to
-// and from the second tier stay on the communication stream.
+// Without overlap, gathers and reductions are separate blocks on the compute stream; transfers to and from the second
+// tier stay on the communication stream.
 void SegmentLowering::append(Segment& segment, const BlockUse& use) const {
   if (use.repeat == 0) { return; }
   if (context_.plan().dp_overlap) {
@@ -83,7 +83,7 @@ Segment SegmentLowering::backward(std::span<const PartUse> uses, OptionalBlockId
   return segment;
 }
 
-// `repeat` executions whose gradients wait until a bucket is full. With buckets of size 0 each is reduced alone.
+// `repeat` executions whose gradients wait until a bucket is full. With bucket size 0 each is reduced alone.
 void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, BlockId work, OptionalBlockId gather,
                                       Pending& pending) {
   const PartSizes& sizes = sizes_[*use.part];
@@ -111,7 +111,7 @@ void SegmentLowering::append_reducing(Segment& segment, const PartUse& use, Bloc
   }
 }
 
-// What is left is reduced when the segment's last execution ends.
+// The rest is reduced when the segment's last execution ends.
 void SegmentLowering::flush(Segment& segment, const Pending& pending) {
   const BlockUse last = segment.back();
   segment.pop_back();

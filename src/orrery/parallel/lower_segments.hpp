@@ -40,12 +40,12 @@ class SegmentLowering {
   const LoweringContext& context_;
   const IdVector<PartId, Part>& parts_;
   const IdVector<PartId, PartSizes>& sizes_;
-  bool reduces_;  // whether any gradients are
+  bool reduces_;  // some gradients are reduced
   struct Joined {
     Pending weights;
     BlockId block;
   };
-  std::vector<Joined> joined_;  // reductions of several executions that have been needed so far
+  std::vector<Joined> joined_;  // blocks that reduce gradients of several executions, shared by repeated requests
 };
 
 }  // namespace orrery::parallel

@@ -62,8 +62,8 @@ const PartNames& names_of(const workload::Model& model, const LayerKind& kind) {
   return kind.experts ? kExpertLayer : kLayer;
 }
 
-// Input and output of a kernel, where nothing else is in memory: what a stream or fused attention moves; of products,
-// their operands less the weights.
+// Input and output of a kernel if nothing else is in memory: the traffic of a stream kernel or fused attention; for
+// GEMMs, their operands without weights.
 Bytes working_set(const Kernel& kernel, Bytes element) {
   if (kernel.kind != KernelKind::gemm) { return kernel.bytes; }
   const auto rows = static_cast<double>(kernel.batch * kernel.m);
@@ -71,7 +71,7 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
 }
 
 // The host launches the items of a block while the device executes earlier ones, far enough ahead that only the sums
-// matter. Requests are assumed to be served from CUDA graphs.
+// matter. Inference is assumed to use CUDA graphs.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
   return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
 }
@@ -90,7 +90,7 @@ void issue_experts_apart(std::vector<Operator>& operators) {
   for (auto& op : operators) {
     if (!op.expert) { continue; }
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
-      if (kernel->kind == KernelKind::gemm) { kernel->further = kernel->launches * (kernel->batch - 1); }
+      if (kernel->kind == KernelKind::gemm) { kernel->extra_kernels = kernel->launches * (kernel->batch - 1); }
     }
   }
 }
@@ -145,7 +145,7 @@ class SliceLowering {
     return context_.add_block(std::move(block));
   }
 
-  // The model's layers as runs of a kind; each kind is lowered once.
+  // Groups the model's layers into runs of a kind; each kind is lowered once.
   void lower_layers() {
     const auto& model = context_.model;
     std::vector<std::pair<LayerKind, LayerRun>> known;
@@ -161,7 +161,7 @@ class SliceLowering {
     }
   }
 
-  // Whether all layers are of one kind, seen without looking at each.
+  // Whether all layers are of one kind, without looking at each layer.
   static bool is_uniform(const workload::Model& model) {
     const bool one_mlp = !model.has_experts() || (model.experts.first_dense == 0 && model.experts.every == 1);
     return one_mlp && !model.is_recommender() && model.encoder_layers == 0 &&
@@ -196,8 +196,8 @@ class SliceLowering {
                                                   : static_cast<double>(kind.in) * context_.residual;
   }
 
-  // `input`: of the part, all that is kept where every operator is replayed. `tied`: weights that the part uses and
-  // makes gradients of, but whose operators are not counted to own them.
+  // `input`: of the part, the only tensor kept if every operator is replayed. `tied`: weights that the part uses and
+  // has gradients of, but whose parameters are counted elsewhere.
   template <class Make>
   PartId add(const PartNames& names, const Make& operators_of, workload::TagSet replayed, double tied = 0.0,
              Bytes input = {}) {
@@ -274,8 +274,8 @@ class SliceLowering {
 
 }  // namespace
 
-// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are those of GEMM inputs. Weights of
-// layers that are not trained are stored in them, too.
+// Weights and activations are stored in at least 16 bits; 8- and 4-bit formats are formats of GEMM inputs. Untrained
+// weights of layers are stored in these formats too.
 LoweringContext context_of(const workload::Model& model, const hardware::Stack& stack, const Job& job, const Plan& plan,
                            IdVector<BlockId, SharedBlock>* blocks) {
   const Bytes element = hardware::element_size(job.precision), wide = max(element, Bytes(2.0));

@@ -1,4 +1,4 @@
-// Programs of recommenders: what goes over the network, what is computed, what is held, whatever the sharding.
+// Programs of recommenders: traffic, compute and memory for every sharding.
 #include <algorithm>
 #include <cmath>
 
@@ -70,8 +70,8 @@ double bytes_of(const Block& block, GroupKind group, Collective collective, std:
   return sum;
 }
 
-// Alike tables that go round evenly: what all ranks send is batch x tables x width x element x (n - 1) / n; a buffer of
-// nccl's all-to-all holds what stays, too, and is a rank's part.
+// Identical tables that divide evenly: all ranks together send batch x tables x width x element x (n - 1) / n; the
+// nccl-tests size of an all-to-all also counts what stays on the rank, and is one rank's buffer.
 TEST(LowerTables, exchanged_vectors_are_batch_times_tables_times_width) {
   for (const std::int64_t ranks : {2, 4, 8}) {
     Work w;
@@ -97,15 +97,14 @@ TEST(LowerTables, exchanged_vectors_are_batch_times_tables_times_width) {
 RC_GTEST_PROP(LowerTables, flops_are_those_of_the_model_whatever_the_sharding, ()) {
   Work w = any_work();
   w.plan.recompute = Recompute::none;
-  w.stack.attention.kernel =
-      hardware::AttentionKernel::plain;  // fused attention runs a product of its forward pass again
+  w.stack.attention.kernel = hardware::AttentionKernel::plain;  // fused attention repeats a GEMM of its forward pass
   const Program program = lowered(w);
   const double model = workload::model_flops(w.model, w.stack, w.job.global_batch, 1).value();
   RC_ASSERT(near(test::flops_of(program), model));
 }
 
-// What the ranks of one copy hold together is every table once, and there are as many copies as fit the ranks. The
-// fullest rank holds an even part at least.
+// The ranks of one copy together hold every table once, and there are as many copies as fit the ranks. The fullest rank
+// holds at least an even share.
 RC_GTEST_PROP(LowerTables, memory_of_tables_is_an_even_part_at_least_and_all_of_them_at_most, ()) {
   Work w = any_work();
   const Program program = lowered(w);
@@ -131,7 +130,7 @@ RC_GTEST_PROP(LowerTables, dense_weights_are_those_of_the_model_and_tables_are_n
   RC_ASSERT(near(rank.parameters + ep * rank.expert_parameters, static_cast<double>(count.layers)));
 }
 
-// The exchange runs beside the bottom MLP, both ways, and is waited for before anybody needs it.
+// The all-to-all overlaps with the bottom MLP in both directions, and the first operator that reads it waits for it.
 TEST(LowerTables, the_exchange_stands_around_the_bottom_mlp_in_both_passes) {
   Work w;
   w.model = workload::test::completed_recommender(workload::test::small_recommender());

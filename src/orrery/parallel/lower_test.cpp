@@ -1,4 +1,4 @@
-// What lowering keeps: FLOPs and weights, and what each stage runs.
+// Invariants of lowering: FLOPs, weights, and the parts of each stage.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -38,7 +38,7 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-12 * std::max(std::
 
 Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack); }
 
-// One factor of an adapter is whole on every tensor-parallel rank, and its products with it.
+// One factor of an adapter is whole on every tensor-parallel rank, so its GEMMs are repeated.
 Case without_copied_factors(Case c) {
   if (c.plan.tp > 1 || c.plan.etp > 1) { c.job.adapter = {}; }
   return c;
@@ -51,19 +51,19 @@ RC_GTEST_PROP(Lower, all_ranks_and_micro_batches_together_compute_the_model, ())
   RC_ASSERT(std::abs(flops_of(lowered(c)) - expected) <= 1e-11 * expected);
 }
 
-// Without recompute, and with a plain core, whose backward makes nothing again, that is what the model's formula says.
+// Without recompute, and with a plain core, whose backward repeats nothing, this equals the model's formula.
 RC_GTEST_PROP(Lower, without_recompute_that_is_the_model_s_formula, ()) {
   Case c = without_copied_factors(drawn_case());
   c.plan.recompute = Recompute::none;
   c.plan.recompute_layers = 0;
   c.stack.attention.kernel = hardware::AttentionKernel::plain;
-  c.model.sliding_window = 0;  // a plain core computes what the window hides
+  c.model.sliding_window = 0;  // a plain core computes what the window masks
   const double model = workload::model_flops(c.model, c.stack, c.job.global_batch, c.job.seq, c.job.adapter).value();
   RC_ASSERT(std::abs(flops_of(lowered(c)) - model) <= 1e-11 * model);
 }
 
-// 50257 rows become 51200 (a multiple of 128 x 8); each of the 943 rows that nobody asked for costs 2 h FLOPs per token
-// forward and 4 h backward.
+// 50257 rows become 51200 (a multiple of 128 x 8); each of the 943 padding rows costs 2 h FLOPs per token forward and 4
+// h backward.
 TEST(Lower, padding_of_the_vocabulary_is_computed_and_not_counted_as_the_model_s) {
   Case c;
   c.model = test::gpt(4, 1024, 16, 50257);
@@ -77,8 +77,8 @@ TEST(Lower, padding_of_the_vocabulary_is_computed_and_not_counted_as_the_model_s
   EXPECT_NEAR(flops_of(lowered(c)) - model, 6.0 * 1024 * 943 * 32 * 512, 1e-9 * model);
 }
 
-// Weights of one replica of the dense part, all stages and slices together, and of all experts. The slice is the
-// plan's: norms, some biases and tables are on every tensor-parallel rank.
+// Weights of one replica of the dense part, all stages and slices, and of all experts. The slice is the plan's: norms,
+// some biases and tables are on every tensor-parallel rank.
 Alone held(const Case& c) {
   Alone sum = whole_model(c, slice_of(c.job, c.plan));
   const bool copies =
@@ -106,7 +106,7 @@ RC_GTEST_PROP(Lower, stages_and_slices_hold_every_weight_once_and_replicas_hold_
   RC_ASSERT(near(expert, mirrored(c.plan) * real(c.plan.expert_replicas()) * expected.expert));
 }
 
-// On one tensor-parallel rank, with nothing but experts shared out, that is the model's own count.
+// On one tensor-parallel rank, with only experts distributed, this equals the model's own count.
 RC_GTEST_PROP(Lower, the_weights_held_are_those_of_the_parameter_count, ()) {
   Case c = drawn_case();
   RC_PRE(c.plan.tp == 1 && c.plan.etp == 1 && c.job.adapter.rank == 0);
@@ -135,7 +135,7 @@ RC_GTEST_PROP(Lower, under_an_adapter_the_model_s_own_weights_are_frozen, ()) {
 }
 
 // zero 3 leaves one copy of the weights in every hybrid shard group, zero 2 one of the gradients, zero 1 one of the
-// optimizer's state; below that each replica has its own. Experts are sharded over all their replicas.
+// optimizer state; below that every replica has its own. Experts are sharded over all their replicas.
 RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_on_every_replica, ()) {
   Case c = drawn_case();
   c.job.adapter.rank = 0;
@@ -157,7 +157,7 @@ RC_GTEST_PROP(Lower, what_zero_shards_exists_once_per_sharded_copy_and_the_rest_
   RC_ASSERT(near(sum.optimizer.value(), 12.0 * copies(1)));
 }
 
-// Which block stands for which part of the model; each for one only.
+// Which block belongs to which part of the model; each to one only.
 class Blocks {
  public:
   bool stands_for(BlockId block, const std::string& part) {
@@ -176,7 +176,7 @@ std::string text_of(const workload::LayerKind& kind) {
          std::to_string(kind.window);
 }
 
-// Parts of a virtual stage in the order of the forward pass, layer by layer, without classes or runs.
+// Parts of a virtual stage in forward order, layer by layer, without classes and runs.
 std::vector<std::string> parts_of(const Case& c, std::int64_t q) {
   const auto shares = layers_per_virtual_stage(c.model, c.plan);
   std::vector<std::string> list;
@@ -193,8 +193,8 @@ std::vector<std::string> parts_of(const Case& c, std::int64_t q) {
   return list;
 }
 
-// Every stage written out against what its class says. Each chunk's forward pass is its parts; its backward the same in
-// reverse, and so is its weight pass, where there is one.
+// Every stage unrolled, compared with its class. Each chunk's forward pass is its parts; its backward pass the same in
+// reverse, and so is its weight pass, if any.
 RC_GTEST_PROP(Lower, a_class_says_of_every_stage_what_that_stage_runs, ()) {
   const Case c = drawn_case();
   const Program program = lowered(c);
@@ -227,8 +227,8 @@ RC_GTEST_PROP(Lower, a_class_says_of_every_stage_what_that_stage_runs, ()) {
   for (std::size_t i = 0; i < members.size(); ++i) { RC_ASSERT(members[i] == program.classes[RankClassId(i)].stages); }
 }
 
-// Mixtral 8x7B over 8 ranks, two to an expert group of 4: a rank holds 2 of 8 experts of every layer, three products of
-// 4096 x 14336 each, and its dense half: qkv 4096 x 6144, output 4096 x 4096, router 4096 x 8, two norms of 4096.
+// Mixtral 8x7B over 8 ranks, two replicas of ep 4: a rank holds 2 of 8 experts of every layer, three matrices of 4096 x
+// 14336 each, and its dense half: qkv 4096 x 6144, output 4096 x 4096, router 4096 x 8, two norms of 4096.
 TEST(Lower, mixtral_8x7b_by_hand) {
   Case c;
   c.model = test::llama(32, 4096, 32, 8, 14336, 32000);
@@ -244,7 +244,7 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   constexpr double kDense = 4096.0 * 6144 + 4096.0 * 4096 + 4096.0 * 8 + 2 * 4096.0;
   EXPECT_EQ(only.expert_parameters, 32 * kExperts);
   EXPECT_EQ(only.parameters, 32 * kDense + 2 * 32000.0 * 4096 + 4096);
-  // Optimizer state: dense weights over 8 ranks, experts over the 2 that hold the same ones.
+  // Optimizer state: dense weights over 8 ranks, experts over the 2 ranks with the same ones.
   EXPECT_EQ(program.memory.front().optimizer, Bytes(12.0 * (only.parameters / 8 + only.expert_parameters / 2)));
   const auto& reduce = program.block(*program.program_of(only.chunks.front()).last_backward[1].reduce).items;
   ASSERT_EQ(reduce.size(), 2U);
@@ -254,8 +254,8 @@ TEST(Lower, mixtral_8x7b_by_hand) {
   EXPECT_EQ(test::call_of(reduce[1]).bytes, Bytes(4.0 * kExperts));
 }
 
-// 2 sequences of 128 tokens of 256 numbers in bf16: 128 KiB, from every rank; or a quarter from each of four, which
-// gather them. With sequence parallelism a rank has its quarter only and needs no more; alone it has all.
+// 2 sequences of 128 tokens of 256 numbers in bf16: 128 KiB, sent by every rank; or a quarter from each of four ranks,
+// which then gather. With sequence parallelism a rank only needs its quarter.
 TEST(Lower, a_stack_that_scatters_sends_each_rank_s_part_of_what_all_have) {
   Case c;
   c.model = test::gpt(4, 256, 4, 1024);

@@ -1,4 +1,4 @@
-// What a step moves between replicas, mirrored stages and memory tiers, and when reductions go.
+// Traffic of a step between replicas, mirrored stages and memory tiers, and when gradients are reduced.
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -31,10 +31,10 @@ bool near(double a, double b) { return std::abs(a - b) <= 1e-11 * std::max(std::
 
 Program lowered(const Case& c) { return lower(c.model, c.job, c.plan, c.cluster, c.stack); }
 
-// Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 7, with m micro-batches: gradients are reduced once a step
-// until they are sharded, then in every backward; weights are gathered once a step when the optimizer is sharded, and
-// in every forward and backward when they are themselves; frozen ones as well then. Overlap and buckets move
-// collectives, they do not change them. Hybrid: each copy reduces within itself, then its shards over the copies.
+// Rajbhandari et al., "ZeRO" (arXiv:1910.02054), section 7, with m micro-batches: up to ZeRO 1 gradients are reduced
+// once per step, from ZeRO 2 on in every backward; weights are gathered once per step with a sharded optimizer, and in
+// every forward and backward with sharded weights (frozen ones too). Overlap and buckets do not change the bytes.
+// Hybrid: each copy reduces within itself, then its shards over the copies.
 RC_GTEST_PROP(LowerTraffic, data_parallel_traffic_is_that_of_the_zero_stage_whether_overlapped_or_not, ()) {
   const Case c = drawn_case();
   const Program program = lowered(c);
@@ -61,7 +61,8 @@ RC_GTEST_PROP(LowerTraffic, data_parallel_traffic_is_that_of_the_zero_stage_whet
   expect(hybrid ? GroupKind::dp : GroupKind::shard, Collective::all_gather, 0.0);
 }
 
-// DualPipe's two holders of a layer add up what their replicas have reduced, each its own shard, once a step.
+// Under DualPipe two ranks hold a layer: once per step they reduce the gradients that their replicas have reduced, each
+// its own shard.
 RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
   const Case c = drawn_case();
   const Program program = lowered(c);
@@ -74,9 +75,9 @@ RC_GTEST_PROP(LowerTraffic, mirrored_stages_sum_the_gradients_they_own, ()) {
                  owned * c.stack.gradients.reduce_element.value()));
 }
 
-// Per step and rank: stored weights come in for every forward and every backward and go out once, those that are
-// trained; activations go out and come in for every micro-batch; the optimizer's state once.
-RC_GTEST_PROP(LowerTraffic, what_lives_in_the_second_tier_is_fetched_whenever_it_is_needed, ()) {
+// Per step and rank: stored weights are fetched for every forward and backward, and trained ones are written back once;
+// activations are written and fetched for every micro-batch; the optimizer state once.
+RC_GTEST_PROP(LowerTraffic, data_in_the_second_tier_is_fetched_for_every_use, ()) {
   Case c = drawn_case();
   c.job.adapter.rank = 0;
   const Program program = lowered(c);
@@ -94,14 +95,14 @@ RC_GTEST_PROP(LowerTraffic, what_lives_in_the_second_tier_is_fetched_whenever_it
     RC_ASSERT(near(before, expected));
     return;
   }
-  // A chunk's activations in flight are known from memory where one micro-batch is alive at a time.
+  // With one micro-batch in flight, the bytes of a chunk's activations equal its activation memory.
   c.plan.offload.activations = false;
   const double without = bytes_of(lowered(c), GroupKind::host, Collective::broadcast);
   RC_ASSERT(near(without, expected));
   RC_ASSERT(before > without);
 }
 
-// Reductions wait until a bucket is full; the last one takes what there is.
+// Reductions wait until a bucket is full; the last bucket may be smaller.
 TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
   Case c;
   c.model = test::llama(10, 512, 8, 8, 2048, 1024);
@@ -112,7 +113,7 @@ TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
   const double layer = real(workload::layer_parameters(c.model, {}));
   const double table = 1024.0 * 512, head = table + 512;
   c.stack.gradients.bucket_parameters =
-      head + 3.5 * layer;  // head and 4 layers fill one, 4 layers the next; head = layer / 8
+      head + 3.5 * layer;  // head and 4 layers fill one bucket, 4 layers the next; head = layer / 8
   const Program program = lowered(c);
   std::vector<double> reduced;
   std::int64_t executions = 0;

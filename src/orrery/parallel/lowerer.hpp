@@ -1,4 +1,4 @@
-// Lowers the plans of a job one after the other: what they share is lowered once, and storage is kept.
+// Lowers the plans of a job one after another; shared slices are lowered once, and buffers are reused.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ struct Lowered {
   const LoweredSlice& slice;
 };
 
-// Memory that a rank may fill.
+// Memory capacity of a rank.
 struct Capacity {
   Bytes device, second_tier;
 
@@ -27,24 +27,24 @@ struct SliceHash {
   std::size_t operator()(const SliceKey& key) const;
 };
 
-// Not safe to share between threads. Model, cluster and stack must outlive it. Jobs of several calls may differ in
-// their batch only. Keeps every lowered slice until forget().
+// Not thread-safe. Model, cluster and stack must outlive it. Jobs of several calls may differ in their batch only.
+// Keeps every lowered slice until forget().
 class Lowerer {
  public:
   Lowerer(const workload::Model& model, const hardware::Cluster& cluster, const hardware::Stack& stack);
 
-  // Needs is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program lives until the next
-  // call, the slice until forget().
+  // Requires is_valid(model, job, plan, cluster.devices) and is_placed(cluster, plan). The program is valid until the
+  // next call, the slice until forget().
   [[nodiscard]] Lowered lower(const Job& job, const Plan& plan);
-  // Nothing where a stage needs more than `capacity`; memory is computed before anything else.
+  // Nothing if a stage needs more than `capacity`; memory is computed first.
   [[nodiscard]] std::optional<Lowered> lower_within(const Job& job, const Plan& plan, const Capacity& capacity);
 
-  // Whether some plan may fit that differs from `plan` in zero, shard and offload, up to the lowest_memory; see
+  // False only if no plan that differs from `plan` in zero, shard and offload, up to lowest_memory, fits; see
   // least_memory.
   [[nodiscard]] bool may_fit(const Job& job, const Plan& plan, const LowestMemory& lowest_memory,
                              const Capacity& capacity);
 
-  // What a plan's ranks compute. The next plan of the same slice gets the same object.
+  // The slice of a plan. Plans with the same slice get the same object.
   [[nodiscard]] const LoweredSlice& slice(const Job& job, const Plan& plan);
 
   [[nodiscard]] std::size_t kept() const { return slices_.size(); }

@@ -64,7 +64,7 @@ Bytes master_element(const hardware::Stack& stack, Bytes weight_element) {
 
 namespace {
 
-// Ranks that one copy is sharded over.
+// Ranks over which one copy is sharded.
 struct Shards {
   double dense = 1, expert = 1;
 
@@ -81,7 +81,7 @@ Shards shards_from(const Plan& plan, int zero) {
   return {static_cast<double>(plan.shards()), static_cast<double>(plan.expert_replicas())};
 }
 
-// The largest number of micro-batches at a time whose backward has run and whose weight task has not.
+// The largest number of micro-batches whose backward has run and whose weight task has not.
 std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   std::int64_t now = 0, most = 0;
   for (const PipelineTask& task : stage_order(shape, stage)) {
@@ -91,9 +91,9 @@ std::int64_t most_deferred(const PipelineShape& shape, std::int64_t stage) {
   return most;
 }
 
-// Besides what is kept: what a layer's replay makes, or, where weight gradients are deferred, all that they read of
-// what recompute had dropped; whole weights and whole gradients of the parts at work when those are sharded; the
-// tensors of parts whose backward follows at once, one micro-batch's worth.
+// In addition to kept activations: what a layer's replay makes, or, with deferred weight gradients, everything that
+// they read of what recompute had dropped; gathered weights and whole gradients of the current parts if these are
+// sharded; the tensors of parts whose backward follows forward directly, for one micro-batch.
 Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage, const Plan& plan,
                       Bytes weight_element) {
   Bytes buffers = sizes.kept_briefly;

@@ -1,8 +1,8 @@
 // Memory of one rank of a pipeline stage.
 //
-// Covers weights, gradients, optimizer state, activations kept by the schedule at its fullest moment, the working
-// buffers listed in docs/models/memory.md, the KV cache of inference, and what is moved to a second memory tier. Leaves
-// out: allocator fragmentation and library contexts (the stack's reserve stands for them), and temporaries inside one
+// Includes weights, gradients, optimizer state, activations at the fullest moment of the schedule, the working buffers
+// listed in docs/models/memory.md, the KV cache of inference, and what is offloaded to a second memory tier. Not
+// included: allocator fragmentation and library contexts (covered by the stack's reserve), temporaries inside one
 // kernel.
 #pragma once
 
@@ -28,12 +28,12 @@ struct PartSizes {
   Bytes dense_bytes, expert_bytes;    // all weights as stored, frozen ones included
   workload::InPlaceWeights in_place;  // updated in place, neither sharded nor offloaded
   Activations activations;
-  Bytes working;                  // of a pass that keeps nothing: the largest kernel's input and output
+  Bytes working;                  // of a pass that keeps nothing: input and output of the largest kernel
   Bytes kv_cache;                 // of all sequences of the replica
-  bool backward_follows = false;  // backward follows forward at once (head, MTP modules)
+  bool backward_follows = false;  // backward runs directly after forward (head, MTP modules)
 };
 
-// `repeat` identical parts in a row of a chunk; no part: the border between two chunks.
+// `repeat` identical consecutive parts of a chunk; no part: the border between two chunks.
 struct PartUse {
   OptionalPartId part;
   std::int64_t repeat = 1;
@@ -48,13 +48,13 @@ struct StageSizes {
   Bytes dense_bytes, expert_bytes;
   workload::InPlaceWeights in_place;
   std::vector<double> chunk_kept;  // bytes of one micro-batch, by chunk
-  Bytes layer_dropped;             // by recompute: the most of a part
-  Bytes layer_transient;           // the most of a part
-  Bytes chunk_deferred;            // of the fullest chunk: what its weight tasks read of what recompute has dropped
-  Bytes kept_briefly;              // by parts whose backward follows forward at once
+  Bytes layer_dropped;             // dropped by recompute: the largest part
+  Bytes layer_transient;           // the largest part
+  Bytes chunk_deferred;  // largest chunk: what its weight tasks read of the activations that recompute has dropped
+  Bytes kept_briefly;    // by parts whose backward runs directly after forward
   Bytes working;
   Bytes kv_cache;
-  // The most of two consecutive parts: the one that runs, and its neighbour, which is being fetched or stored.
+  // The largest pair of consecutive parts: the one that runs, and its neighbour, which is being fetched or stored.
   struct Neighbours {
     double dense = 0, expert = 0;
     Bytes dense_bytes, expert_bytes, kept;
@@ -64,17 +64,16 @@ struct StageSizes {
 // `shape`: the parts of all chunks in the order of the forward pass.
 [[nodiscard]] StageSizes stage_sizes(std::span<const PartUse> shape, const IdVector<PartId, PartSizes>& parts);
 
-// Bytes of the master copy of a weight; none when weights are stored in 32 bits and are their own.
+// Bytes of the master copy of a weight; none if weights are stored in 32 bits.
 [[nodiscard]] Bytes master_element(const hardware::Stack& stack, Bytes weight_element);
 
 // The number of micro-batches in flight depends on `stage`. `weight_element`: bytes of a trained weight as stored, and
-// of a gradient as backward makes it.
+// of its gradient.
 [[nodiscard]] MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std::int64_t stage,
                                       const Job& job, const Plan& plan, const hardware::Stack& stack,
                                       Bytes weight_element);
 
-// The lowest-memory choices among plans that are otherwise identical: the highest ZeRO stage, and everything that may
-// be offloaded.
+// The lowest-memory choices among otherwise identical plans: the highest ZeRO stage, and all allowed offloads.
 struct LowestMemory {
   int zero = 0;
   Offload offload = {};

@@ -1,4 +1,4 @@
-// Memory of a rank: by hand, and what may never make it grow.
+// Memory of a rank: calculated by hand, and laws.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -63,9 +63,9 @@ TEST(Memory, gpt_3_175b_by_hand) {
   EXPECT_EQ(memory[7].buffers, Bytes(153'092'096));
 }
 
-// The same with sequence parallelism and selective recompute: s b h (10 + 24) / t = 106,954,752 a layer (equation 6 of
-// the same paper), 8 x 12 of them on stage 0, where the mask is split, too. One layer's core, 5 a s^2 b / t =
-// 251,658,240, is held while it is computed again.
+// The same with sequence parallelism and selective recompute: s b h (10 + 24) / t = 106,954,752 per layer (equation 6
+// of the same paper), 12 layers x 8 micro-batches on stage 0; the dropout mask is split too. One layer's core, 5 a s^2
+// b / t = 251,658,240, is in memory while it is recomputed.
 TEST(Memory, gpt_3_175b_with_sequence_parallelism_and_selective_recompute_by_hand) {
   Case c;
   c.model = test::gpt(96, 12288, 96, 51200);
@@ -136,7 +136,7 @@ RC_GTEST_PROP(Memory, recomputing_more_never_needs_more, ()) {
   }
 }
 
-// Recompute of more layers of each chunk keeps less, down to recompute of all.
+// Recompute of more layers per chunk keeps less, down to full recompute of all layers.
 RC_GTEST_PROP(Memory, recomputing_more_layers_never_keeps_more, ()) {
   Case c = drawn_case();
   c.plan.recompute = test::any_flag(kDraw) ? Recompute::full : Recompute::selective;
@@ -156,7 +156,7 @@ RC_GTEST_PROP(Memory, recomputing_more_layers_never_keeps_more, ()) {
   }
 }
 
-// Inner stages of one shape differ only in how many micro-batches are on their way: fewer on later ones.
+// Inner stages of the same shape differ only in the number of micro-batches in flight: fewer on later stages.
 RC_GTEST_PROP(Memory, earlier_stages_of_a_shape_keep_at_least_as_much_as_later_ones, ()) {
   const Case c = drawn_case();
   const Program program = lower(c.model, c.job, c.plan, c.cluster, c.stack);
@@ -180,7 +180,7 @@ RC_GTEST_PROP(Memory, a_larger_micro_batch_never_keeps_less, ()) {
   }
 }
 
-// What is moved is not gone: both tiers together hold at least what one did.
+// Offloaded data is not lost: both tiers together hold at least as much as one did.
 RC_GTEST_PROP(Memory, the_second_tier_takes_from_the_first, ()) {
   Case c = drawn_case();
   c.plan.offload = {};
@@ -200,7 +200,7 @@ RC_GTEST_PROP(Memory, the_second_tier_takes_from_the_first, ()) {
   }
 }
 
-// Experts over more ranks: a rank holds fewer, and shares each with fewer.
+// With experts over more ranks a rank holds fewer of them, and shards each over fewer replicas.
 RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
   Case c = drawn(test::any_case_of(kDraw, true));
   c.model.experts.count *= 2;
@@ -221,7 +221,7 @@ RC_GTEST_PROP(Memory, more_expert_parallelism_never_holds_more_experts, ()) {
   }
 }
 
-// Half a sequence on each of twice as many ranks: half the activations, the weights as before.
+// With cp doubled, half the activations and the same weights per rank.
 RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights, ()) {
   Case c = drawn(test::any_case_of(kDraw, false));
   RC_PRE(c.plan.cp == 1);
@@ -242,9 +242,9 @@ RC_GTEST_PROP(Memory, context_parallelism_shares_out_activations_and_no_weights,
   }
 }
 
-// Qi et al. (arXiv:2401.10241): a deferred weight gradient still needs the inputs of its products. Under full recompute
-// those are made again in the backward task, and held until the weight task: 3 stages, the last one defers 2 backwards
-// behind the one at work. 2 layers on each stage.
+// Qi et al. (arXiv:2401.10241): a deferred weight gradient still needs the inputs of its GEMMs. Under full recompute
+// these are recomputed in the backward task and kept until the weight task. 3 stages of 2 layers; the last stage defers
+// 2 backwards in addition to the current one.
 TEST(Memory, deferred_weight_gradients_hold_what_recompute_made_again) {
   Case c;
   c.model = test::llama(6, 512, 8, 8, 2048, 1024);

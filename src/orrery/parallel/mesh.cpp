@@ -12,7 +12,7 @@ namespace {
 
 constexpr auto kMostDimensions = static_cast<std::size_t>(network::kMaxExtents);
 
-// Devices of a job in rank order: rank = x0 + n0 (x1 + n1 (x2 + ...)), where digit i counts positions on a dimension.
+// Devices of a job in rank order: rank = x0 + n0 (x1 + n1 (x2 + ...)), where digit i is the position on a dimension.
 using Layout = network::InlineList<network::Extent, 5 * network::kMaxExtents>;
 
 Layout rank_order(const hardware::Cluster& cluster) {
@@ -23,7 +23,7 @@ Layout rank_order(const hardware::Cluster& cluster) {
   return layout;
 }
 
-// A degree of a plan, and where it is pinned.
+// A degree of a plan, and the dimension it is pinned to.
 struct Pinned {
   std::int64_t degree = 1;
   int dimension = Placement::kByRank;
@@ -34,14 +34,14 @@ std::array<Pinned, 4> in_rank_order(const Plan& plan) {
   return {{{plan.tp, at.tp}, {plan.cp, at.cp}, {plan.dp, at.dp}, {plan.pp, at.pp}}};
 }
 
-// Puts devices of a cluster to the groups of a plan that pins some of them.
+// Assigns devices to the groups of a plan that pins some of them.
 class PinnedLayout {
  public:
   explicit PinnedLayout(const hardware::Cluster& cluster) : dimensions_(cluster.dimensions.size()) {
     for (std::size_t d = 0; d < dimensions_; ++d) { room_[d] = cluster.dimensions[d].size; }
   }
 
-  // Nothing where a group does not fill its dimensions evenly.
+  // Nothing if a group does not fill its dimensions evenly.
   std::optional<Layout> of(const Plan& plan) {
     const auto groups = in_rank_order(plan);
     const bool all = std::all_of(groups.begin(), groups.end(), [](const Pinned& g) { return is_fixed(g); });
@@ -59,8 +59,8 @@ class PinnedLayout {
  private:
   static bool is_fixed(const Pinned& group) { return group.degree == 1 || group.dimension >= 0; }
 
-  // Groups that are all pinned may leave places of inner dimensions to others of the outermost one, whose size then
-  // does not bound them: its links are what they use.
+  // If all groups are pinned, unused positions of inner dimensions belong to the groups on the outermost dimension,
+  // whose size then does not limit them: its links are what they use.
   bool take(const Pinned& group, bool all_pinned) {
     const auto d = static_cast<std::size_t>(group.dimension);
     if (d >= dimensions_) { return false; }
@@ -70,7 +70,7 @@ class PinnedLayout {
     return true;
   }
 
-  // What is left of the dimensions, from the innermost out.
+  // The unused part of the dimensions, from the innermost out.
   bool fill(std::int64_t degree, Layout& layout) {
     for (std::size_t d = 0; d < dimensions_ && degree > 1; ++d) {
       const std::int64_t here = std::min(degree, room_[d]);
@@ -84,7 +84,7 @@ class PinnedLayout {
   }
 
   std::size_t dimensions_;
-  std::array<std::int64_t, kMostDimensions> room_{};  // places of each dimension that are not taken
+  std::array<std::int64_t, kMostDimensions> room_{};  // unused positions of each dimension
 };
 
 Layout layout_of(const hardware::Cluster& cluster, const Plan& plan) {
@@ -131,9 +131,9 @@ network::Group strided(const Layout& layout, std::int64_t stride, std::int64_t d
   return group_of(members);
 }
 
-// Outermost dimension that some rank of stage `stage` crosses on its way to the same rank of stage `next`. Ranks of a
-// stage are contiguous, so a block of digits is left unless both stages lie within one; digits that lie inside a stage
-// are the same in both.
+// Outermost dimension that some rank of stage `stage` crosses to the same rank of stage `next`. Ranks of a stage are
+// contiguous, so a block of digits is left unless both stages are within it; digits inside a stage are the same in
+// both.
 int dimension_crossed(const Layout& layout, std::int64_t ranks_per_stage, std::int64_t stage, std::int64_t next) {
   const std::int64_t first = std::min(stage, next) * ranks_per_stage;
   const std::int64_t last = (std::max(stage, next) + 1) * ranks_per_stage - 1;

@@ -1,6 +1,6 @@
-// Where the ranks of a plan sit: rank = tp + tp_degree * (cp + cp_degree * (dp + dp_degree * pp)). Ranks fill the
-// dimensions from the innermost out, device r = rank r, unless the plan pins groups to dimensions. Experts lie over the
-// ranks of a stage: rank in stage = etp + etp_degree * (ep + ep_degree * copy).
+// The placement of a plan's ranks: rank = tp + tp_degree * (cp + cp_degree * (dp + dp_degree * pp)). Ranks fill the
+// dimensions from the innermost out, device r = rank r, unless the plan pins groups to dimensions. Experts are
+// distributed over the ranks of a stage: rank in stage = etp + etp_degree * (ep + ep_degree * copy).
 #pragma once
 
 #include <array>
@@ -16,29 +16,29 @@ namespace orrery::parallel {
 
 // The groups that collectives run over.
 enum class GroupKind : std::uint8_t {
-  tp,            // slices of a layer
-  cp,            // parts of a sequence
-  ep,            // ranks that share out the routed experts
-  ep_node,       // of those, the ones on one node (innermost dimension)
-  ep_across,     // and those in the same place of different nodes
-  etp,           // slices of a routed expert
+  tp,            // tensor parallelism of a layer
+  cp,            // context parallelism
+  ep,            // ranks over which routed experts are distributed
+  ep_node,       // the ranks of an ep group on one node (innermost dimension)
+  ep_across,     // the ranks of an ep group at the same position of different nodes
+  etp,           // tensor parallelism of a routed expert
   dp,            // ranks that hold the same dense weights: dp x cp
-  shard,         // of those, the ones that share a sharded copy (the first cp x dp ranks: innermost)
-  copies,        // and those that hold the same shard of different copies
+  shard,         // of those, ranks that share one sharded copy (the first cp x dp ranks: innermost)
+  copies,        // ranks that hold the same shard of different copies
   expert_dp,     // ranks that hold the same routed experts
-  embedding,     // first and last pipeline stage, which share tied embeddings
+  embedding,     // first and last pipeline stage, which share a tied embedding
   mirror,        // stages i and pp - 1 - i, which hold each other's layers under DualPipe
-  world,         // everybody
-  tables,        // ranks that share out one copy of the embedding tables
-  table_copies,  // and those that hold the same part of different copies
-  host,          // no group: between a device and its second memory tier
+  world,         // all ranks
+  tables,        // ranks over which one copy of the embedding tables is sharded
+  table_copies,  // ranks that hold the same part of different copies
+  host,          // not a group: between a device and its second memory tier
 };
 inline constexpr std::size_t kGroupKinds = 16;
 
-// The groups that a rank's own work meets others in: all that its blocks' collectives run over.
+// All groups over which collectives inside a rank's blocks run.
 struct SliceGroups {
   network::Group tp, cp, etp, ep;
-  network::Group tables, table_copies, replicas;  // of a recommender; replicas: everybody with samples of its own
+  network::Group tables, table_copies, replicas;  // recommenders; replicas: all ranks with samples of their own
   friend bool operator==(const SliceGroups&, const SliceGroups&) = default;
 };
 
@@ -49,19 +49,19 @@ struct Mesh {
   [[nodiscard]] const network::Group& group(GroupKind kind) const { return groups[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] network::Group& group(GroupKind kind) { return groups[static_cast<std::size_t>(kind)]; }
 
-  void set(const SliceGroups& slice);  // and the two halves of ep; replicas as dp
+  void set(const SliceGroups& slice);  // sets these and both halves of ep; dp = replicas
 };
 
 // The ranks first, first + stride, ..., degree of them, as extents on the cluster's dimensions.
 // Irregular when they do not fill blocks of a dimension evenly.
 [[nodiscard]] network::Group strided_group(const hardware::Cluster& cluster, std::int64_t stride, std::int64_t degree);
 
-// Whether what a plan pins fills the dimensions evenly: the groups pinned to a dimension fill it, or an even part of
-// it, together, and the others in rank order what is left. Where all groups are pinned, the outermost dimension takes
-// any: places that inner dimensions keep free belong to further members of the groups on it, which use its links.
+// Whether the pinned groups fill the dimensions evenly: the groups pinned to a dimension fill it, or an even part of
+// it, together, and the others fill the rest in rank order. If all groups are pinned, the outermost dimension has no
+// limit: unused positions of inner dimensions belong to further members of the groups on it, which use its links.
 [[nodiscard]] bool is_placed(const hardware::Cluster& cluster, const Plan& plan);
 
-// Both need is_placed(cluster, plan).
+// Both require is_placed(cluster, plan).
 [[nodiscard]] SliceGroups slice_groups(const hardware::Cluster& cluster, const Plan& plan);
 [[nodiscard]] Mesh make_mesh(const hardware::Cluster& cluster, const Plan& plan);
 

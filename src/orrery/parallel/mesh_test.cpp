@@ -1,4 +1,4 @@
-// Groups and transfers against members enumerated one by one.
+// Groups and transfers, compared with members enumerated one by one.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -48,8 +48,8 @@ std::vector<std::int64_t> widths(const hardware::Cluster& cluster, const std::ve
   return list;
 }
 
-// The extents of all groups {base + i stride} that a plan has (bases: multiples of degree x stride plus less than
-// stride), if every one of them is a box of the same shape; nothing if not.
+// The extents of all groups {base + i stride} of a plan (bases: multiples of degree x stride plus less than stride), if
+// all of them are boxes of the same shape; otherwise nothing.
 std::optional<std::vector<network::Extent>> enumerated(const hardware::Cluster& cluster, std::int64_t stride,
                                                        std::int64_t degree) {
   std::optional<std::vector<std::int64_t>> common;
@@ -119,7 +119,7 @@ Place place_of(const Plan& plan, std::int64_t rank) {
           in_stage % plan.etp, in_stage / plan.etp % plan.ep, in_stage / (plan.etp * plan.ep)};
 }
 
-// All ranks that `same` finds together with rank 0: the members of the first group of a kind.
+// All ranks for which `same` is true with rank 0: the members of the first group of a kind.
 template <class Same>
 std::vector<std::int64_t> members(const Plan& plan, Same same) {
   const Place origin = place_of(plan, 0);
@@ -130,7 +130,7 @@ std::vector<std::int64_t> members(const Plan& plan, Same same) {
   return list;
 }
 
-// Every group has as many members as the plan says, equally far apart; the mesh's is the one with that stride.
+// Every group has as many members as the plan defines, with equal strides; the mesh's group has this stride.
 RC_GTEST_PROP(Mesh, each_kind_of_group_holds_the_ranks_that_differ_in_its_coordinates_only, ()) {
   const Layout layout = any_layout();
   const Plan& plan = layout.plan;
@@ -201,7 +201,7 @@ TEST(Mesh, tp_then_dp_then_pp_fill_the_dimensions_from_inside) {
   EXPECT_EQ(mesh.transfer_dimension, (std::vector<int>{1, 1}));
 }
 
-// 8 x 4 devices, tp 2 x cp 2 x dp 8. Context parallelism is next to tp; ep 4 x etp 2 fills a node, so that replicas of
+// 8 x 4 devices, tp 2 x cp 2 x dp 8. Context parallelism is next to tp; ep 4 x etp 2 fills a node, so replicas of
 // experts are whole nodes apart; two copies of weights that are sharded over 8 ranks each.
 TEST(Mesh, experts_and_shards_lie_over_the_ranks_of_a_stage) {
   const auto cluster = test::cluster_of({8, 4});
@@ -229,7 +229,7 @@ TEST(Mesh, an_irregular_group_keeps_all_its_members) {
   EXPECT_EQ(strided_group(test::cluster_of({2, 3, 2}), 1, 4), (network::Group{{{2, 4}}, false}));
 }
 
-// 8 devices a node, 64 nodes: tp inside, replicas and stages across. Both lie on dimension 1, whole.
+// 8 devices per node, 64 nodes: tp inside, replicas and stages across. Both are mapped to the whole dimension 1.
 TEST(Placement, pinned_groups_lie_on_their_dimension) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;
@@ -245,7 +245,7 @@ TEST(Placement, pinned_groups_lie_on_their_dimension) {
   EXPECT_EQ(mesh.group(GroupKind::world), (network::Group{{{0, 8}, {1, 64}}, true}));
 }
 
-// tp across nodes and stages inside: what rank order never does.
+// tp across nodes and stages inside: impossible in rank order.
 TEST(Placement, turns_the_order_of_groups_round) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;
@@ -260,7 +260,7 @@ TEST(Placement, turns_the_order_of_groups_round) {
   EXPECT_EQ(mesh.transfer_dimension, std::vector<int>(8, 0));
 }
 
-// What rank order does, said: nothing changes, whether all groups are pinned or the rest follows.
+// Pinning to where rank order places the groups changes nothing, whether all or some groups are pinned.
 TEST(Placement, of_rank_order_changes_nothing) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;
@@ -277,7 +277,7 @@ TEST(Placement, of_rank_order_changes_nothing) {
   }
 }
 
-// tp 4 of 8 places of a node: the replicas, all pinned across, have the other places too, and go through their links.
+// tp 4 of 8 positions of a node: the replicas, all pinned across, have the other positions too, and use their links.
 TEST(Placement, places_that_inner_groups_leave_belong_to_those_of_the_outermost_dimension) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;
@@ -286,7 +286,7 @@ TEST(Placement, places_that_inner_groups_leave_belong_to_those_of_the_outermost_
   plan.placement = {0, Placement::kByRank, 1, Placement::kByRank};
   ASSERT_TRUE(is_placed(cluster, plan));
   EXPECT_EQ(make_mesh(cluster, plan).group(GroupKind::dp), (network::Group{{{1, 128}}, true}));
-  plan.placement.dp = Placement::kByRank;  // follows: the other half of the node first
+  plan.placement.dp = Placement::kByRank;  // in rank order: the other half of the node first
   ASSERT_TRUE(is_placed(cluster, plan));
   EXPECT_EQ(make_mesh(cluster, plan).group(GroupKind::dp), (network::Group{{{0, 2}, {1, 64}}, true}));
 }
@@ -297,18 +297,18 @@ TEST(Placement, needs_dimensions_that_the_pinned_groups_divide_together) {
   plan.tp = 4;
   plan.dp = 32;
   plan.pp = 4;
-  plan.placement = {0, -1, 1, 0};  // 4 x 4 on 8 places
+  plan.placement = {0, -1, 1, 0};  // 4 x 4 on 8 positions
   EXPECT_FALSE(is_placed(cluster, plan));
   plan.placement = {0, -1, 0, 1};  // 4 x 32
   EXPECT_FALSE(is_placed(cluster, plan));
   plan.placement = {2, -1, -1, -1};  // there are two dimensions
   EXPECT_FALSE(is_placed(cluster, plan));
-  plan.tp = 1;  // a group of one lies nowhere
+  plan.tp = 1;  // a group of one is not mapped
   plan.dp = 128;
   EXPECT_TRUE(is_placed(cluster, plan));
 }
 
-// Experts over tp and replicas that lie on two dimensions are cut where the ranks are.
+// Experts over tp and replicas that are mapped to two dimensions are split where the ranks are.
 TEST(Placement, expert_groups_lie_where_the_ranks_of_a_stage_do) {
   const auto cluster = test::cluster_of({8, 64});
   Plan plan;

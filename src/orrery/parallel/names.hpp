@@ -1,4 +1,4 @@
-// How the choices of a plan are spelled in files, flags and results.
+// Names of a plan's choices in files, flags and results.
 #pragma once
 
 #include "orrery/config/codec.hpp"

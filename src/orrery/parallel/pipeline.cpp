@@ -23,7 +23,7 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(shape.schedule == ScheduleKind::dualpipe ? has(times.pair) : times.pair.empty());
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
   ORRERY_ASSERT(times.first_forward_end.empty() || has(times.first_forward_end));
-  Ticks signs = 0;  // its sign bit is set when any duration's is
+  Ticks signs = 0;  // negative if any duration is
   for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[to_index(i)] | times.backward[to_index(i)]; }
   for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[to_index(i)]; }
   for (const Ticks ticks : times.weight) { signs |= ticks; }
@@ -31,7 +31,7 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(signs >= 0);
 }
 
-// Ends of the first job's forwards, by stage.
+// End of the first micro-batch's forward on each stage.
 void run_first_job(const PipelineShape& shape, const PipelineTimes& times, std::vector<Ticks>& ends) {
   Ticks end = 0;
   for (std::int64_t i = 0; i < shape.stages; ++i) {
@@ -41,9 +41,8 @@ void run_first_job(const PipelineShape& shape, const PipelineTimes& times, std::
   }
 }
 
-// When the last of the m - 1 jobs behind the first leaves the last stage. The longest path to there leaves the first
-// job on some stage i, where the second job follows; from i on it sees all stages once and the slowest m - 2 times
-// more.
+// When the last of the m - 1 micro-batches after the first leaves the last stage. The longest path leaves the first
+// micro-batch on some stage i; from i on it passes every stage once and the slowest one m - 2 additional times.
 Ticks last_forward_end(const PipelineShape& shape, const PipelineTimes& times, const std::vector<Ticks>& first) {
   const std::int64_t p = shape.stages;
   if (shape.micro_batches == 1) { return first[to_index(p - 1)]; }
@@ -56,9 +55,9 @@ Ticks last_forward_end(const PipelineShape& shape, const PipelineTimes& times, c
   return end;
 }
 
-// All forwards before all backwards makes two flow shops of identical jobs, whose ends are known: in the second, job k
+// All forwards before all backwards are two flow shops of identical jobs with known end times: in the second, job k
 // leaves stage i at (sum of durations and transfers up to i) + k * (longest duration up to i). No stage is still busy
-// with forwards when its first backward arrives, because that one comes after the last forward of the last stage.
+// with forwards when its first backward arrives, because that follows the last forward of the last stage.
 void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, PipelineSolution& solution) {
   const std::int64_t p = shape.stages;
   run_first_job(shape, times, solution.stage_end);

@@ -1,4 +1,4 @@
-// Pipeline schedules: the order in which each stage works on its micro-batches, and when everything happens.
+// Pipeline schedules: the order in which each stage works on its micro-batches, and the times of all tasks.
 //
 // System solved (max-plus): for the tasks t of a stage in schedule order, with durations d,
 //   start(t) = max( end(previous task of the stage), end(task t depends on) + transfer )      end(t) = start(t) + d(t)
@@ -27,13 +27,13 @@ using Ticks = std::int64_t;  // picoseconds
 struct PipelineTask {
   enum class Kind : std::uint8_t {
     forward,
-    backward,  // of inputs and weights, or of inputs alone when a weight task follows
+    backward,  // of inputs and weights, or of inputs only when a weight task follows
     weight,    // the weight gradient of an earlier backward
-    pair,      // DualPipe: forward of `chunk` and `micro_batch` beside the whole backward of the other chunk's
-               // `paired_micro_batch`
+    pair,  // DualPipe: forward of `chunk` and `micro_batch`, overlapped with the whole backward of the other chunk's
+           // `paired_micro_batch`
   };
   Kind kind = Kind::forward;
-  bool splits = false;           // a backward that leaves the weight gradient to a weight task
+  bool splits = false;           // a backward whose weight gradient is a separate task
   std::int32_t chunk = 0;        // model chunk of this stage
   std::int64_t micro_batch = 0;  // 0 .. m - 1; under DualPipe counted per direction, 0 .. m / 2 - 1
   std::int64_t paired_micro_batch = 0;
@@ -48,7 +48,7 @@ struct PipelineShape {
   std::int64_t micro_batches = 1;  // m; interleaved needs m % p == 0, dualpipe an even m of at least 2 p
 };
 
-// Whether weight gradients are tasks of their own.
+// Whether weight gradients are separate tasks.
 [[nodiscard]] inline bool splits_backward(ScheduleKind schedule) {
   return schedule == ScheduleKind::zero_bubble || schedule == ScheduleKind::dualpipe;
 }
@@ -80,8 +80,8 @@ struct PipelineTimes {
   // Transfer of activations out of / gradients out of stage i to its neighbour; index i = stage that sends forward
   // (i = p - 1: to stage 0, needed and read only when interleaved). One duration serves both directions.
   std::span<const Ticks> transfer;
-  // [stage * chunks + chunk]: micro-batch 0's forward ends no earlier, whatever it waits for (weights that are still on
-  // their way when the step starts). Empty: nothing holds it up.
+  // [stage * chunks + chunk]: earliest end of micro-batch 0's forward (its weights may still be in transfer when the
+  // step starts). Empty: no limit.
   std::span<const Ticks> first_forward_end = {};
   // Of weight tasks; a backward that does not split takes backward + weight. Must be empty unless the schedule splits.
   std::span<const Ticks> weight = {};
@@ -100,9 +100,8 @@ struct PipelineSolution {
   std::vector<Ticks> last_backward_start;
 };
 
-// Every task of every stage and when it runs, [stage][position in its order]: for pictures, and for whoever wants to
-// know more than a PipelineSolution says. Solves the same system task by task, without knowing of any schedule.
-// O(p v m).
+// Every task of every stage with its times, [stage][position in its order]: for drawings, and for more detail than
+// PipelineSolution has. Solves the same system task by task, for any schedule. O(p v m).
 struct SolvedTask {
   PipelineTask task;
   Ticks start = 0;
@@ -110,7 +109,7 @@ struct SolvedTask {
 };
 [[nodiscard]] std::vector<std::vector<SolvedTask>> timeline(const PipelineShape& shape, const PipelineTimes& times);
 
-// What the solvers write to while they run; its own type so that it outlives a solve.
+// Buffers of the solvers, which outlive a solve.
 struct PipelineStorage {
   std::vector<std::int64_t> numbers;
   std::vector<PipelineTask> tasks;

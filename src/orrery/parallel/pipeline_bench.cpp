@@ -1,4 +1,4 @@
-// One solve as a plan search pays for it: the solver's storage is warm, the shape and the durations are not special.
+// One solve as in a plan search: the solver's buffers are allocated, shape and durations are ordinary.
 #include <cstdint>
 #include <vector>
 
@@ -9,8 +9,8 @@
 namespace orrery::parallel {
 namespace {
 
-// A transformer cut into equal chunks, the last one longer by the vocabulary projection; a transfer is 1 % of a chunk
-// and four times that between every fourth stage and the next, where it leaves the node.
+// A transformer in equal chunks, the last one longer by the vocabulary projection; a transfer takes 1 % of a chunk, and
+// four times that between every fourth stage and the next, where it leaves the node.
 void solve(benchmark::State& state, const PipelineShape& shape) {
   const auto cells = static_cast<std::size_t>(shape.stages * shape.chunks);
   std::vector<Ticks> forward(cells, 10'000'000'000);
@@ -36,7 +36,7 @@ void interleaved_p16_v4_m64(benchmark::State& state) { solve(state, {ScheduleKin
 void zero_bubble_p16_m64(benchmark::State& state) { solve(state, {ScheduleKind::zero_bubble, 16, 1, 64}); }
 void dualpipe_p16_m64(benchmark::State& state) { solve(state, {ScheduleKind::dualpipe, 16, 2, 64}); }
 
-// Argument: how much longer the last chunk is, in per cent.
+// Argument: how much longer the last chunk is, in percent.
 BENCHMARK(one_f_one_b_p16_m256)->Arg(0)->Arg(1)->Arg(20);
 BENCHMARK(interleaved_p16_v4_m64)->Arg(0)->Arg(1)->Arg(20);
 BENCHMARK(zero_bubble_p16_m64)->Arg(0)->Arg(1)->Arg(20);

@@ -7,11 +7,11 @@ namespace orrery::parallel {
 namespace {
 
 struct Period {
-  std::int64_t iterations = 0;  // d; 0: none was found
+  std::int64_t iterations = 0;  // d; 0: no period found
   Ticks advance = 0;            // c
 };
 
-// By how much everything advanced over the last d full iterations, if by the same amount.
+// By how much all times advanced over the last d full iterations, if by the same amount.
 bool advanced_evenly(const PipelineShape& shape, const PipelineWalk& walk, std::int64_t last, Period& period) {
   for (std::int64_t i = 0; i < shape.stages; ++i) {
     const auto ends = walk.ends(i);
@@ -35,7 +35,7 @@ Period find_period(const PipelineShape& shape, const PipelineWalk& walk) {
   return {};
 }
 
-// The walk of a shorter schedule, and its ends moved to where those of `whole` are.
+// Solves a shorter schedule and shifts its ends to those of `whole`.
 void read_shorter(const PipelineShape& whole, const PipelineShape& shorter, const PipelineWalk& walk, Period period,
                   PipelineSolution& solution) {
   walk.read(solution);
@@ -52,7 +52,7 @@ void solve_dualpipe(const PipelineShape& shape, const PipelineTimes& times, Pipe
   PipelineShape shorter = shape;
   for (std::int64_t iterations = 8;; iterations *= 4) {
     shorter.micro_batches = 2 * (shape.stages + iterations);
-    if (3 * shorter.micro_batches > shape.micro_batches) { break; }  // too little to win
+    if (3 * shorter.micro_batches > shape.micro_batches) { break; }  // too little to save
     PipelineWalk walk(shorter, times, storage);
     walk.run();
     const Period period = find_period(shorter, walk);

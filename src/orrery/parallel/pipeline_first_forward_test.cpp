@@ -1,4 +1,4 @@
-// Earliest ends of the first forwards, against the recurrence walked task by task.
+// Earliest ends of the first forwards, against the recurrence evaluated task by task.
 #include <algorithm>
 #include <cstdint>
 #include <map>
@@ -15,7 +15,7 @@
 namespace orrery::parallel {
 namespace {
 
-// Ends of a stage's tasks, by (direction, virtual stage, micro-batch), in passes over all stages until none moves.
+// Ends of a stage's tasks, by (direction, virtual stage, micro-batch): repeats over all stages until nothing changes.
 class Recurrence {
  public:
   Recurrence(const PipelineShape& shape, const PipelineTestTimes& times) : shape_(shape), times_(times) {}
@@ -59,7 +59,7 @@ class Recurrence {
   std::map<std::tuple<bool, std::int64_t, std::int64_t>, Ticks> ends_;
 };
 
-// Of the schedules whose backward is one task: those the recurrence above knows.
+// For the schedules whose backward is one task, which the recurrence above covers.
 PipelineShape any_shape() {
   const auto schedule = *rc::gen::element(ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved);
   const auto p = *rc::gen::inRange<std::int64_t>(1, 7);
@@ -77,7 +77,7 @@ RC_GTEST_PROP(PipelineFirstForward, ends_are_those_of_the_recurrence, ()) {
   RC_ASSERT(PipelineSolver().solve(shape, times.view()).stage_end == Recurrence(shape, times).stage_ends());
 }
 
-RC_GTEST_PROP(PipelineFirstForward, an_end_that_comes_early_anyway_changes_nothing, ()) {
+RC_GTEST_PROP(PipelineFirstForward, an_early_limit_changes_nothing, ()) {
   const auto p = *rc::gen::inRange<std::int64_t>(1, 7);
   const PipelineShape shape = shape_near(*rc::gen::elementOf(kEverySchedule), p, 2, *rc::gen::inRange(1, 25));
   PipelineTestTimes times = any_times(shape);
@@ -88,8 +88,8 @@ RC_GTEST_PROP(PipelineFirstForward, an_end_that_comes_early_anyway_changes_nothi
   RC_ASSERT(ends == without.solve(shape, times.view()).stage_end);
 }
 
-// Equal stages are never idle once the last one works, so what holds up the first micro-batch is never made up for:
-// (m + p - 1) (f + b) = 11 x 300, and stage 0 ends its first forward at 1000 instead of 100.
+// Equal stages are never idle after the last one has started, so a delay of the first micro-batch remains: (m + p - 1)
+// (f + b) = 11 x 300, and stage 0 ends its first forward at 1000 instead of 100.
 TEST(PipelineFirstForward, equal_stages_never_make_up_for_a_late_start) {
   const PipelineShape shape{ScheduleKind::one_f_one_b, 4, 1, 8};
   PipelineTestTimes times = equal_times(shape, 100, 200, 0);
@@ -97,8 +97,8 @@ TEST(PipelineFirstForward, equal_stages_never_make_up_for_a_late_start) {
   EXPECT_EQ(PipelineSolver().solve(shape, times.view()).makespan, 11 * 300 + 900);
 }
 
-// Stage 0 is never idle: its ten tasks of 100 take 1000 in the order F F B F B F B F B B, and its first backward, whose
-// input stage 1 has ready at 120, starts at 200. Up to then stage 1 may be late.
+// Stage 0 is never idle: its ten tasks of 100 take 1000 in the order F F B F B F B F B B. Its first backward starts at
+// 200, and its input is ready at 120, so stage 1 may be late by up to 80.
 TEST(PipelineFirstForward, a_stage_with_time_to_spare_makes_up_for_it) {
   const PipelineShape shape{ScheduleKind::one_f_one_b, 2, 1, 5};
   PipelineTestTimes times{{100, 10}, {100, 10}, {0, 0}, {0, 0}, {}, {}};

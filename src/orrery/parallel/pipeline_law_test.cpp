@@ -1,4 +1,4 @@
-// What any right answer of the pipeline solver obeys.
+// Laws of every solution of the pipeline solver.
 #include <algorithm>
 #include <cstdint>
 #include <numeric>
@@ -28,7 +28,7 @@ PipelineTestTimes any_times(const PipelineShape& shape) {
   return drawn_times(shape, 0, [](Ticks most) { return *rc::gen::inRange<Ticks>(0, most); });
 }
 
-// How long a task keeps its stage busy.
+// Time for which a task occupies its stage.
 Ticks work(const PipelineShape& shape, const PipelineTestTimes& times, const PipelineTask& task, std::int64_t stage) {
   const auto cell = static_cast<std::size_t>(stage * shape.chunks + task.chunk);
   switch (task.kind) {
@@ -43,8 +43,8 @@ Ticks work(const PipelineShape& shape, const PipelineTestTimes& times, const Pip
 
 Ticks sum(const std::vector<Ticks>& values) { return std::accumulate(values.begin(), values.end(), Ticks{0}); }
 
-// On equal stages the first micro-batch takes p (f + b) to come back and each of the other m - 1 adds f + b. The bubble
-// is what is not work: (m + p - 1) (f + b) - m (f + b) = (p - 1) (f + b), a fraction (p - 1) / m of the work.
+// On equal stages the first micro-batch returns after p (f + b), and each of the other m - 1 adds f + b. The bubble is
+// the rest: (m + p - 1) (f + b) - m (f + b) = (p - 1) (f + b), a fraction (p - 1) / m of the work.
 TEST(PipelineLaw, one_f_one_b_and_gpipe_bubble_is_p_minus_1_over_m) {
   for (std::int64_t p = 1; p <= 9; ++p) {
     for (const std::int64_t m : {1, 2, 3, 8, 50}) {
@@ -56,7 +56,7 @@ TEST(PipelineLaw, one_f_one_b_and_gpipe_bubble_is_p_minus_1_over_m) {
   }
 }
 
-// Each of the v chunks is 1 / v of a stage, so that filling and draining wait for p - 1 chunks instead of p - 1 stages.
+// Each of the v chunks is 1 / v of a stage, so filling and draining take p - 1 chunks instead of p - 1 stages.
 TEST(PipelineLaw, interleaved_bubble_is_p_minus_1_over_v_m) {
   for (std::int64_t p = 1; p <= 6; ++p) {
     for (std::int64_t v = 2; v <= 4; ++v) {
@@ -68,7 +68,7 @@ TEST(PipelineLaw, interleaved_bubble_is_p_minus_1_over_v_m) {
   }
 }
 
-// Only possible because steady periods are skipped: stepping would take minutes.
+// Possible in a test only because steady periods are skipped; stepping would take minutes.
 TEST(PipelineLaw, a_billion_micro_batches_are_solved_as_fast_as_a_hundred) {
   const std::int64_t m = 1'000'000'000;
   const PipelineShape plain{ScheduleKind::one_f_one_b, 16, 1, m};
@@ -81,8 +81,8 @@ TEST(PipelineLaw, a_billion_micro_batches_are_solved_as_fast_as_a_hundred) {
   EXPECT_EQ(makespan(dual, equal_times(dual, 100, 100, 0, 80)), m * 280 + 7 * (280 + 180 - 3 * 80));
 }
 
-// 1F1B keeps at most p micro-batches in the pipeline. A micro-batch is back on the first of p equal stages after
-// p (f + b) + 2 (p - 1) t, and only then may the p-th after it enter: p more micro-batches take that much longer.
+// 1F1B keeps at most p micro-batches in the pipeline. A micro-batch returns to the first of p equal stages after p (f +
+// b) + 2 (p - 1) t, and only then the p-th after it may enter: p more micro-batches take that much longer.
 TEST(PipelineLaw, one_f_one_b_pays_two_p_minus_1_transfers_for_every_p_micro_batches) {
   for (const std::int64_t p : {1, 2, 4, 8, 16}) {
     const PipelineShape shape{ScheduleKind::one_f_one_b, p, 1, 32 * p};
@@ -110,9 +110,9 @@ RC_GTEST_PROP(PipelineLaw, no_stage_ends_before_its_own_work_is_done, ()) {
   }
 }
 
-// One micro-batch passes every chunk of every stage both ways, and every border between them both ways: v times the
-// hops inside the pipeline, v - 1 times the hop from the last stage back to the first. Last of all comes the weight
-// task of stage 0, where there is one. (DualPipe is left out: its pairs may be shorter than their parts.)
+// A single micro-batch passes every chunk of every stage in both directions, and every border between them: v times the
+// hops inside the pipeline, v - 1 times the hop from the last stage to the first. The weight task of stage 0, if any,
+// is last. (DualPipe is excluded: its pairs may be shorter than their parts.)
 RC_GTEST_PROP(PipelineLaw, never_faster_than_one_micro_batch_alone, ()) {
   const PipelineShape shape = any_shape();
   RC_PRE(shape.schedule != ScheduleKind::dualpipe);
@@ -142,14 +142,14 @@ RC_GTEST_PROP(PipelineLaw, a_longer_duration_never_ends_anything_earlier, ()) {
 RC_GTEST_PROP(PipelineLaw, another_micro_batch_never_helps, ()) {
   PipelineShape shape = any_shape();
   const PipelineTestTimes times = any_times(shape);
-  RC_PRE(shape.schedule != ScheduleKind::dualpipe);                 // other forwards and backwards pair up
-  RC_PRE(shape.chunks == 1 || shape.micro_batches > shape.stages);  // m = p has an order of its own
+  RC_PRE(shape.schedule != ScheduleKind::dualpipe);                 // its forwards and backwards form other pairs
+  RC_PRE(shape.chunks == 1 || shape.micro_batches > shape.stages);  // m = p has a different order
   const Ticks before = makespan(shape, times);
   shape.micro_batches += shape.chunks > 1 ? shape.stages : 1;
   RC_ASSERT(makespan(shape, times) >= before);
 }
 
-// Units do not matter: the system is homogeneous.
+// The system is homogeneous: results scale with the unit of time.
 RC_GTEST_PROP(PipelineLaw, durations_times_k_take_k_times_as_long, ()) {
   const PipelineShape shape = any_shape();
   PipelineTestTimes times = any_times(shape);

@@ -13,12 +13,12 @@ void check_pipeline_shape(const PipelineShape& shape) {
   if (shape.schedule == ScheduleKind::dualpipe) {
     ORRERY_ASSERT(shape.chunks == 2);
     ORRERY_ASSERT(shape.stages % 2 == 0);
-    // Fewer micro-batches would not fill its warm-up.
+    // Fewer micro-batches do not fill its warm-up.
     ORRERY_ASSERT(shape.micro_batches % 2 == 0 && shape.micro_batches >= 2 * shape.stages);
     return;
   }
   ORRERY_ASSERT(shape.chunks == 1 || shape.schedule == ScheduleKind::interleaved);
-  // Megatron's order deals micro-batches out in groups of p; a short last group would wait for itself.
+  // Megatron's order distributes micro-batches in groups of p; an incomplete last group would deadlock.
   ORRERY_ASSERT(shape.chunks == 1 || shape.micro_batches % shape.stages == 0);
 }
 
@@ -35,10 +35,10 @@ std::int64_t warm_up_forwards(const PipelineShape& shape, std::int64_t stage) {
 
 namespace {
 
-// ZB-H1: when forward p - i + k starts, weight tasks up to k - 1 - i are done, so that p micro-batches are alive as
-// soon as there are that many. DualPipe: after its warm-up p - r - 1 micro-batches of the chunk of phase 0 and r + 1 of
-// the other one are alive; the forwards that follow come in turn with a backward of the same chunk or after one, and
-// the first of them finds no room made for it.
+// ZB-H1: when forward p - i + k starts, weight tasks up to k - 1 - i are done, so at most p micro-batches are in
+// flight. DualPipe: after its warm-up p - r - 1 micro-batches of the chunk of phase 0 and r + 1 of the other chunk are
+// in flight; later forwards alternate with a backward of the same chunk or follow one, and the first of them adds one
+// micro-batch.
 double split_peak(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight) {
   const std::int64_t p = shape.stages;
   if (shape.schedule == ScheduleKind::zero_bubble) {
@@ -50,7 +50,7 @@ double split_peak(const PipelineShape& shape, std::int64_t stage, std::span<cons
 }
 
 // The k-th forward (with `forward` false: backward) of a stage; the order is the same on all stages. Interleaved:
-// groups of as many micro-batches as there are stages pass through the chunks in turn, backwards from the last chunk.
+// groups of p micro-batches pass the chunks one after another, in backward from the last chunk.
 PipelineTask kth_task(const PipelineShape& shape, bool forward, std::int64_t k) {
   const std::int64_t p = shape.stages;
   const std::int64_t v = shape.chunks;
@@ -91,11 +91,11 @@ std::vector<PipelineTask> stage_order(const PipelineShape& shape, std::int64_t s
   return order;
 }
 
-// With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest just as a forward
-// starts, and backward k runs right after forward w + k, so
+// With F(n), B(n) the weight of a stage's first n forwards and backwards, the load is highest when a forward starts,
+// and backward k runs directly after forward w + k, so
 //   peak = max over 0 <= k < max(1, N - w) of F(min(N, w + k + 1)) - B(k)          N = m v tasks per direction
-// Within a group of p micro-batches the chunk does not change, so the difference is linear in k between the places
-// where either side changes chunk, and it repeats after p v tasks: 2 v pieces, of which the ends suffice.
+// Within a group of p micro-batches the chunk does not change, so the difference is linear in k between the positions
+// where either side changes chunk, and it repeats after p v tasks: 2 v sections, of which only the ends are evaluated.
 double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<const double> chunk_weight) {
   check_pipeline_shape(shape);
   ORRERY_ASSERT(stage >= 0 && stage < shape.stages);
@@ -110,7 +110,7 @@ double peak_in_flight(const PipelineShape& shape, std::int64_t stage, std::span<
 
   double load = 0.0;
   for (std::int64_t c = 0; c < v; ++c) {
-    const std::int64_t groups = first / (p * v);  // whole ones
+    const std::int64_t groups = first / (p * v);  // complete groups
     const std::int64_t part = std::clamp<std::int64_t>(first % (p * v) - c * p, 0, p);
     load += static_cast<double>(groups * p + part) * chunk_weight[static_cast<std::size_t>(c)];
   }

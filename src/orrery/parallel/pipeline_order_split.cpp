@@ -1,4 +1,4 @@
-// The orders of the schedules whose weight gradients are tasks of their own.
+// The orders of the schedules with separate weight-gradient tasks.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -11,14 +11,14 @@ namespace {
 
 using Kind = PipelineTask::Kind;
 
-// Writes tasks of one stage; counts micro-batches, so that a caller only says what comes next. Forwards and backwards
-// of a chunk come in the order of their micro-batches, weight tasks in that of the backwards that left them.
+// Writes the tasks of one stage and counts micro-batches, so that a caller only specifies the kind of the next task.
+// Forwards and backwards of a chunk are in the order of micro-batches, weight tasks in the order of their backwards.
 class OrderWriter {
  public:
   OrderWriter(std::vector<PipelineTask>& order, std::int32_t first_chunk)
       : order_(order), first_chunk_(first_chunk), oldest_split_(order.size()) {}
 
-  // Phase 0 is the chunk whose number is first_chunk, phase 1 the other.
+  // Phase 0 is the chunk with number first_chunk, phase 1 the other one.
   void forward(int phase) { order_.push_back({Kind::forward, false, chunk(phase), forwards_[slot(phase)]++, 0}); }
   void backward(int phase, bool splits) {
     order_.push_back({Kind::backward, splits, chunk(phase), backwards_[slot(phase)]++, 0});
@@ -40,7 +40,7 @@ class OrderWriter {
 
   std::vector<PipelineTask>& order_;
   std::int32_t first_chunk_;
-  std::size_t oldest_split_;  // no backward before this position has a weight task to come
+  std::size_t oldest_split_;  // backwards before this position have no open weight task
   std::array<std::int64_t, 2> forwards_{};
   std::array<std::int64_t, 2> backwards_{};
 };
@@ -65,28 +65,28 @@ void append_zero_bubble_order(const PipelineShape& shape, std::int64_t stage, st
 }
 
 // Phase 0 is the chunk whose micro-batches enter at the nearer end, phase 1 that of the farther end. The numbers of
-// iterations are those of the public implementation (deepseek-ai/DualPipe, dualpipe/dualpipe.py), which the picture in
-// the paper (arXiv:2412.19437, figure 5) agrees with.
+// iterations are those of the public implementation (deepseek-ai/DualPipe, dualpipe/dualpipe.py) and agree with figure
+// 5 of the paper (arXiv:2412.19437).
 void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::vector<PipelineTask>& order) {
   const std::int64_t r = distance_to_end(shape, stage);
   const std::int64_t inward = shape.stages / 2 - r - 1;  // stages between this one and the middle
   const bool middle = inward == 0;
   OrderWriter write(order, stage < shape.stages / 2 ? 0 : 1);
-  // 1 and 2: fill. The farther end's micro-batches are `inward` stages late.
+  // 1 and 2: fill. The farther end's micro-batches arrive `inward` stages later.
   for (std::int64_t k = 0; k < 2 * inward; ++k) { write.forward(0); }
   for (std::int64_t k = 0; k <= r; ++k) {
     write.forward(0);
     write.forward(1);
   }
-  // 3: the first backwards of phase 1, and a forward of it for each.
+  // 3: the first backwards of phase 1, each with a forward of it.
   for (std::int64_t k = 0; k < inward; ++k) {
     write.backward(1, true);
     write.weight();
     write.forward(1);
   }
-  // 4: forwards of one phase beside backwards of the other.
+  // 4: pairs of forwards of one phase and backwards of the other.
   for (std::int64_t k = 0; k < shape.micro_batches / 2 - shape.stages + r + 1; ++k) {
-    if (middle && k == 0) {  // apart: the forward is the one the backward of the other middle stage waits for
+    if (middle && k == 0) {  // not as a pair: the backward of the other middle stage depends on this forward
       write.forward(0);
       write.backward(1, false);
     } else {
@@ -94,17 +94,17 @@ void append_dualpipe_order(const PipelineShape& shape, std::int64_t stage, std::
     }
     write.pair(1);
   }
-  // 5: phase 0 has no forwards left.
+  // 5: no forwards of phase 0 are left.
   for (std::int64_t k = 0; k < inward; ++k) {
     write.backward(1, false);
     write.pair(1);
   }
-  // 6: nor has phase 1. The second half of these backwards splits.
+  // 6: no forwards of phase 1 are left either. The second half of these backwards splits.
   for (std::int64_t k = 0; k <= r; ++k) {
     write.backward(1, 2 * k > r);
     write.backward(0, 2 * k + 1 > r);
   }
-  // 7 and 8: the remaining backwards of phase 0, with weight tasks where it waits, and the rest of those.
+  // 7 and 8: the remaining backwards of phase 0, with weight tasks where it waits; then the remaining weight tasks.
   for (std::int64_t k = 0; k < inward; ++k) {
     write.weight();
     write.backward(0, true);

@@ -24,7 +24,7 @@ std::string text(const std::vector<PipelineTask>& order) {
   return out;
 }
 
-// Calls body(shape) for every kind whose backward is one task, p <= 6, v <= 4, m <= 24 that has an order.
+// Calls body(shape) for every shape with p <= 6, v <= 4, m <= 24 that has an order and whose backward is one task.
 template <class Body>
 void for_every_small_shape(Body body) {
   for (const auto schedule : {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved}) {
@@ -112,7 +112,8 @@ double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::v
   return peak;
 }
 
-// Whole weights, so that sums in any order are exact. The sets put the heavy chunk first, last, in the middle, nowhere.
+// Integer weights, so that sums are exact in any order. The largest chunk is first, last, in the middle, or all are
+// equal.
 TEST(PipelinePeak, equals_stepping_through_the_order) {
   const std::vector<std::vector<double>> weights = {
       {1, 1, 1, 1}, {9, 1, 1, 2}, {1, 2, 3, 50}, {0, 7, 0, 3}, {0, 0, 0, 0}};

@@ -1,5 +1,5 @@
-// What the pictures in docs/models/schedules show is what the orders and the solver say. This test writes the tasks
-// that tools/draw_schedule.py draws, and holds the file that is there against it.
+// The drawings in docs/models/schedules agree with the orders and the solver. This test writes the tasks that
+// tools/draw_schedule.py draws, and compares them with the existing file.
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
@@ -41,7 +41,7 @@ std::string text(const SolvedTask& solved, bool splits) {
   return {};
 }
 
-// A forward takes 1, gradients of inputs 1, those of weights 1, a transfer nothing, a pair as long as its parts.
+// A forward takes 1, input gradients 1, weight gradients 1, a transfer 0, a pair as long as its parts.
 std::string text(const Picture& picture) {
   const PipelineShape& shape = picture.shape;
   const bool splits = splits_backward(shape.schedule);
@@ -69,7 +69,7 @@ std::string all_pictures() {
   return out + "}\n";
 }
 
-// To write the file anew: ORRERY_UPDATE=1 parallel_test --gtest_filter='PipelinePicture.*'
+// To update the file: ORRERY_UPDATE=1 parallel_test --gtest_filter='PipelinePicture.*'
 TEST(PipelinePicture, pictures_show_what_the_solver_says) {
   const std::string expected = all_pictures();
   if (std::getenv("ORRERY_UPDATE") != nullptr) { std::ofstream(kFile) << expected; }

@@ -1,4 +1,4 @@
-// What the orders and the solver of pipeline.hpp both need to know about a shape.
+// What both the orders and the solver of pipeline.hpp need of a shape.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace orrery::parallel {
 
-// Throws InternalError unless the shape has an order that can run to its end.
+// Throws InternalError unless the shape has an order without deadlock.
 void check_pipeline_shape(const PipelineShape& shape);
 
 // Forwards a stage runs before it starts to alternate forward and backward. Megatron-LM,

@@ -1,4 +1,4 @@
-// PipelineSolver against the same system solved the slow and obvious way.
+// PipelineSolver against a slow, obvious solution of the same system.
 #include <algorithm>
 #include <cstdint>
 #include <functional>
@@ -27,55 +27,55 @@ struct Run {
   bool finished = false;
 };
 
-// What a forward or backward leaves: activations or gradients of a micro-batch behind a virtual stage. `pipe` tells the
-// two directions of DualPipe apart.
-struct Product {
+// The output of a forward or backward: activations or gradients of a micro-batch after a virtual stage. `pipe`
+// distinguishes the two directions of DualPipe.
+struct Output {
   bool forward;
   std::int64_t pipe, virtual_stage, micro_batch;
 };
 
-// Who depends on whom, as data: what a task of a stage needs and makes.
+// Dependencies of tasks as data: what a task of a stage requires and produces.
 class Dependencies {
  public:
   explicit Dependencies(const PipelineShape& shape) : shape_(shape), dual_(shape.schedule == ScheduleKind::dualpipe) {}
 
-  [[nodiscard]] std::vector<Product> made(const PipelineTask& task, std::int64_t stage) const {
+  [[nodiscard]] std::vector<Output> made(const PipelineTask& task, std::int64_t stage) const {
     switch (task.kind) {
-      case Kind::forward: return {product(true, stage, task.chunk, task.micro_batch)};
-      case Kind::backward: return {product(false, stage, task.chunk, task.micro_batch)};
+      case Kind::forward: return {output(true, stage, task.chunk, task.micro_batch)};
+      case Kind::backward: return {output(false, stage, task.chunk, task.micro_batch)};
       case Kind::weight: return {};
       case Kind::pair:
-        return {product(true, stage, task.chunk, task.micro_batch),
-                product(false, stage, 1 - task.chunk, task.paired_micro_batch)};
+        return {output(true, stage, task.chunk, task.micro_batch),
+                output(false, stage, 1 - task.chunk, task.paired_micro_batch)};
     }
     return {};
   }
 
-  [[nodiscard]] std::vector<Product> needed(const PipelineTask& task, std::int64_t stage) const {
-    if (task.kind == Kind::weight) { return {product(false, stage, task.chunk, task.micro_batch)}; }
-    std::vector<Product> needs;
-    for (Product product : made(task, stage)) {
-      if (product.forward) {
-        if (--product.virtual_stage < 0) { continue; }
-      } else if (product.virtual_stage == virtual_stages() - 1) {
-        product.forward = true;
+  [[nodiscard]] std::vector<Output> needed(const PipelineTask& task, std::int64_t stage) const {
+    if (task.kind == Kind::weight) { return {output(false, stage, task.chunk, task.micro_batch)}; }
+    std::vector<Output> needs;
+    for (Output output : made(task, stage)) {
+      if (output.forward) {
+        if (--output.virtual_stage < 0) { continue; }
+      } else if (output.virtual_stage == virtual_stages() - 1) {
+        output.forward = true;
       } else {
-        ++product.virtual_stage;
+        ++output.virtual_stage;
       }
-      needs.push_back(product);
+      needs.push_back(output);
     }
     return needs;
   }
 
-  // The stage that takes a product, and the link it goes over; none for what stays.
-  [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> way(const Product& product) const {
-    const std::int64_t to = product.virtual_stage + (product.forward ? 1 : -1);
+  // The stage that receives an output, and the link that carries it; nothing if it stays on its stage.
+  [[nodiscard]] std::optional<std::pair<std::int64_t, std::int64_t>> route(const Output& output) const {
+    const std::int64_t to = output.virtual_stage + (output.forward ? 1 : -1);
     if (to < 0 || to == virtual_stages()) { return std::nullopt; }
     if (dual_) {
-      return std::pair{stage_of(product.pipe, to),
-                       std::min(stage_of(product.pipe, to), stage_of(product.pipe, product.virtual_stage))};
+      return std::pair{stage_of(output.pipe, to),
+                       std::min(stage_of(output.pipe, to), stage_of(output.pipe, output.virtual_stage))};
     }
-    return std::pair{to % shape_.stages, std::min(to, product.virtual_stage) % shape_.stages};
+    return std::pair{to % shape_.stages, std::min(to, output.virtual_stage) % shape_.stages};
   }
 
  private:
@@ -83,7 +83,7 @@ class Dependencies {
   [[nodiscard]] std::int64_t stage_of(std::int64_t pipe, std::int64_t virtual_stage) const {
     return pipe == 0 ? virtual_stage : shape_.stages - 1 - virtual_stage;
   }
-  [[nodiscard]] Product product(bool forward, std::int64_t stage, std::int64_t chunk, std::int64_t micro_batch) const {
+  [[nodiscard]] Output output(bool forward, std::int64_t stage, std::int64_t chunk, std::int64_t micro_batch) const {
     if (dual_) { return {forward, chunk, chunk == 0 ? stage : shape_.stages - 1 - stage, micro_batch}; }
     return {forward, 0, chunk * shape_.stages + stage, micro_batch};
   }
@@ -92,7 +92,7 @@ class Dependencies {
   bool dual_;
 };
 
-// An event simulation that knows tasks, dependencies and transfers by name, and nothing of steps, skews or periods.
+// An event simulation of tasks, dependencies and transfers that does not use steps, skews or periods.
 class Simulation {
  public:
   Simulation(const PipelineShape& shape, const PipelineTestTimes& times)
@@ -100,7 +100,7 @@ class Simulation {
     for (std::int64_t i = 0; i < shape.stages; ++i) { orders_.push_back(stage_order(shape, i)); }
     position_.assign(orders_.size(), 0);
     busy_.assign(orders_.size(), false);
-    made_.assign(4 * times.forward.size() * at(shape.micro_batches), kNotYet);  // an entry per product and to spare
+    made_.assign(4 * times.forward.size() * at(shape.micro_batches), kNotYet);  // one entry per output, with spare ones
     arrival_ = made_;
     run_.solution.stage_end.assign(orders_.size(), 0);
     run_.solution.last_backward_start.assign(times.forward.size(), 0);
@@ -133,17 +133,17 @@ class Simulation {
   static constexpr Ticks kNotYet = std::numeric_limits<Ticks>::max();
 
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-  [[nodiscard]] std::size_t at(const Product& product) const {
+  [[nodiscard]] std::size_t at(const Output& output) const {
     const std::int64_t virtual_stages = shape_.stages * shape_.chunks;
-    const std::int64_t cell = (product.pipe * virtual_stages + product.virtual_stage) * 2 + (product.forward ? 1 : 0);
-    return at(cell * shape_.micro_batches + product.micro_batch);
+    const std::int64_t cell = (output.pipe * virtual_stages + output.virtual_stage) * 2 + (output.forward ? 1 : 0);
+    return at(cell * shape_.micro_batches + output.micro_batch);
   }
 
   [[nodiscard]] bool ready(const PipelineTask& task, std::int64_t stage, Ticks time) const {
     const auto needs = dependencies_.needed(task, stage);
-    return std::ranges::all_of(needs, [&](const Product& product) {
+    return std::ranges::all_of(needs, [&](const Output& output) {
       const auto& there = task.kind == Kind::weight ? made_ : arrival_;
-      return there[at(product)] <= time;
+      return there[at(output)] <= time;
     });
   }
 
@@ -174,10 +174,11 @@ class Simulation {
     run_.solution.stage_end[i] = std::max(run_.solution.stage_end[i], end);
     note_gradients(task, stage, time, end);
     events_.push({end, stage, true});
-    for (const Product& product : dependencies_.made(task, stage)) { send(product, end); }
+    for (const Output& output : dependencies_.made(task, stage)) { send(output, end); }
   }
 
-  // The latest task of the chunk that completes gradients: where it does more than that, its last part.
+  // The start of the latest task that completes the chunk's gradients; for a task that does more, the start of its last
+  // part.
   void note_gradients(const PipelineTask& task, std::int64_t stage, Ticks start, Ticks end) {
     if (task.kind == Kind::forward || task.splits) { return; }
     const std::int64_t chunk = task.kind == Kind::pair ? 1 - task.chunk : task.chunk;
@@ -186,13 +187,14 @@ class Simulation {
     run_.solution.last_backward_start[cell] = more ? end - times_.weight[cell] : start;
   }
 
-  // Notes when a product is there, on the stage that makes it and, later, on the one that it goes to, which is woken.
-  void send(const Product& product, Ticks end) {
-    made_[at(product)] = end;
-    arrival_[at(product)] = end;
-    if (const auto way = dependencies_.way(product)) {
-      arrival_[at(product)] += times_.transfer[at(way->second)];
-      events_.push({arrival_[at(product)], way->first, false});
+  // Marks an output as available on its own stage and, after the transfer, on the receiving stage, which is then
+  // checked.
+  void send(const Output& output, Ticks end) {
+    made_[at(output)] = end;
+    arrival_[at(output)] = end;
+    if (const auto way = dependencies_.route(output)) {
+      arrival_[at(output)] += times_.transfer[at(way->second)];
+      events_.push({arrival_[at(output)], way->first, false});
     }
   }
 
@@ -202,14 +204,14 @@ class Simulation {
   std::vector<std::vector<PipelineTask>> orders_;
   std::vector<std::size_t> position_;
   std::vector<bool> busy_;
-  std::vector<Ticks> made_, arrival_;  // [at(product)]
+  std::vector<Ticks> made_, arrival_;  // [at(output)]
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
   Run run_;
 };
 
 Run simulate(const PipelineShape& shape, const PipelineTestTimes& times) { return Simulation(shape, times).run(); }
 
-// How the durations of a case are drawn; each is a way in which the steady state can differ.
+// How random durations are distributed; each kind gives a different steady state.
 enum class Mood : std::uint8_t { any, equal, no_transfer, huge_transfer, one_slow_stage, nearly_equal };
 constexpr int kMoods = 6;
 
@@ -229,7 +231,7 @@ PipelineTestTimes times_of(const Case& c) {
   const auto below = [&random](Ticks limit) {
     return static_cast<Ticks>(random() % static_cast<std::uint64_t>(limit));
   };
-  const Ticks span = below(2) == 0 ? 12 : 1'000'000;  // small numbers make ties, large ones make long transients
+  const Ticks span = below(2) == 0 ? 12 : 1'000'000;  // small numbers give ties, large ones long transients
   const Ticks forward = below(span);
   const Ticks backward = below(span);
   const Ticks transfer = below(span);
@@ -303,7 +305,7 @@ RC_GTEST_PROP(PipelineSolve, equals_the_event_simulation_on_long_schedules, ()) 
   RC_ASSERT(equal(PipelineSolver().solve(c.shape, times.view()), run.solution));
 }
 
-// One solver for all shapes: nothing of an earlier problem may leak into a later one.
+// One solver for all shapes: state of an earlier problem must not affect a later one.
 TEST(PipelineSolve, equals_the_event_simulation_on_every_small_shape) {
   PipelineSolver solver;
   std::uint64_t seed = 0;
@@ -323,7 +325,7 @@ TEST(PipelineSolve, equals_the_event_simulation_on_every_small_shape) {
   }
 }
 
-// Larger than a search meets often: long transients, periods of p rounds.
+// Larger than usual in a search: long transients, periods of p rounds.
 TEST(PipelineSolve, equals_the_event_simulation_on_deep_pipelines) {
   PipelineSolver solver;
   for (int mood = 0; mood < kMoods; ++mood) {
@@ -338,7 +340,7 @@ TEST(PipelineSolve, equals_the_event_simulation_on_deep_pipelines) {
   }
 }
 
-// The list of every task tells the same story: each stage's order, one task after another, up to the stage's end.
+// The list of all tasks is consistent: each stage's order, one task after another, up to the stage's end.
 RC_GTEST_PROP(PipelineSolve, the_timeline_has_every_task_in_order_and_ends_as_solved, ()) {
   const auto c = *any_case(40);
   const PipelineTestTimes times = times_of(c);

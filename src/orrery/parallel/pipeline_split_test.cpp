@@ -1,4 +1,4 @@
-// The schedules whose weight gradients are tasks of their own: ZB-H1 and DualPipe.
+// The schedules with separate weight-gradient tasks: ZB-H1 and DualPipe.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -18,8 +18,8 @@ namespace {
 
 using Kind = PipelineTask::Kind;
 
-// "F0 b0 W0 B1": forward, backward of inputs alone, weight task, whole backward; "0F3+1B2": a pair. DualPipe's tasks
-// have their chunk in front.
+// "F0 b0 W0 B1": forward, backward of inputs only, weight task, whole backward; "0F3+1B2": a pair. DualPipe's tasks
+// start with their chunk.
 std::string text(const PipelineShape& shape, std::int64_t stage) {
   const bool chunks = shape.chunks > 1;
   std::string out;
@@ -51,7 +51,7 @@ std::vector<PipelineShape> small_shapes() {
   return shapes;
 }
 
-// Arrival at the same result by hand: 1F1B's order with warm-up 4 - 1 - 1 = 2, each W one micro-batch behind its b.
+// The order derived by hand: 1F1B with warm-up 4 - 1 - 1 = 2, each W one micro-batch after its b.
 TEST(PipelineSplit, zero_bubble_is_one_f_one_b_with_weights_stage_micro_batches_late) {
   const PipelineShape shape{ScheduleKind::zero_bubble, 4, 1, 5};
   EXPECT_EQ(text(shape, 0), "F0 F1 F2 F3 b0 W0 F4 b1 W1 b2 W2 b3 W3 b4 W4");
@@ -74,7 +74,7 @@ TEST(PipelineSplit, dualpipe_runs_its_eight_steps) {
   EXPECT_EQ(text(shape, 2), "1F0 0F0 1F1 0F1 1F2 0B0 0F2+1B0 1F3+0B1 0F3+1B1 0B2 1B2 0b3 1b3 0W3 1W3");
 }
 
-// What has been done for a micro-batch of a chunk on a stage: a forward, a backward, a weight gradient.
+// What has been done for a micro-batch of a chunk on a stage: forward, backward, weight gradient.
 struct Done {
   bool forward = false, backward = false, weights = false;
 };
@@ -118,7 +118,7 @@ class Ledger {
 
 TEST(PipelineSplit, every_micro_batch_goes_forward_backward_and_to_the_weights_once_in_order) {
   for (const PipelineShape& shape : small_shapes()) {
-    const std::int64_t each = shape.micro_batches / shape.chunks;  // of a chunk
+    const std::int64_t each = shape.micro_batches / shape.chunks;  // per chunk
     for (std::int64_t i = 0; i < shape.stages; ++i) {
       Ledger ledger;
       for (const PipelineTask& task : stage_order(shape, i)) { ledger.run(task); }
@@ -128,7 +128,7 @@ TEST(PipelineSplit, every_micro_batch_goes_forward_backward_and_to_the_weights_o
   }
 }
 
-// Turning the machine round changes the names of the chunks and nothing else.
+// Reversing the order of the stages only swaps the names of the chunks.
 TEST(PipelineSplit, dualpipe_is_its_own_mirror_image) {
   for (const PipelineShape& shape : small_shapes()) {
     if (shape.schedule != ScheduleKind::dualpipe) { continue; }
@@ -161,9 +161,9 @@ TEST(PipelineSplit, durations_that_the_schedule_does_not_have_break_the_contract
   EXPECT_THROW((void)timeline(dual, times.view()), InternalError);
 }
 
-// The bubble of a schedule is the time by which it exceeds m micro-batches' work. arXiv:2401.10241, table 2. It holds
-// for m >= p (the warm-up fits), T_W <= T_F (else a weight task holds up the forward behind it) and T_W <= T_B (else
-// the weight tasks between the last backwards do), and, tried for all durations up to 6, only then.
+// The bubble of a schedule is its time minus the work of m micro-batches. arXiv:2401.10241, table 2. Valid for m >= p
+// (the warm-up fits), T_W <= T_F (else a weight task delays the next forward) and T_W <= T_B (else the weight tasks
+// between the last backwards delay them); for all durations up to 6, verified to hold only then.
 TEST(PipelineSplit, zero_bubble_bubble_is_p_minus_1_times_f_plus_b_minus_w) {
   for (std::int64_t p = 1; p <= 9; ++p) {
     for (const std::int64_t m : {p, p + 1, 2 * p, 3 * p + 1, 60 * p}) {
@@ -224,8 +224,8 @@ Ticks idle(const PipelineShape& shape, const PipelineTestTimes& times, std::int6
 }
 
 // arXiv:2412.19437, table 2: (p / 2 - 1) (F&B + B - 3 W), with B the whole backward, F&B a pair. It is the idle time of
-// the stages in the middle, for T_F = T_B (of inputs alone) and T_W <= T_F; where a pair takes as long as its parts,
-// all stages have as much work and it is everybody's.
+// the middle stages, for T_F = T_B (inputs only) and T_W <= T_F; if a pair takes as long as its parts, all stages have
+// the same work and the same idle time.
 TEST(PipelineSplit, dualpipe_bubble_is_half_p_minus_1_times_pair_plus_backward_minus_3_weights) {
   for (std::int64_t p = 2; p <= 16; p += 2) {
     for (const std::int64_t m : {2 * p, 2 * p + 2, 5 * p}) {
@@ -245,7 +245,7 @@ TEST(PipelineSplit, dualpipe_bubble_is_half_p_minus_1_times_pair_plus_backward_m
   }
 }
 
-// The largest load while stepping through the order: a forward begins before a backward of the same pair ends.
+// The largest load in the order: a forward starts before the backward of the same pair ends.
 double stepped_peak(const PipelineShape& shape, std::int64_t stage, const std::vector<double>& weight) {
   double load = 0.0;
   double peak = 0.0;

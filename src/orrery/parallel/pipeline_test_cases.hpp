@@ -1,4 +1,4 @@
-// Shapes and durations that the tests of pipelines draw.
+// Random shapes and durations for tests of pipelines.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +14,18 @@ namespace orrery::parallel {
 inline constexpr std::array kEverySchedule = {ScheduleKind::gpipe, ScheduleKind::one_f_one_b, ScheduleKind::interleaved,
                                               ScheduleKind::zero_bubble, ScheduleKind::dualpipe};
 
-// The durations behind a PipelineTimes.
+// The durations that a PipelineTimes refers to.
 struct PipelineTestTimes {
   std::vector<Ticks> forward, backward;  // [stage * chunks + chunk]
-  std::vector<Ticks> transfer;           // [stage that sends forward], always p of them
-  std::vector<Ticks> first_forward_end;  // empty or like forward
-  std::vector<Ticks> weight;             // where the schedule splits
-  std::vector<Ticks> pair;               // where it is dualpipe
+  std::vector<Ticks> transfer;           // [stage that sends activations], always p entries
+  std::vector<Ticks> first_forward_end;  // empty, or one per forward
+  std::vector<Ticks> weight;             // if the schedule splits
+  std::vector<Ticks> pair;               // if it is dualpipe
 
   [[nodiscard]] PipelineTimes view() const { return {forward, backward, transfer, first_forward_end, weight, pair}; }
 };
 
-// The nearest shape that has an order: rounds p and m up to what the schedule needs, and sets v where it must be.
+// The nearest shape that has an order: rounds p and m up as the schedule requires, and sets v if it is determined.
 inline PipelineShape shape_near(ScheduleKind schedule, std::int64_t p, std::int64_t v, std::int64_t m) {
   if (schedule == ScheduleKind::dualpipe) {
     p += p % 2;
@@ -52,7 +52,7 @@ inline PipelineTestTimes equal_times(const PipelineShape& shape, Ticks forward, 
   return times;
 }
 
-// draw(most): a duration below `most`. First forwards are held up when `first` is not 0.
+// draw(most): a random duration below `most`. If `first` is not 0, first forwards have earliest ends.
 template <class Draw>
 PipelineTestTimes drawn_times(const PipelineShape& shape, Ticks first, Draw draw) {
   const auto list = [&draw](std::size_t count, Ticks most) {

@@ -56,8 +56,8 @@ void PipelineWalk::set_storage() {
   begin_[p_] = std::ssize(storage_.tasks);
 }
 
-// Chunks are laid over the stages one after the other, each walking up; under DualPipe each of the two is a whole
-// pipeline, the second walking down.
+// Chunks are placed on consecutive stages, each in ascending order; under DualPipe each of the two is a whole pipeline,
+// the second in descending order.
 void PipelineWalk::set_routes() {
   const bool dual = shape_.schedule == ScheduleKind::dualpipe;
   std::fill_n(forward_to_, p_ * v_, kNobody);
@@ -102,7 +102,7 @@ void PipelineWalk::run() {
   for (std::int64_t i = 0; i < p_; ++i) { ORRERY_ASSERT(next_[i] == begin_[i + 1]); }
 }
 
-// The cell of the other chunk for the backward of a pair, the task's own for any other task.
+// The cell of the other chunk for the backward of a pair; otherwise the task's own cell.
 std::int64_t PipelineWalk::backward_cell(const PipelineTask& task, std::int64_t cell) const {
   return task.kind == Kind::pair ? cell - task.chunk + (1 - task.chunk) : cell;
 }
@@ -125,7 +125,7 @@ PipelineWalk::Input PipelineWalk::input(const PipelineTask& task, std::int64_t c
   ORRERY_ASSERT(false);
 }
 
-// Runs the stage's tasks until one whose input is missing. Whether there were any.
+// Runs the stage's tasks up to one whose input has not arrived. Returns whether any ran.
 bool PipelineWalk::advance(std::int64_t stage) {
   const std::int64_t from = next_[stage];
   std::int64_t t = from;
@@ -170,7 +170,7 @@ void PipelineWalk::read(PipelineSolution& solution) const {
     solution.stage_end[to_index(i)] = end_[begin_[i + 1] - 1];
     for (std::int64_t c = 0; c < v_; ++c) {
       const std::int64_t cell = i * v_ + c;
-      std::int64_t t = begin_[i + 1] - 1;  // the last task that completes gradients of c; none is a pair
+      std::int64_t t = begin_[i + 1] - 1;  // the last task that completes gradients of c; not a pair
       const auto completes = [&](const PipelineTask& task) {
         return task.chunk == c && (task.kind == Kind::weight || (task.kind == Kind::backward && !task.splits));
       };

@@ -1,4 +1,4 @@
-// How a job is spread over devices, and what the job is.
+// A plan: how a job is distributed over devices; and the job.
 #pragma once
 
 #include <cstdint>
@@ -19,32 +19,32 @@ enum class ScheduleKind : std::uint8_t {
   gpipe,
   one_f_one_b,
   interleaved,
-  zero_bubble,  // ZB-H1 (arXiv:2401.10241): the weight gradient is a task of its own and fills the bubble
+  zero_bubble,  // ZB-H1 (arXiv:2401.10241): the weight gradient is a separate task that fills the bubble
   dualpipe,     // DualPipe (arXiv:2412.19437): micro-batches enter from both ends; every rank holds two chunks
 };
 enum class Task : std::uint8_t { pretrain, finetune, inference };
 enum class TpOverlap : std::uint8_t {
   none,
-  ring,  // products cut in t pieces that travel round the ring of ranks beside the next piece's product
-  pipe,  // products cut in kPipePieces pieces, the collective of one beside the product of the next
+  ring,  // GEMMs in tp chunks, which are sent around the ring of ranks, overlapped with the next chunk's GEMM
+  pipe,  // GEMMs in kPipePieces chunks, the collective of one overlapped with the GEMM of the next
 };
 inline constexpr std::int64_t kPipePieces = 4;
 
 // One step's work: a training step, or a batch of requests from prompt to last token.
 struct Job {
   std::int64_t global_batch = 0;  // sequences per step
-  std::int64_t seq = 0;           // tokens per sequence; of inference, those that are read: prompt + generate - 1
+  std::int64_t seq = 0;           // tokens per sequence; inference: those that are read, prompt + generate - 1
   hardware::Precision precision = hardware::Precision::bf16;
   Task task = Task::pretrain;
   workload::Adapter adapter = {};
-  std::int64_t prompt = 0;    // inference: tokens per sequence that are given
-  std::int64_t generate = 0;  // inference: tokens per sequence that are made; the prefill makes the first
+  std::int64_t prompt = 0;    // inference: tokens per sequence in the prompt
+  std::int64_t generate = 0;  // inference: generated tokens per sequence; the prefill generates the first
 
   [[nodiscard]] bool is_inference() const { return task == Task::inference; }
   friend bool operator==(const Job&, const Job&) = default;
 };
 
-// What lives in the second memory tier and is fetched when it is needed.
+// What is stored in the second memory tier and fetched when it is needed.
 struct Offload {
   bool weights = false;
   bool activations = false;
@@ -54,8 +54,8 @@ struct Offload {
   friend bool operator==(const Offload&, const Offload&) = default;
 };
 
-// Network dimensions that groups are pinned to, counted from the innermost; kByRank: where rank order puts them. A
-// group of one lies nowhere, whatever is said of it.
+// Network dimensions that groups are pinned to, counted from the innermost; kByRank: placed in rank order. For a group
+// of one, pinning has no effect.
 struct Placement {
   static constexpr std::int8_t kByRank = -1;
   std::int8_t tp = kByRank, cp = kByRank, dp = kByRank, pp = kByRank;
@@ -64,7 +64,7 @@ struct Placement {
   friend bool operator==(const Placement&, const Placement&) = default;
 };
 
-// The choices of a plan have two forms: a Plan has a value for each, a PartialPlan only for those that were given.
+// The choices of a plan have two forms: a Plan has a value for each, a PartialPlan only for those that are given.
 struct Whole {
   template <class T>
   using Of = T;
@@ -82,10 +82,11 @@ struct Partial {
   }
 };
 
-// Degrees multiply to the number of devices: devices = tp x cp x pp x dp. Ranks are laid out tp innermost, then cp, dp,
-// pp. Experts are laid over the same ranks of a stage, etp innermost, then ep; ep x etp divides tp x cp x dp.
+// The product of degrees is the number of devices: devices = tp x cp x pp x dp. Ranks are placed with tp innermost,
+// then cp, dp, pp. Experts are distributed over the ranks of a stage, etp innermost, then ep; ep x etp divides tp x cp
+// x dp.
 //
-// Names, help, bounds, axes and what else is said of a choice: plan_table.cpp.
+// Names, help, bounds, axes and other properties of a choice: plan_table.cpp.
 template <class Form>
 struct PlanChoices {
   template <class T>
@@ -115,33 +116,34 @@ struct PlanChoices {
   Of<workload::ContextMethod> cp_method = Form::usual(workload::ContextMethod::ring);
   Of<Offload> offload = Form::usual(Offload{});
   Of<Placement> placement = Form::usual(Placement{});
-  Of<workload::TablePlan> tables = Form::usual(workload::TablePlan{});  // of a recommender, and of nothing else
+  Of<workload::TablePlan> tables = Form::usual(workload::TablePlan{});  // recommenders only
   Of<std::int64_t> first_stage_layers = Form::usual(0);                 // 0: as even as possible
   Of<std::int64_t> last_stage_layers = Form::usual(0);
-  Of<bool> embedding_as_layer = Form::usual(false);  // in sharing out layers, it counts as one
+  Of<bool> embedding_as_layer = Form::usual(false);  // counts as a layer in the distribution over stages
   Of<bool> head_as_layer = Form::usual(false);
 
-  // The rest is about whole plans.
+  // Quantities of a whole plan.
   [[nodiscard]] std::int64_t devices() const { return tp * cp * pp * dp; }
   [[nodiscard]] std::int64_t stage_ranks() const { return tp * cp * dp; }  // ranks of one pipeline stage
   // Ranks that hold the same weights: dense ones, and those of routed experts.
   [[nodiscard]] std::int64_t replicas() const { return cp * dp; }
   [[nodiscard]] std::int64_t expert_replicas() const { return stage_ranks() / (ep * etp); }
-  // Ranks that share out one copy of the embedding tables.
+  // Ranks over which one copy of the embedding tables is sharded.
   [[nodiscard]] std::int64_t table_ranks() const {
     using workload::TableSharding;
     if (tables.sharding == TableSharding::none || tables.sharding == TableSharding::replicated) { return 1; }
     return tables.ranks > 0 ? tables.ranks : stage_ranks();
   }
-  // Ranks that share one sharded copy of dense weights, and how many such copies there are.
+  // Ranks that share one sharded copy of dense weights, and the number of such copies.
   [[nodiscard]] std::int64_t shards() const { return shard > 0 ? shard : replicas(); }
   [[nodiscard]] std::int64_t sharded_copies() const { return replicas() / shards(); }
-  // Gradient reductions run under the backward pass. What is fetched for a backward from the second tier would take
-  // turns with those of the last one, so that they wait for its end then; reductions of every micro-batch do not wait.
+  // Gradient reductions overlap with the backward pass. Data fetched from the second tier for a backward would be
+  // serialized with the reductions of the last backward, so these then wait for its end; reductions in every
+  // micro-batch do not.
   [[nodiscard]] bool reduces_under_backward() const {
     return dp_overlap && (zero >= 2 || !(offload.weights || offload.activations));
   }
-  // Weights that replicas shard are gathered while layers before them compute.
+  // Weights that replicas shard are gathered while earlier layers compute.
   [[nodiscard]] bool overlaps_gathers() const { return dp_overlap && gather_overlap; }
   friend bool operator==(const PlanChoices&, const PlanChoices&) = default;
 };
@@ -149,7 +151,7 @@ struct PlanChoices {
 using Plan = PlanChoices<Whole>;
 using PartialPlan = PlanChoices<Partial>;
 
-// The choices as whole numbers, one by one: rows of the table in plan_table.cpp, axes of searches, in axis order.
+// The choices as integers, one by one: rows of the table in plan_table.cpp and axes of searches, in axis order.
 enum class PlanField : std::uint8_t {
   tp,
   cp,
@@ -195,19 +197,19 @@ inline constexpr std::size_t kPlanFields = static_cast<std::size_t>(PlanField::c
   return job.global_batch / plan.dp / plan.micro_batch;
 }
 
-// What is wrong with a job whatever the plan.
+// Errors of a job that do not depend on the plan.
 [[nodiscard]] std::vector<Diagnostic> problems(const workload::Model& model, const Job& job);
 
-// Everything that makes a plan impossible for a job on so many devices, each with the nearest value that would do.
-// Nothing is said about memory: see memory.hpp.
+// All errors of a plan for a job on this number of devices, each with the nearest valid value. Memory is not checked:
+// see memory.hpp.
 [[nodiscard]] std::vector<Diagnostic> problems(const workload::Model& model, const Job& job, const Plan& plan,
                                                std::int64_t devices);
 
-// Quick form of problems(): true when there are none. Allocates nothing.
+// Fast form of problems(): true if there are none. Does not allocate.
 [[nodiscard]] bool is_valid(const workload::Model& model, const Job& job, const Plan& plan, std::int64_t devices);
 
-// The same of what a plan wants from a cluster besides devices: a second memory tier to offload to, dimensions that
-// suit the groups pinned to them.
+// The same for what a plan requires of a cluster besides devices: a second memory tier for offload, dimensions that fit
+// the groups pinned to them.
 [[nodiscard]] std::vector<Diagnostic> problems(const hardware::Cluster& cluster, const Plan& plan);
 [[nodiscard]] bool is_valid(const hardware::Cluster& cluster, const Plan& plan);
 

@@ -1,4 +1,4 @@
-// The choices of a plan as fields of a record: read from scenario files and flags, printed, described.
+// The choices of a plan as fields of a record: parsed from scenario files and flags, printed, documented.
 #pragma once
 
 #include "orrery/config/record.hpp"
@@ -10,12 +10,12 @@ namespace orrery::parallel {
 [[nodiscard]] config::Limits limits_of(const PlanChoice& choice);
 [[nodiscard]] config::Node schema_of(const PlanChoice& choice);
 
-// Gives `partial` the value of `node`; null takes back what is given.
+// Sets a choice of `partial` to `node`; null removes it.
 void read(const PlanChoice& choice, const config::Node& node, PartialPlan& partial, const config::Reading& reading);
-// The value given, or the usual one; null where a rule decides.
+// The given value, or the default; null if a rule chooses.
 [[nodiscard]] config::Node to_node(const PlanChoice& choice, const PartialPlan& partial);
 
-// The choices as last fields of a record of something that is a partial plan.
+// Appends the choices as fields to the record of a type that has a partial plan.
 template <class T>
 void add_plan_choices(config::Record<T>& record) {
   for (const PlanChoice& choice : plan_choices()) {

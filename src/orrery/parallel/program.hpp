@@ -1,4 +1,4 @@
-// The lowered program: what every rank of a job does in one training step, as data.
+// The lowered program: everything that the ranks of a job do in one training step, as data.
 //
 // A model, a job and a plan are lowered to a program. `estimate` prices it in closed form; graph generation unrolls it;
 // both read nothing else. Identical ranks share a class; identical layers share a block.
@@ -129,7 +129,7 @@ struct BlockUse {
 
 using Segment = std::vector<BlockUse>;
 
-// What a chunk of consecutive layers does.
+// The work of a chunk of consecutive layers.
 //
 // Under a schedule with weight-gradient tasks (zero_bubble, dualpipe), `backward` makes input gradients, `weight` the
 // rest, and `last_backward` is the weight task of the last micro-batch; under the others `weight` is empty and

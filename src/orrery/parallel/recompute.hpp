@@ -18,21 +18,21 @@ namespace orrery::parallel {
   return plan.recompute_layers > 0 && !replayed_tags(plan.recompute).empty();
 }
 
-// Whether the weight gradients of a layer read activations that operators with this tag have saved. What they do not
-// read is free again when the input gradients are done; the rest waits for the weight-gradient task, under a schedule
-// that has one.
+// Whether the weight gradients of a layer read activations that operators with this tag have saved. Activations that
+// they do not read are freed after the input gradients; the others are kept until the weight task, if the schedule has
+// one.
 [[nodiscard]] bool weight_gradients_read(workload::OperatorTag tag);
-// ... with any of these tags.
+// The same for any of these tags.
 [[nodiscard]] bool weight_gradients_read(workload::TagSet tags);
 
 // Activations of one part of the model and one micro-batch, from forward to backward.
 struct Activations {
   Bytes whole;      // without recompute
-  Bytes kept;       // when the operators in `replayed` run again
-  Bytes transient;  // of the rest, bytes that no weight gradient reads
+  Bytes kept;       // if the operators in `replayed` run again
+  Bytes transient;  // bytes of the dropped activations that no weight gradient reads
 };
 
-// `input`: of the part, which the part before it makes. It is kept in place of activations that are made of it.
+// `input`: the part's input. It is kept in place of activations that are replayed from it.
 [[nodiscard]] Activations activations(std::span<const workload::Operator> operators, workload::TagSet replayed,
                                       Bytes input);
 

@@ -1,7 +1,7 @@
 // Small jobs with round numbers, and random valid ones, for tests.
 //
-// `range` is whatever draws a whole number from [low, high): a RapidCheck generator, which shrinks what it finds, or
-// Dice, which are fast enough for thousands.
+// `range` returns a random whole number in [low, high): a RapidCheck generator, which shrinks counterexamples, or
+// SeededRandom, which is fast enough for thousands of cases.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace orrery::parallel::test {
 
-// 256 TFLOP/s, 2 TB/s, 80 GiB; no kernel takes less than 2 us.
+// 256 TFLOP/s, 2 TB/s, 80 GiB; every kernel takes at least 2 us.
 inline hardware::Accelerator plain_accelerator() {
   hardware::Accelerator accelerator;
   accelerator.name = "plain";
@@ -35,7 +35,7 @@ inline hardware::Accelerator plain_accelerator() {
   return accelerator;
 }
 
-// Dimensions of these sizes, innermost first: 256 GB/s, then a quarter of that each time; a second memory tier.
+// Dimensions of these sizes, innermost first: 256 GB/s, then a quarter per dimension; with a second memory tier.
 inline hardware::Cluster cluster_of(const std::vector<std::int64_t>& sizes) {
   hardware::Cluster cluster = network::test::plain_cluster(sizes);
   cluster.name = "plain";
@@ -83,11 +83,11 @@ inline workload::Model llama(std::int64_t layers, std::int64_t hidden, std::int6
   return workload::completed(model);
 }
 
-// The same numbers for the same seed, everywhere: SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number
-// generators", 2014).
-class Dice {
+// Gives the same numbers for the same seed on every machine: SplitMix64 (Steele, Lea, Flood, "Fast splittable
+// pseudorandom number generators", 2014).
+class SeededRandom {
  public:
-  explicit Dice(std::uint64_t seed) : state_(seed) {}
+  explicit SeededRandom(std::uint64_t seed) : state_(seed) {}
 
   std::int64_t operator()(std::int64_t low, std::int64_t high) {
     std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
@@ -100,7 +100,7 @@ class Dice {
   std::uint64_t state_;
 };
 
-// A model, a job, a plan that is valid for them, and what they run on.
+// A model, a job, a valid plan for them, a cluster and a stack.
 struct Case {
   workload::Model model;
   Job job;
@@ -143,7 +143,7 @@ hardware::Stack any_stack(Range&& range) {
   return stack;
 }
 
-// The devices as one to three dimensions, with links from fast to so slow that nothing hides them.
+// The devices as one to three dimensions, with links from fast to so slow that no overlap hides them.
 template <class Range>
 hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
   std::vector<std::int64_t> sizes;
@@ -163,11 +163,11 @@ hardware::Cluster any_cluster(Range&& range, std::int64_t devices) {
     dimension.link.latency *= slower;
   }
   cluster.dimensions.back().link.port = cluster.dimensions.back().bandwidth * static_cast<double>(range(0, 4));
-  cluster.accelerator.pace = any_flag(range) ? 1.0 : 1.05;
+  cluster.accelerator.slowdown = any_flag(range) ? 1.0 : 1.05;
   return cluster;
 }
 
-// Ranks of a stage over which experts lie, etp innermost.
+// Ranks of a stage over which experts are distributed, etp innermost.
 template <class Range>
 void spread_experts(Range&& range, Plan& plan) {
   const auto divisor = [&](std::int64_t whole) {
@@ -194,7 +194,7 @@ void choose_schedule(Range&& range, Plan& plan) {
   plan.vpp = range(2, 4);
 }
 
-// Degrees small; everything else free. Experts only where `experts`.
+// Small degrees, everything else random. With experts only if `experts`.
 template <class Range>
 Plan any_plan(Range&& range, bool experts = false) {
   Plan plan;
@@ -216,7 +216,7 @@ Plan any_plan(Range&& range, bool experts = false) {
   return plan;
 }
 
-// Mixtures of experts whose degrees divide what the plan cuts; some layers dense, experts shared or not.
+// Mixtures of experts that the plan's degrees divide; with and without dense layers and shared experts.
 template <class Range>
 void give_experts(Range&& range, workload::Model& model, const Plan& plan) {
   auto& experts = model.experts;
@@ -256,7 +256,7 @@ workload::Model any_model(Range&& range, const Plan& plan, bool experts = false)
     model.sliding_window = range(1, 1000);
     model.global_every = range(0, 4);
   }
-  // What every rank of a tensor-parallel group would compute alike is shared out with sequence parallelism only.
+  // Work that every rank of a tensor-parallel group repeats is distributed only with sequence parallelism.
   const bool splits = plan.tp == 1 || plan.sequence_parallel;
   if (splits && model.gated_mlp && any_of(range, {0, 0, 1}) == 1) { give_latent_attention(range, model); }
   if (experts) {
@@ -274,7 +274,7 @@ workload::Model any_model(Range&& range, const Plan& plan, bool experts = false)
   return model;
 }
 
-// Layers of the ends set by hand, where they leave enough to the others.
+// Sets the layers of the end stages if enough are left for the others.
 template <class Range>
 void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
   if (plan.pp < 3 || !any_flag(range)) { return; }
@@ -286,7 +286,7 @@ void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
   if (rest >= plan.pp * plan.vpp) { plan = uneven; }
 }
 
-// A training job, of a model with experts or of one without.
+// A training job of a model with or without experts.
 template <class Range>
 Case any_case_of(Range&& range, bool experts) {
   Case c;
@@ -320,7 +320,7 @@ Case any_case(Range&& range) {
   return any_case_of(range, experts);
 }
 
-// What tells one drawn case from another, for messages of failed properties.
+// A description of a random case, for messages of failed properties.
 inline std::string to_text(const Case& c) {
   const Plan& p = c.plan;
   const workload::Model& m = c.model;
@@ -341,7 +341,7 @@ inline std::string to_text(const Case& c) {
       c.stack.fusion.elementwise, c.stack.gradients.bucket_parameters);
 }
 
-// A batch of requests.
+// A batch of inference requests.
 template <class Range>
 Case any_inference_case(Range&& range) {
   Case c = any_case(range);
@@ -355,7 +355,7 @@ Case any_inference_case(Range&& range) {
   c.plan.recompute = Recompute::none;
   c.plan.recompute_layers = 0;
   c.plan.offload.activations = c.plan.offload.optimizer = false;
-  c.plan.dp *= c.plan.cp;  // the same ranks, and as many of them
+  c.plan.dp *= c.plan.cp;  // the same ranks, and the same number of them
   c.job.global_batch *= c.plan.cp;
   c.plan.cp = 1;
   c.job.task = Task::inference;

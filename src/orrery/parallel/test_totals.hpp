@@ -1,5 +1,5 @@
-// What a lowered program adds up to, counted without looking at classes or at how it was made; and the same of a model
-// that one rank does alone. For tests.
+// Totals of a lowered program, counted independently of classes and of lowering; and the same for a model on one rank.
+// For tests.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ inline double flops_of(const Program& program, const Segment& segment) {
   return sum;
 }
 
-// Micro-batches that go through one chunk.
+// Micro-batches that pass one chunk.
 inline double micro_batches_of_chunk(const Program& program) {
-  const bool both_ways = program.plan.schedule == ScheduleKind::dualpipe;
-  return real(program.pipeline.micro_batches) * (both_ways ? 0.5 : 1.0);
+  const bool bidirectional = program.plan.schedule == ScheduleKind::dualpipe;
+  return real(program.pipeline.micro_batches) * (bidirectional ? 0.5 : 1.0);
 }
 
 // Matrix FLOPs of all ranks in one step.
@@ -46,9 +46,9 @@ inline double flops_of(const Program& program) {
   return real(program.plan.stage_ranks()) * per_slice;
 }
 
-// One part of a model on one rank that does all of it alone.
+// One part of a model on one rank without parallelism.
 struct Alone {
-  double flops = 0;              // forward, backward and what recompute adds
+  double flops = 0;              // forward, backward and recompute
   double dense = 0, expert = 0;  // weights, trained and frozen
 };
 
@@ -65,7 +65,7 @@ inline Alone alone(const std::vector<workload::Operator>& operators, Recompute r
   return sum;
 }
 
-// Whether a plan's recompute applies to layer `layer` of the model: one of the first recompute_layers of its chunk.
+// Whether recompute applies to layer `layer` of the model: it is one of the first recompute_layers of its chunk.
 inline bool is_recomputed(const test::Case& c, std::int64_t layer) {
   if (c.plan.recompute_layers == 0) { return true; }
   std::int64_t first = 0;
@@ -97,13 +97,13 @@ inline Alone whole_model(const test::Case& c, const workload::Slice& slice) {
   return sum;
 }
 
-// A slice that is everything: one rank, one sequence.
+// A slice without parallelism: one rank, one sequence.
 inline workload::Slice undivided(const test::Case& c) {
   Plan plan;
   return slice_of(c.job, plan);
 }
 
-// What a chunk's pass runs, block by block, repeats written out; collectives of plans without overlap left out.
+// The blocks of a chunk's pass, repeats unrolled; without the collectives of plans without overlap.
 inline std::vector<BlockId> works_of(const Program& program, const Segment& segment) {
   std::vector<BlockId> list;
   for (const auto& use : segment) {

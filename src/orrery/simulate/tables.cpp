@@ -227,7 +227,7 @@ std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& jo
 
 // ---- operators -----------------------------------------------------------------------------------------------------
 
-std::string kind_of_task(const NodeTask& task) {
+std::string operator_kind(const NodeTask& task) {
   switch (task.act) {
     case Act::collective: return std::string(name_of(task.collective));
     case Act::send: return "send";
@@ -247,7 +247,7 @@ std::vector<results::SimulatedOperator> operators_of(const SimulationJob& job, c
     const RankGraph& rank_graph = job.rank_graphs[span.rank];
     const NodeTask& task = rank_graph.nodes[span.node];
     const std::uint64_t bytes = task.act == Act::busy ? 0 : task.amount;
-    operators.push_back({span.rank, task.id, kind_of_task(task), bytes, span.start_ns, span.end_ns,
+    operators.push_back({span.rank, task.id, operator_kind(task), bytes, span.start_ns, span.end_ns,
                          rank_graph.names.empty() ? std::string() : rank_graph.names[span.node]});
   }
   return operators;

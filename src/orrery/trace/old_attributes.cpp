@@ -27,7 +27,7 @@ constexpr OldAttributes kSchema2{kTypes2};
 constexpr OldAttributes kSchema3{kTypes3};
 constexpr OldAttributes kSchema3Plus{kTypes3Plus};
 
-std::uint64_t old_number(FieldReader& field, ValueType type) {
+std::uint64_t read_number(FieldReader& field, ValueType type) {
   if (wire_type_of(type) == pbf_wire_type::fixed32) { return field.fixed32(); }
   const std::uint64_t raw = field.varint();
   const bool is_bool = type == ValueType::bool_val || type == ValueType::bool_list;
@@ -52,16 +52,16 @@ Value old_value(FieldReader& field, ValueType type, OpenList& list, Scratch& scr
   if (!graph::is_list(type)) {
     if (graph::is_text(type)) { return Value::view(type, field.bytes()); }
     if (has_bytes) { throw protozero::invalid_length_exception(); }
-    return Value::scalar(type, old_number(field, type));
+    return Value::scalar(type, read_number(field, type));
   }
   std::string& payload = list.payload(type, scratch);
   if (graph::is_text(type)) {
     graph::append_text(payload, field.bytes());
   } else if (has_bytes) {
     FieldReader packed(field.bytes());
-    while (!packed.at_end()) { graph::append_number(payload, type, old_number(packed, type)); }
+    while (!packed.at_end()) { graph::append_number(payload, type, read_number(packed, type)); }
   } else {
-    graph::append_number(payload, type, old_number(field, type));
+    graph::append_number(payload, type, read_number(field, type));
   }
   return Value::view(type, payload);
 }

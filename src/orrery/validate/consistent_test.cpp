@@ -96,7 +96,7 @@ RC_GTEST_PROP(Possible, whatever_is_stated_becomes_a_plan, ()) {
   r.sequence_parallel = r.tp > 1 && any(0, 1) == 1;
   const hardware::Cluster cluster = parallel::test::cluster_of({*r.tp * *r.cp * *r.pp * any(1, 6)});
   (void)make_consistent(r, model, cluster.devices);
-  const auto resolved = estimate::settle(r, model, cluster, hardware::Stack{});
+  const auto resolved = estimate::resolve(r, model, cluster, hardware::Stack{});
   if (!resolved) { RC_FAIL(resolved.error().text()); }
 }
 

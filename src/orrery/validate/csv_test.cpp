@@ -56,19 +56,19 @@ TEST(Csv, a_byte_order_mark_and_every_line_break_are_accepted) {
   }
 }
 
-TEST(Csv, a_quote_that_never_closes_is_told_where_it_opens) {
+TEST(Csv, the_error_of_an_unclosed_quote_has_the_place_of_its_start) {
   EXPECT_EQ(complaint("a,b\n1,\"2\n3,4\n"), "t.csv:2:3: quote is not closed");
   EXPECT_EQ(complaint("a,\"b"), "t.csv:1:3: quote is not closed");
 }
 
-TEST(Csv, stray_quotes_and_bytes_are_told) {
+TEST(Csv, stray_quotes_and_bytes_are_errors) {
   EXPECT_THAT(complaint("a,b\n1,x\"y\n"), HasSubstr("t.csv:2:4: quote inside a cell"));
   EXPECT_THAT(complaint("a,b\n1,\"x\"y\n"), HasSubstr("t.csv:2:6: text after a closing quote"));
   EXPECT_THAT(complaint(std::string_view("a,b\n1,\0\n", 8)), HasSubstr("t.csv:2:3: NUL byte"));
   EXPECT_THAT(complaint(std::string_view("a,b\n1,\"\0\"\n", 10)), HasSubstr("t.csv:2:4: NUL byte"));
 }
 
-TEST(Csv, every_row_of_another_length_is_told) {
+TEST(Csv, every_row_of_another_length_is_reported) {
   EXPECT_EQ(complaint("a,b\n1\n1,2\n1,2,3\n"),
             "t.csv:2: row has 1 cell, the header has 2\nt.csv:4: row has 3 cells, the header has 2");
 }

@@ -117,7 +117,7 @@ constexpr StackFacts kMlPerf{
     .interleaves = true,
     .source =
         "as NeMo; where submitters' configurations state chunks, there are 4 to 12 a stage; "
-        "every vendor's language models of rounds 3.0 to 5.1 use 8-bit products unless they say "
+        "every vendor's language models of rounds 3.0 to 5.1 use 8-bit GEMMs unless they say "
         "4-bit (mlcommons/training_results; rocm.blogs.amd.com, MLPerf training v5.0 and v5.1, read 2026-11); "
         "adapters on attention (mlcommons/training: llama2_70b_lora)"};
 constexpr StackFacts kMegatron2021{
@@ -158,7 +158,7 @@ constexpr StackFacts kAutomodelExperts{
         "where "
         "that page has a dash for ep, its benchmarks have all ranks (ep_size 64 of 64, 8 of 8: "
         "examples/benchmark/configs/gptoss_{120b,20b}_te_deepep.yaml@037e04a6a2, read 2026-11); its dense rows, "
-        "adapters on one GPU for the most part, go as eager code does: unverified"};
+        "mostly adapters on one GPU, are taken as eager code: unverified"};
 
 constexpr StackFacts kMaxText{.stack = "maxtext",
                               .zero = 3,
@@ -170,16 +170,16 @@ constexpr StackFacts kHugeCtr{
     .tables = {workload::TableSharding::balanced, workload::TableSharding::row, 16'777, 26'214},
     .source =
         "config_DGXH100_1x8x6912.sh and _8x8x2112.sh of NVIDIA's DLRM-DCNv2 (mlcommons/training_results_v3.1): "
-        "mixed precision, sharding plans auto and hier_auto, which cut tables by rows until ranks have alike shares, "
-        "DP_SHARDING_THRESHOLD 0.008 and 0.0125 GiB; in several nodes its exchange adds partial sums within a node "
-        "before "
-        "they leave it (CommunicationStrategy.Hierarchical), which of ours only tables cut by rows do; read 2026-11"};
+        "mixed precision, sharding plans auto and hier_auto, which split tables by rows until ranks have equal shares, "
+        "DP_SHARDING_THRESHOLD 0.008 and 0.0125 GiB; on several nodes its all-to-all reduces partial sums within a "
+        "node "
+        "first (CommunicationStrategy.Hierarchical), which Orrery models for row-wise tables only; read 2026-11"};
 constexpr StackFacts kSok{.stack = "sok",
                           .precision = hardware::Precision::fp16,
                           .tables = {workload::TableSharding::balanced, workload::TableSharding::balanced},
                           .source =
                               "NVIDIA-Merlin/HugeCTR: sparse_operation_kit/documents/tutorials/DLRM_Benchmark; rows "
-                              "dealt out over all ranks, "
+                              "distributed over all ranks, "
                               "which balanced parts come nearest to: unverified, from memory"};
 
 constexpr StackFacts kTimedLayers{

@@ -10,7 +10,7 @@ using hardware::Accelerator;
 using hardware::Precision;
 using testing::ElementsAre;
 
-TEST(Formats, tables_name_them_in_many_ways) {
+TEST(Formats, tables_have_many_names_for_them) {
   const std::pair<const char*, Precision> names[] = {
       {"BF16", Precision::bf16},     {"bfloat16", Precision::bf16},     {"bf16-mixed", Precision::bf16},
       {"amp_bf16", Precision::bf16}, {"half", Precision::fp16},         {"amp", Precision::fp16},

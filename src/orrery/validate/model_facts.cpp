@@ -158,7 +158,7 @@ std::vector<ModelFacts> entries() {
       {.prefixes = {"deepseekv3", "deepseek-v3-671b-a37b"},
        .catalogue = "deepseek-v3-mtp",
        .source = "NVIDIA-NeMo/Megatron-Bridge:docs/performance-summary.md says of some rows \"w/o MTP\": the others "
-                 "train its module for a further token"},
+                 "train its MTP module"},
       {.prefixes = {"deepseekv3-(w/o-mtp)", "deepseek-v3", "deepseek-r1", "single-moe-layer-deepseek"},
        .catalogue = "deepseek-v3",
        .source = "as above; NeMo Automodel builds the network without it: unverified, from memory"},

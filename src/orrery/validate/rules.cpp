@@ -257,7 +257,7 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 Skippable<Scenario> resolved(const estimate::Request& request, workload::Model model, hardware::Cluster cluster,
                              const StackFacts& defaults, const Parts& parts) {
   const hardware::Stack& stack = parts.stacks.find(defaults.stack)->second;
-  const auto plan = estimate::settle(request, model, cluster, stack);
+  const auto plan = estimate::resolve(request, model, cluster, stack);
   if (!plan) { return skip(name_of_diagnostic(plan.error().diagnostics.front())); }
   const parallel::Job job = estimate::job_of(request, model);
   return Scenario{std::move(model), std::move(cluster), &stack, job, plan->plan};

@@ -32,21 +32,21 @@ constexpr std::array<std::pair<std::string_view, Collective>, 10> kCollectives =
 }};
 constexpr std::array kMessages = {std::string_view{"sendrecv"}, std::string_view{"p2p"}, std::string_view{"pingpong"}};
 
-struct OperationOrMessage {
+struct MeasuredTransfer {
   std::optional<Collective> collective;  // nullopt: a message
 };
 
-std::optional<OperationOrMessage> call_of(std::string_view text) {
+std::optional<MeasuredTransfer> call_of(std::string_view text) {
   const std::string name = letters(text);
   std::size_t longest = 0;
-  std::optional<OperationOrMessage> call;
+  std::optional<MeasuredTransfer> call;
   for (const auto& [part, collective] : kCollectives) {
     if (part.size() <= longest || !has(name, part)) { continue; }
     longest = part.size();
-    call = OperationOrMessage{collective};
+    call = MeasuredTransfer{collective};
   }
   const auto is_in_name = [&](std::string_view message) { return has(name, message); };
-  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return OperationOrMessage{}; }
+  if (!call && std::any_of(kMessages.begin(), kMessages.end(), is_in_name)) { return MeasuredTransfer{}; }
   return call;
 }
 

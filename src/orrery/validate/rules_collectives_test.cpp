@@ -168,7 +168,7 @@ TEST(RulesOfCollectives, operations_are_known_however_they_are_spelled) {
 }
 
 // A tree of an all-to-all, the switch of a network that has none: the call takes what it would take by itself.
-TEST(RulesOfCollectives, an_algorithm_that_a_call_does_not_know_gives_way_to_another) {
+TEST(RulesOfCollectives, an_unavailable_algorithm_is_replaced) {
   CollectiveRow row = two_nodes();
   const auto time = [&](const char* algo) {
     row.algo = algo;
@@ -190,7 +190,7 @@ TEST(RulesOfCollectives, nodes_that_the_call_does_not_fill_have_as_many_each) {
   EXPECT_EQ(s->cluster.dimensions[1].size, 2);
 }
 
-TEST(RulesOfCollectives, a_message_goes_between_nodes_where_there_are_several) {
+TEST(RulesOfCollectives, a_message_is_sent_between_nodes_if_there_are_several) {
   CollectiveRow row = two_nodes();
   row.collective = "send_recv";
   row.size_bytes = 50e9;

@@ -75,7 +75,7 @@ TEST(RulesOfExperts, an_exchange_moves_every_copy_or_a_token_to_a_node_once) {
 }
 
 // In one node every rank is a place: 8 (1 - (7/8)^8) of them.
-TEST(RulesOfExperts, a_rate_counts_a_token_for_every_place_that_it_goes_to) {
+TEST(RulesOfExperts, a_rate_counts_a_token_once_per_destination) {
   const ExpertAllToAll back = *all_to_all_named("combine_bottleneck_bw");
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 16, 8), 100 * 10 * 2.0 * 2.0 * (1.0 - 1.0 / 256.0));
   EXPECT_DOUBLE_EQ(counted_bytes(back, 100, 10, 8, 8, 8), 100 * 10 * 2.0 * 8.0 * (1.0 - std::pow(0.875, 8)));
@@ -100,7 +100,7 @@ TEST(RulesOfExperts, a_pass_over_a_layer_is_its_experts_and_their_exchange) {
   EXPECT_LT(backward, 2.5 * forward);
 }
 
-TEST(RulesOfExperts, what_is_asked_for_must_be_said) {
+TEST(RulesOfExperts, missing_columns_skip_the_row) {
   EXPECT_EQ(measured_by("step_time"), Measured::step);
   EXPECT_EQ(measured_by(""), Measured::step);
   EXPECT_EQ(measured_by("backward_time"), Measured::pass);

@@ -35,7 +35,7 @@ TEST(RulesRecommenders, a_row_of_mlperf_is_dcnv2_on_hugectr) {
   EXPECT_EQ(s.plan.tables, (workload::TablePlan{TableSharding::balanced, 0, 16'777}));
 }
 
-TEST(RulesRecommenders, several_nodes_add_partial_sums_on_the_way) {
+TEST(RulesRecommenders, several_nodes_reduce_partial_sums) {
   TrainingRow row = dcnv2_row();
   row.gpus = 64;
   row.micro_batch = 2112;
@@ -57,7 +57,7 @@ TEST(RulesRecommenders, a_blank_micro_batch_is_a_replicas_batch) {
   EXPECT_EQ(s.model.recommender.interaction.kind, workload::InteractionKind::dot);
 }
 
-TEST(RulesRecommenders, tables_that_nobody_states_are_no_network) {
+TEST(RulesRecommenders, missing_tables_skip_the_row) {
   TrainingRow row = dcnv2_row();
   row.model = "DLRM-A2";
   EXPECT_EQ(reason(row), "recommender without published embedding tables");

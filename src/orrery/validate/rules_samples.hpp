@@ -38,7 +38,7 @@ inline TrainingRow whole_row() {
 
 // What must be there, or its complaint as an exception.
 template <class Expected>
-auto wanted(Expected made) {
+auto value(Expected made) {
   if constexpr (requires { made.error().text(); }) {
     if (!made) { throw std::logic_error(made.error().text()); }
   } else {
@@ -51,20 +51,20 @@ auto wanted(Expected made) {
 template <class AnyKind>
 auto scenario(const AnyKind& row) {
   static std::deque<Parts> kept;
-  kept.push_back(wanted(parts_for(data_directory(), {AnyRow(row)})));
-  return wanted(scenario_of(row, kept.back()));
+  kept.push_back(value(parts_for(data_directory(), {AnyRow(row)})));
+  return value(scenario_of(row, kept.back()));
 }
 
 // Why the row is skipped; empty when it is not.
 template <class AnyKind>
 std::string reason(const AnyKind& row) {
-  const Parts parts = wanted(parts_for(data_directory(), {AnyRow(row)}));
+  const Parts parts = value(parts_for(data_directory(), {AnyRow(row)}));
   const auto made = scenario_of(row, parts);
   return made ? "" : made.error();
 }
 
 inline workload::Model model(const TrainingRow& row) {
-  return wanted(model_of(row, *row.seq, wanted(parts_for(data_directory(), {row}))));
+  return value(model_of(row, *row.seq, value(parts_for(data_directory(), {row}))));
 }
 
 // DeepSeek-V3 as Megatron-Bridge's tables have it: what they leave blank follows from the catalogue.

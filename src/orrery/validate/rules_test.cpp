@@ -51,7 +51,7 @@ TEST(Rules, stated_plans_are_taken_as_stated) {
   EXPECT_EQ(plan.zero, 1);
   EXPECT_TRUE(plan.sequence_parallel);
   EXPECT_EQ(plan.recompute, Recompute::selective);
-  EXPECT_FALSE(plan.dp_overlap);  // the habit of megatron-deepspeed
+  EXPECT_FALSE(plan.dp_overlap);  // the default of megatron-deepspeed
 }
 
 TEST(Rules, blank_degrees_are_one_and_dp_takes_the_rest) {
@@ -66,7 +66,7 @@ TEST(Rules, blank_degrees_are_one_and_dp_takes_the_rest) {
   EXPECT_EQ(plan.schedule, ScheduleKind::one_f_one_b);
 }
 
-TEST(Rules, blank_sharding_and_sequence_parallelism_are_habits_of_the_stack) {
+TEST(Rules, blank_sharding_and_sequence_parallelism_are_defaults_of_the_stack) {
   TrainingRow row = whole_row();
   row.zero.reset();
   row.sp = "";
@@ -125,7 +125,7 @@ parallel::Plan estimated_plan(const Scenario& scenario) {
       if (!choice.of_recommenders) { part.give(request, part.get(scenario.plan)); }
     }
   }
-  const auto settled = estimate::settle(request, scenario.model, scenario.cluster, *scenario.stack);
+  const auto settled = estimate::resolve(request, scenario.model, scenario.cluster, *scenario.stack);
   EXPECT_TRUE(settled) << settled.error().text();
   return settled ? settled->plan : parallel::Plan{};
 }
@@ -328,7 +328,7 @@ TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spel
   EXPECT_EQ(scenario(row).plan.recompute, Recompute::none);
   row.sp = "True";
   EXPECT_TRUE(scenario(row).plan.sequence_parallel);
-  row.sp = "maybe";  // the habit of megatron-deepspeed
+  row.sp = "maybe";  // the default of megatron-deepspeed
   EXPECT_FALSE(scenario(row).plan.sequence_parallel);
 }
 

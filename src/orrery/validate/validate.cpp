@@ -31,7 +31,7 @@ struct Table {
   std::vector<results::Prediction> predictions;
 };
 
-bool wanted(const std::vector<std::string>& families, const std::string& family) {
+bool requested(const std::vector<std::string>& families, const std::string& family) {
   return families.empty() || std::find(families.begin(), families.end(), family) != families.end();
 }
 
@@ -58,7 +58,7 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, TableKind 
   for (const auto& line : csv.rows) {
     Row row = columns.row(line);
     note(seen, row.family);
-    if (!wanted(families, row.family)) { continue; }
+    if (!requested(families, row.family)) { continue; }
     results::Prediction prediction;
     prediction.id = cell_text(csv, line, "id");
     prediction.kind = name_of(kind);

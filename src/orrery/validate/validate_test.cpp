@@ -258,7 +258,7 @@ TEST(Validate, tables_of_several_kinds_are_scored_apart_and_together) {
   EXPECT_EQ(validated({steps.path(), mixtures.path(), requests.path()}, {"mosaic_mpt"}).overall.rows, 2);
 }
 
-TEST(Validate, measured_cells_that_are_no_numbers_are_told) {
+TEST(Validate, measured_cells_that_are_not_numbers_are_errors) {
   const TemporaryFile table(std::string(kHeader) + kGood + "fast,\n" + kGood + "n/a,\n" + kGood + "~2,\n");
   EXPECT_EQ(complaint({table.path()}), table.path() + ":2 step_time_s: \"fast\" is not a number of seconds\n" +
                                            table.path() + ":4 step_time_s: \"~2\" is not a number of seconds");

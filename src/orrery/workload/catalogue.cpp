@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 using config::Described;
 using config::Node;
 
-// A folder as Hugging Face lays it out stands for its config.json.
+// A folder in Hugging Face's layout is read through its config.json.
 Result<std::string> file_meant(const std::string& path) {
   std::error_code error;
   const fs::path inside = fs::path(path) / "config.json";
@@ -31,7 +31,7 @@ Result<std::string> file_meant(const std::string& path) {
   return path;
 }
 
-// Hugging Face files are all called config.json: the folder says which model it is.
+// Hugging Face files are all named config.json, so the model is named after the folder.
 std::string name_of_file(const std::string& path) {
   const fs::path file(path);
   if (file.filename() != "config.json") { return file.stem().string(); }
@@ -41,8 +41,8 @@ std::string name_of_file(const std::string& path) {
 
 bool is_json(const std::string& path) { return fs::path(path).extension() == ".json"; }
 
-// Sizes that a description must give unless it has what makes them unnecessary. A record knows no such conditions: the
-// missing ones are noted here, and stand-ins let the rest be read, so that all mistakes come at once.
+// Some sizes are required unless others make them unnecessary; records have no such conditions. The missing ones are
+// reported here, and placeholders let the rest be read, so that all errors are reported together.
 std::vector<Diagnostic> with_stand_ins(Node& node) {
   struct Size {
     const char* key;
@@ -61,7 +61,7 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
   return missing;
 }
 
-// What recommenders have in common with other models.
+// Fields that recommenders share with other models.
 constexpr std::array<std::string_view, 4> kCommonKeys = {"name", "description", "recommender", "sources"};
 
 // A recommender is described by its own mapping; keys of transformers would have no effect.

@@ -41,8 +41,8 @@ void add_size_keys(Record<Fields>& record, const SizeKeys& keys) {
   optional(keys.head_dim, &Fields::head_dim, "width of a head; null = hidden / heads");
 }
 
-// The part of the file that describes the model, under the names of the record: the library accepts some keys under two
-// names (the second is used when the first is absent), and some sizes may be left out.
+// The part of the file that describes the model, under the record's names. The library accepts some keys under two
+// names (the second is used if the first is absent), and some sizes may be missing.
 Node prepared(const Node& original, const Family& family) {
   const Node* part = family.nested.empty() ? nullptr : original.find(family.nested);
   Node node = part != nullptr && part->kind == config::Kind::mapping ? *part : original;
@@ -89,7 +89,7 @@ std::string description_of(const Fields& fields, const Family& family) {
   return fmt::format("Hugging Face configuration of type {}{}{}", family.model_type, note.empty() ? "" : ", ", note);
 }
 
-// The file's key for a member of Model, so that an error names the place in the user's file.
+// The file's key for a member of Model, so that errors name the key that the user wrote.
 std::string_view key_of(std::string_view field, const SizeKeys& keys) {
   if (field == "layers") { return keys.layers; }
   if (field == "hidden") { return keys.hidden; }
@@ -118,7 +118,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   record.foreign();
   add_size_keys(record, family.keys);
   const Node node = prepared(original, family);
-  // Reading over defaults does not report missing keys; reading from nothing does.
+  // Reading over defaults does not report missing keys; reading without defaults does.
   if (auto strict = record.read(node); !strict) { return tl::make_unexpected(strict.error()); }
   ORRERY_TRY(fields, record.read_over(family.defaults(), node));
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }

@@ -175,7 +175,7 @@ Fields falcon_defaults() {
   return fields;
 }
 
-// Key and value heads count only where queries are grouped, or where each has its own.
+// Key-value heads have an effect only with grouped queries, or with one per query head.
 void falcon_shape(const Fields& fields, Model& model) {
   model.norm = Normalisation::layernorm;
   model.position = fields.alibi ? Position::alibi : Position::rotary;

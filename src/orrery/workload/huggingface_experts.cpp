@@ -102,7 +102,7 @@ Record<Fields> qwen_moe(const char* model_type, const char* doc) {
 
 constexpr std::array kExpertAliases = {Alias{"num_local_experts", "num_experts"}};
 
-// Layers without experts can be described where they come first.
+// Dense layers among layers with experts can only be described if they come first.
 Count leading_dense_layers(const Fields& fields) {
   auto layers = fields.dense_layers.value_or(std::vector<Count>{});
   std::sort(layers.begin(), layers.end());
@@ -231,8 +231,7 @@ std::string deepseek_unsupported(const Fields& fields) {
   return {};
 }
 
-// Modules for further tokens are left out, as the library leaves them out: inference need not have them, and the
-// published sizes do not count them.
+// MTP modules are left out, as in the library: inference does not need them, and published sizes do not count them.
 void deepseek_shape(const Fields& fields, Model& model) {
   llama_like_shape(model);
   model.latent = {fields.query_rank.value_or(0), fields.kv_rank, fields.nope_dim, fields.rope_dim, fields.value_dim};

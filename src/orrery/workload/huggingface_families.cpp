@@ -83,7 +83,7 @@ Fields opt_defaults() {
   return fields;
 }
 
-// OPT-350M is the one model with these: its embedding is half as wide as its layers, and its norms come after them.
+// Only OPT-350M has these: its embedding is half as wide as its layers, and its norms come after them.
 std::string opt_unsupported(const Fields& fields) {
   if (fields.embedding_width && *fields.embedding_width != fields.hidden) {
     return fmt::format(
@@ -99,7 +99,7 @@ std::string opt_unsupported(const Fields& fields) {
 void opt_shape(const Fields& fields, Model& model) {
   model.norm = Normalisation::layernorm;
   model.position = Position::learned;
-  model.position_rows = model.max_seq + 2;  // the first two rows stand for padding
+  model.position_rows = model.max_seq + 2;  // the first two rows are for padding
   if (fields.biases) { all_biases(model); }
   model.final_norm = !fields.no_final_norm;
 }
@@ -115,7 +115,7 @@ Record<Fields> bloom_record() {
 Fields bloom_defaults() {
   Fields fields;
   fields.activation = "gelu";
-  fields.max_seq = 2048;  // alibi has no table; the library has no key, published files say seq_length
+  fields.max_seq = 2048;  // alibi has no position table; the library has no key, published files have seq_length
   fields.tied = true;
   return fields;
 }

@@ -1,6 +1,6 @@
-// The families of models that Hugging Face configurations describe: their keys, defaults and shapes. Part of
-// huggingface.cpp's inside. A new family is one more row of a table: in huggingface_dense.cpp, _experts.cpp or
-// _encoders.cpp (huggingface_families.cpp has the first seven and puts the tables together).
+// The families of models that Hugging Face configurations describe: their keys, defaults and shapes. Internal to
+// huggingface.cpp. A new family is one row of a table: in huggingface_dense.cpp, _experts.cpp or _encoders.cpp
+// (huggingface_families.cpp has the first seven and combines the tables).
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace orrery::workload::huggingface {
 
 using Count = std::int64_t;
 
-// What the families say about themselves, in one struct; a family's record fills its part.
+// Keys of all families, in one struct; a family's record fills its part.
 struct Fields {
   Count layers = 0;
   Count hidden = 0;
@@ -55,7 +55,7 @@ struct Fields {
   bool alibi = false;
   bool multi_query = true;
   bool grouped = false;        // Falcon's "new decoder architecture"
-  std::optional<Count> norms;  // of a layer whose halves are side by side
+  std::optional<Count> norms;  // norms of a layer with parallel attention and MLP
 
   // Mixtures of experts.
   std::optional<Count> experts;
@@ -88,7 +88,7 @@ struct Fields {
   std::optional<std::vector<std::string>> architectures;
 };
 
-// A family's names for the sizes. Empty: the family has no such key.
+// A family's keys for the sizes. Empty: the family does not have the key.
 struct SizeKeys {
   std::string_view layers, hidden, heads, vocab, max_seq;
   std::string_view ffn;  // absent or null = 4 hidden where `ffn_has_default`
@@ -102,7 +102,7 @@ struct Alias {
   std::string_view key;
 };
 
-// A size that the published files of a family leave out, and what the library takes instead.
+// A size that the published files of a family omit, and the library's default.
 struct Fallback {
   std::string_view key;
   Count value;
@@ -111,15 +111,15 @@ struct Fallback {
 struct Family {
   std::string_view model_type;
   SizeKeys keys;
-  std::span<const Alias> aliases;             // other spellings that the library accepts
-  config::Record<Fields> (*record)();         // the keys besides the sizes
-  Fields (*defaults)();                       // where they differ from Fields{}
-  std::string (*unsupported)(const Fields&);  // why this one cannot be described, or ""
-  void (*shape)(const Fields&, Model&);       // what the family is, besides the sizes
+  std::span<const Alias> aliases;             // other keys that the library accepts
+  config::Record<Fields> (*record)();         // keys besides the sizes
+  Fields (*defaults)();                       // if they differ from Fields{}
+  std::string (*unsupported)(const Fields&);  // why this configuration cannot be described, or ""
+  void (*shape)(const Fields&, Model&);       // sets what the family defines besides the sizes
   std::string_view activation_key = "hidden_act";
   std::span<const Fallback> fallbacks = {};
-  std::string_view nested = {};                  // the part of the file to read, of models of several parts
-  std::string (*note)(const Fields&) = nullptr;  // what the description should add, or ""
+  std::string_view nested = {};                  // the part of the file to read, for models with several parts
+  std::string (*note)(const Fields&) = nullptr;  // a note for the description, or ""
 };
 
 [[nodiscard]] std::span<const Family> families();
@@ -128,13 +128,11 @@ struct Family {
 [[nodiscard]] std::span<const Family> expert_families();
 [[nodiscard]] std::span<const Family> encoder_families();
 
-// Types that are planned and not built.
+// Types that are planned but not supported yet.
 [[nodiscard]] std::span<const std::string_view> planned_model_types();
 
-// ---- what several families share -----------------------------------------------------------------------------------
-
 inline constexpr config::Bounds<double> kProbability{.min = 0.0, .max = 1.0};
-// Beyond any size, and low enough that sums and products of two stay below 2^63; `inconsistency` has the sharper
+// Above any real size, and low enough that sums and products of two stay below 2^63; `inconsistency` has the tighter
 // limits.
 inline constexpr Count kMost = 1'000'000'000;
 inline constexpr config::Bounds<Count> kFrom0{.min = 0, .max = kMost};
@@ -145,7 +143,7 @@ inline constexpr SizeKeys kLlamaKeys{
     "num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
     "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
 
-// Nothing is unsupported.
+// Accepts every configuration.
 [[nodiscard]] std::string anything(const Fields&);
 
 // Llama and its many relatives: rmsnorm, rotary positions, a gated MLP of silu, no biases.
@@ -155,8 +153,8 @@ void llama_like_shape(Model& model);
 
 void all_biases(Model& model);
 
-// Which layers look back over a window: its length, and every how many layers one looks over everything all the same.
-// What a file says that is no such rule is put in words.
+// Sliding windows: which layers have one and its length, and every how many layers one has none. Returns an error for a
+// rule that cannot be described.
 struct Windows {
   Count window = 0;
   Count global_every = 0;

@@ -1,4 +1,4 @@
-// The families after the first seven: their shapes by published checkpoints, their defaults, what they refuse.
+// The families after the first seven: shapes of published checkpoints, defaults, errors.
 #include <string>
 
 #include <gmock/gmock.h>

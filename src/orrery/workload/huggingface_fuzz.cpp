@@ -1,4 +1,4 @@
-// Any JSON with a model_type gives a sound model or an error with a place; nothing else.
+// Random JSON with a model_type gives a consistent model or an error with a place.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

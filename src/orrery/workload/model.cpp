@@ -10,7 +10,7 @@ std::int64_t norm_parameters(const Model& model, std::int64_t width) {
   return model.norm == Normalisation::layernorm ? 2 * width : width;
 }
 
-// Queries, keys and values of `hidden` inputs each, all heads, and the way back.
+// Projections of queries, keys and values from `hidden` inputs, all heads, and the output projection.
 std::int64_t attention_parameters(const Model& model) {
   const std::int64_t qkv_width = model.query_width() + 2 * model.kv_width();
   std::int64_t count = model.hidden * qkv_width + model.query_width() * model.hidden;
@@ -18,7 +18,7 @@ std::int64_t attention_parameters(const Model& model) {
   if (model.attention_output_bias) { count += model.hidden; }
   if (model.qk_norm) {
     count += 2 * norm_parameters(model, model.head_dim);
-  }  // one for all query, one for all key heads
+  }  // one for all query heads, one for all key heads
   return count;
 }
 
@@ -53,7 +53,7 @@ std::int64_t mixture_parameters(const Model& model) {
   return count;
 }
 
-// Norms on the residual stream: before each half, behind each half, before the attention to the encoder.
+// Norms on the residual stream: before each half, after each half, before the attention to the encoder.
 std::int64_t layer_norms(const Model& model, const LayerKind& kind) {
   std::int64_t norms = model.shared_norm ? 1 : 2;
   if (model.post_norms) { norms += 2; }
@@ -90,7 +90,7 @@ std::int64_t head_parameters(const Model& model) {
   return count;
 }
 
-// Of the routed experts of one layer, the weights that a token does not meet.
+// Weights of the routed experts of one layer that a token does not use.
 std::int64_t idle_parameters(const Model& model, const LayerKind& kind) {
   if (!kind.experts) { return 0; }
   return (model.experts.count - model.experts.active) * expert_parameters(model);
@@ -104,8 +104,8 @@ bool has_dense_layers(const Model& model) {
 
 namespace {
 
-// What rules about transformers read of a recommender: one position, nothing to slice. Experts are those of the top
-// MLP.
+// The sizes that rules about transformers read of a recommender: one position, nothing to split. The experts are those
+// of the top MLP.
 Model as_one_position(Model model) {
   model.layers = static_cast<std::int64_t>(dense_layers(model.recommender).size());
   model.hidden = model.heads = model.kv_heads = model.head_dim = model.ffn = model.max_seq = 1;
@@ -142,7 +142,8 @@ LayerKind layer_kind(const Model& model, std::int64_t layer) {
   LayerKind kind;
   kind.encoder = layer < model.encoder_layers || !model.causal;
   kind.cross = model.encoder_layers > 0 && layer >= model.encoder_layers;
-  const std::int64_t own = layer < model.encoder_layers ? layer : layer - model.encoder_layers;  // in its stack
+  const std::int64_t own =
+      layer < model.encoder_layers ? layer : layer - model.encoder_layers;  // index in its own stack
   const auto& experts = model.experts;
   kind.experts =
       experts.count > 0 && own >= experts.first_dense && (own + 1 - experts.first_dense) % experts.every == 0;

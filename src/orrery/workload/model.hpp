@@ -28,17 +28,17 @@ enum class Position : std::uint8_t {
 // Buckets of distance of a relative position table: every published T5.
 inline constexpr std::int64_t kRelativeBuckets = 32;
 
-// Mixture of experts: which layers have one instead of a dense MLP, and what it is made of.
+// Mixture of experts: which layers have one instead of a dense MLP, and its sizes.
 struct Experts {
-  std::int64_t count = 0;        // routed experts of a layer; 0: every MLP is dense
-  std::int64_t active = 0;       // experts that a token is sent to (top-k)
-  std::int64_t ffn = 0;          // inner width of one routed expert
-  std::int64_t shared_ffn = 0;   // inner width of the experts that every token passes, together; 0: none
-  bool shared_gate = false;      // their output is scaled by a gate of one number a token (Qwen2-MoE)
-  std::int64_t first_dense = 0;  // leading layers with a dense MLP
-  std::int64_t every = 1;        // of the others, every n-th has experts: layer i where (i + 1 - first_dense) % n == 0
-  std::int64_t groups = 0;       // experts form so many groups of equal size, of which
-  std::int64_t active_groups = 0;  // a token's experts come from so many (node-limited routing); 0: from all
+  std::int64_t count = 0;          // routed experts of a layer; 0: every MLP is dense
+  std::int64_t active = 0;         // experts that a token is sent to (top-k)
+  std::int64_t ffn = 0;            // inner width of one routed expert
+  std::int64_t shared_ffn = 0;     // inner width of the experts that every token passes, together; 0: none
+  bool shared_gate = false;        // their output is scaled by a gate of one number a token (Qwen2-MoE)
+  std::int64_t first_dense = 0;    // leading layers with a dense MLP
+  std::int64_t every = 1;          // of the others, every n-th has experts: layer i if (i + 1 - first_dense) % n == 0
+  std::int64_t groups = 0;         // experts form this many groups of equal size
+  std::int64_t active_groups = 0;  // a token's experts come from this many groups (node-limited routing); 0: from all
   double capacity_factor = 0.0;    // an expert takes capacity_factor times its even share of tokens; 0: dropless
 
   friend bool operator==(const Experts&, const Experts&) = default;
@@ -67,10 +67,10 @@ struct Vision {
   friend bool operator==(const Vision&, const Vision&) = default;
 };
 
-// What a layer behind a recommender's tables does; none: a transformer's layer.
+// The role of a layer in a recommender; none: a transformer layer.
 enum class DensePart : std::uint8_t {
   none,
-  join,  // reads the vectors of a sample and writes what the layers behind it work on
+  join,  // reads the vectors of a sample and writes the input of the next layer
   dot,
   cross,
   transformer,
@@ -80,13 +80,13 @@ enum class DensePart : std::uint8_t {
 // What distinguishes one layer of a model from another.
 struct LayerKind {
   bool experts = false;     // a mixture of experts instead of the dense MLP
-  bool encoder = false;     // of an encoder: every position sees every other
+  bool encoder = false;     // of an encoder: every position attends to every other
   bool cross = false;       // a third half layer attends to the encoder's output
   std::int64_t window = 0;  // positions that a query looks back; 0 = all of them
   // Of a recommender.
   DensePart part = DensePart::none;
-  std::int64_t in = 0, out = 0;  // numbers of a sample that it reads, and makes
-  bool opens = false;            // the first of a top MLP that there are several of: samples go to theirs
+  std::int64_t in = 0, out = 0;  // numbers per sample that it reads, and writes
+  bool opens = false;            // the first layer of a top MLP with experts: sends samples to their experts
   bool closes = false;           // the last of the top MLP
 
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
@@ -96,7 +96,7 @@ struct Model {
   std::string name;
   std::string description;
 
-  std::int64_t layers = 0;          // of the decoder, or the only stack
+  std::int64_t layers = 0;          // of the decoder, or of the only stack
   std::int64_t encoder_layers = 0;  // of an encoder in front (T5)
   std::int64_t mtp_layers = 0;      // multi-token prediction (MTP) modules after the last layer (DeepSeek-V3)
   std::int64_t hidden = 0;
@@ -104,7 +104,7 @@ struct Model {
   std::int64_t kv_heads = 0;  // = heads without grouped-query attention
   std::int64_t head_dim = 0;  // hidden / heads unless stated
   std::int64_t ffn = 0;       // width of the MLP's inner layer
-  std::int64_t vocab = 0;     // rows of the embedding as stored; 0 of a vision model
+  std::int64_t vocab = 0;     // rows of the embedding as stored; 0 for a vision model
   std::int64_t max_seq = 0;   // longest sequence; rows of a learned position table
 
   bool gated_mlp = false;        // two input projections, act(a) * b
@@ -113,15 +113,15 @@ struct Model {
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;            // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
-  bool post_norms = false;         // a norm behind attention and behind the MLP, too (Gemma 2)
-  bool causal = true;              // a position sees those before it only; false: an encoder alone (ViT)
+  bool post_norms = false;         // an additional norm after attention and after the MLP (Gemma 2)
+  bool causal = true;              // a position attends to earlier ones only; false: a lone encoder (ViT)
   bool parallel_residual = false;  // attention and MLP read the same residual stream (NeoX: a norm each)
   bool shared_norm = false;        // ... and one norm serves both (Falcon, Phi, ViT-22B)
   bool embedding_norm = false;     // a norm after the embedding (BLOOM)
   bool final_norm = true;
   std::int64_t position_rows = 0;   // rows of a learned position table, when it is not max_seq (OPT adds 2)
   std::int64_t sliding_window = 0;  // positions that a query looks back; 0 = all of them
-  std::int64_t global_every = 0;    // every n-th layer looks back over all of them all the same; 0 = none does
+  std::int64_t global_every = 0;    // every n-th layer attends to all positions; 0: none does
   double dropout = 0.0;             // hidden and attention dropout probability during pre-training
 
   Normalisation norm = Normalisation::layernorm;
@@ -137,10 +137,10 @@ struct Model {
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
   [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
-  // Positions of a sample where the model defines them; 0: the job does.
+  // Positions of a sample if the model defines them; 0: the job does.
   [[nodiscard]] std::int64_t own_seq() const { return is_vision() ? vision.tokens() : is_recommender() ? 1 : 0; }
-  // Layers that a pipeline is cut from: encoder, then decoder; a recommender's behind its tables. MTP modules
-  // belong to the head.
+  // Layers that pipeline stages divide: encoder, then decoder; in a recommender, the layers after its tables. MTP
+  // modules belong to the head.
   [[nodiscard]] std::int64_t depth() const { return encoder_layers + layers; }
   // Width of queries, and of keys (= of values), over all heads.
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
@@ -152,14 +152,14 @@ struct Model {
 // position table. A recommender's sizes as a transformer are those of one position, one wide.
 [[nodiscard]] Model completed(Model model);
 
-// What layer `layer` is, 0 <= layer < depth(): encoder layers first.
+// The kind of layer `layer`, 0 <= layer < depth(): encoder layers first.
 [[nodiscard]] LayerKind layer_kind(const Model& model, std::int64_t layer);
 
-// What the layer inside an MTP module is: the same as the last layer of the model.
+// The kind of the layer inside an MTP module: that of the last layer of the model.
 [[nodiscard]] LayerKind mtp_kind(const Model& model);
 
 struct Inconsistency {
-  std::string_view field;  // the wrong member, e.g. "hidden"
+  std::string_view field;  // the member with the error, e.g. "hidden"
   std::string message;
 };
 
@@ -168,12 +168,12 @@ struct Inconsistency {
 [[nodiscard]] std::optional<Inconsistency> inconsistency(const Model& model);
 
 struct ParameterCount {
-  std::int64_t embedding = 0;  // token, patch and position tables (relative ones, too), class token, embedding norm; a
+  std::int64_t embedding = 0;  // token, patch and position tables (relative ones too), class token, embedding norm; a
                                // recommender's tables
   std::int64_t layers = 0;     // all transformer layers, and MTP modules
-  std::int64_t head = 0;       // final norm (of the encoder, too) and, when untied, the output projection; classifier
+  std::int64_t head = 0;       // final norm (also of the encoder) and, if untied, the output projection; classifier
   std::int64_t total = 0;      // embedding + layers + head
-  std::int64_t active = 0;     // weights that one token uses: total less the routed experts it is not sent to
+  std::int64_t active = 0;     // weights that one token uses: total minus the routed experts it is not sent to
   std::int64_t mtp = 0;        // the part of `layers` in MTP modules
 };
 

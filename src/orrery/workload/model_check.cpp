@@ -10,7 +10,7 @@ namespace {
 
 using Found = std::optional<Inconsistency>;
 
-// A number of the model and the range it may lie in. Upper ends are far above what anybody builds.
+// A number of the model and its valid range. Upper limits are far above any real model.
 struct Range {
   std::string_view name;
   std::int64_t value;
@@ -219,7 +219,7 @@ Found too_many_weights(const Model& model) {
   const double experts = real(model.experts.count) * (3.0 * real(model.experts.ffn) + 2.0);
   const double inner = 3.0 * real(model.ffn) + 3.0 * real(model.experts.shared_ffn) + experts;
   const double width = real(model.heads) * real(model.head_dim + model.latent.nope_dim + model.latent.value_dim);
-  const double kinds = model.encoder_layers > 0 ? 2.0 : 1.0;  // of attention in a layer
+  const double kinds = model.encoder_layers > 0 ? 2.0 : 1.0;  // attention blocks per layer
   const double attention = kinds * (2.0 * width + 2.0 * real(model.kv_width())) +
                            real(model.latent.query_rank + model.latent.kv_rank + model.latent.rope_dim);
   const double latent = width * real(model.latent.query_rank + model.latent.kv_rank);

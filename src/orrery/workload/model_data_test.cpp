@@ -1,4 +1,4 @@
-// The shipped models against the sizes their publishers state, and the completeness of their citations.
+// The shipped models against the sizes that their publishers state; every figure has a source.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -30,9 +30,9 @@ struct Published {
   double kv = 0.0;                 // bytes per token with two-byte elements; 0: none found
 };
 
-// What the publisher states. Where that is a name rounded by more than 0.5 %, the count of the released checkpoint, or
-// for models that were never released what the publisher's own formula gives: megatron-1.7b and -3.6b by equation (2)
-// of arXiv 2104.04473, P = 12 l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)). docs/models/models.md has the sources.
+// Published sizes. If the name is rounded by more than 0.5 %, the count of the released checkpoint; for models that
+// were never released the publisher's own formula: megatron-1.7b and -3.6b by equation (2) of arXiv 2104.04473, P = 12
+// l h^2 (1 + 13/(12 h) + (V + s)/(12 l h)). docs/models/models.md has the sources.
 const std::vector<Published> kPublished = {
     {.name = "gpt2", .parameters = 0.12444},
     {.name = "gpt2-medium", .parameters = 0.35482},
@@ -221,8 +221,8 @@ double weights(const std::vector<Operator>& operators) {
   return sum;
 }
 
-// Two counts of the same weights, made apart from each other. The vocabulary of operators is padded; sums stay below
-// 2^53 and are exact.
+// Two independent counts of the same weights. The vocabulary of operators is padded; sums stay below 2^53 and are
+// exact.
 TEST(ModelData, operators_of_every_shipped_model_hold_its_parameters) {
   const hardware::Stack stack;
   for (const auto& row : kPublished) {
@@ -240,7 +240,7 @@ TEST(ModelData, operators_of_every_shipped_model_hold_its_parameters) {
   }
 }
 
-// Of recommenders nobody publishes a count: rows and widths are what is published, and they are the count.
+// For recommenders nobody publishes a count: rows and widths are published and give the count.
 TEST(ModelData, every_shipped_model_but_recommenders_is_compared) {
   std::vector<std::string> compared, shipped;
   for (const auto& row : kPublished) { compared.emplace_back(row.name); }
@@ -265,7 +265,8 @@ std::string row_of_table(const Published& row) {
                      or_nothing(kv, fmt::format("{:.0f}", kv)), or_nothing(row.kv, fmt::format("{:.0f}", row.kv)));
 }
 
-// The table of docs/models/models.md is made of the rows above. When it is not, the right one is left in a file.
+// The table in docs/models/models.md is generated from the rows above. If it differs, the right one is written to a
+// file.
 TEST(ModelData, the_documented_table_is_the_one_that_is_checked) {
   std::string table =
       "| model | parameters | published, 10^9 | difference | active, 10^9 | published | KV, B/token | published |\n"

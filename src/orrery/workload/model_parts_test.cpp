@@ -1,5 +1,4 @@
-// Weights of every kind of layer by hand, on models small enough to count; what of them a token meets and leaves
-// behind.
+// Weights of every kind of layer, calculated by hand on tiny models; weights per token and KV cache.
 #include <string>
 
 #include <gtest/gtest.h>
@@ -71,7 +70,7 @@ TEST(Experts, a_mixture_is_a_router_and_its_experts) {
   EXPECT_EQ(layer_parameters(gated, {}), kTinyLayer + 128);  // a dense layer of the same model: 3 x 8 x 16
 }
 
-TEST(Experts, shared_ones_are_an_mlp_beside_with_a_gate_of_one_row) {
+TEST(Experts, shared_ones_are_an_additional_mlp_with_a_gate_of_one_row) {
   Model model = mixture();
   model.experts.shared_ffn = 7;  // 2 x 8 x 7
   EXPECT_EQ(layer_parameters(model, kExperts), kTinyLayer - 256 + 48 + 480 + 112);
@@ -85,7 +84,7 @@ TEST(Experts, biases_are_of_each_expert_and_of_the_router) {
   EXPECT_EQ(layer_parameters(model, kExperts), kTinyLayer - 256 + 48 + 480 + 78 + 6);
 }
 
-TEST(Experts, a_token_meets_the_active_ones_only) {
+TEST(Experts, a_token_uses_the_active_ones_only) {
   const auto count = parameter_count(mixture());
   EXPECT_EQ(count.total - count.active, 4 * (6 - 2) * 80);  // 4 layers, 4 experts of 2 x 8 x 5 each
   EXPECT_EQ(parameter_count(tiny()).active, parameter_count(tiny()).total);
@@ -150,7 +149,7 @@ TEST(KeysAndValues, are_not_kept_where_nothing_is_generated) {
   EXPECT_DOUBLE_EQ(kv_bytes_per_token(model, 2), 0);
 }
 
-TEST(FurtherTokens, a_module_is_a_projection_a_layer_and_three_norms) {
+TEST(MtpModules, a_module_is_a_projection_a_layer_and_three_norms) {
   Model model = mixture();
   model.experts.first_dense = 1;
   const auto plain = parameter_count(model);

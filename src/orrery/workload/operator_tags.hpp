@@ -1,4 +1,4 @@
-// What an operator is part of. Recompute chooses the operators that a backward pass runs again by their tags.
+// Tags of operators. A recompute choice is a set of tags: the backward pass runs the operators with these tags again.
 #pragma once
 
 #include <cstddef>
@@ -8,15 +8,15 @@
 namespace orrery::workload {
 
 enum class OperatorTag : std::uint8_t {
-  embedding,                // of tokens, positions and patches
-  tables,                   // of a recommender, with the exchange of looked-up vectors
-  interaction,              // of a recommender's vectors
-  norm,                     // of the residual stream
-  attention_projection,     // in and out, with rotary positions and norms of heads; of MLA the projections down
-  attention_up_projection,  // of MLA, with rotary positions
-  attention_core,           // scores, softmax, dropout, context, or their fused kernel; the exchange of context
-                            // parallelism inside it
-  mlp_projection,           // of a dense MLP
+  embedding,             // of tokens, positions and patches
+  tables,                // of a recommender, with the all-to-all of looked-up vectors
+  interaction,           // of a recommender's vectors
+  norm,                  // of the residual stream
+  attention_projection,  // input and output projections, rotary positions, norms of heads; in MLA the down-projections
+  attention_up_projection,  // in MLA, with rotary positions
+  attention_core,  // scores, softmax, dropout, weighted sum, or their fused kernel; with the collectives of context
+                   // parallelism inside it
+  mlp_projection,  // of a dense MLP
   mlp_activation,
   router,             // logits, softmax, choice of experts
   expert_exchange,    // permutation, dispatch, combine

@@ -10,7 +10,7 @@ namespace orrery::workload {
 
 namespace {
 
-// Enough for every layer there is without growing: a list is made for every plan that is priced.
+// Capacity for the longest layer: lists are created for every plan that is priced, so they should not grow.
 constexpr std::size_t kLongestList = 56;
 
 void append_any_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
@@ -35,7 +35,7 @@ void append_attention_half(std::vector<Operator>& list, const Model& model, cons
                       stack.fusion.elementwise));
 }
 
-// The encoder's output feeds every decoder layer: its gradients are summed as well.
+// The encoder's output is read by every decoder layer: the gradients are summed.
 void append_cross_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   list.push_back(norm("cross.norm", model, z));
   append_cross_attention(list, model, stack, z);
@@ -58,12 +58,12 @@ void append_mlp_half(std::vector<Operator>& list, const Model& model, const hard
     list.push_back(norm("mlp.post_norm", model, z));
     list.back().input_from = kind.experts ? OperatorTag::expert_exchange : OperatorTag::mlp_projection;
   }
-  const bool bias = model.mlp_bias && !kind.experts;  // experts have theirs
+  const bool bias = model.mlp_bias && !kind.experts;  // experts have their own
   list.push_back(join({"mlp.residual", bias, true, true, 1, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
-// x -> x + attention(norm(x)) -> . + mlp(norm(.)): two halves, each with its own enter and leave; in a decoder behind
-// an encoder a third between them.
+// x -> x + attention(norm(x)) -> . + mlp(norm(.)): two halves, each with its own enter and leave; in a decoder that
+// attends to an encoder, a third one between them.
 void append_sequential_layer(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
                              const Sizes& z, const LayerKind& kind) {
   append_attention_half(list, model, stack, z, kind);
@@ -71,10 +71,10 @@ void append_sequential_layer(std::vector<Operator>& list, const Model& model, co
   append_mlp_half(list, model, stack, z, kind);
 }
 
-// x + attention(norm1(x)) + mlp(norm2(x)) as GPT-NeoX computes it: each half drops out and the two partial sums are
-// added on the rank, so that one leave serves both; where the two norms differ, each half has its own enter. With one
-// norm for both (Falcon, Phi) one enter serves both, and the gradients of what it hands over are summed before they
-// leave. What stands before the leave works on whole rows of partial sums, sequence parallelism or not.
+// x + attention(norm1(x)) + mlp(norm2(x)) as in GPT-NeoX: dropout in each half, and the two partial sums are added on
+// the rank, so that one leave serves both. With two norms, each half has its own enter. With one norm for both (Falcon,
+// Phi) one enter serves both, and their gradients are summed before it. Operators before the leave work on all rows of
+// partial sums, with or without sequence parallelism.
 void append_parallel_layer(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
                            const Sizes& z, const LayerKind& kind) {
   ORRERY_ASSERT(!kind.experts && !kind.cross && !model.post_norms);
@@ -95,7 +95,7 @@ void append_parallel_layer(std::vector<Operator>& list, const Model& model, cons
   list.push_back(join({"layer.residual", false, false, true, shared ? 1 : 2, z.split_tokens}, z, fused));
 }
 
-// An encoder has nothing to do for a generated token; its weights stay.
+// An encoder does nothing for a generated token, but its weights are stored.
 void rest(std::vector<Operator>& list) {
   for (auto& op : list) {
     op.forward = {};

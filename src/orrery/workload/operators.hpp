@@ -114,14 +114,14 @@ struct Operator {
   OperatorTag input_from = OperatorTag::residual;  // residual: made again only when the whole layer is
 };
 
-// Of an operator's saved activations, those that the backward pass makes again when it replays the operators with these
-// tags: its input when the operators that make the input are replayed, the rest when the operator itself is.
+// The part of an operator's saved activations that the backward pass recomputes when it replays the operators with
+// these tags: its input if the operators that make the input are replayed, the rest if the operator itself is.
 [[nodiscard]] Bytes dropped_activations(const Operator& op, TagSet replayed);
 
 // Which pass over the model a slice is lowered for.
 enum class Pass : std::uint8_t {
   train,    // forward and backward
-  prefill,  // forward over a prompt; nothing is kept but the KV cache; the head sees the last position only
+  prefill,  // forward over a prompt; keeps only the KV cache; the head computes the last position only
   decode,   // forward over one new position per sequence, attending to `context` positions in the cache
 };
 
@@ -135,7 +135,7 @@ enum class ContextMethod : std::uint8_t {
 struct Adapter {
   enum class Targets : std::uint8_t {
     attention,  // its projections in and out
-    all,        // and those of the MLP
+    all,        // ... and those of the MLP
   };
   std::int64_t rank = 0;  // r; 0: no adapter, every weight is trained
   Targets targets = Targets::attention;
@@ -159,7 +159,7 @@ struct Slice {
   Adapter adapter = {};
   TablePlan tables = {};
   std::int64_t table_ranks = 1;  // ranks that one copy of a recommender's tables is sharded over
-  std::int64_t replicas = 1;     // ranks with samples of their own, equally many each
+  std::int64_t replicas = 1;     // ranks that process different samples, the same number each
 
   friend bool operator==(const Slice&, const Slice&) = default;
 };

@@ -1,4 +1,4 @@
-// Low-rank adapters: what frozen weights still cost, and what the factors beside them do.
+// Low-rank adapters: the remaining cost of frozen weights, and the cost of the factors.
 //
 // Everywhere: n = 8 tokens, h = 8, two query heads and one key-value head of 4, f = 16, r = 2; two-byte elements.
 #include <cmath>
@@ -39,7 +39,7 @@ double frozen(const std::vector<Operator>& list) {
   return std::accumulate(list.begin(), list.end(), 0.0, [](double sum, const Operator& op) { return sum + op.frozen; });
 }
 
-TEST(Adapters, stand_around_the_product_that_they_are_beside) {
+TEST(Adapters, are_written_around_their_base_gemm) {
   const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAttention));
   EXPECT_THAT(names(list),
               testing::ElementsAre("attention.norm", "attention.enter", "attention.qkv.adapter_in", "attention.qkv",
@@ -51,14 +51,14 @@ TEST(Adapters, stand_around_the_product_that_they_are_beside) {
 
 TEST(Adapters, factors_by_hand) {
   const auto list = layer_operators(tiny_llama(), plain_gradients(), adapted(kAttention));
-  // X 64, A 8 x 2, X A 16 elements; its dX adds into the 64 that the base has made
+  // X 64, A 8 x 2, X A 16 elements; its dX is added to the 64 elements of the base GEMM's
   const Operator& in = find(list, "attention.qkv.adapter_in");
   expect_kernel(in.forward, {2 * 8 * 2 * 8, (64 + 16 + 16) * 2}, "X A");
   expect_kernel(in.backward_input, {256, (16 + 16 + 64 + 64) * 2}, "dX");
   expect_kernel(in.backward_weight, {256, (16 + 64 + 16) * 2}, "dA");
   EXPECT_EQ(in.parameters, 16);
   EXPECT_EQ(in.saved, Bytes(128));
-  // X A 16, B 2 x 16, Y 128 elements, which it adds into
+  // X A 16, B 2 x 16, Y 128 elements, to which it adds
   const Operator& out = find(list, "attention.qkv.adapter_out");
   expect_kernel(out.forward, {2 * 8 * 16 * 2, (16 + 32 + 128 + 128) * 2}, "(X A) B");
   expect_kernel(out.backward_input, {512, (128 + 32 + 16) * 2}, "d(X A)");
@@ -73,8 +73,8 @@ TEST(Adapters, factors_by_hand) {
   EXPECT_EQ(base.saved, Bytes(256));
 }
 
-// The products of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep
-// theirs. A norm without a weight gradient is one kernel backward.
+// The GEMMs of the MLP need their inputs for weight gradients only: 128 + 256 B. Norms and the activation keep theirs.
+// A norm without a weight gradient is one kernel backward.
 TEST(Adapters, frozen_products_without_one_keep_no_input) {
   const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAttention));
   EXPECT_EQ(find(list, "mlp.in").saved, Bytes(0));
@@ -87,8 +87,8 @@ TEST(Adapters, frozen_products_without_one_keep_no_input) {
   EXPECT_EQ(find(all, "mlp.out.adapter_in").saved, Bytes(256));
 }
 
-// relu's gradient needs its output, which only a trained or adapted product behind it keeps.
-TEST(Adapters, relu_keeps_its_output_when_nobody_else_does) {
+// relu's gradient needs its output, which only a trained or adapted GEMM after it keeps.
+TEST(Adapters, relu_keeps_its_output_if_no_other_operator_does) {
   Model model = gpt(1, 8, 2, 128);
   model.activation = Activation::relu;
   EXPECT_EQ(find(layer_operators(model, Stack{}, slice(2, 4)), "mlp.activation").saved, Bytes(0));
@@ -114,17 +114,17 @@ TEST(Adapters, freeze_every_weight_of_the_model) {
   EXPECT_EQ(find(head, "head.logits").saved, Bytes(0));
 }
 
-// Beside a product that is split by columns A is whole and B split; by rows A is split and B whole.
+// For a GEMM split by columns, A is whole and B split; for one split by rows, A is split and B whole.
 TEST(Adapters, factors_are_split_along_the_side_their_product_is) {
   const auto list = layer_operators(tiny_llama(), Stack{}, adapted(kAll, 2, true));
   EXPECT_EQ(find(list, "mlp.in.adapter_in").parameters, 2 * 8);
   EXPECT_EQ(find(list, "mlp.in.adapter_out").parameters, 2 * 16);
   EXPECT_EQ(find(list, "mlp.out.adapter_in").parameters, 2 * 8);
   EXPECT_EQ(find(list, "mlp.out.adapter_out").parameters, 2 * 8);
-  EXPECT_EQ(find(list, "mlp.in.adapter_in").saved, Bytes(64));  // its split tokens' alone
+  EXPECT_EQ(find(list, "mlp.in.adapter_in").saved, Bytes(64));  // its own split tokens only
 }
 
-// Four experts have four pairs of factors each; those of the router and of attention's target alone have none.
+// Four experts have four pairs of factors each; router and, with target attention, experts have none.
 TEST(Adapters, of_experts_are_one_pair_each) {
   Model model = tiny_llama();
   model.experts.count = 4;

@@ -2,8 +2,8 @@
 // attends to an encoder's output.
 //
 // Saved tensors follow Korthikanti et al. (arXiv:2205.05198, section 4.1). Queries, keys and values are counted with
-// the projection that makes them, so that the operators tagged attention_core hold exactly what selective recompute
-// drops: 5 a s^2 b / t bytes of a plain core with dropout and two-byte elements.
+// the projection that makes them, so that the operators tagged attention_core keep exactly what selective recompute
+// drops: 5 a s^2 b / t bytes for a plain core with dropout and two-byte elements.
 #include <vector>
 
 #include "orrery/core/integers.hpp"
@@ -37,7 +37,8 @@ Core core_of(const Model& model, const Sizes& z) {
   return core;
 }
 
-// x cos + rotate(x) sin over queries and keys, one kernel each; apart: two products, a rotation and a sum, 9 passes.
+// x cos + rotate(x) sin over queries and keys, one kernel each; not fused: two multiplications, a rotation and a sum, 9
+// passes.
 Operator rotary(const Sizes& z, bool fused) {
   const double tensors = z.whole((z.heads + z.kv_heads) * z.head_dim) * z.element;
   const Kernel pass = fused ? stream(2.0 * tensors, 2) : stream(9.0 * tensors, 8);
@@ -54,7 +55,7 @@ Operator head_norms(std::string_view name, const Model& model, const Sizes& z) {
   return op;
 }
 
-// X W of `width` columns on this rank, from the whole tokens behind an `enter`.
+// GEMM X W with `width` columns on this rank, on the whole tokens after an `enter`.
 Linear projection(const Linear::Names& names, const Model& model, const Sizes& z, std::int64_t width) {
   Linear l;
   l.names = names;
@@ -81,8 +82,8 @@ void append_output(std::vector<Operator>& list, const Linear::Names& names, cons
   append_linear(list, z, l);
 }
 
-// Keys and values of the encoder's output, of as many tokens. That tensor is the same for every decoder layer and
-// counted with none of them. A decode step finds them in the cache.
+// Keys and values of the encoder's output, with the same number of tokens. That tensor is the same for all decoder
+// layers and not counted in any of them. A decode step reads them from the cache.
 void append_memory(std::vector<Operator>& list, const Model& model, const Sizes& z, double kept) {
   if (z.decoding) { return; }
   list.push_back(boundary(OperatorTag::attention_projection, "cross.memory_enter", Boundary::enter,

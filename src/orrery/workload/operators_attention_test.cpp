@@ -1,4 +1,5 @@
-// Kinds of attention: latent, windowed, of encoders, over parts of the sequence; kernels of tiny layers by hand.
+// Kinds of attention: latent, windowed, of encoders, with context parallelism; kernels of tiny layers calculated by
+// hand.
 //
 // Everywhere: b = 2, s = 4, so n = 8 tokens; h = 8, two heads; two-byte elements. A hidden tensor is 128 B.
 #include <gmock/gmock.h>
@@ -111,7 +112,7 @@ TEST(Attention, latent_without_query_rank_projects_queries_directly) {
   EXPECT_EQ(find(list, "attention.kv_down").saved, Bytes(128));
 }
 
-// t = 2: one head to a rank. Without sequence parallelism both ranks make the whole latents.
+// t = 2: one head per rank. Without sequence parallelism both ranks compute all latents.
 TEST(Attention, latent_slices_split_heads_and_replicate_latents) {
   Slice half = slice(2, 4, 2, true);
   const auto list = layer_operators(tiny_latent(), plain_gradients(), half);
@@ -142,8 +143,8 @@ TEST(Attention, latent_decodes_over_its_latents) {
   EXPECT_EQ(parameters(list), static_cast<double>(layer_parameters(tiny_latent(), {})));
 }
 
-// c = 2, 4 tokens to a rank: keys and values of all 8 tokens pass by (8 x 2 x 4 elements); half of the work, in two
-// rounds; q o 64 B, all keys and values 64 B each, log-sum-exp 8 x 4 B.
+// c = 2, 4 tokens per rank: keys and values of all 8 tokens pass the rank (8 x 2 x 4 elements); half of the work, in
+// two rounds; q o 64 B, all keys and values 64 B each, log-sum-exp 8 x 4 B.
 TEST(Attention, ring_passes_keys_and_values_of_all_ranks_by) {
   Slice part = slice(2, 4);
   part.cp = 2;
@@ -155,11 +156,11 @@ TEST(Attention, ring_passes_keys_and_values_of_all_ranks_by) {
   expect_operator(list, "attention.flash", {256, 4 * 64 + 32, 2}, {640, 8 * 64 + 32, 6});
   expect_shape(find(list, "attention.flash").forward, 4, 2, 4, 4);
   expect_linear(list, "attention.qkv", {2 * 4 * 16 * 8, (32 + 128 + 64) * 2});
-  EXPECT_EQ(find(list, "attention.qkv").saved, Bytes(64 + 128));  // its own tokens' alone
+  EXPECT_EQ(find(list, "attention.qkv").saved, Bytes(64 + 128));  // of its own tokens only
 }
 
-// One query head to a rank and a copy of the only key-value head: 64 B of queries go out, 2 x 64 B of copies. The whole
-// sequence: 2 sequences of 8 pairs. The output is kept before and after its way back.
+// One query head per rank and a replica of the only key-value head: the all-to-all sends 64 B of queries and 2 x 64 B
+// of replicas. Whole sequence: 2 sequences of 8 pairs. The output is kept before and after the second all-to-all.
 TEST(Attention, ulysses_trades_positions_for_heads) {
   Slice part = slice(2, 4);
   part.cp = 2;
@@ -174,7 +175,7 @@ TEST(Attention, ulysses_trades_positions_for_heads) {
   EXPECT_EQ(find(list, "attention.qkv").saved, Bytes(64 + 3 * 64));
 }
 
-TEST(Attention, widened_latents_travel_as_heads) {
+TEST(Attention, projected_latents_are_sent_as_heads) {
   Slice part = slice(2, 4);
   part.cp = 2;
   const auto list = layer_operators(tiny_latent(), Stack{}, part);
@@ -200,7 +201,8 @@ TEST(Attention, post_norms_stand_between_leave_and_residual) {
   EXPECT_THAT(all, testing::Contains("attention.post_norm"));
 }
 
-// Falcon: one norm, one enter, one leave; what both halves read is kept once, and its two gradients are summed.
+// Falcon: one norm, one enter, one leave; the common input of both halves is kept once, and its two gradients are
+// summed.
 TEST(Attention, parallel_halves_may_share_a_norm) {
   Model model = tiny_llama();
   model.parallel_residual = model.shared_norm = true;
@@ -241,7 +243,7 @@ TEST(Attention, decoder_attends_to_the_encoder_in_a_half_of_its_own) {
   EXPECT_EQ(find(list, "cross.query").saved, Bytes(128 + 128));
 }
 
-// Fused: the bias is read with the scores (2 x 2 x 4 x 4 = 64 elements, 128 B); its gradient takes a pass over theirs.
+// Fused: the bias is read with the scores (2 x 2 x 4 x 4 = 64 elements, 128 B); its gradient needs a pass over theirs.
 TEST(Attention, relative_bias_joins_plain_scores) {
   Stack stack;
   stack.attention.kernel = hardware::AttentionKernel::plain;

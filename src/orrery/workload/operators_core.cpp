@@ -1,5 +1,5 @@
-// The core of attention: scores, softmax and weighted values; plain or fused, over a part of the sequence or the heads,
-// over a whole sequence or one position after a cache.
+// The attention core: scores, softmax and weighted sum of values; plain or fused, over a part of the sequence or of the
+// heads, over whole sequences or one new position with a KV cache.
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
@@ -10,21 +10,21 @@ namespace orrery::workload {
 
 namespace {
 
-// Rate of fused attention backward against forward: of the five products of its backward pass two run from registers
-// that the forward pass has free (FlashAttention-2 on A100: 0.8 to 0.85; -3 on H100: 0.75).
+// Speed of fused attention backward relative to forward: of its five GEMMs two run from registers that are free in
+// forward (FlashAttention-2 on A100: 0.8 to 0.85; -3 on H100: 0.75).
 constexpr double kBackwardRate = 0.8;
 
-// What the kernels of the core see: after context parallelism has rearranged heads and positions.
+// Sizes that the core's kernels see, after context parallelism has redistributed heads and positions.
 struct Arranged {
   std::int64_t batch = 0;    // sequences x heads
   std::int64_t queries = 0;  // positions of a sequence
   std::int64_t keys = 0;
   std::int64_t key_dim = 0, value_dim = 0;
-  std::int64_t rounds = 1;  // kernels that the keys come to in turn
+  std::int64_t rounds = 1;  // steps in which the keys arrive, one kernel each
   CoreTensors own;
   double all_keys = 0, all_values = 0;  // bytes, of all ranks
   double scores = 0;                    // elements
-  double bias = 0;                      // bytes of the bias that is added to scores
+  double bias = 0;                      // bytes of the bias added to scores
   double element = 0;
 };
 
@@ -47,10 +47,10 @@ Arranged arrange(const Sizes& z, const Core& core) {
   return a;
 }
 
-// Two products of the same shape that the backward pass launches apart, as one kernel with twice the batch.
-Kernel pair_of_products(const Sizes& z, Product product, double bytes) {
-  product.batch *= 2;
-  Kernel kernel = gemm(product, z.wide);
+// Two GEMMs of the same shape that backward launches separately, as one kernel with twice the batch.
+Kernel two_gemms(const Sizes& z, GemmShape shape, double bytes) {
+  shape.batch *= 2;
+  Kernel kernel = gemm(shape, z.wide);
   kernel.bytes = Bytes(bytes);
   kernel.launches = 2;
   return kernel;
@@ -63,13 +63,14 @@ Operator scores(const Sizes& z, const Core& core, const Arranged& a) {
   op.name = core.names->scores;
   op.forward = gemm({a.batch, a.queries, a.keys, a.key_dim}, z.wide);
   op.forward.bytes = Bytes(once);
-  op.backward_input = pair_of_products(z, {a.batch, a.queries, a.key_dim, a.keys}, 2.0 * once);
+  op.backward_input = two_gemms(z, {a.batch, a.queries, a.key_dim, a.keys}, 2.0 * once);
   op.tag = OperatorTag::attention_core;
   return op;
 }
 
-// Softmax of the scaled and masked scores; keeps its output. Apart: scale, mask and softmax each pass through memory. A
-// relative bias is read once, and its gradient, summed over sequences, written; apart, with a pass over the scores.
+// Softmax of the scaled and masked scores; keeps its output. Not fused: scale, mask and softmax are separate passes
+// through memory. A relative bias is read once, and its gradient, summed over sequences, is written; not fused, with an
+// additional pass over the scores.
 Operator softmax(const Core& core, const Arranged& a, bool fused) {
   const double pass = a.scores * a.element;
   Traffic forward = fused ? Traffic{2.0 * pass, 1} : Traffic{6.0 * pass, 3};
@@ -98,7 +99,7 @@ Operator context(const Sizes& z, const Core& core, const Arranged& a) {
   op.name = core.names->context;
   op.forward = gemm({a.batch, a.queries, a.value_dim, a.keys}, z.wide);
   op.forward.bytes = Bytes(once);
-  op.backward_input = pair_of_products(z, {a.batch, a.queries, a.keys, a.value_dim}, 2.0 * once);
+  op.backward_input = two_gemms(z, {a.batch, a.queries, a.keys, a.value_dim}, 2.0 * once);
   op.saved = Bytes(z.dropout > 0.0 ? a.scores * a.element : 0.0);
   op.tag = OperatorTag::attention_core;
   return op;
@@ -139,8 +140,8 @@ Operator flash(const Sizes& z, const Core& core, const Arranged& a, const hardwa
   return op;
 }
 
-// One query per sequence and head over the cache, fused whatever the stack trains with. Heads that share keys and
-// values are rows of one product, so that the cache is read once: memory-bound.
+// One query per sequence and head over the cache, fused whatever kernel training uses. Query heads that share keys and
+// values are rows of one GEMM, so the cache is read once: memory-bound.
 Operator decode(const Sizes& z, const Core& core) {
   const std::int64_t past = core.fixed_keys ? std::max<std::int64_t>(z.context - 1, 1) : z.context;
   const std::int64_t keys = core.window > 0 ? std::min(past, core.window) : past;
@@ -174,8 +175,8 @@ void append_plain_core(std::vector<Operator>& list, const hardware::Stack& stack
   list.push_back(context(z, core, a));
 }
 
-// Ring: keys and values of all ranks pass by. Ulysses: this rank's queries, keys and values go out, and as many come
-// back.
+// Ring: keys and values of all ranks are sent around the ring. Ulysses: all-to-all of this rank's queries, keys and
+// values.
 Operator arrival(const Sizes& z, const Core& core, const CoreTensors& t) {
   if (z.ulysses) {
     return boundary(OperatorTag::attention_projection, core.names->to_heads, Boundary::to_heads,
@@ -195,7 +196,7 @@ double visible_pairs(double s, double window, bool causal) {
 CoreTensors core_tensors(const Sizes& z, const Core& core) {
   const std::int64_t parts = z.ulysses ? z.cp : 1;
   ORRERY_ASSERT(core.heads % parts == 0);
-  // With fewer key-value heads than ranks, ranks hold copies.
+  // With fewer key-value heads than ranks, heads are replicated.
   const std::int64_t kv_heads = parts * ceil_div(core.kv_heads, parts);
   return {z.whole(core.heads * core.key_dim) * z.element, z.whole(kv_heads * core.key_dim) * z.element,
           z.whole(kv_heads * core.value_dim) * z.element, z.whole(core.heads * core.value_dim) * z.element};

@@ -1,4 +1,4 @@
-// The layers of a recommender behind its tables, and its answer. docs/models/recommenders.md has the formulas.
+// The layers of a recommender after its tables, and the loss. docs/models/recommenders.md has the formulas.
 #include <algorithm>
 
 #include "orrery/core/error.hpp"
@@ -9,40 +9,40 @@ namespace orrery::workload {
 
 namespace {
 
-// All vectors in, what the next layer works on out; backward: its gradient in, theirs out. What is written is kept by
-// the layer that reads it.
+// Reads all vectors, writes the input of the next layer; backward: reads its gradient, writes theirs. The next layer
+// keeps what is written.
 void append_join(std::vector<Operator>& list, const Sizes& z, const LayerKind& kind) {
   const Kernel pass = stream(z.tokens * real(kind.in + kind.out) * z.element);
   list.push_back(streamed(OperatorTag::interaction, "interaction.join", pass, pass));
 }
 
-// Vectors of a sample [F, w] times their own transpose; of the products those of two different vectors stay, behind the
-// bottom MLP's output. Backward, both factors of the product get a gradient: [F, F] x [F, w], twice.
+// Vectors of a sample [F, w] times their own transpose; the products of two different vectors are concatenated with the
+// bottom MLP's output. Backward, both factors get a gradient: [F, F] x [F, w], twice.
 void append_dot(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
   const std::int64_t vectors = r.vectors(), width = r.tables.front().width;
   const auto samples = static_cast<std::int64_t>(z.tokens);
   const double joined = z.tokens * real(kind.in) * z.element, out = z.tokens * real(kind.out) * z.element;
   const double square = z.tokens * real(vectors * vectors) * z.element;
   list.push_back(streamed(OperatorTag::interaction, "interaction.join", stream(2.0 * joined), stream(2.0 * joined)));
-  Operator product;
-  product.name = "interaction.dot";
-  product.tag = OperatorTag::interaction;
-  product.forward = gemm({samples, vectors, vectors, width, z.element, z.element}, z.precision);
-  product.forward.bytes = Bytes(joined + square);  // one tensor is both factors
-  product.backward_input = gemm({2 * samples, vectors, width, vectors, z.element, z.element}, z.precision);
-  save_input(product, joined, OperatorTag::interaction);
-  list.push_back(product);
+  Operator dot;
+  dot.name = "interaction.dot";
+  dot.tag = OperatorTag::interaction;
+  dot.forward = gemm({samples, vectors, vectors, width, z.element, z.element}, z.precision);
+  dot.forward.bytes = Bytes(joined + square);  // one tensor is both factors
+  dot.backward_input = gemm({2 * samples, vectors, width, vectors, z.element, z.element}, z.precision);
+  save_input(dot, joined, OperatorTag::interaction);
+  list.push_back(dot);
   list.push_back(streamed(OperatorTag::interaction, "interaction.pairs", stream(square + out), stream(square + out)));
 }
 
 // x0 (W V x + b) + x. Forward: W V x, x0, x in, the sum out. Backward: its gradient, x0 and W V x + b in; gradients of
-// W V x and, added up, of x0 out; that of x goes on, and V's is added to it. Keeps x for V (or the square matrix), the
-// inner vector for W, and W V x + b.
+// W V x and, accumulated, of x0 out; the gradient of x is passed on, and V's is added to it. Keeps x for V (or the
+// square matrix), the inner vector for W, and W V x + b.
 void append_cross(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z,
                   const LayerKind& kind) {
   const std::int64_t rank = r.interaction.rank;
   const double pass = z.tokens * real(kind.in) * z.element;
-  const auto product = [&](std::string_view name, std::int64_t in, std::int64_t out, double bias) {
+  const auto add_gemm = [&](std::string_view name, std::int64_t in, std::int64_t out, double bias) {
     Linear l;
     l.names.base = name;
     l.tag = l.input_from = OperatorTag::interaction;
@@ -54,10 +54,10 @@ void append_cross(std::vector<Operator>& list, const Recommender& r, const hardw
     append_linear(list, z, l);
   };
   if (rank > 0) {
-    product("cross.in", kind.in, rank, 0.0);
-    product("cross.out", rank, kind.out, real(kind.out));
+    add_gemm("cross.in", kind.in, rank, 0.0);
+    add_gemm("cross.out", rank, kind.out, real(kind.out));
   } else {
-    product("cross.product", kind.in, kind.out, real(kind.out));
+    add_gemm("cross.product", kind.in, kind.out, real(kind.out));
   }
   const bool fused = stack.fusion.elementwise;
   const Traffic forward = fused ? Traffic{4.0 * pass, 1} : Traffic{8.0 * pass, 3};  // sum, product, sum
@@ -77,10 +77,10 @@ void append_transformer(std::vector<Operator>& list, const Model& model, const h
   list = layer_operators(layers, stack, tokens, layer_kind(layers, 0));
 }
 
-// Samples and their copies on the way to experts.
+// Samples and the copies of them that are dispatched to experts.
 struct SampleRouting {
   std::int64_t count = 0, local = 0;  // experts, and those of this rank
-  double copies = 0;                  // of this rank's samples; as many come in
+  double copies = 0;                  // copies of this rank's samples; it receives as many
 };
 
 SampleRouting sample_routing(const Recommender& r, const Sizes& z) {
@@ -95,7 +95,7 @@ Operator crossing(std::string_view name, Boundary kind, double bytes) {
   return op;
 }
 
-// A router of one product, softmax and choice; copies in the order of experts, sent to them.
+// A router of one GEMM, softmax and top-k; copies are sorted by expert and dispatched.
 void append_opening(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
   const SampleRouting routing = sample_routing(r, z);
   Linear router;
@@ -122,7 +122,7 @@ void append_opening(std::vector<Operator>& list, const Recommender& r, const Siz
   list.push_back(crossing("experts.dispatch", Boundary::dispatch, copies));
 }
 
-// Answers back, and their weighted sums.
+// Combines the answers and computes their weighted sums.
 void append_closing(std::vector<Operator>& list, const Recommender& r, const Sizes& z, const LayerKind& kind) {
   const SampleRouting routing = sample_routing(r, z);
   const double pass = z.tokens * real(kind.out) * z.element, copies = routing.copies * real(kind.out) * z.element;
@@ -148,8 +148,8 @@ void append_top(std::vector<Operator>& list, const Recommender& r, const hardwar
 
 }  // namespace
 
-// Product and bias; a relu, of whose output the next product keeps what it needs. Fused: all in the product's kernel,
-// forward and backward. Apart: bias, relu and, backward, relu and the bias's sum.
+// GEMM and bias; a relu, of whose output the next GEMM keeps what it needs. Fused: all in the GEMM's kernel, forward
+// and backward. Not fused: bias, relu and, backward, relu and the bias's sum.
 void append_connected(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z,
                       const Connected& layer) {
   Linear l;

@@ -1,5 +1,5 @@
-// The operators of both ends of a model, in forward order: embedding and head, of text and of images, and modules that
-// predict further tokens. docs/models/operators.md has the tables.
+// Operators of both ends of a model, in forward order: embedding and head, for text and images, and MTP modules.
+// docs/models/operators.md has the tables.
 #include <cmath>
 
 #include "orrery/core/integers.hpp"
@@ -41,8 +41,8 @@ Operator relative_bias(const Model& model, const Sizes& z) {
   return op;
 }
 
-// Patches of an image through one product (a convolution whose stride is its kernel), with a bias; a class token goes
-// in front. Held whole by every rank, over its split tokens. Images get no gradient.
+// Patches of an image in one GEMM (a convolution whose stride equals its kernel size), with a bias; a class token is
+// added. Every rank holds all weights and works on its split tokens. Images have no gradient.
 void append_patches(std::vector<Operator>& list, const Model& model, const Sizes& z) {
   Linear l;
   l.names.base = "embedding.patches";
@@ -51,18 +51,18 @@ void append_patches(std::vector<Operator>& list, const Model& model, const Sizes
   l.n = z.hidden;
   l.k = model.vision.patch * model.vision.patch * model.vision.channels;
   l.input = l.rows * real(l.k);
-  l.bias = 2.0 * real(z.hidden);  // and the class token
+  l.bias = 2.0 * real(z.hidden);  // including the class token
   l.wide = true;
   append_linear(list, z, l);
   list.back().backward_input = {};
 }
 
-// Nothing in front of the embedding is trained: no gradient is needed behind frozen weights.
+// No operator before the embedding is trained, so no input gradient is needed up to the first trained weights.
 void keep_forward_only_if_idle(std::vector<Operator>& list, const Sizes& z) {
   if (z.frozen() || !z.training) { keep_forward_only(list); }
 }
 
-// Sizes of the last position of each sequence alone: all that a prefill's head computes.
+// Sizes of the last position of each sequence only: the head of a prefill computes nothing else.
 Sizes last_positions(Sizes z) {
   const double split = z.split_tokens / z.tokens;
   z.tokens = real(z.sequences);
@@ -85,7 +85,7 @@ void append_logits(std::vector<Operator>& list, const Sizes& z, bool holds_table
 
 // Cross entropy over the vocabulary slice; L = tokens V / t logits.
 // Fused: logits in, probabilities out, in the element of the logits; backward: probabilities in, gradient out.
-// Apart (Megatron-LM's vocab_parallel_cross_entropy): an fp32 copy (in, out), maximum (in), subtraction (in, out),
+// Not fused (Megatron-LM's vocab_parallel_cross_entropy): an fp32 copy (in, out), maximum (in), subtraction (in, out),
 // exponential (in, out), sum (in), division (in, out); backward: product (in, out), target (a gather, not counted),
 // copy to the element of the logits (in, out). Keeps the fp32 probabilities.
 Operator loss(const Sizes& z, double count, bool fused) {
@@ -97,8 +97,8 @@ Operator loss(const Sizes& z, double count, bool fused) {
   return op;
 }
 
-// Training compares the logits to the next tokens; inference takes the largest: each rank that of its slice and its
-// place, and then the largest of these.
+// Training computes the loss against the next tokens. Inference takes the largest logit: each rank that of its slice
+// with its index, then the largest of these.
 void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, const Sizes& z) {
   const double count = z.whole(z.vocab);
   if (z.training) {
@@ -106,7 +106,7 @@ void append_outcome(std::vector<Operator>& list, const hardware::Stack& stack, c
     list.push_back(loss(z, count, stack.fusion.loss));
     list.push_back(boundary(OperatorTag::head, "loss.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
   } else {
-    constexpr double kValues = 2.0;  // largest logit, its place
+    constexpr double kValues = 2.0;  // largest logit, its index
     list.push_back(streamed(OperatorTag::head, "sample", stream(count * z.element), {}));
     list.push_back(boundary(OperatorTag::head, "sample.reduce", Boundary::reduce, kValues * kFloat * z.tokens));
   }
@@ -118,7 +118,7 @@ void append_text_head(std::vector<Operator>& list, const hardware::Stack& stack,
   append_outcome(list, stack, z);
 }
 
-// The classifier reads the class token of each image; every rank holds it whole.
+// The classifier reads the class token of each image; every rank holds all its weights.
 void append_classifier(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   Linear l;
   l.names.base = "head.classifier";
@@ -133,7 +133,7 @@ void append_classifier(std::vector<Operator>& list, const Model& model, const ha
   if (z.training) { list.push_back(loss(z, l.rows * real(l.n), stack.fusion.loss)); }
 }
 
-// Two hidden vectors of a token -> one: [n, 2h] x [2h, h / t], whose parts every rank needs whole again.
+// Two hidden vectors of a token are projected to one: [n, 2h] x [2h, h / t]; every rank then needs the whole vector.
 void append_mtp_projection(std::vector<Operator>& list, const Sizes& z) {
   list.push_back(boundary(OperatorTag::head, "mtp.enter", Boundary::enter, 2.0 * whole_tensor(z)));
   Linear l;
@@ -193,11 +193,11 @@ std::vector<Operator> head_operators(const Model& model, const hardware::Stack& 
 }
 
 // DeepSeek-V3 (arXiv:2412.19437, section 2.2, equations 21 to 23): the next token's embedding and the hidden vector are
-// normalised, put together and projected; a layer and the model's own head follow, behind a norm of the module's.
+// normalised, concatenated and projected; a layer, a norm of the module and the model's own head follow.
 std::vector<Operator> mtp_operators(const Model& model, const hardware::Stack& stack, const Slice& slice) {
   const Sizes z = sizes_of(model, stack, slice);
   std::vector<Operator> list;
-  list.push_back(lookup("mtp.lookup", z));  // in the model's own table
+  list.push_back(lookup("mtp.lookup", z));  // the model's own table
   list.push_back(boundary(OperatorTag::embedding, "mtp.lookup_leave", Boundary::leave, whole_tensor(z)));
   list.push_back(norm("mtp.token_norm", model, z));
   list.push_back(norm("mtp.hidden_norm", model, z));

@@ -1,4 +1,4 @@
-// Both ends of models that are no plain decoder: images, encoders, modules that predict further tokens.
+// Both ends of models other than plain decoders: images, encoders, MTP modules.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -72,7 +72,7 @@ TEST(Ends, of_an_encoder_and_decoder_have_relative_biases_and_two_norms) {
       testing::ElementsAre("head.encoder_norm", "head.norm", "head.enter", "head.logits", "loss", "loss.reduce"));
 }
 
-TEST(Ends, module_for_a_further_token_is_a_projection_a_layer_and_the_head) {
+TEST(Ends, mtp_module_is_a_projection_a_layer_and_the_head) {
   Model model = llama(8, 2, 1, 16);
   model.vocab = 128;
   model.mtp_layers = 1;

@@ -1,8 +1,8 @@
 // The feed-forward half with a mixture of experts: a router, dispatch and combine of token copies, a grouped GEMM over
 // the experts of a rank, and shared experts.
 //
-// Routing is balanced: every expert gets an even share of copies. Left out: the load-balancing loss (its products are
-// of E numbers a token), drops and padding to blocks of rows, transfers in narrower precisions.
+// Uniform routing: every expert gets the same number of copies. Not modelled: the load-balancing loss (its GEMMs are of
+// E numbers per token), token drops and padding to blocks of rows, dispatch in narrower precisions.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -20,22 +20,21 @@ double NodeDispatch::places_reached(double places) const {
 
 namespace {
 
-// How many copies of tokens go where, on one rank.
+// Numbers of token copies on one rank.
 struct Routing {
-  double sent = 0;          // copies of this rank's tokens, padding to the capacity included
-  double rows = 0;          // rows that its experts get
+  double sent = 0;          // copies of this rank's tokens that are sent, with padding to the capacity
+  double rows = 0;          // rows that its experts receive
   std::int64_t local = 0;   // its experts
-  double experts_read = 0;  // of them, those that get any row
-  // Copies are made where the experts are: a token travels to a rank once, whatever number of its experts want it.
-  NodeDispatch once = {};  // no copies: they are made before they travel
-  double arriving = 0;     // tokens that its experts' ranks get from a rank, each once
+  double experts_read = 0;  // experts that receive any row
+  // Copies are made at the destination: a token is sent to a rank once, however many of the rank's experts it uses.
+  NodeDispatch once = {};  // empty: copies are made before the dispatch
+  double arriving = 0;     // tokens that the ranks of its experts receive from a rank, each once
 };
 
-// Experts with room for a fixed number of copies get just that number from every rank (Megatron-LM's
-// moe_expert_capacity_factor with padding). Inference drops nothing.
-// A pass over few tokens does not use every expert: of T tokens that choose k of E at random, at least one uses a given
-// expert with probability 1 - (1 - k/E)^T. Where the mean of a rank is less than one expert, the ranks in use have one
-// expert to run, and the others wait for them. Training uses all.
+// Experts with a fixed capacity get exactly that number from every rank (Megatron-LM's moe_expert_capacity_factor with
+// padding). Inference drops no tokens. A pass over few tokens does not use every expert: of T tokens that choose k of E
+// at random, at least one uses a given expert with probability 1 - (1 - k/E)^T. If the mean of a rank is less than one
+// expert, the ranks in use run one expert and the others wait for them. Training uses all.
 Routing routing_of(const Experts& experts, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(experts.count % z.ep == 0 && experts.ffn % z.etp == 0);
   const double count = real(experts.count), active = real(experts.active);
@@ -45,7 +44,7 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
   const bool capped = z.training && experts.capacity_factor > 0.0;
   r.sent = capped ? count * std::ceil(copies / count * experts.capacity_factor) : copies;
   r.rows = r.sent * real(z.etp);
-  const double tokens = z.split_tokens * real(z.ep * z.etp);  // that any of this rank's experts may be chosen by
+  const double tokens = z.split_tokens * real(z.ep * z.etp);  // tokens that may choose an expert of this rank
   r.experts_read =
       real(r.local) * (z.training ? 1.0 : std::max(1.0 / real(r.local), 1.0 - std::pow(1.0 - active / count, tokens)));
   if (stack.dispatch.copies == hardware::TokenCopies::per_node && z.ep > 1) {
@@ -58,8 +57,8 @@ Routing routing_of(const Experts& experts, const hardware::Stack& stack, const S
 
 double hidden_bytes(double rows, const Sizes& z) { return rows * real(z.hidden) * z.element; }
 
-// Logits in fp32, from two-byte inputs; weights held whole by every rank. Keeps the norm's output, which shared experts
-// and the permutation read as well.
+// Logits in fp32, from two-byte inputs; every rank holds all weights. Keeps the norm's output, which shared experts and
+// the permutation read as well.
 void append_router(std::vector<Operator>& list, const Model& model, const Sizes& z) {
   Linear l;
   l.names.base = "experts.router";
@@ -74,9 +73,9 @@ void append_router(std::vector<Operator>& list, const Model& model, const Sizes&
   append_linear(list, z, l);
 }
 
-// Softmax of the logits (in, out) and the k largest (in; identities and weights out), a kernel each; apart also the
-// sort into the order of experts and its histogram, over identities. Backward of the softmax: gradient and output in,
-// gradient out. Keeps probabilities, identities and weights.
+// Softmax of the logits (in, out) and the k largest (in; indices and weights out), one kernel each; without fusion also
+// the sort into the order of experts and its histogram, over indices. Backward of the softmax: gradient and output in,
+// gradient out. Keeps probabilities, indices and weights.
 Operator route(const Experts& experts, const Sizes& z, bool fused) {
   const double probabilities = z.split(experts.count) * kFloat;
   const double chosen = z.split(experts.active) * (kExpertId + kFloat);
@@ -88,9 +87,9 @@ Operator route(const Experts& experts, const Sizes& z, bool fused) {
   return op;
 }
 
-// Tokens in, copies in the order of experts out: this rank's own before they travel, or those that have arrived.
-// Backward: gradients of the copies in, their sums out, and one more sum for each other reader of the norm's output:
-// the router, shared experts. Keeps the rows that copies went to.
+// Tokens in, copies in the order of experts out: this rank's own before the dispatch, or those received. Backward:
+// gradients of the copies in, their sums out, and one more sum for each other reader of the norm's output (router,
+// shared experts). Keeps the row index of each copy.
 Operator permute(const Routing& r, const Sizes& z, int other_readers) {
   const double pass = hidden_bytes(z.split_tokens, z), copies = hidden_bytes(r.sent, z);
   const double both = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z) + copies;
@@ -100,15 +99,15 @@ Operator permute(const Routing& r, const Sizes& z, int other_readers) {
   return op;
 }
 
-// Chunks of one rank's copies each -> chunks of one expert's copies each, or back.
+// Reorders received copies from rank-major to expert-major order, or back.
 Operator reorder(std::string_view name, const Routing& r, const Sizes& z) {
   const Kernel pass = stream(2.0 * hidden_bytes(r.rows, z));
   return streamed(OperatorTag::expert_exchange, name, pass, pass);
 }
 
-// Copies in, weighted sums out (of what goes back to a rank, where tokens travel once; the exchange adds up the rest);
-// backward: gradients in, those of the copies out. The weights' gradients need the experts' outputs, which are kept for
-// it, unless the weights enter with the activation (fused).
+// Copies in, weighted sums out (for copies made at the destination: partial sums, which the combine adds up); backward:
+// gradients in, gradients of the copies out. The gradients of the weights need the experts' outputs, which are kept for
+// them, unless the weights are applied in the activation (fused).
 Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
   const double pass = hidden_bytes(r.once.copies > 0.0 ? r.arriving : z.split_tokens, z);
   const double copies = hidden_bytes(r.sent, z);
@@ -119,7 +118,7 @@ Operator unpermute(const Routing& r, const Sizes& z, bool fused) {
   return op;
 }
 
-// Copies to the experts may be narrower than what comes back; gradients of what comes back go to the experts.
+// Dispatch may use a narrower format than combine; gradients of the combine go through the dispatch's direction.
 Operator crossing(std::string_view name, Boundary kind, const Routing& r, const hardware::Stack& stack,
                   const Sizes& z) {
   const double back = hidden_bytes(r.sent, z);
@@ -132,7 +131,7 @@ Operator crossing(std::string_view name, Boundary kind, const Routing& r, const 
   return op;
 }
 
-// The products of a rank's experts.
+// The grouped GEMMs of a rank's experts.
 Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   Mlp mlp;
   mlp.in = {"experts.in", "experts.in.adapter_in", "experts.in.adapter_out"};
@@ -152,10 +151,10 @@ Mlp routed_mlp(const Routing& r, const Model& model, const hardware::Stack& stac
   return mlp;
 }
 
-// The bias of the experts' outputs, weighted as they are, where experts go one by one. Forward, for each: bias times
-// weights (fp32 out), its sum with the output (two and four bytes in, four out); of all: one tensor of their sums, that
-// in two bytes. Backward: the gradient in four bytes, and for each in two again, times the weights and summed over
-// rows, times the bias and summed over columns.
+// The bias of the experts' outputs, weighted like these, where experts run one by one. Forward, for each expert: bias
+// times weights (fp32 out), added to the output (two and four bytes in, four out); for all: one tensor of their sums,
+// converted to two bytes. Backward: the gradient in four bytes, and for each expert converted to two, times the weights
+// and summed over rows, times the bias and summed over columns.
 Operator output_bias(const Routing& r, const Sizes& z) {
   const double outputs = r.rows * real(z.hidden);
   const double narrow = z.element, wide = kFloat;
@@ -163,13 +162,12 @@ Operator output_bias(const Routing& r, const Sizes& z) {
   const double backward = (narrow + wide) + (wide + narrow) + 2.0 * (2.0 * wide + wide);
   Operator op = streamed(OperatorTag::expert_projection, "experts.bias", stream(forward * outputs, 4),
                          stream(backward * outputs, 6));
-  op.forward.further = 2 * (r.local - 1);
-  op.backward_input.further = 5 * (r.local - 1);
+  op.forward.extra_kernels = 2 * (r.local - 1);
+  op.backward_input.extra_kernels = 5 * (r.local - 1);
   return op;
 }
 
-// Copies are made before they travel and put in the order of experts once they have arrived, or made in that order
-// where they arrive.
+// Copies are made before the dispatch and sorted by expert after it, or made in that order at the destination.
 void append_routed(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   const Routing r = routing_of(model.experts, stack, z);
   const bool once = r.once.copies > 0.0, reorders = !once && r.local > 1 && z.ep * z.etp > 1;
@@ -189,7 +187,7 @@ void append_routed(std::vector<Operator>& list, const Model& model, const hardwa
   if (!once) { list.push_back(unpermute(r, z, stack.fusion.elementwise)); }
 }
 
-// One number a token, from its hidden vector. Its input is kept with the router.
+// One number per token, from its hidden vector. Its input is kept with the router.
 void append_shared_gate(std::vector<Operator>& list, const Sizes& z) {
   Linear l;
   l.names.base = "shared.gate";
@@ -204,7 +202,7 @@ void append_shared_gate(std::vector<Operator>& list, const Sizes& z) {
 void append_shared(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z) {
   ORRERY_ASSERT(model.experts.shared_ffn % z.tp == 0);
   const double whole = hidden_bytes(z.tokens, z);
-  const bool other_copy = z.frozen() || z.matrix_element < z.element;  // than the one kept with the router
+  const bool other_copy = z.frozen() || z.matrix_element < z.element;  // than the input kept with the router
   list.push_back(boundary(OperatorTag::shared_expert_projection, "shared.enter", Boundary::enter, whole));
   Mlp mlp;
   mlp.in = {"shared.in", "shared.in.adapter_in", "shared.in.adapter_out"};
@@ -221,8 +219,8 @@ void append_shared(std::vector<Operator>& list, const Model& model, const hardwa
   if (model.experts.shared_gate) { append_shared_gate(list, z); }
 }
 
-// Routed plus (gated) shared outputs: two in, one out. A gate's gradient needs the ungated output, which is kept: it
-// and the gradient in, the scaled gradient out.
+// Routed plus (gated) shared outputs: two in, one out. The gradient of a gate needs the ungated output, which is kept:
+// this and the gradient in, the scaled gradient out.
 Operator shared_sum(const Model& model, const Sizes& z) {
   const double pass = hidden_bytes(z.split_tokens, z);
   const bool gated = model.experts.shared_gate;

@@ -1,4 +1,4 @@
-// Mixtures of experts: kernels of a tiny layer by hand, and what parts of it add up to.
+// Mixtures of experts: kernels of a tiny layer calculated by hand, and sums over ranks.
 //
 // Everywhere: n = 8 tokens, h = 8, E = 4 experts of f = 16, k = 2 active, gated; two-byte elements. A hidden tensor is
 // 8 x 8 x 2 = 128 B; 16 copies of tokens are 256 B.
@@ -97,7 +97,7 @@ TEST(Experts, mixtral_keeps_8h_4q_4v_4a_4E_and_16_2h_6f_per_copy) {
                    tokens * (8 * h + 4 * q + 4 * v + 4 * a + 4 * 8 + 2 * (16 + 2 * h + 6 * f)));
 }
 
-// The gradients of the weights of the sum need the experts' outputs.
+// The gradients of the weights in the sum need the experts' outputs.
 TEST(Experts, outputs_are_kept_when_the_sum_is_weighted_apart) {
   Stack stack = plain_gradients();
   stack.fusion.elementwise = false;
@@ -121,9 +121,9 @@ TEST(Experts, copies_meet_no_more_places_than_there_are) {
   }
 }
 
-// Tokens travel once to each of two ranks: 8 x 3/2 = 12 of 16 B arrive for 16 copies. No copies are made before they
-// travel, and no chunks of ranks put in order.
-TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
+// Tokens are sent once to each of two ranks: 8 x 3/2 = 12 tokens of 16 B arrive for 16 copies. No copies before the
+// dispatch, no reordering of chunks.
+TEST(Experts, tokens_sent_once_are_copied_at_the_destination) {
   Stack stack = plain_gradients();
   stack.dispatch.copies = hardware::TokenCopies::per_node;
   Slice part = slice(2, 4);
@@ -137,12 +137,12 @@ TEST(Experts, whose_tokens_travel_once_are_copied_where_they_arrive) {
   EXPECT_EQ(find(list, "experts.dispatch").node_dispatch, (NodeDispatch{2.0, 1.0}));
   expect_operator(list, "experts.permute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256 + 3 * 128, 2});
   expect_operator(list, "experts.unpermute", {0, 12 * 16 + 256}, {0, 12 * 16 + 256});
-  part.ep = 1;  // nothing travels
+  part.ep = 1;  // no dispatch
   EXPECT_EQ(find(layer(tiny_mixture(), part, stack), "experts.permute").forward.bytes, Bytes(128 + 256));
 }
 
-// Between the two products of fp8: no activation of its own, no cast of its output nor of its gradient. The first
-// writes 16 x 16 activated elements more, the second's input gradient reads their 32 inputs and writes as many.
+// Between the two fp8 GEMMs: no activation kernel, no cast of its output or gradient. The first GEMM writes 16 x 16
+// activated elements more; the second one's input gradient reads their 32 inputs and writes as many.
 TEST(Experts, fused_with_their_activation_cast_only_what_comes_in) {
   Slice part = slice(2, 4);
   part.precision = Precision::fp8;
@@ -175,8 +175,8 @@ TEST(Experts, that_go_one_by_one_add_their_biases_so) {
   stack.host.expert_launch_time = Seconds(1e-5);
   const auto list = layer(model, slice(2, 4), stack);
   expect_operator(list, "experts.bias", {0, 16 * 8 * 28, 4}, {0, 16 * 8 * 36, 6});
-  EXPECT_EQ(find(list, "experts.bias").forward.further, 2 * 3);
-  EXPECT_EQ(find(list, "experts.bias").backward_input.further, 5 * 3);
+  EXPECT_EQ(find(list, "experts.bias").forward.extra_kernels, 2 * 3);
+  EXPECT_EQ(find(list, "experts.bias").backward_input.extra_kernels, 5 * 3);
 }
 
 TEST(Experts, products_of_several_are_grouped) {
@@ -186,7 +186,7 @@ TEST(Experts, products_of_several_are_grouped) {
   }
   EXPECT_FALSE(find(list, "experts.router").forward.grouped);
   Slice part = slice(2, 4);
-  part.ep = 4;  // one expert a rank
+  part.ep = 4;  // one expert per rank
   EXPECT_FALSE(find(layer(tiny_mixture(), part), "experts.in").forward.grouped);
 }
 
@@ -223,8 +223,8 @@ TEST(Experts, with_a_capacity_compute_and_send_their_padding) {
   EXPECT_EQ(find(layer(model, part), "experts.in").forward.flops, Flops(2 * 16 * 32 * 8));
 }
 
-// One token meets k = 2 of 4. Two tokens meet 4 (1 - (1/2)^2) = 3 in the mean, three 3.5; many meet all.
-TEST(Experts, a_pass_over_few_tokens_reads_the_experts_that_it_meets) {
+// One token uses k = 2 of 4 experts. Two tokens use 4 (1 - (1/2)^2) = 3 on average, three 3.5; many use all.
+TEST(Experts, a_pass_over_few_tokens_reads_only_the_experts_in_use) {
   const auto weights_read = [](std::int64_t tokens) {
     Slice part = slice(tokens, 1);
     part.pass = Pass::decode;
@@ -241,13 +241,13 @@ TEST(Experts, a_pass_over_few_tokens_reads_the_experts_that_it_meets) {
   part.pass = Pass::decode;
   part.context = 8;
   expect_shape(find(layer(tiny_mixture(), part), "experts.in").forward, 4, 2, 32, 8);  // 6 rows over 3.5, up
-  // two ranks of three tokens each: either's 2 experts may be met by 6 tokens, 2 (1 - (1/2)^6)
+  // two ranks of three tokens each: each rank's 2 experts may be used by 6 tokens, 2 (1 - (1/2)^6)
   part.ep = 2;
   const auto list = layer(tiny_mixture(), part);
   EXPECT_DOUBLE_EQ(find(list, "experts.in").forward.bytes.value(), 2 * (6 * (8 + 32) + 256 * 2 * (1 - 1.0 / 64)));
 }
 
-// An ordinary MLP of 16 over all 8 tokens; its gate is one product with 8 weights.
+// An ordinary MLP of 16 over all 8 tokens; its gate is one GEMM with 8 weights.
 TEST(Experts, shared_ones_are_an_ordinary_mlp) {
   Model model = tiny_mixture();
   model.experts.shared_ffn = 16;
@@ -266,7 +266,7 @@ TEST(Experts, shared_ones_are_an_ordinary_mlp) {
   EXPECT_EQ(parameters(gated) - parameters(list), 8);
 }
 
-// Of fp8 products inputs are of one byte; the shared experts' is another tensor than the router's.
+// In fp8, inputs of GEMMs have one byte; the shared experts' input is a different tensor than the router's.
 TEST(Experts, in_fp8_keep_one_byte_inputs_and_route_in_two) {
   Model model = tiny_mixture();
   model.experts.shared_ffn = 16;

@@ -1,18 +1,15 @@
-// What a whole model computes, in closed form, and what its KV cache takes.
+// FLOPs of a whole model in closed form, and the size of its KV cache.
 #include <algorithm>
 #include <array>
 
 #include "orrery/core/integers.hpp"
 #include "orrery/workload/operators_halves.hpp"
 
-#include "orrery/core/integers.hpp"
-
 namespace orrery::workload {
 
 namespace {
 
-// The kinds of a model's layers and how many there are of each: of encoder or decoder, with experts or not, with a
-// window or not.
+// The kinds of a model's layers, with counts: encoder or decoder, with or without experts and windows.
 struct KindCount {
   LayerKind kind;
   double layers = 0;
@@ -33,7 +30,7 @@ struct Kinds {
   }
 };
 
-// Modules for further tokens count as layers of theirs when `with_mtp`.
+// MTP modules count as additional layers if `with_mtp`.
 Kinds kinds_of(const Model& model, bool with_mtp) {
   Kinds kinds;
   for (std::int64_t layer = 0; layer < model.depth(); ++layer) { kinds.add(layer_kind(model, layer), 1.0); }
@@ -41,15 +38,15 @@ Kinds kinds_of(const Model& model, bool with_mtp) {
   return kinds;
 }
 
-// Weights that a token meets in the products of a layer, and those of its adapters.
+// Weights that the GEMMs of a layer apply to a token, and those of its adapters.
 struct Weights {
   double own = 0;
   double adapter = 0;
 
-  // k x n weights, `times` over; with factors [k, r] and [r, n] beside them when r is not 0.
-  void add(double k, double n, std::int64_t r = 0, double times = 1.0) {
-    own += times * k * n;
-    adapter += times * (k + n) * real(r);
+  // `count` GEMMs with k x n weights; with adapter factors [k, r] and [r, n] if r is not 0.
+  void add(double k, double n, std::int64_t r = 0, double count = 1.0) {
+    own += count * k * n;
+    adapter += count * (k + n) * real(r);
   }
 };
 
@@ -75,10 +72,10 @@ void add_latent_attention(Weights& w, const Model& model, std::int64_t r) {
   w.add(value, h, r);
 }
 
-void add_mlp(Weights& w, const Model& model, double ffn, std::int64_t r, double times = 1.0) {
+void add_mlp(Weights& w, const Model& model, double ffn, std::int64_t r, double count = 1.0) {
   const double h = real(model.hidden);
-  w.add(h, (model.gated_mlp ? 2.0 : 1.0) * ffn, r, times);
-  w.add(ffn, h, r, times);
+  w.add(h, (model.gated_mlp ? 2.0 : 1.0) * ffn, r, count);
+  w.add(ffn, h, r, count);
 }
 
 Weights layer_weights(const Model& model, const LayerKind& kind, const Adapter& adapter) {
@@ -103,7 +100,7 @@ Weights layer_weights(const Model& model, const LayerKind& kind, const Adapter& 
   return w;
 }
 
-// Depth of both products of the core, over all heads: FLOPs per pair / 2.
+// Sum of the depths of the core's two GEMMs, over all heads: FLOPs per pair / 2.
 double core_depth(const Model& model) {
   const LatentAttention& latent = model.latent;
   return model.is_latent() ? real(model.heads) * real(latent.nope_dim + latent.rope_dim + latent.value_dim)
@@ -114,8 +111,8 @@ bool skips(const hardware::Stack& stack) {
   return stack.attention.kernel == hardware::AttentionKernel::flash && stack.attention.causal_skip;
 }
 
-// (query, key) pairs that a layer's core is for, one head and sequence; a kernel that skips nothing still owes no more
-// than a window has.
+// (query, key) pairs of a layer's core, one head and sequence. A kernel that does not skip masked blocks still counts
+// at most the pairs inside a window.
 double core_pairs(const hardware::Stack& stack, const LayerKind& kind, double s) {
   const bool causal = !kind.encoder;
   const double cross = kind.cross ? s * s : 0.0;
@@ -124,7 +121,7 @@ double core_pairs(const hardware::Stack& stack, const LayerKind& kind, double s)
   return s * reach + cross;
 }
 
-// FLOPs of both products of every layer's core, forward, one sequence.
+// FLOPs of both GEMMs of every layer's core, forward, one sequence.
 double core_flops(const Model& model, const hardware::Stack& stack, double s, bool with_mtp) {
   double pairs = 0.0;
   for (const auto& [kind, layers] : kinds_of(model, with_mtp)) { pairs += layers * core_pairs(stack, kind, s); }
@@ -161,25 +158,25 @@ Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, st
   const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
   if (kind.encoder || kind.part != DensePart::none) { return Bytes(0.0); }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
-  const double held = own + (kind.cross ? real(positions) : 0.0);
+  const double cached = own + (kind.cross ? real(positions) : 0.0);
   const std::int64_t kv_heads = ceil_div(model.kv_heads, slice.tp);
   const double width =
       model.is_latent() ? real(model.latent.kv_rank + model.latent.rope_dim) : 2.0 * real(kv_heads * model.head_dim);
-  return Bytes(held * width * element / real(slice.cp));
+  return Bytes(cached * width * element / real(slice.cp));
 }
 
 namespace {
 
 // A sample has one position. Dense features get no gradient.
 Flops recommender_flops(const Recommender& r, const hardware::Stack& stack, std::int64_t samples, bool trains) {
-  const Multiplications products = multiplications(r);
+  const Multiplications multiplies = multiplications(r);
   Flops attention;
   if (r.interaction.kind == InteractionKind::transformer) {
     const Model layers = transformer_of(r);
     attention = trains ? model_flops(layers, stack, samples, layers.max_seq)
                        : prefill_flops(layers, stack, samples, layers.max_seq);
   }
-  const double passes = trains ? 6.0 * products.all - 2.0 * products.first : 2.0 * products.all;
+  const double passes = trains ? 6.0 * multiplies.all - 2.0 * multiplies.first : 2.0 * multiplies.all;
   return Flops(real(samples) * passes) + attention;
 }
 
@@ -192,29 +189,29 @@ Flops model_flops(const Model& model, const hardware::Stack& stack, std::int64_t
   const Weights layers = weights_of(model, adapter, true);
   const double heads = 1.0 + real(model.mtp_layers);
   const double h = real(model.hidden);
-  const double frozen_once =
+  const double multiply_adds =
       s * (layers.own + heads * h * real(model.vocab) + 2.0 * h * h * real(model.mtp_layers)) + vision_volume(model);
   const double core = core_flops(model, stack, s, true);
   const bool frozen = adapter.rank > 0;
-  // Forward, gradient of the input and, of trained weights, of the weight. Images get no gradient.
-  const double products =
-      (frozen ? 4.0 : 6.0) * frozen_once + 6.0 * s * layers.adapter + (frozen ? 2.0 : 4.0) * patch_volume(model, s);
-  return Flops(real(sequences) * (products + 3.0 * core));
+  // Forward, gradient of the input and, for trained weights, of the weight. Images have no gradient.
+  const double gemms =
+      (frozen ? 4.0 : 6.0) * multiply_adds + 6.0 * s * layers.adapter + (frozen ? 2.0 : 4.0) * patch_volume(model, s);
+  return Flops(real(sequences) * (gemms + 3.0 * core));
 }
 
 Flops prefill_flops(const Model& model, const hardware::Stack& stack, std::int64_t sequences, std::int64_t seq) {
   if (model.is_recommender()) { return recommender_flops(model.recommender, stack, sequences, false); }
   const double s = real(seq);
-  const double volume = s * weights_of(model, {}, false).own + real(model.hidden) * real(model.vocab) +
-                        vision_volume(model) + patch_volume(model, s);
-  return Flops(real(sequences) * (2.0 * volume + core_flops(model, stack, s, false)));
+  const double multiply_adds = s * weights_of(model, {}, false).own + real(model.hidden) * real(model.vocab) +
+                               vision_volume(model) + patch_volume(model, s);
+  return Flops(real(sequences) * (2.0 * multiply_adds + core_flops(model, stack, s, false)));
 }
 
 Flops decode_flops(const Model& model, std::int64_t sequences, std::int64_t context) {
   const LatentAttention& latent = model.latent;
   const double depth =
       model.is_latent() ? real(model.heads * (2 * latent.kv_rank + latent.rope_dim)) : 2.0 * real(model.query_width());
-  double volume = real(model.hidden) * real(model.vocab);
+  double multiply_adds = real(model.hidden) * real(model.vocab);
   for (const auto& [kind, layers] : kinds_of(model, false)) {
     if (kind.encoder) { continue; }
     const double own = real(kind.window > 0 ? std::min(context, kind.window) : context);
@@ -223,9 +220,9 @@ Flops decode_flops(const Model& model, std::int64_t sequences, std::int64_t cont
       per_layer += depth * real(std::max<std::int64_t>(context - 1, 1));
       per_layer -= 2.0 * real(model.hidden) * real(model.kv_width());
     }
-    volume += layers * per_layer;
+    multiply_adds += layers * per_layer;
   }
-  return Flops(real(sequences) * 2.0 * volume);
+  return Flops(real(sequences) * 2.0 * multiply_adds);
 }
 
 }  // namespace orrery::workload

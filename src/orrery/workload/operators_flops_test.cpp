@@ -1,4 +1,4 @@
-// What a model computes in closed form, against its operators, published formulas and published counts.
+// Closed-form FLOPs of a model against its operators, published formulas and published counts.
 #include "orrery/workload/operators.hpp"
 
 #include <cmath>
@@ -38,7 +38,7 @@ Model shipped(const std::string& name) {
   return *model;
 }
 
-// Every list of a model's operators, one slice.
+// Operators of a whole model, one slice.
 struct Whole {
   std::vector<Operator> embedding, layers, head;
 
@@ -55,7 +55,7 @@ struct Whole {
   }
 };
 
-// Vocabularies padded to whole tiles make both ends' counts comparable.
+// Vocabularies padded to full tiles, so that both counts have the same head.
 Model padded(Model model) {
   model.vocab = vocabulary_rows(model, 1);
   return model;
@@ -65,7 +65,7 @@ Slice training(const Model& model, std::int64_t s) { return slice(1, model.own_s
 
 TEST(ModelFlops, operators_of_every_shipped_model_hold_its_parameters) {
   for (const auto& name : model_names(ORRERY_DATA_DIR)) {
-    if (shipped(name).is_recommender()) { continue; }  // tables are held, not parameters: recommender_test.cpp
+    if (shipped(name).is_recommender()) { continue; }  // has tables instead of parameters: recommender_test.cpp
     const Model model = padded(shipped(name));
     const Whole whole(model, Stack{}, training(model, 256));
     const ParameterCount count = parameter_count(model);
@@ -75,7 +75,7 @@ TEST(ModelFlops, operators_of_every_shipped_model_hold_its_parameters) {
   }
 }
 
-// 3 x forward, less the gradient that images do not get.
+// 3 x forward, minus the gradient of images.
 TEST(ModelFlops, of_every_shipped_model_are_those_of_its_operators) {
   for (const auto& name : model_names(ORRERY_DATA_DIR)) {
     if (shipped(name).is_recommender()) { continue; }  // samples have one position: recommender_test.cpp
@@ -113,10 +113,10 @@ TEST(ModelFlops, of_a_generated_token_are_those_of_its_operators) {
   }
 }
 
-// 6 FLOPs per activated weight and token, plus attention, which is taken away here: the weights that this leaves,
-// against what publishers state. They count the embedding as activated (Mistral, DeepSeek, Qwen), a lookup here, so
-// that V h is added: 12.9 B and 39 B (Mistral's announcements of Mixtral), 37 B (DeepSeek-V3, arXiv:2412.19437), 22 B
-// (Qwen3, arXiv:2505.09388). Stated to two or three digits: 2 %.
+// 6 FLOPs per activated weight and token plus attention, which is subtracted here; the remaining weights against
+// published counts. Publishers count the embedding as activated (Mistral, DeepSeek, Qwen), while it is a lookup here,
+// so V h is added: 12.9 B and 39 B (Mistral's announcements of Mixtral), 37 B (DeepSeek-V3, arXiv:2412.19437), 22 B
+// (Qwen3, arXiv:2505.09388). Published with two or three digits: tolerance 2 %.
 TEST(ModelFlops, are_6_per_activated_weight_as_published) {
   struct Published {
     const char* name;
@@ -128,15 +128,15 @@ TEST(ModelFlops, are_6_per_activated_weight_as_published) {
     const double s = 4096;
     const double depth = model.is_latent() ? 128 * (128 + 64 + 128) : 2.0 * static_cast<double>(model.query_width());
     const double attention = 3 * 2 * depth * s / 2 * static_cast<double>(model.layers);  // per token
-    const double products = model_flops(model, Stack{}, 1, 4096).value() / s - attention;
+    const double gemms = model_flops(model, Stack{}, 1, 4096).value() / s - attention;
     const auto lookup = static_cast<double>(model.vocab * model.hidden);
-    EXPECT_NEAR((products / 6 + lookup) / active, 1.0, 0.02) << name;
-    EXPECT_NEAR((products / 6 + lookup) / static_cast<double>(parameter_count(model).active), 1.0, 1e-3) << name;
+    EXPECT_NEAR((gemms / 6 + lookup) / active, 1.0, 0.02) << name;
+    EXPECT_NEAR((gemms / 6 + lookup) / static_cast<double>(parameter_count(model).active), 1.0, 1e-3) << name;
   }
 }
 
-// 2 layers of q, k, v, output of 4 x 8 x 8 and an MLP of 2 x 8 x 16 (512 weights), V = 128, h = 8. A token meets
-// 2 x 512 + 1024 = 2048 weights, at context 10 keys of depth 2 x 8 in both layers.
+// 2 layers of q, k, v, output of 4 x 8 x 8 and an MLP of 2 x 8 x 16 (512 weights), V = 128, h = 8. A token uses 2 x 512
+// + 1024 = 2048 weights; at context 10, keys of depth 2 x 8 in both layers.
 TEST(ModelFlops, of_a_token_and_of_a_prompt_by_hand) {
   Model model = gpt(2, 8, 2, 128);
   model.ffn = 16;
@@ -145,7 +145,7 @@ TEST(ModelFlops, of_a_token_and_of_a_prompt_by_hand) {
   EXPECT_DOUBLE_EQ(prefill_flops(model, Stack{}, 3, 4).value(), 3 * (2 * (4 * 1024 + 1024) + 2 * 2 * 16 * 8));
 }
 
-// A window of 3 in a prompt of 8: 8 x 3 - 9 / 2 = 19.5 pairs; plain kernels owe 8 x 3.
+// A window of 3 in a prompt of 8: 8 x 3 - 9 / 2 = 19.5 pairs; plain kernels count 8 x 3.
 TEST(ModelFlops, count_no_more_than_the_window) {
   Model model = gpt(2, 8, 2, 128);
   const double all = model_flops(model, Stack{}, 1, 8).value();

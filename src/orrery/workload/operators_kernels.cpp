@@ -11,7 +11,7 @@ namespace orrery::workload {
 namespace {
 
 // Megatron-LM pads the vocabulary to a multiple of make_vocab_size_divisible_by (128) times t, so that every rank holds
-// the same number of rows and matrix products meet whole tiles.
+// the same number of rows and GEMMs have full tiles.
 constexpr std::int64_t kVocabMultiple = 128;
 
 std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x)); }
@@ -23,16 +23,17 @@ void expect_whole_parts(const Model& model, const Slice& slice) {
   ORRERY_ASSERT(slice.pass != Pass::decode || (slice.seq == 1 && slice.cp == 1 && slice.context >= 1));
 }
 
-// Shape, FLOPs and bytes of one of a linear layer's three products, all groups together. `rows` counts exactly in
-// FLOPs and bytes; a kernel's shape is whole.
-struct Shape {
+// Shape, FLOPs and bytes of one of a linear layer's three GEMMs, all groups together. FLOPs and bytes use the exact
+// number of rows; a kernel's shape is rounded.
+struct LinearShape {
   double rows = 0;  // of all groups
   std::int64_t groups = 1;
   hardware::Precision precision = hardware::Precision::bf16;
   bool grouped = false;  // groups are experts
 };
 
-Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t k, double volume, double bytes) {
+Kernel linear_gemm(const LinearShape& shape, std::int64_t m, std::int64_t n, std::int64_t k, double volume,
+                   double bytes) {
   Kernel kernel;
   kernel.kind = KernelKind::gemm;
   kernel.precision = shape.precision;
@@ -46,8 +47,8 @@ Kernel product(const Shape& shape, std::int64_t m, std::int64_t n, std::int64_t 
   return kernel;
 }
 
-// Narrow copies of X and, backward, of dY, read in two bytes, one kernel for each. Training writes each twice, the
-// second time transposed for the product that makes the weight's gradient.
+// Narrow copies of X and, backward, of dY, read in two bytes, one kernel each. Training writes each twice, the second
+// time transposed for the weight-gradient GEMM.
 void append_casts(Operator& op, const Sizes& z, const Linear& l) {
   const double copies = z.training && !z.frozen() ? 2.0 : 1.0;
   const double pass = z.element + copies * z.matrix_element;
@@ -60,31 +61,32 @@ void append_casts(Operator& op, const Sizes& z, const Linear& l) {
 }
 
 // With Y = X W, X: [m, k], W: [k, n]: dX = dY W^T is [m, n] x [n, k]; dW^T = dY^T X is [n, m] x [m, k].
-Operator products(const Sizes& z, const Linear& l) {
+Operator linear_gemms(const Sizes& z, const Linear& l) {
   const double n = real(l.n), k = real(l.k), weight = k * n;
   const double input = l.wide ? z.element : z.matrix_element;
   const double output = l.output > 0.0 ? l.output : z.element;
   const double gradient = l.output > 0.0 ? l.output : input;  // of Y
   const std::int64_t groups = std::max<std::int64_t>(1, ceiling(l.groups_read));
-  const Shape shape{l.rows, groups, l.wide ? z.wide : z.precision, l.expert && groups > 1};
+  const LinearShape shape{l.rows, groups, l.wide ? z.wide : z.precision, l.expert && groups > 1};
   const std::int64_t m = ceiling(l.rows / real(groups));
   const double volume = l.rows * weight;
   Operator op;
   op.name = l.names.base;
   op.tag = l.tag;
   op.expert = l.expert;
-  op.forward = product(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
-  op.backward_input = product(shape, m, l.k, l.n, volume,
-                              l.rows * n * gradient + l.groups_read * weight * input + l.rows * k * z.element);
+  op.forward =
+      linear_gemm(shape, m, l.n, l.k, volume, (l.rows * k + l.groups_read * weight) * input + l.rows * n * output);
+  op.backward_input = linear_gemm(shape, m, l.k, l.n, volume,
+                                  l.rows * n * gradient + l.groups_read * weight * input + l.rows * k * z.element);
   op.backward_weight =
-      product(shape, l.n, l.k, m, volume,
-              l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
+      linear_gemm(shape, l.n, l.k, m, volume,
+                  l.rows * n * gradient + l.rows * k * input + real(l.groups) * weight * z.gradient_traffic);
   if (input < z.element) { append_casts(op, z, l); }
   return op;
 }
 
-// One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X,
-// which `from` makes.
+// One factor of an adapter: X[rows, k] times [k, n] for every group, in the wide precision. `kept`: elements of X, made
+// by operators with tag `from`.
 Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::int64_t n, std::int64_t k, double kept,
                 OperatorTag from) {
   Linear l;
@@ -97,7 +99,7 @@ Operator factor(const Sizes& z, const Linear& base, std::string_view name, std::
   l.expert = base.expert;
   l.groups = base.groups;
   l.groups_read = base.groups_read;
-  Operator op = products(z, l);
+  Operator op = linear_gemms(z, l);
   op.parameters = real(l.groups) * real(n) * real(k);
   save_input(op, kept * z.element, from);
   return op;
@@ -144,7 +146,7 @@ Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& sl
   return z;
 }
 
-Kernel gemm(const Product& p, hardware::Precision precision) {
+Kernel gemm(const GemmShape& p, hardware::Precision precision) {
   const double batch = real(p.batch), m = real(p.m), n = real(p.n), k = real(p.k);
   Kernel kernel;
   kernel.kind = KernelKind::gemm;
@@ -171,9 +173,9 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   const std::int64_t r = z.adapter_rank;
   if (adapts) {
     Operator& in = list.emplace_back(factor(z, l, l.names.adapter_in, r, l.k, l.input, l.input_from));
-    in.backward_input.bytes += Bytes(l.rows * real(l.k) * z.element);  // adds into the gradient that the base has made
+    in.backward_input.bytes += Bytes(l.rows * real(l.k) * z.element);  // adds to the gradient of the base GEMM
   }
-  Operator& op = list.emplace_back(products(z, l));
+  Operator& op = list.emplace_back(linear_gemms(z, l));
   const double weights = real(l.groups) * real(l.k) * real(l.n) + l.bias;
   hold(op, z, weights);
   op.saved = Bytes(l.kept);
@@ -186,7 +188,7 @@ void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& l)
   }
   if (adapts) {
     Operator& out = list.emplace_back(factor(z, l, l.names.adapter_out, l.n, r, l.rows * real(r), l.tag));
-    out.forward.bytes += Bytes(l.rows * real(l.n) * z.element);  // adds into the base's output
+    out.forward.bytes += Bytes(l.rows * real(l.n) * z.element);  // adds to the output of the base GEMM
   }
 }
 

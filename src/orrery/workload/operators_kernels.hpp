@@ -1,7 +1,7 @@
-// What operators are made of: the sizes of a slice, and the kernels and traffic of matrix products and streams.
+// Building blocks of operators: the sizes of a slice, and the kernels and traffic of GEMMs and of streaming kernels.
 //
-// Traffic is compulsory traffic: every matrix or activation tensor that a kernel reads or writes, once. Vectors of one
-// row (norm weights, biases, log-sum-exp excepted) are left out: they are 1 / tokens of a tensor.
+// Traffic is compulsory traffic: every matrix or activation tensor that a kernel reads or writes is counted once.
+// Vectors of one row (norm weights, biases, log-sum-exp excepted) are not counted: they are 1 / tokens of a tensor.
 #pragma once
 
 #include <cstdint>
@@ -32,21 +32,21 @@ struct Sizes {
   std::int64_t vocab = 0;      // rows of the vocabulary, padded to 128 t and divided by t
   std::int64_t tp = 1, cp = 1, ep = 1, etp = 1;
   bool ulysses = false;         // c > 1 by all-to-all
-  bool training = true;         // something is kept, and there is a backward pass
+  bool training = true;         // there is a backward pass, and activations are kept for it
   bool decoding = false;        // one new position per sequence
   double dropout = 0;           // probability; 0 outside training
   double element = 0;           // an activation: that of the precision, 2 when the precision is narrower
   double cache_element = 0;     // a kept key or value
-  double matrix_element = 0;    // an input of a layer's matrix products
-  double gradient_traffic = 0;  // per weight, of a product that makes a weight gradient: written, or added to a buffer
-  hardware::Precision precision = hardware::Precision::bf16;  // of a layer's weight products
+  double matrix_element = 0;    // an input of a layer's GEMMs
+  double gradient_traffic = 0;  // per weight, of a weight-gradient GEMM: writes it, or accumulates into a buffer
+  hardware::Precision precision = hardware::Precision::bf16;  // of a layer's GEMMs with weights
   hardware::Precision wide =
       hardware::Precision::bf16;  // of attention and of the head: bf16 when the precision is narrower than two bytes
-  std::int64_t adapter_rank = 0;  // r; 0: every weight is trained, or none because nothing is
-  bool adapts_all = false;        // adapters beside the products of the MLP and of experts, too
+  std::int64_t adapter_rank = 0;  // r; 0: no adapter
+  bool adapts_all = false;        // adapters also for the GEMMs of the MLP and of experts
 
   [[nodiscard]] bool frozen() const { return adapter_rank > 0; }
-  // Elements of this rank's tokens, and of those that norms see, `width` to a token.
+  // Elements of this rank's tokens, and of its split tokens, `width` per token.
   [[nodiscard]] double whole(std::int64_t width) const { return tokens * static_cast<double>(width); }
   [[nodiscard]] double split(std::int64_t width) const { return split_tokens * static_cast<double>(width); }
 };
@@ -57,16 +57,16 @@ struct Sizes {
 [[nodiscard]] Sizes sizes_of(const Model& model, const hardware::Stack& stack, const Slice& slice);
 
 // Shape of batch x [m, k] x [k, n] and the bytes of one element of its inputs and of its output.
-struct Product {
+struct GemmShape {
   std::int64_t batch = 1, m = 0, n = 0, k = 0;
   double input = 2, output = 2;
 };
 
-[[nodiscard]] Kernel gemm(const Product& product, hardware::Precision precision);
+[[nodiscard]] Kernel gemm(const GemmShape& shape, hardware::Precision precision);
 
 [[nodiscard]] Kernel stream(double bytes, int launches = 1);
 
-// A weight product Y[rows, n] = X[rows, k] W, or several of one shape that share the rows evenly (the experts of a
+// A GEMM with weights, Y[rows, n] = X[rows, k] W, or several of one shape that share the rows evenly (the experts of a
 // rank, heads).
 struct Linear {
   struct Names {
@@ -77,36 +77,35 @@ struct Linear {
   double rows = 0;
   std::int64_t n = 0, k = 0;
   double input = 0;  // elements of X to keep when a gradient needs them; 0: kept with another operator
-  OperatorTag input_from = OperatorTag::norm;  // what makes X
+  OperatorTag input_from = OperatorTag::norm;  // tag of the operators that make X
   double kept = 0;                             // bytes kept in any case
   double bias = 0;                             // elements
   bool adapted = false;                        // gets an adapter when the slice has a rank for one
   bool wide = false;                           // in the wide precision
   bool expert = false;                         // weights of routed experts
   double output = 0;                           // bytes of an element of Y; 0: as every activation
-  std::int64_t groups = 1;                     // products
-  double groups_read = 1;                      // of them, those that any row falls to: whose weights are read
-  // What narrow operands are made of in kernels in front of the product; else the kernel that makes the operand does.
+  std::int64_t groups = 1;                     // number of GEMMs
+  double groups_read = 1;                      // GEMMs with any row: only their weights are read
+  // Narrow operands are converted by separate kernels before the GEMM; otherwise by the kernel that makes the operand.
   bool casts_input = true, casts_gradient = true;
 };
 
-// Appends the product; with an adapter its two factors around it: X A before (so that a boundary in front of the
-// product is followed by a product that needs its input for a weight gradient), (X A) B behind, added into Y as it is
-// made.
+// Appends the GEMM. With an adapter, the GEMMs of its two factors around it: X A before (so that a boundary before it
+// is followed by a GEMM that needs its input for a weight gradient), (X A) B after it, accumulated into Y.
 void append_linear(std::vector<Operator>& list, const Sizes& z, const Linear& linear);
 
-// An operator whose forward and backward are one stream kernel each.
+// An operator with one streaming kernel each for forward and backward.
 [[nodiscard]] Operator streamed(OperatorTag tag, std::string_view name, const Kernel& forward, const Kernel& backward);
 
 [[nodiscard]] Operator boundary(OperatorTag tag, std::string_view name, Boundary kind, double bytes);
 
-// Saves its input, and nothing else, which operators with tag `from` make.
+// Saves only its input, which operators with tag `from` make.
 void save_input(Operator& op, double bytes, OperatorTag from);
 
-// Weights of an operator that is no product: trained, unless the slice's weights are frozen.
+// Weights of an operator that is not a GEMM: trained, unless the slice's weights are frozen.
 void hold(Operator& op, const Sizes& z, double weights);
 
-// Part of a stream operator: passes over a tensor and the kernel launches they take.
+// Part of a streaming operator: passes over a tensor, and kernel launches.
 struct Traffic {
   double bytes = 0;
   int launches = 0;
@@ -119,14 +118,14 @@ struct Traffic {
   [[nodiscard]] Kernel kernel() const { return launches == 0 ? Kernel{} : stream(bytes, launches); }
 };
 
-// Norm of `rows` vectors of `width`. Forward: x in, y out. Backward: dy, x in, dx out; a second kernel ends the sums of
-// the weight gradients, where there are any. Keeps its input, which operators with the same tag make.
+// Norm of `rows` vectors of `width`. Forward: x in, y out. Backward: dy, x in, dx out; a second kernel completes the
+// sums of the weight gradients, if there are any. Keeps its input, which operators with the same tag make.
 [[nodiscard]] Operator norm(OperatorTag tag, std::string_view name, const Model& model, const Sizes& z, double rows,
                             std::int64_t width);
-// Of the residual stream: this rank's split tokens.
+// Norm of the residual stream: this rank's split tokens.
 [[nodiscard]] Operator norm(std::string_view name, const Model& model, const Sizes& z);
 
-// Takes away what only training does: backward kernels and what is kept for them.
+// Removes what only training needs: backward kernels and saved activations.
 void keep_forward_only(std::vector<Operator>& list);
 
 }  // namespace orrery::workload

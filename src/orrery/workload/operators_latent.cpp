@@ -1,10 +1,10 @@
-// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, keys and values are squeezed
-// through narrow projections; one rotated key part serves all heads.
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, keys and values are projected down
+// to narrow latents and up again; one rotary key part serves all heads.
 //
-// The projections down are held whole by every tensor-parallel rank and work on its split tokens, so that what is
-// gathered at `attention.enter` is the narrow tensor (Megatron-LM core, multi_latent_attention.py). Training and
-// prefill widen the latents to ordinary heads. A decode step works on the latent cache itself, which all heads of a
-// rank share: W_uk is absorbed in the queries, W_uv follows the core (section 2.1.2 and appendix C).
+// Every tensor-parallel rank holds all weights of the down-projections and applies them to its split tokens, so that
+// `attention.enter` gathers the narrow tensor (Megatron-LM core, multi_latent_attention.py). Training and prefill
+// project latents up to ordinary heads. A decode step works on the latent cache itself, which all heads of a rank
+// share: W_uk is absorbed in the queries, W_uv follows the core (section 2.1.2 and appendix C).
 #include <vector>
 
 #include "orrery/core/integers.hpp"
@@ -52,7 +52,7 @@ Linear up_projection(const Linear::Names& names, double rows, std::int64_t n, st
   return l;
 }
 
-// The same product for every head, each with its own weights.
+// The same GEMM for every head, each with its own weights.
 Linear per_head(const Linear::Names& names, const Sizes& z, std::int64_t n, std::int64_t k) {
   Linear l = up_projection(names, z.whole(z.heads), n, k, 0.0);
   l.groups = z.heads;
@@ -60,7 +60,7 @@ Linear per_head(const Linear::Names& names, const Sizes& z, std::int64_t n, std:
   return l;
 }
 
-// The projections down with their norms. The input, which both read, is kept once.
+// The down-projections with their norms. Their common input is kept once.
 void append_down(std::vector<Operator>& list, const Model& model, const Sizes& z) {
   const LatentAttention& latent = model.latent;
   double input = z.split(z.hidden);
@@ -81,9 +81,8 @@ void append_down(std::vector<Operator>& list, const Model& model, const Sizes& z
       boundary(OperatorTag::attention_projection, "attention.enter", Boundary::enter, z.tokens * gathered * z.element));
 }
 
-// Rotates the rotary part of every query head and of the shared key. Widened: also puts the key heads together, from
-// their own parts and the shared one. Apart: 9 passes over the rotated parts, 8 launches; a copy of queries and of
-// keys.
+// Rotates the rotary part of every query head and of the shared key. With keys projected up, it also concatenates each
+// key head with the shared part. Not fused: 9 passes over the rotated parts, 8 launches; a copy of queries and of keys.
 Operator rotary(const LatentAttention& latent, const Sizes& z, bool fused) {
   const double rotated = z.whole((z.heads + 1) * latent.rope_dim) * z.element;
   const double key = z.whole(z.heads * (latent.nope_dim + latent.rope_dim)) * z.element;

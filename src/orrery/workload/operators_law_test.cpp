@@ -1,4 +1,4 @@
-// What the parts of any layer, cut over tensor, context and expert parallel ranks, add up to.
+// Sums over the ranks of a layer that is split over tensor, context and expert parallelism.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ std::int64_t any(std::int64_t low, std::int64_t high) { return *rc::gen::inRange
 std::int64_t any_degree() { return *rc::gen::element<std::int64_t>(1, 2, 4); }
 bool maybe() { return *rc::gen::arbitrary<bool>(); }
 
-// A layer of any kind that divides by the degrees of `part`, and the same whole.
+// A random layer whose sizes the degrees of `part` divide, and the same layer without parallelism.
 struct Cut {
   Model model;
   Stack stack;
@@ -26,7 +26,7 @@ struct Cut {
 
   [[nodiscard]] std::vector<Operator> whole() const { return layer_operators(model, stack, one, kind); }
   [[nodiscard]] std::vector<Operator> cut() const { return layer_operators(model, stack, part, kind); }
-  // Ranks that share the work of `one`.
+  // Number of ranks that share the work of `one`.
   [[nodiscard]] double ranks() const { return static_cast<double>(part.tp * part.cp); }
 };
 
@@ -75,7 +75,7 @@ RC_GTEST_PROP(CutLaw, flops_of_all_ranks_are_those_of_the_whole, ()) {
   RC_ASSERT(close(c.ranks() * flops(c.cut()), flops(c.whole())));
 }
 
-// Every kernel: what is cut is computed by all ranks together just once.
+// Every kernel: work that is split is computed exactly once over all ranks.
 RC_GTEST_PROP(CutLaw, flops_of_every_operator_are_those_of_the_whole, ()) {
   const Cut c = any_cut();
   const auto whole = c.whole();
@@ -87,7 +87,7 @@ RC_GTEST_PROP(CutLaw, flops_of_every_operator_are_those_of_the_whole, ()) {
   }
 }
 
-// Products of routed experts over ep x etp, the others over tp, except those that every rank holds whole.
+// GEMMs of routed experts are split over ep x etp, the others over tp, except those that every rank repeats.
 RC_GTEST_PROP(CutLaw, weights_of_all_ranks_are_those_of_the_model, ()) {
   const Cut c = any_cut();
   RC_ASSERT(parameters(c.whole()) == static_cast<double>(layer_parameters(c.model, c.kind)));
@@ -103,7 +103,7 @@ RC_GTEST_PROP(CutLaw, weights_of_all_ranks_are_those_of_the_model, ()) {
   }
 }
 
-// Ulysses keeps a second copy of the core's output; experts in slices keep the gathered input each.
+// Ulysses keeps a second copy of the core's output; experts with etp > 1 keep the gathered input.
 RC_GTEST_PROP(CutLaw, ranks_keep_together_what_the_whole_keeps, ()) {
   Cut c = any_cut();
   c.part.cp_method = ContextMethod::ring;
@@ -132,7 +132,7 @@ RC_GTEST_PROP(CutLaw, shapes_hold_their_flops, ()) {
   }
 }
 
-// What one rank sends to experts comes back; all tokens together send `active` copies each.
+// Combine returns what dispatch has sent; all tokens together send `active` copies each.
 RC_GTEST_PROP(CutLaw, dispatched_copies_are_active_times_the_tokens, ()) {
   Cut c = any_cut();
   c.kind.experts = true;

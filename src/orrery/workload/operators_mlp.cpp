@@ -1,4 +1,4 @@
-// The feed-forward half of a layer: two matrix products around an activation, gated or not.
+// The feed-forward half of a layer: two GEMMs with an activation between them, gated or not.
 #include <algorithm>
 #include <vector>
 
@@ -10,9 +10,9 @@ namespace orrery::workload {
 
 namespace {
 
-// y = act(x + bias), over W = rows x ffn elements. Fused: x in, y out; backward dy, x in, dx out. Apart: the sum with
-// the bias, and the sums of its gradient, are kernels of their own. Keeps x; a relu needs only its output, which the
-// next product keeps when it is trained or has an adapter.
+// y = act(x + bias), over W = rows x ffn elements. Fused: x in, y out; backward dy, x in, dx out. Not fused: adding the
+// bias, and summing its gradient, are separate kernels. Keeps x; relu needs only its output, which the next GEMM keeps
+// if it is trained or has an adapter.
 Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bool fused) {
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward{2.0 * inner, 1}, backward{3.0 * inner, 1};
@@ -26,8 +26,9 @@ Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
   return op;
 }
 
-// y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Apart: act (2 W),
-// product (3 W); backward two products (3 W each) and act (3 W), and act(a) is kept as well. x may be kept in a byte.
+// y = act(a) b with x = (a, b) of 2 W elements. Fused: x in, y out; backward dy, x in, dx out. Not fused: act (2 W),
+// multiplication (3 W); backward two multiplications (3 W each) and act (3 W), and act(a) is kept as well. x may be
+// kept in one byte.
 Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, const hardware::Stack& stack) {
   const bool fused = stack.fusion.elementwise;
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
@@ -44,7 +45,7 @@ Operator gated_activation(const Model& model, const Sizes& z, const Mlp& mlp, co
   return op;
 }
 
-Linear product(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
+Linear linear_of(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
   Linear l;
   l.names = names;
   l.tag = mlp.tag;
@@ -60,7 +61,7 @@ Linear product(const Linear::Names& names, const Sizes& z, const Mlp& mlp) {
 
 void append_mlp(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                 const Mlp& mlp) {
-  Linear in = product(mlp.in, z, mlp);
+  Linear in = linear_of(mlp.in, z, mlp);
   in.n = (model.gated_mlp ? 2 : 1) * mlp.ffn;
   in.k = z.hidden;
   in.input = mlp.input;
@@ -74,12 +75,12 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
                                         : plain_activation(model, z, mlp, stack.fusion.elementwise);
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   if (mlp.fused) {
-    first.forward.bytes += Bytes(inner);  // the activated output beside its input, which is kept
+    first.forward.bytes += Bytes(inner);  // writes the activated output in addition to its input, which is kept
     activation.forward = activation.backward_input = {};
   }
   list.push_back(activation);
 
-  Linear out = product(mlp.out, z, mlp);
+  Linear out = linear_of(mlp.out, z, mlp);
   out.n = z.hidden;
   out.k = mlp.ffn;
   out.input = mlp.rows * real(mlp.ffn);
@@ -87,7 +88,7 @@ void append_mlp(std::vector<Operator>& list, const Model& model, const hardware:
   out.bias = mlp.bias_out;
   out.casts_input = !mlp.fused;
   append_linear(list, z, out);
-  // Its input gradient goes through the activation's derivative: the kept input in; as wide out.
+  // Its input gradient includes the activation's derivative: reads the kept input, writes as many elements.
   if (mlp.fused) { list.back().backward_input.bytes += Bytes((model.gated_mlp ? 3.0 : 1.0) * inner); }
 }
 

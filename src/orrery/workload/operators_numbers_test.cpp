@@ -1,4 +1,4 @@
-// FLOPs, bytes and launches of every operator of a tiny model, worked out by hand.
+// FLOPs, bytes and launches of every operator of a tiny model, calculated by hand.
 //
 // Everywhere: b = 2, s = 4, so n = 8 tokens; h = 8, a = 2, d = 4, f = 16, V = 128; two-byte elements. A hidden tensor
 // is 8 x 8 x 2 = 128 B, an inner one 8 x 16 x 2 = 256 B, scores are 2 x 2 x 4 x 4 = 64 elements = 128 B.
@@ -158,7 +158,7 @@ TEST(OperatorNumbers, fp8_products_read_one_byte_and_write_two) {
   expect_operator(list, "attention.scores", {512, 3 * 128}, {1024, 6 * 128, 2});
 }
 
-// A product that adds into an fp32 buffer reads and writes it: 192 weights x 8 B.
+// A GEMM that accumulates into an fp32 buffer reads and writes it: 192 weights x 8 B.
 TEST(OperatorNumbers, fused_accumulation_reads_and_writes_the_gradient_buffer) {
   Stack stack = plain(true);
   stack.fusion.gradient_accumulation = true;
@@ -167,7 +167,7 @@ TEST(OperatorNumbers, fused_accumulation_reads_and_writes_the_gradient_buffer) {
   expect_kernel(list[2].forward, {3072, 896}, "forward");
 }
 
-// t = 2 with sequence parallelism: products halve one side; norms and residuals see half the tokens.
+// t = 2 with sequence parallelism: GEMMs halve one dimension; norms and residuals have half the tokens.
 TEST(OperatorNumbers, slice_of_a_tensor_and_sequence_parallel_layer) {
   Slice half = tiny_slice();
   half.tp = 2;

@@ -1,4 +1,4 @@
-// Inference: a prompt, a generated token, and the cache between them.
+// Inference: prefill, a generated token, and the KV cache.
 //
 // Everywhere: b = 2 sequences; h = 8, two query heads and one key-value head of 4; two-byte elements.
 #include <gmock/gmock.h>
@@ -41,7 +41,7 @@ void expect_forward_only(const std::vector<Operator>& list) {
   }
 }
 
-TEST(Passes, inference_keeps_nothing_and_goes_forward_only) {
+TEST(Passes, inference_keeps_no_activations_and_has_no_backward) {
   Model model = gpt(1, 8, 2, 128);
   for (const Slice& part : {prompt(4), step(4)}) {
     expect_forward_only(embedding_operators(model, Stack{}, part));
@@ -60,7 +60,7 @@ TEST(Passes, prompt_computes_a_training_forward) {
   expect_kernel(find(list, "attention.qkv").forward, {2 * 8 * 16 * 8, (64 + 128 + 128) * 2}, "qkv");
 }
 
-// 2 rows, not 8; the largest logit and its place, 8 B each.
+// 2 rows, not 8; the largest logit and its index, 8 B each.
 TEST(Passes, head_of_a_prompt_sees_the_last_positions) {
   const auto list = head_operators(tiny_llama(), Stack{}, prompt(4));
   EXPECT_THAT(names(list), testing::ElementsAre("head.norm", "head.enter", "head.logits", "sample", "sample.reduce"));
@@ -81,7 +81,7 @@ TEST(Passes, generated_token_reads_the_cache_once) {
   expect_kernel(find(list, "attention.qkv").forward, {2 * 2 * 16 * 8, (16 + 128 + 32) * 2}, "qkv");
 }
 
-// Any kernel of the stack's: scores of one position are not worth a trip through memory.
+// Whatever kernel the stack trains with: one position's scores are never written to memory.
 TEST(Passes, generated_token_has_a_fused_core_whatever_the_stack) {
   EXPECT_EQ(find(layer_operators(tiny_llama(), megatron_2021(), step(7)), "attention.decode").forward.n, 7);
 }
@@ -122,7 +122,7 @@ TEST(Passes, narrow_weights_are_read_at_their_size) {
   part.precision = Precision::fp8;
   const auto list = layer_operators(tiny_llama(), Stack{}, part);
   expect_kernel(find(list, "attention.qkv").forward, {512, 128 + 16 + 64, 2}, "qkv");
-  EXPECT_EQ(find(list, "attention.qkv").forward.casts, Bytes(16 * 3));  // of which a copy of 1 B is made
+  EXPECT_EQ(find(list, "attention.qkv").forward.casts, Bytes(16 * 3));  // including a copy of 1 B
   expect_kernel(find(list, "attention.decode").forward, {448, 288}, "decode");
 }
 
@@ -146,13 +146,13 @@ TEST(Passes, cache_stops_at_the_window_and_splits_over_positions) {
   Slice one = slice(1, 1);
   EXPECT_EQ(kv_cache(model, {}, one, 100), Bytes(100 * 2 * 4 * 2));
   EXPECT_EQ(kv_cache(model, {false, false, false, 30}, one, 100), Bytes(30 * 16));
-  EXPECT_EQ(kv_cache(model, {false, false, true, 0}, one, 100), Bytes(200 * 16));  // the encoder's, too
+  EXPECT_EQ(kv_cache(model, {false, false, true, 0}, one, 100), Bytes(200 * 16));  // including the encoder's
   EXPECT_EQ(kv_cache(model, {false, true, false, 0}, one, 100), Bytes(0));
   one.cp = 4;
   EXPECT_EQ(kv_cache(model, {}, one, 100), Bytes(25 * 16));
 }
 
-// Its keys are the prompt's, in the cache: 6 of them at context 7.
+// Its keys are those of the prompt, in the cache: 6 of them at context 7.
 TEST(Passes, decoder_finds_the_encoder_in_the_cache) {
   Model model = gpt(1, 8, 2, 128);
   model.encoder_layers = 1;

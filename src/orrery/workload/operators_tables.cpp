@@ -2,9 +2,9 @@
 // overlapped with.
 // docs/models/recommenders.md has the formulas.
 //
-// Of ranks that hold different tables, the operators are of the one with most to do, and the memory of the one that
-// holds most. Rows are accessed uniformly: the lookups of a batch read rows (1 - (1 - 1/rows)^lookups) distinct rows,
-// each once from memory; repeated reads are served by the cache.
+// If ranks hold different tables, operators are those of the rank with the most work, and memory is that of the rank
+// that holds the most. Rows are accessed uniformly: the lookups of a batch read rows (1 - (1 - 1/rows)^lookups)
+// distinct rows, each once from memory; repeated reads are served by the cache.
 #include <algorithm>
 #include <cmath>
 
@@ -16,30 +16,31 @@ namespace orrery::workload {
 
 namespace {
 
-constexpr double kSector = 32.0;   // bytes that memory hands out at least
-constexpr double kRowId = 8.0;     // of a row's number as samples carry it (int64)
-constexpr double kSortKey = 8.0;   // row and place of a lookup while they are sorted (two int32)
-constexpr int kSortPasses = 4;     // of a radix sort of 32 bits, 8 at a time
+constexpr double kSector = 32.0;   // bytes: smallest memory access
+constexpr double kRowId = 8.0;     // of a row index in a sample (int64)
+constexpr double kSortKey = 8.0;   // row and position of a lookup while they are sorted (two int32)
+constexpr int kSortPasses = 4;     // radix sort of 32 bits, 8 per pass
 constexpr double kGradient = 4.0;  // of the sum of a row's gradients (fp32)
 
-// What tables, or parts of them, on one rank take.
+// Cost of tables, or parts of them, on one rank.
 struct Load {
-  double memory = 0, state = 0;                  // bytes
-  double gather = 0, reduce = 0, update = 0;     // bytes through memory
-  double lookups = 0;                            // rows that samples look up on this rank
-  double width = 0;                              // numbers of a sample's vectors that it makes
-  double summed = 0, listed = 0, gradients = 0;  // exchanged with other holders: all-reduced, all-gathered; kept
+  double memory = 0, state = 0;               // bytes
+  double gather = 0, reduce = 0, update = 0;  // bytes read and written
+  double lookups = 0;                         // rows that samples look up on this rank
+  double width = 0;                           // numbers per sample in the vectors that it makes
+  double summed = 0, listed = 0,
+         gradients = 0;  // gradients exchanged with replicas: all-reduced, all-gathered; and kept
 };
 
-// Where a rank's tables stand.
+// Sizes of the ranks that hold tables.
 struct Place {
-  double samples = 0;   // that look up in them
-  double copies = 1;    // ranks that hold the same, each for samples of its own
+  double samples = 0;   // samples that access them
+  double copies = 1;    // replicas, each for other samples
   double own = 0;       // samples of this rank
   double element = 0;   // of a stored weight
-  double exchange = 0;  // of a looked-up vector on its way, and of its gradient
+  double exchange = 0;  // of a looked-up vector in the all-to-all, and of its gradient
   double moment = 0, moment_row = 0;
-  double shared = 0;  // of a gradient that copies exchange
+  double shared = 0;  // of a gradient that replicas exchange
 };
 
 double sectors(double bytes) { return std::ceil(bytes / kSector) * kSector; }
@@ -55,21 +56,21 @@ void add(Load& load, const TablePart& part, const Place& at) {
   load.lookups += part.count * n;
   load.width += part.count * width;
   load.gather += part.count * (read * sectors(width * at.element) + n * kRowId + vectors);
-  // Lookups sorted by row; every vector's gradient read; of rows that others hold as well, the sums written.
+  // Lookups sorted by row; the gradient of every vector read; for rows with replicas, the sums written.
   load.reduce += part.count * (2.0 * kSortPasses * n * kSortKey + vectors);
   load.update += part.count * read_by_all * 2.0 * (sectors(width * at.element) + sectors(state_row));
   if (at.copies <= 1.0) { return; }
   load.reduce += part.count * read * width * kGradient;
   load.update += part.count * read_by_all * width * kGradient;
-  // All-reduce of whole tables, or all-gather of rows: whichever sends less. Of rows no more than a whole table is
-  // counted: what is left out between one and two of them keeps more lookups from being quicker, as an all-reduce costs
-  // less than twice an all-gather where trees or switches do it.
+  // All-reduce of whole tables, or all-gather of rows: whichever sends less. Rows count at most as a whole table:
+  // without this limit more lookups could be faster, because an all-reduce on trees or in switches takes less than
+  // twice an all-gather.
   const double whole = part.rows * width * at.shared, rows = at.copies * read * (width * at.shared + kRowId);
   (2.0 * whole <= rows ? load.summed : load.listed) += part.count * std::min(whole, rows);
   load.gradients += part.count * (2.0 * whole <= rows ? part.rows * width * kGradient : rows);
 }
 
-// The most of several ranks, each figure by itself but for the work, which is that of the busiest.
+// The maximum over ranks: each figure separately, except the work, which is that of the busiest rank.
 Load most_of(const std::vector<TableShare>& shares, const Place& at) {
   Load most;
   for (const TableShare& share : shares) {
@@ -100,7 +101,8 @@ struct Names {
 constexpr Names kSharded{"tables.lookup", "tables.share", "tables.update"};
 constexpr Names kReplicated{"small_tables.lookup", "small_tables.share", "small_tables.update"};
 
-// Update behind the exchange between copies behind the sums: the backward pass runs the list the other way.
+// In forward order the update comes before the exchange between replicas, and that before the sums: backward runs the
+// list in reverse.
 void append_tables(std::vector<Operator>& list, const Names& names, const Load& load, bool everywhere) {
   Operator update = streamed(OperatorTag::tables, names.update, {}, stream(load.update));
   update.in_place = {Bytes(load.memory), Bytes(load.state), Bytes(load.gradients)};
@@ -112,28 +114,28 @@ void append_tables(std::vector<Operator>& list, const Names& names, const Load& 
   };
   share(Boundary::share_sum, load.summed);
   share(Boundary::share_rows, load.listed);
-  // A sort takes a histogram, its passes, and where rows begin.
+  // A sort consists of a histogram, its passes, and the starts of the rows.
   list.push_back(
       streamed(OperatorTag::tables, names.lookup, stream(load.gather), stream(load.reduce, kSortPasses + 3)));
   list.back().saved = Bytes(load.lookups * kRowId);
 }
 
-// What a rank sends, or gets, of which rows its samples look up. Of a table cut in columns, every part is asked.
+// Row indices that a rank sends or receives. A table split by columns sends them to every part.
 double index_bytes(const TableShares& shares, const Slice& slice, const Place& at, double received) {
   double sent = 0;
   for (const TableShare& share : shares.sharded) {
     for (const TablePart& part : share) { sent += at.own * part.count * part.lookups; }
   }
-  if (slice.tables.sharding == TableSharding::row) { sent *= real(slice.table_ranks); }  // one share stands for all
+  if (slice.tables.sharding == TableSharding::row) { sent *= real(slice.table_ranks); }  // one share represents all
   return std::max(sent, received) * kRowId;
 }
 
 void append_bottom(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z) {
   std::int64_t in = r.dense_features;
   for (std::size_t i = 0; i < r.bottom.size(); ++i) {
-    const std::size_t product = list.size();
+    const std::size_t gemm = list.size();
     append_connected(list, stack, z, {"bottom.product", "bottom.activation", z.tokens, in, r.bottom[i]});
-    if (i == 0) { list[product].backward_input = {}; }
+    if (i == 0) { list[gemm].backward_input = {}; }
     in = r.bottom[i];
   }
 }

@@ -10,7 +10,7 @@ namespace {
 using test::completed_recommender;
 using test::small_recommender;
 
-// A billion rows, so that every lookup meets a row of its own.
+// A billion rows, so that every lookup reads a different row.
 Recommender large_tables() {
   Recommender r = small_recommender();
   r.tables = {{4, 1'000'000'000, 8, 3.0}};
@@ -57,7 +57,7 @@ TEST(TableOperators, an_update_sorts_lookups_and_writes_the_rows_they_met) {
   EXPECT_EQ(find(list, "tables.update").in_place.state, Bytes(4e9 * 8 * 4));
 }
 
-// Two tables on each of two ranks: 20 samples' vectors of two tables are what a rank sends; 20 x 6 row numbers come in.
+// Two tables on each of two ranks: a rank sends the vectors of two tables for 20 samples; 20 x 6 row indices come in.
 TEST(TableOperators, whole_tables_exchange_the_vectors_of_all_samples) {
   const auto list = tables_of(large_tables(), slice_of(TableSharding::table, 2, 2));
   const Operator& exchange = find(list, "tables.exchange");
@@ -68,7 +68,7 @@ TEST(TableOperators, whole_tables_exchange_the_vectors_of_all_samples) {
   EXPECT_EQ(list.back().end, End::second);
 }
 
-// By rows every rank has partial sums of all four vectors of all samples.
+// Row-wise, every rank has partial sums of all four vectors of all samples.
 TEST(TableOperators, rows_exchange_partial_sums_of_everything) {
   const auto list = tables_of(large_tables(), slice_of(TableSharding::row, 2, 2));
   const Operator& exchange = find(list, "tables.exchange");
@@ -77,8 +77,8 @@ TEST(TableOperators, rows_exchange_partial_sums_of_everything) {
   EXPECT_NEAR(find(list, "tables.lookup").forward.bytes.value(), 120 * 32 + 120 * 8 + 20 * 32 * 2, 0.01);
 }
 
-// Replicated small tables sum their gradients whole, large ones send the rows they met: 2 x 30 rows of 8 fp32 numbers
-// and a row number for each of four tables.
+// Replicated small tables all-reduce whole gradients; large ones send the accessed rows: 2 x 30 rows of 8 fp32 numbers
+// and a row index for each of four tables.
 TEST(TableOperators, holders_of_the_same_rows_exchange_whatever_is_less) {
   Recommender r = small_recommender();
   r.tables = {{4, 10, 8, 3.0}};

@@ -1,4 +1,4 @@
-// Laws of operators: what a layer keeps, what slices add up to, what a step computes.
+// Laws of operators: saved activations, sums over slices, FLOPs of a step.
 #include "orrery/workload/operators.hpp"
 
 #include <cmath>
@@ -82,7 +82,7 @@ TEST(Operators, gated_layer_with_flash_keeps_8h_4q_4k_4a_6f_bytes_per_token) {
   EXPECT_DOUBLE_EQ(core_saved(list), tokens * 4 * a);
 }
 
-// With fp8 the products keep one-byte inputs (h + q + h + f) and the core keeps its own two-byte output.
+// In fp8 the GEMMs keep one-byte inputs (h + q + h + f) and the core keeps its own two-byte output.
 TEST(Operators, fp8_products_keep_one_byte_inputs) {
   const Model model = llama(8192, 64, 8, 28672);
   const double h = 8192, a = 64, q = 8192, k = 1024, f = 28672, tokens = 4096;
@@ -170,7 +170,8 @@ TEST(Operators, tied_head_has_no_weight_of_its_own) {
   EXPECT_EQ(find(head_operators(model, Stack{}, slice(1, 128, 4)), "head.logits").parameters, 51200 / 4 * 1024);
 }
 
-// Fewer key-value heads than ranks: each rank holds a copy of one. (4 + 2) heads of 128 on 16 ranks of 64 heads, 8 kv.
+// Fewer key-value heads than ranks: each rank holds a replica of one. (4 + 2) heads of 128 on 16 ranks of 64 heads, 8
+// kv.
 TEST(Operators, key_value_heads_are_replicated_when_ranks_outnumber_them) {
   const auto list = layer_operators(llama(8192, 64, 8, 28672), Stack{}, slice(1, 128, 16));
   EXPECT_EQ(find(list, "attention.qkv").forward.n, (4 + 2) * 128);
@@ -224,7 +225,7 @@ RC_GTEST_PROP(OperatorsLaw, weights_of_products_sum_to_the_whole_and_vectors_of_
   }
 }
 
-// The operators and parameter_count count the same weights twice over; vocabularies here need no padding.
+// Operators and parameter_count count the same weights independently; vocabularies here need no padding.
 RC_GTEST_PROP(OperatorsLaw, operators_of_the_whole_hold_the_parameters_of_the_model, ()) {
   Sliced c = any_sliced();
   c.model.tied_embeddings = *rc::gen::arbitrary<bool>();

@@ -33,7 +33,7 @@ struct Table {
 
 // How a sample's vectors, one of each table and the bottom MLP's output, become the top MLP's input.
 enum class InteractionKind : std::uint8_t {
-  dot,          // products of all pairs, next to the bottom MLP's output; all vectors of one width
+  dot,          // dot products of all pairs, concatenated with the bottom MLP's output; all vectors have one width
   concat,       // concatenation
   cross,        // DCNv2 (arXiv:2008.13535): concatenation, then x0 (W V x + b) + x, `layers` times
   transformer,  // encoder layers over them as tokens
@@ -98,9 +98,9 @@ struct Recommender {
 // embedding: the tables; layers: everything else. active: the rows that a sample looks up, and its experts.
 [[nodiscard]] ParameterCount parameter_count(const Recommender& recommender);
 
-// Multiplications of one sample's matrix products in the forward pass, dot products between vectors included, and of
-// them those of the bottom MLP's first layer, whose input has no gradient. (Transformer layers apart: their scores
-// depend on the stack.)
+// Multiplications of one sample's GEMMs in the forward pass, including dot products between vectors, and those of the
+// bottom MLP's first layer, whose input has no gradient. (Transformer layers are separate: their scores depend on the
+// stack.)
 struct Multiplications {
   double all = 0, first = 0;
 };

@@ -18,7 +18,7 @@ constexpr std::int64_t kMostDenseLayers = 10'000;
 constexpr double kMostLookups = 1e6;
 constexpr double kMostElements = 4e18;  // counts must stay far below 2^63
 
-// "recommender.top/2": a place below a field; see records.cpp.
+// Prefixes a field with its place, "recommender.top/2"; see records.cpp.
 Inconsistency wrong(std::string_view field, std::string message) { return {field, std::move(message)}; }
 
 Found table_sizes(const Recommender& r) {
@@ -74,7 +74,7 @@ Found mlp_sizes(const Recommender& r) {
   return std::nullopt;
 }
 
-// Products of pairs, and tokens, need vectors of one width.
+// Dot products between vectors, and tokens, require vectors of one width.
 Found one_width(const Recommender& r, const char* why) {
   const std::int64_t width = r.bottom.empty() ? r.tables.front().width : r.bottom_width();
   const char* const whose = r.bottom.empty() ? "the first table's" : "the bottom MLP's";
@@ -141,7 +141,7 @@ Found experts(const Recommender& r) {
   return std::nullopt;
 }
 
-// A sample's vectors, in floating point, before anybody multiplies them.
+// Numbers per sample after the interaction, as floating point: the product may overflow integers.
 Found too_wide(const Recommender& r) {
   constexpr double kMostNumbers = 1e9;
   const auto joined = static_cast<double>(r.joined_width()), vectors = static_cast<double>(r.vectors());

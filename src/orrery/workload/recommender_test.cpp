@@ -1,4 +1,4 @@
-// What a recommender's description says, and what is wrong with one.
+// Descriptions of recommenders and their errors.
 #include "orrery/workload/recommender.hpp"
 
 #include <gmock/gmock.h>
@@ -25,7 +25,7 @@ std::string objection(const Recommender& r) {
   return wrong ? std::string(wrong->field) + ": " + wrong->message : "";
 }
 
-// Five vectors of 8: ten pairs, and the bottom MLP's output beside them.
+// Five vectors of 8: ten dot products, and the bottom MLP's output.
 TEST(Recommender, dot_products_of_all_pairs_stand_next_to_the_bottom_output) {
   const auto layers = dense_layers(small_recommender());
   ASSERT_EQ(layers.size(), 3U);
@@ -36,7 +36,7 @@ TEST(Recommender, dot_products_of_all_pairs_stand_next_to_the_bottom_output) {
   EXPECT_TRUE(layers[2].closes);
 }
 
-// Tables 4 x 1000 x 8; bottom 4 x 16 + 16 + 16 x 8 + 8; top 18 x 32 + 32 + 32 + 1. A sample meets 3 rows of each table.
+// Tables 4 x 1000 x 8; bottom 4 x 16 + 16 + 16 x 8 + 8; top 18 x 32 + 32 + 32 + 1. A sample reads 3 rows of each table.
 TEST(Recommender, weights_by_hand) {
   const auto count = parameter_count(completed_recommender(small_recommender()));
   EXPECT_EQ(count.embedding, 32000);
@@ -44,7 +44,7 @@ TEST(Recommender, weights_by_hand) {
   EXPECT_EQ(count.active, 4 * 3 * 8 + 80 + 136 + 608 + 33);
 }
 
-// 6 FLOPs a multiplication, 4 of the first layer: products 4 x 16, 16 x 8, 5 x 5 x 8, 18 x 32, 32.
+// 6 FLOPs per multiplication, 4 in the first layer: GEMMs 4 x 16, 16 x 8, 5 x 5 x 8, 18 x 32, 32.
 TEST(Recommender, model_flops_by_hand) {
   const Model model = completed_recommender(small_recommender());
   const double multiplications = 64 + 128 + 200 + 576 + 32;
@@ -88,8 +88,8 @@ RC_GTEST_PROP(Recommender, operators_hold_the_weights_that_are_counted, ()) {
   RC_ASSERT(std::abs(tables - element * static_cast<double>(count.embedding)) <= 1e-9 * tables);
 }
 
-// Four tokens of 8 make 32 numbers; what the top MLP reads of them may be said.
-TEST(Recommender, the_top_mlp_reads_all_tokens_unless_told_how_many_numbers) {
+// Four tokens of 8 are 32 numbers; `output` sets how many of them the top MLP reads.
+TEST(Recommender, the_top_mlp_reads_all_tokens_unless_output_is_given) {
   Recommender r = small_recommender();
   r.interaction = {InteractionKind::transformer, 2, 0, 2, 16, 4, 8};
   const auto all = dense_layers(r);

@@ -1,5 +1,5 @@
-// How Orrery's own model descriptions are written: keys are the members' names, most of them optional; experts, latent
-// attention, vision and a recommender are mappings inside.
+// Records of Orrery's own model descriptions: keys are the names of the members, most of them optional; experts, latent
+// attention, vision and recommender are nested mappings.
 #pragma once
 
 #include <array>

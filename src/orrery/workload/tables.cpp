@@ -10,13 +10,13 @@ namespace orrery::workload {
 
 namespace {
 
-constexpr double kLeastPart = 64.0;  // bytes: one burst of HBM
+constexpr double kLeastPart = 64.0;  // bytes: one HBM access
 
 bool is_replicated(const Table& table, const TablePlan& plan) {
   return plan.sharding == TableSharding::replicated || table.rows < plan.replicated_below;
 }
 
-// Parts that are alike and have to be placed.
+// Identical parts that are not placed yet.
 struct Batch {
   TablePart one;  // count 1
   std::int64_t count = 0;
@@ -25,8 +25,8 @@ struct Batch {
   [[nodiscard]] double work() const { return one.lookups * real(one.width); }
 };
 
-// Cuts tables by rows until no part is more than a rank's even share, of memory or of lookups; of all of them into as
-// many parts as it takes for every rank to have one.
+// Splits tables by rows until no part exceeds a rank's even share of memory or lookups; if there are fewer parts than
+// ranks, into enough parts for all ranks.
 void cut_to_shares(std::vector<Batch>& batches, std::int64_t ranks) {
   double memory = 0, work = 0;
   std::int64_t tables = 0;
@@ -78,18 +78,18 @@ class Placing {
 
   void put(std::size_t rank, const TablePart& part, double count) {
     TableShare& share = shares_[rank];
-    auto alike = std::find_if(share.begin(), share.end(), [&](const TablePart& known) {
+    auto identical = std::find_if(share.begin(), share.end(), [&](const TablePart& known) {
       return known.rows == part.rows && known.width == part.width && known.lookups == part.lookups;
     });
-    if (alike == share.end()) {
-      alike = share.insert(share.end(), TablePart{0.0, part.rows, part.width, part.lookups});
+    if (identical == share.end()) {
+      identical = share.insert(share.end(), TablePart{0.0, part.rows, part.width, part.lookups});
     }
-    alike->count += count;
+    identical->count += count;
     memory_[rank] += count * part.rows * real(part.width);
     work_[rank] += count * part.lookups * real(part.width);
   }
 
-  // As many of each as every rank can have; what is left stays in the batch.
+  // Equal numbers of each on every rank; the remainder stays in the list.
   void place_evenly(Batch& batch) {
     const std::int64_t each = batch.count / ranks();
     if (each == 0) { return; }
@@ -129,7 +129,7 @@ std::int64_t sharded_tables(const Recommender& recommender, const TablePlan& pla
   return count;
 }
 
-TableSharding usual_sharding(const Recommender& recommender, const TablePlan& plan, std::int64_t ranks) {
+TableSharding default_sharding(const Recommender& recommender, const TablePlan& plan, std::int64_t ranks) {
   const std::int64_t tables = sharded_tables(recommender, plan);
   return tables == 0 || tables >= ranks ? TableSharding::table : TableSharding::row;
 }

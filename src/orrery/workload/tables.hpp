@@ -55,7 +55,7 @@ struct TableShares {
 [[nodiscard]] TableShares table_shares(const Recommender& recommender, const TablePlan& plan, std::int64_t ranks);
 
 // Default: whole tables if every rank can have one, else rows.
-[[nodiscard]] TableSharding usual_sharding(const Recommender& recommender, const TablePlan& plan, std::int64_t ranks);
+[[nodiscard]] TableSharding default_sharding(const Recommender& recommender, const TablePlan& plan, std::int64_t ranks);
 
 // Tables that are sharded, not replicated.
 [[nodiscard]] std::int64_t sharded_tables(const Recommender& recommender, const TablePlan& plan);

@@ -1,4 +1,4 @@
-// Tables over ranks: nothing is lost, nobody has much more than the others when it can be helped.
+// Distribution of tables over ranks: complete, and as even as possible.
 #include "orrery/workload/tables.hpp"
 
 #include <algorithm>
@@ -48,8 +48,9 @@ RC_GTEST_PROP(Tables, every_number_lies_on_one_rank_and_every_lookup_reads_it_th
   RC_ASSERT(near(sum.numbers, numbers));
 }
 
-// 8 alike over 4 ranks: two each. One of 100 lookups besides: cut by rows it goes round, whole it does not.
-TEST(Tables, alike_tables_go_round_and_a_hot_one_is_cut_where_that_is_asked_for) {
+// 8 identical tables over 4 ranks: two each. One table of 100 lookups in addition can only be balanced if it is split
+// by rows.
+TEST(Tables, identical_tables_are_distributed_evenly_and_a_hot_one_is_split_if_balanced) {
   Recommender r = small_recommender();
   r.tables = {{8, 1000, 8, 1.0}};
   for (const auto& share : table_shares(r, {TableSharding::table}, 4).sharded) {
@@ -70,14 +71,15 @@ TEST(Tables, alike_tables_go_round_and_a_hot_one_is_cut_where_that_is_asked_for)
   EXPECT_LE(most_lookups(TableSharding::balanced), 1.3 * 108.0 / 4.0);
 }
 
-// 128 columns of 4 bytes: a part of 64 bytes has 16 columns, so that a table is at most eight parts.
+// 128 columns of 4 bytes: a part of 64 bytes has 16 columns, so a table has at most eight parts.
 TEST(Tables, parts_of_a_row_stay_as_long_as_memory_hands_out_at_once) {
   EXPECT_EQ(column_width(128, 4.0, 4), 32);
   EXPECT_EQ(column_width(128, 4.0, 64), 16);
   EXPECT_EQ(column_width(10, 4.0, 4), 10);
 }
 
-// One row is one however often it is met; of two, 4 lookups leave one out with probability 1/16 each.
+// A table of one row has one distinct row for any number of lookups; of two rows, 4 lookups miss each with probability
+// 1/16.
 TEST(Tables, different_rows_that_lookups_meet) {
   EXPECT_EQ(distinct_rows(1.0, 100.0), 1.0);
   EXPECT_NEAR(distinct_rows(2.0, 4.0), 2.0 * (1.0 - 1.0 / 16.0), 1e-12);

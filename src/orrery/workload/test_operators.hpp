@@ -126,7 +126,7 @@ inline void expect_operator(const std::vector<Operator>& list, std::string_view 
   if (op.backward_weight.kind != KernelKind::none) { expect_kernel(op.backward_weight, backward, name); }
 }
 
-// The three products of a linear layer touch the same three tensors and compute the same FLOPs.
+// The three GEMMs of a linear layer read or write the same three tensors and have the same FLOPs.
 inline void expect_linear(const std::vector<Operator>& list, std::string_view name, const Work& work) {
   expect_operator(list, name, work, work);
 }

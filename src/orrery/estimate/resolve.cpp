@@ -1,4 +1,4 @@
-// What a request does not give, decided by documented rules.
+// Chooses what a request does not give. docs/guide/plans.md lists the rules.
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -11,11 +11,12 @@ namespace orrery::estimate {
 
 namespace {
 
-// Tries recompute choices from least to most, and micro-batches from large to small, until one fits.
-class Settling {
+// Tries recompute choices from the lowest to the highest, and for each micro-batches from large to small, until one
+// fits.
+class FitSearch {
  public:
-  Settling(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-           const hardware::Stack& stack, parallel::Plan plan)
+  FitSearch(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+            const hardware::Stack& stack, parallel::Plan plan)
       : request_(request),
         model_(model),
         job_(job_of(request, model)),
@@ -23,7 +24,7 @@ class Settling {
         estimator_(model, cluster, stack, job_),
         plan_(plan) {}
 
-  // True when a choice was found that fits; otherwise plan() is the one that needs least.
+  // True if a choice fits; otherwise plan() is the choice with the lowest memory.
   bool run() {
     for (const auto recompute : recompute_choices()) {
       for (const std::int64_t micro_batch : micro_batch_choices()) {
@@ -50,17 +51,17 @@ class Settling {
   [[nodiscard]] std::vector<std::int64_t> micro_batch_choices() const {
     if (request_.micro_batch) { return {*request_.micro_batch}; }
     if (job_.is_inference()) {
-      // As many micro-batches as stages, or the most below that the batch divides into: every stage has one at work.
+      // As many micro-batches as stages, or the largest smaller divisor of the batch: every stage has work.
       const std::int64_t replica = job_.global_batch / plan_.dp;
       std::int64_t count = std::min(plan_.pp, replica);
       while (replica % count != 0) { --count; }
       return {replica / count};
     }
     if (model_.is_recommender()) { return whole_batch_and_halves(job_.global_batch / plan_.dp); }
-    return {8, 7, 6, 5, 4, 3, 2, 1};  // those that do not divide the batch are not valid plans
+    return {8, 7, 6, 5, 4, 3, 2, 1};  // values that do not divide the batch are invalid plans
   }
 
-  // Samples of one position: a kernel wants as many as there are.
+  // A recommender's kernels are faster with larger micro-batches.
   static std::vector<std::int64_t> whole_batch_and_halves(std::int64_t batch) {
     std::vector<std::int64_t> sizes{batch};
     while (sizes.back() % 2 == 0) { sizes.push_back(sizes.back() / 2); }
@@ -77,16 +78,16 @@ class Settling {
 
 std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan& plan, bool fits) {
   if (job.is_inference()) {
-    return plan.pp > 1 ? "a micro-batch for every stage, where the batch divides" : "the whole batch of a replica";
+    return plan.pp > 1 ? "one micro-batch per stage if that divides the batch" : "the whole batch of a replica";
   }
   if (!fits) { return "nothing fits"; }
   if (plan.tables.sharding != workload::TableSharding::none) {
-    return "the largest that fits, a replica's batch halved";
+    return "the largest that fits: a replica's batch, or 1/2, 1/4, ... of it";
   }
   const std::int64_t count = parallel::micro_batches(job, plan);
   const bool starved = count < plan.pp && plan.micro_batch > 1;
   return starved ? fmt::format(
-                       "the largest that fits, up to 8; but {} of them leave {} stages idle most of the time: "
+                       "the largest that fits, up to 8; but {} micro-batches leave {} stages idle most of the time: "
                        "try --micro-batch 1",
                        count, plan.pp)
                  : "the largest that fits, up to 8";
@@ -104,16 +105,16 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
     chosen.push_back(fmt::format("dp {} (devices / ({}))", plan.dp, product));
   }
   if (!request.sequence_parallel && plan.sequence_parallel) {
-    chosen.emplace_back("sequence-parallel on (experts under tp need it)");
+    chosen.emplace_back("sequence-parallel on (required by experts with tp > 1)");
   }
   if (!request.etp && plan.tp * plan.ep > 1 && experts) {
-    chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (experts are sliced as tp, not shared out)", plan.etp)
-                                  : std::string("etp 1 (experts stay whole)"));
+    chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (same as tp: experts are not distributed over ranks)", plan.etp)
+                                  : std::string("etp 1 (experts are not split)"));
   }
   if (!gives_sharding(request) && plan.tables.sharding != workload::TableSharding::none) {
     chosen.push_back(plan.tables.sharding == workload::TableSharding::row
-                         ? fmt::format("table-sharding row (there are fewer tables than {} ranks)", plan.table_ranks())
-                         : std::string("table-sharding table (every rank can have some)"));
+                         ? fmt::format("table-sharding row (fewer tables than {} ranks)", plan.table_ranks())
+                         : std::string("table-sharding table (enough tables for all ranks)"));
   }
   if (!request.micro_batch && job.is_inference()) {
     chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
@@ -121,21 +122,21 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   if (job.is_inference()) { return chosen; }
   if (!request.recompute) {
     chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
-                                 fits ? "the least that fits" : "nothing fits"));
+                                 fits ? "the lowest that fits" : "nothing fits"));
   }
   if (!request.micro_batch) {
     chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
   }
   if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
   if (!request.dp_overlap) {
-    const bool in_turns = plan.dp_overlap && !plan.reduces_under_backward();
-    chosen.push_back(in_turns ? "dp-overlap off (what is offloaded is fetched for the last backward)"
-                              : fmt::format("dp-overlap {} (the stack's habit)", plan.dp_overlap ? "on" : "off"));
+    const bool is_disabled = plan.dp_overlap && !plan.reduces_under_backward();
+    chosen.push_back(is_disabled ? "dp-overlap off (offloaded data is fetched for the last backward)"
+                                 : fmt::format("dp-overlap {} (the stack's default)", plan.dp_overlap ? "on" : "off"));
   }
   return chosen;
 }
 
-// What was typed and would change nothing. (Of a search, which tries other degrees, it would.)
+// Flags without effect on this plan. A search tries other degrees, so it accepts them.
 std::vector<Diagnostic> idle_flags(const Request& request) {
   std::vector<Diagnostic> found;
   const auto require = [&](bool holds, const char* flag, const char* message) {
@@ -151,57 +152,58 @@ std::vector<Diagnostic> idle_flags(const Request& request) {
   return found;
 }
 
-// Experts that are not shared out over ranks are sliced as everything else is; those that are stay whole.
-std::int64_t usual_etp(const parallel::Plan& plan, const workload::Model& model) {
+// Experts that are not distributed (ep 1) are split over tp like other layers; distributed experts are not split.
+std::int64_t default_etp(const parallel::Plan& plan, const workload::Model& model) {
   const bool sliced = model.has_experts() && plan.ep == 1 && plan.tp >= 1 && model.experts.ffn % plan.tp == 0;
   return sliced ? plan.tp : 1;
 }
 
-// Whole tables where they go round, else rows.
-workload::TableSharding usual_sharding(const parallel::Plan& plan, const workload::Model& model) {
+// Table-wise if there are enough tables for all ranks, else row-wise.
+workload::TableSharding default_sharding(const parallel::Plan& plan, const workload::Model& model) {
   const std::int64_t ranks = plan.tables.ranks > 0 ? plan.tables.ranks : plan.dp;
-  return workload::usual_sharding(model.recommender, plan.tables, ranks);
+  return workload::default_sharding(model.recommender, plan.tables, ranks);
 }
 
-// A product of degrees that a user typed may be beyond counting; problems() says so.
-std::int64_t usual_dp(const parallel::Plan& plan, std::int64_t devices) {
+// The product of degrees may overflow; problems() reports that.
+std::int64_t default_dp(const parallel::Plan& plan, std::int64_t devices) {
   const double product = static_cast<double>(plan.tp) * static_cast<double>(plan.cp) * static_cast<double>(plan.pp);
   const bool countable = product >= 1.0 && product <= static_cast<double>(devices);
   return std::max<std::int64_t>(1, countable ? devices / (plan.tp * plan.cp * plan.pp) : 1);
 }
 
-// The plan as given; the rest is at its first guess.
+// The plan as given; the rest has defaults, before memory is checked.
 parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
                        const hardware::Stack& stack) {
   parallel::Plan plan = parallel::whole_plan(request);
-  const auto unless = [](const auto& given, auto& choice, auto usual) {
-    if (!given) { choice = usual; }
+  const auto set_default = [](const auto& given, auto& choice, auto fallback) {
+    if (!given) { choice = fallback; }
   };
-  const bool serves = request.task == parallel::Task::inference;
-  const auto usual_schedule = plan.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
-  unless(request.etp, plan.etp, usual_etp(plan, model));
-  unless(request.dp, plan.dp, usual_dp(plan, devices));
-  unless(request.sequence_parallel, plan.sequence_parallel, model.has_experts() && plan.tp > 1);
-  unless(request.zero, plan.zero, serves ? 0 : 1);
-  unless(request.schedule, plan.schedule, usual_schedule);
-  unless(request.dp_overlap, plan.dp_overlap, stack.overlap.gradient_reduce);
-  if (model.is_recommender() && !gives_sharding(request)) { plan.tables.sharding = usual_sharding(plan, model); }
+  const bool is_inference = request.task == parallel::Task::inference;
+  const auto default_schedule =
+      plan.vpp > 1 ? parallel::ScheduleKind::interleaved : parallel::ScheduleKind::one_f_one_b;
+  set_default(request.etp, plan.etp, default_etp(plan, model));
+  set_default(request.dp, plan.dp, default_dp(plan, devices));
+  set_default(request.sequence_parallel, plan.sequence_parallel, model.has_experts() && plan.tp > 1);
+  set_default(request.zero, plan.zero, is_inference ? 0 : 1);
+  set_default(request.schedule, plan.schedule, default_schedule);
+  set_default(request.dp_overlap, plan.dp_overlap, stack.overlap.gradient_reduce);
+  if (model.is_recommender() && !gives_sharding(request)) { plan.tables.sharding = default_sharding(plan, model); }
   return plan;
 }
 
 }  // namespace
 
-Result<SettledPlan> settle(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-                           const hardware::Stack& stack) {
+Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+                             const hardware::Stack& stack) {
   const parallel::Job job = job_of(request, model);
   parallel::Plan plan = plan_of(request, model, cluster.devices, stack);
   auto found = parallel::problems(model, job, plan, cluster.devices);
   for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
   for (auto& problem : idle_flags(request)) { found.push_back(std::move(problem)); }
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
-  Settling settling(request, model, cluster, stack, plan);
-  const bool fits = settling.run();
-  return SettledPlan{settling.plan(), chosen_fields(request, job, settling.plan(), model.has_experts(), fits)};
+  FitSearch search(request, model, cluster, stack, plan);
+  const bool fits = search.run();
+  return ResolvedPlan{search.plan(), chosen_fields(request, job, search.plan(), model.has_experts(), fits)};
 }
 
 }  // namespace orrery::estimate
