@@ -6,6 +6,7 @@
 
 #include "orrery/simulate/graph_fields.hpp"
 #include "orrery/simulate/hash_order.hpp"
+#include "orrery/simulate/rate.hpp"
 
 namespace orrery::simulate {
 
@@ -17,16 +18,14 @@ namespace {
 
 constexpr std::uint64_t kCustomTags = 500'000'000;
 
-constexpr std::uint64_t kPicosecondsPerNanosecond = 1000;
-
 std::uint64_t duration_of(GraphFields& fields, NodeIndex node, Semantics semantics) {
   constexpr std::uint64_t kMost = 10'000'000'000'000'000;  // nanoseconds
   const Graph& graph = fields.graph();
   if (fields.duration_ns(node) > kMost) { fields.add_error(node, "has a duration above 10^16 ns, the maximum"); }
   switch (semantics) {
     case Semantics::astra_sim:
-      return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsPerNanosecond;
-    case Semantics::physical: return fields.duration_ns(node) * kPicosecondsPerNanosecond;
+      return std::max<std::uint64_t>(1, graph.duration_us(node) * 1000) * kPicosecondsPerNs;
+    case Semantics::physical: return fields.duration_ns(node) * kPicosecondsPerNs;
   }
   return 0;
 }
