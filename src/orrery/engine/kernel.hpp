@@ -11,19 +11,19 @@
 // after they were handled come last. Both rules use the order of registration and nothing else, so that the same calls
 // give the same run.
 //
-// An event needs 32 bytes in addition to its own size. Storage is reused: once the number of pending events has reached
-// its maximum, a run allocates nothing. The cost of an event does not depend on the number of pending events. In a lane
-// with more than 16 pending times it includes a look-up in a hash table.
+// Storage is reused: once the number of pending events has reached its maximum, a run allocates nothing. The cost of an
+// event hardly depends on the number of pending events (calendar.hpp). In a lane with more than 16 pending times it
+// includes a look-up in a hash table.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/engine/calendar.hpp"
 #include "orrery/engine/pending_times.hpp"
-#include "orrery/engine/wheel.hpp"
+#include "orrery/engine/prefetch.hpp"
 
 namespace orrery::engine {
 
@@ -32,27 +32,28 @@ class Kernel {
  public:
   explicit Kernel(std::size_t lanes) : lanes_(lanes) {}
 
-  [[nodiscard]] Time now() const { return wheel_.now(); }
+  [[nodiscard]] Time now() const { return calendar_.now(); }
   [[nodiscard]] std::uint64_t events() const { return events_; }  // that were handled
-  [[nodiscard]] std::size_t capacity() const { return links_.size(); }
+  // Entries that there is storage for.
+  [[nodiscard]] std::size_t capacity() const { return calendar_.capacity() + heads_.size() + followers_.size(); }
 
   void at(Time time, const Event& event) {
-    ORRERY_ASSERT(time >= now());
-    const Link entry = take(event);
-    links_[entry].time = time;
-    links_[entry].lane = kNoLane;
-    wheel_.push(links_, entry);
+    ORRERY_ASSERT(time >= now() && time != Calendar<Due>::kNever);
+    Due& due = calendar_.add(time);
+    due.head = kNoLink;
+    due.event = event;
   }
 
   void after(std::uint32_t lane, Time delay, const Event& event) {
     const Time time = now() + delay;
-    ORRERY_ASSERT(time >= delay);
-    const Link entry = take(event);
+    ORRERY_ASSERT(time >= delay && time != Calendar<Due>::kNever);
     const Link head = find(lane, time);
     if (head == kNoLink) {
-      open(lane, time, entry);
+      Due& due = calendar_.add(time);
+      due.head = open(lane, time);
+      due.event = event;
     } else {
-      join(head, entry);
+      join(head, event);
     }
   }
 
@@ -60,133 +61,140 @@ class Kernel {
   // that is likely to be next.
   template <class Handler>
   void run(Handler&& handle) {
-    while (wheel_.advance(links_)) {
-      for (Link entry = wheel_.pop(links_); entry != kNoLink; entry = wheel_.pop(links_)) {
-        if constexpr (requires { handle.prefetch(links_[entry].event); }) {
-          if (const Link next = links_[entry].next; next != kNoLink) { handle.prefetch(links_[next].event); }
-        }
-        if (links_[entry].lane == kNoLane) {
-          call(handle, entry);
-          release(entry);
-        } else {
-          drain(handle, entry);
-        }
+    const auto fetch = [&](const Due& due) {
+      if (due.head != kNoLink) { prefetch(&heads_[due.head]); }
+    };
+    constexpr bool kPrefetches = requires(const Event& event) { handle.prefetch(event); };
+    const auto fetch_next = [&](const Due& due) {
+      if constexpr (kPrefetches) { handle.prefetch(due.event); }
+    };
+    const auto fetch_all = [&] {
+      for (std::uint32_t i = 0; i < kAhead; ++i) { calendar_.peek(i, fetch); }
+    };
+    while (calendar_.advance(fetch_all)) {
+      while (const Due* const due = calendar_.pop()) {
+        calendar_.peek(kAhead, fetch);
+        calendar_.peek(0, fetch_next);
+        const Link head = due->head;
+        const Event event = due->event;  // a copy: storage is used again
+        ++events_;
+        handle(event);
+        if (head != kNoLink) { drain(handle, head); }
       }
     }
   }
 
  private:
-  static constexpr std::uint32_t kNoLane = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint32_t kFewTimes = 16;  // pending times of a lane; more of them are found by a table
+  static constexpr std::uint32_t kAhead = 8;      // events whose heads are prefetched
 
-  // The wheel holds the first event of each pair of lane and time. The other events of the pair are a circular list:
-  // `more` is the last of them, whose `next` is the first.
-  struct Entry {
-    Time time;
-    Link next;
-    Link more;
-    std::uint32_t lane;
-    Link older, newer;  // pending times of the lane
+  // An event without a lane, or the first event of a pair of lane and time.
+  struct Due {
+    Time time = 0;
+    Link head = kNoLink;
     Event event;
   };
-
+  // A pair of lane and time that has an event in the calendar. The other events of the pair are a circular list: `last`
+  // is the last of them, whose `next` is the first.
+  struct Head {
+    Time time = 0;
+    Link last = kNoLink;
+    std::uint32_t lane = 0;
+    Link older = kNoLink, newer = kNoLink;  // pending times of the lane; `older` also: of the free ones
+  };
+  struct Follower {
+    Link next = kNoLink;
+    Event event;
+  };
   struct Lane {
     Link newest = kNoLink;
     std::uint32_t times = 0;
   };
 
-  Link take(const Event& event) {
-    Link entry = free_;
-    if (entry == kNoLink) {
-      entry = static_cast<Link>(links_.size());
-      ORRERY_ASSERT(entry != kNoLink);
-      links_.emplace_back();
-    } else {
-      free_ = links_[entry].next;
-    }
-    links_[entry].event = event;
-    return entry;
-  }
-
-  void release(Link entry) {
-    links_[entry].next = free_;
-    free_ = entry;
-  }
-
-  template <class Handler>
-  void call(Handler& handle, Link entry) {
-    ++events_;
-    const Event event = links_[entry].event;  // a copy: storage may move
-    handle(event);
-  }
-
   [[nodiscard]] Link find(std::uint32_t lane, Time time) const {
     if (lanes_[lane].times > kFewTimes) { return pending_.find(lane, time); }
     Link head = lanes_[lane].newest;
-    while (head != kNoLink && links_[head].time != time) { head = links_[head].older; }
+    while (head != kNoLink && heads_[head].time != time) { head = heads_[head].older; }
     return head;
   }
 
-  void open(std::uint32_t number, Time time, Link entry) {
+  Link open(std::uint32_t number, Time time) {
+    Link made = free_head_;
+    if (made == kNoLink) {
+      made = static_cast<Link>(heads_.size());
+      ORRERY_ASSERT(made != kNoLink);
+      heads_.emplace_back();
+    } else {
+      free_head_ = heads_[made].older;
+    }
     Lane& lane = lanes_[number];
-    Entry& head = links_[entry];
-    head.time = time;
-    head.lane = number;
-    head.more = kNoLink;
-    head.older = lane.newest;
-    head.newer = kNoLink;
-    if (lane.newest != kNoLink) { links_[lane.newest].newer = entry; }
-    lane.newest = entry;
+    heads_[made] = {time, kNoLink, number, lane.newest, kNoLink};
+    if (lane.newest != kNoLink) { heads_[lane.newest].newer = made; }
+    lane.newest = made;
     ++lane.times;
     if (lane.times == kFewTimes + 1) {
-      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { pending_.insert(number, links_[i].time, i); }
+      for (Link i = lane.newest; i != kNoLink; i = heads_[i].older) { pending_.insert(number, heads_[i].time, i); }
     } else if (lane.times > kFewTimes) {
-      pending_.insert(number, time, entry);
+      pending_.insert(number, time, made);
     }
-    wheel_.push(links_, entry);
+    return made;
   }
 
-  void join(Link head, Link entry) {
-    const Link last = links_[head].more;
-    links_[entry].next = last == kNoLink ? entry : links_[last].next;
-    if (last != kNoLink) { links_[last].next = entry; }
-    links_[head].more = entry;
+  void join(Link head, const Event& event) {
+    Link made = free_follower_;
+    if (made == kNoLink) {
+      made = static_cast<Link>(followers_.size());
+      ORRERY_ASSERT(made != kNoLink);
+      followers_.emplace_back();
+    } else {
+      free_follower_ = followers_[made].next;
+    }
+    const Link last = heads_[head].last;
+    followers_[made].event = event;
+    followers_[made].next = last == kNoLink ? made : followers_[last].next;
+    if (last != kNoLink) { followers_[last].next = made; }
+    heads_[head].last = made;
   }
 
+  // Handles the other events of a pair of lane and time, including those that are registered meanwhile.
   template <class Handler>
   void drain(Handler& handle, Link head) {
-    call(handle, head);
-    while (links_[head].more != kNoLink) {
-      const Link last = links_[head].more;
-      const Link first = links_[last].next;
+    while (heads_[head].last != kNoLink) {
+      const Link last = heads_[head].last;
+      const Link first = followers_[last].next;
       if (first == last) {
-        links_[head].more = kNoLink;
+        heads_[head].last = kNoLink;
       } else {
-        links_[last].next = links_[first].next;
+        followers_[last].next = followers_[first].next;
       }
-      call(handle, first);
-      release(first);
+      const Event event = followers_[first].event;
+      followers_[first].next = free_follower_;
+      free_follower_ = first;
+      ++events_;
+      handle(event);
     }
     close(head);
-    release(head);
   }
 
-  void close(Link head) {
-    const Entry& entry = links_[head];
-    Lane& lane = lanes_[entry.lane];
+  void close(Link number) {
+    Head& head = heads_[number];
+    Lane& lane = lanes_[head.lane];
     if (lane.times > kFewTimes + 1) {
-      pending_.erase(entry.lane, entry.time);
+      pending_.erase(head.lane, head.time);
     } else if (lane.times == kFewTimes + 1) {
-      for (Link i = lane.newest; i != kNoLink; i = links_[i].older) { pending_.erase(entry.lane, links_[i].time); }
+      for (Link i = lane.newest; i != kNoLink; i = heads_[i].older) { pending_.erase(head.lane, heads_[i].time); }
     }
     --lane.times;
-    if (entry.older != kNoLink) { links_[entry.older].newer = entry.newer; }
-    (entry.newer != kNoLink ? links_[entry.newer].older : lane.newest) = entry.older;
+    if (head.older != kNoLink) { heads_[head.older].newer = head.newer; }
+    (head.newer != kNoLink ? heads_[head.newer].older : lane.newest) = head.older;
+    head.older = free_head_;
+    free_head_ = number;
   }
 
-  Wheel wheel_;
-  std::vector<Entry> links_;
-  Link free_ = kNoLink;
+  Calendar<Due> calendar_;
+  std::vector<Head> heads_;
+  std::vector<Follower> followers_;
+  Link free_head_ = kNoLink, free_follower_ = kNoLink;
   std::vector<Lane> lanes_;
   PendingTimes pending_;
   std::uint64_t events_ = 0;

@@ -20,9 +20,8 @@ using Log = std::vector<std::pair<Time, std::uint32_t>>;
 
 TEST(Kernel, events_of_one_time_happen_as_registered_and_times_ascend) {
   Kernel<Numbered> kernel(0);
-  for (const Time time : {70000, 3, 256, 3, 255, 70000}) {
-    kernel.at(time, {static_cast<std::uint32_t>(kernel.capacity())});
-  }
+  std::uint32_t number = 0;
+  for (const Time time : {70000, 3, 256, 3, 255, 70000}) { kernel.at(time, {number++}); }
   Log log;
   kernel.run([&](const Numbered& event) { log.emplace_back(kernel.now(), event.number); });
   EXPECT_EQ(log, (Log{{3, 1}, {3, 3}, {255, 4}, {256, 2}, {70000, 0}, {70000, 5}}));
@@ -157,11 +156,12 @@ TEST(Kernel, agrees_with_the_reference_implementation) {
 TEST(Kernel, storage_is_reused) {
   Kernel<Numbered> kernel(1);
   kernel.at(0, {1000});
+  const std::size_t before = kernel.capacity();
   kernel.run([&](const Numbered& event) {
     if (event.number > 0) { kernel.after(0, 300, {event.number - 1}); }
   });
   EXPECT_EQ(kernel.now(), 300U * 1000U);
-  EXPECT_LE(kernel.capacity(), 2U);
+  EXPECT_LE(kernel.capacity(), before + 2);
 }
 
 TEST(Kernel, a_time_before_now_is_rejected) {

@@ -4,11 +4,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <vector>
 
-#include "orrery/engine/wheel.hpp"
+#include "orrery/engine/wheel_clock.hpp"
 
 namespace orrery::engine {
+
+using Link = std::uint32_t;
+inline constexpr Link kNoLink = std::numeric_limits<Link>::max();
 
 class PendingTimes {
  public:

@@ -5,146 +5,70 @@
 // round registers for its own instant belong to the next round. A model whose handlers commute within a round, and
 // whose arbitration depends on the set of requests only, gives the same run for any order of registration.
 //
-// Slots of the wheels (wheel_clock.hpp) are lists of blocks of entries: due events are contiguous in memory, so that
-// the handler can prefetch what an event accesses. Blocks are reused.
+// The calendar (calendar.hpp) has the next events contiguous in memory, those of later rounds included, so that the
+// handler can prefetch what an event accesses.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <memory>
-#include <vector>
 
 #include "orrery/core/error.hpp"
-#include "orrery/engine/wheel_clock.hpp"
+#include "orrery/engine/calendar.hpp"
 
 namespace orrery::engine {
 
 template <class Event>
 class Rounds {
  public:
-  [[nodiscard]] Time now() const { return clock_.now(); }
-  [[nodiscard]] std::uint64_t events() const { return events_; }  // that were handled
-  [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
+  [[nodiscard]] Time now() const { return calendar_.now(); }
+  [[nodiscard]] std::uint64_t events() const { return events_; }               // that were handled
+  [[nodiscard]] std::size_t capacity() const { return calendar_.capacity(); }  // events that there is storage for
 
   void at(Time time, const Event& event) {
-    ORRERY_ASSERT(time >= now());
-    push({time, event});
+    ORRERY_ASSERT(time >= now() && time != Calendar<Entry>::kNever);
+    calendar_.add(time).event = event;
   }
 
   // Runs until no events are left. `handle` and `end_round` may call at(). If the handler has a member function
-  // prefetch(event, distance), it is called for every event of a round before the event is handled: first with distance
+  // prefetch(event, distance), it is called for most events before they are handled, even rounds before: with distance
   // 2, then with distance 1.
   template <class Handler, class EndRound>
   void run(Handler&& handle, EndRound&& end_round) {
+    constexpr bool kPrefetches = requires(const Event& event) { handle.prefetch(event, 1); };
+    const auto prefetch = [&](std::uint32_t ahead, int distance) {
+      if constexpr (kPrefetches) {
+        calendar_.peek(ahead, [&](const Entry& entry) { handle.prefetch(entry.event, distance); });
+      }
+    };
+    const auto prefetch_all = [&] {
+      for (std::uint32_t i = 0; i < kFar; ++i) { prefetch(i, 3); }
+      for (std::uint32_t i = 0; i < kMiddle; ++i) { prefetch(i, 2); }
+      for (std::uint32_t i = 0; i < kNear; ++i) { prefetch(i, 1); }
+    };
     end_round();
-    while (clock_.advance([&](WheelClock::Place place) { spread(place); })) {
-      List due = empty(clock_.due());
-      while (due.first != kNone) {
-        drain(*blocks_[due.first], handle);
-        const std::uint32_t next = blocks_[due.first]->next;
-        release(due.first);
-        due.first = next;
+    while (calendar_.advance(prefetch_all)) {
+      while (const Entry* const entry = calendar_.pop()) {
+        const Event event = entry->event;  // a copy: storage is used again
+        prefetch(kFar, 3);
+        prefetch(kMiddle, 2);
+        prefetch(kNear, 1);
+        ++events_;
+        handle(event);
       }
       end_round();
     }
   }
 
  private:
-  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  static constexpr std::uint32_t kEntries = 84;  // of a block, about two kilobytes
-  static constexpr std::uint32_t kNear = 6, kFar = 16;
+  static constexpr std::uint32_t kNear = 5, kMiddle = 12, kFar = 24;  // events
 
   struct Entry {
-    Time time;
+    Time time = 0;
     Event event;
   };
-  struct Block {
-    std::array<Entry, kEntries> entries;
-    std::uint32_t count = 0;
-    std::uint32_t next = kNone;
-  };
-  struct List {
-    std::uint32_t first = kNone, last = kNone;
-  };
 
-  template <class Handler>
-  void drain(const Block& block, Handler& handle) {
-    const std::uint32_t count = block.count;
-    const auto prefetch = [&](std::uint32_t i, int distance) {
-      if constexpr (requires { handle.prefetch(block.entries[i].event, distance); }) {
-        if (i < count) { handle.prefetch(block.entries[i].event, distance); }
-      }
-    };
-    for (std::uint32_t i = 0; i < kFar && i < count; ++i) { prefetch(i, 2); }
-    for (std::uint32_t i = 0; i < kNear && i < count; ++i) { prefetch(i, 1); }
-    for (std::uint32_t i = 0; i < count; ++i) {
-      prefetch(i + kFar, 2);
-      prefetch(i + kNear, 1);
-      handle(block.entries[i].event);
-    }
-    events_ += count;
-  }
-
-  void push(const Entry& entry) {
-    const WheelClock::Place place = clock_.place(entry.time);
-    List& list = lists_[place.level][place.slot];
-    if (list.first == kNone) {
-      list.first = list.last = take();
-      clock_.use(place);
-    } else if (blocks_[list.last]->count == kEntries) {
-      const std::uint32_t fresh = take();
-      blocks_[list.last]->next = fresh;
-      list.last = fresh;
-    }
-    Block& block = *blocks_[list.last];
-    block.entries[block.count++] = entry;
-  }
-
-  std::uint32_t take() {
-    std::uint32_t number = free_;
-    if (number == kNone) {
-      number = static_cast<std::uint32_t>(blocks_.size());
-      blocks_.push_back(std::make_unique<Block>());
-    } else {
-      free_ = blocks_[number]->next;
-    }
-    blocks_[number]->count = 0;
-    blocks_[number]->next = kNone;
-    return number;
-  }
-
-  void release(std::uint32_t number) {
-    blocks_[number]->next = free_;
-    free_ = number;
-  }
-
-  // Empties a slot and returns its entries.
-  [[nodiscard]] List empty(WheelClock::Place place) {
-    const List list = lists_[place.level][place.slot];
-    lists_[place.level][place.slot] = {};
-    clock_.leave(place);
-    return list;
-  }
-
-  // Time has reached the slot: moves its entries to lower wheels.
-  void spread(WheelClock::Place place) {
-    List list = empty(place);
-    while (list.first != kNone) {
-      const Block& block = *blocks_[list.first];
-      for (std::uint32_t i = 0; i < block.count; ++i) { push(block.entries[i]); }
-      const std::uint32_t next = block.next;
-      release(list.first);
-      list.first = next;
-    }
-  }
-
-  WheelClock clock_;
+  Calendar<Entry> calendar_;
   std::uint64_t events_ = 0;
-  std::vector<std::unique_ptr<Block>> blocks_;
-  std::uint32_t free_ = kNone;
-  WheelClock::Lists<List> lists_{};
 };
 
 }  // namespace orrery::engine

@@ -1,13 +1,15 @@
-// The clock of a hierarchical timing wheel with one wheel per byte of the time. It advances from one slot in use to the
-// next. The entries of slots are stored by the owners of the clock (wheel.hpp, rounds.hpp).
+// The slots of a hierarchical timing wheel with one wheel per byte of the time: in which slot an entry waits, and which
+// slot in use is next. The entries are stored by the owner (calendar.hpp). Private to the room.
 //
-// An entry waits in the slot of the highest byte in which its time differs from now, and moves to a lower wheel when
-// time reaches that slot: at most once per byte of its delay, whatever the number of entries.
+// An entry waits in the slot of the highest byte in which its time differs from the base, and moves to a lower wheel
+// when the base reaches that slot: at most once per byte of its delay, whatever the number of entries. Entries of one
+// time are in the same slot at any moment.
 #pragma once
 
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <optional>
 
 namespace orrery::engine {
 
@@ -25,51 +27,55 @@ class WheelClock {
   template <class List>
   using Lists = std::array<std::array<List, kSlots>, kLevels>;
 
-  [[nodiscard]] Time now() const { return now_; }
+  // At most the time of any entry in a slot.
+  [[nodiscard]] Time base() const { return base_; }
 
-  // The slot in which an entry of `time` waits; `time` is at least now(). due(): the slot of the entries that are due
-  // now.
+  // The highest byte in which two times differ.
+  [[nodiscard]] static unsigned level(Time difference) {
+    return static_cast<unsigned>((63 - std::countl_zero(difference | 1)) / kBits);
+  }
+
+  // The slot in which an entry of `time` waits; `time` is at least base().
   [[nodiscard]] Place place(Time time) const {
-    const int level = (63 - std::countl_zero((time ^ now_) | 1)) / kBits;
-    return {static_cast<unsigned>(level), static_cast<unsigned>(time >> (level * kBits)) % kSlots};
+    const unsigned at = level(time ^ base_);
+    return {at, static_cast<unsigned>(time >> (at * kBits)) % kSlots};
   }
-  [[nodiscard]] Place due() const { return {0, static_cast<unsigned>(now_ % kSlots)}; }
 
-  void use(Place place) { in_use_[place.level][place.slot / 64] |= std::uint64_t{1} << (place.slot % 64); }
-  void leave(Place place) { in_use_[place.level][place.slot / 64] &= ~(std::uint64_t{1} << (place.slot % 64)); }
-
-  // Advances to the next time at which an entry is due; false when there are no entries. `spread` is called for each
-  // slot of a higher wheel that is reached: it empties the slot and inserts the entries again by place().
-  template <class Spread>
-  bool advance(Spread&& spread) {
-    for (int level = 0; level < kLevels;) {
-      const unsigned digit = static_cast<unsigned>(now_ >> (level * kBits)) % kSlots;
-      const unsigned slot = used_from(level, level == 0 ? digit : digit + 1);
-      if (slot == kSlots) {
-        ++level;
-        continue;
-      }
-      const int shift = level * kBits;
-      now_ = (((now_ >> shift) & ~Time{kSlots - 1}) | slot) << shift;
-      if (level == 0) { return true; }
-      spread(Place{static_cast<unsigned>(level), slot});
-      level = 0;
-    }
-    return false;
+  void use(Place place) {
+    in_use_[place.level][place.slot / 64] |= std::uint64_t{1} << (place.slot % 64);
+    levels_ |= 1U << place.level;
   }
+  void leave(Place place) {
+    auto& words = in_use_[place.level];
+    words[place.slot / 64] &= ~(std::uint64_t{1} << (place.slot % 64));
+    if ((words[0] | words[1] | words[2] | words[3]) == 0) { levels_ &= ~(1U << place.level); }
+  }
+  [[nodiscard]] bool is_empty() const { return levels_ == 0; }
+
+  // The slot of the earliest entries; none when no slot is in use. Slots before the base's are never in use.
+  [[nodiscard]] std::optional<Place> next() const {
+    if (levels_ == 0) { return std::nullopt; }
+    const auto lowest = static_cast<unsigned>(std::countr_zero(levels_));
+    unsigned word = 0;
+    while (in_use_[lowest][word] == 0) { ++word; }
+    return Place{lowest, word * 64 + static_cast<unsigned>(std::countr_zero(in_use_[lowest][word]))};
+  }
+
+  // The first time of a slot, and the last.
+  [[nodiscard]] Time start(Place place) const {
+    const unsigned shift = place.level * kBits;
+    return (((base_ >> shift) & ~Time{kSlots - 1}) | place.slot) << shift;
+  }
+  [[nodiscard]] Time last(Place place) const { return start(place) | ((Time{1} << (place.level * kBits)) - 1); }
+
+  // Moves the base: to a time in the earliest slot, after that was emptied; or to any time if no slot is in use.
+  void reach(Time base) { base_ = base; }
 
  private:
-  // The first slot from `slot` on that is in use, kSlots when none is.
-  [[nodiscard]] unsigned used_from(int level, unsigned slot) const {
-    const auto& words = in_use_[static_cast<unsigned>(level)];
-    for (unsigned word = slot / 64; word < words.size(); ++word) {
-      const std::uint64_t bits = word == slot / 64 ? words[word] & (~std::uint64_t{0} << (slot % 64)) : words[word];
-      if (bits != 0) { return word * 64 + static_cast<unsigned>(std::countr_zero(bits)); }
-    }
-    return kSlots;
-  }
+  static_assert(kSlots == 4 * 64);
 
-  Time now_ = 0;
+  Time base_ = 0;
+  unsigned levels_ = 0;  // with slots in use
   std::array<std::array<std::uint64_t, kSlots / 64>, kLevels> in_use_{};
 };
 

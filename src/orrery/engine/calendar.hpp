@@ -1,0 +1,280 @@
+// A queue of entries by integer time, first in first out within a time. Private to the room; kernel.hpp and rounds.hpp
+// are what models use.
+//
+// The earliest entries are in a short sorted array, the others in the slots of a wheel (wheel_clock.hpp). A slot is a
+// list of blocks: entries are appended to memory that was used recently, and read sequentially. When the array is
+// empty, the earliest slot in use is emptied, depending on its entries:
+//
+//   up to 64                  they are sorted into the array; so are those of the next slots until it has 24 entries
+//   more, of several times    they are distributed to the wheel of the highest byte in which their times differ
+//   many, of one time         they are due, and are handled in their blocks
+//
+// Entries before `limit_` belong to the array. When the array is full, its later half moves to the wheel. So a few
+// pending entries are a sorted array; ranks in lockstep are lists that are written and read once; entries at random
+// times are copied two or three times and sorted among some dozen, for any number of pending entries.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/engine/prefetch.hpp"
+#include "orrery/engine/wheel_clock.hpp"
+
+namespace orrery::engine {
+
+// `Entry`: has a member `time`; is copied.
+template <class Entry>
+class Calendar {
+ public:
+  static constexpr Time kNever = std::numeric_limits<Time>::max();  // later than any entry
+
+  // The time of the entries that are due, and the earliest that can be pushed.
+  [[nodiscard]] Time now() const { return now_; }
+  // Entries that there is storage for.
+  [[nodiscard]] std::size_t capacity() const { return kCapacity + made_ * kEntries; }
+
+  // Adds an entry: returns its place, which has its time already; the caller sets the rest before the next call.
+  [[gnu::noinline]] Entry& add(Time time) {
+    Entry& entry = time < limit_ ? insert(time) : append(time);
+    entry.time = time;
+    return entry;
+  }
+
+  // Advances to the next time that has entries, which are due then; false when there are no entries. Requires that
+  // nothing is due. `filled` is called when peek() has other entries than before.
+  template <class Filled>
+  bool advance(Filled&& filled) {
+    if (head_ == end_) {
+      if (!refill()) { return false; }
+      filled();
+      if (due_.first != nullptr) { return true; }
+    }
+    now_ = array_[head_].time;
+    due_end_ = head_ + 1;
+    while (due_end_ < end_ && array_[due_end_].time == now_) { ++due_end_; }
+    return true;
+  }
+
+  // The next entry that is due, in order; nullptr when there is none left. Valid until the next call of a member.
+  // Entries that were pushed since advance() are not due before the next advance(), even if they have its time.
+  const Entry* pop() {
+    if (head_ != due_end_) { return &array_[head_++]; }
+    return due_.first != nullptr ? pop_due() : nullptr;
+  }
+
+  // Calls `use` with the entry that is `distance` behind the one that pop() gives next, if it is known already.
+  template <class Use>
+  void peek(std::uint32_t distance, Use&& use) const {
+    if (due_.first != nullptr) {
+      const Block* block = due_.first;
+      std::uint32_t at = read_ + distance;
+      if (at >= kEntries && block != due_.last) {
+        block = block->next;
+        at -= kEntries;
+      }
+      if (at < (block == due_.last ? due_.count : kEntries)) { use(block->entries[at]); }
+    } else if (distance < end_ - head_) {
+      use(array_[head_ + distance]);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kEntries = 2016 / sizeof(Entry);  // of a block
+  static constexpr std::uint32_t kCapacity = 160;                  // of the array
+  static constexpr std::uint32_t kMost = 64;                       // entries of a slot that are sorted
+  static constexpr std::uint32_t kEnough = 24;                     // entries that the array is filled with
+  static constexpr std::uint32_t kDue = 16;                        // entries of one time that are not copied
+  static constexpr std::size_t kArena = 16;                        // blocks
+
+  struct Block {
+    std::array<Entry, kEntries> entries;
+    Block* next;
+    std::array<std::byte, 88> apart;  // so that blocks do not all start at the same sets of the caches
+  };
+  struct List {
+    Block* first = nullptr;
+    Block* last = nullptr;
+    std::uint32_t count = kEntries;  // of the last block; the others are full
+  };
+  using Place = WheelClock::Place;
+
+  // ---- the array ---------------------------------------------------------------------------------------------------
+
+  Entry& insert(Time time) {
+    if (end_ == kCapacity) {
+      make_room();
+      if (time >= limit_) { return append(time); }
+    }
+    return make_hole(time);
+  }
+
+  // A place behind the entries of the same time and earlier ones. Entries before `head_` are not later than now().
+  Entry& make_hole(Time time) {
+    std::uint32_t hole = end_++;
+    for (; array_[hole - 1].time > time; --hole) { array_[hole] = array_[hole - 1]; }
+    return array_[hole];
+  }
+
+  // Moves the later half of the entries to the wheel if there are many, and the others to the front. Entries that are
+  // due stay; other entries of one time are not separated.
+  void make_room() {
+    if (end_ - head_ > kMost) {
+      const Time middle = array_[(head_ + end_) / 2].time;
+      std::uint32_t from = due_end_;
+      while (from < end_ && array_[from].time < middle) { ++from; }
+      limit_ = from == end_ ? now_ : array_[from].time;
+      if (wheel_.is_empty()) { wheel_.reach(now_); }
+      for (std::uint32_t i = from; i < end_; ++i) { append(array_[i].time) = array_[i]; }
+      end_ = from;
+    }
+    std::copy(array_.begin() + head_, array_.begin() + end_, array_.begin() + kFront);
+    due_end_ -= head_ - kFront;
+    end_ -= head_ - kFront;
+    head_ = kFront;
+  }
+
+  // Fills the array, or makes entries due, from the earliest slots; false when there are no entries.
+  bool refill() {
+    head_ = due_end_ = end_ = kFront;
+    while (const std::optional<Place> place = wheel_.next()) {
+      const List& list = lists_[place->level][place->slot];
+      const bool is_first = end_ == kFront;
+      const bool is_due = place->level == 0 && is_first && (list.first != list.last || list.count >= kDue);
+      const bool is_short = list.first == list.last && list.count + end_ <= kMost + kFront;
+      if (is_due) {
+        make_due(take(*place));
+        return true;
+      }
+      if (is_short) {
+        const Time last = wheel_.last(*place);
+        const List taken = take(*place);
+        for (std::uint32_t i = 0; i < taken.count; ++i) {
+          const Entry& entry = taken.first->entries[i];
+          make_hole(entry.time) = entry;
+        }
+        release(taken.first);
+        limit_ = last == kNever ? kNever : last + 1;
+        if (end_ >= kEnough + kFront) { return true; }
+      } else if (!is_first) {
+        limit_ = wheel_.start(*place);
+        return true;
+      } else if (distribute(*place)) {
+        return true;
+      }
+    }
+    limit_ = kNever;
+    return end_ != kFront;
+  }
+
+  // ---- what is due -------------------------------------------------------------------------------------------------
+
+  // The entries of the list have the same time.
+  void make_due(const List& list) {
+    due_ = list;
+    read_ = 0;
+    now_ = limit_ = list.first->entries[0].time;
+    wheel_.reach(now_);
+  }
+
+  const Entry* pop_due() {
+    const std::uint32_t count = due_.first == due_.last ? due_.count : kEntries;
+    if (read_ == count) {
+      Block* const done = due_.first;
+      due_.first = done == due_.last ? nullptr : done->next;
+      release(done);
+      read_ = 0;
+      if (due_.first == nullptr) { return nullptr; }
+    }
+    return &due_.first->entries[read_++];
+  }
+
+  // ---- the wheel ---------------------------------------------------------------------------------------------------
+
+  Entry& append(Time time) {
+    const Place place = wheel_.place(time);
+    List& list = lists_[place.level][place.slot];
+    if (list.count == kEntries) { grow(list, place); }
+    return list.last->entries[list.count++];
+  }
+
+  void grow(List& list, Place place) {
+    Block* const block = free_ != nullptr ? std::exchange(free_, free_->next) : make();
+    if (list.first == nullptr) {
+      list.first = block;
+      wheel_.use(place);
+    } else {
+      list.last->next = block;
+    }
+    list.last = block;
+    list.count = 0;
+  }
+
+  Block* make() {
+    if (made_ % kArena == 0) { arenas_.push_back(std::make_unique_for_overwrite<Block[]>(kArena)); }
+    return &arenas_.back()[made_++ % kArena];
+  }
+
+  void release(Block* block) {
+    block->next = free_;
+    free_ = block;
+  }
+
+  // Empties a slot and returns its entries.
+  [[nodiscard]] List take(Place place) {
+    wheel_.leave(place);
+    return std::exchange(lists_[place.level][place.slot], List());
+  }
+
+  // Distributes the earliest slot to lower wheels; true if its entries have the same time: they are due then.
+  bool distribute(Place place) {
+    const List list = take(place);
+    const auto each_block = [&](auto&& use) {
+      for (Block* block = list.first; block != nullptr;) {
+        Block* const next = block == list.last ? nullptr : block->next;
+        if (next != nullptr) { prefetch(next); }
+        use(block, next == nullptr ? list.count : kEntries);
+        block = next;
+      }
+    };
+    const Time first = list.first->entries[0].time;
+    Time difference = 0;
+    each_block([&](const Block* block, std::uint32_t count) {
+      for (std::uint32_t i = 0; i < count; ++i) { difference |= block->entries[i].time ^ first; }
+    });
+    if (difference == 0) {
+      make_due(list);
+      return true;
+    }
+    const int shift = WheelClock::kBits * static_cast<int>(WheelClock::level(difference));
+    wheel_.reach(first >> shift >> WheelClock::kBits << WheelClock::kBits << shift);
+    each_block([&](Block* block, std::uint32_t count) {
+      for (std::uint32_t i = 0; i < count; ++i) { append(block->entries[i].time) = block->entries[i]; }
+      release(block);
+    });
+    return false;
+  }
+
+  static constexpr std::uint32_t kFront = 1;  // of the array: before it is an entry of time 0, which ends searches
+
+  Time now_ = 0;
+  Time limit_ = kNever;  // entries before it are in the array, the others in the wheel
+  std::uint32_t head_ = kFront, due_end_ = kFront, end_ = kFront;  // of the array: not handled, not due, free
+  List due_;                                                       // where many are due, what is due
+  std::uint32_t read_ = 0;                                         // entries of its first block
+  WheelClock wheel_;
+  Block* free_ = nullptr;
+  std::size_t made_ = 0;
+  std::vector<std::unique_ptr<Block[]>> arenas_;  // NOLINT(*-avoid-c-arrays)
+  std::array<Entry, kCapacity> array_{};
+  WheelClock::Lists<List> lists_{};
+};
+
+}  // namespace orrery::engine
