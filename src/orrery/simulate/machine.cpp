@@ -1,5 +1,7 @@
 #include "orrery/simulate/machine.hpp"
 
+#include "orrery/engine/prefetch.hpp"
+
 namespace orrery::simulate {
 
 Machine::Machine(const SimulationJob& job)
@@ -154,8 +156,8 @@ void Machine::delivered(const BusRequest& request) {
 void Machine::prefetch(const Event& event) const {
   const auto fetch = [&](std::uint32_t chunk) {
     const Chunk* const begin = &chunks_[chunk];
-    __builtin_prefetch(begin);
-    __builtin_prefetch(reinterpret_cast<const char*>(begin) + 64);  // NOLINT(*-reinterpret-cast)
+    engine::prefetch(begin);
+    engine::prefetch(reinterpret_cast<const char*>(begin) + 64);  // NOLINT(*-reinterpret-cast)
   };
   if (event.kind <= EventKind::reduced || event.kind == EventKind::late_chunk_receive) { return fetch(event.ref); }
   if (event.kind != EventKind::arrival) { return; }

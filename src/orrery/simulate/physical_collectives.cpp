@@ -48,6 +48,7 @@ PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRound
       groups_(job.groups.size() + 1),
       collective_of_(count_) {
   if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
+  links_.set_source(*this);
   make_groups();
   match_collectives();
 }
@@ -323,43 +324,89 @@ void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t index, std
   complete(number, index);
 }
 
-void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
-                                    const PhysicalPhase& phase, std::uint32_t step) {
-  PhysicalCollective& collective = collectives_[number];
-  const auto participants = static_cast<std::uint32_t>(collective.participants.size());
-  const std::uint32_t at = index - chunk * participants;
-  if (!takes_part(phase, at, collective.ranks)) { return; }
-  const network::MemberSchedule schedule = of_chunk(phase, chunk);
-  const std::uint32_t member = member_of(phase, at, collective.ranks), local = step - phase.first_step;
-  const PhysicalGroup& group = groups_[collective.task.group];
-  const bool is_switch = at >= collective.ranks;
-  const std::uint32_t first = is_switch ? phase.first_of_line(at - phase.first_switch) : at - member * phase.stride;
-  const std::uint32_t sends = network::send_count(schedule, member, local);
-  ChunkProgress& progress = collective.progress[index];
-  progress.unsent += sends;
-  for (std::uint32_t i = 0; i < sends; ++i) {
-    const network::StepMessage message = network::send(schedule, member, local, i);
-    const bool to_switch = message.peer == schedule.members;
-    const std::uint32_t peer = to_switch ? phase.first_switch + phase.line(at) : first + message.peer * phase.stride;
-    const std::uint32_t id = links_.take();
-    Transfer& transfer = links_[id];
-    transfer.bytes = phase.block * message.count;
-    const Participant& participant = collective.participants[at];
-    transfer.order = {participant.priority, participant.node, chunk, step, i};
-    transfer.has_left_source = false;
-    transfer.target = to_switch ? 0 : group.rank(peer);
-    transfer.at = group.rank(is_switch ? first : at);
-    transfer.owner = number;
-    transfer.from = index;
-    transfer.to = chunk * participants + peer;
-    transfer.dimension = static_cast<std::uint8_t>(phase.dimension);
+// The messages of a member, or of a switch, in a step.
+class PhysicalCollectives::StepSender {
+ public:
+  StepSender(const PhysicalCollectives& all, std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
+             const PhysicalPhase& phase, std::uint32_t step)
+      : all_(all),
+        collective_(all.collectives_[number]),
+        phase_(phase),
+        schedule_(of_chunk(phase, chunk)),
+        number_(number),
+        index_(index),
+        chunk_(chunk),
+        step_(step),
+        participants_(static_cast<std::uint32_t>(collective_.participants.size())),
+        at_(index - chunk * participants_),
+        member_(member_of(phase, at_, collective_.ranks)) {}
+
+  [[nodiscard]] std::uint32_t count() const {
+    if (!takes_part(phase_, at_, collective_.ranks)) { return 0; }
+    return network::send_count(schedule_, member_, step_ - phase_.first_step);
+  }
+
+  // All of them start on one link, in order.
+  [[nodiscard]] bool is_queue() const {
+    return at_ < collective_.ranks && !group().is_line && all_.links_.starts_on_one_link(phase_.dimension);
+  }
+
+  [[nodiscard]] Transfer message(std::uint32_t place) const {
+    const bool is_switch = at_ >= collective_.ranks;
+    const std::uint32_t first =
+        is_switch ? phase_.first_of_line(at_ - phase_.first_switch) : at_ - member_ * phase_.stride;
+    const network::StepMessage message = network::send(schedule_, member_, step_ - phase_.first_step, place);
+    const bool to_switch = message.peer == schedule_.members;
+    const std::uint32_t peer =
+        to_switch ? phase_.first_switch + phase_.line(at_) : first + message.peer * phase_.stride;
+    const Participant& participant = collective_.participants[at_];
+    Transfer transfer;
+    transfer.bytes = phase_.block * message.count;
+    transfer.order = {participant.priority, participant.node, chunk_, step_, place};
+    transfer.target = to_switch ? 0 : group().rank(peer);
+    transfer.at = group().rank(is_switch ? first : at_);
+    transfer.owner = number_;
+    transfer.from = index_;
+    transfer.to = chunk_ * participants_ + peer;
+    transfer.dimension = static_cast<std::uint8_t>(phase_.dimension);
     transfer.in_switch = is_switch;
     transfer.to_switch = to_switch;
     transfer.of_collective = true;
     transfer.reduces = message.reduces && !to_switch;
-    transfer.is_ready = false;
+    return transfer;
+  }
+
+ private:
+  [[nodiscard]] const PhysicalGroup& group() const { return all_.groups_[collective_.task.group]; }
+
+  const PhysicalCollectives& all_;
+  const PhysicalCollective& collective_;
+  const PhysicalPhase& phase_;
+  network::MemberSchedule schedule_;
+  std::uint32_t number_, index_, chunk_, step_, participants_, at_, member_;
+};
+
+void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
+                                    const PhysicalPhase& phase, std::uint32_t step) {
+  const StepSender sender(*this, number, index, chunk, phase, step);
+  const std::uint32_t count = sender.count();
+  collectives_[number].progress[index].unsent += count;
+  const bool is_queue = count > 1 && sender.is_queue();
+  for (std::uint32_t i = 0; i < (is_queue ? 1 : count); ++i) {
+    const std::uint32_t id = links_.take();
+    links_[id] = sender.message(i);
+    links_[id].has_next = is_queue;
     links_.request(id, rounds_.now());
   }
+}
+
+Transfer PhysicalCollectives::next(const Transfer& transfer) const {
+  const std::uint32_t chunk = transfer.order.chunk, step = transfer.order.step, place = transfer.order.place + 1;
+  const PhysicalPhase& phase = collectives_[transfer.owner].schedule_of(chunk).phase_of(step);
+  const StepSender sender(*this, transfer.owner, transfer.from, chunk, phase, step);
+  Transfer made = sender.message(place);
+  made.has_next = place + 1 < sender.count();
+  return made;
 }
 
 // The whole transfer has left its sender.

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_group.hpp"
@@ -57,7 +58,7 @@ struct PhysicalCollective {
   }
 };
 
-class PhysicalCollectives {
+class PhysicalCollectives final : private TransferSource {
  public:
   PhysicalCollectives(const SimulationJob& job, PhysicalRounds& rounds, Links& links, PhysicalNodes& nodes);
   PhysicalCollectives(const PhysicalCollectives&) = delete;
@@ -84,10 +85,10 @@ class PhysicalCollectives {
 
   // Prefetch what deliver() and leave() access.
   void prefetch_target(const Transfer& transfer) const {
-    __builtin_prefetch(collectives_[transfer.owner].progress.data() + transfer.to);
+    engine::prefetch(collectives_[transfer.owner].progress.data() + transfer.to);
   }
   void prefetch_source(const Transfer& transfer) const {
-    __builtin_prefetch(collectives_[transfer.owner].progress.data() + transfer.from);
+    engine::prefetch(collectives_[transfer.owner].progress.data() + transfer.from);
   }
 
  private:
@@ -102,6 +103,8 @@ class PhysicalCollectives {
   void accept(std::uint32_t transfer);
   void accept_early(ChunkProgress& progress);
   void advance(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk);
+  class StepSender;
+  [[nodiscard]] Transfer next(const Transfer& transfer) const override;
   void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, const PhysicalPhase& phase,
                  std::uint32_t step);
   void count_early(ChunkProgress& progress);

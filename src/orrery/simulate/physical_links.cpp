@@ -1,5 +1,7 @@
 #include "orrery/simulate/physical_links.hpp"
 
+#include "orrery/engine/prefetch.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>
@@ -25,7 +27,7 @@ auto keys(const Transfer& transfer) {
 
 }  // namespace
 
-Links::Links(const Network& network, double memory_gb) : ranks_(network.ranks()) {
+Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(network.ranks()), has_counts_(counts) {
   if (network.dimensions.size() >= kReducer) { throw TooLong{}; }
   std::uint32_t stride = 1, count = 0;
   for (const NetworkDimension& given : network.dimensions) {
@@ -202,11 +204,11 @@ std::span<const LinkNotice> Links::grant(std::uint64_t now) {
   // Grants lead to requests in later rounds only, so `dirty_` does not grow here.
   constexpr std::size_t kFar = 14, kFarthest = 24;
   const std::size_t count = dirty_.size();
-  for (std::size_t i = 0; i < kFarthest && i < count; ++i) { prefetch(dirty_[i], 2); }
-  for (std::size_t i = 0; i < kFar && i < count; ++i) { prefetch(dirty_[i], 1); }
+  for (std::size_t i = 0; i < kFarthest && i < count; ++i) { prefetch(dirty_[i]); }
+  for (std::size_t i = 0; i < kFar && i < count; ++i) { prefetch_first(dirty_[i]); }
   for (std::size_t i = 0; i < count; ++i) {
-    if (i + kFarthest < count) { prefetch(dirty_[i + kFarthest], 2); }
-    if (i + kFar < count) { prefetch(dirty_[i + kFar], 1); }
+    if (i + kFarthest < count) { prefetch(dirty_[i + kFarthest]); }
+    if (i + kFar < count) { prefetch_first(dirty_[i + kFar]); }
     links_[dirty_[i]].is_dirty = false;
     grant(dirty_[i], now);
   }
@@ -221,16 +223,29 @@ void Links::take_batch(Link& link) {
   batch_.clear();
   const Transfer& head = transfers_[link.first];
   do {
-    batch_.push_back({link.first, kNone});
-    link.first = transfers_[link.first].next;
+    const std::uint32_t id = link.first;
+    batch_.push_back({id, kNone});
+    link.first = transfers_[id].next;
+    if (transfers_[id].has_next) { queue_next(link, id); }
   } while (link.has_equals && link.first != kNone && keys(transfers_[link.first]) == keys(head));
   if (link.first == kNone) {
     link.last = kNone;
     link.has_equals = false;
   } else {
-    __builtin_prefetch(&transfers_[link.first]);
+    engine::prefetch(&transfers_[link.first]);
   }
   link.older = kNone;
+}
+
+// The next message of a step takes the place of the one that leaves the queue.
+void Links::queue_next(Link& link, std::uint32_t id) {
+  const std::uint32_t made = transfers_.take();
+  transfers_[made] = source_->next(transfers_[id]);
+  transfers_[made].requested_at = transfers_[id].requested_at;
+  transfers_[made].next = link.first;
+  transfers_[id].has_next = false;
+  link.first = made;
+  if (link.last == id) { link.last = made; }
 }
 
 void Links::grant(std::uint32_t number, std::uint64_t now) {
@@ -244,10 +259,7 @@ void Links::grant(std::uint32_t number, std::uint64_t now) {
   const std::uint64_t duration = single * batch_.size();
   if (duration / batch_.size() != single || duration > kMostTime - now) { throw TooLong{}; }
   link.free_at = now + duration;
-  link.busy += duration;
-  link.messages += batch_.size();
-  link.bytes += head.bytes * batch_.size();
-  link.queued += (now - head.requested_at) * batch_.size();
+  if (has_counts_) { count(number, now, duration); }
   if (link.first != kNone) {
     link.will_wake = true;
     notices_.push_back({link.free_at, number, LinkNotice::Kind::wakes});
@@ -295,13 +307,41 @@ void Links::forward(std::uint64_t now, std::uint64_t duration, std::uint64_t lat
   }
 }
 
+// ---- speed ---------------------------------------------------------------------------------------------------------
+
+// Of a transfer in a switch, the link to its target; else those of its rank in its dimension.
+void Links::prefetch_next(const Transfer& transfer) const {
+  const Dimension& dimension = dimensions_[transfer.dimension];
+  if (dimension.topology == Topology::FullyConnected) { return; }
+  std::uint32_t rank = transfer.at;
+  if (transfer.in_switch) {
+    rank =
+        rank - dimension.coordinate(rank) * dimension.stride + dimension.coordinate(transfer.target) * dimension.stride;
+  }
+  const std::uint32_t link = dimension.first_link + 2 * rank;
+  if (!transfer.in_switch) { prefetch(link); }
+  if (transfer.in_switch || dimension.topology == Topology::Ring) { prefetch(link + 1); }
+}
+
 // ---- counts --------------------------------------------------------------------------------------------------------
+
+// A grant of the batch.
+void Links::count(std::uint32_t number, std::uint64_t now, std::uint64_t duration) {
+  if (counts_.size() < links_.size()) { counts_.resize(links_.size()); }
+  const Transfer& head = transfers_[batch_.front().transfer];
+  LinkCounts& counts = counts_[number];
+  counts.busy += duration;
+  counts.messages += batch_.size();
+  counts.bytes += head.bytes * batch_.size();
+  counts.queued += (now - head.requested_at) * batch_.size();
+}
 
 std::vector<results::SimulatedLink> Links::counts() const {
   std::vector<results::SimulatedLink> counts;
-  const auto add = [&](const Link& link, std::uint32_t from, std::uint32_t to) {
-    if (link.messages == 0) { return; }
-    counts.push_back({link.dimension, from, to, link.bytes, link.busy, link.messages, link.queued});
+  const auto add = [&](std::uint32_t number, std::uint32_t from, std::uint32_t to) {
+    if (number >= counts_.size() || counts_[number].messages == 0) { return; }
+    const LinkCounts& link = counts_[number];
+    counts.push_back({links_[number].dimension, from, to, link.bytes, link.busy, link.messages, link.queued});
   };
   for (const Dimension& dimension : dimensions_) {
     for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
@@ -309,17 +349,17 @@ std::vector<results::SimulatedLink> Links::counts() const {
       const std::uint32_t line = rank - here * dimension.stride;
       switch (dimension.topology) {
         case Topology::Ring:
-          add(links_[dimension.first_link + 2 * rank], rank, line + (here + 1) % n * dimension.stride);
-          add(links_[dimension.first_link + 2 * rank + 1], rank, line + (here + n - 1) % n * dimension.stride);
+          add(dimension.first_link + 2 * rank, rank, line + (here + 1) % n * dimension.stride);
+          add(dimension.first_link + 2 * rank + 1, rank, line + (here + n - 1) % n * dimension.stride);
           break;
         case Topology::Switch:
-          add(links_[dimension.first_link + 2 * rank], rank, results::SimulatedLink::kSwitch);
-          add(links_[dimension.first_link + 2 * rank + 1], results::SimulatedLink::kSwitch, rank);
+          add(dimension.first_link + 2 * rank, rank, results::SimulatedLink::kSwitch);
+          add(dimension.first_link + 2 * rank + 1, results::SimulatedLink::kSwitch, rank);
           break;
         case Topology::FullyConnected:
           for (std::uint32_t to = 0; dimension.rows[rank] && to < n; ++to) {
             const std::uint32_t number = dimension.rows[rank][to];
-            if (number != kNone) { add(links_[number], rank, line + to * dimension.stride); }
+            if (number != kNone) { add(number, rank, line + to * dimension.stride); }
           }
           break;
       }

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "orrery/engine/prefetch.hpp"
 #include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/inputs.hpp"
 #include "orrery/simulate/pool.hpp"
@@ -47,6 +48,7 @@ struct alignas(64) Transfer {
   bool of_collective : 1 = false;
   bool reduces : 1 = false;
   bool is_ready : 1 = false;  // a ready-to-receive message of rendezvous
+  bool has_next : 1 = false;  // the next message of its step waits behind it on the same link; see TransferSource
 };
 
 static_assert(sizeof(Transfer) == 64);
@@ -65,10 +67,32 @@ struct LinkNotice {
   Kind kind = Kind::requests;
 };
 
+// Messages of a step that a rank sends over one link are queued as the first of them. The next one is made when the
+// link has been granted to the one before, so that a link does not store what it will carry later. All of them have
+// been requested at the same time, and no other transfer is between them in Order.
+class TransferSource {
+ public:
+  TransferSource() = default;
+  TransferSource(const TransferSource&) = delete;
+  TransferSource& operator=(const TransferSource&) = delete;
+  virtual ~TransferSource() = default;
+
+  // The message after `transfer` in its step.
+  [[nodiscard]] virtual Transfer next(const Transfer& transfer) const = 0;
+};
+
 class Links {
  public:
   // `memory_gb`: bandwidth at which the memory of a rank reduces, in 1e9 bytes per second; 0: reductions take no time.
-  Links(const Network& network, double memory_gb);
+  // `counts`: whether counts() is needed.
+  Links(const Network& network, double memory_gb, bool counts);
+
+  // Of transfers with `has_next`; required before the first of them.
+  void set_source(const TransferSource& source) { source_ = &source; }
+  // A rank's transfers along the dimension start on one link.
+  [[nodiscard]] bool starts_on_one_link(std::uint32_t dimension) const {
+    return dimensions_[dimension].topology == Topology::Switch;
+  }
 
   [[nodiscard]] Transfer& operator[](std::uint32_t transfer) { return transfers_[transfer]; }
   [[nodiscard]] const Transfer& operator[](std::uint32_t transfer) const { return transfers_[transfer]; }
@@ -85,17 +109,22 @@ class Links {
   // particular order; the span is valid until the next call.
   [[nodiscard]] std::span<const LinkNotice> grant(std::uint64_t now);
 
-  // Prefetches what wake() accesses.
-  void prefetch(std::uint32_t link, int distance) const {
-    if (distance > 1) { return __builtin_prefetch(&links_[link]); }
-    if (links_[link].first != kNone) { __builtin_prefetch(&transfers_[links_[link].first]); }
+  // The transfer that the link serves next, or kNone.
+  [[nodiscard]] std::uint32_t first(std::uint32_t link) const { return links_[link].first; }
+
+  // Prefetch a link; the transfer that it serves next; the links that a transfer may request next, where it is or, if
+  // it has arrived, as the first of another transfer.
+  void prefetch(std::uint32_t link) const { engine::prefetch(&links_[link]); }
+  void prefetch_first(std::uint32_t link) const {
+    if (links_[link].first != kNone) { engine::prefetch(&transfers_[links_[link].first]); }
   }
+  void prefetch_next(const Transfer& transfer) const;
 
   [[nodiscard]] std::vector<results::SimulatedLink> counts() const;
   [[nodiscard]] bool reductions_take_time() const { return reducers_ != kNone; }
 
  private:
-  struct Link {
+  struct alignas(64) Link {
     std::uint64_t free_at = 0;
     std::uint32_t first = kNone, last = kNone;
     std::uint32_t to = 0;  // the rank at its end; for a link into a switch, the rank at its start
@@ -107,6 +136,9 @@ class Links {
     std::uint64_t last_requested_at = 0;
     std::uint32_t older = kNone;  // the last queued transfer that was requested before the instant `older_than`
     std::uint64_t older_than = 0;
+  };
+  static_assert(sizeof(Link) == 64);
+  struct LinkCounts {
     std::uint64_t bytes = 0, busy = 0, messages = 0, queued = 0;
   };
   struct Dimension {
@@ -132,6 +164,8 @@ class Links {
   void touch(std::uint32_t link, std::uint64_t now);
   void insert(Link& link, std::uint32_t transfer);
   void take_batch(Link& link);
+  void count(std::uint32_t link, std::uint64_t now, std::uint64_t duration);
+  void queue_next(Link& link, std::uint32_t transfer);
   void grant(std::uint32_t link, std::uint64_t now);
   void forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency);
   void reduced(std::uint64_t now, std::uint64_t duration);
@@ -140,7 +174,10 @@ class Links {
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
   std::vector<Link> links_;
+  bool has_counts_;
+  std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;
+  const TransferSource* source_ = nullptr;
   std::uint32_t reducers_ = kNone;  // the index in links_ of the first rank's memory
   Pool<Transfer> transfers_;
   std::vector<std::uint32_t> dirty_;           // free links with requests, arbitrated at the end of the round

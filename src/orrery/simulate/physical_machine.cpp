@@ -1,12 +1,14 @@
 #include "orrery/simulate/physical_machine.hpp"
 
+#include "orrery/engine/prefetch.hpp"
+
 #include <span>
 
 namespace orrery::simulate {
 
 PhysicalMachine::PhysicalMachine(const SimulationJob& job)
     : job_(job),
-      links_(job.network, job.system.local_memory_gb),
+      links_(job.network, job.system.local_memory_gb, job.tables),
       nodes_(job, rounds_),
       memory_(job, rounds_, nodes_),
       collectives_(job, rounds_, links_, nodes_),
@@ -124,13 +126,23 @@ void PhysicalMachine::register_notices() {
 
 // Most of the state of a large machine is not cached when an event is handled.
 void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
-  if (event.kind == PhysicalEventKind::wake) { return links_.prefetch(event.ref, distance); }
+  if (event.kind == PhysicalEventKind::wake) { return prefetch_wake(event.ref, distance); }
   if (event.kind > PhysicalEventKind::reduced) { return; }
   const Transfer& transfer = links_[event.ref];
-  if (distance > 1) {
-    __builtin_prefetch(&transfer);
-  } else if (transfer.of_collective && event.kind != PhysicalEventKind::request) {
-    collectives_.prefetch_target(transfer);
+  if (distance > 2) {
+    engine::prefetch(&transfer);
+  } else if (distance > 1) {
+    links_.prefetch_next(transfer);
+    if (transfer.of_collective && event.kind != PhysicalEventKind::request) { collectives_.prefetch_target(transfer); }
+  }
+}
+
+void PhysicalMachine::prefetch_wake(std::uint32_t link, int distance) const {
+  if (distance > 2) { return links_.prefetch(link); }
+  if (distance > 1) { return links_.prefetch_first(link); }
+  const std::uint32_t id = links_.first(link);
+  if (id != kNone && links_[id].of_collective && !links_[id].has_left_source) {
+    collectives_.prefetch_source(links_[id]);
   }
 }
 

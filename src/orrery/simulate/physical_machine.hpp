@@ -54,6 +54,7 @@ class PhysicalMachine {
   void handle(const PhysicalEvent& event);
   void deliver(std::uint32_t transfer);
   void prefetch(const PhysicalEvent& event, int distance) const;
+  void prefetch_wake(std::uint32_t link, int distance) const;
 
   void end_round();
   void advance(std::uint32_t rank);
