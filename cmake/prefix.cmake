@@ -4,12 +4,17 @@
 #
 # prefix(TARGET)        for a room: precompiled headers, sources compiled in batches
 # prefix(TARGET ALONE)  for a program or bench: precompiled headers
-# prefix(TARGET TEST)   for a test executable: precompiled headers, those of the test libraries included
+# prefix(TARGET TEST)   for a test executable: the same, with the headers of the test libraries. The tests of a file are in
+#                       a namespace named after it, so that their helpers cannot collide with those of another file
 option(ORRERY_PREFIX "Precompile the headers that nearly every source includes (g++ only)" ON)
 option(ORRERY_UNITY "Compile the sources of a room in batches" ON)
 
-# A batch is what has to be compiled again when one of its sources changes: small enough to wait for.
+# A batch is what has to be compiled again when one of its sources changes: small enough to wait for. Sanitizer builds
+# are seldom built for one change.
 set(ORRERY_BATCH 5)
+if(ORRERY_SANITIZE)
+  set(ORRERY_BATCH 15)
+endif()
 
 set(ORRERY_PREFIX_HEADERS
   <algorithm> <array> <charconv> <cmath> <cstddef> <cstdint> <functional> <limits> <map> <memory> <numeric> <optional>
@@ -33,7 +38,7 @@ function(prefix_library name headers)
 endfunction()
 
 function(prefix target)
-  if(ORRERY_UNITY AND NOT ARGN)
+  if(ORRERY_UNITY AND NOT "${ARGN}" STREQUAL ALONE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ORRERY_BATCH})
   endif()
   if(ORRERY_PREFIX AND "${ARGN}" STREQUAL TEST)

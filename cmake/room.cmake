@@ -49,8 +49,18 @@ set(ORRERY_TARGET_protozero "")  # headers only, in the compiler's own folder
 set(ORRERY_TARGET_zlib ZLIB::ZLIB)
 set(ORRERY_TARGET_zstd zstd::libzstd_shared)
 
-# Tests spend their time in the room, not in themselves.
+# Tests spend their time in the room, not in themselves. Line numbers of the rooms are enough to read a sanitizer's report.
 set(ORRERY_TEST_OPTIONS -O0)
+if(ORRERY_SANITIZE)
+  list(APPEND ORRERY_TEST_OPTIONS -g0)
+endif()
+
+# Tests that take longest: ctest starts them first, so that none of them runs alone at the end.
+set(ORRERY_LONG_TESTS explore)
+set(ORRERY_LONG_TEST_COST 10)
+if(ORRERY_SANITIZE)
+  set(ORRERY_LONG_TEST_COST 100)
+endif()
 
 function(room name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "DEPENDS;THIRD_PARTY")
@@ -95,6 +105,9 @@ function(room name)
     prefix(${name}_test TEST)
     add_test(NAME ${name}${ORRERY_TEST_SUFFIX} COMMAND ${name}_test --gtest_brief=1)
     set_tests_properties(${name}${ORRERY_TEST_SUFFIX} PROPERTIES TIMEOUT 300 ENVIRONMENT "${ORRERY_TEST_ENVIRONMENT}")
+    if(name IN_LIST ORRERY_LONG_TESTS)
+      set_tests_properties(${name}${ORRERY_TEST_SUFFIX} PROPERTIES COST ${ORRERY_LONG_TEST_COST})
+    endif()
   endif()
   if(benches AND ORRERY_BENCHES)
     room_executable(${name}_bench benches ${name} "${packages}" "${benches}" benchmark::benchmark_main ${oracle})

@@ -9,7 +9,8 @@ The rules:
     headers too where the package is marked `+`; fmt is allowed everywhere; test and bench packages in *_test.cpp and
     *_bench.cpp;
   - the library does not print and does not read the clock: some standard headers are for apps and tests only;
-  - numbers are read with std::from_chars: std::stod and the like depend on the locale of the process (tests may).
+  - numbers are read with std::from_chars: std::stod and the like depend on the locale of the process (tests may);
+  - the tests of <room>/<file>_test.cpp are in namespace orrery::<room>…::<file>_test: test files are compiled together.
 """
 import argparse
 import pathlib
@@ -139,6 +140,10 @@ def foreign_complaint(rooms, room, kind, include):
     return None
 
 
+def own_namespace(source):
+    return re.search(rf"^namespace orrery(::\w+)*::{source.stem} {{$", source.read_text(), re.M)
+
+
 def check(root):
     """All complaints, as lines "path:line: what"."""
     root = pathlib.Path(root)
@@ -151,6 +156,8 @@ def check(root):
     for top in ("src/orrery", "apps"):
         for source in sorted((root / top).rglob("*.[ch]pp")):
             path = source.relative_to(root).as_posix()
+            if path.endswith("_test.cpp") and not own_namespace(source):
+                complaints.append(f"{path}:1: its tests belong in a namespace …::{source.stem}")
             for number, line in enumerate(source.read_text().splitlines(), 1):
                 found = INCLUDE.match(line)
                 wrong = found and complaint(rooms, path, found[1], found[2], exists)

@@ -14,12 +14,14 @@ ROOMS = """# a comment
 
 
 class CheckLayers(unittest.TestCase):
-    def complaints(self, files):
+    def complaints(self, files, with_namespace=True):
         with tempfile.TemporaryDirectory() as folder:
             root = pathlib.Path(folder)
             for path, text in {"cmake/rooms.txt": ROOMS, "src/orrery/core/units.hpp": "", **files}.items():
                 (root / path).parent.mkdir(parents=True, exist_ok=True)
-                (root / path).write_text(text)
+                stem = pathlib.Path(path).stem
+                own = f"namespace orrery::core::{stem} {{\n" if stem.endswith("_test") and with_namespace else ""
+                (root / path).write_text(text + own)
             return check_layers.check(root)
 
     def assert_sound(self, path, include):
@@ -76,6 +78,11 @@ class CheckLayers(unittest.TestCase):
         self.assertIn("depends on the locale", self.complaints({"apps/cli/a.cpp": line})[0])
         self.assertEqual(self.complaints({"apps/cli/a_test.cpp": line}), [])
         self.assertEqual(self.complaints({"apps/cli/a.cpp": "// not std::stod(text)\n"}), [])
+
+    def test_tests_are_in_a_namespace_named_after_their_file(self):
+        files = {"src/orrery/core/a_test.cpp": "namespace orrery::core {\n"}
+        self.assertIn("namespace …::a_test", self.complaints(files, with_namespace=False)[0])
+        self.assertEqual(self.complaints(files), [])
 
     def test_unknown_packages_and_rooms_are_named(self):
         self.assert_wrong("src/orrery/core/a.cpp", "<boost/any.hpp>", "does not know")

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::api {
+namespace orrery::api::collective_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -103,4 +103,4 @@ TEST(Collective, one_device_does_not_communicate) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::collective_test

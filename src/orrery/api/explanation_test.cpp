@@ -8,7 +8,7 @@
 #include "orrery/api/explanation.hpp"
 #include "orrery/core/error.hpp"
 
-namespace orrery::api {
+namespace orrery::api::explanation_test {
 namespace {
 
 using testing::ElementsAre;
@@ -207,4 +207,4 @@ TEST(Explanation, of_a_schedule_that_does_not_fit_mentions_its_other_plans) {
 TEST(Explanation, of_no_answer_breaks_the_contract) { EXPECT_THROW((void)explanation({}, {}), InternalError); }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::explanation_test

@@ -9,7 +9,7 @@
 
 #include "orrery/graph/builder.hpp"
 
-namespace orrery::api {
+namespace orrery::api::feeder_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -75,4 +75,4 @@ TEST_F(FeederFiles, that_are_left_out_are_named) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::feeder_test

@@ -16,7 +16,7 @@
 #include "orrery/parallel/plan_fields.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::api {
+namespace orrery::api::fixed_problems_test {
 namespace {
 
 using parallel::PartialPlan;
@@ -142,4 +142,4 @@ TEST(FixedProblems, every_combination_without_plans_is_reported_by_what_was_give
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::fixed_problems_test

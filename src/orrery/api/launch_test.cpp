@@ -3,7 +3,7 @@
 
 #include "orrery/api/orrery.hpp"
 
-namespace orrery::api {
+namespace orrery::api::launch_test {
 namespace {
 
 using testing::HasSubstr;
@@ -91,4 +91,4 @@ TEST(ApiLaunch, inference_has_nothing_to_launch) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::launch_test

@@ -8,7 +8,7 @@
 
 #include "orrery/api/orrery.hpp"
 
-namespace orrery::api {
+namespace orrery::api::orrery_test {
 namespace {
 
 using testing::HasSubstr;
@@ -322,4 +322,4 @@ TEST(Api, validation_reads_the_tables_that_ship) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::orrery_test

@@ -6,7 +6,7 @@
 
 #include "orrery/api/orrery.hpp"
 
-namespace orrery::api {
+namespace orrery::api::plan_counts_test {
 namespace {
 
 using results::Objective;
@@ -166,4 +166,4 @@ TEST(PlanCounts, a_number_that_the_cluster_cannot_have_is_a_mistake) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::plan_counts_test

@@ -4,7 +4,7 @@
 
 #include "orrery/api/orrery.hpp"
 
-namespace orrery::api {
+namespace orrery::api::recommender_plan_test {
 namespace {
 
 const Orrery& orrery() {
@@ -54,4 +54,4 @@ TEST(RecommenderPlan, tables_of_209_gigabytes_fit_no_gpu_whole) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::recommender_plan_test

@@ -5,7 +5,7 @@
 
 #include "orrery/api/orrery.hpp"
 
-namespace orrery::api {
+namespace orrery::api::sample_test {
 namespace {
 
 PlanRequest small_search() {
@@ -54,4 +54,4 @@ TEST(ApiSample, flags_give_what_differs_from_an_empty_request) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::sample_test

@@ -14,7 +14,7 @@
 #include "orrery/api/trace_names.hpp"
 #include "orrery/core/text.hpp"
 
-namespace orrery::api {
+namespace orrery::api::trace_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -224,4 +224,4 @@ TEST(SharedTraces, inputs_of_astra_sim_are_sound_and_convert_to_json_lines_and_b
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::trace_test

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::api {
+namespace orrery::api::what_if_test {
 namespace {
 
 PlanRequest small_search() {
@@ -125,4 +125,4 @@ TEST_F(WhatIf, is_about_one_number_of_devices) {
 }
 
 }  // namespace
-}  // namespace orrery::api
+}  // namespace orrery::api::what_if_test

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::config {
+namespace orrery::config::json_test {
 namespace {
 
 std::string number_text(double value) { return print_json(json_number(value)); }
@@ -87,4 +87,4 @@ TEST(json, a_writer_prints_what_a_tree_prints) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::json_test

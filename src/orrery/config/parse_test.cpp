@@ -4,7 +4,7 @@
 
 #include "orrery/config/node.hpp"
 
-namespace orrery::config {
+namespace orrery::config::parse_test {
 namespace {
 
 Node yaml(std::string_view text) {
@@ -276,4 +276,4 @@ RC_GTEST_PROP(parse_json, a_cut_text_never_parses, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::parse_test

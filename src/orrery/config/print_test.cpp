@@ -4,7 +4,7 @@
 #include "orrery/config/node.hpp"
 #include "orrery/config/units_text.hpp"
 
-namespace orrery::config {
+namespace orrery::config::print_test {
 namespace {
 
 Node sample() {
@@ -115,4 +115,4 @@ RC_GTEST_PROP(print_json, is_yaml_too, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::print_test

@@ -7,7 +7,7 @@
 
 #include "orrery/config/node.hpp"
 
-namespace orrery::config {
+namespace orrery::config::read_file_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -95,4 +95,4 @@ TEST_F(ReadFile, an_empty_file_is_named) {
 TEST_F(ReadFile, no_name_is_an_error) { EXPECT_EQ(read_file("").error().text(), "no file name is given"); }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::read_file_test

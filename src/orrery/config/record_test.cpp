@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::config {
+namespace orrery::config::record_test {
 namespace {
 
 enum class Precision { fp32, bf16, fp8 };
@@ -31,15 +31,20 @@ struct Model {
 };
 
 }  // namespace
+}  // namespace orrery::config::record_test
+
+namespace orrery::config {
 
 template <>
-struct EnumNames<Precision> {
+struct EnumNames<record_test::Precision> {
+  using Precision = record_test::Precision;
   static constexpr std::array<std::pair<Precision, std::string_view>, 3> value{
       {{Precision::fp32, "fp32"}, {Precision::bf16, "bf16"}, {Precision::fp8, "fp8"}}};
 };
 
 template <>
-struct Described<Link> {
+struct Described<record_test::Link> {
+  using Link = record_test::Link;
   static const Record<Link>& record() {
     static const Record<Link> record =
         Record<Link>("link", "A class of links.")
@@ -49,6 +54,9 @@ struct Described<Link> {
   }
 };
 
+}  // namespace orrery::config
+
+namespace orrery::config::record_test {
 namespace {
 
 const Record<Model>& model_record() {
@@ -391,4 +399,4 @@ TEST(json_schema, covers_every_supported_type) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::record_test

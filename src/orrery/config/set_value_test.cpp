@@ -2,7 +2,7 @@
 
 #include "orrery/config/node.hpp"
 
-namespace orrery::config {
+namespace orrery::config::set_value_test {
 namespace {
 
 Node sample() {
@@ -76,4 +76,4 @@ TEST(set, says_why_a_value_does_not_fit) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::set_value_test

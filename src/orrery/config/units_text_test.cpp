@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::config {
+namespace orrery::config::units_text_test {
 namespace {
 
 template <class Q>
@@ -222,4 +222,4 @@ RC_GTEST_PROP(format, never_moves_a_value_by_more_than_half_a_percent, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::config
+}  // namespace orrery::config::units_text_test

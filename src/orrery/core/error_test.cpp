@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::error_test {
 namespace {
 
 TEST(diagnostic, names_file_line_column_path_and_message) {
@@ -53,4 +53,4 @@ TEST(orrery_assert, throws_an_internal_error_naming_the_expression) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::error_test

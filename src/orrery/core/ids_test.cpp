@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::ids_test {
 namespace {
 
 struct Apple;
@@ -39,4 +39,4 @@ TEST(Ids, an_absent_id_is_none_and_cannot_be_read) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::ids_test

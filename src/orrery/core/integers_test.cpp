@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::integers_test {
 namespace {
 
 TEST(Integers, division_rounds_up) {
@@ -26,4 +26,4 @@ TEST(Integers, logarithm_rounds_up) {
 TEST(Integers, counts_are_exact_up_to_2_to_the_53) { EXPECT_EQ(real(std::int64_t{1} << 53), 9007199254740992.0); }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::integers_test

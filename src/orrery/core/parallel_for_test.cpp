@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::parallel_for_test {
 namespace {
 
 std::vector<double> squares(std::size_t count, int threads) {
@@ -58,4 +58,4 @@ TEST(parallel_for, may_be_nested) {
 TEST(parallel_for, hardware_threads_is_at_least_one) { EXPECT_GE(hardware_threads(), 1); }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::parallel_for_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::random_test {
 namespace {
 
 // The first numbers of seed 1234567 as they are published with the generator.
@@ -29,4 +29,4 @@ TEST(RandomStream, samples_are_uniform_and_below_the_limit) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::random_test

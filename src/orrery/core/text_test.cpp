@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery {
+namespace orrery::text_test {
 namespace {
 
 TEST(edit_distance, counts_inserts_deletes_replacements_and_swaps) {
@@ -75,4 +75,4 @@ TEST(quote, cuts_long_text_at_60_bytes) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::text_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery {
+namespace orrery::units_test {
 namespace {
 
 static_assert(sizeof(Bytes) == sizeof(double));
@@ -65,4 +65,4 @@ TEST(units, infinity_is_not_finite) {
 }
 
 }  // namespace
-}  // namespace orrery
+}  // namespace orrery::units_test

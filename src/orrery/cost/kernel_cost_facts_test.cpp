@@ -12,7 +12,7 @@
 
 #include "orrery/cost/kernel_cost.hpp"
 
-namespace orrery::cost {
+namespace orrery::cost::kernel_cost_facts_test {
 namespace {
 
 using hardware::Accelerator;
@@ -154,4 +154,4 @@ TEST(KernelCostFacts, median_error_over_published_gemms_is_below_40_percent) {
 }
 
 }  // namespace
-}  // namespace orrery::cost
+}  // namespace orrery::cost::kernel_cost_facts_test

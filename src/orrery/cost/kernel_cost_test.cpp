@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::cost {
+namespace orrery::cost::kernel_cost_test {
 namespace {
 
 using hardware::Accelerator;
@@ -374,4 +374,4 @@ RC_GTEST_PROP(KernelCostLaw, time_is_multiplied_by_the_slowdown, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::cost
+}  // namespace orrery::cost::kernel_cost_test

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::engine {
+namespace orrery::engine::kernel_test {
 namespace {
 
 struct Numbered {
@@ -171,4 +171,4 @@ TEST(Kernel, a_time_before_now_is_rejected) {
 }
 
 }  // namespace
-}  // namespace orrery::engine
+}  // namespace orrery::engine::kernel_test

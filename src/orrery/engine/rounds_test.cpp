@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-namespace orrery::engine {
+namespace orrery::engine::rounds_test {
 namespace {
 
 TEST(Rounds, events_registered_for_the_current_instant_belong_to_the_next_round) {
@@ -38,4 +38,4 @@ TEST(Rounds, end_round_can_add_rounds_to_the_instant) {
 }
 
 }  // namespace
-}  // namespace orrery::engine
+}  // namespace orrery::engine::rounds_test

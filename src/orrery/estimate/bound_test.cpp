@@ -9,7 +9,7 @@
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::bound_test {
 namespace {
 
 using parallel::Plan;
@@ -97,4 +97,4 @@ TEST(Bound, holds_where_ticks_are_coarse) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::bound_test

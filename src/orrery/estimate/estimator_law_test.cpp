@@ -17,7 +17,7 @@
 #include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/operators.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::estimator_law_test {
 namespace {
 
 using parallel::Recompute;
@@ -378,4 +378,4 @@ TEST(EstimatorLaw, more_slices_than_the_cache_holds_change_nothing) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::estimator_law_test

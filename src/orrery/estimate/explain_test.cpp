@@ -12,7 +12,7 @@
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::explain_test {
 namespace {
 
 using parallel::Recompute;
@@ -244,4 +244,4 @@ TEST(Explain, a_precision_that_the_accelerator_lacks_breaks_the_contract) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::explain_test

@@ -11,7 +11,7 @@
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::inference_test {
 namespace {
 
 using parallel::Program;
@@ -180,4 +180,4 @@ TEST(Inference, a_single_token_is_a_prefill) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::inference_test

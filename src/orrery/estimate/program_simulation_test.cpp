@@ -10,7 +10,7 @@
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/parallel/test_items.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::program_simulation_test {
 namespace {
 
 using parallel::Block;
@@ -435,9 +435,13 @@ class ProgramSimulator {
 };
 
 }  // namespace
+}  // namespace orrery::estimate::program_simulation_test
 
-SimulatedStep simulate(const Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
-  SimulatedStep simulated = ProgramSimulator(program, fabric, stack.overlap.interference).run();
+namespace orrery::estimate {
+
+SimulatedStep simulate(const parallel::Program& program, const network::Fabric& fabric, const hardware::Stack& stack) {
+  SimulatedStep simulated =
+      program_simulation_test::ProgramSimulator(program, fabric, stack.overlap.interference).run();
   simulated.time += stack.host.step_overhead;
   return simulated;
 }

@@ -13,7 +13,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::recommender_test {
 namespace {
 
 using parallel::test::SeededRandom;
@@ -158,4 +158,4 @@ TEST(RecommenderEstimate, more_lookups_take_longer_and_more_copies_more_memory) 
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::recommender_test

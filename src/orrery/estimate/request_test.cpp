@@ -11,7 +11,7 @@
 #include "orrery/estimate/request.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::request_test {
 namespace {
 
 using parallel::Recompute;
@@ -356,4 +356,4 @@ TEST(RequestRecord, bounds_and_names_are_checked) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::request_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::estimate {
+namespace orrery::estimate::spread_test {
 namespace {
 
 using testing::ElementsAre;
@@ -66,4 +66,4 @@ TEST(Spread, the_table_that_ships_has_every_kind_of_job_as_a_range_around_it) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::spread_test

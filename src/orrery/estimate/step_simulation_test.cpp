@@ -12,7 +12,7 @@
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::step_simulation_test {
 namespace {
 
 using parallel::test::any_case;
@@ -169,4 +169,4 @@ TEST(StepSimulation, real_jobs_agree_to_a_part_in_a_thousand_million) {
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::step_simulation_test

@@ -8,7 +8,7 @@
 #include "orrery/estimate/step.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::estimate {
+namespace orrery::estimate::step_test {
 namespace {
 
 using parallel::Block;
@@ -249,4 +249,4 @@ TEST(Step, a_block_waits_for_its_asynchronous_collectives_where_they_are_needed)
 }
 
 }  // namespace
-}  // namespace orrery::estimate
+}  // namespace orrery::estimate::step_test

@@ -10,7 +10,7 @@
 #include "orrery/config/node.hpp"
 #include "orrery/explore/expression.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::expression_test {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames{"1f1b", "zero-bubble", "ring"};
@@ -237,4 +237,4 @@ RC_GTEST_PROP(ExpressionLaws, a_sum_is_what_it_says, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::expression_test

@@ -14,7 +14,7 @@
 #include "orrery/explore/test_walks.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::neighbours_test {
 namespace {
 
 using parallel::Plan;
@@ -231,4 +231,4 @@ TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::neighbours_test

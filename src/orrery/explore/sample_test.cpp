@@ -6,7 +6,7 @@
 
 #include "orrery/explore/test_walks.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::sample_test {
 namespace {
 
 // 12 plans in families of 3; the last plan of each family represents 2 points: 16 points.
@@ -66,4 +66,4 @@ TEST(Sample, every_point_is_equally_likely) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::sample_test

@@ -16,7 +16,7 @@
 #include "orrery/explore/test_walks.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::search_test {
 namespace {
 
 using parallel::Plan;
@@ -420,4 +420,4 @@ TEST(Search, families_that_may_not_fit_have_no_plan_that_does) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::search_test

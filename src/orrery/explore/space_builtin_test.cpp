@@ -14,7 +14,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_builtin_test {
 namespace {
 
 using parallel::Plan;
@@ -139,4 +139,4 @@ TEST(BuiltinSpaces, equal_the_loops_for_models_of_the_catalogue) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_builtin_test

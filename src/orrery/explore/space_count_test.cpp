@@ -9,7 +9,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_count_test {
 namespace {
 
 struct Problem {
@@ -80,4 +80,4 @@ INSTANTIATE_TEST_SUITE_P(Published, PublishedProblem,
                                          Problem{"p-a.yaml", "mt-nlg-530b", kA100, 2240, 1920, 4'215'872, 0}));
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_count_test

@@ -9,7 +9,7 @@
 #include "orrery/explore/space_walk.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_file_test {
 namespace {
 
 std::string mistakes(const std::string& text) {
@@ -203,4 +203,4 @@ TEST(SpaceFile, too_many_points_to_count_are_an_error) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_file_test

@@ -13,7 +13,7 @@
 #include "orrery/explore/space_walk.hpp"
 #include "orrery/explore/test_written_spaces.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_search_test {
 namespace {
 
 using parallel::test::SeededRandom;
@@ -143,4 +143,4 @@ TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_search_test

@@ -11,7 +11,7 @@
 #include "orrery/explore/test_spaces.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_test {
 namespace {
 
 using parallel::Plan;
@@ -320,4 +320,4 @@ TEST(Space, dp_overlap_is_the_stack_s_default_unless_it_is_fixed) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_test

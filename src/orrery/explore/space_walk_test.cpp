@@ -20,7 +20,7 @@
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
-namespace orrery::explore {
+namespace orrery::explore::space_walk_test {
 namespace {
 
 using parallel::Plan;
@@ -296,4 +296,4 @@ TEST(SpaceWalk, takes_a_space_that_writes_every_axis) {
 }
 
 }  // namespace
-}  // namespace orrery::explore
+}  // namespace orrery::explore::space_walk_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::graph {
+namespace orrery::graph::chakra_collective_test {
 namespace {
 
 // Chakra's schema numbers ten collectives from 0 on; reduce_scatter_block (8) is not one of Orrery's.
@@ -19,4 +19,4 @@ TEST(ChakraCollective, every_number_except_one_converts_and_back) {
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::chakra_collective_test

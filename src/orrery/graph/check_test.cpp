@@ -9,7 +9,7 @@
 #include "orrery/graph/test_graphs.hpp"
 #include "orrery/graph/topology.hpp"
 
-namespace orrery::graph {
+namespace orrery::graph::check_test {
 namespace {
 
 using test::collective;
@@ -179,4 +179,4 @@ TEST(Topology, dependencies_of_a_node_on_itself_and_missing_parents_are_ignored)
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::check_test

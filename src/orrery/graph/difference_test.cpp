@@ -6,7 +6,7 @@
 
 #include "orrery/graph/test_graphs.hpp"
 
-namespace orrery::graph {
+namespace orrery::graph::difference_test {
 namespace {
 
 using test::graph_of;
@@ -135,4 +135,4 @@ TEST(Difference, cycles_and_empty_graphs_are_compared) {
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::difference_test

@@ -8,7 +8,7 @@
 
 #include "orrery/graph/builder.hpp"
 
-namespace orrery::graph {
+namespace orrery::graph::graph_test {
 namespace {
 
 using std::uint64_t;
@@ -198,4 +198,4 @@ RC_GTEST_PROP(Graph, has_the_texts_of_the_records, (const std::vector<std::strin
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::graph_test

@@ -6,7 +6,7 @@
 
 #include "orrery/graph/test_graphs.hpp"
 
-namespace orrery::graph {
+namespace orrery::graph::job_check_test {
 namespace {
 
 using test::collective;
@@ -202,4 +202,4 @@ TEST(JobCheck, collectives_of_some_dimensions_are_not_compared) {
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::job_check_test

@@ -8,7 +8,7 @@
 #include "orrery/graph/fold.hpp"
 #include "orrery/graph/test_graphs.hpp"
 
-namespace orrery::graph {
+namespace orrery::graph::statistics_test {
 namespace {
 
 using test::collective;
@@ -201,4 +201,4 @@ TEST(Anonymizer, equal_names_stay_equal_between_graphs_and_numeric_group_names_a
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::statistics_test

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::graph {
+namespace orrery::graph::value_test {
 namespace {
 
 using std::int64_t;
@@ -84,4 +84,4 @@ TEST(Value, is_compared_by_its_bits) {
 }
 
 }  // namespace
-}  // namespace orrery::graph
+}  // namespace orrery::graph::value_test

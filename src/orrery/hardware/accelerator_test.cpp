@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::hardware {
+namespace orrery::hardware::accelerator_test {
 namespace {
 
 TEST(Accelerator, an_element_is_as_many_bytes_as_its_bits) {
@@ -41,4 +41,4 @@ TEST(Accelerator, products_of_fp32_run_on_the_ordinary_alus_where_matrix_units_l
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::accelerator_test

@@ -10,7 +10,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/citations.hpp"
 
-namespace orrery::hardware {
+namespace orrery::hardware::catalogue_data_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -160,4 +160,4 @@ TEST(CatalogueData, the_ideal_stack_has_no_overhead) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::catalogue_data_test

@@ -10,7 +10,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/hardware/citations.hpp"
 
-namespace orrery::hardware {
+namespace orrery::hardware::catalogue_laws_test {
 namespace {
 
 using ::testing::AllOf;
@@ -230,4 +230,4 @@ TEST(CatalogueLaws, the_names_that_issues_and_scripts_rely_on_are_there) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::catalogue_laws_test

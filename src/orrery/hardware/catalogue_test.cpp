@@ -9,7 +9,7 @@
 
 #include "orrery/hardware/records.hpp"
 
-namespace orrery::hardware {
+namespace orrery::hardware::catalogue_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -287,4 +287,4 @@ TEST(Catalogue, systems_of_mad_max_are_not_clusters_and_name_the_semantics_that_
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::catalogue_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::hardware {
+namespace orrery::hardware::citations_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -51,4 +51,4 @@ TEST(Citations, unverified_is_said_first) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::citations_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::hardware {
+namespace orrery::hardware::cluster_test {
 namespace {
 
 NetworkDimension dimension(std::string name, std::int64_t size) {
@@ -167,4 +167,4 @@ TEST(Scaled, sets_the_slowdown_of_the_slowest_node) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::cluster_test

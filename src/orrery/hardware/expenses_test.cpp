@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::hardware {
+namespace orrery::hardware::expenses_test {
 namespace {
 
 // Two nodes of 8.
@@ -62,4 +62,4 @@ TEST(Expenses, a_part_of_a_node_has_its_share) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::expenses_test

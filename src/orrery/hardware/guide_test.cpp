@@ -10,7 +10,7 @@
 
 #include "orrery/hardware/catalogue.hpp"
 
-namespace orrery::hardware {
+namespace orrery::hardware::guide_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -113,4 +113,4 @@ TEST_F(Guide, the_files_of_the_golden_case_are_those_of_the_guide) {
 }
 
 }  // namespace
-}  // namespace orrery::hardware
+}  // namespace orrery::hardware::guide_test

@@ -12,7 +12,7 @@
 #include "orrery/launch/test_runs.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 
-namespace orrery::launch {
+namespace orrery::launch::coverage_test {
 namespace {
 
 using parallel::Plan;
@@ -261,4 +261,4 @@ TEST(LaunchCoverage, a_models_shape_is_part_of_a_megatron_launch) {
 }
 
 }  // namespace
-}  // namespace orrery::launch
+}  // namespace orrery::launch::coverage_test

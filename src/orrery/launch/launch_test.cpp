@@ -19,6 +19,9 @@ workload::Model test::catalogue_model(const std::string& name) {
   return model ? *model : workload::Model{};
 }
 
+}  // namespace orrery::launch
+
+namespace orrery::launch::launch_test {
 namespace {
 
 using test::toml;
@@ -330,4 +333,4 @@ TEST(LaunchSheet, words_are_quoted_where_a_shell_would_touch_them) {
 }
 
 }  // namespace
-}  // namespace orrery::launch
+}  // namespace orrery::launch::launch_test

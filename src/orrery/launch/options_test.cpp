@@ -11,7 +11,7 @@
 #include "orrery/launch/test_runs.hpp"
 #include "orrery/launch/test_texts.hpp"
 
-namespace orrery::launch {
+namespace orrery::launch::options_test {
 namespace {
 
 using test::lines_of;
@@ -135,4 +135,4 @@ TEST(LaunchOptions, every_option_of_any_valid_run_is_one_that_the_tool_documents
 }
 
 }  // namespace
-}  // namespace orrery::launch
+}  // namespace orrery::launch::options_test

@@ -13,7 +13,7 @@
 
 #include "orrery/madmax/test_madmax.hpp"
 
-namespace orrery::madmax {
+namespace orrery::madmax::published_test {
 namespace {
 
 // A row of a table: text by column.
@@ -274,4 +274,4 @@ TEST(Headlines, sizes_of_the_models) {
 }
 
 }  // namespace
-}  // namespace orrery::madmax
+}  // namespace orrery::madmax::published_test

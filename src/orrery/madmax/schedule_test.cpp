@@ -8,7 +8,7 @@
 
 #include "orrery/madmax/test_madmax.hpp"
 
-namespace orrery::madmax {
+namespace orrery::madmax::schedule_test {
 namespace {
 
 constexpr double kTolerance = 1e-9;
@@ -220,4 +220,4 @@ TEST(Schedule, only_copies_of_tables_inside_nodes_are_reduced) {
 }
 
 }  // namespace
-}  // namespace orrery::madmax
+}  // namespace orrery::madmax::schedule_test

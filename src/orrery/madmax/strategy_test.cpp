@@ -7,7 +7,7 @@
 
 #include "orrery/madmax/test_madmax.hpp"
 
-namespace orrery::madmax {
+namespace orrery::madmax::strategy_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -232,4 +232,4 @@ TEST(SampleWork, unsupported_models_are_refused_and_uncounted_parts_are_reported
 }
 
 }  // namespace
-}  // namespace orrery::madmax
+}  // namespace orrery::madmax::strategy_test

@@ -6,7 +6,7 @@
 #include "orrery/madmax/test_madmax.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::madmax {
+namespace orrery::madmax::work_test {
 namespace {
 
 using hardware::Precision;
@@ -119,4 +119,4 @@ TEST(SampleWork, recommenders_of_the_catalogue_run) {
 }
 
 }  // namespace
-}  // namespace orrery::madmax
+}  // namespace orrery::madmax::work_test

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::memory {
+namespace orrery::memory::expansion_test {
 namespace {
 
 TEST(Expansion, a_request_takes_latency_and_whole_nanoseconds_of_transfer) {
@@ -34,4 +34,4 @@ TEST(Server, requests_are_served_one_at_a_time_in_their_order) {
 }
 
 }  // namespace
-}  // namespace orrery::memory
+}  // namespace orrery::memory::expansion_test

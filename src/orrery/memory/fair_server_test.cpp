@@ -4,7 +4,7 @@
 
 #include <map>
 
-namespace orrery::memory {
+namespace orrery::memory::fair_server_test {
 namespace {
 
 // The end of each request by its number, for arrivals (time, ticks alone).
@@ -46,4 +46,4 @@ TEST(FairServer, total_time_is_the_total_service_and_at_most_a_tick_more_per_req
 }
 
 }  // namespace
-}  // namespace orrery::memory
+}  // namespace orrery::memory::fair_server_test

@@ -9,7 +9,7 @@
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
 
-namespace orrery::network {
+namespace orrery::network::exactly_once_test {
 namespace {
 
 std::string name_of(const MemberSchedule& schedule) {
@@ -229,4 +229,4 @@ TEST(ExactlyOnce, a_fault_names_the_step_and_the_block) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::exactly_once_test

@@ -13,7 +13,7 @@
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
 
-namespace orrery::network {
+namespace orrery::network::expand_test {
 namespace {
 
 using test::group_of;
@@ -223,4 +223,4 @@ TEST(Expand, no_member_has_more_than_two_children_or_two_parents_over_both_trees
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::expand_test

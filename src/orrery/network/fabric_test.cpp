@@ -13,7 +13,7 @@
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
 
-namespace orrery::network {
+namespace orrery::network::fabric_test {
 namespace {
 
 using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
@@ -401,4 +401,4 @@ TEST(Fabric, a_transfer_takes_the_link_s_latency_and_its_bytes) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::fabric_test

@@ -9,7 +9,7 @@
 
 #include "orrery/network/test_collectives.hpp"
 
-namespace orrery::network {
+namespace orrery::network::member_schedule_test {
 namespace {
 
 template <class Use>
@@ -105,4 +105,4 @@ TEST(MemberSchedule, the_total_of_sent_blocks_is_that_of_the_closed_forms) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::member_schedule_test

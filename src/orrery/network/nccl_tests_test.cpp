@@ -5,7 +5,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
-namespace orrery::network {
+namespace orrery::network::nccl_tests_test {
 namespace {
 
 TEST(NcclTests, factors_are_those_of_its_documentation) {
@@ -41,4 +41,4 @@ TEST(NcclTests, bus_bandwidth_of_a_ring_is_that_of_its_links_for_large_sizes) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::nccl_tests_test

@@ -10,7 +10,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
-namespace orrery::network {
+namespace orrery::network::node_egress_test {
 namespace {
 
 using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
@@ -73,4 +73,4 @@ RC_GTEST_PROP(NodeEgress, one_port_is_never_faster_than_all_ports_and_more_bandw
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::node_egress_test

@@ -7,7 +7,7 @@
 
 #include "orrery/network/test_cluster.hpp"
 
-namespace orrery::network {
+namespace orrery::network::price_cache_test {
 namespace {
 
 // More requests than slots, many of them repeated: every time is that of the fabric.
@@ -34,4 +34,4 @@ TEST(PriceCache, zero_bytes_and_a_group_of_one_take_no_time) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::price_cache_test

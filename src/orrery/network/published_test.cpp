@@ -17,7 +17,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
-namespace orrery::network {
+namespace orrery::network::published_test {
 namespace {
 
 using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
@@ -122,4 +122,4 @@ TEST(Published, median_error_on_one_node_is_below_20_percent_at_1_MiB_and_smalle
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::published_test

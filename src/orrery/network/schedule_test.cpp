@@ -8,7 +8,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
 
-namespace orrery::network {
+namespace orrery::network::schedule_test {
 namespace {
 
 using test::group_of;
@@ -137,4 +137,4 @@ TEST(Schedule, algorithms_that_a_collective_does_not_have_give_no_phases) {
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::schedule_test

@@ -12,7 +12,7 @@
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
 
-namespace orrery::network {
+namespace orrery::network::step_simulator_test {
 namespace {
 
 using namespace orrery::literals;  // NOLINT(google-build-using-namespace): literals need it
@@ -109,4 +109,4 @@ TEST(StepSimulator, chunks_through_two_dimensions_take_what_the_busiest_port_tak
 }
 
 }  // namespace
-}  // namespace orrery::network
+}  // namespace orrery::network::step_simulator_test

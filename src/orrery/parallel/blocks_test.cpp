@@ -15,7 +15,7 @@
 #include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::blocks_test {
 namespace {
 
 using hardware::Kernel;
@@ -477,4 +477,4 @@ RC_GTEST_PROP(Blocks, items_wait_for_asynchronous_collectives_before_them, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::blocks_test

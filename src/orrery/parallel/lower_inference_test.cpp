@@ -8,7 +8,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_totals.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::lower_inference_test {
 namespace {
 
 using test::Case;
@@ -80,4 +80,4 @@ TEST(LowerInference, weights_of_layers_are_stored_in_the_precision_and_the_rest_
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::lower_inference_test

@@ -9,7 +9,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::lower_layers_test {
 namespace {
 
 const auto kDraw = [](std::int64_t low, std::int64_t high) { return *rc::gen::inRange<std::int64_t>(low, high); };
@@ -74,4 +74,4 @@ RC_GTEST_PROP(LowerLayers, every_layer_has_one_virtual_stage, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::lower_layers_test

@@ -12,7 +12,7 @@
 #include "orrery/workload/tables.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::lower_tables_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -183,4 +183,4 @@ TEST(LowerTables, plans_that_cannot_be_are_explained) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::lower_tables_test

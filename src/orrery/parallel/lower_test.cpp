@@ -15,7 +15,7 @@
 #include "orrery/parallel/test_totals.hpp"
 #include "orrery/workload/operators.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::lower_test {
 namespace {
 
 using test::Alone;
@@ -288,4 +288,4 @@ TEST(Lower, a_plan_that_is_not_valid_breaks_the_contract) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::lower_test

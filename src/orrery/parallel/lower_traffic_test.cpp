@@ -9,7 +9,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_totals.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::lower_traffic_test {
 namespace {
 
 using test::any_case;
@@ -128,4 +128,4 @@ TEST(LowerTraffic, reductions_of_layers_are_joined_until_their_bucket_is_full) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::lower_traffic_test

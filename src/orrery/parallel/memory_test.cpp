@@ -10,7 +10,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::memory_test {
 namespace {
 
 using test::any_case;
@@ -271,4 +271,4 @@ RC_GTEST_PROP(Memory, gpipe_never_keeps_less_than_1f1b, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::memory_test

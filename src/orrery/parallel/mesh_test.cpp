@@ -12,7 +12,7 @@
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::mesh_test {
 namespace {
 
 using Coordinates = std::vector<std::int64_t>;
@@ -325,4 +325,4 @@ TEST(Placement, expert_groups_lie_where_the_ranks_of_a_stage_do) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::mesh_test

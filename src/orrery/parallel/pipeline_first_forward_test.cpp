@@ -12,7 +12,7 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/pipeline_test_cases.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_first_forward_test {
 namespace {
 
 // Ends of a stage's tasks, by (direction, virtual stage, micro-batch): repeats over all stages until nothing changes.
@@ -115,4 +115,4 @@ TEST(PipelineFirstForward, too_few_ends_break_the_contract) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_first_forward_test

@@ -11,7 +11,7 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/pipeline_test_cases.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_law_test {
 namespace {
 
 Ticks makespan(const PipelineShape& shape, const PipelineTestTimes& times) {
@@ -174,4 +174,4 @@ TEST(PipelineLaw, inputs_without_a_meaning_break_the_contract) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_law_test

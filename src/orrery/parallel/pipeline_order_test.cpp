@@ -10,7 +10,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/pipeline.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_order_test {
 namespace {
 
 // "F0.2 B1.0": forward of chunk 0, micro-batch 2; backward of chunk 1, micro-batch 0.
@@ -144,4 +144,4 @@ TEST(PipelinePeak, interleaved_first_stage_holds_p_plus_p_minus_1_over_v) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_order_test

@@ -13,7 +13,7 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/pipeline_test_cases.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_picture_test {
 namespace {
 
 using Kind = PipelineTask::Kind;
@@ -79,4 +79,4 @@ TEST(PipelinePicture, pictures_show_what_the_solver_says) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_picture_test

@@ -17,7 +17,7 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/pipeline_test_cases.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_solve_test {
 namespace {
 
 using Kind = PipelineTask::Kind;
@@ -363,4 +363,4 @@ RC_GTEST_PROP(PipelineSolve, the_timeline_has_every_task_in_order_and_ends_as_so
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_solve_test

@@ -13,7 +13,7 @@
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/pipeline_test_cases.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::pipeline_split_test {
 namespace {
 
 using Kind = PipelineTask::Kind;
@@ -282,4 +282,4 @@ TEST(PipelineSplit, peaks_are_those_of_the_papers) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::pipeline_split_test

@@ -11,7 +11,7 @@
 
 #include "orrery/parallel/plan_record.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::plan_fields_test {
 namespace {
 
 // A value of the part that differs from Plan{}.
@@ -166,4 +166,4 @@ TEST(PlanRecord, what_is_printed_reads_back) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::plan_fields_test

@@ -8,7 +8,7 @@
 
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::parallel {
+namespace orrery::parallel::plan_test {
 namespace {
 
 using testing::ElementsAre;
@@ -422,4 +422,4 @@ RC_GTEST_PROP(Plan, is_valid_says_whether_problems_finds_any, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::parallel
+}  // namespace orrery::parallel::plan_test

@@ -4,7 +4,7 @@
 
 #include "orrery/report/samples.hpp"
 
-namespace orrery::report {
+namespace orrery::report::csv_test {
 namespace {
 
 TEST(Csv, a_field_is_quoted_only_where_it_must_be) {
@@ -32,4 +32,4 @@ TEST(Csv, times_keep_every_digit) {
 }
 
 }  // namespace
-}  // namespace orrery::report
+}  // namespace orrery::report::csv_test

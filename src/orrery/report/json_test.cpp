@@ -8,7 +8,7 @@
 #include "orrery/report/samples.hpp"
 #include "orrery/report/test_json.hpp"
 
-namespace orrery::report {
+namespace orrery::report::json_test {
 namespace {
 
 const std::vector<std::string> kEstimateFields = {"semantics",
@@ -233,4 +233,4 @@ TEST(Json, a_listing_counts_figures) {
 }
 
 }  // namespace
-}  // namespace orrery::report
+}  // namespace orrery::report::json_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::report {
+namespace orrery::report::table_test {
 namespace {
 
 TEST(Table, columns_line_up_and_lines_end_without_spaces) {
@@ -86,4 +86,4 @@ TEST(Table, money_has_cents_and_energy_a_prefix) {
 }
 
 }  // namespace
-}  // namespace orrery::report
+}  // namespace orrery::report::table_test

@@ -8,7 +8,7 @@
 #include "orrery/report/samples.hpp"
 #include "orrery/report/table.hpp"
 
-namespace orrery::report {
+namespace orrery::report::text_test {
 namespace {
 
 std::size_t longest_line(const std::string& text) {
@@ -228,4 +228,4 @@ TEST(Text, colours_are_used_on_request_only) {
 }
 
 }  // namespace
-}  // namespace orrery::report
+}  // namespace orrery::report::text_test

@@ -7,7 +7,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::collectives_test {
 namespace {
 
 constexpr auto kRing = Topology::Ring;
@@ -240,4 +240,4 @@ TEST(SharedBus, delays_are_transfers_over_a_bus_of_two_stages) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::collectives_test

@@ -10,7 +10,7 @@
 #include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::custom_check_test {
 namespace {
 
 using Graphs = std::vector<std::vector<NodeRecord>>;  // by position
@@ -248,4 +248,4 @@ TEST(CustomCheck, graphs_are_rejected_if_and_only_if_the_machine_deadlocks) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::custom_check_test

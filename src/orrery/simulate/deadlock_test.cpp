@@ -3,7 +3,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::deadlock_test {
 namespace {
 
 constexpr auto kRing = Topology::Ring;
@@ -106,4 +106,4 @@ TEST(Deadlock, queues_of_a_skewed_torus_deadlock) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::deadlock_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::simulate {
+namespace orrery::simulate::hash_order_test {
 namespace {
 
 std::vector<std::uint32_t> order(const std::vector<std::uint64_t>& numbers) {
@@ -51,4 +51,4 @@ TEST(HashOrder, is_the_order_of_libstdcxx) {
 #endif
 
 }  // namespace
-}  // namespace orrery::simulate
+}  // namespace orrery::simulate::hash_order_test

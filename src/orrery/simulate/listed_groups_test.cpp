@@ -7,7 +7,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::listed_groups_test {
 namespace {
 
 constexpr std::uint32_t kRanks = 8;
@@ -98,4 +98,4 @@ TEST(ListedGroups, a_rank_in_two_groups_of_one_name_is_an_error) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::listed_groups_test

@@ -8,7 +8,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::nodes_test {
 namespace {
 
 constexpr auto kRing = Topology::Ring;
@@ -208,4 +208,4 @@ TEST(Simulate, concurrent_simulations_are_independent) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::nodes_test

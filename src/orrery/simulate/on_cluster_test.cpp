@@ -9,7 +9,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::on_cluster_test {
 namespace {
 
 hardware::NetworkDimension dimension(hardware::Wiring wiring, std::int64_t size, double gigabytes, double efficiency) {
@@ -88,4 +88,4 @@ TEST(OnCluster, graphs_are_found_by_prefix_by_folder_and_by_name_in_the_order_of
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::on_cluster_test

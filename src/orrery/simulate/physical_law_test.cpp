@@ -10,7 +10,7 @@
 #include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::physical_law_test {
 namespace {
 
 constexpr std::uint64_t kHop = 500'000;  // 500 ns
@@ -338,4 +338,4 @@ TEST(Sweep, concurrent_simulations_have_the_same_results_as_sequential_ones) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::physical_law_test

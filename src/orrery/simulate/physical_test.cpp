@@ -6,7 +6,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::physical_test {
 namespace {
 
 constexpr std::uint64_t kMiBTime = 20'971'520;
@@ -395,4 +395,4 @@ TEST(Physical, a_back_end_without_links_is_rejected) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::physical_test

@@ -6,7 +6,7 @@
 
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::random_test {
 namespace {
 
 class RandomNumbers {
@@ -152,4 +152,4 @@ TEST(Random, tables_change_nothing_and_their_times_add_up) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::random_test

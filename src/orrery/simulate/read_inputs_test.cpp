@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::read_inputs_test {
 namespace {
 
 std::string written(const std::string& name, const std::string& text) {
@@ -64,4 +64,4 @@ TEST(ReadGroups, time_grows_with_the_ranks_and_not_with_their_square) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::read_inputs_test

@@ -7,7 +7,7 @@
 #include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
-namespace orrery::simulate::test {
+namespace orrery::simulate::test::tables_test {
 namespace {
 
 using results::SimulatedLink;
@@ -187,4 +187,4 @@ TEST(Tables, a_collective_lasts_from_its_first_start_to_its_last_end) {
 }
 
 }  // namespace
-}  // namespace orrery::simulate::test
+}  // namespace orrery::simulate::test::tables_test

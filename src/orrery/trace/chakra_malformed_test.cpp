@@ -11,7 +11,7 @@
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/test_wire.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::chakra_malformed_test {
 namespace {
 
 using test::bytes;
@@ -232,4 +232,4 @@ TEST(BrokenFile, that_does_not_exist_or_is_a_directory) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::chakra_malformed_test

@@ -12,7 +12,7 @@
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/test_wire.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::chakra_oracle_test {
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -147,4 +147,4 @@ TEST(ChakraOracle, unknown_fields_are_kept_as_libprotobuf_keeps_them) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::chakra_oracle_test

@@ -11,7 +11,7 @@
 
 #include "orrery/trace/chakra.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::chakra_shared_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -101,4 +101,4 @@ TEST(SharedTraces, inputs_of_astra_sim_are_read_back) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::chakra_shared_test

@@ -11,7 +11,7 @@
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/test_wire.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::chakra_test {
 namespace {
 
 using testing::ElementsAre;
@@ -199,4 +199,4 @@ TEST(Chakra, the_first_record_may_be_larger_than_what_is_sniffed) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::chakra_test

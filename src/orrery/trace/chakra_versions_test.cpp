@@ -8,7 +8,7 @@
 #include "orrery/trace/chakra.hpp"
 #include "orrery/trace/test_wire.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::chakra_versions_test {
 namespace {
 
 using graph::NodeType;
@@ -199,4 +199,4 @@ TEST(ChakraVersions, every_version_is_written_as_the_current_one) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::chakra_versions_test

@@ -18,7 +18,7 @@
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/test_wire.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::feeder_test {
 namespace {
 
 using graph::NodeRecord;
@@ -365,4 +365,4 @@ RC_GTEST_PROP(ReadySet, equals_a_sorted_set, (std::uint64_t seed)) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::feeder_test

@@ -10,7 +10,7 @@
 #include "orrery/trace/feeder.hpp"
 #include "orrery/trace/node_stream.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::foreign_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -110,4 +110,4 @@ TEST(SharedForeign, json_traces_of_pytorch_are_recognized) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::foreign_test

@@ -15,7 +15,7 @@
 #include "orrery/trace/test_folder.hpp"
 #include "orrery/trace/test_records.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::json_lines_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -222,4 +222,4 @@ TEST(Output, follows_links_keeps_the_mode_and_writes_to_devices_directly) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::json_lines_test

@@ -12,7 +12,7 @@
 #include "orrery/trace/test_records.hpp"
 #include "orrery/trace/text_workload.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::text_workload_order_test {
 namespace {
 
 using Names = std::set<std::string>;
@@ -172,4 +172,4 @@ RC_GTEST_PROP(TextWorkloadOrder, waits_later_for_embeddings_than_chakras_convert
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::text_workload_order_test

@@ -19,7 +19,7 @@
 #include "orrery/trace/feeder.hpp"
 #include "orrery/trace/test_records.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::text_workload_test {
 namespace {
 
 using graph::Graph;
@@ -392,4 +392,4 @@ TEST(TextWorkload, a_network_that_the_parallelism_cannot_be_mapped_to_is_refused
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::text_workload_test

@@ -14,7 +14,7 @@
 #include "orrery/trace/drawing.hpp"
 #include "orrery/trace/test_records.hpp"
 
-namespace orrery::trace {
+namespace orrery::trace::timeline_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -130,4 +130,4 @@ TEST(Drawing, reserved_characters_are_escaped) {
 }
 
 }  // namespace
-}  // namespace orrery::trace
+}  // namespace orrery::trace::timeline_test

@@ -7,7 +7,7 @@
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::consistent_test {
 namespace {
 
 using estimate::Request;
@@ -101,4 +101,4 @@ RC_GTEST_PROP(Possible, whatever_is_stated_becomes_a_plan, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::consistent_test

@@ -9,7 +9,7 @@
 #include <gmock/gmock.h>
 #include <rapidcheck.h>
 
-namespace orrery::validate {
+namespace orrery::validate::csv_test {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST(Csv, any_bytes_get_an_answer) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::csv_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::validate {
+namespace orrery::validate::formats_test {
 namespace {
 
 using hardware::Accelerator;
@@ -55,4 +55,4 @@ TEST(Formats, operands_without_units_are_made_as_wide_as_units_are) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::formats_test

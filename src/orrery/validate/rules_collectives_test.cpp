@@ -7,7 +7,7 @@
 #include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::rules_collectives_test {
 namespace {
 
 using testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST(RulesOfCollectives, a_message_is_sent_between_nodes_if_there_are_several) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::rules_collectives_test

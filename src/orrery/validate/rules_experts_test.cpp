@@ -9,7 +9,7 @@
 #include "orrery/validate/outcome.hpp"
 #include "orrery/validate/rules.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::rules_experts_test {
 namespace {
 
 using testing::HasSubstr;
@@ -172,4 +172,4 @@ TEST(RulesOfExperts, automodel_spreads_experts_where_its_table_says_one) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::rules_experts_test

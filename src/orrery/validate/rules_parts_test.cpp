@@ -10,7 +10,7 @@
 #include "orrery/validate/rules_samples.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::rules_parts_test {
 namespace {
 
 using hardware::Precision;
@@ -277,4 +277,4 @@ TEST(RulesOfParts, a_machine_may_have_other_memory_than_the_catalogues) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::rules_parts_test

@@ -4,7 +4,7 @@
 
 #include "orrery/validate/rules_samples.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::rules_recommenders_test {
 namespace {
 
 using namespace samples;
@@ -64,4 +64,4 @@ TEST(RulesRecommenders, missing_tables_skip_the_row) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::rules_recommenders_test

@@ -12,10 +12,9 @@
 #include "orrery/validate/facts.hpp"
 #include "orrery/validate/rules_samples.hpp"
 
-namespace orrery::validate {
+std::string orrery::validate::samples::data_directory() { return ORRERY_SOURCE_DATA_DIR; }
 
-std::string samples::data_directory() { return ORRERY_SOURCE_DATA_DIR; }
-
+namespace orrery::validate::rules_test {
 namespace {
 
 using hardware::Precision;
@@ -333,4 +332,4 @@ TEST(Rules, recompute_and_the_split_of_sequences_are_known_however_they_are_spel
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::rules_test

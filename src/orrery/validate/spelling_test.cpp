@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::validate {
+namespace orrery::validate::spelling_test {
 namespace {
 
 TEST(Spelling, gaps_of_any_kind_and_case_do_not_matter) {
@@ -28,4 +28,4 @@ TEST(Spelling, yes_and_no_have_many_words) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::spelling_test

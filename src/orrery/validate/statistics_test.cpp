@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::validate {
+namespace orrery::validate::statistics_test {
 namespace {
 
 using results::Prediction;
@@ -75,4 +75,4 @@ TEST(Statistics, of_nothing_are_zero) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::statistics_test

@@ -12,7 +12,7 @@
 
 #include "orrery/validate/csv.hpp"
 
-namespace orrery::validate {
+namespace orrery::validate::validate_test {
 namespace {
 
 using testing::ElementsAre;
@@ -330,4 +330,4 @@ TEST(Validate, other_tables_are_named) {
 }
 
 }  // namespace
-}  // namespace orrery::validate
+}  // namespace orrery::validate::validate_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace orrery::workload {
+namespace orrery::workload::catalogue_test {
 namespace {
 
 using ::testing::AllOf;
@@ -130,4 +130,4 @@ TEST(ModelCatalogue, experts_make_ffn_unnecessary_and_patches_vocab_and_max_seq)
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::catalogue_test

@@ -7,7 +7,7 @@
 #include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/huggingface.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::huggingface_families_test {
 namespace {
 
 using ::testing::EndsWith;
@@ -288,4 +288,4 @@ TEST(HuggingFaceEncoders, an_activation_that_is_not_known_is_named_with_its_key)
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::huggingface_families_test

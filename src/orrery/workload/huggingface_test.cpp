@@ -9,7 +9,7 @@
 #include "orrery/core/text.hpp"
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::huggingface_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -225,4 +225,4 @@ TEST(HuggingFace, an_unknown_activation_is_named) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::huggingface_test

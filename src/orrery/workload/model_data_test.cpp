@@ -16,7 +16,7 @@
 #include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/operators.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::model_data_test {
 namespace {
 
 using ::testing::IsEmpty;
@@ -306,4 +306,4 @@ TEST(ModelData, the_listing_has_every_model_once) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::model_data_test

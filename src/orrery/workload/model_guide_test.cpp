@@ -10,7 +10,7 @@
 
 #include "orrery/workload/catalogue.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::model_guide_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -41,4 +41,4 @@ TEST(ModelGuide, every_example_reads_and_has_the_weights_it_states) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::model_guide_test

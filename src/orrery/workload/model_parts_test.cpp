@@ -5,7 +5,7 @@
 
 #include "orrery/workload/model.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::model_parts_test {
 namespace {
 
 // Width 8, two heads of 4, MLP of 16, no biases, rmsnorm: attention 4 x 8^2 = 256, MLP 2 x 8 x 16 = 256, norms 2 x 8.
@@ -315,4 +315,4 @@ INSTANTIATE_TEST_SUITE_P(
                               "encoder_layers is -1; 0 to 10000 is accepted"}));
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::model_parts_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace orrery::workload {
+namespace orrery::workload::model_test {
 namespace {
 
 // GPT-2 small.
@@ -169,4 +169,4 @@ INSTANTIATE_TEST_SUITE_P(
         Unsound{[](Model& m) { m.dropout = 1.0; }, "dropout", "dropout is 1; it must be at least 0 and below 1"}));
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::model_test

@@ -9,7 +9,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_adapter_test {
 namespace {
 
 using hardware::Stack;
@@ -166,4 +166,4 @@ TEST(Adapters, model_flops_are_those_of_all_kernels) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_adapter_test

@@ -8,7 +8,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_attention_test {
 namespace {
 
 using hardware::Stack;
@@ -255,4 +255,4 @@ TEST(Attention, relative_bias_joins_plain_scores) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_attention_test

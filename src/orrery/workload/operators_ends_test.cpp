@@ -5,7 +5,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_ends_test {
 namespace {
 
 using hardware::Stack;
@@ -89,4 +89,4 @@ TEST(Ends, mtp_module_is_a_projection_a_layer_and_the_head) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_ends_test

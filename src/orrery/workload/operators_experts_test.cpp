@@ -10,7 +10,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_experts_test {
 namespace {
 
 using hardware::Precision;
@@ -288,4 +288,4 @@ TEST(Experts, that_do_not_divide_are_broken_contracts) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_experts_test

@@ -11,7 +11,7 @@
 #include "orrery/workload/catalogue.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_flops_test {
 namespace {
 
 using hardware::Stack;
@@ -159,4 +159,4 @@ TEST(ModelFlops, count_no_more_than_the_window) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_flops_test

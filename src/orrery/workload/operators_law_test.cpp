@@ -7,7 +7,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_law_test {
 namespace {
 
 using hardware::AttentionKernel;
@@ -145,4 +145,4 @@ RC_GTEST_PROP(CutLaw, dispatched_copies_are_active_times_the_tokens, ()) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_law_test

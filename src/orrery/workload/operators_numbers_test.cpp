@@ -7,7 +7,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_numbers_test {
 namespace {
 
 using hardware::AttentionKernel;
@@ -181,4 +181,4 @@ TEST(OperatorNumbers, slice_of_a_tensor_and_sequence_parallel_layer) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_numbers_test

@@ -8,7 +8,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_passes_test {
 namespace {
 
 using hardware::Precision;
@@ -174,4 +174,4 @@ TEST(Passes, encoder_rests_while_tokens_are_generated) {
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_passes_test

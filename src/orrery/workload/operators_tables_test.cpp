@@ -4,7 +4,7 @@
 #include "orrery/workload/operators.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::operators_tables_test {
 namespace {
 
 using test::completed_recommender;
@@ -101,4 +101,4 @@ TEST(TableOperators, inference_looks_up_and_keeps_nothing) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::operators_tables_test

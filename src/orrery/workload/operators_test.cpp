@@ -11,7 +11,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/workload/test_operators.hpp"
 
-namespace orrery::workload::test {
+namespace orrery::workload::test::operators_test {
 namespace {
 
 using hardware::AttentionKernel;
@@ -264,4 +264,4 @@ RC_GTEST_PROP(OperatorsLaw, model_flops_are_three_times_the_forward_of_all_opera
 }
 
 }  // namespace
-}  // namespace orrery::workload::test
+}  // namespace orrery::workload::test::operators_test

@@ -10,7 +10,7 @@
 #include "orrery/workload/records.hpp"
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::recommender_test {
 namespace {
 
 using test::any_recommender;
@@ -144,4 +144,4 @@ TEST(Recommender, what_is_wrong_is_named) {
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::recommender_test

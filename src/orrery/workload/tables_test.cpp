@@ -9,7 +9,7 @@
 
 #include "orrery/workload/test_recommenders.hpp"
 
-namespace orrery::workload {
+namespace orrery::workload::tables_test {
 namespace {
 
 using test::any_recommender;
@@ -95,4 +95,4 @@ RC_GTEST_PROP(Tables, different_rows_are_no_more_than_lookups_and_rows_and_grow_
 }
 
 }  // namespace
-}  // namespace orrery::workload
+}  // namespace orrery::workload::tables_test
