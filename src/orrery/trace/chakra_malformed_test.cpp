@@ -148,7 +148,7 @@ TEST(BrokenFile, whose_gzip_or_zstd_ends_early_or_is_damaged) {
   EXPECT_THAT(error_of("\x28\xb5\x2f\xfd????????????"), HasSubstr("the zstd data are damaged"));
 }
 
-// The reader accepts invalid graphs; finding their mistakes is the task of graph/problems.hpp.
+// The reader accepts invalid graphs; finding their mistakes is the task of graph/finding.hpp.
 TEST(OddFile, cycles_self_dependencies_missing_parents_duplicates_are_read) {
   const std::string file = file_of({kMetadata, node(1, bytes(5, "\1\2\x2a\x2a")), node(2, bytes(5, "\1")), node(2)});
   const auto read = read_chakra_bytes(file, "t.et");
