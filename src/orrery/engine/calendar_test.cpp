@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
-namespace orrery::engine {
+namespace orrery::engine::calendar_test {
 namespace {
 
 struct Entry {
@@ -155,4 +155,4 @@ TEST(Calendar, storage_is_that_of_the_most_entries_that_waited) {
 }
 
 }  // namespace
-}  // namespace orrery::engine
+}  // namespace orrery::engine::calendar_test
