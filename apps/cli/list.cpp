@@ -208,8 +208,9 @@ Command list_command() {
   const std::string output(kOutputGroup);
   command.positional({"kind", "KIND", join(listed_kinds(), ", "), "", listed_kinds()},
                      [options](const std::string& kind) { options->kind = kind; });
-  command.toggle({"--unverified", "", "only unverified figures, with the reason; without KIND: of all kinds", output},
-                 [options](bool on) { options->unverified = on; });
+  command.toggle(
+      {"--unverified", "", "only unverified figures, with the reason; needs no KIND: all kinds without it", output},
+      [options](bool on) { options->unverified = on; });
   command.toggle({"--names", "", "print only the names, one per line", output},
                  [options](bool on) { options->names = on; });
   command.toggle({"--json", "", "print one JSON document (orrery.list/1) and nothing else", output},

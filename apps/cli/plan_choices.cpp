@@ -111,7 +111,8 @@ Result<std::vector<std::int64_t>> device_counts(const std::string& text) {
     const std::string_view item = rest.substr(0, end);
     if (!append_counts(item, counts)) {
       return fail(flag_place("--device-counts"),
-                  fmt::format("{} is neither a number of devices nor a range such as 64:1024:x2", quote(item)));
+                  fmt::format("{} is neither a number of devices nor a range FIRST:LAST:xFACTOR such as 64:1024:x2",
+                              quote(item)));
     }
     if (end == std::string_view::npos) { break; }
     rest.remove_prefix(end + 1);

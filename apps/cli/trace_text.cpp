@@ -86,7 +86,8 @@ void declare_text(Command& command, const std::shared_ptr<TextArguments>& argume
     command.option({name, value, doc, kGroup},
                    [arguments, field](const std::string& text) { (*arguments).*field = text; });
   };
-  into("--dimensions", "N,...", "sizes of the network dimensions, innermost first: 8,4 is 32 ranks [required]",
+  into("--dimensions", "N,...",
+       "sizes of the network dimensions, innermost first: 8,4 is 32 ranks [required for text workloads]",
        &TextArguments::dimensions);
   into("--passes", "N", "iterations of the training loop [default 1]", &TextArguments::passes);
   into("--cycle", "TIME", "duration of a cycle, the unit of times in the file [default 1ns]", &TextArguments::cycle);

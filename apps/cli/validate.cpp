@@ -65,9 +65,9 @@ Command validate_command() {
   command.repeated(
       {"--data", "FILE...", "CSV tables of measurements [default: the tables that ship with Orrery]", tables},
       [options](const std::string& file) { options->data.push_back(file); });
-  command.repeated(
-      {"--family", "NAME...", "only rows with these values in the column family (a publication or campaign)", tables},
-      [options](const std::string& name) { options->families.push_back(name); });
+  command.repeated({"--family", "NAME...",
+                    "only rows of these families: publications or campaigns, as in the column \"family\"", tables},
+                   [options](const std::string& name) { options->families.push_back(name); });
   command.option({"--out", "FILE", "write the prediction of each row as CSV", output},
                  [options](const std::string& file) { options->out = file; });
   command.option({"--worst", "N", "print the terms of the N largest errors of each family [default 0]", output},

@@ -254,11 +254,11 @@ results::Estimate describe(const Context& context, const Program& program, const
   const Seconds finish_wait = step.finish - finish.time;  // another stage may have a longer optimizer step
 
   for (const auto& [name, kind] : kReportedGroups) {
-    const Traffic &work = busy.work.of(kind), &end = finish.of(kind), &left = reduce_left.of(kind);
+    const CommunicationTime &work = busy.work.of(kind), &end = finish.of(kind), &left = reduce_left.of(kind);
     result.comm_by_group.push_back({std::string(name), work.busy + end.busy + left.busy, work.exposed + end.exposed});
   }
   if (context.model.is_recommender()) {
-    const Traffic &work = busy.work.of(TrafficKind::emb), &end = finish.of(TrafficKind::emb);
+    const CommunicationTime &work = busy.work.of(TrafficKind::emb), &end = finish.of(TrafficKind::emb);
     result.comm_by_group.push_back({"emb", work.busy + end.busy, work.exposed + end.exposed});
   }
   result.comm_by_group[kEp].exposed -= busy.hidden;

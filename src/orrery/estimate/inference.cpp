@@ -225,13 +225,13 @@ results::Estimate describe(const Context& context, const Program& program, const
 
   result.breakdown.compute = generation.busy.compute;
   for (const auto& [name, kind] : kReportedGroups) {
-    const Traffic& traffic = generation.busy.of(kind);
+    const CommunicationTime& traffic = generation.busy.of(kind);
     result.comm_by_group.push_back({std::string(name), traffic.busy, traffic.exposed});
     result.comm_total += traffic.busy;
     result.comm_exposed += traffic.exposed;
   }
   if (context.model.is_recommender()) {
-    const Traffic& traffic = generation.busy.of(TrafficKind::emb);
+    const CommunicationTime& traffic = generation.busy.of(TrafficKind::emb);
     result.comm_by_group.push_back({"emb", traffic.busy, traffic.exposed});
     result.comm_total += traffic.busy;
     result.comm_exposed += traffic.exposed;

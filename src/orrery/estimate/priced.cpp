@@ -21,13 +21,15 @@ using parallel::Segment;
 
 namespace {
 
-Traffic& operator+=(Traffic& a, const Traffic& b) {
+CommunicationTime& operator+=(CommunicationTime& a, const CommunicationTime& b) {
   a.busy += b.busy;
   a.exposed += b.exposed;
   return a;
 }
 
-Traffic operator*(double count, const Traffic& traffic) { return {count * traffic.busy, count * traffic.exposed}; }
+CommunicationTime operator*(double count, const CommunicationTime& traffic) {
+  return {count * traffic.busy, count * traffic.exposed};
+}
 
 }  // namespace
 
@@ -70,7 +72,7 @@ Cost operator*(double count, Cost cost) {
   cost.recompute *= count;
   cost.optimizer *= count;
   cost.launch *= count;
-  for (Traffic& traffic : cost.traffic) { traffic = count * traffic; }
+  for (CommunicationTime& traffic : cost.traffic) { traffic = count * traffic; }
   cost.recompute_flops *= count;
   return cost;
 }
@@ -92,7 +94,7 @@ void charge_kernel(Cost& cost, Purpose purpose, const hardware::Kernel& kernel, 
   }
 }
 
-Traffic& traffic_of(Cost& cost, const CollectiveLaunch& collective) {
+CommunicationTime& communication_of(Cost& cost, const CollectiveLaunch& collective) {
   return cost.of(traffic_kind(collective.call.group));
 }
 
@@ -101,7 +103,7 @@ void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective
   if (purpose == Purpose::recompute) {
     cost.recompute += time;
   } else {
-    traffic_of(cost, collective).exposed += time;
+    communication_of(cost, collective).exposed += time;
   }
   cost.time += time;
 }
@@ -222,7 +224,7 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
       charge_wait(cost, item.purpose, *last.launch, stream - cost.time);
     }
     const Seconds time = price_cached(collective->call, fabric, mesh, cache);
-    traffic_of(cost, *collective).busy += time;
+    communication_of(cost, *collective).busy += time;
     stream = max(stream, cost.time) + time;
     ends[i] = stream;
     last = {item.purpose, collective};

@@ -15,8 +15,8 @@
 
 namespace orrery::estimate {
 
-// Communication of one kind of group.
-struct Traffic {
+// Time of the communication of one kind of group.
+struct CommunicationTime {
   Seconds busy;     // time of the collectives, overlapped or exposed
   Seconds exposed;  // time for which the compute stream waits
 };
@@ -33,19 +33,19 @@ enum class TrafficKind : std::uint8_t {
 inline constexpr std::size_t kTrafficKinds = 6;
 [[nodiscard]] TrafficKind traffic_kind(parallel::GroupKind group);
 
-// Time of a block or segment on its rank: time = compute + recompute + optimizer + launch + exposed traffic of every
-// kind.
+// Time of a block or segment on its rank: time = compute + recompute + optimizer + launch + exposed communication of
+// every kind.
 struct Cost {
   Seconds time;
   Seconds compute;    // kernels of the forward and backward pass
   Seconds recompute;  // kernels of recomputation, and exposed communication among them
   Seconds optimizer;
-  Seconds launch;                              // waiting for the host to launch kernels
-  std::array<Traffic, kTrafficKinds> traffic;  // [TrafficKind]
+  Seconds launch;                                        // waiting for the host to launch kernels
+  std::array<CommunicationTime, kTrafficKinds> traffic;  // [TrafficKind]
   Flops recompute_flops;
 
-  [[nodiscard]] const Traffic& of(TrafficKind kind) const { return traffic[static_cast<std::size_t>(kind)]; }
-  [[nodiscard]] Traffic& of(TrafficKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] const CommunicationTime& of(TrafficKind kind) const { return traffic[static_cast<std::size_t>(kind)]; }
+  [[nodiscard]] CommunicationTime& of(TrafficKind kind) { return traffic[static_cast<std::size_t>(kind)]; }
 
   Cost& operator+=(const Cost& other);
   friend Cost operator*(double count, Cost cost);

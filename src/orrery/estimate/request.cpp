@@ -47,10 +47,11 @@ void add_job_fields(config::Record<Request>& record) {
 void add_gradient_fields(config::Record<Request>& record) {
   record
       .optional("gradient_precision", &Request::gradient_precision,
-                "number format in which gradients are accumulated; default: the stack's")
+                "number format in which gradients are accumulated, of at least 16 bits; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
-                "number format in which gradients are reduced over replicas; default: the stack's")
-      .optional("bucket", &Request::bucket, "size of a gradient bucket, in weights; default: the stack's",
+                "number format in which gradients are reduced over replicas, of at least 16 bits; default: the stack's")
+      .optional("bucket", &Request::bucket,
+                "number of weights in a gradient bucket; 0: one bucket per layer; default: the stack's",
                 {.min = 0.0, .max = kMostWeights});
 }
 
@@ -149,7 +150,7 @@ std::vector<Diagnostic> problems(const Request& request) {
   }
   const auto wide = [&](const std::optional<hardware::Precision>& precision, const char* flag) {
     require(!precision || hardware::element_size(*precision) >= Bytes(2.0), flag,
-            "gradients need at least 16 bits: bf16, fp16 or fp32");
+            "gradients need at least 16 bits: bf16, fp16, tf32 or fp32");
   };
   wide(request.gradient_precision, "--gradient-precision");
   wide(request.reduce_precision, "--reduce-precision");

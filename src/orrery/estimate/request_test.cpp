@@ -153,9 +153,10 @@ TEST(Resolve, chosen_values_are_listed) {
   e.stack.overlap.gradient_reduce = false;
   const auto answer = e.resolved();
   ASSERT_TRUE(answer);
-  EXPECT_THAT(answer->chosen, ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the lowest that fits)",
-                                          "micro-batch 8 (the largest that fits, up to 8)", "schedule 1f1b",
-                                          "dp-overlap off (the stack's default)"));
+  EXPECT_THAT(answer->chosen,
+              ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the least that fits in memory)",
+                          "micro-batch 8 (the largest that fits, up to 8)", "schedule 1f1b",
+                          "dp-overlap off (the stack's default)"));
 }
 
 TEST(Resolve, vpp_above_1_selects_interleaving_unless_a_schedule_is_given) {

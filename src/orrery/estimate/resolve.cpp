@@ -122,7 +122,7 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
   if (job.is_inference()) { return chosen; }
   if (!request.recompute) {
     chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
-                                 fits ? "the lowest that fits" : "nothing fits"));
+                                 fits ? "the least that fits in memory" : "nothing fits"));
   }
   if (!request.micro_batch) {
     chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));

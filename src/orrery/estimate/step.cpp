@@ -15,9 +15,9 @@ using parallel::Ticks;
 
 namespace {
 
-// A tick is a picosecond. If the serial time of all stages does not fit in 64 bits with a margin (more than eleven
-// days), a tick is 10^3, 10^6, … picoseconds. Durations are rounded up, so that a step never ends before its work can:
-// Estimator::step_time_bound relies on this.
+// A tick is a picosecond. If the serial time of all stages is more than 10^18 picoseconds (eleven days; 64 bits hold nine
+// times as much), a tick is 10^3, 10^6, … picoseconds. Durations are rounded up, so that a step never ends before its
+// work can: Estimator::step_time_bound relies on this.
 class Clock {
  public:
   explicit Clock(Seconds longest) {
@@ -36,7 +36,7 @@ class Clock {
 
 ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, double interference) {
   ChunkCost cost;
-  const bool splits = !chunk.weight.empty();
+  const bool separate_weight = !chunk.weight.empty();
   const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
     const Streams streams = run_segment(segment, blocks, {}, interference);
     return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
@@ -45,8 +45,8 @@ ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks
   cost.backward = segment_work(chunk.backward, blocks);
   cost.weight = segment_work(chunk.weight, blocks);
   cost.forward_stall = stall(chunk.forward, cost.forward, chunk.waits_for_store);
-  cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !splits);
-  cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && splits);
+  cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !separate_weight);
+  cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && separate_weight);
   return cost;
 }
 

@@ -147,9 +147,9 @@ TEST(LowerTables, the_exchange_stands_around_the_bottom_mlp_in_both_passes) {
     return list;
   };
   EXPECT_THAT(names(embedding(program, true)), ElementsAre("tables.spread", "tables.lookup", "tables.exchange",
-                                                           "bottom.product", "bottom.product", "tables.exchange"));
+                                                           "bottom.gemm", "bottom.gemm", "tables.exchange"));
   const Block& backward = embedding(program, false);
-  EXPECT_THAT(names(backward), ElementsAre("tables.exchange", "bottom.product", "bottom.product", "bottom.product",
+  EXPECT_THAT(names(backward), ElementsAre("tables.exchange", "bottom.gemm", "bottom.gemm", "bottom.gemm",
                                            "tables.exchange", "tables.lookup", "tables.update"));
   EXPECT_TRUE(test::is_asynchronous(backward.items[0]));
   EXPECT_EQ(backward.items[4].waits_for(), ItemId(0));

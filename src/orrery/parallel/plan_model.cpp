@@ -84,7 +84,7 @@ void check_sequence_parallel(PlanChecker& check, const workload::Model& model, c
 void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
   require_divides(check, "--tp", plan.tp, model.heads, "attention heads");
   if (has_dense_layers(model)) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
-  require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "columns of the shared experts");
+  require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "FFN columns of the shared experts");
   check.require(model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0, "--tp", [&] {
     return fmt::format("\"{}\" is neither a divisor nor a multiple of the {} key-value heads; nearest divisors: {}",
                        plan.tp, model.kv_heads, nearest_divisors(model.kv_heads, plan.tp));
@@ -126,7 +126,7 @@ void check_expert_parallel(PlanChecker& check, const workload::Model& model, con
     return;
   }
   require_divides(check, "--ep", plan.ep, experts.count, "experts");
-  require_divides(check, "--etp", plan.etp, experts.ffn, "columns of an expert");
+  require_divides(check, "--etp", plan.etp, experts.ffn, "FFN columns of an expert");
   // Degrees are whatever a user typed; division keeps products of them out of the way.
   const std::int64_t ranks = plan.stage_ranks();
   if (ranks % plan.etp != 0) {
@@ -137,9 +137,9 @@ void check_expert_parallel(PlanChecker& check, const workload::Model& model, con
     return;
   }
   check.require(ranks / plan.etp % plan.ep == 0, "--ep", [&] {
-    const std::string each = plan.etp == 1 ? "" : fmt::format(" / etp {}", plan.etp);
-    return fmt::format("\"{}\" does not divide the {} ranks of a stage (tp x cp x dp{}); nearest valid: {}", plan.ep,
-                       ranks / plan.etp, each, nearest_divisors(std::gcd(ranks / plan.etp, experts.count), plan.ep));
+    const std::string of_etp = plan.etp == 1 ? "" : fmt::format(" / etp {}", plan.etp);
+    return fmt::format("\"{}\" does not divide {} = ranks of a stage (tp x cp x dp){}; nearest valid: {}", plan.ep,
+                       ranks / plan.etp, of_etp, nearest_divisors(std::gcd(ranks / plan.etp, experts.count), plan.ep));
   });
 }
 

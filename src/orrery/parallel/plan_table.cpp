@@ -277,9 +277,10 @@ PlanChoice shard() {
 }
 
 PlanChoice recompute() {
-  PlanChoice row = named(
-      "recompute", "activation checkpointing: what the backward pass computes again; default: the lowest that fits",
-      PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
+  PlanChoice row =
+      named("recompute",
+            "activation checkpointing: what the backward pass computes again; default: the least that fits in memory",
+            PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
   row.refused_in_inference = true;
   row.parts[0].training_only = true;
   return row;

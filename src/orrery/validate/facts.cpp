@@ -316,7 +316,7 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
 
 const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
   static const EngineFacts other{"", "", kMegatronCore};
-  const std::string name = letters(engine);
+  const std::string name = letters_and_digits(engine);
   for (const auto& facts : kEngines) {
     if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }
   }

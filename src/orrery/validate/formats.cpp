@@ -56,7 +56,7 @@ constexpr std::array kFormats = {
 };
 
 std::optional<Precision> format_of(std::string_view word) {
-  const std::string text = letters(word);
+  const std::string text = letters_and_digits(word);
   for (const Format& format : kFormats) {
     if (format.whole ? text == format.part : text.find(format.part) != std::string::npos) { return format.precision; }
   }

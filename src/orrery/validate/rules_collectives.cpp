@@ -37,7 +37,7 @@ struct MeasuredTransfer {
 };
 
 std::optional<MeasuredTransfer> call_of(std::string_view text) {
-  const std::string name = letters(text);
+  const std::string name = letters_and_digits(text);
   std::size_t longest = 0;
   std::optional<MeasuredTransfer> call;
   for (const auto& [part, collective] : kCollectives) {

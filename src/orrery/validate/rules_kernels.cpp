@@ -17,13 +17,13 @@ namespace {
 constexpr double kActivation = 2.0;  // bytes
 
 // Formats with a scale per block of 128, which kernels apply; matrix units apply the scales of MX formats.
-bool scales_blocks(std::string_view dtype) { return letters(dtype).find("block") != std::string::npos; }
+bool scales_blocks(std::string_view dtype) { return letters_and_digits(dtype).find("block") != std::string::npos; }
 
 // "gemm", "grouped_gemm fp8", "batched matmul", "linear", "gemv".
 bool is_gemm(std::string_view op) {
   constexpr std::array kGemms = {std::string_view{"gemm"}, std::string_view{"gemv"},   std::string_view{"matmul"},
                                  std::string_view{"bmm"},  std::string_view{"linear"}, std::string_view{"dense"}};
-  const std::string name = letters(op);
+  const std::string name = letters_and_digits(op);
   return std::any_of(kGemms.begin(), kGemms.end(),
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
 }
@@ -52,7 +52,7 @@ Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) 
                                     .input = element,
                                     .output = std::max(element, 2.0)},
                                    *precision);
-  scenario.kernel.grouped = letters(row.op).find("grouped") != std::string::npos;
+  scenario.kernel.grouped = letters_and_digits(row.op).find("grouped") != std::string::npos;
   scenario.kernel.block_scaled = *precision == hardware::Precision::fp8 && scales_blocks(row.dtype);
   if (defaults.casts_inputs && element < kActivation) {
     const double inputs = static_cast<double>(row.groups.value_or(1) * *row.m) * static_cast<double>(*row.k);

@@ -52,7 +52,7 @@ std::string dashed(std::string_view text) {
   return out;
 }
 
-std::string letters(std::string_view text) {
+std::string letters_and_digits(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (std::isalnum(static_cast<unsigned char>(c)) != 0) { out += lower(c); }
@@ -66,7 +66,7 @@ bool is_not_stated(std::string_view text) {
 }
 
 std::optional<bool> yes_or_no(std::string_view text) {
-  const std::string word = letters(text);
+  const std::string word = letters_and_digits(text);
   if (is_one_of(word, {"yes", "y", "true", "on", "1"})) { return true; }
   if (is_one_of(word, {"no", "n", "false", "off", "none", "0"})) { return false; }
   return std::nullopt;

@@ -13,7 +13,7 @@ namespace orrery::validate {
 [[nodiscard]] std::string dashed(std::string_view text);
 
 // Letters and digits only, lower case.
-[[nodiscard]] std::string letters(std::string_view text);
+[[nodiscard]] std::string letters_and_digits(std::string_view text);
 
 // Blank, or a word for it: "-", "?", "n/a", "nan", "null", "unknown", "not stated".
 [[nodiscard]] bool is_not_stated(std::string_view text);

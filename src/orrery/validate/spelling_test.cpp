@@ -10,7 +10,7 @@ TEST(Spelling, gaps_of_any_kind_and_case_do_not_matter) {
     EXPECT_EQ(dashed(text), "h100-sxm") << text;
   }
   for (const char* text : {"AllReduce", "all_reduce", "ALL-REDUCE", "all reduce"}) {
-    EXPECT_EQ(letters(text), "allreduce") << text;
+    EXPECT_EQ(letters_and_digits(text), "allreduce") << text;
   }
 }
 

@@ -27,7 +27,9 @@ Result<std::string> file_meant(const std::string& path) {
   std::error_code error;
   const fs::path inside = fs::path(path) / "config.json";
   if (fs::exists(fs::symlink_status(inside, error))) { return inside.string(); }
-  if (fs::is_directory(path, error)) { return fail(Place{path, 0, 0, {}}, "is a folder without a config.json"); }
+  if (fs::is_directory(path, error)) {
+    return fail(Place{}, fmt::format("the folder {} has no config.json", quote(path)));
+  }
   return path;
 }
 

@@ -57,7 +57,7 @@ void append_cross(std::vector<Operator>& list, const Recommender& r, const hardw
     add_gemm("cross.in", kind.in, rank, 0.0);
     add_gemm("cross.out", rank, kind.out, real(kind.out));
   } else {
-    add_gemm("cross.product", kind.in, kind.out, real(kind.out));
+    add_gemm("cross.gemm", kind.in, kind.out, real(kind.out));
   }
   const bool fused = stack.fusion.elementwise;
   const Traffic forward = fused ? Traffic{4.0 * pass, 1} : Traffic{8.0 * pass, 3};  // sum, product, sum
@@ -134,7 +134,7 @@ void append_closing(std::vector<Operator>& list, const Recommender& r, const Siz
 
 void append_top(std::vector<Operator>& list, const Recommender& r, const hardware::Stack& stack, const Sizes& z,
                 const LayerKind& kind) {
-  Connected layer{"top.product", "top.activation", z.tokens, kind.in, kind.out, !kind.closes};
+  Connected layer{"top.gemm", "top.activation", z.tokens, kind.in, kind.out, !kind.closes};
   if (kind.experts) {
     const SampleRouting routing = sample_routing(r, z);
     layer.samples = routing.copies;

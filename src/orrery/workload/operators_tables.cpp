@@ -134,7 +134,7 @@ void append_bottom(std::vector<Operator>& list, const Recommender& r, const hard
   std::int64_t in = r.dense_features;
   for (std::size_t i = 0; i < r.bottom.size(); ++i) {
     const std::size_t gemm = list.size();
-    append_connected(list, stack, z, {"bottom.product", "bottom.activation", z.tokens, in, r.bottom[i]});
+    append_connected(list, stack, z, {"bottom.gemm", "bottom.activation", z.tokens, in, r.bottom[i]});
     if (i == 0) { list[gemm].backward_input = {}; }
     in = r.bottom[i];
   }
