@@ -172,7 +172,7 @@ TEST(Api, fixed_choices_that_no_plan_of_a_mixture_can_have_name_their_flag) {
   using Fixed = parallel::PartialPlan;
   using parallel::ScheduleKind;
   EXPECT_THAT(complaint([](Fixed& f) { f.ep = 3; }), HasSubstr("--ep: \"3\" does not divide the 8 experts"));
-  EXPECT_THAT(complaint([](Fixed& f) { f.etp = 5; }), HasSubstr("--etp: \"5\" does not divide the 16384 columns"));
+  EXPECT_THAT(complaint([](Fixed& f) { f.etp = 5; }), HasSubstr("--etp: \"5\" does not divide the 16384 FFN columns"));
   EXPECT_THAT(complaint([](Fixed& f) { f.cp = 3; }),
               HasSubstr("--cp: \"3\" does not split the sequence of 4096 tokens"));
   EXPECT_THAT(complaint([](Fixed& f) { f.shard = 7; }), HasSubstr("--shard: no plan of the search has shard 7"));

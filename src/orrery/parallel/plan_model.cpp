@@ -137,9 +137,11 @@ void check_expert_parallel(PlanChecker& check, const workload::Model& model, con
     return;
   }
   check.require(ranks / plan.etp % plan.ep == 0, "--ep", [&] {
-    const std::string of_etp = plan.etp == 1 ? "" : fmt::format(" / etp {}", plan.etp);
-    return fmt::format("\"{}\" does not divide {} = ranks of a stage (tp x cp x dp){}; nearest valid: {}", plan.ep,
-                       ranks / plan.etp, of_etp, nearest_divisors(std::gcd(ranks / plan.etp, experts.count), plan.ep));
+    const std::string parts =
+        plan.etp == 1 ? fmt::format("the {} ranks of a stage (tp x cp x dp)", ranks)
+                      : fmt::format("{} = ranks of a stage (tp x cp x dp) / etp {}", ranks / plan.etp, plan.etp);
+    return fmt::format("\"{}\" does not divide {}; nearest valid: {}", plan.ep, parts,
+                       nearest_divisors(std::gcd(ranks / plan.etp, experts.count), plan.ep));
   });
 }
 

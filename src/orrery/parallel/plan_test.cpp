@@ -246,19 +246,18 @@ TEST(Plan, experts_are_shared_out_over_the_ranks_of_a_stage) {
                   "--ep: \"3\" does not divide the 16 ranks of a stage (tp x cp x dp); nearest valid: 2 and 4"));
   e.plan.ep = 8;
   e.plan.etp = 4;
-  EXPECT_THAT(
-      e.complaints(),
-      ElementsAre("--ep: \"8\" does not divide the 4 ranks of a stage (tp x cp x dp / etp 4); nearest valid: 4"));
+  EXPECT_THAT(e.complaints(),
+              ElementsAre("--ep: \"8\" does not divide 4 = ranks of a stage (tp x cp x dp) / etp 4; nearest valid: 4"));
   e.plan.etp = 5;
   EXPECT_THAT(
       e.complaints(),
-      ElementsAre("--etp: \"5\" does not divide the 96 columns of an expert; nearest divisors: 4 and 6",
+      ElementsAre("--etp: \"5\" does not divide the 96 FFN columns of an expert; nearest divisors: 4 and 6",
                   "--etp: \"5\" does not divide the 16 ranks of a stage (tp x cp x dp); nearest valid: 4 and 8"));
   e.plan.etp = 1;
   e.model.experts.shared_ffn = 98;
   EXPECT_THAT(
       e.complaints(),
-      ElementsAre("--tp: \"4\" does not divide the 98 columns of the shared experts; nearest divisors: 2 and 7"));
+      ElementsAre("--tp: \"4\" does not divide the 98 FFN columns of the shared experts; nearest divisors: 2 and 7"));
 }
 
 TEST(Plan, overlapped_products_need_sequence_parallelism) {
