@@ -13,7 +13,7 @@ option(ORRERY_UNITY "Compile the sources of a room in batches" ON)
 # are seldom built for one change.
 set(ORRERY_BATCH 5)
 if(ORRERY_SANITIZE)
-  set(ORRERY_BATCH 30)
+  set(ORRERY_BATCH 15)
 endif()
 
 set(ORRERY_PREFIX_HEADERS
