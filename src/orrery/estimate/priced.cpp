@@ -112,15 +112,10 @@ void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective
 // between nodes and traffic inside them overlap.
 Seconds price_node_dispatch(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                             const parallel::Mesh& mesh) {
-  const auto share_sent = [&](const network::Group& nodes_or_ranks) {
-    return call.node_dispatch.places_reached(static_cast<double>(nodes_or_ranks.size())) / call.node_dispatch.copies;
-  };
-  const auto &all = mesh.group(GroupKind::ep), &across = mesh.group(GroupKind::ep_across);
-  const bool one_node = across.size() == 1;
-  const auto& inside = one_node ? all : mesh.group(GroupKind::ep_node);
-  const Seconds inside_time = fabric.price(call.collective, call.bytes * share_sent(all), inside).time;
-  return one_node ? inside_time
-                  : max(fabric.price(call.collective, call.bytes * share_sent(across), across).time, inside_time);
+  const auto bytes = parallel::node_dispatch_bytes(call, mesh);
+  const Seconds inside = fabric.price(call.collective, bytes.inside, mesh.group(bytes.inside_group)).time;
+  if (bytes.across == Bytes(0)) { return inside; }
+  return max(fabric.price(call.collective, bytes.across, mesh.group(GroupKind::ep_across)).time, inside);
 }
 
 // Ring attention: in each of n - 1 steps every rank sends its part to the next rank. A step is as slow as the hop
@@ -139,21 +134,14 @@ Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
 
 }  // namespace
 
-PricingRule pricing_rule(const parallel::CollectiveCall& call, const parallel::Mesh& mesh) {
-  if (call.group == GroupKind::host) { return PricingRule::host; }
-  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return PricingRule::node_dispatch; }
-  const bool sends_around_ring = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
-  return sends_around_ring ? PricingRule::ring_steps : PricingRule::collective;
-}
-
 Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  switch (pricing_rule(call, mesh)) {
-    case PricingRule::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
-    case PricingRule::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
-    case PricingRule::node_dispatch: return price_node_dispatch(call, fabric, mesh);
-    case PricingRule::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
+  switch (route_of(call, mesh)) {
+    case Route::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
+    case Route::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
+    case Route::node_dispatch: return price_node_dispatch(call, fabric, mesh);
+    case Route::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
   }
-  throw_internal_error("known pricing rule", __FILE__, __LINE__);
+  throw_internal_error("known route", __FILE__, __LINE__);
 }
 
 Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension) {
@@ -166,21 +154,14 @@ Seconds price_hop(const parallel::Program& program, const network::Fabric& fabri
 Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, std::int64_t grown) {
   const auto& accelerator = fabric.cluster().accelerator;
   if (grown == 0) { return cost::kernel_cost(launch.kernel, accelerator).time; }
-  const workload::Growth& growth = launch.growth;
-  hardware::Kernel kernel = launch.kernel;
-  const std::int64_t most = growth.most > 0 ? growth.most : grown;  // a sliding window stops growing
-  const auto tokens = static_cast<double>(std::min(grown, most));
-  kernel.n += std::min(grown, most) * growth.n;
-  kernel.flops += tokens * growth.flops;
-  kernel.bytes += tokens * growth.bytes;
-  return cost::kernel_cost(kernel, accelerator).time;
+  return cost::kernel_cost(parallel::grown_kernel(launch, grown), accelerator).time;
 }
 
 namespace {
 
 Seconds price_cached(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
                      network::PriceCache* cache) {
-  if (cache == nullptr || pricing_rule(call, mesh) != PricingRule::collective) {
+  if (cache == nullptr || route_of(call, mesh) != Route::collective) {
     return price_call(call, fabric, mesh);
   }
   return cache->time(call.collective, call.bytes, mesh.group(call.group));

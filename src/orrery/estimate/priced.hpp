@@ -10,6 +10,7 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/price_cache.hpp"
+#include "orrery/parallel/calls.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -51,14 +52,8 @@ struct Cost {
   friend Cost operator*(double count, Cost cost);
 };
 
-// Which rule prices a collective call.
-enum class PricingRule : std::uint8_t {
-  collective,     // the cheapest schedule of the group
-  ring_steps,     // ring attention: n - 1 steps to the next rank, each as slow as the outermost hop
-  node_dispatch,  // each token is sent once per node that has experts for it, then to the ranks of that node
-  host,           // a transfer to or from the second tier
-};
-[[nodiscard]] PricingRule pricing_rule(const parallel::CollectiveCall& call, const parallel::Mesh& mesh);
+using parallel::Route;
+using parallel::route_of;
 
 // Time of one call, alone on its links.
 [[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,

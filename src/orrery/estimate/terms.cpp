@@ -31,14 +31,14 @@ void TermWriter::add_block(parallel::BlockId id, std::string_view segment, doubl
 // The algorithm and protocol that determine the time: "all_gather ring/Simple".
 std::string TermWriter::bound_of(const parallel::CollectiveCall& call) const {
   const std::string_view name = config::enum_name(call.collective);
-  switch (pricing_rule(call, program_.mesh)) {
-    case PricingRule::collective: break;
-    case PricingRule::ring_steps: return fmt::format("{} ring/rounds", name);
-    case PricingRule::node_dispatch: {
+  switch (route_of(call, program_.mesh)) {
+    case Route::collective: break;
+    case Route::ring_steps: return fmt::format("{} ring/rounds", name);
+    case Route::node_dispatch: {
       const bool one_node = program_.mesh.group(parallel::GroupKind::ep_across).size() == 1;
       return fmt::format("{} once/{}", name, one_node ? "rank" : "node");
     }
-    case PricingRule::host: return "second tier";
+    case Route::host: return "second tier";
   }
   const auto price = context_.fabric.price(call.collective, call.bytes, program_.mesh.group(call.group));
   return fmt::format("{} {}/{}", name, config::enum_name(price.algorithm), price.protocol);

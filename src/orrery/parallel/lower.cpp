@@ -229,7 +229,7 @@ class PlanLowering {
     }
     if (plan_.offload.weights) {
       Block store{"weights.store", {}};
-      append_transfer(store, store.name, of_a_shard(3, rank_class) * element);
+      append_transfer(store, store.name, of_a_shard(3, rank_class) * element, TierTransfer::store);
       append_finish(rank_class.finish, std::move(store));
     }
   }
@@ -254,7 +254,9 @@ class PlanLowering {
     const auto& stack = context_.stack;
     Block block{"optimizer", {}};
     const Bytes state = master_element(stack, context_.weight_element) + stack.optimizer.state_element;
-    if (plan_.offload.optimizer) { append_transfer(block, "optimizer.stream", parameters * state, true); }
+    if (plan_.offload.optimizer) {
+      append_transfer(block, "optimizer.stream", parameters * state, TierTransfer::both, true);
+    }
     const Bytes moved = stack.gradients.element + 2.0 * state + context_.weight_element;
     block.items.push_back(streamed("optimizer.step", parameters * moved));
     return block;

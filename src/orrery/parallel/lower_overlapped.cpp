@@ -12,8 +12,8 @@ void append(Block& block, Collective collective, GroupKind group, Bytes bytes) {
 
 }  // namespace
 
-void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asynchronous) {
-  const CollectiveCall call{Collective::broadcast, GroupKind::host, bytes};
+void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTransfer transfer, bool asynchronous) {
+  const CollectiveCall call{Collective::broadcast, GroupKind::host, bytes, {}, transfer};
   block.items.push_back({name, Purpose::optimizer, CollectiveLaunch{call, asynchronous}});
 }
 
@@ -95,7 +95,7 @@ class OverlapLowering {
       return;
     }
     Block store{"activations.store", {}};
-    append_transfer(store, store.name, sizes.activations.kept);
+    append_transfer(store, store.name, sizes.activations.kept, TierTransfer::store);
     part.store = context_.add_block(std::move(store));
     Block both = weights;
     append_transfer(both, "activations.fetch", sizes.activations.kept);

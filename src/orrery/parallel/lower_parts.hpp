@@ -107,6 +107,7 @@ struct SliceKey {
 void append_reduction(Block& block, const LoweringContext& context, double dense, double expert);
 void append_gather(Block& block, const LoweringContext& context, Bytes dense, Bytes expert);
 // Between a device and its second memory tier.
-void append_transfer(Block& block, std::string_view name, Bytes bytes, bool asynchronous = false);
+void append_transfer(Block& block, std::string_view name, Bytes bytes, TierTransfer transfer = TierTransfer::load,
+                     bool asynchronous = false);
 
 }  // namespace orrery::parallel

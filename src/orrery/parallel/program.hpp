@@ -34,12 +34,16 @@ namespace orrery::parallel {
 
 enum class Purpose : std::uint8_t { forward, backward, recompute, optimizer };
 
+// Direction of a transfer between a device and its second memory tier; both: `bytes` in each, at the same time.
+enum class TierTransfer : std::uint8_t { load, store, both };
+
 // A collective, or, over GroupKind::host, `bytes` between the device and its second memory tier.
 struct CollectiveCall {
   Collective collective = Collective::all_reduce;
   GroupKind group = GroupKind::tp;
   Bytes bytes;                                // nccl-tests size: the whole buffer
   workload::NodeDispatch node_dispatch = {};  // of an all-to-all over ep
+  TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
 };
 
 struct Item;

@@ -1,0 +1,54 @@
+// How the calls and kernels of a program are carried out: what pricing and graph generation must agree on.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "orrery/parallel/mesh.hpp"
+#include "orrery/parallel/program.hpp"
+
+namespace orrery::parallel {
+
+enum class Route : std::uint8_t {
+  collective,     // one collective of its group
+  ring_steps,     // ring attention: n - 1 steps; in each, every member sends its part to the next one
+  node_dispatch,  // tokens to experts, once to every node that has experts for them, and forwarded inside the node
+  host,           // to or from the second memory tier
+};
+
+[[nodiscard]] inline Route route_of(const CollectiveCall& call, const Mesh& mesh) {
+  if (call.group == GroupKind::host) { return Route::host; }
+  if (call.node_dispatch.copies > 0.0 && mesh.group(GroupKind::ep).size() > 1) { return Route::node_dispatch; }
+  const bool sends_around_ring = call.group == GroupKind::cp && call.collective != Collective::all_to_all;
+  return sends_around_ring ? Route::ring_steps : Route::collective;
+}
+
+// A per-node dispatch or combine: concurrently `across` bytes between nodes and `inside` bytes within a node.
+struct NodeDispatchBytes {
+  Bytes inside, across;
+  GroupKind inside_group = GroupKind::ep_node;  // ep where all of its ranks are on one node
+};
+
+[[nodiscard]] inline NodeDispatchBytes node_dispatch_bytes(const CollectiveCall& call, const Mesh& mesh) {
+  const auto bytes_over = [&](GroupKind places) {
+    const auto count = static_cast<double>(mesh.group(places).size());
+    return call.bytes * (call.node_dispatch.places_reached(count) / call.node_dispatch.copies);
+  };
+  const bool one_node = mesh.group(GroupKind::ep_across).size() == 1;
+  return {bytes_over(GroupKind::ep), one_node ? Bytes(0) : bytes_over(GroupKind::ep_across),
+          one_node ? GroupKind::ep : GroupKind::ep_node};
+}
+
+// A kernel of decode after the KV cache has grown by `tokens` since it was lowered.
+[[nodiscard]] inline hardware::Kernel grown_kernel(const KernelLaunch& launch, std::int64_t tokens) {
+  hardware::Kernel kernel = launch.kernel;
+  const workload::Growth& growth = launch.growth;
+  const std::int64_t most = growth.most > 0 ? growth.most : tokens;  // a window is full after so many
+  const auto counted = static_cast<double>(std::min(tokens, most));
+  kernel.n += std::min(tokens, most) * growth.n;
+  kernel.flops += counted * growth.flops;
+  kernel.bytes += counted * growth.bytes;
+  return kernel;
+}
+
+}  // namespace orrery::parallel
