@@ -2,8 +2,8 @@
 """Checks the command output shown in the documentation: runs the commands of its code blocks and compares.
 
 A block whose first line begins with `$ orrery` has commands, each followed by its output (standard output, then standard
-error). Commands run in the repository's root, with the program on PATH. Rates (`points/s`) vary and are
-not compared. --update rewrites the pages.
+error). Each command runs in a temporary folder that looks like the repository's root, so that it may write files, with
+the program on PATH. Rates (`points/s`) vary and are not compared. --update rewrites the pages.
 """
 import argparse
 import concurrent.futures
@@ -17,7 +17,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PAGES = ("README.md", "docs/guide/examples.md", "docs/guide/plans.md", "docs/guide/launch.md", "docs/guide/traces.md",
-         "docs/guide/simulate.md")
+         "docs/guide/simulate.md", "docs/guide/generate.md")
 BLOCK = re.compile(r"(?<=^```\n)\$ orrery .*?(?=^```$)", re.DOTALL | re.MULTILINE)
 RATE = re.compile(r"[0-9.]+ (?:[kM] )?(?=points/s)")
 TIMEOUT_S = 300
@@ -38,8 +38,11 @@ def commands(block):
 
 def run(command, path):
     """A command and what it prints."""
-    done = subprocess.run(["bash", "-c", command[2:]], cwd=ROOT, env={**os.environ, "PATH": path}, text=True,
-                          capture_output=True, timeout=TIMEOUT_S, check=False)
+    with tempfile.TemporaryDirectory() as folder:
+        for entry in ROOT.iterdir():
+            (pathlib.Path(folder) / entry.name).symlink_to(entry)
+        done = subprocess.run(["bash", "-c", command[2:]], cwd=folder, env={**os.environ, "PATH": path}, text=True,
+                              capture_output=True, timeout=TIMEOUT_S, check=False)
     return command + "\n" + (done.stdout + done.stderr).rstrip("\n")
 
 

@@ -8,6 +8,7 @@ std::vector<Command> all_commands() {
   commands.push_back(plan_command());
   commands.push_back(validate_command());
   commands.push_back(trace_command());
+  commands.push_back(generate_command());
   commands.push_back(simulate_command());
   commands.push_back(collective_command());
   commands.push_back(list_command());

@@ -13,6 +13,7 @@ namespace orrery::cli {
 [[nodiscard]] Command plan_command();
 [[nodiscard]] Command validate_command();
 [[nodiscard]] Command trace_command();
+[[nodiscard]] Command generate_command();
 [[nodiscard]] Command simulate_command();
 [[nodiscard]] Command collective_command();
 [[nodiscard]] Command list_command();

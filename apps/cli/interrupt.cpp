@@ -17,6 +17,10 @@ constexpr std::array kSignals = {SIGINT, SIGTERM, SIGHUP};
 std::string names_storage;                           // NOLINT
 std::atomic<const char*> names_to_remove = nullptr;  // NOLINT
 
+std::atomic<int> noted_signal = 0;  // NOLINT
+
+extern "C" void note_signal(int signal) { noted_signal = signal; }
+
 extern "C" void remove_and_end(int signal) {
   const char* name = names_to_remove.load();
   while (name != nullptr && *name != '\0') {
@@ -46,5 +50,21 @@ PartialFiles::~PartialFiles() {
   }
   names_to_remove = nullptr;
 }
+
+InterruptFlag::InterruptFlag() {
+  noted_signal = 0;
+  for (const int signal : kSignals) {
+    if (std::signal(signal, note_signal) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
+}
+
+InterruptFlag::~InterruptFlag() {
+  for (const int signal : kSignals) {
+    if (std::signal(signal, SIG_DFL) == SIG_IGN) { (void)std::signal(signal, SIG_IGN); }
+  }
+  if (noted_signal != 0) { (void)::raise(noted_signal); }
+}
+
+bool InterruptFlag::is_set() { return noted_signal != 0; }
 
 }  // namespace orrery::cli

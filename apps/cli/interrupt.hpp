@@ -16,4 +16,16 @@ class PartialFiles {
   ~PartialFiles();
 };
 
+// During its lifetime, SIGINT, SIGTERM and SIGHUP are noted instead of ending the program, which can then remove what it
+// has begun to write. One object at a time, and none of PartialFiles.
+class InterruptFlag {
+ public:
+  InterruptFlag();
+  InterruptFlag(const InterruptFlag&) = delete;
+  InterruptFlag& operator=(const InterruptFlag&) = delete;
+  ~InterruptFlag();  // a signal that was noted then ends the program
+
+  [[nodiscard]] static bool is_set();
+};
+
 }  // namespace orrery::cli

@@ -13,8 +13,7 @@ struct Planned {
   const char* summary;
 };
 
-constexpr std::array<Planned, 3> kPlanned = {{
-    {"generate", "Write a plan as Chakra execution graphs."},
+constexpr std::array<Planned, 2> kPlanned = {{
     {"explore", "Run a study of many jobs and store its results in a database."},
     {"report", "Render the results of a study as a web page."},
 }};

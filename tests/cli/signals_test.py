@@ -77,6 +77,18 @@ class Signals(ProgramTest):
         self.assertEqual(process.stdout.read(), b"")
         self.assertEqual(self.files(), before)
 
+    def test_a_generated_job_leaves_nothing(self):
+        for number in INTERRUPTING:
+            with self.subTest(signal=number.name):
+                process = self.start("generate", "--model", "llama-3.1-405b", "--cluster", "dgx-h100", "--devices", "16384",
+                                     "--global-batch", "16384", "--seq", "8192", "--tp", "8", "--pp", "16", "--out", "run",
+                                     stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                self.wait_for(process, (self.folder / "run.partial" / "run.2.et").exists)
+                process.send_signal(number)
+                self.assertEqual(process.wait(), -number)
+                self.assertEqual(process.stdout.read(), b"")
+                self.assertEqual(self.files(), [])
+
     # The line of its progress says that a search, which would take minutes, is in the middle.
     def test_a_long_search_prints_no_part_of_an_answer(self):
         terminal = Terminal(self)

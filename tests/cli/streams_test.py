@@ -143,6 +143,15 @@ class FullDisks(ProgramTest):
                 self.assertEqual((code, err), (2, f"error: {out}: cannot be written: File too large\n"))
                 self.assertEqual(self.files(), ["in.jsonl"])
 
+    def test_nothing_is_left_of_a_generated_job_that_did_not_fit(self):
+        def limited():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
+
+        code, _, err = self.run_program("generate", "--model", "llama-3.1-8b", "--cluster", "dgx-h100", "--devices", "8",
+                                        "--global-batch", "64", "--seq", "4096", "--out", "run", preexec_fn=limited)
+        self.assertEqual((code, err), (2, "error: run.0.et: cannot be written: File too large\n"))
+        self.assertEqual(self.files(), [])
+
 
 if __name__ == "__main__":
     unittest.main()

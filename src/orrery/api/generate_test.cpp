@@ -1,0 +1,141 @@
+// Plans written as graphs, checked as a job and run to the end: one for every feature of plans.
+#include <cstddef>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "orrery/api/generate.hpp"
+#include "orrery/api/simulate.hpp"
+#include "orrery/api/trace.hpp"
+#include "orrery/trace/test_folder.hpp"
+
+namespace orrery::api::generate_test {
+
+using parallel::ScheduleKind;
+
+GenerateRequest request_of(const char* model, std::int64_t devices, std::int64_t batch) {
+  GenerateRequest request;
+  request.job.model = model;
+  request.job.cluster = "dgx-h100";
+  request.job.devices = devices;
+  request.job.global_batch = batch;
+  request.job.seq = 2048;
+  request.job.micro_batch = 1;
+  request.options.granularity = generate::Granularity::block;
+  return request;
+}
+
+struct Job {
+  const char* name;
+  GenerateRequest request;
+};
+
+std::vector<Job> training_jobs() {
+  std::vector<Job> jobs;
+  const auto add = [&](const char* name, GenerateRequest request, auto&& change) {
+    change(request.job);
+    jobs.push_back({name, std::move(request)});
+  };
+  const auto llama = [](std::int64_t devices, std::int64_t batch) {
+    return request_of("llama-3.1-8b", devices, batch);
+  };
+  add("tp, sequence parallel, overlap", llama(8, 4), [](auto& job) {
+    job.tp = 4;
+    job.sequence_parallel = true;
+    job.tp_overlap = parallel::TpOverlap::ring;
+  });
+  add("ring attention", llama(8, 4), [](auto& job) { job.cp = 4; });
+  add("ulysses", llama(8, 4), [](auto& job) {
+    job.cp = 4;
+    job.cp_method = workload::ContextMethod::ulysses;
+  });
+  add("1f1b", llama(8, 8), [](auto& job) { job.pp = 4; });
+  add("interleaved", llama(8, 16), [](auto& job) {
+    job.pp = 4;
+    job.vpp = 2;
+    job.schedule = ScheduleKind::interleaved;
+  });
+  add("zero-bubble", llama(8, 16), [](auto& job) {
+    job.pp = 4;
+    job.schedule = ScheduleKind::zero_bubble;
+  });
+  add("dualpipe with experts", request_of("mixtral-8x22b", 16, 48), [](auto& job) {
+    job.pp = 4;
+    job.ep = 4;
+    job.schedule = ScheduleKind::dualpipe;
+  });
+  add("HSDP", llama(16, 16), [](auto& job) {
+    job.zero = 3;
+    job.shard = 8;
+  });
+  add("offload", llama(8, 8), [](auto& job) {
+    job.cluster = "gb200-nvl72";
+    job.offload = parallel::Offload{true, true, true};
+  });
+  add("LoRA", llama(8, 8), [](auto& job) {
+    job.task = parallel::Task::finetune;
+    job.lora = 16;
+  });
+  return jobs;
+}
+
+std::vector<Job> other_jobs() {
+  std::vector<Job> jobs;
+  GenerateRequest inference = request_of("llama-3.1-8b", 8, 4);
+  inference.job.task = parallel::Task::inference;
+  inference.job.global_batch = std::nullopt;
+  inference.job.seq = std::nullopt;
+  inference.job.micro_batch = std::nullopt;
+  inference.job.tp = 2;
+  inference.job.pp = 2;
+  inference.job.prompt = 512;
+  inference.job.generate = 4;
+  inference.job.batch = 8;
+  jobs.push_back({"inference", inference});
+  GenerateRequest recommender = request_of("dlrm-criteo-1tb", 8, 4096);
+  recommender.job.seq = std::nullopt;
+  recommender.job.micro_batch = std::nullopt;
+  jobs.push_back({"recommender", recommender});
+  jobs.push_back({"encoder-decoder", request_of("t5-large", 8, 8)});
+  return jobs;
+}
+
+void expect_runs(const Job& job) {
+  const trace::test::Folder folder;
+  GenerateRequest request = job.request;
+  request.out = folder.file("run");
+  const auto written = generate(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(written.has_value()) << job.name << ": " << written.error().text();
+  std::vector<std::string> files;
+  for (std::int64_t rank = 0; rank < written->ranks; ++rank) {
+    files.push_back(folder.file("run." + std::to_string(rank) + ".et"));
+  }
+  const auto check = trace_check(files);
+  ASSERT_TRUE(check.has_value());
+  EXPECT_TRUE(check->sound()) << job.name;
+  const auto simulated = simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {request.out}, {});
+  ASSERT_TRUE(simulated.has_value()) << job.name << ": " << simulated.error().text();
+  EXPECT_EQ(simulated->ranks.size(), static_cast<std::size_t>(written->ranks)) << job.name;
+}
+
+TEST(Generate, training_jobs_are_sound_and_run_to_the_end) {
+  for (const Job& job : training_jobs()) { expect_runs(job); }
+}
+
+TEST(Generate, inference_recommenders_and_encoder_decoders_are_sound_and_run_to_the_end) {
+  for (const Job& job : other_jobs()) { expect_runs(job); }
+}
+
+TEST(Generate, a_plan_that_does_not_fit_is_written_with_a_warning) {
+  const trace::test::Folder folder;
+  GenerateRequest request = request_of("llama-3.1-405b", 8, 8);
+  request.out = folder.file("run");
+  const auto written = generate(ORRERY_SOURCE_DATA_DIR, request);
+  ASSERT_TRUE(written.has_value());
+  ASSERT_EQ(written->warnings.size(), 1U);
+  EXPECT_NE(written->warnings.front().find("does not fit in memory"), std::string::npos);
+}
+
+}  // namespace orrery::api::generate_test

@@ -1,0 +1,310 @@
+#include "orrery/generate/job_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <span>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "orrery/config/json.hpp"
+#include "orrery/generate/graph_file.hpp"
+#include "orrery/graph/record.hpp"
+#include "orrery/trace/output.hpp"
+
+namespace orrery::generate {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr std::array<std::string_view, 4> kSuffixes = {".et", ".et.gz", ".jsonl", ".jsonl.gz"};
+
+Place out_place(const std::string& name) { return {name, 0, 0, "--out"}; }
+
+fs::path folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  return folder.empty() ? fs::path(".") : folder;
+}
+
+// "12" of "run.12.et", "class3" of "run.class3.et", "groups" of "run.groups.json": whether a job writes such a file.
+bool is_of_a_job(std::string_view rest) {
+  if (rest == "groups.json" || rest == "classes.json") { return true; }
+  if (rest.starts_with("class")) { rest.remove_prefix(5); }
+  const std::size_t digits = std::min(rest.find_first_not_of("0123456789"), rest.size());
+  if (digits == 0) { return false; }
+  rest.remove_prefix(digits);
+  return std::find(kSuffixes.begin(), kSuffixes.end(), rest) != kSuffixes.end();
+}
+
+// Files of an earlier job with this prefix.
+std::vector<fs::path> earlier_files(const OutputNames& names) {
+  const std::string stem = fs::path(names.prefix).filename().string() + ".";
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(folder_of(names.prefix), error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(stem) && is_of_a_job(std::string_view(name).substr(stem.size()))) {
+      found.push_back(fs::path(names.prefix).parent_path() / name);
+    }
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+// The folder of incomplete files: removed with all its files unless they are moved out of it.
+class PartialFolder {
+ public:
+  static Result<std::unique_ptr<PartialFolder>> make(const OutputNames& names, bool replace) {
+    std::error_code error;
+    const std::string path = names.partial();
+    if (replace) { fs::remove_all(path, error); }
+    if (!fs::create_directory(path, error)) {
+      if (!error) {
+        return fail(out_place(path), "is the folder of an interrupted run; remove it, or give --force to replace it");
+      }
+      return fail(out_place(path), fmt::format("cannot be created: {}", error.message()));
+    }
+    return std::make_unique<PartialFolder>(path);
+  }
+
+  explicit PartialFolder(fs::path path) : path_(std::move(path)) {}
+  PartialFolder(const PartialFolder&) = delete;
+  PartialFolder& operator=(const PartialFolder&) = delete;
+  ~PartialFolder() {
+    std::error_code error;
+    fs::remove_all(path_, error);
+  }
+
+  // Where a file is while it is not complete.
+  [[nodiscard]] std::string place_of(const std::string& file) const {
+    return (path_ / fs::path(file).filename()).string();
+  }
+
+  [[nodiscard]] Result<void> move_out(const std::string& file) const {
+    std::error_code error;
+    fs::rename(place_of(file), file, error);
+    if (!error) { return {}; }
+    return fail(out_place(file), fmt::format("cannot be written: {}", error.message()));
+  }
+
+ private:
+  fs::path path_;
+};
+
+// The rank's groups, as texts and payloads that the metadata views.
+class GroupLists {
+ public:
+  GroupLists(const ProcessGroups& groups, std::int64_t rank) {
+    const std::size_t count = groups.families().size();
+    names_.reserve(count);
+    lists_.reserve(count);
+    for (const GroupFamily& family : groups.families()) {
+      const RankSet members = groups.members(family, rank);
+      if (members.degree <= 1) { continue; }
+      names_.push_back(fmt::format("{}{}", graph::keys::process_group_prefix,
+                                   family.first_name + groups.position(family.kind, rank)));
+      std::vector<std::int64_t> ranks;
+      for (std::int64_t i = 0; i < members.degree; ++i) { ranks.push_back(members.rank(i)); }
+      lists_.push_back(graph::packed_integers(graph::ValueType::uint64_list, ranks));
+      metadata_.attributes.push_back(
+          {names_.back(), graph::Value::view(graph::ValueType::uint64_list, lists_.back()), {}, {}});
+    }
+    metadata_.version = "0.0.4";
+  }
+  GroupLists() { metadata_.version = "0.0.4"; }
+
+  [[nodiscard]] const graph::Metadata& metadata() const { return metadata_; }
+
+ private:
+  std::vector<std::string> names_, lists_;
+  graph::Metadata metadata_;
+};
+
+// Asks now and then whether to go on.
+class Interruptible : public NodeSink {
+ public:
+  Interruptible(NodeSink& sink, const std::function<bool()>& interrupted) : sink_(sink), interrupted_(interrupted) {}
+  Result<void> write(const graph::NodeRecord& node) override {
+    constexpr std::uint64_t kNodes = 1024;
+    if (++count_ % kNodes == 0 && interrupted_ && interrupted_()) { return fail("interrupted"); }
+    return sink_.write(node);
+  }
+
+ private:
+  NodeSink& sink_;
+  const std::function<bool()>& interrupted_;
+  std::uint64_t count_ = 0;
+};
+
+class JobWriter {
+ public:
+  JobWriter(const JobGraphs& graphs, const OutputNames& names, const JobFileOptions& options,
+            const PartialFolder& folder)
+      : graphs_(graphs), names_(names), options_(options), folder_(folder) {}
+
+  Result<results::Generation> run() {
+    generation_.ranks = graphs_.ranks();
+    generation_.classes = options_.classes ? graphs_.stages() : 0;
+    const std::int64_t count = options_.classes ? graphs_.stages() : graphs_.ranks();
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (auto written = write_graph(i); !written) { return tl::make_unexpected(placed(written.error())); }
+    }
+    auto written = options_.classes ? write_classes() : write_groups();
+    if (!written) { return tl::make_unexpected(placed(written.error())); }
+    generation_.first_file = name(0);
+    generation_.last_file = name(count - 1);
+    return std::move(generation_);
+  }
+
+  // The complete files, the index last.
+  Result<void> move_out(const results::Generation& written) const {
+    const std::int64_t count = options_.classes ? graphs_.stages() : graphs_.ranks();
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (auto moved = folder_.move_out(name(i)); !moved) { return moved; }
+    }
+    return folder_.move_out(written.index_file);
+  }
+
+ private:
+  [[nodiscard]] std::string name(std::int64_t i) const {
+    return options_.classes ? names_.of_class(i) : names_.of_rank(i);
+  }
+
+  // Errors name the file that was to be written, not where it is meanwhile.
+  [[nodiscard]] Failure placed(Failure failure) const {
+    for (Diagnostic& diagnostic : failure.diagnostics) {
+      if (!diagnostic.place.file.empty()) {
+        diagnostic.place.file =
+            (fs::path(names_.prefix).parent_path() / fs::path(diagnostic.place.file).filename()).string();
+      }
+    }
+    return failure;
+  }
+
+  Result<void> write_graph(std::int64_t i) {
+    const std::int64_t rank = options_.classes ? graphs_.first_rank(i) : i;
+    const GroupLists lists = options_.classes ? GroupLists() : GroupLists(graphs_.groups(), rank);
+    ORRERY_TRY(file, open_graph_file(folder_.place_of(name(i)), lists.metadata()));
+    Interruptible sink(*file, options_.interrupted);
+    ORRERY_TRY(nodes, graphs_.write(rank, options_.classes ? Naming::classes : Naming::ranks, sink));
+    ORRERY_TRY(bytes, file->close());
+    if (options_.interrupted && options_.interrupted()) { return fail("interrupted"); }
+    generation_.nodes += nodes;
+    generation_.bytes += bytes;
+    return {};
+  }
+
+  Result<void> write_groups() {
+    generation_.index_file = names_.groups();
+    ORRERY_TRY(out, trace::Output::open(folder_.place_of(names_.groups())));
+    const ProcessGroups& groups = graphs_.groups();
+    std::string text = "{";
+    const char* separator = "\n";
+    for (const GroupFamily& family : groups.families()) {
+      for (std::int64_t i = 0; i < family.count; ++i) {
+        const RankSet members = groups.group(family, i);
+        fmt::format_to(std::back_inserter(text), "{}\"{}\": [{}", separator, family.first_name + i, members.first);
+        for (std::int64_t k = 1; k < members.degree; ++k) {
+          fmt::format_to(std::back_inserter(text), ", {}", members.rank(k));
+        }
+        text += ']';
+        if (auto put = out.put(text); !put) { return put; }
+        text.clear();
+        separator = ",\n";
+      }
+    }
+    if (auto put = out.put(text + "\n}\n"); !put) { return put; }
+    return out.close().map([](std::uint64_t) {});
+  }
+
+  Result<void> write_classes() {
+    generation_.index_file = names_.classes();
+    ORRERY_TRY(out, trace::Output::open(folder_.place_of(names_.classes())));
+    const ProcessGroups& groups = graphs_.groups();
+    const config::Node document = config::json_object(
+        {{"schema", "orrery.classes/1"},
+         {"ranks", graphs_.ranks()},
+         {"groups", config::json_list(groups.families(),
+                                      [&](const GroupFamily& family) {
+                                        const RankSet first = groups.group(family, 0);
+                                        return config::json_object(
+                                            {{"name", name_of(family)},
+                                             {"first_name", family.first_name},
+                                             {"count", family.count},
+                                             {"kind",
+                                              family.kind == parallel::GroupKind::mirror ? "mirrored" : "strided"},
+                                             {"stride", first.stride},
+                                             {"degree", first.degree}});
+                                      })},
+         {"classes", class_list()}});
+    if (auto put = out.put(config::json_document(document)); !put) { return put; }
+    return out.close().map([](std::uint64_t) {});
+  }
+
+  [[nodiscard]] config::Node class_list() const {
+    config::Node list = config::sequence_node();
+    for (std::int64_t stage = 0; stage < graphs_.stages(); ++stage) {
+      config::add_item(list, config::json_object({{"file", fs::path(names_.of_class(stage)).filename().string()},
+                                                  {"first_rank", graphs_.first_rank(stage)},
+                                                  {"ranks", graphs_.stage_ranks()}}));
+    }
+    return list;
+  }
+
+  const JobGraphs& graphs_;
+  const OutputNames& names_;
+  const JobFileOptions& options_;
+  const PartialFolder& folder_;
+  results::Generation generation_;
+};
+
+}  // namespace
+
+std::string OutputNames::of_rank(std::int64_t rank) const { return fmt::format("{}.{}{}", prefix, rank, suffix); }
+std::string OutputNames::of_class(std::int64_t stage) const {
+  return fmt::format("{}.class{}{}", prefix, stage, suffix);
+}
+
+Result<OutputNames> output_names(const std::string& out) {
+  OutputNames names{out, ".et"};
+  if (out.ends_with(".zst")) { return fail(out_place(out), "writing zstd is not supported; use .gz"); }
+  for (const std::string_view suffix : kSuffixes) {
+    if (!out.ends_with(suffix)) { continue; }
+    names = {out.substr(0, out.size() - suffix.size()), std::string(suffix)};
+    break;
+  }
+  if (fs::path(names.prefix).filename().empty()) {
+    return fail(out_place(out), "has no file name; give a prefix such as folder/run");
+  }
+  std::error_code error;
+  if (!fs::is_directory(folder_of(names.prefix), error)) {
+    return fail(out_place(out), fmt::format("the folder {} does not exist", folder_of(names.prefix).string()));
+  }
+  return names;
+}
+
+Result<results::Generation> write_job(const JobGraphs& graphs, const OutputNames& names,
+                                      const JobFileOptions& options) {
+  const std::vector<fs::path> earlier = earlier_files(names);
+  if (!earlier.empty() && !options.replace) {
+    return fail(
+        out_place(earlier.front().string()),
+        fmt::format(
+            "exists{}; choose another prefix, or give --force to replace the job",
+            earlier.size() > 1 ? fmt::format(" (and {} more files of {})", earlier.size() - 1, names.prefix) : ""));
+  }
+  ORRERY_TRY(folder, PartialFolder::make(names, options.replace));
+  JobWriter writer(graphs, names, options, *folder);
+  ORRERY_TRY(generation, writer.run());
+  std::error_code error;
+  for (const fs::path& file : earlier) { fs::remove(file, error); }
+  if (auto moved = writer.move_out(generation); !moved) { return tl::make_unexpected(std::move(moved).error()); }
+  return generation;
+}
+
+}  // namespace orrery::generate

@@ -1,0 +1,60 @@
+#include "orrery/generate/job_graphs.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "orrery/generate/request_batch.hpp"
+#include "orrery/generate/stage_messages.hpp"
+#include "orrery/generate/streams.hpp"
+#include "orrery/generate/training_step.hpp"
+
+namespace orrery::generate {
+
+JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
+                     const Options& options)
+    : program_(program), stack_(stack), options_(options), groups_(program), works_(program, cluster.accelerator) {}
+
+Result<void> JobGraphs::writable(const parallel::Program& program, const Options& options) {
+  if (program.plan.placement.any()) {
+    return fail(Place{{}, 0, 0, "--placement"},
+                "generate writes ranks in rank order only; leave out the placement of groups on network dimensions");
+  }
+  if (tags_needed(program, options.steps) > kMostTags) {
+    return fail(Place{{}, 0, 0, "--steps"},
+                fmt::format("{} steps have more than 500,000,000 messages between two ranks, and readers take message "
+                            "tags modulo that",
+                            options.steps));
+  }
+  return {};
+}
+
+Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSink& sink) const {
+  NodeWriter writer(groups_, rank, naming, sink);
+  Streams streams(program_, works_, options_.granularity, writer);
+  if (program_.job.is_inference()) {
+    RequestBatches(program_, streams).write(options_.steps);
+  } else {
+    TrainingSteps(program_, stack_, streams).write(options_.steps);
+  }
+  if (auto written = writer.result(); !written) { return tl::make_unexpected(std::move(written).error()); }
+  return writer.count();
+}
+
+std::vector<std::string> JobGraphs::notes() const {
+  std::vector<std::string> notes;
+  const bool training = !program_.job.is_inference();
+  if (training && stack_.overlap.interference > 0.0 && program_.plan.stage_ranks() > 1) {
+    notes.push_back(
+        fmt::format("not in the graphs: kernels that run {:.0f} % slower beside gathers and reductions (--stack)",
+                    100.0 * stack_.overlap.interference));
+  }
+  const bool dispatches = program_.plan.ep > 1;
+  if (training && dispatches && stack_.overlap.dispatch && program_.plan.schedule != parallel::ScheduleKind::dualpipe) {
+    notes.emplace_back(
+        "not in the graphs: dispatch and combine that overlap with another micro-batch (--stack); they block here");
+  }
+  return notes;
+}
+
+}  // namespace orrery::generate

@@ -1,0 +1,54 @@
+// A lowered program as execution graphs, one per rank or one per pipeline stage.
+//
+//   JobGraphs graphs(program, cluster, stack, options);
+//   if (auto ok = graphs.writable(); !ok) { … }
+//   auto nodes = graphs.write(rank, Naming::ranks, sink);
+//
+// Ranks are written one at a time, in memory that depends neither on their number nor on the number of nodes. Left out,
+// and listed by notes(): what slows kernels beside communication, and overlap that a price assumes without saying which
+// kernel runs beside which message.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/generate/kernel_works.hpp"
+#include "orrery/generate/node_writer.hpp"
+#include "orrery/generate/options.hpp"
+#include "orrery/generate/process_groups.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/program.hpp"
+
+namespace orrery::generate {
+
+// Program, cluster and stack must outlive it.
+class JobGraphs {
+ public:
+  JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
+            const Options& options);
+
+  // Fails for a job that has no graphs: ranks that are not in rank order, more messages than tags.
+  [[nodiscard]] static Result<void> writable(const parallel::Program& program, const Options& options);
+
+  [[nodiscard]] std::int64_t ranks() const { return program_.plan.devices(); }
+  [[nodiscard]] std::int64_t stages() const { return program_.plan.pp; }
+  [[nodiscard]] std::int64_t first_rank(std::int64_t stage) const { return stage * program_.plan.stage_ranks(); }
+  [[nodiscard]] std::int64_t stage_ranks() const { return program_.plan.stage_ranks(); }
+  [[nodiscard]] const ProcessGroups& groups() const { return groups_; }
+
+  // Returns the number of nodes.
+  [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
+
+  [[nodiscard]] std::vector<std::string> notes() const;
+
+ private:
+  const parallel::Program& program_;
+  const hardware::Stack& stack_;
+  Options options_;
+  ProcessGroups groups_;
+  KernelWorks works_;
+};
+
+}  // namespace orrery::generate

@@ -1,0 +1,78 @@
+// The process groups of a job: which ranks a collective of a GroupKind joins.
+//
+// Rank numbers as in parallel/mesh.hpp. Needs a plan whose ranks are in rank order (no pinned placement).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "orrery/parallel/program.hpp"
+
+namespace orrery::generate {
+
+// What a collective runs beside. Every lane has process groups of its own (a communicator each), so that the order of
+// the collectives of a group is the same on all its members, whichever lane is ahead.
+enum class Lane : std::uint8_t {
+  work,        // collectives of blocks
+  paired,      // ... of the second micro-batch of a DualPipe pair
+  transfer,    // gathers of what a pipeline stage has received in parts
+  overlapped,  // gathers and reductions that overlap with blocks
+};
+inline constexpr std::size_t kLanes = 4;
+
+// The ranks first, first + stride, ..., degree of them.
+struct RankSet {
+  std::int64_t first = 0, stride = 1, degree = 1;
+
+  [[nodiscard]] std::int64_t rank(std::int64_t position) const { return first + position * stride; }
+  [[nodiscard]] std::int64_t position(std::int64_t rank) const { return (rank - first) / stride; }
+  [[nodiscard]] std::int64_t last() const { return rank(degree - 1); }
+};
+
+// Groups of one kind on one lane that the program uses. Their names are first_name, first_name + 1, ...: whole numbers
+// of at least 1, as ASTRA-sim requires. The world has no name: a collective without pg_name joins all ranks.
+struct GroupFamily {
+  parallel::GroupKind kind = parallel::GroupKind::tp;
+  Lane lane = Lane::work;
+  std::int64_t first_name = 1, count = 0;
+};
+
+class ProcessGroups {
+ public:
+  explicit ProcessGroups(const parallel::Program& program);
+
+  // In the order of their names.
+  [[nodiscard]] const std::vector<GroupFamily>& families() const { return families_; }
+
+  // The group of `kind` that `rank` is in; of degree 1 if it has no other member.
+  [[nodiscard]] RankSet members(parallel::GroupKind kind, std::int64_t rank) const;
+  [[nodiscard]] RankSet members(const GroupFamily& family, std::int64_t rank) const {
+    return members(family.kind, rank);
+  }
+  // Number of groups of a kind, and the position of the group of `rank` among them.
+  [[nodiscard]] std::int64_t count(parallel::GroupKind kind) const;
+  [[nodiscard]] std::int64_t position(parallel::GroupKind kind, std::int64_t rank) const;
+  // A group of the family by its position.
+  [[nodiscard]] RankSet group(const GroupFamily& family, std::int64_t position) const;
+
+  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
+
+ private:
+  struct Strides {
+    std::int64_t stride = 1, degree = 1;
+  };
+  [[nodiscard]] Strides strides(parallel::GroupKind kind) const;
+  void add_families(const parallel::Program& program);
+
+  const parallel::Plan& plan_;
+  std::int64_t node_experts_ = 1;  // members of ep on one node
+  std::vector<GroupFamily> families_;
+};
+
+// "tp"; "dp.overlapped".
+[[nodiscard]] std::string name_of(const GroupFamily& family);
+[[nodiscard]] std::string_view name_of(parallel::GroupKind kind);
+
+}  // namespace orrery::generate

@@ -1,0 +1,157 @@
+#include "orrery/generate/training_step.hpp"
+
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::generate {
+
+using parallel::ChunkProgram;
+using parallel::PipelineTask;
+using parallel::Program;
+using Kind = parallel::PipelineTask::Kind;
+
+TrainingSteps::TrainingSteps(const Program& program, const hardware::Stack& stack, Streams& streams)
+    : program_(program),
+      stack_(stack),
+      streams_(streams),
+      messages_(program, streams.writer()),
+      stage_(streams.writer().rank() / program.plan.stage_ranks()),
+      rank_class_(program.class_of(stage_)),
+      order_(parallel::stage_order(program.pipeline, stage_)) {}
+
+const ChunkProgram& TrainingSteps::chunk_of(std::int64_t chunk) const {
+  return program_.program_of(rank_class_.chunks[static_cast<std::size_t>(chunk)]);
+}
+
+void TrainingSteps::write(std::int64_t steps) {
+  for (step_ = 0; step_ < steps && !streams_.writer().failed(); ++step_) { write_step(); }
+}
+
+void TrainingSteps::write_step() {
+  previous_start_ = work_.compute;
+  gather_updated_weights();
+  for (const PipelineTask& task : order_) {
+    if (streams_.writer().failed()) { return; }
+    NodeIds start = work_.compute;
+    if (task.kind == Kind::pair) {
+      run_pair(task);
+    } else {
+      run_task(task);
+    }
+    previous_start_ = std::move(start);
+  }
+  run_finish();
+}
+
+// Weights that the last step has updated are gathered in the order of the chunks, all issued when the step starts.
+// Weights that every forward gathers are not among them.
+void TrainingSteps::gather_updated_weights() {
+  arrivals_.assign(rank_class_.chunks.size(), {});
+  for (std::size_t c = 0; c < arrivals_.size(); ++c) {
+    const ChunkProgram& chunk = chunk_of(static_cast<std::int64_t>(c));
+    const auto gathers = [](const auto& use) { return use.gather.has_value(); };
+    if (std::any_of(chunk.forward.begin(), chunk.forward.end(), gathers)) { continue; }
+    if (std::none_of(chunk.first_forward.begin(), chunk.first_forward.end(), gathers)) { continue; }
+    arrivals_[c] = streams_.gather_all(chunk.first_forward, work_.compute);
+  }
+}
+
+void TrainingSteps::receive(NodeIds& into, bool forward, std::int64_t chunk, std::int64_t micro_batch) {
+  const ChunkPlace here{stage_, chunk};
+  const auto from = neighbour(program_, here, forward ? -1 : 1);
+  if (!from) { return; }
+  const NodeId arrived =
+      messages_.receive({step_, forward, here, micro_batch}, from->stage, program_.transfer_bytes, previous_start_);
+  if (arrived != 0) { join(into, {arrived}); }
+}
+
+void TrainingSteps::send(bool forward, std::int64_t chunk, std::int64_t micro_batch) {
+  const auto to = neighbour(program_, {stage_, chunk}, forward ? 1 : -1);
+  if (to) { messages_.send({step_, forward, *to, micro_batch}, program_.transfer_bytes, work_.compute); }
+}
+
+void TrainingSteps::run_task(const PipelineTask& task) {
+  const std::int64_t chunk = task.chunk, micro_batch = task.micro_batch;
+  switch (task.kind) {
+    case Kind::forward:
+      receive(work_.compute, true, chunk, micro_batch);
+      run_forward(work_, chunk, micro_batch);
+      return send(true, chunk, micro_batch);
+    case Kind::backward:
+      receive(work_.compute, false, chunk, micro_batch);
+      run_backward(work_, chunk, micro_batch, task.splits);
+      return send(false, chunk, micro_batch);
+    case Kind::weight: return run_weight(work_, chunk_of(chunk), micro_batch);
+    case Kind::pair: break;
+  }
+  throw_internal_error("task of one micro-batch", __FILE__, __LINE__);
+}
+
+void TrainingSteps::run_pair(const PipelineTask& task) {
+  const std::int64_t other = 1 - task.chunk;
+  receive(work_.compute, true, task.chunk, task.micro_batch);
+  receive(work_.compute, false, other, task.paired_micro_batch);
+  Execution paired{Lane::paired, work_.compute, work_.collectives};
+  run_forward(work_, task.chunk, task.micro_batch);
+  run_backward(paired, other, task.paired_micro_batch, false);
+  join(work_.compute, paired.compute);
+  join(work_.collectives, paired.collectives);
+  send(true, task.chunk, task.micro_batch);
+  send(false, other, task.paired_micro_batch);
+}
+
+void TrainingSteps::run_forward(Execution& execution, std::int64_t index, std::int64_t micro_batch) {
+  const ChunkProgram& chunk = chunk_of(index);
+  const auto& arrivals = arrivals_[static_cast<std::size_t>(index)];
+  const bool first = micro_batch == 0;
+  streams_.writer().set_prefix("forward.");
+  streams_.run(execution, first ? chunk.first_forward : chunk.forward,
+               first && !arrivals.empty() ? &arrivals : nullptr);
+  if (chunk.waits_for_store) { streams_.wait_for_overlapped(execution); }
+  streams_.writer().set_prefix({});
+}
+
+void TrainingSteps::run_backward(Execution& execution, std::int64_t index, std::int64_t micro_batch, bool splits) {
+  const ChunkProgram& chunk = chunk_of(index);
+  if (chunk.weight.empty()) { return run_weight(execution, chunk, micro_batch); }
+  streams_.writer().set_prefix("backward.");
+  streams_.run(execution, chunk.backward);
+  streams_.writer().set_prefix({});
+  if (!splits) { run_weight(execution, chunk, micro_batch); }
+}
+
+// What completes the gradients of a micro-batch: its weight gradients, or its backward pass where these are not a task
+// of their own.
+void TrainingSteps::run_weight(Execution& execution, const ChunkProgram& chunk, std::int64_t micro_batch) {
+  const bool apart = !chunk.weight.empty();
+  streams_.writer().set_prefix(apart ? "weight." : "backward.");
+  const auto& usual = apart ? chunk.weight : chunk.backward;
+  streams_.run(execution, is_last(micro_batch) ? chunk.last_backward : usual);
+  if (chunk.waits_for_reduce) { streams_.wait_for_overlapped(execution); }
+  streams_.writer().set_prefix({});
+}
+
+bool TrainingSteps::is_last(std::int64_t micro_batch) const {
+  const std::int64_t count = program_.pipeline.micro_batches;
+  switch (program_.pipeline.schedule) {
+    case parallel::ScheduleKind::gpipe: return micro_batch == 0;  // runs backward passes in reverse
+    case parallel::ScheduleKind::dualpipe: return micro_batch == count / 2 - 1;
+    case parallel::ScheduleKind::one_f_one_b:
+    case parallel::ScheduleKind::interleaved:
+    case parallel::ScheduleKind::zero_bubble: return micro_batch == count - 1;
+  }
+  throw_internal_error("known schedule", __FILE__, __LINE__);
+}
+
+void TrainingSteps::run_finish() {
+  streams_.wait_for_overlapped(work_);
+  streams_.run(work_, rank_class_.finish_reduce);
+  streams_.run(work_, rank_class_.finish);
+  streams_.wait_for_overlapped(work_);
+  if (stack_.host.step_overhead > Seconds(0)) {
+    work_.compute = {streams_.writer().host("host.step", stack_.host.step_overhead, work_.compute)};
+  }
+}
+
+}  // namespace orrery::generate

@@ -1,0 +1,51 @@
+// The training steps of one rank: tasks of its stage in pipeline order, then gradient synchronisation and optimizer.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "orrery/generate/stage_messages.hpp"
+#include "orrery/generate/streams.hpp"
+#include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/pipeline.hpp"
+
+namespace orrery::generate {
+
+// A task starts when its input has arrived and the task before it has ended; messages occupy no stream. Both
+// micro-batches of a DualPipe pair start when both inputs are there, and end together.
+class TrainingSteps {
+ public:
+  TrainingSteps(const parallel::Program& program, const hardware::Stack& stack, Streams& streams);
+
+  void write(std::int64_t steps);
+
+ private:
+  void write_step();
+  void gather_updated_weights();
+  void run_task(const parallel::PipelineTask& task);
+  void run_pair(const parallel::PipelineTask& task);
+  void run_forward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch);
+  void run_backward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch, bool splits);
+  void run_weight(Execution& execution, const parallel::ChunkProgram& chunk, std::int64_t micro_batch);
+  void run_finish();
+
+  // The input of a chunk's forward or backward pass, if it comes from another rank.
+  void receive(NodeIds& into, bool forward, std::int64_t chunk, std::int64_t micro_batch);
+  void send(bool forward, std::int64_t chunk, std::int64_t micro_batch);
+  [[nodiscard]] bool is_last(std::int64_t micro_batch) const;
+  [[nodiscard]] const parallel::ChunkProgram& chunk_of(std::int64_t chunk) const;
+
+  const parallel::Program& program_;
+  const hardware::Stack& stack_;
+  Streams& streams_;
+  StageMessages messages_;
+  std::int64_t stage_;
+  const parallel::RankClass& rank_class_;
+  std::vector<parallel::PipelineTask> order_;
+  std::int64_t step_ = 0;
+  Execution work_;
+  NodeIds previous_start_;                   // what the task before waited for: receives are posted one task ahead
+  std::vector<Streams::Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
+};
+
+}  // namespace orrery::generate
