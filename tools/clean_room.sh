@@ -31,6 +31,9 @@ build_root() {
   apt-config dump | grep -i '^Acquire::http.*::proxy' >"$root/etc/apt/apt.conf.d/90host-proxy" || true
   cp /etc/resolv.conf "$root/etc/resolv.conf"
   mount -t proc proc "$root/proc"
+  # Terminals, for tests of what a terminal shows.
+  mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts"
+  ln -sf pts/ptmx "$root/dev/ptmx"
   inside root "apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends git sudo"
   inside root "useradd --create-home --shell /bin/bash newcomer && echo 'newcomer ALL=(ALL) NOPASSWD: ALL' >/etc/sudoers.d/newcomer"
   git clone --quiet --no-hardlinks "$repository" "$root/home/newcomer/orrery"
@@ -41,7 +44,7 @@ build_root() {
 inside() { chroot "$root" /usr/bin/env -i TERM=dumb PATH=/usr/sbin:/usr/bin:/sbin:/bin su "$1" -c "$2"; }
 
 leave() {
-  umount "$root/proc" 2>/dev/null || true
+  umount "$root/dev/pts" "$root/proc" 2>/dev/null || true
   if [[ "$keep" ]]; then step "kept in $root"; else rm -rf --one-file-system "$root" "$root.log"; fi
 }
 

@@ -37,10 +37,14 @@ Result<void> MachineFlags::take_semantics() {
 }
 
 Result<void> MachineFlags::take_backend() {
-  if (backend == "flow") { return fail(flag_place("--backend"), "\"flow\" is not built yet"); }
   const bool physical = files.semantics == simulate::Semantics::physical;
   if (physical && backend == "congestion-unaware") {
-    return fail(flag_place("--backend"), "--semantics physical needs congestion-aware");
+    return fail(flag_place("--backend"), "--semantics physical needs congestion-aware, or flow on a cluster");
+  }
+  if (backend == "flow" || (on_cluster && backend.empty())) {
+    if (!on_cluster) { return fail(flag_place("--backend"), "\"flow\" needs --cluster; with ASTRA-sim's files it is not built yet"); }
+    files.backend = simulate::Backend::flow;
+    return {};
   }
   if (backend == "congestion-aware" || (physical && backend.empty())) {
     files.backend = simulate::Backend::congestion_aware;
@@ -125,8 +129,9 @@ void declare_without_effect(Command& command, const SharedMachineFlags& flags, c
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
   command.option(
       {"--backend", "NAME",
-       "network model: congestion-unaware, congestion-aware; default: congestion-unaware in astra-sim semantics, "
-       "congestion-aware in physical semantics (the only one there); flow is not built yet",
+       "network model: congestion-unaware, congestion-aware (messages wait for links), flow (collectives share the ports "
+       "of devices, at the times of estimate; on a cluster only); default: congestion-unaware in astra-sim semantics, "
+       "congestion-aware in physical semantics, flow with --cluster",
        heading, backends()},
       [flags](const std::string& text) { flags->backend = text; });
   command.option(

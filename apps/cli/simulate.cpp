@@ -61,6 +61,7 @@ Result<void> take_cluster(const Options& options) {
     return fail(flag_place("--semantics"), "astra-sim is not valid with --cluster; valid: physical");
   }
   machine.semantics = "physical";
+  machine.on_cluster = true;
   return machine.take({});
 }
 

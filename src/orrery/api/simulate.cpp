@@ -1,6 +1,9 @@
 #include "orrery/api/simulate.hpp"
 
+#include <utility>
+
 #include "orrery/hardware/catalogue.hpp"
+#include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/simulate.hpp"
 
@@ -19,7 +22,8 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));
   files.graphs = std::move(graphs);
   ORRERY_TRY(job, simulate::read_job_on(scaled, files));
-  return simulate::simulate(job);
+  if (job.backend != simulate::Backend::flow) { return simulate::simulate(job); }
+  return simulate::simulate_flows(simulate::unfolded(scaled, std::move(job)));
 }
 
 }  // namespace orrery::api

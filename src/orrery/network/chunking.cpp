@@ -141,14 +141,28 @@ ScheduleShape shape_of(const Schedule& schedule) {
   return shape;
 }
 
+namespace {
+
+StepCost stage_cost(const Fabric& fabric, const ScheduleShape& shape, const StageShape& stage, std::size_t protocol,
+                    double port_contention) {
+  StepCost cost = fabric.step_cost(stage.kind, stage.dimension, protocol, stage.members);
+  const bool forwarded = stage.kind == StepKind::ring || stage.kind == StepKind::tree;
+  if (forwarded && stage.dimension == shape.outermost) { cost.seconds_per_byte *= port_contention; }
+  return cost;
+}
+
+}  // namespace
+
+StepCost stage_cost(const Fabric& fabric, const ScheduleShape& shape, const StageShape& stage, std::size_t protocol) {
+  return stage_cost(fabric, shape, stage, protocol, fabric.port_contention(shape));
+}
+
 ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
   ChunkedSchedule chunked;
   chunked.slots = shape.slots;
   const double port_contention = fabric.port_contention(shape);
   for (const StageShape& part : shape.stages) {
-    StepCost cost = fabric.step_cost(part.kind, part.dimension, protocol, part.members);
-    const bool forwarded = part.kind == StepKind::ring || part.kind == StepKind::tree;
-    if (forwarded && part.dimension == shape.outermost) { cost.seconds_per_byte *= port_contention; }
+    const StepCost cost = stage_cost(fabric, shape, part, protocol, port_contention);
     chunked.base = max(chunked.base, cost.base);
     const Stage stage = stage_of(fabric, part, cost);
     if (part.concurrent) {

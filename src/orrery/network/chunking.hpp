@@ -68,6 +68,10 @@ struct ChunkedSchedule {
   std::size_t slots = 0;
 };
 
+// The cost of a step of a stage with a protocol.
+[[nodiscard]] StepCost stage_cost(const Fabric& fabric, const ScheduleShape& shape, const StageShape& stage,
+                                  std::size_t protocol);
+
 [[nodiscard]] ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol);
 
 // Whether the library uses the protocol for steps of this size. It decides by the bytes per step on the outermost

@@ -322,11 +322,38 @@ Fabric::Choice Fabric::cheapest(Collective collective, Bytes bytes, const Group&
   choice.price.time = infinite<Seconds>();
   choice.price.algorithm = algorithm;
   if (best.time < infinite<Seconds>()) { choice.price = price_of(best, label); }
+  choice.protocol = best.protocol;
   return choice;
 }
 
 Price Fabric::price(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
   return cheapest(collective, bytes, group, algorithm).price;
+}
+
+// Steps of a level that uses other links than the level before load a port once; what a kernel copies besides
+// (StageShape::own) loads none.
+Traffic Fabric::traffic(Collective collective, Bytes bytes, const Group& group, CollectiveAlgorithm algorithm) const {
+  const Choice choice = cheapest(collective, bytes, group, algorithm);
+  Traffic traffic{choice.price, {}};
+  if (choice.price.time <= Seconds() || choice.price.time == infinite<Seconds>()) { return traffic; }
+  const ScheduleShape shape = shape_of(make_schedule(collective, choice.recipe, bytes, group));
+  for (const StageShape& stage : shape.stages) {
+    const double per_byte = stage_cost(*this, shape, stage, choice.protocol).seconds_per_byte /
+                            (direct_links_[static_cast<std::size_t>(stage.dimension)] != 0
+                                 ? slowdown(stage.dimension, stage.members)
+                                 : 1.0);
+    PortLoad* load = std::find_if(traffic.ports.begin(), traffic.ports.end(),
+                                  [&](const PortLoad& port) { return port.dimension == stage.dimension; });
+    if (load == traffic.ports.end()) {
+      traffic.ports.push_back({stage.dimension, {}, {}, {}, {}});
+      load = traffic.ports.end() - 1;
+    }
+    load->out += Seconds(stage.sent.value() * per_byte);
+    load->in += Seconds(stage.received.value() * per_byte);
+    load->sent += stage.sent;
+    load->received += stage.received;
+  }
+  return traffic;
 }
 
 Price Fabric::price(const Schedule& schedule) const {
@@ -346,6 +373,15 @@ Schedule Fabric::schedule(Collective collective, Bytes bytes, const Group& group
 Seconds Fabric::transfer(Bytes bytes, int dimension) const {
   const auto& d = cluster_.dimensions.at(static_cast<std::size_t>(dimension));
   return d.link.latency + bytes / (d.bandwidth_among(2) * d.link.efficiency);
+}
+
+Traffic Fabric::transfer_traffic(Bytes bytes, int dimension) const {
+  const auto& d = cluster_.dimensions.at(static_cast<std::size_t>(dimension));
+  Traffic traffic;
+  traffic.price.time = transfer(bytes, dimension);
+  const Seconds load = bytes / (d.rate() * d.link.efficiency);
+  traffic.ports.push_back({dimension, load, load, bytes, bytes});
+  return traffic;
 }
 
 }  // namespace orrery::network

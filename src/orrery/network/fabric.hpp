@@ -31,6 +31,19 @@ struct Price {
   std::int64_t chunks = 1;
 };
 
+// What the busiest member of a call sends and receives along a dimension, and how long its port carries it.
+struct PortLoad {
+  int dimension = 0;
+  Seconds out, in;  // at the full rate of the device's links along the dimension
+  Bytes sent, received;
+};
+
+// A call as something that shares ports: its price if it is alone, and what it needs of the ports during that time.
+struct Traffic {
+  Price price;
+  InlineList<PortLoad, kMaxExtents> ports;  // those with bytes; out and in <= price.time
+};
+
 // Which of a protocol's constants apply to a step.
 enum class StepKind : std::uint8_t { ring, tree, in_switch, exchange };
 inline constexpr std::size_t kStepKinds = 4;
@@ -63,6 +76,10 @@ class Fabric {
   [[nodiscard]] Price price(Collective collective, Bytes bytes, const Group& group,
                             CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
 
+  // The same with the loads of ports. A call that price() refuses has an infinite price and no loads.
+  [[nodiscard]] Traffic traffic(Collective collective, Bytes bytes, const Group& group,
+                                CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
+
   // The schedule that price() chose, chunks included.
   [[nodiscard]] Schedule schedule(Collective collective, Bytes bytes, const Group& group,
                                   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic) const;
@@ -72,6 +89,9 @@ class Fabric {
 
   // One message between two devices that differ along `dimension` (and perhaps inner ones).
   [[nodiscard]] Seconds transfer(Bytes bytes, int dimension) const;
+
+  // The same with the loads of ports: `out` of the sender, `in` of the receiver.
+  [[nodiscard]] Traffic transfer_traffic(Bytes bytes, int dimension) const;
 
   // The cost of a step among `members` of a dimension with a protocol, by index into protocols().
   [[nodiscard]] StepCost step_cost(StepKind kind, int dimension, std::size_t protocol, std::int64_t members) const {
@@ -102,6 +122,7 @@ class Fabric {
   struct Choice {
     Recipe recipe{};
     Price price;
+    std::size_t protocol = 0;
   };
 
   // Where devices have direct links, a small group can use only some of them.

@@ -31,14 +31,23 @@ struct SimulatedSpan {
   std::string name;
 };
 
+// Two kinds of traffic that shared full ports of a dimension.
+struct SimulatedContention {
+  std::string kind, other;
+  std::string dimension;
+  std::uint64_t together_ps = 0;  // summed over the calls of `kind`
+  std::uint64_t lost_ps = 0;      // by which the calls of `kind` took longer, summed
+};
+
 struct Simulation {
   std::string semantics;  // "astra-sim"
-  std::string backend;    // "congestion-unaware", "congestion-aware"
+  std::string backend;    // "congestion-unaware", "congestion-aware", "flow"
   std::vector<SimulatedRank> ranks;
   std::vector<std::string> warnings;
   std::vector<SimulatedSpan> spans;        // in the order of their ends, if requested
   std::optional<SimulationTables> tables;  // if requested
-  std::uint64_t nodes = 0;                 // of all graphs
+  std::vector<SimulatedContention> contention;  // backend "flow": the largest loss first
+  std::uint64_t nodes = 0;                 // of all simulated graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered
   std::uint64_t simulated_ranks = 0;

@@ -14,7 +14,7 @@
 
 namespace orrery::simulate {
 
-enum class Backend : std::uint8_t { congestion_unaware, congestion_aware };
+enum class Backend : std::uint8_t { congestion_unaware, congestion_aware, flow };
 
 struct SimulationJob {
   Semantics semantics = Semantics::astra_sim;

@@ -133,6 +133,7 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
   job.system.endpoint_delay_ns = 0;  // in the latency of the link
   job.system.local_memory_gb = cluster.accelerator.memory_bandwidth.value() * 1e-9;
   job.system.peak_tflops = cluster.accelerator.peak(hardware::Precision::bf16).value() * 1e-12;
+  job.system.recorded_first = true;
   job.system.roofline = job.system.peak_tflops > 0 && job.system.local_memory_gb > 0;
   std::array<std::vector<DimensionAlgorithm>, kCollectives> algorithms;
   for (const hardware::NetworkDimension& given : cluster.dimensions) {
@@ -157,6 +158,7 @@ SimulationJob machine_on(const hardware::Cluster& cluster) {
 
 Result<SimulationJob> read_job_on(const hardware::Cluster& cluster, const SimulationFiles& files) {
   SimulationJob job = machine_on(cluster);
+  if (files.backend == Backend::flow) { job.backend = Backend::flow; }
   job.tables = files.tables;
   job.spans = files.spans || files.tables;
   if (!files.groups.empty()) {

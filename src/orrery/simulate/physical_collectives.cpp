@@ -46,11 +46,17 @@ PhysicalCollectives::PhysicalCollectives(const SimulationJob& job, PhysicalRound
       nodes_(nodes),
       count_(job.network.ranks()),
       groups_(job.groups.size() + 1),
-      collective_of_(count_) {
+      match_(job),
+      collectives_(match_.all().size()) {
   if (job.system.endpoint_delay_ns > kMostTime / kPicosecondsPerNs) { throw TooLong{}; }
   links_.set_source(*this);
   make_groups();
-  match_collectives();
+  for (std::size_t i = 0; i < collectives_.size(); ++i) {
+    const CollectiveMatch::One& one = match_.all()[i];
+    collectives_[i].task = one.task;
+    collectives_[i].ranks = one.ranks;
+    collectives_[i].custom = one.custom;
+  }
 }
 
 std::uint32_t PhysicalGroup::position(std::uint32_t rank) const {
@@ -72,48 +78,6 @@ void PhysicalCollectives::make_groups() {
     group.is_line = differing_dimensions(job_.network, *group.ranks) > 1 && group.extents.size() == 1 &&
                     group.extents.front().members == size;
   }
-}
-
-// The k-th collective of a kind, size, group and set of dimensions is the same on all ranks. Its number k is by
-// ascending id in the graph of a rank, not by the order in which the rank reaches them.
-void PhysicalCollectives::match_collectives() {
-  using Key = std::tuple<std::uint32_t, Collective, std::uint64_t, std::uint16_t, std::uint16_t, std::uint32_t>;
-  std::map<Key, std::uint32_t> known;
-  std::map<Key, std::uint32_t> counts;
-  for (std::uint32_t rank = 0; rank < count_; ++rank) {
-    counts.clear();
-    const auto& nodes = job_.rank_graphs[rank].nodes;
-    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
-      const NodeTask& task = nodes[node];
-      if (task.act != Act::collective) { continue; }
-      Key key{task.group, task.collective, task.amount, task.dimensions, task.custom, 0};
-      std::get<5>(key) = counts[key]++;
-      const auto [found, is_new] = known.try_emplace(key, static_cast<std::uint32_t>(collectives_.size()));
-      if (is_new) {
-        PhysicalCollective& made = collectives_.emplace_back();
-        made.task = task;
-        made.ranks =
-            task.group == kWholeMachine ? count_ : static_cast<std::uint32_t>(job_.groups[task.group - 1].ranks.size());
-        const auto own = job_.system.custom_of_node.find(task.id);
-        const auto* general =
-            std::get_if<std::string>(&job_.system.algorithms[static_cast<std::size_t>(task.collective)]);
-        made.custom = own != job_.system.custom_of_node.end() ? own->second : general != nullptr ? *general : "";
-      }
-      collective_of_[rank].emplace_back(node, found->second);
-    }
-  }
-}
-
-std::uint32_t PhysicalCollectives::collective_of(std::uint32_t rank, std::uint32_t node) const {
-  const auto& list = collective_of_[rank];
-  return std::lower_bound(list.begin(), list.end(), std::pair{node, 0U})->second;
-}
-
-std::optional<std::uint32_t> PhysicalCollectives::node_of(std::uint32_t rank, std::uint32_t collective) const {
-  for (const auto& [node, number] : collective_of_[rank]) {
-    if (number == collective) { return node; }
-  }
-  return std::nullopt;
 }
 
 // ---- schedules -----------------------------------------------------------------------------------------------------
@@ -197,7 +161,7 @@ void PhysicalCollectives::prepare(PhysicalCollective& collective, std::uint32_t 
 }
 
 std::uint32_t PhysicalCollectives::note_start(std::uint32_t rank, std::uint32_t node) {
-  const std::uint32_t number = collective_of(rank, node);
+  const std::uint32_t number = match_.collective_of(rank, node);
   PhysicalCollective& collective = collectives_[number];
   collective.last_start = rounds_.now();
   if (collective.started++ == 0) { collective.first_start = rounds_.now(); }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "orrery/engine/prefetch.hpp"
+#include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_group.hpp"
@@ -79,8 +80,7 @@ class PhysicalCollectives final : private TransferSource {
   void end_chunk(std::uint32_t collective, std::uint32_t index);
 
   [[nodiscard]] const std::vector<PhysicalCollective>& all() const { return collectives_; }
-  [[nodiscard]] std::uint32_t collective_of(std::uint32_t rank, std::uint32_t node) const;
-  [[nodiscard]] std::optional<std::uint32_t> node_of(std::uint32_t rank, std::uint32_t collective) const;
+  [[nodiscard]] const CollectiveMatch& match() const { return match_; }
   [[nodiscard]] const PhysicalGroup& group(std::uint32_t number) const { return groups_[number]; }
 
   // Prefetch what deliver() and leave() access.
@@ -95,7 +95,6 @@ class PhysicalCollectives final : private TransferSource {
   using ScheduleKey = std::tuple<std::uint32_t, std::uint8_t, std::uint64_t, std::uint16_t>;
 
   void make_groups();
-  void match_collectives();
   void prepare(PhysicalCollective& collective, std::uint32_t rank, std::uint32_t node);
   [[nodiscard]] const PhysicalSchedule& schedule(const PhysicalCollective& collective, std::uint64_t chunk,
                                                  std::uint32_t rank, std::uint32_t node);
@@ -117,8 +116,8 @@ class PhysicalCollectives final : private TransferSource {
   PhysicalNodes& nodes_;
   std::uint32_t count_;                // ranks
   std::vector<PhysicalGroup> groups_;  // [kWholeMachine]: all ranks
+  CollectiveMatch match_;
   std::vector<PhysicalCollective> collectives_;
-  std::vector<std::vector<std::pair<std::uint32_t, std::uint32_t>>> collective_of_;  // by rank: node, collective
   std::map<ScheduleKey, std::unique_ptr<PhysicalSchedule>> schedules_;
 };
 

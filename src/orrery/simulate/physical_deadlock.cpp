@@ -12,8 +12,8 @@ namespace {
 
 class PhysicalDiagnosis final : public DeadlockDiagnosis {
  public:
-  PhysicalDiagnosis(const SimulationJob& job, const PhysicalMachine& machine)
-      : DeadlockDiagnosis(job), machine_(machine) {}
+  PhysicalDiagnosis(const SimulationJob& job, const PhysicalNodes& nodes, const CollectiveMatch& match)
+      : DeadlockDiagnosis(job), nodes_(nodes), match_(match) {}
 
  private:
   [[nodiscard]] std::vector<std::uint32_t> started(std::uint32_t rank) const override {
@@ -25,7 +25,7 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
   }
 
   [[nodiscard]] bool runs(std::uint32_t rank, std::uint32_t node) const override {
-    return machine_.nodes().ranks()[rank].runs[node];
+    return nodes_.ranks()[rank].runs[node];
   }
 
   [[nodiscard]] Next running(std::uint32_t rank) override {
@@ -41,14 +41,14 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
 
   // Some rank has not reached the collective.
   [[nodiscard]] Next blocker_of_collective(const BlockedNode& who) override {
-    const std::uint32_t number = machine_.collectives().collective_of(who.rank, who.node);
-    const PhysicalCollective& collective = machine_.collectives().all()[number];
-    const PhysicalGroup& group = machine_.collectives().group(collective.task.group);
+    const std::uint32_t number = match_.collective_of(who.rank, who.node);
+    const CollectiveMatch::One& collective = match_.all()[number];
+    const std::uint32_t group = collective.task.group;
     for (std::uint32_t position = 0; position < collective.ranks; ++position) {
-      const std::uint32_t rank = group.rank(position);
-      const auto node = machine_.collectives().node_of(rank, number);
+      const std::uint32_t rank = group == kWholeMachine ? position : job().groups[group - 1].ranks[position];
+      const auto node = match_.node_of(rank, number);
       if (!node) { return absent(who, rank); }
-      if (open(rank)[*node] && !machine_.nodes().ranks()[rank].runs[*node]) { return blocker(rank, *node); }
+      if (open(rank)[*node] && !nodes_.ranks()[rank].runs[*node]) { return blocker(rank, *node); }
     }
     if (!collective.custom.empty()) {
       return Cause{who, "is a custom collective whose sends and receives do not match"};
@@ -74,15 +74,16 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
                                    theirs.id)};
   }
 
-  const PhysicalMachine& machine_;
+  const PhysicalNodes& nodes_;
+  const CollectiveMatch& match_;
 };
 
 }  // namespace
 
-Failure physical_deadlock(const SimulationJob& job, const PhysicalMachine& machine) {
-  std::vector<bool> finished(machine.nodes().ranks().size());
-  for (std::uint32_t rank = 0; rank < finished.size(); ++rank) { finished[rank] = machine.nodes().finished(rank); }
-  return PhysicalDiagnosis(job, machine).failure(finished);
+Failure physical_deadlock(const SimulationJob& job, const PhysicalNodes& nodes, const CollectiveMatch& match) {
+  std::vector<bool> finished(nodes.ranks().size());
+  for (std::uint32_t rank = 0; rank < finished.size(); ++rank) { finished[rank] = nodes.finished(rank); }
+  return PhysicalDiagnosis(job, nodes, match).failure(finished);
 }
 
 }  // namespace orrery::simulate

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/physical_collectives.hpp"
@@ -41,7 +42,8 @@ class PhysicalMachine {
   [[nodiscard]] const Links& links() const { return links_; }
   [[nodiscard]] const PhysicalNodes& nodes() const { return nodes_; }
   [[nodiscard]] const PhysicalCollectives& collectives() const { return collectives_; }
-  [[nodiscard]] const PhysicalMessages& messages() const { return messages_; }
+  [[nodiscard]] const CollectiveMatch& match() const { return collectives_.match(); }
+  [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const { return messages_.unreceived(); }
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }  // transfers
 
  private:

@@ -12,7 +12,7 @@ std::uint32_t server_of(const SimulationJob& job, std::uint32_t rank) { return j
 
 PhysicalMemory::PhysicalMemory(const SimulationJob& job, PhysicalRounds& rounds, PhysicalNodes& nodes)
     : job_(job), rounds_(rounds), nodes_(nodes) {
-  const std::uint32_t ranks = job.network.ranks();
+  const auto ranks = static_cast<std::uint32_t>(job.rank_graphs.size());
   if (job.memory.arrangement == memory::Arrangement::NO_MEMORY_EXPANSION || ranks == 0) { return; }
   servers_.resize(server_of(job, ranks - 1) + 1);
 }

@@ -32,7 +32,7 @@ Activity activity_of(const NodeTask& task) {
 }  // namespace
 
 PhysicalNodes::PhysicalNodes(const SimulationJob& job, const PhysicalRounds& rounds)
-    : job_(job), rounds_(rounds), ranks_(job.network.ranks()) {
+    : job_(job), rounds_(rounds), ranks_(job.rank_graphs.size()) {
   for (std::uint32_t i = 0; i < ranks_.size(); ++i) {
     PhysicalRank& rank = ranks_[i];
     const RankGraph& rank_graph = job.rank_graphs[i];

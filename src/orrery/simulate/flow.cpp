@@ -1,0 +1,72 @@
+#include "orrery/simulate/flow.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "orrery/network/names.hpp"
+#include "orrery/simulate/flow_machine.hpp"
+#include "orrery/simulate/physical_result.hpp"
+#include "orrery/simulate/tables.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& job, const FlowMachine& machine) {
+  const auto& runs = machine.collectives();
+  std::vector<std::size_t> order(runs.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  const auto key = [&](std::size_t i) {
+    return std::tuple(runs[i].end, runs[i].first_start, machine.match().all()[i].task.group);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  std::vector<results::SimulatedCollective> rows;
+  for (const std::size_t i : order) {
+    const CollectiveMatch::One& one = machine.match().all()[i];
+    rows.push_back(collective_row(job, one.task, one.ranks, runs[i].first_start, runs[i].last_start, runs[i].end));
+    rows.back().algorithm = std::string(config::enum_name(runs[i].algorithm));
+  }
+  return rows;
+}
+
+std::vector<results::SimulatedContention> contention_of(const FlowJob& job, const Flows& flows) {
+  std::vector<results::SimulatedContention> rows;
+  for (const auto& [who, meeting] : flows.meetings()) {
+    const auto& [kind, other, dimension] = who;
+    rows.push_back({job.kinds[kind], job.kinds[other], job.cluster.dimensions[dimension].name, meeting.together,
+                    meeting.lost});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.lost_ps > b.lost_ps; });
+  return rows;
+}
+
+results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
+  results::Simulation simulation = physical_result(flow.job, machine.nodes());
+  simulation.backend = "flow";
+  if (flow.job.tables) {
+    simulation.tables->links = machine.links();
+    simulation.tables->dimensions = dimensions_of(flow.job.network, simulation.tables->links);
+    simulation.tables->collectives = collectives_of(flow.job, machine);
+  }
+  simulation.contention = contention_of(flow, machine.flows());
+  simulation.events = machine.rounds().events();
+  simulation.messages = machine.messages();
+  std::vector<results::SimulatedRank> ranks;
+  ranks.reserve(flow.simulated.size());
+  for (const std::uint32_t simulated : flow.simulated) { ranks.push_back(simulation.ranks[simulated]); }
+  simulation.ranks = std::move(ranks);
+  return simulation;
+}
+
+}  // namespace
+
+Result<results::Simulation> simulate_flows(const FlowJob& job, bool shared) {
+  return run_physically<FlowMachine>(
+      job.job, [&](std::optional<FlowMachine>& machine) { machine.emplace(job, shared); },
+      [&](const FlowMachine& machine) { return result_of(job, machine); });
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,110 @@
+#include "orrery/simulate/flow_job.hpp"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace orrery::simulate {
+
+namespace {
+
+std::string kind_of(const hardware::Cluster& cluster, const network::Group& shape) {
+  std::string text = fmt::format("groups of {}", shape.size());
+  for (const network::Extent& extent : shape.extents) {
+    text += fmt::format("{}{}", &extent == shape.extents.begin() ? " on " : ", ",
+                        cluster.dimensions[static_cast<std::size_t>(extent.dimension)].name);
+  }
+  return text;
+}
+
+std::uint32_t number_of(std::vector<std::string>& kinds, const std::string& kind) {
+  const auto found = std::find(kinds.begin(), kinds.end(), kind);
+  if (found != kinds.end()) { return static_cast<std::uint32_t>(found - kinds.begin()); }
+  kinds.push_back(kind);
+  return static_cast<std::uint32_t>(kinds.size() - 1);
+}
+
+Topology topology_of(hardware::Wiring wiring) {
+  switch (wiring) {
+    case hardware::Wiring::switched:
+    case hardware::Wiring::rails: return Topology::Switch;
+    case hardware::Wiring::ring: return Topology::Ring;
+    case hardware::Wiring::mesh: return Topology::FullyConnected;
+  }
+  throw_internal_error("known wiring", __FILE__, __LINE__);
+}
+
+}  // namespace
+
+Network network_of(const hardware::Cluster& cluster) {
+  Network network;
+  for (const hardware::NetworkDimension& given : cluster.dimensions) {
+    NetworkDimension& made = network.dimensions.emplace_back();
+    made.topology = topology_of(given.wiring);
+    made.ranks = static_cast<std::uint32_t>(given.size);
+  }
+  return network;
+}
+
+network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks) {
+  network::Group shape;
+  std::int64_t stride = 1;
+  int outermost = 0;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t size = cluster.dimensions[d].size;
+    std::vector<std::int64_t> coordinates;
+    coordinates.reserve(ranks.size());
+    for (const std::uint32_t rank : ranks) { coordinates.push_back(rank / stride % size); }
+    std::sort(coordinates.begin(), coordinates.end());
+    const auto members = std::unique(coordinates.begin(), coordinates.end()) - coordinates.begin();
+    if (members > 1) {
+      shape.extents.push_back({static_cast<int>(d), members});
+      outermost = static_cast<int>(d);
+    }
+    stride *= size;
+  }
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  if (shape.size() == count) { return shape; }
+  shape.extents = {{outermost, count}};
+  shape.regular = false;
+  return shape;
+}
+
+int crossed_dimension(const hardware::Cluster& cluster, std::uint32_t a, std::uint32_t b) {
+  int crossed = 0;
+  std::int64_t stride = 1;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t size = cluster.dimensions[d].size;
+    if (a / stride % size != b / stride % size) { crossed = static_cast<int>(d); }
+    stride *= size;
+  }
+  return crossed;
+}
+
+FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
+  FlowJob flow;
+  flow.cluster = cluster;
+  flow.job = std::move(job);
+  flow.job.network = network_of(cluster);
+  flow.kinds = {"messages"};
+  const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
+  flow.simulated.resize(ranks);
+  std::iota(flow.simulated.begin(), flow.simulated.end(), 0U);
+  const auto add = [&](const std::vector<std::uint32_t>& members) {
+    const network::Group shape = shape_of(cluster, members);
+    flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});
+  };
+  add(flow.simulated);
+  for (const Group& group : flow.job.groups) { add(group.ranks); }
+  for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+    for (NodeTask& task : flow.job.rank_graphs[rank].nodes) {
+      if (task.act != Act::send && task.act != Act::receive) { continue; }
+      task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster, rank, task.peer));
+    }
+  }
+  return flow;
+}
+
+}  // namespace orrery::simulate

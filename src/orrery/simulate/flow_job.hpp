@@ -1,0 +1,47 @@
+// A job on a cluster whose collectives and messages are flows on the ports of devices (docs/models/flow.md).
+//
+// A job can be folded: one rank stands for all ranks of a class, which do the same at the same time. Its group has the
+// shape of the real one, and as members the simulated ranks of the classes that its members are of.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/network/group.hpp"
+#include "orrery/simulate/job.hpp"
+
+namespace orrery::simulate {
+
+struct FlowGroup {
+  network::Group shape;  // on the dimensions of the cluster
+  std::uint32_t kind = 0;
+};
+
+struct FlowJob {
+  hardware::Cluster cluster;
+  // rank_graphs and files are by simulated rank. Ranks of groups, and peers of messages, are simulated ranks;
+  // NodeTask::dimensions of a message is the outermost dimension that it crosses. `network` has all
+  // dimensions of the cluster, for tables.
+  SimulationJob job;
+  std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
+  std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; [0]: messages
+  std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
+};
+
+// The job with every rank simulated. `job`: of read_job_on, with its graphs and groups. Fails if a rank is not a device
+// of the cluster.
+[[nodiscard]] FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job);
+
+// All dimensions of the cluster, those of one device included; without bandwidths.
+[[nodiscard]] Network network_of(const hardware::Cluster& cluster);
+
+// The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid.
+[[nodiscard]] network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks);
+
+// The outermost dimension in which two ranks differ.
+[[nodiscard]] int crossed_dimension(const hardware::Cluster& cluster, std::uint32_t a, std::uint32_t b);
+
+}  // namespace orrery::simulate

@@ -1,0 +1,264 @@
+#include "orrery/simulate/flow_machine.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "orrery/simulate/rate.hpp"
+#include "orrery/simulate/stop.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+constexpr double kPicosecondsPerSecond = 1e12;
+
+std::uint64_t picoseconds(Seconds time) {
+  const double count = std::round(time.value() * kPicosecondsPerSecond);
+  if (!(count < static_cast<double>(kMostTime))) { throw TooLong{}; }
+  return static_cast<std::uint64_t>(count);
+}
+
+FlowShare share_of(Seconds load, Seconds time) {
+  const double share = std::clamp(load / time, 0.0, 1.0);
+  return static_cast<FlowShare>(std::llround(share * static_cast<double>(kWholeShare)));
+}
+
+}  // namespace
+
+FlowMachine::FlowMachine(const FlowJob& job, bool shared)
+    : flow_job_(job),
+      job_(job.job),
+      fabric_(job.cluster),
+      dimensions_(static_cast<std::uint32_t>(job.cluster.dimensions.size())),
+      nodes_(job.job, rounds_),
+      memory_(job.job, rounds_, nodes_),
+      match_(job.job),
+      collectives_(match_.all().size()),
+      flows_(2 * dimensions_ * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_, shared),
+      counts_(job.job.tables ? 2 * dimensions_ * job.job.rank_graphs.size() : 0) {}
+
+void FlowMachine::run() {
+  for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }
+  rounds_.run(Handler{*this}, [this] { end_round(); });
+}
+
+void FlowMachine::handle(const PhysicalEvent& event) {
+  switch (event.kind) {
+    case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
+    case PhysicalEventKind::memory_request: return memory_.arrive(event.ref);
+    case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
+    case PhysicalEventKind::flow_end:
+      if (live_[event.ref].version == event.extra) { end_flow(event.ref); }
+      return;
+    case PhysicalEventKind::request:
+    case PhysicalEventKind::delivered:
+    case PhysicalEventKind::reduced:
+    case PhysicalEventKind::wake:
+    case PhysicalEventKind::sent:
+    case PhysicalEventKind::custom_step_end: break;
+  }
+  throw_internal_error("event of flows", __FILE__, __LINE__);
+}
+
+// Ranks first: the flows that they start in this round share ports from now on.
+void FlowMachine::end_round() {
+  for (auto ranks = nodes_.take_touched(); !ranks.empty(); ranks = nodes_.take_touched()) {
+    for (const std::uint32_t rank : ranks) {
+      do {
+        nodes_.end_all(rank);
+        for (const std::uint32_t node : nodes_.take_startable(rank)) { start(rank, node); }
+      } while (nodes_.has_ended_nodes(rank));
+    }
+  }
+  flows_.settle(rounds_.now(), [&](std::uint32_t flow, std::uint64_t end) {
+    if (end > kMostTime) { throw TooLong{}; }
+    rounds_.at(end, {PhysicalEventKind::flow_end, flow, ++live_[flow].version});
+  });
+}
+
+void FlowMachine::start(std::uint32_t rank, std::uint32_t node) {
+  if (!nodes_.begin(rank, node)) { return; }
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  switch (task.act) {
+    case Act::busy:
+      if (task.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
+      return rounds_.at(rounds_.now() + task.amount, {PhysicalEventKind::node_end, rank, node});
+    case Act::collective: return join(rank, node);
+    case Act::send: return send(rank, node);
+    case Act::receive: return receive(rank, node);
+    case Act::memory: return memory_.start(rank, node);
+    case Act::no_op:
+    case Act::metadata: return;
+  }
+}
+
+// ---- flows ---------------------------------------------------------------------------------------------------------
+
+void FlowMachine::demand(std::uint32_t rank, const Load& load, bool in) {
+  const std::uint32_t number = port(rank, load.dimension, in);
+  demands_.push_back({number, in ? load.in : load.out});
+  if (counts_.empty()) { return; }
+  counts_[number].bytes += in ? load.received : load.sent;
+  ++counts_[number].messages;
+}
+
+// Starts the flow of a collective or a message, with demands_.
+void FlowMachine::start_flow(std::uint64_t time, std::uint32_t kind, std::uint32_t collective, std::uint32_t message) {
+  const std::uint32_t flow = flows_.start(rounds_.now(), time, kind, demands_);
+  demands_.clear();
+  if (flow >= live_.size()) { live_.resize(flow + 1); }
+  live_[flow].collective = collective;
+  live_[flow].message = message;
+}
+
+void FlowMachine::end_flow(std::uint32_t flow) {
+  const Live live = live_[flow];
+  flows_.end(rounds_.now(), flow);
+  ++live_[flow].version;
+  ++messages_;
+  if (live.collective != kNone) {
+    CollectiveRun& run = collectives_[live.collective];
+    run.end = rounds_.now();
+    for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
+    return std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
+  }
+  Message& message = messages_in_flight_[live.message];
+  message.has_arrived = true;
+  nodes_.end_later(message.sender, message.send_node);
+  if (message.receiver == kNone) { return; }
+  nodes_.end_later(message.receiver, message.receive_node);
+  messages_in_flight_.give_back(live.message);
+}
+
+// ---- collectives ---------------------------------------------------------------------------------------------------
+
+const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
+  const auto [found, is_new] = calls_.try_emplace({task.group, task.collective, task.amount});
+  if (!is_new) { return found->second; }
+  const network::Group& shape = flow_job_.groups[task.group].shape;
+  // Chakra counts the shard of an all-gather, nccl-tests the whole buffer.
+  const auto parts = task.collective == Collective::all_gather ? static_cast<double>(shape.size()) : 1.0;
+  const network::Traffic traffic =
+      fabric_.traffic(task.collective, Bytes(static_cast<double>(task.amount) * parts), shape);
+  Call& call = found->second;
+  call.algorithm = traffic.price.algorithm;
+  if (traffic.price.time == infinite<Seconds>()) { return call; }
+  call.time = picoseconds(traffic.price.time);
+  for (const network::PortLoad& load : traffic.ports) {
+    call.loads.push_back({static_cast<std::uint16_t>(load.dimension), share_of(load.out, traffic.price.time),
+                          share_of(load.in, traffic.price.time), static_cast<std::uint64_t>(load.sent.value()),
+                          static_cast<std::uint64_t>(load.received.value())});
+  }
+  return call;
+}
+
+void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
+  const std::uint32_t number = match_.collective_of(rank, node);
+  CollectiveRun& run = collectives_[number];
+  run.last_start = rounds_.now();
+  if (run.members.empty()) { run.first_start = rounds_.now(); }
+  run.members.emplace_back(rank, node);
+  if (run.members.size() < match_.all()[number].ranks) { return; }
+  const NodeTask& task = match_.all()[number].task;
+  const Call& call = collective_call(task);
+  if (call.loads.empty() && call.time == 0 && task.amount > 0 && flow_job_.groups[task.group].shape.size() > 1) {
+    throw Stop{rank, job_.rank_graphs[rank].nodes[node].id,
+               fmt::format("is a {}, for which the cluster has no algorithm", name_of(task.collective))};
+  }
+  run.algorithm = call.algorithm;
+  for (const auto& [member, member_node] : run.members) {
+    for (const Load& load : call.loads) {
+      demand(member, load, false);
+      demand(member, load, true);
+    }
+  }
+  start_flow(call.time, flow_job_.groups[task.group].kind, number, kNone);
+}
+
+// ---- messages ------------------------------------------------------------------------------------------------------
+
+const FlowMachine::Call& FlowMachine::message_call(std::uint64_t bytes, std::uint16_t dimension) {
+  const auto [found, is_new] = transfers_.try_emplace({bytes, dimension});
+  if (!is_new) { return found->second; }
+  const network::Traffic traffic = fabric_.transfer_traffic(Bytes(static_cast<double>(bytes)), dimension);
+  const FlowShare share = share_of(traffic.ports[0].out, traffic.price.time);
+  found->second.time = picoseconds(traffic.price.time);
+  found->second.loads = {{dimension, share, share, bytes, bytes}};
+  return found->second;
+}
+
+void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const std::uint32_t number = messages_in_flight_.take();
+  Message& message = messages_in_flight_[number];
+  message = {rank, node, kNone, 0, false};
+  const Call& call = message_call(task.amount, task.dimensions);
+  demand(rank, call.loads.front(), false);
+  demand(task.peer, call.loads.front(), true);
+  start_flow(call.time, 0, kNone, number);
+  const Envelope envelope{task.tag, task.amount, rank, task.peer, 0};
+  Unmatched& unmatched = unmatched_[envelope];
+  if (unmatched.receivers.empty()) { return unmatched.messages.push_back(number); }
+  const auto [receiver, receive_node] = unmatched.receivers.front();
+  unmatched.receivers.pop_front();
+  if (unmatched.receivers.empty()) { unmatched_.erase(envelope); }
+  pair(message, receiver, receive_node);
+}
+
+void FlowMachine::receive(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const Envelope envelope{task.tag, task.amount, task.peer, rank, 0};
+  Unmatched& unmatched = unmatched_[envelope];
+  if (unmatched.messages.empty()) { return unmatched.receivers.emplace_back(rank, node), void(); }
+  const std::uint32_t number = unmatched.messages.front();
+  unmatched.messages.pop_front();
+  if (unmatched.messages.empty()) { unmatched_.erase(envelope); }
+  Message& message = messages_in_flight_[number];
+  pair(message, rank, node);
+  if (!message.has_arrived) { return; }
+  nodes_.end_later(rank, node);
+  messages_in_flight_.give_back(number);
+}
+
+void FlowMachine::pair(Message& message, std::uint32_t rank, std::uint32_t node) {
+  message.receiver = rank;
+  message.receive_node = node;
+  nodes_.start_receiving(rank);
+}
+
+std::optional<PhysicalMessages::Unreceived> FlowMachine::unreceived() const {
+  std::optional<PhysicalMessages::Unreceived> all;
+  for (const auto& [envelope, unmatched] : unmatched_) {
+    for (const std::uint32_t number : unmatched.messages) {
+      const Message& message = messages_in_flight_[number];
+      const std::uint64_t count = all ? all->messages + 1 : 1;
+      const bool is_first = !all || std::pair(message.sender, message.send_node) < std::pair(all->rank, all->node);
+      all = is_first ? PhysicalMessages::Unreceived{message.sender, message.send_node, count}
+                     : PhysicalMessages::Unreceived{all->rank, all->node, count};
+    }
+  }
+  return all;
+}
+
+// ---- counts --------------------------------------------------------------------------------------------------------
+
+std::vector<results::SimulatedLink> FlowMachine::links() const {
+  constexpr std::uint32_t kSwitch = results::SimulatedLink::kSwitch;
+  std::vector<results::SimulatedLink> links;
+  for (std::uint32_t dimension = 0; dimension < dimensions_; ++dimension) {
+    for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) {
+      for (const bool in : {false, true}) {
+        const std::uint32_t number = port(rank, dimension, in);
+        if (number >= counts_.size() || counts_[number].messages == 0) { continue; }
+        const PortCount& count = counts_[number];
+        links.push_back({dimension, in ? kSwitch : rank, in ? rank : kSwitch, count.bytes, flows_.busy(number),
+                         count.messages, 0});
+      }
+    }
+  }
+  return links;
+}
+
+}  // namespace orrery::simulate

@@ -1,0 +1,124 @@
+// A cluster whose collectives and messages are flows (flows.hpp): docs/models/flow.md. It owns the whole state of a run.
+// Private to the room; simulate.hpp is the interface.
+//
+// A collective starts when the last of its members has reached it, and ends on all of them at once. A message starts
+// when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "orrery/network/fabric.hpp"
+#include "orrery/simulate/collective_match.hpp"
+#include "orrery/simulate/flow_job.hpp"
+#include "orrery/simulate/flows.hpp"
+#include "orrery/simulate/physical_event.hpp"
+#include "orrery/simulate/physical_memory.hpp"
+#include "orrery/simulate/physical_messages.hpp"
+#include "orrery/simulate/physical_nodes.hpp"
+
+namespace orrery::simulate {
+
+class FlowMachine {
+ public:
+  // `shared`: false gives every collective and message the ports for itself.
+  FlowMachine(const FlowJob& job, bool shared);
+  FlowMachine(const FlowMachine&) = delete;
+  FlowMachine& operator=(const FlowMachine&) = delete;
+
+  // Runs until no event is left; throws Stop and TooLong.
+  void run();
+
+  struct CollectiveRun {
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> members;  // that have started: rank, node
+    CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+    std::uint64_t first_start = 0, last_start = 0, end = 0;
+  };
+
+  [[nodiscard]] const PhysicalRounds& rounds() const { return rounds_; }
+  [[nodiscard]] const PhysicalNodes& nodes() const { return nodes_; }
+  [[nodiscard]] const CollectiveMatch& match() const { return match_; }
+  [[nodiscard]] const std::vector<CollectiveRun>& collectives() const { return collectives_; }
+  [[nodiscard]] const Flows& flows() const { return flows_; }
+  [[nodiscard]] std::vector<results::SimulatedLink> links() const;
+  [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
+  [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const;
+
+ private:
+  struct Handler {
+    FlowMachine& machine;
+    void operator()(const PhysicalEvent& event) const { machine.handle(event); }
+  };
+  struct Load {
+    std::uint16_t dimension = 0;
+    FlowShare out = 0, in = 0;
+    std::uint64_t sent = 0, received = 0;  // bytes
+  };
+  // A collective or message that is alone.
+  struct Call {
+    std::uint64_t time = 0;  // picoseconds
+    CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+    std::vector<Load> loads;
+  };
+  struct Message {
+    std::uint32_t sender = 0, send_node = 0;
+    std::uint32_t receiver = kNone, receive_node = 0;  // kNone: no receive has been matched
+    bool has_arrived = false;
+  };
+  struct Unmatched {
+    std::deque<std::uint32_t> messages;
+    std::deque<std::pair<std::uint32_t, std::uint32_t>> receivers;  // rank, node
+  };
+  struct Live {  // flow
+    std::uint32_t version = 0;  // of its end; earlier ends are void
+    std::uint32_t collective = kNone, message = kNone;
+  };
+  struct PortCount {
+    std::uint64_t bytes = 0, messages = 0;
+  };
+
+  void handle(const PhysicalEvent& event);
+  void end_round();
+  void start(std::uint32_t rank, std::uint32_t node);
+  void join(std::uint32_t rank, std::uint32_t node);
+  void begin(std::uint32_t collective);
+  void send(std::uint32_t rank, std::uint32_t node);
+  void receive(std::uint32_t rank, std::uint32_t node);
+  void pair(Message& message, std::uint32_t rank, std::uint32_t node);
+  void end_flow(std::uint32_t flow);
+  void start_flow(std::uint64_t time, std::uint32_t kind, std::uint32_t collective, std::uint32_t message);
+  [[nodiscard]] const Call& collective_call(const NodeTask& task);
+  [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
+  [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
+    return (rank * 2 + (in ? 1 : 0)) * dimensions_ + dimension;
+  }
+  void demand(std::uint32_t rank, const Load& load, bool in);
+
+  const FlowJob& flow_job_;
+  const SimulationJob& job_;
+  network::Fabric fabric_;
+  std::uint32_t dimensions_;
+  PhysicalRounds rounds_;
+  PhysicalNodes nodes_;
+  PhysicalMemory memory_;
+  CollectiveMatch match_;
+  std::vector<CollectiveRun> collectives_;
+  Flows flows_;
+  std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
+  std::map<std::pair<std::uint64_t, std::uint16_t>, Call> transfers_;
+  std::vector<Live> live_;  // by flow
+  Pool<Message> messages_in_flight_;
+  std::unordered_map<Envelope, Unmatched, EnvelopeHash> unmatched_;
+  std::vector<PortCount> counts_;
+  std::vector<PortDemand> demands_;  // of the flow that starts
+  std::uint64_t messages_ = 0;
+};
+
+}  // namespace orrery::simulate

@@ -1,0 +1,207 @@
+#include "orrery/simulate/flows.hpp"
+
+#include <algorithm>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::simulate {
+
+namespace {
+
+__extension__ using Wide = unsigned __int128;
+
+// The weight of a flow: its speed, at a common level L, is L x weight / 2^32, so that its largest share is L.
+std::uint64_t weight(FlowShare largest) { return (std::uint64_t{1} << 63U) / largest * 2; }
+
+}  // namespace
+
+std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t kind,
+                           std::span<const PortDemand> demands) {
+  const std::uint32_t number = flows_.take();
+  Flow& flow = flows_[number];
+  flow.demands.assign(demands.begin(), demands.end());
+  for (PortDemand& demand : flow.demands) { demand.share = std::max(demand.share, kLeastShare); }
+  flow.left = Wide{alone} << kShareBits;
+  flow.since = now;
+  flow.largest = kLeastShare;
+  flow.speed = 0;
+  flow.kind = kind;
+  flow.limit = kNone;
+  flow.is_new = true;
+  for (const PortDemand& demand : flow.demands) {
+    ORRERY_ASSERT(demand.share <= kWholeShare);
+    Port& port = ports_[demand.port];
+    port.users.push_back({number, demand.share});
+    port.asked += demand.share;
+    port.busy += static_cast<std::uint64_t>((Wide{alone} * demand.share) >> kShareBits);
+    flow.largest = std::max(flow.largest, demand.share);
+    if (!port.is_dirty) {
+      port.is_dirty = true;
+      dirty_ports_.push_back(demand.port);
+    }
+  }
+  started_.push_back(number);
+  return number;
+}
+
+void Flows::end(std::uint64_t now, std::uint32_t number) {
+  take(now, number);
+  Flow& flow = flows_[number];
+  for (const PortDemand& demand : flow.demands) {
+    Port& port = ports_[demand.port];
+    auto& users = port.users;
+    *std::find_if(users.begin(), users.end(), [=](const User& user) { return user.flow == number; }) = users.back();
+    users.pop_back();
+    // Flows of a port that was not full have their full speed, as far as this port is concerned.
+    if (port.asked > kWholeShare && !port.is_dirty) {
+      port.is_dirty = true;
+      dirty_ports_.push_back(demand.port);
+    }
+    port.asked -= demand.share;
+  }
+  flows_.give_back(number);
+}
+
+std::uint64_t Flows::ends_at(std::uint64_t now, std::uint32_t number) const {
+  const Flow& flow = flows_[number];
+  const Wide duration = (flow.left + flow.speed - 1) / flow.speed;
+  constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  return duration > Wide{kNever - now} ? kNever : now + static_cast<std::uint64_t>(duration);
+}
+
+// ---- speeds --------------------------------------------------------------------------------------------------------
+
+void Flows::find_speeds(std::uint64_t now) {
+  list_affected();
+  fill_ports();
+  for (const std::uint32_t number : affected_flows_) {
+    Flow& flow = flows_[number];
+    flow.is_listed = false;
+    if (flow.found == flow.speed && flow.found_limit == flow.limit) { continue; }
+    const bool changes = flow.found != flow.speed;
+    take(now, number);
+    flow.speed = flow.found;
+    flow.limit = flow.found_limit;
+    if (changes) { changed_.push_back(number); }
+  }
+  for (const std::uint32_t number : affected_ports_) { ports_[number].is_listed = false; }
+  for (const std::uint32_t number : dirty_ports_) { ports_[number].is_dirty = false; }
+  affected_flows_.clear();
+  affected_ports_.clear();
+  dirty_ports_.clear();
+  started_.clear();
+}
+
+void Flows::list(std::uint32_t number) {
+  Flow& flow = flows_[number];
+  if (flow.is_listed) { return; }
+  flow.is_listed = true;
+  flow.found = 0;
+  flow.found_limit = kNone;
+  affected_flows_.push_back(number);
+}
+
+// Flows that have started, those on ports that have changed and are, or were, full, and those connected with them
+// through full ports. A port that is not full limits nothing.
+void Flows::list_affected() {
+  for (const std::uint32_t number : started_) { list(number); }
+  if (!shared_) { return; }
+  for (const std::uint32_t number : dirty_ports_) {
+    const bool is_full = ports_[number].asked > kWholeShare;
+    for (const User& user : ports_[number].users) {
+      if (is_full || flows_[user.flow].limit == number) { list(user.flow); }
+    }
+  }
+  for (std::size_t i = 0; i < affected_flows_.size(); ++i) {
+    const std::uint32_t listed = affected_flows_[i];
+    for (const PortDemand& demand : flows_[listed].demands) {
+      Port& port = ports_[demand.port];
+      if (port.asked <= kWholeShare || port.is_listed) { continue; }
+      port.is_listed = true;
+      affected_ports_.push_back(demand.port);
+      for (const User& user : port.users) { list(user.flow); }
+    }
+  }
+}
+
+// Raises the common level from limit to limit: of a port, when it is full; of a flow, when it has its full speed.
+void Flows::fill_ports() {
+  for (const std::uint32_t number : affected_ports_) {
+    Port& port = ports_[number];
+    port.rest = kWholeShare;
+    port.rise = 0;
+    for (const User& user : port.users) {
+      port.rise += (Wide{user.share} * weight(flows_[user.flow].largest)) >> kShareBits;
+    }
+  }
+  for (const std::uint32_t number : affected_flows_) {
+    const Flow& flow = flows_[number];
+    const bool is_free = std::none_of(flow.demands.begin(), flow.demands.end(),
+                                      [&](const PortDemand& demand) { return ports_[demand.port].is_listed; });
+    if (is_free) { set_speed(number, kWholeShare, kNone); }
+  }
+  const auto level_of = [](const Port& port) {
+    return port.rise == 0 ? ~std::uint64_t{0} : static_cast<std::uint64_t>((Wide{port.rest} << kShareBits) / port.rise);
+  };
+  for (;;) {
+    std::uint64_t level = ~std::uint64_t{0};
+    for (const std::uint32_t number : affected_ports_) { level = std::min(level, level_of(ports_[number])); }
+    for (const std::uint32_t number : affected_flows_) {
+      if (flows_[number].found == 0) { level = std::min(level, flows_[number].largest); }
+    }
+    if (level == ~std::uint64_t{0}) { return; }
+    // All limits of this level, before any of them changes the ports.
+    full_ports_.clear();
+    for (const std::uint32_t number : affected_ports_) {
+      if (ports_[number].rise != 0 && level_of(ports_[number]) == level) { full_ports_.push_back(number); }
+    }
+    for (const std::uint32_t number : affected_flows_) {
+      if (flows_[number].found == 0 && flows_[number].largest == level) { set_speed(number, kWholeShare, kNone); }
+    }
+    std::sort(full_ports_.begin(), full_ports_.end());
+    for (const std::uint32_t number : full_ports_) {
+      for (const User& user : ports_[number].users) {
+        if (flows_[user.flow].found != 0) { continue; }
+        const Wide speed = (Wide{level} * weight(flows_[user.flow].largest)) >> kShareBits;
+        set_speed(user.flow, std::max<FlowShare>(1, static_cast<FlowShare>(std::min<Wide>(speed, kWholeShare))), number);
+      }
+    }
+  }
+}
+
+void Flows::set_speed(std::uint32_t number, FlowShare speed, std::uint32_t limit) {
+  Flow& flow = flows_[number];
+  flow.found = speed;
+  flow.found_limit = limit;
+  for (const PortDemand& demand : flow.demands) {
+    Port& port = ports_[demand.port];
+    if (!port.is_listed) { continue; }
+    const Wide used = (Wide{demand.share} * speed + kWholeShare - 1) >> kShareBits;
+    port.rest -= std::min(port.rest, static_cast<std::uint64_t>(used));
+    port.rise -= (Wide{demand.share} * weight(flow.largest)) >> kShareBits;
+  }
+}
+
+// ---- progress ------------------------------------------------------------------------------------------------------
+
+// What the flow has done until now, at its speed so far.
+void Flows::take(std::uint64_t now, std::uint32_t number) {
+  Flow& flow = flows_[number];
+  const std::uint64_t length = now - flow.since;
+  const Wide done = Wide{length} * flow.speed;
+  flow.left = done >= flow.left ? Wide{0} : flow.left - done;
+  if (length > 0 && flow.limit != kNone) { note_meetings(flow, length); }
+  flow.since = now;
+}
+
+void Flows::note_meetings(const Flow& flow, std::uint64_t length) {
+  const auto lost = static_cast<std::uint64_t>((Wide{length} * (kWholeShare - flow.speed)) >> kShareBits);
+  for (const User& other : ports_[flow.limit].users) {
+    if (&flows_[other.flow] == &flow) { continue; }
+    FlowMeeting& meeting = meetings_[{flow.kind, flows_[other.flow].kind, flow.limit % classes_}];
+    meeting.together += length;
+    meeting.lost += lost;
+  }
+}
+
+}  // namespace orrery::simulate
