@@ -25,13 +25,14 @@ constexpr const char* kFooter = R"(Examples
   orrery collective --op all_reduce --size 1MiB:1GiB:x2 --cluster dgx-h100
   orrery collective --op all_gather --size 8KiB,64KiB,1MiB --cluster dgx-h100 --devices 64 --explain
   orrery collective --op all_to_all --size 1MiB --cluster gb200-nvl72 --algorithm direct --json
+  orrery collective --op all_reduce --size 1MiB --cluster dgx-h100 --simulate
   orrery collective --op all_reduce --size 1MiB:64MiB:x4 \
       --system-configuration system.json --network-configuration network.yml --backend congestion-aware
 
 Sizes and bandwidths are defined as in nccl-tests. The size is that of the whole buffer: for all_gather, reduce_scatter
 and all_to_all, the shards of all ranks together. algbw = size / time. busbw = algbw x 2 (n-1)/n for all_reduce, x
 (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for broadcast; compare it with the bandwidth of a link.
-On a cluster the time is a closed form (docs/models/collectives.md). With ASTRA-sim's files every message of every rank
+On a cluster the time is a closed form (docs/models/collectives.md), or simulated with it (docs/models/flow.md). With ASTRA-sim's files every message of every rank
 is simulated, with the algorithms of the system file.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
@@ -39,7 +40,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
   std::string op, size, cluster, devices = "0", algorithm;
-  bool explain = false, json = false;
+  bool simulate = false, explain = false, json = false;
 };
 
 using Shared = std::shared_ptr<Options>;
@@ -93,7 +94,7 @@ Result<api::CollectiveRequest> request_of(const Options& options) {
 Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
   if (options.machine->any()) { return fail(flag_place("--cluster"), "cannot be combined with ASTRA-sim's files"); }
   if (!options.machine->backend.empty()) {
-    return fail(flag_place("--backend"), "applies to simulations only; on a cluster the time is a closed form");
+    return fail(flag_place("--backend"), "is valid with ASTRA-sim's files only; with --cluster, --simulate simulates flows");
   }
   if (options.machine->semantics == "astra-sim") {
     return fail(flag_place("--semantics"),
@@ -108,8 +109,12 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
     ORRERY_TRY(asked, named<CollectiveAlgorithm>("--algorithm", options.algorithm, "an algorithm"));
     algorithm = asked;
   }
+  if (options.simulate && options.explain) {
+    return fail(flag_place("--explain"), "is not valid with --simulate: a simulated time has no terms");
+  }
   ORRERY_TRY(data, data_directory());
-  return api::price_collective(data, options.cluster, static_cast<std::int64_t>(devices), request, algorithm);
+  const auto time_of = options.simulate ? api::simulate_collective_on : api::price_collective;
+  return time_of(data, options.cluster, static_cast<std::int64_t>(devices), request, algorithm);
 }
 
 Result<results::CollectiveTable> on_machine(const Options& options, const api::CollectiveRequest& request) {
@@ -122,6 +127,9 @@ Result<results::CollectiveTable> on_machine(const Options& options, const api::C
   }
   if (options.explain) {
     return fail(flag_place("--explain"), "is valid with --cluster only; a simulated time has no terms");
+  }
+  if (options.simulate) {
+    return fail(flag_place("--simulate"), "is valid with --cluster only; ASTRA-sim's files are always simulated");
   }
   MachineFlags& machine = *options.machine;
   if (auto taken = machine.take({{"--system-configuration", &simulate::SimulationFiles::system},
@@ -160,6 +168,11 @@ void declare(Command& command, const Shared& options) {
         "use on this group; another one can be faster]",
         cluster, names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
+  command.toggle({"--simulate", "",
+                  "simulate the devices and their ports instead of the closed form; nothing else uses them, so the times "
+                  "are the same",
+                  cluster},
+                 [options](bool on) { options->simulate = on; });
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);
   command.toggle(

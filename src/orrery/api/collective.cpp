@@ -12,6 +12,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/names.hpp"
 #include "orrery/network/nccl_tests.hpp"
+#include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/one_collective.hpp"
 #include "orrery/simulate/simulate.hpp"
 
@@ -83,6 +84,32 @@ tl::unexpected<Failure> impossible(const network::Fabric& fabric, const network:
                           name_of(op), group.size(), fabric.cluster().name, join(known, ", ")));
 }
 
+// A cluster with all its devices as one group.
+struct Target {
+  hardware::Cluster cluster;
+  network::Group group;
+};
+
+Result<Target> target_of(const std::string& data_directory, const std::string& cluster_name, std::int64_t devices) {
+  const hardware::Catalogue catalogue(data_directory);
+  ORRERY_TRY(cluster, catalogue.cluster(cluster_name, devices));
+  Target target{cluster, everyone(cluster)};
+  if (target.group.size() < 2) {
+    return fail(Place{"", 0, 0, "--devices"},
+                fmt::format("{} has one device here; a collective needs at least 2", cluster.name));
+  }
+  return target;
+}
+
+CollectiveTable table_on(const Target& target, Collective op, const std::string& method) {
+  CollectiveTable table = table_of(op, static_cast<std::uint64_t>(target.group.size()));
+  table.semantics = "physical";
+  table.method = method;
+  table.where = target.cluster.name;
+  table.network = network_text(target.cluster);
+  return table;
+}
+
 // ---- simulated -----------------------------------------------------------------------------------------------------
 
 std::string network_text(const simulate::Network& network) {
@@ -133,26 +160,38 @@ void keep_warnings(CollectiveTable& table, const std::vector<std::string>& warni
 Result<CollectiveTable> price_collective(const std::string& data_directory, const std::string& cluster_name,
                                          std::int64_t devices, const CollectiveRequest& request,
                                          CollectiveAlgorithm algorithm) {
-  const hardware::Catalogue catalogue(data_directory);
-  ORRERY_TRY(cluster, catalogue.cluster(cluster_name, devices));
-  const network::Group group = everyone(cluster);
-  if (group.size() < 2) {
-    return fail(Place{"", 0, 0, "--devices"},
-                fmt::format("{} has one device here; a collective needs at least 2", cluster.name));
-  }
-  const network::Fabric fabric(cluster);
-  CollectiveTable table = table_of(request.op, static_cast<std::uint64_t>(group.size()));
-  table.semantics = "physical";
-  table.method = "closed-form";
-  table.where = cluster.name;
-  table.network = network_text(cluster);
+  ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
+  const network::Fabric fabric(target.cluster);
+  CollectiveTable table = table_on(target, request.op, "closed-form");
   for (const std::uint64_t size : request.sizes) {
-    const network::Price price = fabric.price(request.op, Bytes(static_cast<double>(size)), group, algorithm);
-    if (!is_possible(price)) { return impossible(fabric, group, request.op, algorithm); }
+    const network::Price price = fabric.price(request.op, Bytes(static_cast<double>(size)), target.group, algorithm);
+    if (!is_possible(price)) { return impossible(fabric, target.group, request.op, algorithm); }
     CollectiveRow row = row_of(request.op, size, table.ranks, price.time);
     row.algorithm = name_of(price.algorithm);
     row.terms = results::CollectiveTerms{
         price.base, price.latency, price.bandwidth, price.reduction, std::string(price.protocol), price.chunks};
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+Result<CollectiveTable> simulate_collective_on(const std::string& data_directory, const std::string& cluster_name,
+                                               std::int64_t devices, const CollectiveRequest& request,
+                                               CollectiveAlgorithm algorithm) {
+  ORRERY_TRY(target, target_of(data_directory, cluster_name, devices));
+  const network::Fabric fabric(target.cluster);
+  if (!is_possible(fabric.price(request.op, Bytes(1), target.group, algorithm))) {
+    return impossible(fabric, target.group, request.op, algorithm);
+  }
+  CollectiveTable table = table_on(target, request.op, "simulated");
+  for (const std::uint64_t size : request.sizes) {
+    simulate::FlowJob job = simulate::one_collective(target.cluster, request.op, size, algorithm);
+    job.job.tables = true;
+    ORRERY_TRY(simulation, simulate::simulate_flows(job));
+    constexpr double kSecondsPerPicosecond = 1e-12;
+    const auto time = static_cast<double>(simulation.tables->ranks.front().finish_ps) * kSecondsPerPicosecond;
+    CollectiveRow row = row_of(request.op, size, table.ranks, Seconds(time));
+    row.algorithm = simulation.tables->collectives.front().algorithm;
     table.rows.push_back(std::move(row));
   }
   return table;

@@ -28,6 +28,11 @@ struct CollectiveRequest {
     const std::string& data_directory, const std::string& cluster, std::int64_t devices,
     const CollectiveRequest& request, CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
+// The same, simulated as flows on the ports of the cluster; the times are those of price_collective, to a picosecond.
+[[nodiscard]] Result<results::CollectiveTable> simulate_collective_on(
+    const std::string& data_directory, const std::string& cluster, std::int64_t devices,
+    const CollectiveRequest& request, CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
+
 // Simulated among all ranks of the machine of `files` (system, network, flags, back end; neither graphs nor memory),
 // with the algorithms of the system file. Sizes are simulated side by side, which does not change them. Fails for
 // operations that the semantics do not move (a broadcast, which ASTRA-sim replays) and for all-gathers whose size is

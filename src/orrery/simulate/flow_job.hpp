@@ -29,6 +29,8 @@ struct FlowJob {
   std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; [0]: messages
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 };
 
 // The job with every rank simulated. `job`: of read_job_on, with its graphs and groups. Fails if a rank is not a device
@@ -37,6 +39,10 @@ struct FlowJob {
 
 // All dimensions of the cluster, those of one device included; without bandwidths.
 [[nodiscard]] Network network_of(const hardware::Cluster& cluster);
+
+// One collective of all devices; `bytes` as in nccl-tests.
+[[nodiscard]] FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
+                                     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
 // The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid.
 [[nodiscard]] network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks);

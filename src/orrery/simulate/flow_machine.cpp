@@ -139,9 +139,10 @@ const FlowMachine::Call& FlowMachine::collective_call(const NodeTask& task) {
   if (!is_new) { return found->second; }
   const network::Group& shape = flow_job_.groups[task.group].shape;
   // Chakra counts the shard of an all-gather, nccl-tests the whole buffer.
-  const auto parts = task.collective == Collective::all_gather ? static_cast<double>(shape.size()) : 1.0;
+  const bool is_shard = task.collective == Collective::all_gather && !flow_job_.whole_buffers;
+  const double parts = is_shard ? static_cast<double>(shape.size()) : 1.0;
   const network::Traffic traffic =
-      fabric_.traffic(task.collective, Bytes(static_cast<double>(task.amount) * parts), shape);
+      fabric_.traffic(task.collective, Bytes(static_cast<double>(task.amount) * parts), shape, flow_job_.algorithm);
   Call& call = found->second;
   call.algorithm = traffic.price.algorithm;
   if (traffic.price.time == infinite<Seconds>()) { return call; }

@@ -45,8 +45,13 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
 }
 
 void Flows::end(std::uint64_t now, std::uint32_t number) {
-  take(now, number);
   Flow& flow = flows_[number];
+  for (const PortDemand& demand : flow.demands) {  // who shared its ports until now
+    if (ports_[demand.port].asked <= kWholeShare) { continue; }
+    for (const User& user : ports_[demand.port].users) {
+      if (flows_[user.flow].limit == demand.port) { take(now, user.flow); }
+    }
+  }
   for (const PortDemand& demand : flow.demands) {
     Port& port = ports_[demand.port];
     auto& users = port.users;
