@@ -37,6 +37,11 @@ function(prefix_library name headers)
   target_precompile_headers(${name} PRIVATE ${headers})
 endfunction()
 
+# Writers of every node of a trace: in a batch g++ inlines less of them, which costs a fifth more instructions.
+set_source_files_properties(
+  ${PROJECT_SOURCE_DIR}/src/orrery/trace/json_lines_write.cpp ${PROJECT_SOURCE_DIR}/src/orrery/trace/json_text.cpp
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
 function(prefix target)
   if(ORRERY_UNITY AND NOT "${ARGN}" STREQUAL ALONE)
     set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE ${ORRERY_BATCH})

@@ -219,6 +219,7 @@ class PlanLowering {
   }
 
   void append_optimizer(RankClass& rank_class, double owned) {
+    rank_class.finish.reserve(4);
     const Bytes element = context_.weight_element;
     if (context_.stack.gradients.norm) { append_finish(rank_class.finish, norm_block(owned)); }
     append_finish(rank_class.finish, optimizer_block(owned));
