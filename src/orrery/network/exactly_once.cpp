@@ -75,6 +75,10 @@ class Contributions {
   }
   bool is_whole(std::uint32_t block, const std::uint64_t* set) { return std::equal(set, set + words_, whole(block)); }
 
+  bool contains(const std::uint64_t* set, const std::uint64_t* part) const {
+    return std::equal(set, set + words_, part, [](std::uint64_t a, std::uint64_t b) { return (a & b) == b; });
+  }
+
   static std::string fault_text(const BlockMessage& message, std::uint32_t block, const std::string& what) {
     return fmt::format("step {}: {} sends {} block {}, {}", message.step, message.source, message.destination, block,
                        what);
@@ -95,7 +99,9 @@ class Contributions {
       reduced_in_[at] = message.step;
       return std::nullopt;
     }
-    if (!is_whole(block, content)) { return fault_text(message, block, "a partial sum, to be stored as the whole"); }
+    // A switch returns the sum over its members, which with further dimensions is not the whole yet.
+    const bool is_sum_of_switch = message.source >= requirement_.members && contains(content, has);
+    if (!is_whole(block, content) && !is_sum_of_switch) { return fault_text(message, block, "a partial sum, to be stored as the whole"); }
     const bool may_repeat = requirement_.may_receive_again && requirement_.may_receive_again(message.destination);
     if (is_whole(block, has) && !may_repeat) { return fault_text(message, block, "which it has already"); }
     std::copy(content, content + words_, has);
@@ -218,18 +224,20 @@ std::vector<BlockMessage> messages_of(const MemberSchedule& schedule) {
   return messages;
 }
 
-// ---- expanded ------------------------------------------------------------------------------------------------------
+// ---- over several dimensions ---------------------------------------------------------------------------------------
 
-Requirement requirement_of(const Schedule& schedule, const Group& group, const Expansion& expansion) {
+Requirement requirement_of(const Schedule& schedule, const Group& group, const Composition& composition) {
   const auto extents = effective_extents(group);
-  const std::int64_t per_chunk = expansion.blocks_per_chunk, n = expansion.members;
+  const std::int64_t per_chunk = composition.blocks_per_chunk, n = composition.members;
   const auto all = [](std::uint32_t, std::uint32_t) { return true; };
-  const auto own = [extents, per_chunk](std::uint32_t member, std::uint32_t block) {
-    return owner(block % per_chunk, extents) == member;
+  const std::int64_t in_shard = per_chunk / n;  // blocks; 0: trees and multicasts, which have no shards
+  const auto own = [extents, per_chunk, in_shard](std::uint32_t member, std::uint32_t block) {
+    return owner(block % per_chunk / in_shard, extents) == member;
   };
   Requirement requirement;
-  requirement.members = requirement.participants = static_cast<std::uint32_t>(n);
-  requirement.blocks = static_cast<std::uint32_t>(expansion.blocks);
+  requirement.members = static_cast<std::uint32_t>(n);
+  requirement.participants = static_cast<std::uint32_t>(composition.participants);
+  requirement.blocks = static_cast<std::uint32_t>(composition.blocks);
   switch (schedule.collective) {
     case Collective::all_reduce: requirement.contributes = all, requirement.ends_with = all; break;
     case Collective::reduce_scatter: requirement.contributes = all, requirement.ends_with = own; break;
@@ -255,16 +263,16 @@ Requirement requirement_of(const Schedule& schedule, const Group& group, const E
   return requirement;
 }
 
-// A transfer through a switch from a member to itself sends its own part through the switch and changes no data.
-std::vector<BlockMessage> messages_of(const Expansion& expansion) {
+std::vector<BlockMessage> messages_of(const Schedule& schedule, const Composition& composition) {
   std::vector<BlockMessage> messages;
   std::uint64_t group = 0;
   const Transfer* last = nullptr;
-  for (const Transfer& transfer : expansion.transfers) {
-    const auto key = [](const Transfer& t) { return std::tuple(t.round, t.chunk, t.phase, t.step); };
+  for (const Transfer& transfer : composition.transfers) {
+    const auto key = [&](const Transfer& t) {
+      return std::tuple(t.round, t.chunk, first_concurrent(schedule, t.phase), t.step);
+    };
     if (last != nullptr && key(*last) != key(transfer)) { ++group; }
     last = &transfer;
-    if (transfer.source == transfer.destination) { continue; }
     BlockMessage message{group,
                          static_cast<std::uint32_t>(transfer.source),
                          static_cast<std::uint32_t>(transfer.destination),

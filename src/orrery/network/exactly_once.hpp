@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "orrery/network/expand.hpp"
+#include "orrery/network/composition.hpp"
 #include "orrery/network/member_schedule.hpp"
 
 namespace orrery::network {
@@ -50,8 +50,8 @@ struct BlockMessage {
 [[nodiscard]] Requirement requirement_of(const MemberSchedule& schedule);
 [[nodiscard]] std::vector<BlockMessage> messages_of(const MemberSchedule& schedule);
 
-// Of an expanded schedule (expand.hpp).
-[[nodiscard]] Requirement requirement_of(const Schedule& schedule, const Group& group, const Expansion& expansion);
-[[nodiscard]] std::vector<BlockMessage> messages_of(const Expansion& expansion);
+// Of a schedule over several dimensions.
+[[nodiscard]] Requirement requirement_of(const Schedule& schedule, const Group& group, const Composition& composition);
+[[nodiscard]] std::vector<BlockMessage> messages_of(const Schedule& schedule, const Composition& composition);
 
 }  // namespace orrery::network

@@ -67,7 +67,7 @@ TEST(ExactlyOnce, member_schedules_of_random_larger_groups_are_correct) {
   }
 }
 
-TEST(ExactlyOnce, expanded_schedules_over_several_dimensions_are_correct) {
+TEST(ExactlyOnce, schedules_over_several_dimensions_are_correct) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (std::int64_t n = 2; n <= 33; ++n) { shapes.push_back({n}); }
   for (const auto& shape : std::vector<std::vector<std::int64_t>>{
@@ -76,8 +76,7 @@ TEST(ExactlyOnce, expanded_schedules_over_several_dimensions_are_correct) {
   }
   int schedules = 0;
   for (const auto& shape : shapes) {
-    for (const CollectiveAlgorithm algorithm : {CollectiveAlgorithm::ring, CollectiveAlgorithm::tree,
-                                                CollectiveAlgorithm::direct, CollectiveAlgorithm::in_switch}) {
+    for (const CollectiveAlgorithm algorithm : test::kScheduleAlgorithms) {
       for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
                                           Collective::all_to_all, Collective::broadcast}) {
         for (const std::int64_t chunks : {1, 3}) {
@@ -85,16 +84,17 @@ TEST(ExactlyOnce, expanded_schedules_over_several_dimensions_are_correct) {
           Schedule schedule = make_schedule(collective, algorithm, Bytes(1e6), group);
           if (schedule.phases.empty()) { continue; }
           schedule.chunks = chunks;
-          const Expansion expansion = expand(schedule, group);
-          const auto found = fault(requirement_of(schedule, group, expansion), messages_of(expansion));
+          const Composition composition = compose(schedule, group);
+          const auto found = fault(requirement_of(schedule, group, composition), messages_of(schedule, composition));
           ASSERT_EQ(found.value_or(""), "") << "collective " << static_cast<int>(collective) << " algorithm "
-                                            << static_cast<int>(algorithm) << " members " << expansion.members;
+                                            << static_cast<int>(algorithm) << " members " << composition.members;
           ++schedules;
         }
       }
     }
   }
-  EXPECT_EQ(schedules, 42 * 2 * (4 + 3 + 3 + 2 + 4));  // trees: all_reduce and broadcast only; switches: no all_to_all
+  // Trees: all_reduce and broadcast only; switches: no all_to_all; flat rings: neither all_to_all nor broadcast.
+  EXPECT_EQ(schedules, 42 * 2 * (5 + 4 + 4 + 2 + 4));
 }
 
 // ---- faults --------------------------------------------------------------------------------------------------------

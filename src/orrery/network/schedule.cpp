@@ -1,5 +1,6 @@
 #include "orrery/network/schedule.hpp"
 
+#include "orrery/core/error.hpp"
 #include "orrery/core/integers.hpp"
 
 namespace orrery::network {
@@ -235,6 +236,51 @@ void build(Builder& builder, Collective collective, Bytes bytes) {
 }
 
 }  // namespace
+
+MemberSchedule line_schedule(Collective collective, const SchedulePhase& phase) {
+  MemberSchedule line;
+  line.members = static_cast<std::uint32_t>(phase.members);
+  const auto is = [&](Collective along, CollectiveAlgorithm algorithm) {
+    line.collective = along;
+    line.algorithm = algorithm;
+    return line;
+  };
+  const Collective half = phase.reduces ? Collective::reduce_scatter : Collective::all_gather;
+  switch (phase.pattern) {
+    case Pattern::ring:
+      return is(collective == Collective::all_to_all ? collective : half, CollectiveAlgorithm::ring);
+    case Pattern::flat_ring: return is(half, CollectiveAlgorithm::ring);
+    case Pattern::chain: return is(Collective::broadcast, CollectiveAlgorithm::ring);
+    case Pattern::scatter:
+      return is(Collective::scatter, phase.steps == 1 ? CollectiveAlgorithm::direct : CollectiveAlgorithm::ring);
+    case Pattern::tree_up:
+    case Pattern::tree_down: return is(collective, CollectiveAlgorithm::tree);
+    case Pattern::all_pairs: return is(half, CollectiveAlgorithm::direct);
+    case Pattern::exchange: return is(Collective::all_to_all, CollectiveAlgorithm::direct);
+    case Pattern::switch_up: return is(Collective::reduce_scatter, CollectiveAlgorithm::in_switch);
+    case Pattern::switch_down: return is(Collective::all_gather, CollectiveAlgorithm::in_switch);
+    case Pattern::multicast: return is(Collective::broadcast, CollectiveAlgorithm::in_switch);
+  }
+  throw_internal_error("known pattern", __FILE__, __LINE__);
+}
+
+LineSteps line_steps(Collective collective, const SchedulePhase& phase) {
+  const auto steps = static_cast<std::uint32_t>(phase.steps);
+  switch (phase.pattern) {
+    case Pattern::tree_down: return {collective == Collective::all_reduce ? steps : 0, steps};
+    case Pattern::switch_up:
+    case Pattern::switch_down:
+    case Pattern::multicast: return {0, 2 * steps};
+    case Pattern::ring:
+    case Pattern::flat_ring:
+    case Pattern::chain:
+    case Pattern::scatter:
+    case Pattern::tree_up:
+    case Pattern::all_pairs:
+    case Pattern::exchange: break;
+  }
+  return {0, steps};
+}
 
 InlineList<Extent, kMaxExtents> effective_extents(const Group& group) {
   Extents extents;

@@ -1,8 +1,9 @@
 // Collectives as schedules.
 //
-// A schedule is data: phases of steps; each step is a pattern of transfers between positions of a group. The
-// closed-form price (fabric.hpp) and the expansion to single transfers (expand.hpp) read the same phases. Formulas,
-// sources and limits: docs/models/collectives.md.
+// A schedule is data: phases of steps along one dimension each. The steps of a phase are those of a member schedule
+// (member_schedule.hpp): line_schedule() says which. The closed-form price (fabric.hpp) needs the figures of the phase
+// only, which follow from it (schedule_test.cpp compares them); composition.hpp has the single messages. Formulas, sources
+// and limits: docs/models/collectives.md.
 //
 // Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
 // all_to_all: n shards).
@@ -20,6 +21,7 @@
 #include "orrery/core/units.hpp"
 #include "orrery/network/group.hpp"
 #include "orrery/network/inline_list.hpp"
+#include "orrery/network/member_schedule.hpp"
 
 namespace orrery::network {
 
@@ -79,6 +81,17 @@ using Recipe = std::array<CollectiveAlgorithm, kMaxExtents>;
 // `flat_ring` on its first extent applies to all extents; it is valid for all_reduce, reduce_scatter and all_gather.
 [[nodiscard]] Schedule make_schedule(Collective collective, CollectiveAlgorithm algorithm, Bytes bytes,
                                      const Group& group);
+
+// What the members of a line along the phase's dimension do. Of a flat ring: the ring with all members; `members` is
+// then that of one extent.
+[[nodiscard]] MemberSchedule line_schedule(Collective collective, const SchedulePhase& phase);
+
+// The steps of line_schedule() that belong to the phase: an all-reduce by tree has one phase for each direction. A switch
+// takes two steps for one of the closed form, because data passes it while it arrives.
+struct LineSteps {
+  std::uint32_t first = 0, count = 0;
+};
+[[nodiscard]] LineSteps line_steps(Collective collective, const SchedulePhase& phase);
 
 // The extents that have traffic: those with more than one member; for an irregular group its outermost dimension
 // with all members.

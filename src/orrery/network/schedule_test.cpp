@@ -1,12 +1,15 @@
 // The bytes that schedules send, derived by hand.
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "orrery/network/chunking.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/test_cluster.hpp"
+#include "orrery/network/test_collectives.hpp"
 
 namespace orrery::network::schedule_test {
 namespace {
@@ -134,6 +137,87 @@ TEST(Schedule, algorithms_that_a_collective_does_not_have_give_no_phases) {
   }
   EXPECT_TRUE(make_schedule(Collective::all_to_all, CollectiveAlgorithm::in_switch, Bytes(8.0), group).phases.empty());
   EXPECT_TRUE(make_schedule(Collective::all_reduce, CollectiveAlgorithm::automatic, Bytes(8.0), group).phases.empty());
+}
+
+// ---- figures of phases follow from the steps of members -----------------------------------------------------------
+
+struct Sums {
+  double sent = 0.0, received = 0.0, reduced = 0.0;  // of the busiest member
+};
+
+enum class Over : std::uint8_t { busiest_step, mean_step, all_steps };
+
+// Blocks of a line's members by its member schedule.
+Sums sums_of(const MemberSchedule& line, const LineSteps& steps, Over over, double switch_returns) {
+  Sums busiest;
+  std::vector<Sums> total(line.members);
+  for (std::uint32_t step = steps.first; step < steps.first + steps.count; ++step) {
+    std::vector<Sums> now(line.members);
+    for (std::uint32_t member = 0; member < participant_count(line); ++member) {
+      for (std::uint32_t i = 0; i < send_count(line, member, step); ++i) {
+        const StepMessage message = send(line, member, step, i);
+        const double blocks = message.count;
+        if (member < line.members) { now[member].sent += blocks; }
+        if (message.peer >= line.members) { continue; }
+        now[message.peer].received += blocks + (member >= line.members ? switch_returns : 0.0);
+        if (message.reduces) { now[message.peer].reduced += blocks; }
+      }
+    }
+    for (std::uint32_t member = 0; member < line.members; ++member) {
+      const auto add = [&](double Sums::* figure) {
+        total[member].*figure += now[member].*figure;
+        if (over == Over::busiest_step) { busiest.*figure = std::max(busiest.*figure, now[member].*figure); }
+      };
+      add(&Sums::sent);
+      add(&Sums::received);
+      add(&Sums::reduced);
+    }
+  }
+  if (over == Over::busiest_step) { return busiest; }
+  const double count = over == Over::mean_step ? steps.count : 1.0;
+  for (const Sums& sums : total) {
+    busiest.sent = std::max(busiest.sent, sums.sent / count);
+    busiest.received = std::max(busiest.received, sums.received / count);
+    busiest.reduced = std::max(busiest.reduced, sums.reduced / count);
+  }
+  return busiest;
+}
+
+// The bytes that a line of the phase works on; SchedulePhase has them only as figures per step.
+TEST(Schedule, figures_of_phases_are_those_of_the_busiest_member) {
+  int phases = 0;
+  for (std::int64_t n = 2; n <= 33; ++n) {
+    for (const Collective collective : test::kPricedCollectives) {
+      for (const CollectiveAlgorithm algorithm : test::kScheduleAlgorithms) {
+        const Bytes bytes(5040.0);
+        const Schedule schedule = make_schedule(collective, algorithm, bytes, group_of({n}));
+        for (const SchedulePhase& phase : schedule.phases) {
+          const MemberSchedule line = line_schedule(collective, phase);
+          const LineSteps steps = line_steps(collective, phase);
+          ASSERT_EQ(refusal(line), "");
+          const bool tree = phase.pattern == Pattern::tree_up || phase.pattern == Pattern::tree_down;
+          if (!tree) { EXPECT_EQ(steps.count, step_count(line)); }
+          const double block = bytes.value() / block_count(line);
+          const double returned = phase.pattern == Pattern::switch_down ? 1.0 : 0.0;
+          // Levels of a tree or chain run at the same time, for different chunks.
+          const Over over = level_per_step(phase.pattern)            ? Over::all_steps
+                            : collective == Collective::all_to_all ? Over::mean_step
+                                                                   : Over::busiest_step;
+          const Sums sums = sums_of(line, steps, over, returned);
+          SCOPED_TRACE(testing::Message() << "members " << n << " collective " << static_cast<int>(collective)
+                                          << " pattern " << static_cast<int>(phase.pattern));
+          constexpr double slack = 1e-9;
+          EXPECT_NEAR(phase.sent_per_step.value(), sums.sent * block, slack);
+          EXPECT_NEAR(phase.received_per_step.value(), sums.received * block, slack);
+          if (phase.reduces && phase.pattern != Pattern::switch_up) {
+            EXPECT_NEAR(phase.reduced_per_step.value(), sums.reduced * block, slack);
+          }
+          ++phases;
+        }
+      }
+    }
+  }
+  EXPECT_GT(phases, 700);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "orrery/network/chunking.hpp"
-#include "orrery/network/expand.hpp"
+#include "orrery/network/composition.hpp"
 
 namespace orrery::network {
 namespace {
@@ -65,13 +65,13 @@ class StepSimulator {
       : fabric_(fabric),
         schedule_(schedule),
         protocol_(protocol),
-        expansion_(expand(schedule, group)),
-        arrived_(static_cast<std::size_t>(expansion_.members * expansion_.blocks), 0.0) {}
+        composition_(compose(schedule, group)),
+        arrived_(static_cast<std::size_t>(composition_.participants * composition_.blocks), 0.0) {}
 
   double run() {
     std::int64_t round = 0, step = 0;
     std::size_t phase = 0;
-    for (const Transfer& transfer : expansion_.transfers) {
+    for (const Transfer& transfer : composition_.transfers) {
       if (transfer.round != round) {
         round = transfer.round;
         round_start_ = tree_start_ = end_;
@@ -117,7 +117,8 @@ class StepSimulator {
     const StepCost cost = fabric_.step_cost(kind_of(phase.pattern), phase.dimension, protocol_, phase.members);
     const std::size_t lanes = lanes_of(phase);
     const double before = fixed_time(transfer);
-    const double bytes = expansion_.block_bytes.value() * static_cast<double>(transfer.blocks);
+    const double bytes =
+        composition_.block_bytes.value() * static_cast<double>(transfer.blocks + transfer.returned_blocks);
     double seconds = bytes * cost.seconds_per_byte;
     if (transfer.reduces && phase.pattern != Pattern::switch_up) {
       seconds = std::max(seconds, bytes * fabric_.seconds_per_reduced_byte());
@@ -127,17 +128,15 @@ class StepSimulator {
     // Levels of different chunks share a round as one task.
     const bool pipelined = level_per_step(phase.pattern);
     const Port::Task task{transfer.round, transfer.phase, pipelined ? 0 : transfer.step};
-    const bool to_self = transfer.source == transfer.destination;
     double start = std::max(lanes > 1 ? tree_start_ : round_start_, ready(transfer));
-    if (uses_port(phase.pattern, PortDirection::out, to_self)) {
+    if (transfer.source < composition_.members) {
       Port& port = ports_[{transfer.source, phase.dimension, PortDirection::out}];
       start = port.start(task, lanes, start, before);
       port.finish(start + seconds);
     }
-    start = through_switch(phase.pattern, to_self, start);
     double end = start + seconds;
     end_ = std::max(end_, end);
-    if (!uses_port(phase.pattern, PortDirection::in, to_self)) { return; }
+    if (transfer.destination >= composition_.members) { return arrive(transfer, start); }  // and passes the switch
     Port& port = ports_[{transfer.destination, phase.dimension, PortDirection::in}];
     end = std::max(start, port.start(task, lanes, round_start_, before)) + seconds;
     port.finish(end);
@@ -146,31 +145,8 @@ class StepSimulator {
     if (lanes > 1) { tree_end_ = std::max(tree_end_, end); }
   }
 
-  // When a transfer leaves the switch: a sum when its last contribution enters (that of the destination), a copy when
-  // the original enters (the transfer from the source to itself).
-  double through_switch(Pattern pattern, bool to_self, double start) {
-    if (pattern == Pattern::switch_up) {
-      summed_ = std::max(summed_, start);
-      return to_self ? std::exchange(summed_, 0.0) : start;
-    }
-    if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
-      if (to_self) { copied_ = start; }
-      return copied_;
-    }
-    return start;
-  }
-
-  // A switch that reduces sends only the sum back; a switch that multicasts receives only one copy.
-  static bool uses_port(Pattern pattern, PortDirection direction, bool to_self) {
-    if (pattern == Pattern::switch_up) { return direction == PortDirection::out || to_self; }
-    if (pattern == Pattern::switch_down || pattern == Pattern::multicast) {
-      return direction == PortDirection::in || to_self;
-    }
-    return true;
-  }
-
   [[nodiscard]] std::size_t index(std::int64_t member, std::int64_t block) const {
-    return static_cast<std::size_t>(member * expansion_.blocks + block);
+    return static_cast<std::size_t>(member * composition_.blocks + block);
   }
 
   [[nodiscard]] double ready(const Transfer& transfer) const {
@@ -191,12 +167,11 @@ class StepSimulator {
   const Fabric& fabric_;
   const Schedule& schedule_;
   std::size_t protocol_;
-  Expansion expansion_;
-  std::vector<double> arrived_;  // [member * blocks + block]
+  Composition composition_;
+  std::vector<double> arrived_;  // [participant * blocks + block]; at a switch: when it enters
   std::map<std::tuple<std::int64_t, int, PortDirection>, Port> ports_;
   double round_start_ = 0.0, end_ = 0.0;
   double tree_start_ = 0.0, tree_end_ = 0.0;
-  double summed_ = 0.0, copied_ = 0.0;  // when the data of the current transfer entered the switch
 };
 
 }  // namespace
