@@ -32,8 +32,8 @@ constexpr const char* kFooter = R"(Examples
 Sizes and bandwidths are defined as in nccl-tests. The size is that of the whole buffer: for all_gather, reduce_scatter
 and all_to_all, the shards of all ranks together. algbw = size / time. busbw = algbw x 2 (n-1)/n for all_reduce, x
 (n-1)/n for all_gather, reduce_scatter and all_to_all, x 1 for broadcast; compare it with the bandwidth of a link.
-On a cluster the time is a closed form (docs/models/collectives.md), or simulated with it (docs/models/flow.md). With ASTRA-sim's files every message of every rank
-is simulated, with the algorithms of the system file.
+On a cluster the time is a closed form (docs/models/collectives.md), or simulated with it (docs/models/flow.md). With
+ASTRA-sim's files every message of every rank is simulated, with the algorithms of the system file.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 

@@ -206,7 +206,7 @@ Command list_command() {
   Command command("list", "List catalogue entries of one kind, and how many of their figures are unverified.");
   const auto options = std::make_shared<Options>();
   const std::string output(kOutputGroup);
-  command.positional({"kind", "KIND", join(listed_kinds(), ", "), "", listed_kinds()},
+  command.positional({"kind", "[KIND]", join(listed_kinds(), ", "), "", listed_kinds()},
                      [options](const std::string& kind) { options->kind = kind; });
   command.toggle(
       {"--unverified", "", "only unverified figures, with the reason; needs no KIND: all kinds without it", output},

@@ -25,7 +25,7 @@ struct TraceFile {
   std::uint64_t size_B = 0;     // on disk
   std::uint64_t nodes = 0;
   bool complete = true;            // whether no record was skipped
-  std::vector<std::string> notes;  // oddities and skipped records
+  std::vector<std::string> notes;  // anomalies and skipped records
 };
 
 struct TraceInfo {

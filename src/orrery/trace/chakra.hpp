@@ -34,13 +34,13 @@ enum class Compression : std::uint8_t { none, gzip, zstd };
 [[nodiscard]] std::string_view name_of(Compression compression);  // "none", "gzip", "zstd"
 
 enum class NoteKind : std::uint8_t {
-  oddity,      // nothing is lost: a field that is not in the schema, a text that is not UTF-8, no metadata
+  anomaly,      // nothing is lost: a field that is not in the schema, a text that is not UTF-8, no metadata
   lost_record  // tolerant mode: a record, or the rest of the file, was skipped
 };
 
 // An observation about a file that could be read.
 struct Note {
-  NoteKind kind = NoteKind::oddity;
+  NoteKind kind = NoteKind::anomaly;
   std::string message;                // without place
   std::uint64_t offset = 0;           // byte of the uncompressed file where the (first) record of this note starts
   std::optional<std::uint64_t> node;  // id of the node in that record, if it is known

@@ -116,8 +116,8 @@ struct ChakraStream::State {
     return ahead.substr(frame->length_bytes, static_cast<std::size_t>(frame->record_bytes));
   }
 
-  void note_oddities(const Decoder& from, std::optional<std::uint64_t> id) {
-    for (const Oddity& oddity : from.oddities()) { note(NoteKind::oddity, oddity.text(), offset, id); }
+  void note_anomalies(const Decoder& from, std::optional<std::uint64_t> id) {
+    for (const Anomaly& anomaly : from.anomalies()) { note(NoteKind::anomaly, anomaly.text(), offset, id); }
   }
 
   void seek(std::uint64_t to) {
@@ -142,8 +142,8 @@ struct ChakraStream::State {
            node.id != 0 ? std::optional(node.id) : std::nullopt);
       return false;
     }
-    if (bytes.empty()) { note(NoteKind::oddity, kEmptyRecord, offset, node.id); }
-    if (!decoder.oddities().empty()) { note_oddities(decoder, node.id); }
+    if (bytes.empty()) { note(NoteKind::anomaly, kEmptyRecord, offset, node.id); }
+    if (!decoder.anomalies().empty()) { note_anomalies(decoder, node.id); }
     return true;
   }
 
@@ -162,7 +162,7 @@ struct ChakraStream::State {
     decoder = Decoder(report.version);
     metadata_decoder = Decoder(report.version);
     if (!report.has_metadata) {
-      note(NoteKind::oddity, "the file has no metadata; its first record is a node", 0, std::nullopt);
+      note(NoteKind::anomaly, "the file has no metadata; its first record is a node", 0, std::nullopt);
       return {};
     }
     ORRERY_TRY(record, next_record());
@@ -171,7 +171,7 @@ struct ChakraStream::State {
       metadata_decoder.decode_metadata(metadata_bytes, metadata);
     } catch (const WireError& error) { return failure(0, error.what()); }
     report.claimed_version = metadata.version;
-    note_oddities(metadata_decoder, std::nullopt);
+    note_anomalies(metadata_decoder, std::nullopt);
     return {};
   }
 

@@ -19,13 +19,13 @@ using protozero::pbf_wire_type;
 
 namespace {
 
-std::string_view name_of(Oddity::Where where) {
+std::string_view name_of(Anomaly::Where where) {
   switch (where) {
-    case Oddity::Where::node: return "a node";
-    case Oddity::Where::metadata: return "the metadata";
-    case Oddity::Where::attribute: return "an attribute";
-    case Oddity::Where::list: return "a list";
-    case Oddity::Where::io: return "inputs or outputs";
+    case Anomaly::Where::node: return "a node";
+    case Anomaly::Where::metadata: return "the metadata";
+    case Anomaly::Where::attribute: return "an attribute";
+    case Anomaly::Where::list: return "a list";
+    case Anomaly::Where::io: return "inputs or outputs";
   }
   return "a record";
 }
@@ -74,7 +74,7 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       if (graph::is_text(type)) {
         const std::string_view text = list.bytes();
         if (type == ValueType::string_list && !is_utf8(text)) {
-          context.oddities.push_back({OddityKind::not_text, Oddity::Where::list, 1});
+          context.anomalies.push_back({AnomalyKind::not_text, Anomaly::Where::list, 1});
         }
         graph::append_text(payload, text);
       } else {
@@ -84,7 +84,7 @@ void decode_list(std::string_view bytes, ValueType type, std::string& payload, c
       FieldReader packed(list.bytes());
       while (!packed.at_end()) { graph::append_number(payload, type, number(packed, type)); }
     } else {
-      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::list, list.field()});
+      context.anomalies.push_back({AnomalyKind::dropped_field, Anomaly::Where::list, list.field()});
       list.skip();
     }
   }
@@ -98,16 +98,16 @@ Value list_value(std::string_view bytes, ValueType type, OpenList& open, const D
 }
 
 // Keeps the bytes of the current field, which is not in the schema.
-void keep_unknown(FieldReader& field, std::string*& kept, bool known_number, Oddity::Where where,
+void keep_unknown(FieldReader& field, std::string*& kept, bool known_number, Anomaly::Where where,
                   const DecodeContext& context) {
-  context.oddities.push_back(
-      {known_number ? OddityKind::other_wire_type : OddityKind::unknown_field, where, field.field()});
+  context.anomalies.push_back(
+      {known_number ? AnomalyKind::other_wire_type : AnomalyKind::unknown_field, where, field.field()});
   if (kept == nullptr) { kept = &context.scratch.fresh(); }
   kept->append(field.skip());
 }
 
-void note_text(std::string_view text, std::uint32_t field, Oddity::Where where, const DecodeContext& context) {
-  if (!is_utf8(text)) { context.oddities.push_back({OddityKind::not_text, where, field}); }
+void note_text(std::string_view text, std::uint32_t field, Anomaly::Where where, const DecodeContext& context) {
+  if (!is_utf8(text)) { context.anomalies.push_back({AnomalyKind::not_text, where, field}); }
 }
 
 void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const DecodeContext& context) {
@@ -115,12 +115,12 @@ void decode_io(std::string_view bytes, std::optional<IoInfo>& into, const Decode
   FieldReader field(bytes);
   while (field.next()) {
     if (field.type() != pbf_wire_type::length_delimited || field.field() > 3) {
-      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::io, field.field()});
+      context.anomalies.push_back({AnomalyKind::dropped_field, Anomaly::Where::io, field.field()});
       field.skip();
       continue;
     }
     const std::string_view text = field.bytes();
-    note_text(text, field.field(), Oddity::Where::io, context);
+    note_text(text, field.field(), Anomaly::Where::io, context);
     (field.field() == 1 ? into->values : field.field() == 2 ? into->shapes : into->types) = text;
   }
 }
@@ -162,18 +162,18 @@ void with_wire_errors(const Decode& decode) {
 
 }  // namespace
 
-std::string Oddity::text() const {
+std::string Anomaly::text() const {
   switch (kind) {
-    case OddityKind::unknown_field:
+    case AnomalyKind::unknown_field:
       return fmt::format("field {} of {} is not in the schema; it is kept unchanged", field, name_of(where));
-    case OddityKind::other_wire_type:
+    case AnomalyKind::other_wire_type:
       return fmt::format("field {} of {} has the wrong wire type; it is kept unchanged and not interpreted", field,
                          name_of(where));
-    case OddityKind::dropped_field:
+    case AnomalyKind::dropped_field:
       return fmt::format("field {} of {} is not in the schema; it is dropped", field, name_of(where));
-    case OddityKind::not_text:
+    case AnomalyKind::not_text:
       return fmt::format("field {} of {} is not UTF-8; other readers reject the file", field, name_of(where));
-    case OddityKind::unknown_attribute:
+    case AnomalyKind::unknown_attribute:
       return fmt::format("the value of an attribute (field {}) contradicts its type", field);
   }
   return "is odd";
@@ -189,7 +189,7 @@ Attribute decode_attribute(std::string_view bytes, const DecodeContext& context)
     const bool has_bytes = field.type() == pbf_wire_type::length_delimited;
     if (tag <= 2 && has_bytes) {
       const std::string_view text = field.bytes();
-      note_text(text, tag, Oddity::Where::attribute, context);
+      note_text(text, tag, Anomaly::Where::attribute, context);
       (tag == 1 ? attribute.name : attribute.doc) = text;
       continue;
     }
@@ -197,11 +197,11 @@ Attribute decode_attribute(std::string_view bytes, const DecodeContext& context)
     if (type != ValueType::none && graph::is_list(type) && has_bytes) {
       attribute.value = list_value(field.bytes(), type, list, context);
     } else if (type == ValueType::none || graph::is_list(type) || field.type() != wire_type_of(type)) {
-      keep_unknown(field, unknown, tag <= 32, Oddity::Where::attribute, context);
+      keep_unknown(field, unknown, tag <= 32, Anomaly::Where::attribute, context);
     } else if (has_bytes) {
       attribute.value = Value::view(type, field.bytes());
       if (type == ValueType::string_val) {
-        note_text(attribute.value.payload(), tag, Oddity::Where::attribute, context);
+        note_text(attribute.value.payload(), tag, Anomaly::Where::attribute, context);
       }
     } else {
       attribute.value = Value::scalar(type, number(field, type));
@@ -219,7 +219,7 @@ void decode_current_node(std::string_view bytes, NodeRecord& into, const DecodeC
       case varint_field(1): into.id = field.varint(); break;
       case bytes_field(2):
         into.name = field.bytes();
-        note_text(into.name, 2, Oddity::Where::node, context);
+        note_text(into.name, 2, Anomaly::Where::node, context);
         break;
       case varint_field(3):
         into.type = static_cast<NodeType>(static_cast<std::int32_t>(static_cast<std::uint32_t>(field.varint())));
@@ -233,7 +233,7 @@ void decode_current_node(std::string_view bytes, NodeRecord& into, const DecodeC
       case bytes_field(8): decode_io(field.bytes(), into.inputs, context); break;
       case bytes_field(9): decode_io(field.bytes(), into.outputs, context); break;
       case bytes_field(10): into.attributes.push_back(decode_attribute(field.bytes(), context)); break;
-      default: keep_unknown(field, unknown, field.field() <= 10, Oddity::Where::node, context);
+      default: keep_unknown(field, unknown, field.field() <= 10, Anomaly::Where::node, context);
     }
   }
   if (unknown != nullptr) { into.unknown = *unknown; }
@@ -248,9 +248,9 @@ void decode_current_metadata(std::string_view bytes, Metadata& into, const Decod
       into.attributes.push_back(decode_attribute(field.bytes(), context));
     } else if (field.is(1, pbf_wire_type::length_delimited)) {
       into.version = field.bytes();
-      note_text(into.version, 1, Oddity::Where::metadata, context);
+      note_text(into.version, 1, Anomaly::Where::metadata, context);
     } else {
-      keep_unknown(field, unknown, field.field() <= 2, Oddity::Where::metadata, context);
+      keep_unknown(field, unknown, field.field() <= 2, Anomaly::Where::metadata, context);
     }
   }
   if (unknown != nullptr) { into.unknown = *unknown; }
@@ -258,9 +258,9 @@ void decode_current_metadata(std::string_view bytes, Metadata& into, const Decod
 
 void Decoder::decode_node(std::string_view bytes, NodeRecord& into) {
   scratch_.clear();
-  oddities_.clear();
+  anomalies_.clear();
   clear(into);
-  const DecodeContext context{scratch_, oddities_};
+  const DecodeContext context{scratch_, anomalies_};
   with_wire_errors([&] {
     switch (version_) {
       case ChakraVersion::v0_0_1: decode_first_node(bytes, into, context); break;
@@ -274,9 +274,9 @@ void Decoder::decode_node(std::string_view bytes, NodeRecord& into) {
 
 void Decoder::decode_metadata(std::string_view bytes, Metadata& into) {
   scratch_.clear();
-  oddities_.clear();
+  anomalies_.clear();
   into = {};
-  const DecodeContext context{scratch_, oddities_};
+  const DecodeContext context{scratch_, anomalies_};
   with_wire_errors([&] {
     if (version_ == ChakraVersion::v0_0_4) {
       decode_current_metadata(bytes, into, context);

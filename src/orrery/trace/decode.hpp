@@ -19,7 +19,7 @@ class WireError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-enum class OddityKind : std::uint8_t {
+enum class AnomalyKind : std::uint8_t {
   unknown_field,      // kept
   other_wire_type,    // a field of the schema with the wrong wire type; kept as unknown
   dropped_field,      // unknown and within a list or a tensor list: not kept
@@ -28,15 +28,15 @@ enum class OddityKind : std::uint8_t {
 };
 
 // An anomaly of a record that could be decoded.
-struct Oddity {
+struct Anomaly {
   enum class Where : std::uint8_t { node, metadata, attribute, list, io };
 
-  OddityKind kind;
+  AnomalyKind kind;
   Where where;
   std::uint32_t field;  // number
 
   [[nodiscard]] std::string text() const;
-  friend bool operator==(const Oddity&, const Oddity&) = default;
+  friend bool operator==(const Anomaly&, const Anomaly&) = default;
 };
 
 // Owns the texts that decoding creates (lists, unknown fields) and that a record views; reused for the next record.
@@ -77,22 +77,22 @@ class Decoder {
   void decode_node(std::string_view bytes, graph::NodeRecord& into);
   void decode_metadata(std::string_view bytes, graph::Metadata& into);
 
-  // The oddities of the latest record.
-  [[nodiscard]] const std::vector<Oddity>& oddities() const { return oddities_; }
+  // The anomalies of the latest record.
+  [[nodiscard]] const std::vector<Anomaly>& anomalies() const { return anomalies_; }
 
  private:
   ChakraVersion version_;
   Scratch scratch_;
-  std::vector<Oddity> oddities_;
+  std::vector<Anomaly> anomalies_;
 };
 
 // An empty record is a node with default values only.
 inline constexpr const char* kEmptyRecord = "the record is empty; other readers stop here";
 
-// The parts, by version. They append to `oddities` and view `scratch`.
+// The parts, by version. They append to `anomalies` and view `scratch`.
 struct DecodeContext {
   Scratch& scratch;
-  std::vector<Oddity>& oddities;
+  std::vector<Anomaly>& anomalies;
 };
 
 void decode_current_node(std::string_view bytes, graph::NodeRecord& into, const DecodeContext& context);

@@ -66,7 +66,7 @@ Value large(std::uint64_t raw) {
 
 // A field that is not in an old schema cannot be kept: its number may have another meaning today.
 void drop_unknown(FieldReader& field, const DecodeContext& context) {
-  context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::node, field.field()});
+  context.anomalies.push_back({AnomalyKind::dropped_field, Anomaly::Where::node, field.field()});
   field.skip();
 }
 
@@ -128,14 +128,14 @@ Attribute decode_old_attribute(std::string_view bytes, ChakraVersion version, co
       value_field = tag;
       attribute.value = old_value(field, value, list, context.scratch);
     } else {
-      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::attribute, tag});
+      context.anomalies.push_back({AnomalyKind::dropped_field, Anomaly::Where::attribute, tag});
       field.skip();
     }
   }
   // An empty list has no field; its type is the one that the attribute states.
   if (value_field == 0) { attribute.value = Value::view(schema.type_of_enum(type), {}); }
   if (value_field != 0 && schema.type_of_enum(type) != schema.type_of_field(value_field)) {
-    context.oddities.push_back({OddityKind::unknown_attribute, Oddity::Where::attribute, value_field});
+    context.anomalies.push_back({AnomalyKind::unknown_attribute, Anomaly::Where::attribute, value_field});
   }
   if (!graph::is_list(attribute.value.type()) && !graph::is_text(attribute.value.type()) && value_field == 0) {
     attribute.value = {};
@@ -229,7 +229,7 @@ void decode_middle_metadata(std::string_view bytes, Metadata& into, const Decode
     if (field.is(1, pbf_wire_type::length_delimited)) {
       into.attributes.push_back(decode_old_attribute(field.bytes(), ChakraVersion::v0_0_3_plus, context));
     } else {
-      context.oddities.push_back({OddityKind::dropped_field, Oddity::Where::metadata, field.field()});
+      context.anomalies.push_back({AnomalyKind::dropped_field, Anomaly::Where::metadata, field.field()});
       field.skip();
     }
   }

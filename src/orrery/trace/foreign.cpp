@@ -100,7 +100,7 @@ std::optional<std::string> foreign_json(std::string_view start) {
     return fmt::format("is a result of orrery ({}), not a trace", json.schema());
   }
   if (are_json_lines(start)) { return std::nullopt; }
-  return "is JSON, but neither a trace that orrery knows nor JSON lines, which have one node per line: {\"id\":1,…}";
+  return "is JSON, but neither a supported trace format nor JSON lines, which have one node per line: {\"id\":1,…}";
 }
 
 bool is_archive(std::string_view start) {

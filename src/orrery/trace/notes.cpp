@@ -8,7 +8,7 @@ namespace {
 
 // A malformed file may have a note for every field number.
 constexpr std::size_t kMostNotes = 200;
-constexpr const char* kMore = "more oddities of other kinds";
+constexpr const char* kMore = "more anomalies of other kinds";
 
 }  // namespace
 

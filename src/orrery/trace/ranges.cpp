@@ -259,7 +259,7 @@ class Reader {
         const std::string_view bytes = record(i);
         decoder.decode_node(bytes, node);
         range.good = writer.put(i, node);
-        if (bytes.empty() || !decoder.oddities().empty()) { note_oddities(range, i, bytes, decoder); }
+        if (bytes.empty() || !decoder.anomalies().empty()) { note_anomalies(range, i, bytes, decoder); }
       }
     } catch (const WireError&) { range.good = false; }
     writer.finish();
@@ -267,11 +267,11 @@ class Reader {
                    range.last < columns_.offset.size() ? columns_.offset[range.last] : whole_.size());
   }
 
-  void note_oddities(Range& range, std::size_t node, std::string_view bytes, const Decoder& decoder) const {
+  void note_anomalies(Range& range, std::size_t node, std::string_view bytes, const Decoder& decoder) const {
     const std::uint64_t id = columns_.id[node];
-    if (bytes.empty()) { range.notes.add(NoteKind::oddity, kEmptyRecord, columns_.offset[node], id); }
-    for (const Oddity& oddity : decoder.oddities()) {
-      range.notes.add(NoteKind::oddity, oddity.text(), columns_.offset[node], id);
+    if (bytes.empty()) { range.notes.add(NoteKind::anomaly, kEmptyRecord, columns_.offset[node], id); }
+    for (const Anomaly& anomaly : decoder.anomalies()) {
+      range.notes.add(NoteKind::anomaly, anomaly.text(), columns_.offset[node], id);
     }
   }
 
