@@ -51,6 +51,9 @@ struct Simulation {
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered
   std::uint64_t simulated_ranks = 0;
+  // If one simulated rank stands for several: by simulated rank, the rank that spans and tables name. Rows of
+  // SimulationTables::ranks are simulated ranks.
+  std::vector<std::uint32_t> representatives;
   double wall_s = 0;             // set by the caller
   std::uint64_t peak_rss_B = 0;  // set by the caller
 

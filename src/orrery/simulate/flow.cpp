@@ -36,11 +36,29 @@ std::vector<results::SimulatedContention> contention_of(const FlowJob& job, cons
   std::vector<results::SimulatedContention> rows;
   for (const auto& [who, meeting] : flows.meetings()) {
     const auto& [kind, other, dimension] = who;
-    rows.push_back({job.kinds[kind], job.kinds[other], job.cluster.dimensions[dimension].name, meeting.together,
+    const bool is_of_memory = dimension == job.cluster.dimensions.size();
+    rows.push_back({job.kinds[kind], job.kinds[other],
+                    is_of_memory ? job.kinds[kMemory] : job.cluster.dimensions[dimension].name, meeting.together,
                     meeting.lost});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.lost_ps > b.lost_ps; });
   return rows;
+}
+
+// Simulated ranks by the real ranks that they stand for.
+void name_ranks(const FlowJob& flow, results::Simulation& simulation) {
+  if (flow.representatives.size() == flow.simulated.size()) { return; }
+  const auto name = [&](std::uint32_t& rank) {
+    if (rank != results::SimulatedLink::kSwitch) { rank = flow.representatives[rank]; }
+  };
+  for (auto& span : simulation.spans) { name(span.rank); }
+  simulation.representatives = flow.representatives;
+  if (!simulation.tables) { return; }
+  for (auto& row : simulation.tables->operators) { name(row.rank); }
+  for (auto& link : simulation.tables->links) {
+    name(link.from);
+    name(link.to);
+  }
 }
 
 results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
@@ -58,6 +76,7 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
   ranks.reserve(flow.simulated.size());
   for (const std::uint32_t simulated : flow.simulated) { ranks.push_back(simulation.ranks[simulated]); }
   simulation.ranks = std::move(ranks);
+  name_ranks(flow, simulation);
   return simulation;
 }
 

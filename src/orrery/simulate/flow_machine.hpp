@@ -2,7 +2,8 @@
 // Private to the room; simulate.hpp is the interface.
 //
 // A collective starts when the last of its members has reached it, and ends on all of them at once. A message starts
-// when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports.
+// when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports. Loads from
+// the second memory tier, and stores to it, share the two directions of the device's port to it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,6 @@
 #include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/flows.hpp"
 #include "orrery/simulate/physical_event.hpp"
-#include "orrery/simulate/physical_memory.hpp"
 #include "orrery/simulate/physical_messages.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 
@@ -76,9 +76,14 @@ class FlowMachine {
     std::deque<std::uint32_t> messages;
     std::deque<std::pair<std::uint32_t, std::uint32_t>> receivers;  // rank, node
   };
+  // What a flow is: one of these.
+  struct Use {
+    std::uint32_t collective = kNone, message = kNone;
+    std::uint32_t memory_rank = kNone, memory_node = kNone;
+  };
   struct Live {  // flow
     std::uint32_t version = 0;  // of its end; earlier ends are void
-    std::uint32_t collective = kNone, message = kNone;
+    Use use;
   };
   struct PortCount {
     std::uint64_t bytes = 0, messages = 0;
@@ -88,26 +93,25 @@ class FlowMachine {
   void end_round();
   void start(std::uint32_t rank, std::uint32_t node);
   void join(std::uint32_t rank, std::uint32_t node);
-  void begin(std::uint32_t collective);
+  void access_memory(std::uint32_t rank, std::uint32_t node);
   void send(std::uint32_t rank, std::uint32_t node);
   void receive(std::uint32_t rank, std::uint32_t node);
   void pair(Message& message, std::uint32_t rank, std::uint32_t node);
   void end_flow(std::uint32_t flow);
-  void start_flow(std::uint64_t time, std::uint32_t kind, std::uint32_t collective, std::uint32_t message);
+  void start_flow(std::uint64_t time, std::uint32_t kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
   [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
-    return (rank * 2 + (in ? 1 : 0)) * dimensions_ + dimension;
+    return (rank * 2 + (in ? 1 : 0)) * (dimensions_ + 1) + dimension;
   }
   void demand(std::uint32_t rank, const Load& load, bool in);
 
   const FlowJob& flow_job_;
   const SimulationJob& job_;
   network::Fabric fabric_;
-  std::uint32_t dimensions_;
+  std::uint32_t dimensions_;  // of the cluster; ports to the second memory tier are those of dimension dimensions_
   PhysicalRounds rounds_;
   PhysicalNodes nodes_;
-  PhysicalMemory memory_;
   CollectiveMatch match_;
   std::vector<CollectiveRun> collectives_;
   Flows flows_;
