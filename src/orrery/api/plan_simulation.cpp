@@ -1,11 +1,12 @@
 #include "orrery/api/plan_simulation.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "orrery/api/inputs.hpp"
-#include "orrery/core/text.hpp"
+#include "orrery/config/units_text.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/generate/graph_sink.hpp"
 #include "orrery/hardware/catalogue.hpp"
@@ -56,16 +57,79 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   return job;
 }
 
+namespace {
+
+// Time of a class' optimizer before and after the all-reduce over all ranks, if it has one.
+std::pair<Seconds, Seconds> finish_parts(const parallel::Program& program, const parallel::RankClass& rank_class,
+                                         const network::Fabric& fabric) {
+  Seconds before, after;
+  for (const auto& use : rank_class.finish) {
+    const parallel::Block& block = program.block(use.work);
+    after += static_cast<double>(use.repeat) * estimate::price_block(block, fabric, program.mesh).time;
+    const bool joins = std::any_of(block.items.begin(), block.items.end(), [](const auto& item) {
+      return item.collective() != nullptr && item.collective()->call.group == parallel::GroupKind::world;
+    });
+    if (!joins) { continue; }
+    before += after;
+    after = Seconds(0);
+  }
+  return {before, after};
+}
+
+std::vector<std::string> notes_on_order(const parallel::Program& program, const network::Fabric& fabric) {
+  std::vector<std::string> notes;
+  if (program.job.is_inference()) {
+    if (program.plan.pp > 1 && program.pipeline.micro_batches > 1 && program.job.generate > 1) {
+      notes.emplace_back("decode of a micro-batch starts when its own prefill has ended; estimate waits for the prefill of "
+                         "all micro-batches");
+    }
+    return notes;
+  }
+  if (program.plan.schedule == parallel::ScheduleKind::dualpipe) {
+    notes.emplace_back("both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
+                       "only dispatch and combine of experts");
+  }
+  if (const Seconds slack = optimizer_slack(program, fabric); slack > Seconds(0)) {
+    notes.push_back(fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
+                                "all stages (at most {} longer)",
+                                config::format_seconds(slack)));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric) {
+  Seconds least, most, least_after, most_after;
+  bool is_first = true;
+  for (const auto& rank_class : program.classes) {
+    const auto [before, after] = finish_parts(program, rank_class, fabric);
+    least = is_first ? before : min(least, before);
+    least_after = is_first ? after : min(least_after, after);
+    most = max(most, before);
+    most_after = max(most_after, after);
+    is_first = false;
+  }
+  // With an all-reduce over all ranks, all stages start what follows it together.
+  return most > Seconds(0) ? most - least : most_after - least_after;
+}
+
 std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
                                      const generate::JobGraphs& graphs, const simulate::ClassJob& job) {
   std::vector<std::string> notes = graphs.notes();
+  for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
+    notes.push_back(std::move(note));
+  }
   const auto& families = graphs.groups().families();
   for (std::size_t i = 0; i < families.size(); ++i) {
     const auto shape = common_shape(cluster, job, job.families[i]);
     if (shape && *shape == program.mesh.group(families[i].kind)) { continue; }
-    notes.push_back(fmt::format("{} groups do not fill the network dimensions evenly: simulate has the shape of every "
-                                "group, estimate one shape for all",
+    notes.push_back(fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them alike",
                                 job.families[i].name));
+  }
+  const auto obstacle = fold_obstacle(cluster, job);
+  if (obstacle && obstacle->is_of_messages) {
+    notes.push_back(fmt::format("{}; estimate prices all of them on the outermost one", obstacle->text));
   }
   return notes;
 }

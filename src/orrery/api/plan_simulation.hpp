@@ -7,6 +7,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/generate/job_graphs.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/results/plan_simulation.hpp"
 #include "orrery/simulate/class_job.hpp"
 
@@ -28,7 +29,11 @@ struct PlanSimulationOptions {
                                                    const hardware::Stack& stack,
                                                    const PlanSimulationOptions& options);
 
-// What the simulated job does otherwise than the closed form, without the effect of shared ports.
+// How much earlier than in the closed form a step may end because a stage starts its optimizer when its own gradients
+// are synchronized, not those of all stages: at most the difference between the stages' optimizers.
+[[nodiscard]] Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric);
+
+// What the simulated job does otherwise than the closed form, apart from sharing ports.
 [[nodiscard]] std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
                                                    const generate::JobGraphs& graphs, const simulate::ClassJob& job);
 

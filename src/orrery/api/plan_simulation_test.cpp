@@ -72,28 +72,53 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   }
 }
 
-TEST(PlanSimulation, DISABLED_survey) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+// A job without what graphs cannot express: kernels slowed by collectives beside them, all-to-alls that a price hides
+// behind an unnamed micro-batch, DualPipe's pairs (both are rules of the price, not of the program).
+Case expressible(Case c) {
+  c.stack.overlap.interference = 0.0;
+  c.stack.overlap.dispatch = false;
+  if (c.plan.schedule == parallel::ScheduleKind::dualpipe) { c.plan.schedule = parallel::ScheduleKind::zero_bubble; }
+  return c;
+}
+
+// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off. The path has at
+// most the nodes of all stages; errors add up like random ones on long paths, so that a nanosecond for each node of the
+// largest stage is far above what occurs.
+double tolerance(const simulate::FlowJob& job) {
+  std::size_t nodes = 0;
+  for (const auto& graph : job.job.rank_graphs) { nodes = std::max(nodes, graph.nodes.size()); }
+  return 1e-9 * static_cast<double>(nodes + 1);
+}
+
+// Excluded: decode of several micro-batches over several stages (estimate waits for all prefill), groups of unequal
+// shapes, and messages of a stage that cross different dimensions (one price for all in estimate).
+bool expect_agreement(const Case& c) {
+  const Program program = program_of(c);
+  const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
+  const simulate::ClassJob job = job_of(c, graphs, false);
+  const network::Fabric fabric(c.cluster, job.egress);
+  const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
+  if (differences(program, c.cluster, graphs, job).size() > (slack > 0.0 ? 1U : 0U)) { return false; }
+  const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+  EXPECT_EQ(folded.unfolded_because, "");
+  const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
+  estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+  const double estimated = estimator.step_time(c.plan).value();
+  const double rounding = tolerance(folded.job);
+  EXPECT_LE(simulated, estimated + rounding);
+  EXPECT_GE(simulated, estimated - slack - rounding);
+  return true;
+}
+
+TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate) {
+  const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");
+  const int wanted = more != nullptr ? std::atoi(more) : 150;
+  int jobs = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
     SeededRandom random(seed);
-    const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
-    const Program program = program_of(c);
-    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
-    const simulate::ClassJob job = job_of(c, graphs, false);
-    const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
-    const auto notes = differences(program, c.cluster, graphs, job);
-    if (!folded.unfolded_because.empty() || !notes.empty()) {
-      fmt::print("seed {}: {} | {}\n", seed, folded.unfolded_because, notes.empty() ? "" : notes.front());
-      continue;
-    }
-    const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
-    estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
-    const double estimated = estimator.step_time(c.plan).value();
-    std::size_t nodes = 0;
-    for (const auto& graph : folded.job.job.rank_graphs) { nodes = std::max(nodes, graph.nodes.size()); }
-    fmt::print("seed {}: {} {:.9f} {:.9f} rel {:+.2e} per node {:+.2e} ns | {}\n", seed,
-               std::abs(simulated - estimated) * 1e9 < static_cast<double>(nodes) ? "same" : "DIFF", simulated, estimated,
-               simulated / estimated - 1.0, (simulated - estimated) * 1e9 / static_cast<double>(nodes),
-               parallel::test::to_text(c).substr(0, 260));
+    const Case c = expressible(seed % 5 == 4 ? any_inference_case(random) : any_case(random));
+    jobs += expect_agreement(c) ? 1 : 0;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
 }
 

@@ -184,13 +184,13 @@ class ObstacleSearch {
  public:
   ObstacleSearch(const hardware::Cluster& cluster, const ClassJob& job) : cluster_(cluster), job_(job) {}
 
-  std::optional<std::string> run() {
+  std::optional<FoldObstacle> run() {
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
       for (const NodeTask& task : job_.classes[c].graph.nodes) {
         if (task.act != Act::collective || task.group == kWholeMachine) { continue; }
-        if (auto reason = of_family(task.group - 1, c)) { return reason; }
+        if (auto reason = of_family(task.group - 1, c)) { return FoldObstacle{*reason, false}; }
       }
-      if (auto reason = of_messages(c)) { return reason; }
+      if (auto reason = of_messages(c)) { return FoldObstacle{*reason, true}; }
     }
     return std::nullopt;
   }
@@ -268,7 +268,7 @@ class ObstacleSearch {
 
 }  // namespace
 
-std::optional<std::string> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
+std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
   return ObstacleSearch(cluster, job).run();
 }
 
@@ -359,7 +359,7 @@ class FlowJobBuilder {
 
 FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding folding) {
   FoldedJob made;
-  if (folding == Folding::automatic) { made.unfolded_because = fold_obstacle(cluster, job).value_or(""); }
+  if (folding == Folding::automatic) { made.unfolded_because = fold_obstacle(cluster, job).value_or(FoldObstacle{}).text; }
   const bool folds = folding == Folding::automatic && made.unfolded_because.empty();
   made.job = FlowJobBuilder(cluster, job, folds).run();
   return made;

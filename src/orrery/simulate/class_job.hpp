@@ -71,7 +71,11 @@ struct FoldedJob {
 [[nodiscard]] FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding folding);
 
 // Why the ranks of a class may differ in time; nothing if they cannot.
-[[nodiscard]] std::optional<std::string> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job);
+struct FoldObstacle {
+  std::string text;
+  bool is_of_messages = false;  // not of groups
+};
+[[nodiscard]] std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job);
 
 // The shape of a group of the family, if all have the same.
 [[nodiscard]] std::optional<network::Group> common_shape(const hardware::Cluster& cluster, const ClassJob& job,
