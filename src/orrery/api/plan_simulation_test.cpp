@@ -45,6 +45,7 @@ results::Simulation run(const simulate::FlowJob& job, bool shared) {
 void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::FoldedJob& unfolded, bool shared) {
   const results::Simulation one = run(folded.job, shared), all = run(unfolded.job, shared);
   ASSERT_EQ(one.ranks, all.ranks);
+  ASSERT_EQ(one.contention, all.contention);
   for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
     ASSERT_EQ(one.tables->ranks[folded.job.simulated[rank]], all.tables->ranks[rank]) << "rank " << rank;
   }

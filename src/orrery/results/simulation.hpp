@@ -31,12 +31,15 @@ struct SimulatedSpan {
   std::string name;
 };
 
-// Two kinds of traffic that shared full ports of a dimension.
+// Two kinds of traffic that shared full ports of a dimension. Sums over the calls of `kind` that a device takes part in,
+// as means over all devices.
 struct SimulatedContention {
   std::string kind, other;
   std::string dimension;
-  std::uint64_t together_ps = 0;  // summed over the calls of `kind`
-  std::uint64_t lost_ps = 0;      // by which the calls of `kind` took longer, summed
+  std::uint64_t together_ps = 0;
+  std::uint64_t lost_ps = 0;  // by which the calls of `kind` took longer
+
+  friend bool operator==(const SimulatedContention&, const SimulatedContention&) = default;
 };
 
 struct Simulation {

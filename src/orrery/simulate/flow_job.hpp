@@ -22,6 +22,7 @@ inline constexpr std::uint32_t kMessages = 0, kMemory = 1;  // kinds of traffic;
 struct FlowGroup {
   network::Group shape;  // on the dimensions of the cluster
   std::uint32_t kind = 0;
+  std::uint64_t copies = 1;  // groups of the job that it stands for
 };
 
 struct FlowJob {
@@ -35,6 +36,7 @@ struct FlowJob {
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
   std::vector<std::uint32_t> representatives;  // by simulated rank: the real rank that has its graph
+  std::uint64_t ranks_for_each = 1;  // ranks that a simulated rank stands for
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 };

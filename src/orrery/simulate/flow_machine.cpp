@@ -104,8 +104,11 @@ void FlowMachine::demand(std::uint32_t rank, const Load& load, bool in) {
 }
 
 // Starts a flow with demands_.
-void FlowMachine::start_flow(std::uint64_t time, std::uint32_t kind, const Use& use) {
-  const std::uint32_t flow = flows_.start(rounds_.now(), time, kind, demands_);
+void FlowMachine::start_flow(std::uint64_t time, const FlowKind& kind, const Use& use) {
+  const auto known = std::find(flow_kinds_.begin(), flow_kinds_.end(), kind);
+  const auto number = static_cast<std::uint32_t>(known - flow_kinds_.begin());
+  if (known == flow_kinds_.end()) { flow_kinds_.push_back(kind); }
+  const std::uint32_t flow = flows_.start(rounds_.now(), time, number, demands_);
   demands_.clear();
   if (flow >= live_.size()) { live_.resize(flow + 1); }
   live_[flow].use = use;
@@ -174,7 +177,9 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
       demand(member, load, true);
     }
   }
-  start_flow(call.time, flow_job_.groups[task.group].kind, {.collective = number});
+  const FlowGroup& group = flow_job_.groups[task.group];
+  const auto members = static_cast<std::uint64_t>(group.shape.size());
+  start_flow(call.time, {group.kind, members * group.copies}, {.collective = number});
 }
 
 // ---- second memory tier --------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds time = tier.latency + load;
   const FlowShare share = share_of(load, time);
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
-  start_flow(picoseconds(time), kMemory, {.memory_rank = rank, .memory_node = node});
+  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for_each}, {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
@@ -209,7 +214,7 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const Call& call = message_call(task.amount, task.dimensions);
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
-  start_flow(call.time, kMessages, {.message = number});
+  start_flow(call.time, {kMessages, flow_job_.ranks_for_each}, {.message = number});
   const Envelope envelope{task.tag, task.amount, rank, task.peer, 0};
   Unmatched& unmatched = unmatched_[envelope];
   if (unmatched.receivers.empty()) { return unmatched.messages.push_back(number); }

@@ -47,6 +47,13 @@ class FlowMachine {
   [[nodiscard]] const CollectiveMatch& match() const { return match_; }
   [[nodiscard]] const std::vector<CollectiveRun>& collectives() const { return collectives_; }
   [[nodiscard]] const Flows& flows() const { return flows_; }
+  // What the kinds of flows() are: traffic of a kind, each call on so many devices of the job.
+  struct FlowKind {
+    std::uint32_t kind = 0;  // FlowJob::kinds
+    std::uint64_t devices = 0;
+    friend bool operator==(const FlowKind&, const FlowKind&) = default;
+  };
+  [[nodiscard]] const std::vector<FlowKind>& flow_kinds() const { return flow_kinds_; }
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const;
@@ -98,7 +105,7 @@ class FlowMachine {
   void receive(std::uint32_t rank, std::uint32_t node);
   void pair(Message& message, std::uint32_t rank, std::uint32_t node);
   void end_flow(std::uint32_t flow);
-  void start_flow(std::uint64_t time, std::uint32_t kind, const Use& use);
+  void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
   [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
@@ -115,6 +122,7 @@ class FlowMachine {
   CollectiveMatch match_;
   std::vector<CollectiveRun> collectives_;
   Flows flows_;
+  std::vector<FlowKind> flow_kinds_;
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
   std::map<std::pair<std::uint64_t, std::uint16_t>, Call> transfers_;
   std::vector<Live> live_;  // by flow
