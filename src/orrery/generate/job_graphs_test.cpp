@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/cost/kernel_cost.hpp"
+#include "orrery/generate/graph_sink.hpp"
 #include "orrery/generate/job_graphs.hpp"
 #include "orrery/generate/test_sinks.hpp"
 #include "orrery/graph/chakra_collective.hpp"
@@ -218,7 +219,7 @@ void expect_sound(const Case& c, std::int64_t steps) {
   graph::JobCheck check;
   Totals totals;
   for (std::int64_t rank = 0; rank < graphs.ranks(); ++rank) {
-    test::GraphSink sink;
+    GraphSink sink;
     totals.rank = rank;
     ASSERT_TRUE(graphs.write(rank, Naming::ranks, sink).has_value());
     ASSERT_TRUE(graphs.write(rank, Naming::ranks, totals).has_value());

@@ -12,7 +12,6 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/generate/node_writer.hpp"
-#include "orrery/graph/builder.hpp"
 
 namespace orrery::generate::test {
 
@@ -95,15 +94,6 @@ class Totals : public NodeSink {
     } else {
       received[{peer, rank, tag}].push_back(size);
     }
-  }
-};
-
-class GraphSink : public NodeSink {
- public:
-  graph::GraphBuilder builder;
-  Result<void> write(const graph::NodeRecord& node) override {
-    builder.add(node);
-    return {};
   }
 };
 

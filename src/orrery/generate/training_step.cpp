@@ -39,7 +39,7 @@ void TrainingSteps::write_step() {
     } else {
       run_task(task);
     }
-    previous_start_ = std::move(start);
+    if (task.kind != Kind::weight) { previous_start_ = std::move(start); }
   }
   run_finish();
 }

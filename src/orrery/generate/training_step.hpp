@@ -44,7 +44,9 @@ class TrainingSteps {
   std::vector<parallel::PipelineTask> order_;
   std::int64_t step_ = 0;
   Execution work_;
-  NodeIds previous_start_;                   // what the task before waited for: receives are posted one task ahead
+  // What the forward or backward pass before waited for: receives are posted one pass ahead. Weight gradients are too
+  // short for a transfer and the gather behind it.
+  NodeIds previous_start_;
   std::vector<Streams::Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
 };
 

@@ -31,13 +31,15 @@ Cell part(std::uint64_t busy_ps, const Simulation& simulation) {
   return whole > 0 ? Cell(static_cast<double>(busy_ps) / whole) : Cell();
 }
 
-Sheet ranks(const SimulationTables& tables) {
+Sheet ranks(const Simulation& simulation) {
   Sheet sheet{"ranks",
               {"rank", "finish_ns", "compute_ns", "comm_ns", "memory_ns", "host_ns", "exposed_comm_ns",
                "exposed_memory_ns", "exposed_host_ns", "idle_ns", "waiting_ns"},
               {}};
-  for (const results::RankTimes& times : tables.ranks) {
-    sheet.rows.push_back({count(sheet.rows.size()), nanoseconds(times.finish_ps), nanoseconds(times.compute_ps),
+  const auto& names = simulation.representatives;
+  for (const results::RankTimes& times : simulation.tables->ranks) {
+    const std::size_t number = sheet.rows.size();
+    sheet.rows.push_back({count(names.empty() ? number : names[number]), nanoseconds(times.finish_ps), nanoseconds(times.compute_ps),
                           nanoseconds(times.comm_ps), nanoseconds(times.memory_ps), nanoseconds(times.host_ps),
                           nanoseconds(times.exposed_comm_ps), nanoseconds(times.exposed_memory_ps),
                           nanoseconds(times.exposed_host_ps), nanoseconds(times.idle_ps),
@@ -115,7 +117,7 @@ std::string field(const Cell& cell) {
 Sheet sheet_of(const Simulation& simulation, std::string_view name) {
   ORRERY_ASSERT(simulation.tables.has_value());
   const SimulationTables& tables = *simulation.tables;
-  if (name == "ranks") { return ranks(tables); }
+  if (name == "ranks") { return ranks(simulation); }
   if (name == "dimensions") { return dimensions(simulation); }
   if (name == "links") { return links(simulation); }
   if (name == "collectives") { return collectives(tables); }

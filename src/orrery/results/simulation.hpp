@@ -31,12 +31,15 @@ struct SimulatedSpan {
   std::string name;
 };
 
-// Two kinds of traffic that shared full ports of a dimension.
+// Two kinds of traffic that shared full ports of a dimension. Sums over the calls of `kind` that a device takes part in,
+// as means over all devices.
 struct SimulatedContention {
   std::string kind, other;
   std::string dimension;
-  std::uint64_t together_ps = 0;  // summed over the calls of `kind`
-  std::uint64_t lost_ps = 0;      // by which the calls of `kind` took longer, summed
+  std::uint64_t together_ps = 0;
+  std::uint64_t lost_ps = 0;  // by which the calls of `kind` took longer
+
+  friend bool operator==(const SimulatedContention&, const SimulatedContention&) = default;
 };
 
 struct Simulation {
@@ -51,6 +54,9 @@ struct Simulation {
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered
   std::uint64_t simulated_ranks = 0;
+  // If one simulated rank stands for several: by simulated rank, the rank that spans and tables name. Rows of
+  // SimulationTables::ranks are simulated ranks.
+  std::vector<std::uint32_t> representatives;
   double wall_s = 0;             // set by the caller
   std::uint64_t peak_rss_B = 0;  // set by the caller
 

@@ -1,6 +1,7 @@
 #include "orrery/simulate/flow.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -32,15 +33,44 @@ std::vector<results::SimulatedCollective> collectives_of(const SimulationJob& jo
   return rows;
 }
 
-std::vector<results::SimulatedContention> contention_of(const FlowJob& job, const Flows& flows) {
+// Means over all devices of the job.
+std::vector<results::SimulatedContention> contention_of(const FlowJob& job, const FlowMachine& machine) {
+  __extension__ using Wide = unsigned __int128;
+  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::pair<Wide, Wide>> sums;
+  for (const auto& [who, meeting] : machine.flows().meetings()) {
+    const auto& [first, second, dimension] = who;
+    const auto &kind = machine.flow_kinds()[first], &other = machine.flow_kinds()[second];
+    auto& [together, lost] = sums[{kind.kind, other.kind, dimension}];
+    together += Wide{meeting.together} * kind.devices;
+    lost += Wide{meeting.lost} * kind.devices;
+  }
   std::vector<results::SimulatedContention> rows;
-  for (const auto& [who, meeting] : flows.meetings()) {
+  const Wide devices = job.simulated.size();
+  for (const auto& [who, sum] : sums) {
     const auto& [kind, other, dimension] = who;
-    rows.push_back({job.kinds[kind], job.kinds[other], job.cluster.dimensions[dimension].name, meeting.together,
-                    meeting.lost});
+    const bool is_of_memory = dimension == job.cluster.dimensions.size();
+    rows.push_back({job.kinds[kind], job.kinds[other],
+                    is_of_memory ? job.kinds[kMemory] : job.cluster.dimensions[dimension].name,
+                    static_cast<std::uint64_t>(sum.first / devices), static_cast<std::uint64_t>(sum.second / devices)});
   }
   std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.lost_ps > b.lost_ps; });
   return rows;
+}
+
+// Simulated ranks by the real ranks that they stand for.
+void name_ranks(const FlowJob& flow, results::Simulation& simulation) {
+  if (flow.representatives.size() == flow.simulated.size()) { return; }
+  const auto name = [&](std::uint32_t& rank) {
+    if (rank != results::SimulatedLink::kSwitch) { rank = flow.representatives[rank]; }
+  };
+  for (auto& span : simulation.spans) { name(span.rank); }
+  simulation.representatives = flow.representatives;
+  if (!simulation.tables) { return; }
+  for (auto& row : simulation.tables->operators) { name(row.rank); }
+  for (auto& link : simulation.tables->links) {
+    name(link.from);
+    name(link.to);
+  }
 }
 
 results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
@@ -51,13 +81,14 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
     simulation.tables->dimensions = dimensions_of(flow.job.network, simulation.tables->links);
     simulation.tables->collectives = collectives_of(flow.job, machine);
   }
-  simulation.contention = contention_of(flow, machine.flows());
+  simulation.contention = contention_of(flow, machine);
   simulation.events = machine.rounds().events();
   simulation.messages = machine.messages();
   std::vector<results::SimulatedRank> ranks;
   ranks.reserve(flow.simulated.size());
   for (const std::uint32_t simulated : flow.simulated) { ranks.push_back(simulation.ranks[simulated]); }
   simulation.ranks = std::move(ranks);
+  name_ranks(flow, simulation);
   return simulation;
 }
 

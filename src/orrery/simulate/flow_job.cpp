@@ -54,13 +54,16 @@ network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std:
   network::Group shape;
   std::int64_t stride = 1;
   int outermost = 0;
+  std::vector<char> seen;
   for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
     const std::int64_t size = cluster.dimensions[d].size;
-    std::vector<std::int64_t> coordinates;
-    coordinates.reserve(ranks.size());
-    for (const std::uint32_t rank : ranks) { coordinates.push_back(rank / stride % size); }
-    std::sort(coordinates.begin(), coordinates.end());
-    const auto members = std::unique(coordinates.begin(), coordinates.end()) - coordinates.begin();
+    seen.assign(static_cast<std::size_t>(size), 0);
+    std::int64_t members = 0;
+    for (const std::uint32_t rank : ranks) {
+      char& is_seen = seen[static_cast<std::size_t>(rank / stride % size)];
+      members += is_seen == 0 ? 1 : 0;
+      is_seen = 1;
+    }
     if (members > 1) {
       shape.extents.push_back({static_cast<int>(d), members});
       outermost = static_cast<int>(d);
@@ -70,7 +73,7 @@ network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std:
   const auto count = static_cast<std::int64_t>(ranks.size());
   if (shape.size() == count) { return shape; }
   shape.extents = {{outermost, count}};
-  shape.regular = false;
+  shape.regular = count == 2;
   return shape;
 }
 
@@ -90,10 +93,11 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   flow.cluster = cluster;
   flow.job = std::move(job);
   flow.job.network = network_of(cluster);
-  flow.kinds = {"messages"};
+  flow.kinds = first_kinds();
   const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
   flow.simulated.resize(ranks);
   std::iota(flow.simulated.begin(), flow.simulated.end(), 0U);
+  flow.representatives = flow.simulated;
   const auto add = [&](const std::vector<std::uint32_t>& members) {
     const network::Group shape = shape_of(cluster, members);
     flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});

@@ -10,25 +10,33 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/network/fabric.hpp"
 #include "orrery/network/group.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::simulate {
 
+inline constexpr std::uint32_t kMessages = 0, kMemory = 1;  // kinds of traffic; others are of groups
+[[nodiscard]] inline std::vector<std::string> first_kinds() { return {"messages", "second tier"}; }
+
 struct FlowGroup {
   network::Group shape;  // on the dimensions of the cluster
   std::uint32_t kind = 0;
+  std::uint64_t copies = 1;  // groups of the job that it stands for
 };
 
 struct FlowJob {
   hardware::Cluster cluster;
+  network::NodeEgress egress = network::NodeEgress::all_ports;
   // rank_graphs and files are by simulated rank. Ranks of groups, and peers of messages, are simulated ranks;
   // NodeTask::dimensions of a message is the outermost dimension that it crosses. `network` has all
   // dimensions of the cluster, for tables.
   SimulationJob job;
   std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
-  std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; [0]: messages
+  std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
+  std::vector<std::uint32_t> representatives;  // by simulated rank: the real rank that has its graph
+  std::uint64_t ranks_for_each = 1;  // ranks that a simulated rank stands for
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 };
@@ -44,7 +52,8 @@ struct FlowJob {
 [[nodiscard]] FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
                                      CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
-// The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid.
+// The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid. Two ranks are a
+// group on the outermost dimension in which they differ.
 [[nodiscard]] network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks);
 
 // The outermost dimension in which two ranks differ.

@@ -30,14 +30,13 @@ FlowShare share_of(Seconds load, Seconds time) {
 FlowMachine::FlowMachine(const FlowJob& job, bool shared)
     : flow_job_(job),
       job_(job.job),
-      fabric_(job.cluster),
+      fabric_(flow_job_.cluster, flow_job_.egress),
       dimensions_(static_cast<std::uint32_t>(job.cluster.dimensions.size())),
       nodes_(job.job, rounds_),
-      memory_(job.job, rounds_, nodes_),
       match_(job.job),
       collectives_(match_.all().size()),
-      flows_(2 * dimensions_ * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_, shared),
-      counts_(job.job.tables ? 2 * dimensions_ * job.job.rank_graphs.size() : 0) {}
+      flows_(2 * (dimensions_ + 1) * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_ + 1, shared),
+      counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0) {}
 
 void FlowMachine::run() {
   for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }
@@ -47,11 +46,11 @@ void FlowMachine::run() {
 void FlowMachine::handle(const PhysicalEvent& event) {
   switch (event.kind) {
     case PhysicalEventKind::node_end: return nodes_.end_later(event.ref, event.extra);
-    case PhysicalEventKind::memory_request: return memory_.arrive(event.ref);
-    case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
     case PhysicalEventKind::flow_end:
       if (live_[event.ref].version == event.extra) { end_flow(event.ref); }
       return;
+    case PhysicalEventKind::memory_request:
+    case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
     case PhysicalEventKind::delivered:
     case PhysicalEventKind::reduced:
@@ -88,7 +87,7 @@ void FlowMachine::start(std::uint32_t rank, std::uint32_t node) {
     case Act::collective: return join(rank, node);
     case Act::send: return send(rank, node);
     case Act::receive: return receive(rank, node);
-    case Act::memory: return memory_.start(rank, node);
+    case Act::memory: return access_memory(rank, node);
     case Act::no_op:
     case Act::metadata: return;
   }
@@ -104,32 +103,35 @@ void FlowMachine::demand(std::uint32_t rank, const Load& load, bool in) {
   ++counts_[number].messages;
 }
 
-// Starts the flow of a collective or a message, with demands_.
-void FlowMachine::start_flow(std::uint64_t time, std::uint32_t kind, std::uint32_t collective, std::uint32_t message) {
-  const std::uint32_t flow = flows_.start(rounds_.now(), time, kind, demands_);
+// Starts a flow with demands_.
+void FlowMachine::start_flow(std::uint64_t time, const FlowKind& kind, const Use& use) {
+  const auto known = std::find(flow_kinds_.begin(), flow_kinds_.end(), kind);
+  const auto number = static_cast<std::uint32_t>(known - flow_kinds_.begin());
+  if (known == flow_kinds_.end()) { flow_kinds_.push_back(kind); }
+  const std::uint32_t flow = flows_.start(rounds_.now(), time, number, demands_);
   demands_.clear();
   if (flow >= live_.size()) { live_.resize(flow + 1); }
-  live_[flow].collective = collective;
-  live_[flow].message = message;
+  live_[flow].use = use;
 }
 
 void FlowMachine::end_flow(std::uint32_t flow) {
-  const Live live = live_[flow];
+  const Use use = live_[flow].use;
   flows_.end(rounds_.now(), flow);
   ++live_[flow].version;
+  if (use.memory_rank != kNone) { return nodes_.end_later(use.memory_rank, use.memory_node); }
   ++messages_;
-  if (live.collective != kNone) {
-    CollectiveRun& run = collectives_[live.collective];
+  if (use.collective != kNone) {
+    CollectiveRun& run = collectives_[use.collective];
     run.end = rounds_.now();
     for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
     return std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
   }
-  Message& message = messages_in_flight_[live.message];
+  Message& message = messages_in_flight_[use.message];
   message.has_arrived = true;
   nodes_.end_later(message.sender, message.send_node);
   if (message.receiver == kNone) { return; }
   nodes_.end_later(message.receiver, message.receive_node);
-  messages_in_flight_.give_back(live.message);
+  messages_in_flight_.give_back(use.message);
 }
 
 // ---- collectives ---------------------------------------------------------------------------------------------------
@@ -175,7 +177,21 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
       demand(member, load, true);
     }
   }
-  start_flow(call.time, flow_job_.groups[task.group].kind, number, kNone);
+  const FlowGroup& group = flow_job_.groups[task.group];
+  const auto members = static_cast<std::uint64_t>(group.shape.size());
+  start_flow(call.time, {group.kind, members * group.copies}, {.collective = number});
+}
+
+// ---- second memory tier --------------------------------------------------------------------------------------------
+
+void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  const hardware::SecondTier& tier = flow_job_.cluster.second_tier;
+  const Seconds load = Bytes(static_cast<double>(task.amount)) / tier.bandwidth;
+  const Seconds time = tier.latency + load;
+  const FlowShare share = share_of(load, time);
+  demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
+  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for_each}, {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
@@ -198,7 +214,7 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const Call& call = message_call(task.amount, task.dimensions);
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
-  start_flow(call.time, 0, kNone, number);
+  start_flow(call.time, {kMessages, flow_job_.ranks_for_each}, {.message = number});
   const Envelope envelope{task.tag, task.amount, rank, task.peer, 0};
   Unmatched& unmatched = unmatched_[envelope];
   if (unmatched.receivers.empty()) { return unmatched.messages.push_back(number); }

@@ -2,7 +2,8 @@
 // Private to the room; simulate.hpp is the interface.
 //
 // A collective starts when the last of its members has reached it, and ends on all of them at once. A message starts
-// when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports.
+// when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports. Loads from
+// the second memory tier, and stores to it, share the two directions of the device's port to it.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,6 @@
 #include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/flows.hpp"
 #include "orrery/simulate/physical_event.hpp"
-#include "orrery/simulate/physical_memory.hpp"
 #include "orrery/simulate/physical_messages.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 
@@ -47,6 +47,13 @@ class FlowMachine {
   [[nodiscard]] const CollectiveMatch& match() const { return match_; }
   [[nodiscard]] const std::vector<CollectiveRun>& collectives() const { return collectives_; }
   [[nodiscard]] const Flows& flows() const { return flows_; }
+  // What the kinds of flows() are: traffic of a kind, each call on so many devices of the job.
+  struct FlowKind {
+    std::uint32_t kind = 0;  // FlowJob::kinds
+    std::uint64_t devices = 0;
+    friend bool operator==(const FlowKind&, const FlowKind&) = default;
+  };
+  [[nodiscard]] const std::vector<FlowKind>& flow_kinds() const { return flow_kinds_; }
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
   [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const;
@@ -76,9 +83,14 @@ class FlowMachine {
     std::deque<std::uint32_t> messages;
     std::deque<std::pair<std::uint32_t, std::uint32_t>> receivers;  // rank, node
   };
+  // What a flow is: one of these.
+  struct Use {
+    std::uint32_t collective = kNone, message = kNone;
+    std::uint32_t memory_rank = kNone, memory_node = kNone;
+  };
   struct Live {  // flow
     std::uint32_t version = 0;  // of its end; earlier ends are void
-    std::uint32_t collective = kNone, message = kNone;
+    Use use;
   };
   struct PortCount {
     std::uint64_t bytes = 0, messages = 0;
@@ -88,29 +100,29 @@ class FlowMachine {
   void end_round();
   void start(std::uint32_t rank, std::uint32_t node);
   void join(std::uint32_t rank, std::uint32_t node);
-  void begin(std::uint32_t collective);
+  void access_memory(std::uint32_t rank, std::uint32_t node);
   void send(std::uint32_t rank, std::uint32_t node);
   void receive(std::uint32_t rank, std::uint32_t node);
   void pair(Message& message, std::uint32_t rank, std::uint32_t node);
   void end_flow(std::uint32_t flow);
-  void start_flow(std::uint64_t time, std::uint32_t kind, std::uint32_t collective, std::uint32_t message);
+  void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
   [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
-    return (rank * 2 + (in ? 1 : 0)) * dimensions_ + dimension;
+    return (rank * 2 + (in ? 1 : 0)) * (dimensions_ + 1) + dimension;
   }
   void demand(std::uint32_t rank, const Load& load, bool in);
 
   const FlowJob& flow_job_;
   const SimulationJob& job_;
   network::Fabric fabric_;
-  std::uint32_t dimensions_;
+  std::uint32_t dimensions_;  // of the cluster; ports to the second memory tier are those of dimension dimensions_
   PhysicalRounds rounds_;
   PhysicalNodes nodes_;
-  PhysicalMemory memory_;
   CollectiveMatch match_;
   std::vector<CollectiveRun> collectives_;
   Flows flows_;
+  std::vector<FlowKind> flow_kinds_;
   std::map<std::tuple<std::uint32_t, Collective, std::uint64_t>, Call> calls_;
   std::map<std::pair<std::uint64_t, std::uint16_t>, Call> transfers_;
   std::vector<Live> live_;  // by flow

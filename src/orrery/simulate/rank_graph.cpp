@@ -239,6 +239,7 @@ class Compiler {
 
   void memory(NodeTask& task, NodeIndex node) {
     task.act = Act::memory;
+    task.tag = fields_.graph().type(node) == NodeType::mem_load ? kLoad : kStore;
     task.amount = fields_.need(node, fields_.tensor_size, "tensor_size");
     if (context_.memory == memory::Arrangement::NO_MEMORY_EXPANSION) {
       fields_.add_error(node,

@@ -31,10 +31,12 @@ enum class Act : std::uint8_t {
 inline constexpr std::uint32_t kWholeMachine = 0;  // of NodeTask::group; groups count from 1
 inline constexpr std::uint16_t kNoDimensionList = 0xFFFF;
 
+inline constexpr std::uint64_t kLoad = 0, kStore = 1;  // of NodeTask::tag
+
 struct NodeTask {
   std::uint64_t id = 0;
   std::uint64_t amount = 0;  // busy: nanoseconds, picoseconds in physical semantics; communication and memory: bytes
-  std::uint64_t tag = 0;     // send, receive
+  std::uint64_t tag = 0;     // send, receive; memory: kLoad or kStore
   std::uint32_t peer = 0;    // send, receive
   std::uint32_t group = 0;
   std::uint32_t parents = 0;

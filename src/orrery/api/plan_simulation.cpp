@@ -1,0 +1,168 @@
+#include "orrery/api/plan_simulation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/api/inputs.hpp"
+#include "orrery/config/units_text.hpp"
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/generate/graph_sink.hpp"
+#include "orrery/hardware/catalogue.hpp"
+#include "orrery/parallel/program.hpp"
+#include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/on_cluster.hpp"
+
+namespace orrery::api {
+
+namespace {
+
+simulate::GroupFamily family_of(const generate::ProcessGroups& groups, const generate::GroupFamily& family) {
+  const generate::RankSet first = groups.group(family, 0);
+  simulate::GroupFamily made;
+  made.name = name_of(family);
+  made.first_name = static_cast<std::uint64_t>(family.first_name);
+  made.count = static_cast<std::uint64_t>(family.count);
+  made.stride = static_cast<std::uint64_t>(first.stride);
+  made.degree = static_cast<std::uint64_t>(first.degree);
+  made.is_mirrored = family.kind == parallel::GroupKind::mirror;
+  return made;
+}
+
+}  // namespace
+
+Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
+                                     const hardware::Stack& stack, const PlanSimulationOptions& options) {
+  simulate::ClassJob job;
+  job.machine = simulate::machine_on(cluster);
+  job.machine.backend = simulate::Backend::flow;
+  job.machine.tables = options.tables;
+  job.machine.spans = options.spans || options.tables;
+  job.egress = stack.transfers.ports == hardware::NodePorts::one ? network::NodeEgress::one_port
+                                                                 : network::NodeEgress::all_ports;
+  job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
+  for (const generate::GroupFamily& family : graphs.groups().families()) {
+    job.families.push_back(family_of(graphs.groups(), family));
+  }
+  for (std::int64_t stage = 0; stage < graphs.stages(); ++stage) {
+    generate::GraphSink sink;
+    ORRERY_TRY(nodes, graphs.write(graphs.first_rank(stage), generate::Naming::classes, sink));
+    (void)nodes;
+    ORRERY_TRY(graph, sink.builder.finish());
+    auto added = simulate::add_class(job, graph, fmt::format("stage {}", stage),
+                                     static_cast<std::size_t>(graphs.stages()));
+    if (!added) { return tl::make_unexpected(std::move(added).error()); }
+  }
+  return job;
+}
+
+namespace {
+
+// Time of a class' optimizer before and after the all-reduce over all ranks, if it has one.
+std::pair<Seconds, Seconds> finish_parts(const parallel::Program& program, const parallel::RankClass& rank_class,
+                                         const network::Fabric& fabric) {
+  Seconds before, after;
+  for (const auto& use : rank_class.finish) {
+    const parallel::Block& block = program.block(use.work);
+    after += static_cast<double>(use.repeat) * estimate::price_block(block, fabric, program.mesh).time;
+    const bool joins = std::any_of(block.items.begin(), block.items.end(), [](const auto& item) {
+      return item.collective() != nullptr && item.collective()->call.group == parallel::GroupKind::world;
+    });
+    if (!joins) { continue; }
+    before += after;
+    after = Seconds(0);
+  }
+  return {before, after};
+}
+
+std::vector<std::string> notes_on_order(const parallel::Program& program, const network::Fabric& fabric) {
+  std::vector<std::string> notes;
+  if (program.job.is_inference()) {
+    if (program.plan.pp > 1 && program.pipeline.micro_batches > 1 && program.job.generate > 1) {
+      notes.emplace_back("decode of a micro-batch starts when its own prefill has ended; estimate waits for the prefill of "
+                         "all micro-batches");
+    }
+    return notes;
+  }
+  if (program.plan.schedule == parallel::ScheduleKind::dualpipe) {
+    notes.emplace_back("both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
+                       "only dispatch and combine of experts");
+  }
+  if (const Seconds slack = optimizer_slack(program, fabric); slack > Seconds(0)) {
+    notes.push_back(fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
+                                "all stages (at most {} longer)",
+                                config::format_seconds(slack)));
+  }
+  return notes;
+}
+
+}  // namespace
+
+Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric) {
+  Seconds least, most, least_after, most_after;
+  bool is_first = true;
+  for (const auto& rank_class : program.classes) {
+    const auto [before, after] = finish_parts(program, rank_class, fabric);
+    least = is_first ? before : min(least, before);
+    least_after = is_first ? after : min(least_after, after);
+    most = max(most, before);
+    most_after = max(most_after, after);
+    is_first = false;
+  }
+  // With an all-reduce over all ranks, all stages start what follows it together.
+  return most > Seconds(0) ? most - least : most_after - least_after;
+}
+
+std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
+                                     const generate::JobGraphs& graphs, const simulate::ClassJob& job) {
+  std::vector<std::string> notes = graphs.notes();
+  for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
+    notes.push_back(std::move(note));
+  }
+  const auto& families = graphs.groups().families();
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    const auto shape = common_shape(cluster, job, job.families[i]);
+    if (shape && *shape == program.mesh.group(families[i].kind)) { continue; }
+    notes.push_back(fmt::format("{} groups differ in their shape on the cluster; estimate prices all of them alike",
+                                job.families[i].name));
+  }
+  const auto obstacle = fold_obstacle(cluster, job);
+  if (obstacle && obstacle->is_of_messages) {
+    notes.push_back(fmt::format("{}; estimate prices all of them on the outermost one", obstacle->text));
+  }
+  return notes;
+}
+
+Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
+                                              const PlanSimulationOptions& options) {
+  const hardware::Catalogue catalogue(data_directory);
+  ORRERY_TRY(inputs, read_inputs(data_directory, catalogue, request));
+  ORRERY_TRY(resolved, estimate::resolve(request, inputs.model, inputs.cluster, inputs.stack));
+  const parallel::Job job = estimate::job_of(request, inputs.model);
+  const auto program = parallel::lower(inputs.model, job, resolved.plan, inputs.cluster, inputs.stack);
+  if (auto ok = generate::JobGraphs::writable(program, options.graphs); !ok) {
+    return tl::make_unexpected(std::move(ok).error());
+  }
+  estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
+  results::PlanSimulation result;
+  result.estimate = with_uncertainty(estimator.estimate(resolved.plan), inputs, job);
+  result.chosen = resolved.chosen;
+  const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
+  ORRERY_TRY(classes, class_job(graphs, inputs.cluster, inputs.stack, options));
+  result.notes = differences(program, inputs.cluster, graphs, classes);
+  simulate::FoldedJob folded = simulate::folded(inputs.cluster, classes, options.folding);
+  ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
+  result.simulation = std::move(simulation);
+  folded.job.job.tables = folded.job.job.spans = false;
+  ORRERY_TRY(unshared, simulate::simulate_flows(folded.job, false));
+  result.unshared_ns = unshared.makespan_ns();
+  auto& warnings = result.simulation.warnings;
+  if (!folded.unfolded_because.empty()) {
+    warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));
+  }
+  if (!result.estimate.memory.fits()) { warnings.emplace_back("the plan does not fit in memory"); }
+  return result;
+}
+
+}  // namespace orrery::api

@@ -1,0 +1,40 @@
+// Running a plan on a simulated cluster: its graphs are made in memory, nothing is written.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orrery/core/error.hpp"
+#include "orrery/estimate/request.hpp"
+#include "orrery/generate/job_graphs.hpp"
+#include "orrery/network/fabric.hpp"
+#include "orrery/results/plan_simulation.hpp"
+#include "orrery/simulate/class_job.hpp"
+
+namespace orrery::api {
+
+struct PlanSimulationOptions {
+  simulate::Folding folding = simulate::Folding::automatic;
+  generate::Options graphs;
+  bool spans = false, tables = false;  // see simulate::SimulationJob
+};
+
+// `request`: physical semantics. A plan that does not fit in memory is simulated with a warning.
+[[nodiscard]] Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
+                                                            const estimate::Request& request,
+                                                            const PlanSimulationOptions& options);
+
+// The graphs of a program as a job of the simulator, one class of ranks for each pipeline stage.
+[[nodiscard]] Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
+                                                   const hardware::Stack& stack,
+                                                   const PlanSimulationOptions& options);
+
+// How much earlier than in the closed form a step may end because a stage starts its optimizer when its own gradients
+// are synchronized, not those of all stages: at most the difference between the stages' optimizers.
+[[nodiscard]] Seconds optimizer_slack(const parallel::Program& program, const network::Fabric& fabric);
+
+// What the simulated job does otherwise than the closed form, apart from sharing ports.
+[[nodiscard]] std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
+                                                   const generate::JobGraphs& graphs, const simulate::ClassJob& job);
+
+}  // namespace orrery::api

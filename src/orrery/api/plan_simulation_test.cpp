@@ -1,0 +1,127 @@
+// Laws of simulated plans: folding changes nothing; without shared ports, a plan takes the time of its estimate.
+#include "orrery/api/plan_simulation.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/simulate/flow.hpp"
+
+namespace orrery::api::plan_simulation_test {
+namespace {
+
+using parallel::Program;
+using parallel::test::any_case;
+using parallel::test::any_inference_case;
+using parallel::test::Case;
+using parallel::test::SeededRandom;
+using simulate::Folding;
+
+Program program_of(const Case& c) { return parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack); }
+
+struct Simulated {
+  results::Simulation shared, unshared;
+  std::string unfolded_because;
+};
+
+simulate::ClassJob job_of(const Case& c, const generate::JobGraphs& graphs, bool tables) {
+  PlanSimulationOptions options;
+  options.tables = tables;
+  auto job = class_job(graphs, c.cluster, c.stack, options);
+  if (!job) { throw InternalError(job.error().text()); }
+  return std::move(*job);
+}
+
+results::Simulation run(const simulate::FlowJob& job, bool shared) {
+  auto simulation = simulate::simulate_flows(job, shared);
+  if (!simulation) { throw InternalError(simulation.error().text()); }
+  return std::move(*simulation);
+}
+
+// Finish times and activities of every rank, to the picosecond.
+void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::FoldedJob& unfolded, bool shared) {
+  const results::Simulation one = run(folded.job, shared), all = run(unfolded.job, shared);
+  ASSERT_EQ(one.ranks, all.ranks);
+  ASSERT_EQ(one.contention, all.contention);
+  for (std::size_t rank = 0; rank < all.ranks.size(); ++rank) {
+    ASSERT_EQ(one.tables->ranks[folded.job.simulated[rank]], all.tables->ranks[rank]) << "rank " << rank;
+  }
+}
+
+TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
+  const char* more = std::getenv("ORRERY_FOLD_JOBS");
+  const int wanted = more != nullptr ? std::atoi(more) : 400;
+  int jobs = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
+    SeededRandom random(seed);
+    const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
+    const Program program = program_of(c);
+    const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
+    if (c.plan.devices() > 64) { continue; }
+    const simulate::ClassJob job = job_of(c, graphs, true);
+    const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+    if (!folded.unfolded_because.empty()) { continue; }
+    ++jobs;
+    const auto unfolded = simulate::folded(c.cluster, job, Folding::off);
+    ASSERT_EQ(folded.job.job.rank_graphs.size(), static_cast<std::size_t>(c.plan.pp));
+    expect_same_ranks(folded, unfolded, true);
+    if (seed % 4 == 0) { expect_same_ranks(folded, unfolded, false); }
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+}
+
+// A job without what graphs cannot express: kernels slowed by collectives beside them, all-to-alls that a price hides
+// behind an unnamed micro-batch, DualPipe's pairs (both are rules of the price, not of the program).
+Case expressible(Case c) {
+  c.stack.overlap.interference = 0.0;
+  c.stack.overlap.dispatch = false;
+  if (c.plan.schedule == parallel::ScheduleKind::dualpipe) { c.plan.schedule = parallel::ScheduleKind::zero_bubble; }
+  return c;
+}
+
+// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off. The path has at
+// most the nodes of all stages; errors add up like random ones on long paths, so that a nanosecond for each node of the
+// largest stage is far above what occurs.
+double tolerance(const simulate::FlowJob& job) {
+  std::size_t nodes = 0;
+  for (const auto& graph : job.job.rank_graphs) { nodes = std::max(nodes, graph.nodes.size()); }
+  return 1e-9 * static_cast<double>(nodes + 1);
+}
+
+// Excluded: decode of several micro-batches over several stages (estimate waits for all prefill), groups of unequal
+// shapes, and messages of a stage that cross different dimensions (one price for all in estimate).
+bool expect_agreement(const Case& c) {
+  const Program program = program_of(c);
+  const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
+  const simulate::ClassJob job = job_of(c, graphs, false);
+  const network::Fabric fabric(c.cluster, job.egress);
+  const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
+  if (differences(program, c.cluster, graphs, job).size() > (slack > 0.0 ? 1U : 0U)) { return false; }
+  const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
+  EXPECT_EQ(folded.unfolded_because, "");
+  const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
+  estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
+  const double estimated = estimator.step_time(c.plan).value();
+  const double rounding = tolerance(folded.job);
+  EXPECT_LE(simulated, estimated + rounding);
+  EXPECT_GE(simulated, estimated - slack - rounding);
+  return true;
+}
+
+TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate) {
+  const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");
+  const int wanted = more != nullptr ? std::atoi(more) : 150;
+  int jobs = 0;
+  for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
+    SeededRandom random(seed);
+    const Case c = expressible(seed % 5 == 4 ? any_inference_case(random) : any_case(random));
+    jobs += expect_agreement(c) ? 1 : 0;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+}
+
+}  // namespace
+}  // namespace orrery::api::plan_simulation_test
