@@ -31,7 +31,7 @@ Result<void> JobGraphs::writable(const parallel::Program& program, const Options
 
 Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSink& sink) const {
   NodeWriter writer(groups_, rank, naming, sink);
-  Streams streams(program_, works_, options_.granularity, writer);
+  Streams streams(program_, works_, options_.granularity, stack_.overlap.interference, writer);
   if (program_.job.is_inference()) {
     RequestBatches(program_, streams).write(options_.steps);
   } else {
@@ -44,11 +44,6 @@ Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSin
 std::vector<std::string> JobGraphs::notes() const {
   std::vector<std::string> notes;
   const bool training = !program_.job.is_inference();
-  if (training && stack_.overlap.interference > 0.0 && program_.plan.stage_ranks() > 1) {
-    notes.push_back(
-        fmt::format("not in the graphs: kernels that run {:.0f} % slower beside gathers and reductions (--stack)",
-                    100.0 * stack_.overlap.interference));
-  }
   const bool dispatches = program_.plan.ep > 1;
   if (training && dispatches && stack_.overlap.dispatch && program_.plan.schedule != parallel::ScheduleKind::dualpipe) {
     notes.emplace_back(

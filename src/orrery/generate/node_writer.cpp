@@ -73,7 +73,7 @@ NodeId NodeWriter::host(std::string_view name, Seconds time, const NodeIds& pare
 
 // ASTRA-sim's comm_size is the input of a rank: the shard of an all-gather, the whole buffer of the others.
 NodeId NodeWriter::collective(std::string_view name, Collective collective, const GroupFamily* family, Bytes bytes,
-                              const NodeIds& parents) {
+                              const NodeIds& parents, double slows_kernels) {
   const auto kind = family != nullptr ? family->kind : parallel::GroupKind::world;
   const auto size = static_cast<double>(groups_.members(kind, rank_).degree);
   ORRERY_ASSERT(size > 1.0);
@@ -83,6 +83,7 @@ NodeId NodeWriter::collective(std::string_view name, Collective collective, cons
   if (family != nullptr) {
     add_text(keys::pg_name, names_[static_cast<std::size_t>(family - groups_.families().data())]);
   }
+  if (slows_kernels > 0.0) { add(keys::slows_kernels, whole(slows_kernels * 1e6, 0)); }
   return finish();
 }
 

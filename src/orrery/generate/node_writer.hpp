@@ -63,9 +63,10 @@ class NodeWriter {
 
   NodeId compute(std::string_view name, const Work& work, const NodeIds& parents);
   NodeId host(std::string_view name, Seconds time, const NodeIds& parents);
-  // `bytes`: nccl-tests size, the whole buffer. The group must have other members.
+  // `bytes`: nccl-tests size, the whole buffer. The group must have other members. `slows_kernels`: the part of their
+  // rate that kernels lose beside it.
   NodeId collective(std::string_view name, Collective collective, const GroupFamily* family, Bytes bytes,
-                    const NodeIds& parents);
+                    const NodeIds& parents, double slows_kernels = 0.0);
   NodeId memory(std::string_view name, graph::NodeType type, Bytes bytes, const NodeIds& parents);
   NodeId send(std::string_view name, const Message& message, const NodeIds& parents);
   NodeId receive(std::string_view name, const Message& message, const NodeIds& parents);

@@ -175,7 +175,13 @@ NodeIds Streams::issue(std::string_view name, const CollectiveCall& call, Lane l
     case parallel::Route::collective: break;
   }
   if (call.bytes == Bytes(0) || writer_.groups().members(call.group, writer_.rank()).degree <= 1) { return {}; }
-  return {writer_.collective(name, call.collective, writer_.family(call.group, lane), call.bytes, parents)};
+  return {write_collective(name, call, call.group, call.bytes, lane, parents)};
+}
+
+NodeId Streams::write_collective(std::string_view name, const CollectiveCall& call, GroupKind group, Bytes bytes,
+                                 Lane lane, const NodeIds& parents) {
+  const double slows_kernels = lane == Lane::overlapped ? interference_ : 0.0;
+  return writer_.collective(name, call.collective, writer_.family(group, lane), bytes, parents, slows_kernels);
 }
 
 NodeIds Streams::issue_transfer(std::string_view name, const CollectiveCall& call, const NodeIds& parents) {
@@ -216,7 +222,7 @@ NodeIds Streams::issue_node_dispatch(std::string_view name, const CollectiveCall
   NodeIds ends;
   const auto add = [&](GroupKind group, Bytes size) {
     if (size == Bytes(0) || writer_.groups().members(group, writer_.rank()).degree <= 1) { return; }
-    ends.push_back(writer_.collective(name, call.collective, writer_.family(group, lane), size, parents));
+    ends.push_back(write_collective(name, call, group, size, lane, parents));
   };
   add(GroupKind::ep_across, bytes.across);
   add(bytes.inside_group, bytes.inside);

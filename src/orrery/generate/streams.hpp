@@ -30,8 +30,10 @@ struct Execution {
 
 class Streams {
  public:
-  Streams(const parallel::Program& program, const KernelWorks& works, Granularity granularity, NodeWriter& writer)
-      : program_(program), works_(works), granularity_(granularity), writer_(writer) {}
+  // `interference`: the part of their rate that kernels lose beside collectives of the overlapped stream.
+  Streams(const parallel::Program& program, const KernelWorks& works, Granularity granularity, double interference,
+          NodeWriter& writer)
+      : program_(program), works_(works), granularity_(granularity), interference_(interference), writer_(writer) {}
 
   // Weights that have arrived before each execution of a segment.
   using Arrivals = std::vector<NodeIds>;
@@ -69,6 +71,8 @@ class Streams {
   // Nodes that end a call; none when its group has no other member.
   [[nodiscard]] NodeIds issue(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
                               const NodeIds& parents);
+  NodeId write_collective(std::string_view name, const parallel::CollectiveCall& call, parallel::GroupKind group,
+                          Bytes bytes, Lane lane, const NodeIds& parents);
   [[nodiscard]] NodeIds issue_ring_steps(std::string_view name, Bytes bytes, const NodeIds& parents);
   [[nodiscard]] NodeIds issue_node_dispatch(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
                                             const NodeIds& parents);
@@ -78,6 +82,7 @@ class Streams {
   const parallel::Program& program_;
   const KernelWorks& works_;
   Granularity granularity_;
+  double interference_;
   NodeWriter& writer_;
   NodeIds overlapped_;               // what the next node of the overlapped stream waits for
   Pending pending_;                  // behind execution.compute

@@ -61,6 +61,8 @@ inline constexpr std::string_view pg_name = "pg_name";              // process g
 inline constexpr std::string_view involved_dim = "involved_dim";    // bool per network dimension
 inline constexpr std::string_view num_ops = "num_ops";              // floating-point operations
 inline constexpr std::string_view tensor_size = "tensor_size";      // bytes
+// Of a collective: the part of their rate, in millionths, that kernels of its ranks lose while it runs beside them.
+inline constexpr std::string_view slows_kernels = "slows_kernels_ppm";
 inline constexpr std::string_view stream = "stream";                // stream of the device
 inline constexpr std::string_view start_time_ns =
     "start_time_ns";                                            // exact; the field of the node has whole microseconds

@@ -33,6 +33,7 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared)
       fabric_(flow_job_.cluster, flow_job_.egress),
       dimensions_(static_cast<std::uint32_t>(job.cluster.dimensions.size())),
       nodes_(job.job, rounds_),
+      kernels_(job.job.rank_graphs.size()),
       match_(job.job),
       collectives_(match_.all().size()),
       flows_(2 * (dimensions_ + 1) * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_ + 1, shared),
@@ -49,6 +50,7 @@ void FlowMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::flow_end:
       if (live_[event.ref].version == event.extra) { end_flow(event.ref); }
       return;
+    case PhysicalEventKind::kernel_end: return end_kernel(event.ref, event.extra);
     case PhysicalEventKind::memory_request:
     case PhysicalEventKind::memory_end:
     case PhysicalEventKind::request:
@@ -81,15 +83,42 @@ void FlowMachine::start(std::uint32_t rank, std::uint32_t node) {
   if (!nodes_.begin(rank, node)) { return; }
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   switch (task.act) {
-    case Act::busy:
-      if (task.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
-      return rounds_.at(rounds_.now() + task.amount, {PhysicalEventKind::node_end, rank, node});
+    case Act::busy: return compute(rank, node);
     case Act::collective: return join(rank, node);
     case Act::send: return send(rank, node);
     case Act::receive: return receive(rank, node);
     case Act::memory: return access_memory(rank, node);
     case Act::no_op:
     case Act::metadata: return;
+  }
+}
+
+// ---- kernels -------------------------------------------------------------------------------------------------------
+
+void FlowMachine::compute(std::uint32_t rank, std::uint32_t node) {
+  const NodeTask& task = job_.rank_graphs[rank].nodes[node];
+  if (task.amount > kMostTime - rounds_.now()) { throw TooLong{}; }
+  if (task.slot != Slot::gpu) {
+    return rounds_.at(rounds_.now() + task.amount, {PhysicalEventKind::node_end, rank, node});
+  }
+  const KernelClock::End end = kernels_.start(rounds_.now(), rank, node, task.amount);
+  rounds_.at(end.time, {PhysicalEventKind::kernel_end, rank, end.version});
+}
+
+void FlowMachine::end_kernel(std::uint32_t rank, std::uint32_t version) {
+  const std::uint32_t node = kernels_.finish(rank, version);
+  if (node != kNone) { nodes_.end_later(rank, node); }
+}
+
+// On all members of a collective that starts or ends.
+void FlowMachine::slow_kernels(const CollectiveRun& run, const NodeTask& task, bool starts) {
+  if (task.tag == 0) { return; }
+  constexpr std::uint64_t kWholeRate = 1'000'000;
+  const FlowShare share = task.tag * kWholeShare / kWholeRate;
+  for (const auto& [rank, node] : run.members) {
+    KernelClock::End end;
+    if (!kernels_.change(rounds_.now(), rank, share, starts, end)) { continue; }
+    rounds_.at(end.time, {PhysicalEventKind::kernel_end, rank, end.version});
   }
 }
 
@@ -123,6 +152,7 @@ void FlowMachine::end_flow(std::uint32_t flow) {
   if (use.collective != kNone) {
     CollectiveRun& run = collectives_[use.collective];
     run.end = rounds_.now();
+    slow_kernels(run, match_.all()[use.collective].task, false);
     for (const auto& [rank, node] : run.members) { nodes_.end_later(rank, node); }
     return std::vector<std::pair<std::uint32_t, std::uint32_t>>().swap(run.members);
   }
@@ -177,6 +207,7 @@ void FlowMachine::join(std::uint32_t rank, std::uint32_t node) {
       demand(member, load, true);
     }
   }
+  slow_kernels(run, task, true);
   const FlowGroup& group = flow_job_.groups[task.group];
   const auto members = static_cast<std::uint64_t>(group.shape.size());
   start_flow(call.time, {group.kind, members * group.copies}, {.collective = number});

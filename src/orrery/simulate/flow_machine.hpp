@@ -20,6 +20,7 @@
 #include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/flows.hpp"
+#include "orrery/simulate/kernel_clock.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_messages.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
@@ -99,6 +100,9 @@ class FlowMachine {
   void handle(const PhysicalEvent& event);
   void end_round();
   void start(std::uint32_t rank, std::uint32_t node);
+  void compute(std::uint32_t rank, std::uint32_t node);
+  void end_kernel(std::uint32_t rank, std::uint32_t version);
+  void slow_kernels(const CollectiveRun& run, const NodeTask& task, bool starts);
   void join(std::uint32_t rank, std::uint32_t node);
   void access_memory(std::uint32_t rank, std::uint32_t node);
   void send(std::uint32_t rank, std::uint32_t node);
@@ -119,6 +123,7 @@ class FlowMachine {
   std::uint32_t dimensions_;  // of the cluster; ports to the second memory tier are those of dimension dimensions_
   PhysicalRounds rounds_;
   PhysicalNodes nodes_;
+  KernelClock kernels_;
   CollectiveMatch match_;
   std::vector<CollectiveRun> collectives_;
   Flows flows_;

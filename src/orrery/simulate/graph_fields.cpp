@@ -34,6 +34,7 @@ GraphFields::GraphFields(const Graph& graph, const std::string& file, const std:
       comm_priority(graph.find_key(graph::keys::comm_priority)),
       pg_name(graph.find_key(graph::keys::pg_name)),
       involved_dim(graph.find_key(graph::keys::involved_dim)),
+      slows_kernels(graph.find_key(graph::keys::slows_kernels)),
       exact_duration(graph.find_key(graph::keys::duration_ns)),
       graph_(graph),
       file_(file),

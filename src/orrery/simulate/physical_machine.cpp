@@ -32,7 +32,8 @@ void PhysicalMachine::handle(const PhysicalEvent& event) {
     case PhysicalEventKind::custom_step_end: return messages_.end_step(event.ref, event.extra);
     case PhysicalEventKind::memory_request: return memory_.arrive(event.ref);
     case PhysicalEventKind::memory_end: return memory_.leave(event.ref, event.extra);
-    case PhysicalEventKind::flow_end: break;
+    case PhysicalEventKind::flow_end:
+    case PhysicalEventKind::kernel_end: break;
   }
   throw_internal_error("event of links", __FILE__, __LINE__);
 }

@@ -150,6 +150,7 @@ class Compiler {
     task.amount = fields_.need(node, fields_.comm_size, "comm_size");
     task.priority = static_cast<std::int32_t>(fields_.integer(node, fields_.comm_priority));
     task.group = group(node);
+    task.tag = slowed_kernels(node);
     involve(task, node);
     const auto known = graph::collective_of(type);
     if (!graph::is_known(type)) {
@@ -179,6 +180,14 @@ class Compiler {
           node, fmt::format("is an ALL_GATHER of {} B, which cannot be split into {} chunks (preferred-dataset-splits)",
                             task.amount, context_.system.splits));
     }
+  }
+
+  std::uint64_t slowed_kernels(NodeIndex node) {
+    constexpr std::int64_t kWhole = 1'000'000;
+    const std::int64_t part = fields_.integer(node, fields_.slows_kernels);
+    if (part >= 0 && part < kWhole) { return static_cast<std::uint64_t>(part); }
+    fields_.add_error(node, fmt::format("has the {} {}; valid: 0 to {}", graph::keys::slows_kernels, part, kWhole - 1));
+    return 0;
   }
 
   void involve(NodeTask& task, NodeIndex node) {

@@ -36,7 +36,7 @@ inline constexpr std::uint64_t kLoad = 0, kStore = 1;  // of NodeTask::tag
 struct NodeTask {
   std::uint64_t id = 0;
   std::uint64_t amount = 0;  // busy: nanoseconds, picoseconds in physical semantics; communication and memory: bytes
-  std::uint64_t tag = 0;     // send, receive; memory: kLoad or kStore
+  std::uint64_t tag = 0;     // send, receive; memory: kLoad or kStore; collective: keys::slows_kernels
   std::uint32_t peer = 0;    // send, receive
   std::uint32_t group = 0;
   std::uint32_t parents = 0;
