@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/granularity.hpp"
 #include "apps/cli/interrupt.hpp"
 #include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
@@ -18,8 +19,6 @@
 namespace orrery::cli {
 
 namespace {
-
-using generate::Granularity;
 
 constexpr const char* kExample =
     "orrery generate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 8 --seq 4096 --out run";
@@ -39,26 +38,11 @@ warning.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 
-constexpr std::array<std::pair<std::string_view, Granularity>, 3> kGranularities = {
-    {{"operator", Granularity::operators}, {"block", Granularity::block}, {"segment", Granularity::segment}}};
-
 struct Options {
   RequestFlags job;
   std::string out, granularity = "operator", steps = "1";
   bool classes = false, force = false, json = false;
 };
-
-Result<Granularity> granularity_of(const std::string& text) {
-  std::vector<std::string> known;
-  for (const auto& [name, granularity] : kGranularities) {
-    if (name == text) { return granularity; }
-    known.emplace_back(name);
-  }
-  const auto near = nearest(text, known);
-  return fail(flag_place("--granularity"),
-              fmt::format("{} is not valid; {}", quote(text),
-                          near ? fmt::format("did you mean {}?", *near) : "valid: " + join(known, ", ")));
-}
 
 Result<std::int64_t> steps_of(const std::string& text) {
   constexpr std::uint64_t kMost = 1'000'000'000;
@@ -106,13 +90,7 @@ Command generate_command() {
         "[required]",
         output},
        &Options::out);
-  text({"--granularity",
-        "operator|block|segment",
-        "a COMP node is a kernel, or all kernels of a block or of a segment between two communications (default: "
-        "operator)",
-        output,
-        {"operator", "block", "segment"}},
-       &Options::granularity);
+  text(granularity_flag(output), &Options::granularity);
   text({"--steps", "N", "training steps, or batches of requests, one after the other (default: 1)", output},
        &Options::steps);
   command.toggle({"--classes", "", "write one graph per pipeline stage and PREFIX.classes.json", output},

@@ -27,6 +27,8 @@ class RecordFlags {
   // The given values over `fields` (a mapping): a flag replaces a file's value.
   void lay_over(config::Node& fields) const;
   [[nodiscard]] bool has(const std::string& field) const;
+  [[nodiscard]] bool any() const { return !typed_->empty(); }
+  void give(const std::string& field, const std::string& text) { typed_->emplace_back(field, text); }
 
  private:
   std::vector<config::FieldInfo> fields_;

@@ -83,8 +83,10 @@ Failure TypedRequest::placed(Failure failure) const {
 
 RequestFlags::RequestFlags() : flags_(estimate::request_record().fields()) {}
 
-void RequestFlags::declare(Command& command, const std::string& plan_heading) {
+void RequestFlags::declare(Command& command, const std::string& plan_heading,
+                           const std::vector<std::string>& omitted) {
   flags_.declare(command, [&](const std::string& field) {
+    if (std::find(omitted.begin(), omitted.end(), field) != omitted.end()) { return std::string(); }
     const bool of_job = std::find(kJobFields.begin(), kJobFields.end(), field) != kJobFields.end();
     return of_job ? std::string("The job") : plan_heading;
   });

@@ -26,8 +26,8 @@ class RequestFlags {
  public:
   RequestFlags();
 
-  // `plan_heading`: heading of the plan's flags in the help.
-  void declare(Command& command, const std::string& plan_heading);
+  // `plan_heading`: heading of the plan's flags in the help. `omitted`: fields that have no flag in this command.
+  void declare(Command& command, const std::string& plan_heading, const std::vector<std::string>& omitted = {});
 
   // Values below everything that is given: the fields of a space file, and required fields that may then be missing.
   struct Base {
@@ -38,6 +38,10 @@ class RequestFlags {
   // Priority: flags, then --set, then the scenario file, then the base. Reports all errors, including missing fields;
   // `example` is a complete command for that error.
   [[nodiscard]] Result<TypedRequest> read(const std::string& example, const Base& base) const;
+  // Whether anything is given.
+  [[nodiscard]] bool any() const { return flags_.any() || !source_->scenario.empty() || !source_->settings.empty(); }
+  // Gives a field that this command takes by a flag of its own.
+  void give(const std::string& field, const std::string& text) { flags_.give(field, text); }
   // Whether a field was given by a flag and not by a file.
   [[nodiscard]] bool is_flag(const std::string& field) const { return flags_.has(field); }
   [[nodiscard]] Result<TypedRequest> read(const std::string& example) const { return read(example, Base{}); }

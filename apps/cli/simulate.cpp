@@ -4,13 +4,17 @@
 #include <filesystem>
 #include <memory>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <sys/resource.h>
 
 #include "apps/cli/commands.hpp"
+#include "apps/cli/granularity.hpp"
 #include "apps/cli/machine_flags.hpp"
+#include "apps/cli/request_flags.hpp"
 #include "apps/cli/terminal.hpp"
+#include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/report/simulation.hpp"
@@ -21,7 +25,11 @@ namespace orrery::cli {
 
 namespace {
 
+constexpr const char* kExample =
+    "orrery simulate --model llama-3.1-8b --cluster dgx-h100 --devices 64 --tp 8 --global-batch 64 --seq 8192";
+
 constexpr const char* kFooter = R"(Examples
+  orrery simulate --model llama-3.1-8b --cluster dgx-h100 --devices 64 --tp 8 --global-batch 64 --seq 8192
   orrery simulate --workload-configuration=traces/llama --system-configuration=system.json \
       --network-configuration=network.yml --remote-memory-configuration=memory.json
   orrery simulate --workload-configuration=traces/llama --comm-group-configuration=groups.json \
@@ -29,6 +37,8 @@ constexpr const char* kFooter = R"(Examples
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
 
+With the flags of estimate, the graphs of the plan are made in memory and simulated beside the estimate
+(docs/models/flow.md).
 ASTRA-sim's input files give the same cycles as in ASTRA-sim, to the nanosecond. ASTRA-sim's defects are reproduced; a
 warning names those that affect the run (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link
 carries more than its bandwidth (docs/models/physical.md).
@@ -37,20 +47,33 @@ Exit codes: 0 done, 2 bad input (including a graph that deadlocks), 3 internal e
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string cluster, timeline, fold, folder;
+  RequestFlags plan;
+  std::string cluster, timeline, fold, folder, granularity = "operator";
   std::vector<std::string> workload, tables;
   bool json = false;
 };
 
 using Shared = std::shared_ptr<Options>;
 
+bool is_plan(const Options& options) { return options.plan.any(); }
 bool on_cluster(const Options& options) { return !options.workload.empty() || !options.cluster.empty(); }
 
 // Graphs on a cluster (physical semantics) instead of ASTRA-sim's files.
 Result<void> take_cluster(const Options& options) {
   MachineFlags& machine = *options.machine;
-  if (options.workload.empty()) { return fail(flag_place("--workload"), "is missing"); }
-  if (options.cluster.empty()) { return fail(flag_place("--cluster"), "is missing"); }
+  if (options.workload.empty() && !is_plan(options)) {
+    return fail(flag_place("--workload"), "is missing; or give a plan: --model, ...");
+  }
+  if (!options.workload.empty() && is_plan(options)) {
+    return fail(flag_place("--workload"), "is not valid with a plan, whose graphs are made in memory");
+  }
+  if (is_plan(options) && !machine.files.groups.empty()) {
+    return fail(flag_place("--comm-group-configuration"), "is not valid with a plan, which has its own process groups");
+  }
+  if (is_plan(options) && !machine.backend.empty() && machine.backend != "flow") {
+    return fail(flag_place("--backend"), quote(machine.backend) + " is not valid with a plan; valid: flow");
+  }
+  if (!is_plan(options) && options.cluster.empty()) { return fail(flag_place("--cluster"), "is missing"); }
   for (const auto& [file, flag] : {std::pair{&machine.files.workload, "--workload-configuration"},
                                    {&machine.files.system, "--system-configuration"},
                                    {&machine.files.network, "--network-configuration"},
@@ -65,14 +88,18 @@ Result<void> take_cluster(const Options& options) {
   return machine.take({});
 }
 
+Result<simulate::Folding> folding_of(const Options& options) {
+  if (options.fold == "off") { return simulate::Folding::off; }
+  if (options.fold.empty() || options.fold == "auto") { return simulate::Folding::automatic; }
+  return fail(flag_place("--fold"), quote(options.fold) + " is not valid; valid: auto, off");
+}
+
 Result<void> take(const Options& options) {
-  if (!options.fold.empty() && options.fold != "auto" && options.fold != "off") {
-    return fail(flag_place("--fold"), quote(options.fold) + " is not valid; valid: off (auto is not built yet)");
-  }
+  if (auto folding = folding_of(options); !folding) { return tl::make_unexpected(folding.error()); }
+  if (is_plan(options) || on_cluster(options)) { return take_cluster(options); }
   if (options.fold == "auto") {
-    return fail(flag_place("--fold"), "\"auto\" is not built yet; \"off\", the default, simulates every rank");
+    return fail(flag_place("--fold"), "\"auto\" needs a plan or --workload with --cluster; here every rank is simulated");
   }
-  if (on_cluster(options)) { return take_cluster(options); }
   using simulate::SimulationFiles;
   return options.machine->take({{"--workload-configuration", &SimulationFiles::workload},
                                 {"--system-configuration", &SimulationFiles::system},
@@ -80,10 +107,38 @@ Result<void> take(const Options& options) {
                                 {"--remote-memory-configuration", &SimulationFiles::memory}});
 }
 
-Result<results::Simulation> simulated(const Options& options) {
-  if (!on_cluster(options)) { return api::simulate(options.machine->files); }
+Result<results::PlanSimulation> simulated_plan(const Options& options) {
+  ORRERY_TRY(typed, options.plan.read(kExample));
+  if (typed.request.semantics == estimate::Semantics::mad_max) {
+    return fail(flag_place("--semantics"), "mad-max has no program of operators to simulate; valid: physical");
+  }
+  api::PlanSimulationOptions how;
+  ORRERY_TRY(folding, folding_of(options));
+  ORRERY_TRY(granularity, granularity_of(options.granularity));
+  how.folding = folding;
+  how.graphs.granularity = granularity;
+  how.spans = options.machine->files.spans;
+  how.tables = options.machine->files.tables;
   ORRERY_TRY(data, data_directory());
-  return api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files);
+  auto plan = api::simulate_plan(data, typed.request, how);
+  if (!plan) { return tl::make_unexpected(typed.placed(plan.error())); }
+  return plan;
+}
+
+// The plan's part is empty for graphs from files.
+Result<results::PlanSimulation> simulated(const Options& options) {
+  if (is_plan(options)) { return simulated_plan(options); }
+  results::PlanSimulation result;
+  if (on_cluster(options)) {
+    ORRERY_TRY(data, data_directory());
+    ORRERY_TRY(folding, folding_of(options));
+    ORRERY_TRY(simulation, api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files, folding));
+    result.simulation = std::move(simulation);
+    return result;
+  }
+  ORRERY_TRY(simulation, api::simulate(options.machine->files));
+  result.simulation = std::move(simulation);
+  return result;
 }
 
 std::vector<std::string> all_tables() {
@@ -138,14 +193,33 @@ Result<void> write_files(const Options& options, const results::Simulation& simu
   return options.folder.empty() ? Result<void>{} : write_tables(options.folder, simulation);
 }
 
-Result<int> run(const Options& options) {
+void print_result(const Options& options, const results::PlanSimulation& result,
+                  const std::vector<std::string>& tables) {
+  const results::Simulation& simulation = result.simulation;
+  if (options.json) {
+    return print(is_plan(options) ? report::plan_simulation_json(result, tables)
+                                  : report::simulation_json(simulation, tables));
+  }
+  if (tables.empty()) {
+    return print(is_plan(options) ? report::plan_simulation_text(result, terminal_style())
+                                  : report::simulation_text(simulation, terminal_style()));
+  }
+  print(report::csv(report::sheet_of(simulation, tables.front())));
+  for (const std::string& warning : simulation.warnings) {
+    print_aside("warning: " + report::printable(warning) + "\n");
+  }
+}
+
+Result<int> run(Options& options) {
+  if (is_plan(options) && !options.cluster.empty()) { options.plan.give("cluster", options.cluster); }
   if (auto ok = take(options); !ok) { return tl::make_unexpected(ok.error()); }
   ORRERY_TRY(tables, tables_of(options));
   simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
   const auto start = std::chrono::steady_clock::now();
-  ORRERY_TRY(simulation, simulated(options));
+  ORRERY_TRY(result, simulated(options));
+  results::Simulation& simulation = result.simulation;
   simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   rusage usage{};
   constexpr std::uint64_t kKibibyte = 1024;
@@ -154,16 +228,7 @@ Result<int> run(const Options& options) {
   }
   if (auto written = write_files(options, simulation); !written) { return tl::make_unexpected(written.error()); }
   for (std::string& warning : options.machine->warnings()) { simulation.warnings.push_back(std::move(warning)); }
-  if (options.json) {
-    print(report::simulation_json(simulation, tables));
-  } else if (!tables.empty()) {
-    print(report::csv(report::sheet_of(simulation, tables.front())));
-    for (const std::string& warning : simulation.warnings) {
-      print_aside("warning: " + report::printable(warning) + "\n");
-    }
-  } else {
-    print(report::simulation_text(simulation, terminal_style()));
-  }
+  print_result(options, result, tables);
   return 0;
 }
 
@@ -192,20 +257,22 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "off: simulate every rank (default); auto: simulate identical ranks once (not built yet)",
+        "auto: simulate identical ranks once, where they cannot differ (default of a plan and of graphs of classes); off: "
+        "simulate every rank",
         how,
         {"auto", "off"}},
        &Options::fold);
   command.repeated(
       {"--workload", "PREFIX|FOLDER|FILE", "Chakra graphs for a run on --cluster, one per rank, from rank 0", how},
       [options](const std::string& name) { options->workload.push_back(name); });
-  text({"--cluster",
-        "NAME",
-        "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",
-        how,
-        {},
-        "clusters"},
-       &Options::cluster);
+  command.option({"--cluster",
+                  "NAME|FILE",
+                  "cluster from the catalogue or a YAML file; replaces ASTRA-sim's files",
+                  how,
+                  {},
+                  "clusters"},
+                 [options](const std::string& name) { options->cluster = name; });
+  text(granularity_flag(how), &Options::granularity);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
@@ -225,8 +292,11 @@ void declare_rest(Command& command, const Shared& options) {
 }  // namespace
 
 Command simulate_command() {
-  Command command("simulate", "Run execution graphs on a simulated machine.");
+  Command command("simulate", "Run a plan or execution graphs on a simulated machine.");
   const auto options = std::make_shared<Options>();
+  // --cluster and --semantics are flags of all forms of the command; the rest is of mad-max.
+  options->plan.declare(command, "Plan (values that are not given are chosen, and printed)",
+                        {"cluster", "semantics", "strategy", "local_batch", "freeze", "memory_rule"});
   declare_inputs(command, options);
   declare_rest(command, options);
   command.footer(kFooter);

@@ -33,14 +33,13 @@ simulate::GroupFamily family_of(const generate::ProcessGroups& groups, const gen
 }  // namespace
 
 Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
-                                     const hardware::Stack& stack, const PlanSimulationOptions& options) {
+                                     const PlanSimulationOptions& options) {
   simulate::ClassJob job;
   job.machine = simulate::machine_on(cluster);
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
   job.machine.spans = options.spans || options.tables;
-  job.egress = stack.transfers.ports == hardware::NodePorts::one ? network::NodeEgress::one_port
-                                                                 : network::NodeEgress::all_ports;
+  job.egress = graphs.uses_one_port() ? network::NodeEgress::one_port : network::NodeEgress::all_ports;
   job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
   for (const generate::GroupFamily& family : graphs.groups().families()) {
     job.families.push_back(family_of(graphs.groups(), family));
@@ -134,6 +133,41 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   return notes;
 }
 
+namespace {
+
+// The same job with the ports of one kind apart, for every kind that lost time. Skipped for large jobs.
+Result<std::vector<results::SharingCost>> costs_of_kinds(const simulate::FlowJob& job,
+                                                         const results::Simulation& simulation) {
+  constexpr std::uint64_t kMostNodes = 5'000'000;
+  std::vector<results::SharingCost> costs;
+  if (simulation.nodes > kMostNodes) { return costs; }
+  for (std::uint32_t kind = 0; kind < job.kinds.size(); ++kind) {
+    const bool has_lost = std::any_of(simulation.contention.begin(), simulation.contention.end(), [&](const auto& row) {
+      return row.kind == job.kinds[kind] && row.lost_ps > 0;
+    });
+    if (!has_lost) { continue; }
+    ORRERY_TRY(apart, simulate::simulate_flows(job, true, kind));
+    costs.push_back({job.kinds[kind], apart.makespan_ns()});
+  }
+  return costs;
+}
+
+Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& result) {
+  ORRERY_TRY(simulation, simulate::simulate_flows(job));
+  result.simulation = std::move(simulation);
+  result.unshared_ns = result.simulation.makespan_ns();
+  if (result.simulation.contention.empty()) { return {}; }
+  job.job.tables = job.job.spans = false;
+  ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
+  result.unshared_ns = unshared.makespan_ns();
+  if (result.unshared_ns == result.simulation.makespan_ns()) { return {}; }
+  ORRERY_TRY(apart, costs_of_kinds(job, result.simulation));
+  result.apart = std::move(apart);
+  return {};
+}
+
+}  // namespace
+
 Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
                                               const PlanSimulationOptions& options) {
   const hardware::Catalogue catalogue(data_directory);
@@ -149,14 +183,10 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   result.estimate = with_uncertainty(estimator.estimate(resolved.plan), inputs, job);
   result.chosen = resolved.chosen;
   const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
-  ORRERY_TRY(classes, class_job(graphs, inputs.cluster, inputs.stack, options));
+  ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));
   result.notes = differences(program, inputs.cluster, graphs, classes);
   simulate::FoldedJob folded = simulate::folded(inputs.cluster, classes, options.folding);
-  ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
-  result.simulation = std::move(simulation);
-  folded.job.job.tables = folded.job.job.spans = false;
-  ORRERY_TRY(unshared, simulate::simulate_flows(folded.job, false));
-  result.unshared_ns = unshared.makespan_ns();
+  if (auto done = simulate_variants(folded.job, result); !done) { return tl::make_unexpected(std::move(done).error()); }
   auto& warnings = result.simulation.warnings;
   if (!folded.unfolded_because.empty()) {
     warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));

@@ -26,7 +26,6 @@ struct PlanSimulationOptions {
 
 // The graphs of a program as a job of the simulator, one class of ranks for each pipeline stage.
 [[nodiscard]] Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const hardware::Cluster& cluster,
-                                                   const hardware::Stack& stack,
                                                    const PlanSimulationOptions& options);
 
 // How much earlier than in the closed form a step may end because a stage starts its optimizer when its own gradients

@@ -30,7 +30,7 @@ struct Simulated {
 simulate::ClassJob job_of(const Case& c, const generate::JobGraphs& graphs, bool tables) {
   PlanSimulationOptions options;
   options.tables = tables;
-  auto job = class_job(graphs, c.cluster, c.stack, options);
+  auto job = class_job(graphs, c.cluster, options);
   if (!job) { throw InternalError(job.error().text()); }
   return std::move(*job);
 }

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "orrery/hardware/catalogue.hpp"
+#include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/simulate.hpp"
@@ -14,9 +17,41 @@ Result<results::Simulation> simulate(const simulate::SimulationFiles& files) {
   return simulate::simulate(job);
 }
 
+namespace {
+
+// Why every rank is simulated, as a warning.
+Result<results::Simulation> simulate_folded(const simulate::FoldedJob& folded) {
+  ORRERY_TRY(simulation, simulate::simulate_flows(folded.job));
+  if (!folded.unfolded_because.empty()) {
+    simulation.warnings.push_back(fmt::format("every rank is simulated: {}", folded.unfolded_because));
+  }
+  return simulation;
+}
+
+Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogue, const std::string& cluster,
+                                             const std::string& file, const simulate::SimulationFiles& files,
+                                             simulate::Folding folding) {
+  if (files.backend != simulate::Backend::flow) {
+    return fail(Place{{}, 0, 0, "--backend"}, fmt::format("{} needs flow; congestion-aware simulates graphs of all ranks",
+                                                          file));
+  }
+  if (!files.groups.empty()) {
+    return fail(Place{{}, 0, 0, "--comm-group-configuration"}, fmt::format("is not valid with {}, which has groups", file));
+  }
+  ORRERY_TRY(classes, simulate::read_class_files(file));
+  ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));
+  ORRERY_TRY(job, simulate::read_class_job(scaled, classes, files));
+  return simulate_folded(simulate::folded(scaled, job, folding));
+}
+
+}  // namespace
+
 Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
                                                 const std::vector<std::string>& workload,
-                                                simulate::SimulationFiles files) {
+                                                simulate::SimulationFiles files, simulate::Folding folding) {
+  if (const auto file = simulate::classes_file_of(workload)) {
+    return simulate_classes(hardware::Catalogue(data_directory), cluster, *file, files, folding);
+  }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const hardware::Catalogue catalogue(data_directory);
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(graphs.size())));

@@ -11,6 +11,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/results/simulation.hpp"
+#include "orrery/simulate/class_job.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::api {
@@ -19,10 +20,12 @@ namespace orrery::api {
 [[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files);
 
 // Graphs (a prefix, a folder, or files) on a cluster of the catalogue or of a file, with as many devices as there are
-// graphs, under physical rules. Of `files`, groups, spans, tables and threads are used.
+// graphs, under physical rules. Of `files`, groups, spans, tables and threads are used. `folding`: of the graphs of
+// classes (PREFIX.classes.json).
 [[nodiscard]] Result<results::Simulation> simulate_on_cluster(const std::string& data_directory,
                                                               const std::string& cluster,
                                                               const std::vector<std::string>& workload,
-                                                              simulate::SimulationFiles files);
+                                                              simulate::SimulationFiles files,
+                                                              simulate::Folding folding = simulate::Folding::automatic);
 
 }  // namespace orrery::api

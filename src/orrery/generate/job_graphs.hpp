@@ -37,6 +37,8 @@ class JobGraphs {
   [[nodiscard]] std::int64_t first_rank(std::int64_t stage) const { return stage * program_.plan.stage_ranks(); }
   [[nodiscard]] std::int64_t stage_ranks() const { return program_.plan.stage_ranks(); }
   [[nodiscard]] const ProcessGroups& groups() const { return groups_; }
+  // Whether collectives leave a node through one port (the stack's transfers.ports).
+  [[nodiscard]] bool uses_one_port() const { return stack_.transfers.ports == hardware::NodePorts::one; }
 
   // Returns the number of nodes.
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "orrery/config/json.hpp"
+#include "orrery/report/simulation_json.hpp"
 #include "orrery/report/simulation_tables.hpp"
 #include "orrery/report/style.hpp"
 #include "orrery/report/table.hpp"
@@ -99,26 +100,50 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
                std::to_string(result.compute_ns), std::to_string(result.memory_ns), std::to_string(result.idle_ns)});
   }
   text += table.text();
-  text += fmt::format("\n{} nodes, {} messages, {} events\n", simulation.nodes, simulation.messages, simulation.events);
+  text += fmt::format("\n{} nodes, {} messages, {} events", simulation.nodes, simulation.messages, simulation.events);
+  if (simulation.simulated_ranks < simulation.ranks.size()) {
+    text += fmt::format("; {} of {} ranks simulated, the others are identical to these", simulation.simulated_ranks,
+                        simulation.ranks.size());
+  }
+  text += '\n';
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
 }
 
-std::string simulation_json(const results::Simulation& simulation, const std::vector<std::string>& tables) {
+Node contention_json(const std::vector<results::SimulatedContention>& rows) {
+  constexpr double kSecond = 1e-12;  // a picosecond
+  return config::json_list(rows, [](const results::SimulatedContention& row) {
+    return json_object({{"kind", row.kind},
+                        {"other", row.other},
+                        {"dimension", row.dimension},
+                        {"together_s", static_cast<double>(row.together_ps) * kSecond},
+                        {"lost_s", static_cast<double>(row.lost_ps) * kSecond}});
+  });
+}
+
+Node simulation_head(const results::Simulation& simulation) {
   const Node stats = json_object({{"nodes", simulation.nodes},
                                   {"events", simulation.events},
                                   {"messages", simulation.messages},
                                   {"simulated_ranks", simulation.simulated_ranks},
                                   {"wall_s", simulation.wall_s},
                                   {"peak_rss_B", simulation.peak_rss_B}});
-  const Node head = json_object({{"schema", "orrery.simulate/1"},
-                                 {"semantics", simulation.semantics},
-                                 {"backend", simulation.backend},
-                                 {"ranks", simulation.ranks.size()},
-                                 {"makespan_ns", simulation.makespan_ns()},
-                                 {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
-                                 {"stats", stats},
-                                 {"warnings", simulation.warnings}});
+  Node head = json_object({{"schema", "orrery.simulate/1"},
+                           {"semantics", simulation.semantics},
+                           {"backend", simulation.backend},
+                           {"ranks", simulation.ranks.size()},
+                           {"makespan_ns", simulation.makespan_ns()},
+                           {"classes", config::json_list(rank_classes(simulation.ranks), rank_class_json)},
+                           {"stats", stats},
+                           {"warnings", simulation.warnings}});
+  if (simulation.backend == "flow") {
+    config::add_fields(head, {{"contention", contention_json(simulation.contention)}});
+  }
+  return head;
+}
+
+std::string with_tables(const Node& head, const results::Simulation& simulation,
+                        const std::vector<std::string>& tables) {
   if (tables.empty()) { return config::json_document(head); }
   std::string text;
   JsonWriter writer(text);
@@ -136,6 +161,10 @@ std::string simulation_json(const results::Simulation& simulation, const std::ve
   writer.close();
   writer.close();
   return text + "\n";
+}
+
+std::string simulation_json(const results::Simulation& simulation, const std::vector<std::string>& tables) {
+  return with_tables(simulation_head(simulation), simulation, tables);
 }
 
 }  // namespace orrery::report

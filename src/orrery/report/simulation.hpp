@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orrery/report/text.hpp"
+#include "orrery/results/plan_simulation.hpp"
 #include "orrery/results/simulation.hpp"
 
 namespace orrery::report {
@@ -22,6 +23,11 @@ struct RankClass {
 // `tables`: names from simulation_tables.hpp; they are lists of rows under "tables".
 [[nodiscard]] std::string simulation_json(const results::Simulation& simulation,
                                           const std::vector<std::string>& tables = {});
+
+// A simulated plan beside its estimate: the same text and document with more lines, and the object "plan".
+[[nodiscard]] std::string plan_simulation_text(const results::PlanSimulation& plan, TextStyle style = {});
+[[nodiscard]] std::string plan_simulation_json(const results::PlanSimulation& plan,
+                                               const std::vector<std::string>& tables = {});
 
 // The spans as a Chrome trace, for Perfetto: one process per rank, with rows for the host, the accelerator and
 // communication, and as many rows for receives as overlap.

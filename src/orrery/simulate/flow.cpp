@@ -94,9 +94,9 @@ results::Simulation result_of(const FlowJob& flow, const FlowMachine& machine) {
 
 }  // namespace
 
-Result<results::Simulation> simulate_flows(const FlowJob& job, bool shared) {
+Result<results::Simulation> simulate_flows(const FlowJob& job, bool shared, std::optional<std::uint32_t> apart) {
   return run_physically<FlowMachine>(
-      job.job, [&](std::optional<FlowMachine>& machine) { machine.emplace(job, shared); },
+      job.job, [&](std::optional<FlowMachine>& machine) { machine.emplace(job, shared, apart); },
       [&](const FlowMachine& machine) { return result_of(job, machine); });
 }
 

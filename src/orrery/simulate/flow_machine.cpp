@@ -27,7 +27,7 @@ FlowShare share_of(Seconds load, Seconds time) {
 
 }  // namespace
 
-FlowMachine::FlowMachine(const FlowJob& job, bool shared)
+FlowMachine::FlowMachine(const FlowJob& job, bool shared, std::optional<std::uint32_t> apart)
     : flow_job_(job),
       job_(job.job),
       fabric_(flow_job_.cluster, flow_job_.egress),
@@ -37,7 +37,8 @@ FlowMachine::FlowMachine(const FlowJob& job, bool shared)
       match_(job.job),
       collectives_(match_.all().size()),
       flows_(2 * (dimensions_ + 1) * static_cast<std::uint32_t>(job.job.rank_graphs.size()), dimensions_ + 1, shared),
-      counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0) {}
+      counts_(job.job.tables ? 2 * (dimensions_ + 1) * job.job.rank_graphs.size() : 0),
+      apart_(apart) {}
 
 void FlowMachine::run() {
   for (std::uint32_t rank = 0; rank < job_.rank_graphs.size(); ++rank) { nodes_.free_roots(rank); }
@@ -134,6 +135,7 @@ void FlowMachine::demand(std::uint32_t rank, const Load& load, bool in) {
 
 // Starts a flow with demands_.
 void FlowMachine::start_flow(std::uint64_t time, const FlowKind& kind, const Use& use) {
+  if (apart_ == kind.kind) { demands_.clear(); }
   const auto known = std::find(flow_kinds_.begin(), flow_kinds_.end(), kind);
   const auto number = static_cast<std::uint32_t>(known - flow_kinds_.begin());
   if (known == flow_kinds_.end()) { flow_kinds_.push_back(kind); }

@@ -29,8 +29,8 @@ namespace orrery::simulate {
 
 class FlowMachine {
  public:
-  // `shared`: false gives every collective and message the ports for itself.
-  FlowMachine(const FlowJob& job, bool shared);
+  // `shared`: false gives every collective and message the ports for itself; `apart`: those of one kind.
+  FlowMachine(const FlowJob& job, bool shared, std::optional<std::uint32_t> apart = std::nullopt);
   FlowMachine(const FlowMachine&) = delete;
   FlowMachine& operator=(const FlowMachine&) = delete;
 
@@ -136,6 +136,7 @@ class FlowMachine {
   std::vector<PortCount> counts_;
   std::vector<PortDemand> demands_;  // of the flow that starts
   std::uint64_t messages_ = 0;
+  std::optional<std::uint32_t> apart_;
 };
 
 }  // namespace orrery::simulate

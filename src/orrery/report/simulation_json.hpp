@@ -1,0 +1,18 @@
+// Parts of the document of a simulation. Private to the room.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "orrery/config/node.hpp"
+#include "orrery/results/simulation.hpp"
+
+namespace orrery::report {
+
+[[nodiscard]] config::Node contention_json(const std::vector<results::SimulatedContention>& rows);
+// All but the tables.
+[[nodiscard]] config::Node simulation_head(const results::Simulation& simulation);
+[[nodiscard]] std::string with_tables(const config::Node& head, const results::Simulation& simulation,
+                                      const std::vector<std::string>& tables);
+
+}  // namespace orrery::report

@@ -1,0 +1,186 @@
+#include "orrery/simulate/class_files.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/simulate/on_cluster.hpp"
+#include "orrery/trace/node_stream.hpp"
+
+namespace orrery::simulate {
+
+namespace fs = std::filesystem;
+using config::Kind;
+using config::Node;
+
+namespace {
+
+constexpr std::string_view kSchema = "orrery.classes/1";
+constexpr std::string_view kSuffix = ".classes.json";
+constexpr std::uint64_t kMostRanks = std::uint64_t{1} << 26;
+
+// Reads the fields of one file; the first error of each value is kept.
+class ClassReader {
+ public:
+  ClassReader(Node root, std::string file) : root_(std::move(root)) { files_.file = std::move(file); }
+
+  Result<ClassFiles> run() {
+    const std::string schema = text(root_, "schema");
+    if (failure_.diagnostics.empty() && schema != kSchema) {
+      add_error(root_.find("schema")->place, fmt::format("is {}; valid: {}", quote(schema), quote(kSchema)));
+    }
+    const std::uint64_t ranks = whole(root_, "ranks", 1);
+    if (const Node* ports = root_.find("node_ports"); ports != nullptr && ports->scalar == "one") {
+      files_.egress = network::NodeEgress::one_port;
+    }
+    read_classes();
+    if (failure_.diagnostics.empty() && files_.ranks() != ranks) {
+      add_error(root_.find("ranks")->place,
+                fmt::format("is {}, but the classes have {} ranks together", ranks, files_.ranks()));
+    }
+    if (failure_.diagnostics.empty()) { read_groups(); }
+    if (!failure_.diagnostics.empty()) { return tl::make_unexpected(std::move(failure_)); }
+    return std::move(files_);
+  }
+
+ private:
+  void add_error(const Place& place, std::string message) {
+    failure_.diagnostics.push_back({place, std::move(message)});
+  }
+
+  const Node* need(const Node& object, std::string_view key) {
+    const Node* value = object.find(key);
+    if (value == nullptr) { add_error(object.place, fmt::format("{} is missing", key)); }
+    return value;
+  }
+
+  std::string text(const Node& object, std::string_view key) {
+    const Node* value = need(object, key);
+    if (value == nullptr) { return {}; }
+    if (value->kind != Kind::text) { add_error(value->place, fmt::format("{} is not a text", key)); }
+    return value->scalar;
+  }
+
+  std::uint64_t whole(const Node& object, std::string_view key, std::uint64_t least) {
+    const Node* value = need(object, key);
+    if (value == nullptr) { return least; }
+    const auto number = value->is_scalar() ? whole_number(value->scalar) : std::nullopt;
+    if (number && *number >= least && *number <= kMostRanks) { return *number; }
+    add_error(value->place, fmt::format("{} is not valid; valid: a whole number from {} to {}", key, least, kMostRanks));
+    return least;
+  }
+
+  const std::vector<Node>& list(std::string_view key) {
+    static const std::vector<Node> kNone;
+    const Node* value = need(root_, key);
+    if (value == nullptr) { return kNone; }
+    if (value->kind != Kind::sequence) { add_error(value->place, fmt::format("{} is not a list", key)); }
+    return value->items;
+  }
+
+  void read_classes() {
+    const auto& classes = list("classes");
+    if (classes.empty() && failure_.diagnostics.empty()) { add_error(root_.place, "classes is empty"); }
+    for (const Node& one : classes) {
+      const std::uint64_t first = whole(one, "first_rank", 0), ranks = whole(one, "ranks", 1);
+      if (files_.graphs.empty()) { files_.class_ranks = static_cast<std::uint32_t>(ranks); }
+      if (failure_.diagnostics.empty() && (ranks != files_.class_ranks || first != files_.ranks())) {
+        add_error(one.place, fmt::format("has ranks {} to {}; expected {} to {}: classes have the same number of ranks, "
+                                         "one behind the other",
+                                         first, first + ranks - 1, files_.ranks(),
+                                         files_.ranks() + files_.class_ranks - 1));
+      }
+      files_.graphs.push_back((fs::path(files_.file).parent_path() / text(one, "file")).string());
+      if (std::uint64_t{files_.class_ranks} * files_.graphs.size() > kMostRanks) {
+        return add_error(one.place, fmt::format("classes have more than {} ranks", kMostRanks));
+      }
+    }
+  }
+
+  void read_groups() {
+    for (const Node& one : list("groups")) {
+      GroupFamily family;
+      family.name = text(one, "name");
+      family.first_name = whole(one, "first_name", 1);
+      family.count = whole(one, "count", 1);
+      family.stride = whole(one, "stride", 1);
+      family.degree = whole(one, "degree", 2);
+      const std::string kind = text(one, "kind");
+      family.is_mirrored = kind == "mirrored";
+      if (!failure_.diagnostics.empty()) { return; }
+      if (!family.is_mirrored && kind != "strided") {
+        return add_error(one.find("kind")->place, fmt::format("{} is not valid; valid: strided, mirrored", quote(kind)));
+      }
+      if (std::any_of(files_.families.begin(), files_.families.end(),
+                      [&](const GroupFamily& other) { return other.name == family.name; })) {
+        return add_error(one.place, fmt::format("{} is listed twice", quote(family.name)));
+      }
+      if (const auto problem = problem_of(family); !problem.empty()) { return add_error(one.place, problem); }
+      files_.families.push_back(std::move(family));
+    }
+  }
+
+  [[nodiscard]] std::string problem_of(const GroupFamily& family) const {
+    if (family.is_mirrored) {
+      const bool fits = files_.graphs.size() % 2 == 0 && family.degree == 2 && family.count == files_.ranks() / 2;
+      return fits ? "" : "mirrored groups join two ranks each: an even number of classes, and half as many groups as ranks";
+    }
+    const std::uint64_t last = family.count - 1;
+    const std::uint64_t end = last / family.stride * family.stride * family.degree + last % family.stride +
+                              (family.degree - 1) * family.stride;
+    return end < files_.ranks() ? ""
+                                : fmt::format("{} groups of {} ranks with stride {} need rank {}; the ranks are 0 to {}",
+                                              family.count, family.degree, family.stride, end, files_.ranks() - 1);
+  }
+
+  Node root_;
+  ClassFiles files_;
+  Failure failure_;
+};
+
+}  // namespace
+
+std::optional<std::string> classes_file_of(const std::vector<std::string>& workload) {
+  if (workload.size() != 1) { return std::nullopt; }
+  const std::string& name = workload.front();
+  if (name.ends_with(kSuffix)) { return name; }
+  const std::string file = name + std::string(kSuffix);
+  return !fs::exists(name) && fs::is_regular_file(file) ? std::optional(file) : std::nullopt;
+}
+
+Result<ClassFiles> read_class_files(const std::string& file) {
+  ORRERY_TRY(root, config::read_file(file));
+  if (root.kind != Kind::mapping) { return fail(root.place, "is not an object with classes and groups"); }
+  return ClassReader(std::move(root), file).run();
+}
+
+Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFiles& classes,
+                                const SimulationFiles& files) {
+  ClassJob job;
+  job.machine = machine_on(cluster);
+  job.machine.backend = Backend::flow;
+  job.machine.tables = files.tables;
+  job.machine.spans = files.spans || files.tables;
+  job.egress = classes.egress;
+  job.class_ranks = classes.class_ranks;
+  job.families = classes.families;
+  for (const std::string& file : classes.graphs) {
+    if (!fs::exists(file)) {
+      return fail(Place{file, 0, 0, {}}, fmt::format("does not exist; {} names it", classes.file));
+    }
+    trace::ReadOptions options;
+    options.threads = files.threads;
+    ORRERY_TRY(loaded, trace::load(file, options));
+    if (auto added = add_class(job, loaded.graph, file, classes.graphs.size()); !added) {
+      return tl::make_unexpected(std::move(added).error());
+    }
+  }
+  return job;
+}
+
+}  // namespace orrery::simulate
