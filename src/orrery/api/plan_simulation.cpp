@@ -116,6 +116,11 @@ Seconds optimizer_slack(const parallel::Program& program, const network::Fabric&
 std::vector<std::string> differences(const parallel::Program& program, const hardware::Cluster& cluster,
                                      const generate::JobGraphs& graphs, const simulate::ClassJob& job) {
   std::vector<std::string> notes = graphs.notes();
+  if (graphs.slow_kernels()) {
+    notes.emplace_back(
+        "kernels are slower while a gather or reduction runs beside them; estimate slows the whole layer, tensor-parallel "
+        "collectives included, or a step's sum");
+  }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));
   }

@@ -41,6 +41,13 @@ Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSin
   return writer.count();
 }
 
+bool JobGraphs::slow_kernels() const {
+  const auto& families = groups_.families();
+  return stack_.overlap.interference > 0.0 && std::any_of(families.begin(), families.end(), [](const auto& family) {
+           return family.lane == Lane::overlapped;
+         });
+}
+
 std::vector<std::string> JobGraphs::notes() const {
   std::vector<std::string> notes;
   const bool training = !program_.job.is_inference();

@@ -5,8 +5,7 @@
 //   auto nodes = graphs.write(rank, Naming::ranks, sink);
 //
 // Ranks are written one at a time, in memory that depends neither on their number nor on the number of nodes. Left out,
-// and listed by notes(): what slows kernels beside communication, and overlap that a price assumes without saying which
-// kernel runs beside which message.
+// and listed by notes(): overlap that a price assumes without saying which kernel runs beside which message.
 #pragma once
 
 #include <cstdint>
@@ -44,6 +43,9 @@ class JobGraphs {
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
 
   [[nodiscard]] std::vector<std::string> notes() const;
+
+  // Whether kernels lose rate beside collectives (graph::keys::slows_kernels).
+  [[nodiscard]] bool slow_kernels() const;
 
  private:
   const parallel::Program& program_;

@@ -211,6 +211,34 @@ TEST(Flow, messages_of_a_device_share_its_port) {
   EXPECT_EQ(exchange.makespan_ns(), 1'001'000U);
 }
 
+// ---- kernels beside collectives ------------------------------------------------------------------------------------
+
+// An all-reduce that takes a fifth of the rate of kernels; alone it takes `alone`, which starts and ends beside them.
+TEST(Flow, kernels_lose_rate_while_a_collective_runs_beside_them) {
+  const hardware::Cluster cluster = plain_cluster({2});
+  NodeRecord slows = all_reduce(1, 1 << 20);
+  slows.attributes.push_back(number(keys::slows_kernels, 200'000));
+  const auto alone = run_on(cluster, {{slows}, {slows}}).tables->ranks.front().finish_ps;
+  const auto finish = [&](std::uint64_t microseconds) {
+    const auto simulation = run_on(cluster, std::vector<std::vector<NodeRecord>>(2, {slows, compute(2, microseconds)}));
+    return simulation.tables->ranks.front().finish_ps;
+  };
+  constexpr std::uint64_t kShort = 100, kLong = 5000, kMicrosecond = 1'000'000;
+  ASSERT_GT(alone, 2 * kShort * kMicrosecond);
+  ASSERT_LT(alone, kLong * kMicrosecond);
+  EXPECT_EQ(finish(kShort), alone);
+  const double lost = 0.2 * static_cast<double>(alone);
+  EXPECT_NEAR(static_cast<double>(finish(kLong)), static_cast<double>(kLong * kMicrosecond) + lost, 2.0);
+  // A kernel that the collective outlasts takes 1 / 0.8 of its time: the next one starts then.
+  const auto simulation =
+      run_on(cluster, std::vector<std::vector<NodeRecord>>(2, {slows, compute(2, kShort), on_host(compute(3, 1, {2}))}));
+  std::uint64_t start = 0;
+  for (const auto& row : simulation.tables->operators) {
+    if (row.rank == 0 && row.node == 3) { start = row.start_ns; }
+  }
+  EXPECT_EQ(start, kShort * 1000 * 5 / 4);
+}
+
 // ---- errors --------------------------------------------------------------------------------------------------------
 
 TEST(Flow, a_collective_that_a_member_never_reaches_is_a_deadlock) {
