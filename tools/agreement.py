@@ -9,6 +9,7 @@ import argparse
 import concurrent.futures
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -91,7 +92,8 @@ JOBS = """
 INTRODUCTION = """# Agreement of estimate and simulate
 
 **Where do the closed form and the simulation of the same job differ, and why?** `tools/agreement.py` writes this page: {count} jobs of
-the catalogue with 8 to 16,384 devices, each by `orrery simulate` with the flags of the row.
+the catalogue with 8 to 16,384 devices, each by `orrery simulate` with the flags of the row. Percentages are differences from the
+estimate.
 
 - *estimate*: the step, or batch of requests, in [closed form](estimate.md), without host time that is not in the graphs.
 - *alone*: simulated, every collective and message with the ports for itself. What differs from *estimate* has the named causes.
@@ -131,6 +133,14 @@ def percent(value, base):
     return "=" if abs(change) < 5e-6 else f"{change:+.2%}".replace("%", " %")
 
 
+def label(flags):
+    """llama-3.1-8b on 64 of dgx-h100: tp 2, micro-batch 1, ..."""
+    given = [flag.split(" ", 1) for flag in flags.removeprefix("--").split(" --")]
+    value = {words[0]: words[1] for words in given if len(words) == 2}
+    rest = [" ".join(words) for words in given if words[0] not in ("model", "cluster", "devices")]
+    return f"{value['model']} on {int(value['devices']):,} of {value['cluster']}: {', '.join(rest)}"
+
+
 def causes(plan):
     found = []
     step = plan["simulated_step_s"]
@@ -145,11 +155,10 @@ def section_of(title, rows):
     notes = []
     for flags, plan in rows:
         base = plan["estimate_step_s"]
-        for note in plan["notes"]:
-            if note not in notes:
-                notes.append(note)
-        marks = "".join(f" [{notes.index(note) + 1}]" for note in plan["notes"])
-        lines.append(f"| `{flags.replace('--', '')}` | {seconds(base)} | {percent(plan['unshared_step_s'], base)}{marks} | "
+        named = [re.sub(r" \(at most [^)]* longer\)", "", note) for note in plan["notes"]]
+        notes += [note for note in named if note not in notes]
+        marks = "".join(f" [{notes.index(note) + 1}]" for note in named)
+        lines.append(f"| {label(flags)} | {seconds(base)} | {percent(plan['unshared_step_s'], base)}{marks} | "
                      f"{percent(plan['simulated_step_s'], base)} | {causes(plan)} |")
     if notes:
         lines.append("")
