@@ -1,6 +1,7 @@
 #include "orrery/api/plan_simulation.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -143,7 +144,7 @@ namespace {
 // The same job with the ports of one kind apart, for every kind that lost time. Skipped for large jobs.
 Result<std::vector<results::SharingCost>> costs_of_kinds(const simulate::FlowJob& job,
                                                          const results::Simulation& simulation) {
-  constexpr std::uint64_t kMostNodes = 5'000'000;
+  constexpr std::uint64_t kMostNodes = 1'000'000;
   std::vector<results::SharingCost> costs;
   if (simulation.nodes > kMostNodes) { return costs; }
   for (std::uint32_t kind = 0; kind < job.kinds.size(); ++kind) {
@@ -163,6 +164,8 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   result.unshared_ns = result.simulation.makespan_ns();
   if (result.simulation.contention.empty()) { return {}; }
   job.job.tables = job.job.spans = false;
+  job.simulated.resize(job.job.rank_graphs.size());  // only the makespan matters from here on
+  std::iota(job.simulated.begin(), job.simulated.end(), 0U);
   ORRERY_TRY(unshared, simulate::simulate_flows(job, false));
   result.unshared_ns = unshared.makespan_ns();
   if (result.unshared_ns == result.simulation.makespan_ns()) { return {}; }

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/parallel/mesh.hpp"
 
 namespace orrery::simulate {
 
@@ -168,8 +169,21 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
 
 // ---- what folding needs --------------------------------------------------------------------------------------------
 
+namespace {
+
+// The shape of all groups of a family whose members fill the dimensions evenly, found without a look at every group.
+std::optional<network::Group> even_shape(const hardware::Cluster& cluster, const GroupFamily& family) {
+  if (family.is_mirrored) { return std::nullopt; }
+  const auto shape = parallel::strided_group(cluster, static_cast<std::int64_t>(family.stride),
+                                             static_cast<std::int64_t>(family.degree));
+  return shape.regular ? std::optional(shape) : std::nullopt;
+}
+
+}  // namespace
+
 std::optional<network::Group> common_shape(const hardware::Cluster& cluster, const ClassJob& job,
                                            const GroupFamily& family) {
+  if (const auto shape = even_shape(cluster, family)) { return shape; }
   const network::Group shape = shape_of(cluster, list_of(job.members(family, 0)));
   for (std::uint64_t group = 1; group < family.count; ++group) {
     // Mirrored groups are numbered by ranks: those of the lower half of the classes.
@@ -214,6 +228,7 @@ class ObstacleSearch {
     if (!families_seen_.emplace(std::pair{number, c}, true).second) { return std::nullopt; }
     const GroupFamily& family = job_.families[number];
     const std::uint32_t first = job_.first_rank(c);
+    if (is_even(family) && job_.group_of(family, first + job_.class_ranks - 1)) { return std::nullopt; }
     const StridedRanks expected = job_.members(family, *job_.group_of(family, first));
     const auto classes = classes_of(expected);
     const network::Group shape = shape_of(cluster_, list_of(expected));
@@ -228,6 +243,29 @@ class ObstacleSearch {
       }
     }
     return std::nullopt;
+  }
+
+  // All groups have the same shape, and are inside a class or have ranks at the same place of several classes.
+  [[nodiscard]] bool is_even(const GroupFamily& family) const {
+    const bool is_inside = job_.class_ranks % (family.stride * family.degree) == 0;
+    return (is_inside || family.stride % job_.class_ranks == 0) && even_shape(cluster_, family).has_value();
+  }
+
+  // Ranks of a class, and all ranks with them, that behave alike where messages cross dimensions: checking these is
+  // enough. Peers in rings are alike for all groups of an even family. Peers `class_ranks` x k away cross the same
+  // dimension if a class and the blocks of every dimension are whole parts of each other.
+  [[nodiscard]] std::uint64_t ranks_to_check(std::uint32_t ring) const {
+    if (ring > 0) {
+      const GroupFamily& family = job_.families[ring - 1];
+      return is_even(family) ? std::min<std::uint64_t>(job_.class_ranks, family.stride * family.degree)
+                             : job_.class_ranks;
+    }
+    std::uint64_t block = 1;
+    for (const auto& dimension : cluster_.dimensions) {
+      if (job_.class_ranks % block != 0 && block % job_.class_ranks != 0) { return job_.class_ranks; }
+      block *= static_cast<std::uint64_t>(dimension.size);
+    }
+    return 1;
   }
 
   std::optional<std::string> of_messages(std::size_t c) const {
@@ -248,7 +286,8 @@ class ObstacleSearch {
       if (!known.emplace(distance, true).second) { continue; }
       const int crossed = crossed_dimension(cluster_, first, task.peer);
       const std::uint32_t peer_class = task.peer / job_.class_ranks;
-      for (std::uint32_t rank = first; rank < first + job_.class_ranks; ++rank) {
+      const std::uint64_t last = first + ranks_to_check(distance.second);
+      for (std::uint32_t rank = first; rank < last; ++rank) {
         const std::uint32_t peer = peers.of(node, rank);
         if (peer / job_.class_ranks != peer_class) {
           return fmt::format("{} send to ranks of several classes", ranks_text(c));
@@ -295,9 +334,7 @@ class FlowJobBuilder {
   }
 
   FlowJob run() {
-    std::vector<std::uint32_t> all(job_.ranks());
-    std::iota(all.begin(), all.end(), 0U);
-    flow_.groups.push_back({shape_of(cluster_, all), kind_of("world")});
+    flow_.groups.push_back({world_shape(), kind_of("world")});
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
       const std::uint32_t first = job_.first_rank(c), last = folds_ ? first : first + job_.class_ranks - 1;
       for (std::uint32_t rank = first; rank <= last; ++rank) { add_rank(c, rank); }
@@ -306,6 +343,14 @@ class FlowJobBuilder {
   }
 
  private:
+  [[nodiscard]] network::Group world_shape() const {
+    const auto even = parallel::strided_group(cluster_, 1, static_cast<std::int64_t>(job_.ranks()));
+    if (even.regular) { return even; }
+    std::vector<std::uint32_t> all(job_.ranks());
+    std::iota(all.begin(), all.end(), 0U);
+    return shape_of(cluster_, all);
+  }
+
   std::uint32_t kind_of(const std::string& name) {
     flow_.kinds.push_back(name);
     return static_cast<std::uint32_t>(flow_.kinds.size() - 1);

@@ -112,8 +112,11 @@ class FlowMachine {
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
   [[nodiscard]] const Call& message_call(std::uint64_t bytes, std::uint16_t dimension);
+  // Outgoing ports first: of two full ports that limit a call alike, the one with the lower number is reported, which
+  // must not depend on the ranks.
   [[nodiscard]] std::uint32_t port(std::uint32_t rank, std::uint32_t dimension, bool in) const {
-    return (rank * 2 + (in ? 1 : 0)) * (dimensions_ + 1) + dimension;
+    const auto ranks = static_cast<std::uint32_t>(job_.rank_graphs.size());
+    return ((in ? ranks : 0) + rank) * (dimensions_ + 1) + dimension;
   }
   void demand(std::uint32_t rank, const Load& load, bool in);
 
