@@ -64,7 +64,7 @@ class NodeWriter {
   NodeId compute(std::string_view name, const Work& work, const NodeIds& parents);
   NodeId host(std::string_view name, Seconds time, const NodeIds& parents);
   // `bytes`: nccl-tests size, the whole buffer. The group must have other members.
-  NodeId collective(std::string_view name, Collective collective, const GroupFamily* family, Bytes bytes,
+  NodeId collective(std::string_view name, Collective collective, const GroupFamily& family, Bytes bytes,
                     const NodeIds& parents);
   NodeId memory(std::string_view name, graph::NodeType type, Bytes bytes, const NodeIds& parents);
   NodeId send(std::string_view name, const Message& message, const NodeIds& parents);
@@ -72,8 +72,8 @@ class NodeWriter {
 
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   [[nodiscard]] const ProcessGroups& groups() const { return groups_; }
-  // Of the world: nullptr.
-  [[nodiscard]] const GroupFamily* family(parallel::GroupKind kind, Lane lane) const;
+  // The program must use the kind on the lane.
+  [[nodiscard]] const GroupFamily& family(parallel::GroupKind kind, Lane lane) const;
 
   [[nodiscard]] bool failed() const { return !result_; }
   [[nodiscard]] Result<void> result() const { return result_; }
