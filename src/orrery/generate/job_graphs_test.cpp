@@ -133,28 +133,25 @@ void add_up(const JobGraphs& graphs, Totals& totals) {
 }
 
 // The kind and the lane of a group by its name.
-const GroupFamily* family_of(const JobGraphs& graphs, const std::string& name) {
-  if (name == "world") { return nullptr; }
+const GroupFamily& family_of(const JobGraphs& graphs, const std::string& name) {
   const std::int64_t number = std::stoll(name);
   for (const GroupFamily& family : graphs.groups().families()) {
-    if (number >= family.first_name && number < family.first_name + family.count) { return &family; }
+    if (number >= family.first_name && number < family.first_name + family.count) { return family; }
   }
   throw InternalError("no such group");
 }
 
 // nccl-tests sizes.
-std::map<std::tuple<GroupKind, bool, Collective>, double> collective_bytes_of(const Case& c, const JobGraphs& graphs,
+std::map<std::tuple<GroupKind, bool, Collective>, double> collective_bytes_of(const JobGraphs& graphs,
                                                                               const Totals& totals) {
   std::map<std::tuple<GroupKind, bool, Collective>, double> sums;
   for (const auto& [key, bytes] : totals.collective_bytes) {
-    const GroupFamily* family = family_of(graphs, key.first);
-    if (family != nullptr && family->lane == Lane::transfer) { continue; }
-    const GroupKind kind = family != nullptr ? family->kind : GroupKind::world;
+    const GroupFamily& family = family_of(graphs, key.first);
+    if (family.lane == Lane::transfer) { continue; }
     const auto collective = graph::collective_of(static_cast<graph::CollectiveType>(key.second)).value();
-    const auto members =
-        static_cast<double>(kind == GroupKind::world ? c.plan.devices() : graphs.groups().group(*family, 0).degree);
-    const bool overlapped = family != nullptr && family->lane == Lane::overlapped;
-    sums[{kind, overlapped, collective}] += bytes * (collective == Collective::all_gather ? members : 1.0);
+    const auto members = static_cast<double>(graphs.groups().group(family, 0).degree);
+    const bool overlapped = family.lane == Lane::overlapped;
+    sums[{family.kind, overlapped, collective}] += bytes * (collective == Collective::all_gather ? members : 1.0);
   }
   return sums;
 }
@@ -186,7 +183,7 @@ void expect_same_sums(const Case& c, Granularity granularity) {
   expect_near(totals.stored, expected.stored, calls, "stored");
   EXPECT_EQ(static_cast<double>(totals.ring_sends), expected.ring_sends);
   expect_near(totals.ring_bytes, expected.ring_bytes, expected.ring_sends, "ring");
-  auto actual = collective_bytes_of(c, graphs, totals);
+  auto actual = collective_bytes_of(graphs, totals);
   for (const auto& [key, bytes] : expected.collective_bytes) {
     expect_near(actual[key], bytes, calls, std::string(name_of(std::get<GroupKind>(key))).c_str());
     actual.erase(key);

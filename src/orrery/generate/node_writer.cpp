@@ -25,10 +25,9 @@ NodeWriter::NodeWriter(const ProcessGroups& groups, std::int64_t rank, Naming na
   }
 }
 
-const GroupFamily* NodeWriter::family(parallel::GroupKind kind, Lane lane) const {
-  if (kind == parallel::GroupKind::world) { return nullptr; }
+const GroupFamily& NodeWriter::family(parallel::GroupKind kind, Lane lane) const {
   for (const GroupFamily& family : groups_.families()) {
-    if (family.kind == kind && family.lane == lane) { return &family; }
+    if (family.kind == kind && family.lane == lane) { return family; }
   }
   throw_internal_error("group of the program", __FILE__, __LINE__);
 }
@@ -72,17 +71,14 @@ NodeId NodeWriter::host(std::string_view name, Seconds time, const NodeIds& pare
 }
 
 // ASTRA-sim's comm_size is the input of a rank: the shard of an all-gather, the whole buffer of the others.
-NodeId NodeWriter::collective(std::string_view name, Collective collective, const GroupFamily* family, Bytes bytes,
+NodeId NodeWriter::collective(std::string_view name, Collective collective, const GroupFamily& family, Bytes bytes,
                               const NodeIds& parents, double slows_kernels) {
-  const auto kind = family != nullptr ? family->kind : parallel::GroupKind::world;
-  const auto size = static_cast<double>(groups_.members(kind, rank_).degree);
+  const auto size = static_cast<double>(groups_.members(family, rank_).degree);
   ORRERY_ASSERT(size > 1.0);
   begin(name, NodeType::comm_coll, parents);
   add(keys::comm_type, static_cast<std::int64_t>(graph::chakra_type(collective)));
   add(keys::comm_size, whole(collective == Collective::all_gather ? bytes.value() / size : bytes.value(), 1));
-  if (family != nullptr) {
-    add_text(keys::pg_name, names_[static_cast<std::size_t>(family - groups_.families().data())]);
-  }
+  add_text(keys::pg_name, names_[static_cast<std::size_t>(&family - groups_.families().data())]);
   if (slows_kernels > 0.0) { add(keys::slows_kernels, whole(slows_kernels * 1e6, 0)); }
   return finish();
 }

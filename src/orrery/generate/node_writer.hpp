@@ -65,7 +65,7 @@ class NodeWriter {
   NodeId host(std::string_view name, Seconds time, const NodeIds& parents);
   // `bytes`: nccl-tests size, the whole buffer. The group must have other members. `slows_kernels`: the part of their
   // rate that kernels lose beside it.
-  NodeId collective(std::string_view name, Collective collective, const GroupFamily* family, Bytes bytes,
+  NodeId collective(std::string_view name, Collective collective, const GroupFamily& family, Bytes bytes,
                     const NodeIds& parents, double slows_kernels = 0.0);
   NodeId memory(std::string_view name, graph::NodeType type, Bytes bytes, const NodeIds& parents);
   NodeId send(std::string_view name, const Message& message, const NodeIds& parents);
@@ -73,8 +73,8 @@ class NodeWriter {
 
   [[nodiscard]] std::int64_t rank() const { return rank_; }
   [[nodiscard]] const ProcessGroups& groups() const { return groups_; }
-  // Of the world: nullptr.
-  [[nodiscard]] const GroupFamily* family(parallel::GroupKind kind, Lane lane) const;
+  // The program must use the kind on the lane.
+  [[nodiscard]] const GroupFamily& family(parallel::GroupKind kind, Lane lane) const;
 
   [[nodiscard]] bool failed() const { return !result_; }
   [[nodiscard]] Result<void> result() const { return result_; }

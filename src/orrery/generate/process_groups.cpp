@@ -85,7 +85,7 @@ void ProcessGroups::add_families(const Program& program) {
   std::int64_t next = 1;
   for (std::size_t k = 0; k < kGroupKinds; ++k) {
     const auto kind = static_cast<GroupKind>(k);
-    if (kind == GroupKind::world || kind == GroupKind::host || strides(kind).degree <= 1) { continue; }
+    if (kind == GroupKind::host || strides(kind).degree <= 1) { continue; }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       if (!uses.contain(kind, static_cast<Lane>(lane))) { continue; }
       ORRERY_ASSERT(program.mesh.group(kind).size() == strides(kind).degree);

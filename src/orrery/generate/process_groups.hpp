@@ -32,7 +32,9 @@ struct RankSet {
 };
 
 // Groups of one kind on one lane that the program uses. Their names are first_name, first_name + 1, ...: whole numbers
-// of at least 1, as ASTRA-sim requires. The world has no name: a collective without pg_name joins all ranks.
+// of at least 1, as ASTRA-sim requires. The world has a name too: ASTRA-sim numbers the chunks of a collective without
+// pg_name together with those of the rank's groups, and ranks of other pipeline stages run other numbers of them, so
+// the chunks of such a collective would not match.
 struct GroupFamily {
   parallel::GroupKind kind = parallel::GroupKind::tp;
   Lane lane = Lane::work;

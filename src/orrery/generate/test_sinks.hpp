@@ -75,8 +75,7 @@ class Totals : public NodeSink {
   }
 
   void collective(const graph::NodeRecord& node) {
-    const auto* group = node.find(graph::keys::pg_name);
-    const std::string name(group == nullptr ? "world" : group->value.as_text().value());
+    const std::string name(node.find(graph::keys::pg_name)->value.as_text().value());
     const auto key = std::pair(name, number(node, graph::keys::comm_type));
     collective_bytes[key] += real(node, graph::keys::comm_size);
     ++collectives[key];
