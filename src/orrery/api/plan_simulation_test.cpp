@@ -54,13 +54,14 @@ void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::Folded
 TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   const char* more = std::getenv("ORRERY_FOLD_JOBS");
   const int wanted = more != nullptr ? std::atoi(more) : 400;
+  const std::int64_t most_devices = more != nullptr ? 512 : 64;
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
     SeededRandom random(seed);
     const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
     const Program program = program_of(c);
     const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
-    if (c.plan.devices() > 64) { continue; }
+    if (c.plan.devices() > most_devices) { continue; }
     const simulate::ClassJob job = job_of(c, graphs, true);
     const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
     if (!folded.unfolded_because.empty()) { continue; }
@@ -99,7 +100,8 @@ bool expect_agreement(const Case& c) {
   const simulate::ClassJob job = job_of(c, graphs, false);
   const network::Fabric fabric(c.cluster, job.egress);
   const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
-  if (differences(program, c.cluster, graphs, job).size() > (slack > 0.0 ? 1U : 0U)) { return false; }
+  const bool has_note = slack > 1e-6;
+  if (differences(program, c.cluster, graphs, job).size() > (has_note ? 1U : 0U)) { return false; }
   const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
   EXPECT_EQ(folded.unfolded_because, "");
   const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
