@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/generate.hpp"
+#include "orrery/api/plan_simulation.hpp"
 #include "orrery/api/simulate.hpp"
 #include "orrery/api/trace.hpp"
 #include "orrery/trace/test_folder.hpp"
@@ -126,6 +127,85 @@ TEST(Generate, training_jobs_are_sound_and_run_to_the_end) {
 
 TEST(Generate, inference_recommenders_and_encoder_decoders_are_sound_and_run_to_the_end) {
   for (const Job& job : other_jobs()) { expect_runs(job); }
+}
+
+simulate::SimulationFiles flow() {
+  simulate::SimulationFiles files;
+  files.backend = simulate::Backend::flow;
+  return files;
+}
+
+// A plan simulated in memory, its files by class, and its files by rank: the same times on every rank, folded or not.
+void expect_same_times(const Job& job) {
+  const trace::test::Folder folder;
+  GenerateRequest request = job.request;
+  request.out = folder.file("ranks");
+  ASSERT_TRUE(generate(ORRERY_SOURCE_DATA_DIR, request).has_value());
+  request.out = folder.file("classes");
+  request.files.classes = true;
+  ASSERT_TRUE(generate(ORRERY_SOURCE_DATA_DIR, request).has_value());
+  PlanSimulationOptions options;
+  options.graphs = request.options;
+  const auto plan = simulate_plan(ORRERY_SOURCE_DATA_DIR, request.job, options);
+  ASSERT_TRUE(plan.has_value()) << job.name << ": " << plan.error().text();
+  EXPECT_EQ(plan->simulation.simulated_ranks, static_cast<std::uint64_t>(request.job.pp.value_or(1))) << job.name;
+  const auto simulated = [&](const char* prefix, simulate::Folding folding) {
+    const auto result =
+        simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {folder.file(prefix)}, flow(), folding);
+    EXPECT_TRUE(result.has_value()) << job.name << ": " << result.error().text();
+    return result ? result->ranks : std::vector<results::SimulatedRank>();
+  };
+  EXPECT_EQ(simulated("classes", simulate::Folding::automatic), plan->simulation.ranks) << job.name;
+  EXPECT_EQ(simulated("classes", simulate::Folding::off), plan->simulation.ranks) << job.name;
+  EXPECT_EQ(simulated("ranks", simulate::Folding::automatic), plan->simulation.ranks) << job.name;
+}
+
+TEST(Generate, a_plan_and_its_files_take_the_same_time) {
+  for (const Job& job : training_jobs()) { expect_same_times(job); }
+  for (const Job& job : other_jobs()) { expect_same_times(job); }
+}
+
+// Every change of a classes file, or of the graphs, is one error with its place.
+TEST(Generate, a_classes_file_that_does_not_match_is_an_error) {
+  const trace::test::Folder folder;
+  GenerateRequest request = request_of("llama-3.1-8b", 8, 8);
+  request.job.tp = 2;
+  request.job.pp = 2;
+  request.job.cp = 2;
+  request.out = folder.file("run");
+  request.files.classes = true;
+  ASSERT_TRUE(generate(ORRERY_SOURCE_DATA_DIR, request).has_value());
+  const std::string right = folder.content("run.classes.json");
+  const auto error_with = [&](const std::string& from, const std::string& to) {
+    std::string text = right;
+    const auto at = text.find(from);
+    EXPECT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+    (void)folder.write("run.classes.json", text);
+    const auto result = simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, "dgx-h100", {folder.file("run")}, flow());
+    EXPECT_FALSE(result.has_value()) << from << " -> " << to;
+    return result ? std::string() : result.error().text();
+  };
+  const auto expect_error = [&](const char* from, const char* to, const char* message) {
+    const std::string text = error_with(from, to);
+    EXPECT_NE(text.find(message), std::string::npos) << text;
+    EXPECT_EQ(text.find('\n'), std::string::npos) << text;
+  };
+  expect_error("orrery.classes/1", "orrery.classes/2", "valid: \"orrery.classes/1\"");
+  expect_error("\"ranks\": 8", "\"ranks\": 16", "is 16, but the classes have 8 ranks together");
+  expect_error("run.class1.et", "run.class9.et", "run.class9.et: does not exist");
+  expect_error("\"tp\"", "\"tq\"", "has the pg_name \"tp\", but there is no such process group");
+  expect_error("\"first_rank\": 4", "\"first_rank\": 5", "has ranks 5 to 8; expected 4 to 7");
+  expect_error("\"degree\": 2", "\"degree\": 7", "stride");
+  expect_error("\"kind\": \"strided\"", "\"kind\": \"striped\"", "\"striped\" is not valid; valid: strided, mirrored");
+  // The first stage twice.
+  std::filesystem::copy_file(folder.file("run.class0.et"), folder.file("other.et"));
+  expect_error("run.class1.et", "other.et", "other.et rank 4, node 181: has the comm_dst 4, its own rank");
+  // Larger micro-batches on the second stage.
+  request.job.micro_batch = 2;
+  request.out = folder.file("more");
+  ASSERT_TRUE(generate(ORRERY_SOURCE_DATA_DIR, request).has_value());
+  expect_error("run.class1.et", "more.class1.et", "run.class0.et rank 0, node");
 }
 
 TEST(Generate, a_plan_that_does_not_fit_is_written_with_a_warning) {

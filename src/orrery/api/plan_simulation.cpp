@@ -76,6 +76,8 @@ std::pair<Seconds, Seconds> finish_parts(const parallel::Program& program, const
   return {before, after};
 }
 
+constexpr Seconds kNotable(1e-6);  // shorter effects have no note
+
 std::vector<std::string> notes_on_order(const parallel::Program& program, const network::Fabric& fabric) {
   std::vector<std::string> notes;
   if (program.job.is_inference()) {
@@ -89,7 +91,7 @@ std::vector<std::string> notes_on_order(const parallel::Program& program, const 
     notes.emplace_back("both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
                        "only dispatch and combine of experts");
   }
-  if (const Seconds slack = optimizer_slack(program, fabric); slack > Seconds(0)) {
+  if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
     notes.push_back(fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
                                 "all stages (at most {} longer)",
                                 config::format_seconds(slack)));
@@ -174,6 +176,13 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
   return {};
 }
 
+Seconds step_of_graphs(const Inputs& inputs, const parallel::Job& job, const parallel::Plan& plan) {
+  hardware::Stack stack = inputs.stack;
+  stack.overlap.interference = 0.0;
+  stack.overlap.dispatch = false;
+  return estimate::Estimator(inputs.model, inputs.cluster, stack, job).step_time(plan);
+}
+
 }  // namespace
 
 Result<results::PlanSimulation> simulate_plan(const std::string& data_directory, const estimate::Request& request,
@@ -189,6 +198,7 @@ Result<results::PlanSimulation> simulate_plan(const std::string& data_directory,
   estimate::Estimator estimator(inputs.model, inputs.cluster, inputs.stack, job);
   results::PlanSimulation result;
   result.estimate = with_uncertainty(estimator.estimate(resolved.plan), inputs, job);
+  result.estimate_of_graphs = step_of_graphs(inputs, job, resolved.plan);
   result.chosen = resolved.chosen;
   const generate::JobGraphs graphs(program, inputs.cluster, inputs.stack, options.graphs);
   ORRERY_TRY(classes, class_job(graphs, inputs.cluster, options));

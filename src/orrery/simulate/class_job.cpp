@@ -155,8 +155,12 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   const GroupIndex index(groups);
   CompileContext context = compile_context(job.machine, index);
   context.ranks = static_cast<std::uint32_t>(ranks);
-  ORRERY_TRY(compiled, compile(graph, first, file, context));
-  made.graph = std::move(compiled);
+  auto compiled = compile(graph, first, file, context);
+  if (!compiled) {  // most often, all its errors have one cause
+    compiled.error().diagnostics.resize(1);
+    return tl::make_unexpected(std::move(compiled).error());
+  }
+  made.graph = std::move(*compiled);
   for (NodeTask& task : made.graph.nodes) {
     if (task.act == Act::collective && task.group != kWholeMachine) { task.group = 1 + family_of[task.group - 1]; }
   }
@@ -369,7 +373,7 @@ class FlowJobBuilder {
     }
     flow_.job.rank_graphs.push_back(std::move(graph));
     flow_.job.files.push_back(job_.classes[c].file);
-    flow_.representatives.push_back(rank);
+    if (folds_) { flow_.job.real_ranks.push_back(rank); }
   }
 
   // 1 + the group of a rank in FlowJob::job.groups. Folded, groups of the same classes are one.

@@ -11,13 +11,13 @@ Failure DeadlockDiagnosis::failure(const std::vector<bool>& finished) {
   const auto first = static_cast<std::uint32_t>(std::find(finished.begin(), finished.end(), false) - finished.begin());
   const auto left = std::count(finished.begin(), finished.end(), false);
   const Cause cause = follow(running(first));
-  Place place{job_.files.empty() ? "" : job_.files[cause.who.rank], 0, 0, fmt::format("rank {}", cause.who.rank)};
+  Place place{job_.files.empty() ? "" : job_.files[cause.who.rank], 0, 0, fmt::format("rank {}", real_rank(job_, cause.who.rank))};
   if (cause.who.node != kNone) { place.path += fmt::format(", node {}", task(cause.who).id); }
   return Failure{{{place, fmt::format("{} ({} of {} ranks cannot finish)", cause.why, left, finished.size())}}, false};
 }
 
 std::string DeadlockDiagnosis::named(const BlockedNode& who) const {
-  std::string text = fmt::format("rank {} in node {}", who.rank, task(who).id);
+  std::string text = fmt::format("rank {} in node {}", real_rank(job_, who.rank), task(who).id);
   const Act act = task(who).act;
   if (act == Act::collective) { text += fmt::format(" ({})", name_of(task(who).collective)); }
   if (act == Act::receive) { text += " (a receive)"; }
@@ -48,7 +48,7 @@ Cause DeadlockDiagnosis::cycle(const std::vector<BlockedNode>& path, const Block
   std::string text = "deadlock: " + named(end);
   for (std::ptrdiff_t i = 1; i < std::min(length, kMost); ++i) { text += ", which waits for " + named(*(start + i)); }
   if (length > kMost) { text += fmt::format(", … ({} more)", length - kMost); }
-  return {end, text + fmt::format(", which waits for rank {}", end.rank)};
+  return {end, text + fmt::format(", which waits for rank {}", real_rank(job_, end.rank))};
 }
 
 const std::vector<bool>& DeadlockDiagnosis::open(std::uint32_t rank) {
@@ -108,7 +108,7 @@ Next DeadlockDiagnosis::blocker_of_receive(const BlockedNode& who) {
       find_open(wanted.peer, [&](const NodeTask& other) { return partner(other) && other.amount == wanted.amount; });
   if (sender) { return blocker(wanted.peer, *sender); }
   std::string why = fmt::format("waits for {} B with tag {} from rank {}, which has no matching send", wanted.amount,
-                                wanted.tag, wanted.peer);
+                                wanted.tag, real_rank(job_, wanted.peer));
   const auto& nodes = job_.rank_graphs[wanted.peer].nodes;
   const auto other = std::find_if(nodes.begin(), nodes.end(), [&](const NodeTask& candidate) {
     return partner(candidate) && candidate.amount != wanted.amount;

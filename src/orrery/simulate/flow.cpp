@@ -59,12 +59,12 @@ std::vector<results::SimulatedContention> contention_of(const FlowJob& job, cons
 
 // Simulated ranks by the real ranks that they stand for.
 void name_ranks(const FlowJob& flow, results::Simulation& simulation) {
-  if (flow.representatives.size() == flow.simulated.size()) { return; }
+  if (flow.job.real_ranks.empty()) { return; }
   const auto name = [&](std::uint32_t& rank) {
-    if (rank != results::SimulatedLink::kSwitch) { rank = flow.representatives[rank]; }
+    if (rank != results::SimulatedLink::kSwitch) { rank = flow.job.real_ranks[rank]; }
   };
   for (auto& span : simulation.spans) { name(span.rank); }
-  simulation.representatives = flow.representatives;
+  simulation.representatives = flow.job.real_ranks;
   if (!simulation.tables) { return; }
   for (auto& row : simulation.tables->operators) { name(row.rank); }
   for (auto& link : simulation.tables->links) {

@@ -97,7 +97,6 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
   flow.simulated.resize(ranks);
   std::iota(flow.simulated.begin(), flow.simulated.end(), 0U);
-  flow.representatives = flow.simulated;
   const auto add = [&](const std::vector<std::uint32_t>& members) {
     const network::Group shape = shape_of(cluster, members);
     flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});

@@ -35,7 +35,6 @@ struct FlowJob {
   std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
-  std::vector<std::uint32_t> representatives;  // by simulated rank: the real rank that has its graph
   std::uint64_t ranks_for_each = 1;  // ranks that a simulated rank stands for
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard

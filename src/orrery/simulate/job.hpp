@@ -25,6 +25,7 @@ struct SimulationJob {
   std::vector<Group> groups;
   std::vector<RankGraph> rank_graphs;                         // by rank
   std::vector<std::string> files;                             // of the graphs, by rank
+  std::vector<std::uint32_t> real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
@@ -60,6 +61,11 @@ struct SimulationFiles {
 
 // What compile() needs for the graphs of a job whose network, system, memory and semantics are set.
 [[nodiscard]] CompileContext compile_context(const SimulationJob& job, const GroupIndex& groups);
+
+// The number of a rank in messages.
+[[nodiscard]] inline std::uint32_t real_rank(const SimulationJob& job, std::uint32_t rank) {
+  return job.real_ranks.empty() ? rank : job.real_ranks[rank];
+}
 
 // For errors and warnings: the file of a rank, and the node by its id.
 [[nodiscard]] Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id);

@@ -65,7 +65,7 @@ class PhysicalDiagnosis final : public DeadlockDiagnosis {
     const auto& nodes = job().rank_graphs[rank].nodes;
     const auto joined = std::count_if(nodes.begin(), nodes.end(), of_group);
     std::string why = fmt::format("waits in {} of {} B ({}) for rank {}, which ", name_of(ours.collective), ours.amount,
-                                  group_name(ours), rank);
+                                  group_name(ours), real_rank(job(), rank));
     if (joined == 0) { return {who, why + "never joins"}; }
     const auto open = find_open(rank, of_group);
     if (!open) { return {who, why + fmt::format("has completed all of its collectives in the group ({})", joined)}; }

@@ -1,0 +1,161 @@
+// Jobs of classes of ranks: which may be folded, and what their groups and messages become.
+#include "orrery/simulate/class_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include "orrery/parallel/test_jobs.hpp"
+#include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/on_cluster.hpp"
+#include "orrery/simulate/test_jobs.hpp"
+
+namespace orrery::simulate::test::class_job_test {
+namespace {
+
+using parallel::test::any_of;
+using parallel::test::SeededRandom;
+
+std::vector<std::uint32_t> list_of(const StridedRanks& ranks) {
+  std::vector<std::uint32_t> list;
+  for (std::uint64_t i = 0; i < ranks.degree; ++i) { list.push_back(static_cast<std::uint32_t>(ranks.rank(i))); }
+  return list;
+}
+
+graph::Graph graph_of(const std::vector<graph::NodeRecord>& nodes) {
+  graph::GraphBuilder builder;
+  for (const auto& node : nodes) { builder.add(node); }
+  return std::move(builder.finish().value());
+}
+
+// `classes` graphs of `ranks` ranks each on the dimensions `sizes`.
+ClassJob job_of(const hardware::Cluster& cluster, std::uint32_t ranks, std::vector<GroupFamily> families,
+                const std::vector<std::vector<graph::NodeRecord>>& classes) {
+  ClassJob job;
+  job.machine = machine_on(cluster);
+  job.machine.backend = Backend::flow;
+  job.class_ranks = ranks;
+  job.families = std::move(families);
+  for (const auto& nodes : classes) {
+    const auto added = add_class(job, graph_of(nodes), "graph", classes.size());
+    if (!added) { throw std::runtime_error(added.error().text()); }
+  }
+  return job;
+}
+
+std::string obstacle_of(const hardware::Cluster& cluster, const ClassJob& job) {
+  const auto obstacle = fold_obstacle(cluster, job);
+  return obstacle ? obstacle->text : "";
+}
+
+TEST(ClassJob, groups_of_a_family_have_every_rank_once) {
+  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+    SeededRandom random(seed);
+    ClassJob job;
+    job.class_ranks = 24;
+    job.classes.resize(4);
+    GroupFamily family;
+    family.stride = static_cast<std::uint64_t>(any_of(random, {1, 2, 3, 4, 6, 8}));
+    family.degree = static_cast<std::uint64_t>(any_of(random, {2, 3, 4}));
+    if (96 % (family.stride * family.degree) != 0) { continue; }
+    family.count = 96 / family.degree;
+    family.is_mirrored = seed % 5 == 0;
+    if (family.is_mirrored) { family.count = 48; }
+    std::vector<int> seen(96);
+    for (std::uint64_t group = 0; group < family.count; ++group) {
+      for (const std::uint32_t rank : list_of(job.members(family, group))) {
+        ++seen.at(rank);
+        EXPECT_EQ(job.group_of(family, rank), group);
+      }
+    }
+    EXPECT_EQ(seen, std::vector<int>(96, 1));
+  }
+}
+
+// The conditions of folding are found by arithmetic for groups that fill dimensions evenly; here, by a look at all.
+TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages_cross_one_dimension) {
+  int folds = 0, refused = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    SeededRandom random(seed);
+    const std::int64_t classes = any_of(random, {1, 2, 3, 4}), ranks = any_of(random, {4, 6, 8, 12});
+    std::vector<std::int64_t> sizes = {any_of(random, {1, 2, 4, 6, 8}), any_of(random, {1, 2, 3, 4})};
+    if (classes * ranks % (sizes[0] * sizes[1]) != 0) { continue; }
+    sizes.push_back(classes * ranks / (sizes[0] * sizes[1]));
+    const hardware::Cluster cluster = parallel::test::cluster_of(sizes);
+    GroupFamily family;
+    family.name = "tp";
+    family.stride = static_cast<std::uint64_t>(any_of(random, {1, 2, 3, 4}));
+    family.degree = static_cast<std::uint64_t>(any_of(random, {2, 3, 4}));
+    if (static_cast<std::uint64_t>(ranks) % (family.stride * family.degree) != 0) { continue; }
+    family.count = static_cast<std::uint64_t>(classes * ranks) / family.degree;
+    std::vector<std::vector<graph::NodeRecord>> graphs;
+    for (std::int64_t c = 0; c < classes; ++c) {
+      std::vector<graph::NodeRecord> nodes = {all_reduce(1, 1 << 20, {}, "tp")};
+      if (c > 0) { nodes.push_back(receive(2, static_cast<std::int64_t>((c - 1) * ranks), 4096)); }
+      if (c + 1 < classes) { nodes.push_back(send(3, static_cast<std::int64_t>((c + 1) * ranks), 4096)); }
+      graphs.push_back(std::move(nodes));
+    }
+    const ClassJob job = job_of(cluster, static_cast<std::uint32_t>(ranks), {family}, graphs);
+    bool alike = true;
+    for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
+      const std::uint32_t first = rank / job.class_ranks * job.class_ranks;
+      const auto shape = [&](std::uint32_t of) {
+        return shape_of(cluster, list_of(job.members(family, *job.group_of(family, of))));
+      };
+      alike = alike && shape(rank) == shape(first);
+      const std::uint32_t next = job.class_ranks;
+      if (rank + next >= job.ranks()) { continue; }
+      alike = alike && crossed_dimension(cluster, rank, rank + next) == crossed_dimension(cluster, first, first + next);
+    }
+    EXPECT_EQ(obstacle_of(cluster, job).empty(), alike) << "seed " << seed << ": " << obstacle_of(cluster, job);
+    ++(alike ? folds : refused);
+    const auto all = folded(cluster, job, Folding::off), one = folded(cluster, job, Folding::automatic);
+    EXPECT_EQ(one.job.job.rank_graphs.size(), static_cast<std::size_t>(alike ? classes : classes * ranks));
+    EXPECT_EQ(simulate_flows(one.job)->ranks, simulate_flows(all.job)->ranks) << "seed " << seed;
+  }
+  EXPECT_GT(folds, 100);
+  EXPECT_GT(refused, 100);
+}
+
+TEST(ClassJob, why_a_job_is_not_folded_is_said) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 3});
+  GroupFamily tp{"tp", 1, 4, 1, 3, false};  // ranks 0 to 2 are on one node, 3 to 5 on two
+  EXPECT_EQ(obstacle_of(cluster, job_of(cluster, 12, {tp}, {{all_reduce(1, 4096, {}, "tp")}})),
+            "the tp groups of ranks 0 to 11 have different shapes on the cluster");
+  const hardware::Cluster node = parallel::test::cluster_of({8, 2});
+  const auto pair = [](std::int64_t peer) { return send(1, peer, 4096); };
+  EXPECT_EQ(obstacle_of(node, job_of(node, 4, {}, {{pair(4)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
+            "");
+  // Rank 0 sends to 6, inside its node; 2 sends to 8, on the next one.
+  const hardware::Cluster odd = parallel::test::cluster_of({8, 3});
+  EXPECT_EQ(obstacle_of(odd, job_of(odd, 6, {}, {{pair(6)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
+            "messages of ranks 0 to 5 cross different dimensions of the cluster");
+}
+
+TEST(ClassJob, groups_of_the_same_classes_are_one_when_folded) {
+  const hardware::Cluster cluster = parallel::test::cluster_of({4, 4});
+  const GroupFamily ends{"embedding", 1, 4, 12, 2, false}, pairs{"tp", 5, 8, 1, 2, false};
+  const auto nodes = [](bool is_end) {
+    std::vector<graph::NodeRecord> list = {all_reduce(1, 1 << 20, {}, "tp")};
+    if (is_end) { list.push_back(all_reduce(2, 1 << 20, {}, "embedding")); }
+    return list;
+  };
+  const ClassJob job =
+      job_of(cluster, 4, {ends, pairs}, {nodes(true), nodes(false), nodes(false), nodes(true)});
+  const FoldedJob made = folded(cluster, job, Folding::automatic);
+  ASSERT_EQ(made.job.job.groups.size(), 5U);  // tp of each class, and the ends
+  const auto find = [&](const char* name, std::size_t members) {
+    for (std::size_t i = 0; i < made.job.job.groups.size(); ++i) {
+      if (made.job.job.groups[i].name == name && made.job.job.groups[i].ranks.size() == members) { return i + 1; }
+    }
+    return std::size_t{0};
+  };
+  const std::size_t of_ends = find("embedding", 2), of_tp = find("tp", 1);
+  ASSERT_NE(of_ends, 0U);
+  ASSERT_NE(of_tp, 0U);
+  EXPECT_EQ(made.job.groups[of_ends].copies, 4U);
+  EXPECT_EQ(made.job.groups[of_tp].copies, 2U);
+  EXPECT_EQ(made.job.groups[of_tp].shape.size(), 2);
+  EXPECT_EQ(made.job.simulated.size(), 16U);
+}
+
+}  // namespace
+}  // namespace orrery::simulate::test::class_job_test
