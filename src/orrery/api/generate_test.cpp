@@ -103,6 +103,29 @@ std::vector<Job> other_jobs() {
   return jobs;
 }
 
+// Rules of ASTRA-sim, whose own program has run jobs like these (docs/guide/generate.md): one communication node per rank
+// at a time, and chunk numbers that the ranks of a group must share.
+void expect_runs_in_astra_sim(const Job& job, const trace::test::Folder& folder, std::int64_t ranks) {
+  simulate::SimulationFiles files;
+  files.workload = folder.file("run");
+  files.groups = folder.file("run.groups.json");
+  files.system = folder.write("system.json", R"({"scheduling-policy": "LIFO", "endpoint-delay": 10,
+    "active-chunks-per-dimension": 1, "preferred-dataset-splits": 4, "local-mem-bw": 3350,
+    "all-reduce-implementation": ["ring"], "all-gather-implementation": ["ring"],
+    "reduce-scatter-implementation": ["ring"], "all-to-all-implementation": ["direct"],
+    "collective-optimization": "localBWAware"})");
+  files.network = folder.write("network.yml", "topology: [Switch]\nnpus_count: [" + std::to_string(ranks) +
+                                                  "]\nbandwidth: [50]\nlatency: [500]\n");
+  files.memory = folder.write(
+      "memory.json",
+      R"({"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 1000, "remote-mem-bw": 50})");
+  for (const auto backend : {simulate::Backend::congestion_unaware, simulate::Backend::congestion_aware}) {
+    files.backend = backend;
+    const auto simulated = simulate(files);
+    EXPECT_TRUE(simulated.has_value()) << job.name << ": " << simulated.error().text();
+  }
+}
+
 void expect_runs(const Job& job) {
   const trace::test::Folder folder;
   GenerateRequest request = job.request;
@@ -119,6 +142,7 @@ void expect_runs(const Job& job) {
   const auto simulated = simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {request.out}, {});
   ASSERT_TRUE(simulated.has_value()) << job.name << ": " << simulated.error().text();
   EXPECT_EQ(simulated->ranks.size(), static_cast<std::size_t>(written->ranks)) << job.name;
+  expect_runs_in_astra_sim(job, folder, written->ranks);
 }
 
 TEST(Generate, training_jobs_are_sound_and_run_to_the_end) {
