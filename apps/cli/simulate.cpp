@@ -3,6 +3,7 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -132,7 +133,9 @@ Result<results::PlanSimulation> simulated(const Options& options) {
   if (on_cluster(options)) {
     ORRERY_TRY(data, data_directory());
     ORRERY_TRY(folding, folding_of(options));
-    ORRERY_TRY(simulation, api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files, folding));
+    const auto asked = options.fold.empty() ? std::nullopt : std::optional(folding);
+    ORRERY_TRY(simulation,
+               api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files, asked));
     result.simulation = std::move(simulation);
     return result;
   }
@@ -257,8 +260,8 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "auto: simulate identical ranks once, where they cannot differ (default of a plan and of graphs of classes); off: "
-        "simulate every rank",
+        "auto: simulate ranks that cannot differ once (default of a plan and of graphs of classes); off: simulate every rank "
+        "(default of graphs of single ranks, which auto compares)",
         how,
         {"auto", "off"}},
        &Options::fold);

@@ -7,6 +7,7 @@
 #include "orrery/hardware/catalogue.hpp"
 #include "orrery/simulate/class_files.hpp"
 #include "orrery/simulate/flow.hpp"
+#include "orrery/simulate/fold.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 #include "orrery/simulate/simulate.hpp"
 
@@ -48,9 +49,11 @@ Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogu
 
 Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
                                                 const std::vector<std::string>& workload,
-                                                simulate::SimulationFiles files, simulate::Folding folding) {
+                                                simulate::SimulationFiles files,
+                                                std::optional<simulate::Folding> folding) {
   if (const auto file = simulate::classes_file_of(workload)) {
-    return simulate_classes(hardware::Catalogue(data_directory), cluster, *file, files, folding);
+    return simulate_classes(hardware::Catalogue(data_directory), cluster, *file, files,
+                            folding.value_or(simulate::Folding::automatic));
   }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const hardware::Catalogue catalogue(data_directory);
@@ -58,7 +61,9 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   files.graphs = std::move(graphs);
   ORRERY_TRY(job, simulate::read_job_on(scaled, files));
   if (job.backend != simulate::Backend::flow) { return simulate::simulate(job); }
-  return simulate::simulate_flows(simulate::unfolded(scaled, std::move(job)));
+  simulate::FlowJob flow = simulate::unfolded(scaled, std::move(job));
+  if (folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
+  return simulate_folded(simulate::fold(std::move(flow)));
 }
 
 }  // namespace orrery::api

@@ -6,6 +6,7 @@
 //   auto simulation = orrery::api::simulate(files);
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,12 @@ namespace orrery::api {
 [[nodiscard]] Result<results::Simulation> simulate(const simulate::SimulationFiles& files);
 
 // Graphs (a prefix, a folder, or files) on a cluster of the catalogue or of a file, with as many devices as there are
-// graphs, under physical rules. Of `files`, groups, spans, tables and threads are used. `folding`: of the graphs of
-// classes (PREFIX.classes.json).
+// graphs, under physical rules. Of `files`, groups, spans, tables and threads are used. `folding`: nothing folds the
+// graphs of classes (PREFIX.classes.json), but not those of single ranks, which have to be compared for it.
 [[nodiscard]] Result<results::Simulation> simulate_on_cluster(const std::string& data_directory,
                                                               const std::string& cluster,
                                                               const std::vector<std::string>& workload,
                                                               simulate::SimulationFiles files,
-                                                              simulate::Folding folding = simulate::Folding::automatic);
+                                                              std::optional<simulate::Folding> folding = {});
 
 }  // namespace orrery::api

@@ -325,7 +325,7 @@ class FlowJobBuilder {
       : cluster_(cluster), job_(job), folds_(folds) {
     flow_.cluster = cluster;
     flow_.egress = job.egress;
-    flow_.ranks_for_each = folds ? job.class_ranks : 1;
+    if (folds) { flow_.ranks_of.assign(job.classes.size(), job.class_ranks); }
     flow_.kinds = first_kinds();
     flow_.job = job.machine;
     flow_.job.network = network_of(cluster);
@@ -391,7 +391,7 @@ class FlowJobBuilder {
     if (is_first) {
       flow_.job.groups.push_back({folds_ ? family.name : std::to_string(family.first_name + group), simulated});
       // The groups of the same classes have all ranks of these classes.
-      const std::uint64_t copies = simulated.size() * flow_.ranks_for_each / ranks.size();
+      const std::uint64_t copies = simulated.size() * flow_.ranks_for(0) / ranks.size();
       flow_.groups.push_back({shape_of(cluster_, ranks), kinds_[number], copies});
       same->second = static_cast<std::uint32_t>(flow_.job.groups.size());
     }

@@ -35,7 +35,11 @@ struct FlowJob {
   std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
   std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
-  std::uint64_t ranks_for_each = 1;  // ranks that a simulated rank stands for
+  std::vector<std::uint64_t> ranks_of;  // by simulated rank: how many it stands for; empty: one each
+
+  [[nodiscard]] std::uint64_t ranks_for(std::uint32_t simulated_rank) const {
+    return ranks_of.empty() ? 1 : ranks_of[simulated_rank];
+  }
   CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
   bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 };

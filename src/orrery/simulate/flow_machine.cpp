@@ -224,7 +224,7 @@ void FlowMachine::access_memory(std::uint32_t rank, std::uint32_t node) {
   const Seconds time = tier.latency + load;
   const FlowShare share = share_of(load, time);
   demands_.push_back({port(rank, static_cast<std::uint16_t>(dimensions_), task.tag == kLoad), share});
-  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for_each}, {.memory_rank = rank, .memory_node = node});
+  start_flow(picoseconds(time), {kMemory, flow_job_.ranks_for(rank)}, {.memory_rank = rank, .memory_node = node});
 }
 
 // ---- messages ------------------------------------------------------------------------------------------------------
@@ -247,7 +247,7 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const Call& call = message_call(task.amount, task.dimensions);
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
-  start_flow(call.time, {kMessages, flow_job_.ranks_for_each}, {.message = number});
+  start_flow(call.time, {kMessages, flow_job_.ranks_for(rank)}, {.message = number});
   const Envelope envelope{task.tag, task.amount, rank, task.peer, 0};
   Unmatched& unmatched = unmatched_[envelope];
   if (unmatched.receivers.empty()) { return unmatched.messages.push_back(number); }
