@@ -178,7 +178,6 @@ Result<void> simulate_variants(simulate::FlowJob& job, results::PlanSimulation& 
 
 Seconds step_of_graphs(const Inputs& inputs, const parallel::Job& job, const parallel::Plan& plan) {
   hardware::Stack stack = inputs.stack;
-  stack.overlap.interference = 0.0;
   stack.overlap.dispatch = false;
   return estimate::Estimator(inputs.model, inputs.cluster, stack, job).step_time(plan);
 }

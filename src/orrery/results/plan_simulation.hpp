@@ -19,8 +19,7 @@ struct SharingCost {
 struct PlanSimulation {
   Simulation simulation;
   Estimate estimate;
-  // The estimate without kernels slowed by concurrent collectives and without dispatch hidden behind another
-  // micro-batch, which graphs do not have.
+  // The estimate without dispatch that overlaps with another micro-batch, which graphs do not have.
   Seconds estimate_of_graphs;
   std::uint64_t unshared_ns = 0;    // the same simulation, in which no call shares ports with another
   std::vector<SharingCost> apart;   // by kind of Simulation::contention; empty if ports cost nothing, or not simulated

@@ -251,6 +251,7 @@ class ObstacleSearch {
 
   // All groups have the same shape, and are inside a class or have ranks at the same place of several classes.
   [[nodiscard]] bool is_even(const GroupFamily& family) const {
+    if (family.degree == job_.ranks()) { return true; }  // one group
     const bool is_inside = job_.class_ranks % (family.stride * family.degree) == 0;
     return (is_inside || family.stride % job_.class_ranks == 0) && even_shape(cluster_, family).has_value();
   }
@@ -384,7 +385,11 @@ class FlowJobBuilder {
     if (!is_new) { return known->second; }
     const std::vector<std::uint32_t> ranks = list_of(job_.members(family, group));
     std::vector<std::uint32_t> simulated;
-    for (const std::uint32_t member : ranks) { simulated.push_back(flow_.simulated[member]); }
+    for (const std::uint32_t member : ranks) {
+      if (simulated.empty() || simulated.back() != flow_.simulated[member]) {
+        simulated.push_back(flow_.simulated[member]);
+      }
+    }
     std::sort(simulated.begin(), simulated.end());
     simulated.erase(std::unique(simulated.begin(), simulated.end()), simulated.end());
     const auto [same, is_first] = known_.try_emplace({number, simulated}, 0U);
@@ -392,7 +397,8 @@ class FlowJobBuilder {
       flow_.job.groups.push_back({folds_ ? family.name : std::to_string(family.first_name + group), simulated});
       // The groups of the same classes have all ranks of these classes.
       const std::uint64_t copies = simulated.size() * flow_.ranks_for(0) / ranks.size();
-      flow_.groups.push_back({shape_of(cluster_, ranks), kinds_[number], copies});
+      const auto even = even_shape(cluster_, family);
+      flow_.groups.push_back({even ? *even : shape_of(cluster_, ranks), kinds_[number], copies});
       same->second = static_cast<std::uint32_t>(flow_.job.groups.size());
     }
     return known->second = same->second;
