@@ -32,7 +32,7 @@ constexpr const char* kFooter = R"(Examples
                   --global-batch 2048 --seq 8192 --classes --granularity block --out big
 
 Written: run.0.et, run.1.et, ... and run.groups.json (process groups in ASTRA-sim's format). With --classes: one graph
-per pipeline stage (run.class0.et, ...) and run.classes.json; simulate does not read these yet.
+per pipeline stage (run.class0.et, ...) and run.classes.json. orrery simulate reads both.
 Nothing is written under these names until all files are complete. A plan that does not fit in memory is written with a
 warning.
 Exit codes: 0 done, 2 bad input, 3 internal error.

@@ -83,12 +83,12 @@ Failure TypedRequest::placed(Failure failure) const {
 
 RequestFlags::RequestFlags() : flags_(estimate::request_record().fields()) {}
 
-void RequestFlags::declare(Command& command, const std::string& plan_heading,
+void RequestFlags::declare(Command& command, const std::string& plan_heading, const std::string& job_heading,
                            const std::vector<std::string>& omitted) {
   flags_.declare(command, [&](const std::string& field) {
     if (std::find(omitted.begin(), omitted.end(), field) != omitted.end()) { return std::string(); }
     const bool of_job = std::find(kJobFields.begin(), kJobFields.end(), field) != kJobFields.end();
-    return of_job ? std::string("The job") : plan_heading;
+    return of_job ? job_heading : plan_heading;
   });
   const std::string group = "From a file";
   command.option({"--scenario", "FILE", "YAML with the same fields (global_batch: 512); flags override it", group},

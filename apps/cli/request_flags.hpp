@@ -26,8 +26,9 @@ class RequestFlags {
  public:
   RequestFlags();
 
-  // `plan_heading`: heading of the plan's flags in the help. `omitted`: fields that have no flag in this command.
-  void declare(Command& command, const std::string& plan_heading, const std::vector<std::string>& omitted = {});
+  // Headings of the help. `omitted`: fields that have no flag in this command.
+  void declare(Command& command, const std::string& plan_heading, const std::string& job_heading = "The job",
+               const std::vector<std::string>& omitted = {});
 
   // Values below everything that is given: the fields of a space file, and required fields that may then be missing.
   struct Base {

@@ -38,8 +38,8 @@ constexpr const char* kFooter = R"(Examples
       --remote-memory-configuration=memory.json --backend congestion-aware --json
   orrery simulate --workload traces/llama --cluster dgx-h100
 
-With the flags of estimate, the graphs of the plan are made in memory and simulated beside the estimate
-(docs/models/flow.md).
+With the flags of estimate, the graphs of the plan are made in memory. Its simulated step is compared with its estimate
+(docs/guide/simulate.md).
 ASTRA-sim's input files give the same cycles as in ASTRA-sim, to the nanosecond. ASTRA-sim's defects are reproduced; a
 warning names those that affect the run (docs/models/astra-sim.md). With --semantics physical, and on a cluster, no link
 carries more than its bandwidth (docs/models/physical.md).
@@ -266,7 +266,8 @@ void declare_rest(Command& command, const Shared& options) {
         {"auto", "off"}},
        &Options::fold);
   command.repeated(
-      {"--workload", "PREFIX|FOLDER|FILE", "Chakra graphs for a run on --cluster, one per rank, from rank 0", how},
+      {"--workload", "PREFIX|FOLDER|FILE",
+       "Chakra graphs for a run on --cluster: one per rank, from rank 0, or those of PREFIX.classes.json", how},
       [options](const std::string& name) { options->workload.push_back(name); });
   command.option({"--cluster",
                   "NAME|FILE",
@@ -275,7 +276,6 @@ void declare_rest(Command& command, const Shared& options) {
                   {},
                   "clusters"},
                  [options](const std::string& name) { options->cluster = name; });
-  text(granularity_flag(how), &Options::granularity);
   std::vector<std::string> names = all_tables();
   names.emplace_back("all");
   command.repeated(
@@ -298,8 +298,10 @@ Command simulate_command() {
   Command command("simulate", "Run a plan or execution graphs on a simulated machine.");
   const auto options = std::make_shared<Options>();
   // --cluster and --semantics are flags of all forms of the command; the rest is of mad-max.
-  options->plan.declare(command, "Plan (values that are not given are chosen, and printed)",
+  const std::string plan = "Plan (values that are not given are chosen, and printed)";
+  options->plan.declare(command, plan, "The job of a plan, with --cluster",
                         {"cluster", "semantics", "strategy", "local_batch", "freeze", "memory_rule"});
+  command.option(granularity_flag(plan), [options](const std::string& text) { options->granularity = text; });
   declare_inputs(command, options);
   declare_rest(command, options);
   command.footer(kFooter);

@@ -18,7 +18,7 @@ JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& 
 Result<void> JobGraphs::writable(const parallel::Program& program, const Options& options) {
   if (program.plan.placement.any()) {
     return fail(Place{{}, 0, 0, "--placement"},
-                "generate writes ranks in rank order only; leave out the placement of groups on network dimensions");
+                "graphs have their ranks in rank order; leave out the placement of groups on network dimensions");
   }
   if (tags_needed(program, options.steps) > kMostTags) {
     return fail(Place{{}, 0, 0, "--steps"},
