@@ -104,6 +104,7 @@ TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded
 Case expressible(Case c) {
   c.stack.overlap.interference = 0.0;
   c.stack.overlap.dispatch = false;
+  c.plan.gather_overlap = c.plan.zero < 3 || c.job.seq % 3 != 0;  // any_plan() always has it
   if (c.plan.schedule == parallel::ScheduleKind::dualpipe) { c.plan.schedule = parallel::ScheduleKind::zero_bubble; }
   return c;
 }
@@ -125,7 +126,8 @@ bool expect_agreement(const Case& c) {
   const simulate::ClassJob job = job_of(c, graphs, false);
   const network::Fabric fabric(c.cluster, job.egress);
   const double slack = c.job.is_inference() ? 0.0 : optimizer_slack(program, fabric).value();
-  if (differences(program, c.cluster, graphs, job).size() > (slack > 0.0 ? 1U : 0U)) { return false; }
+  constexpr double kNotable = 1e-6;  // smaller slack has no note
+  if (differences(program, c.cluster, graphs, job).size() > (slack > kNotable ? 1U : 0U)) { return false; }
   const auto folded = simulate::folded(c.cluster, job, Folding::automatic);
   EXPECT_EQ(folded.unfolded_because, "");
   const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
