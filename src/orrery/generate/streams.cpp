@@ -56,10 +56,19 @@ void Streams::run(Execution& execution, const Segment& segment, const Arrivals* 
       } else if (waits) {
         join(execution.compute, arrived);
       }
-      if (const auto next = next_gather(segment, u, i)) {
-        gather(next);
-        arrived = overlapped_;
+      const auto gather_next = [&] {
+        if (const auto next = next_gather(segment, u, i)) {
+          gather(next);
+          arrived = overlapped_;
+        }
+      };
+      if (segment[u].is_blocking_gather) {
+        run_blocking_gather(execution, segment[u].work);
+        gather_next();
+        ++number;
+        continue;
       }
+      gather_next();
       run_block(execution, segment[u].work, grown);
       if (segment[u].reduce) {
         flush(execution);
@@ -69,6 +78,15 @@ void Streams::run(Execution& execution, const Segment& segment, const Arrivals* 
     }
   }
   flush(execution);
+}
+
+// A collective of replicas that waits for the overlapped stream, and for which both streams wait.
+void Streams::run_blocking_gather(Execution& execution, BlockId id) {
+  flush(execution);
+  join(execution.compute, overlapped_);
+  run_block(execution, id, 0);
+  flush(execution);
+  overlapped_ = execution.compute;
 }
 
 Streams::Arrivals Streams::gather_all(const Segment& segment, const NodeIds& start) {

@@ -58,6 +58,7 @@ class Streams {
     std::size_t kernels = 0;
   };
 
+  void run_blocking_gather(Execution& execution, parallel::BlockId id);
   void run_block(Execution& execution, parallel::BlockId id, std::int64_t grown);
   void run_item(Execution& execution, parallel::BlockId block, std::size_t item, std::int64_t grown);
   void finish_block(Execution& execution, const parallel::Block& block, NodeId launch);

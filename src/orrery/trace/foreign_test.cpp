@@ -45,7 +45,7 @@ TEST(Foreign, the_kind_of_other_files_is_named) {
   EXPECT_THAT(message_of(kWorkload), HasSubstr("\"orrery trace convert FILE --dimensions N,... --out PREFIX\""));
   EXPECT_THAT(message_of(kChakraJson), HasSubstr("is a Chakra graph in JSON (\"workload_graph\")"));
   EXPECT_THAT(message_of(kResult), HasSubstr("is a result of orrery (orrery.trace-info/1), not a trace"));
-  EXPECT_THAT(message_of("{\n  \"tp\": [0, 1]\n}\n"), HasSubstr("is JSON, but neither a trace"));
+  EXPECT_THAT(message_of("{\n  \"tp\": [0, 1]\n}\n"), HasSubstr("is JSON, but neither a supported trace format"));
   EXPECT_THAT(message_of("[1, 2]"), HasSubstr("is a text file"));
   EXPECT_THAT(message_of(kConfig), HasSubstr("is a text file"));
   EXPECT_THAT(message_of("PK\x03\x04"), HasSubstr("is an archive"));
