@@ -99,7 +99,8 @@ Result<void> take(const Options& options) {
   if (auto folding = folding_of(options); !folding) { return tl::make_unexpected(folding.error()); }
   if (is_plan(options) || on_cluster(options)) { return take_cluster(options); }
   if (options.fold == "auto") {
-    return fail(flag_place("--fold"), "\"auto\" needs a plan or --workload with --cluster; here every rank is simulated");
+    return fail(flag_place("--fold"),
+                "\"auto\" needs a plan or --workload with --cluster; here every rank is simulated");
   }
   using simulate::SimulationFiles;
   return options.machine->take({{"--workload-configuration", &SimulationFiles::workload},
@@ -260,7 +261,8 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "auto: simulate ranks that cannot differ once (default of a plan and of graphs of classes); off: simulate every rank "
+        "auto: simulate ranks that cannot differ once (default of a plan and of graphs of classes); off: simulate "
+        "every rank "
         "(default of graphs of single ranks, which auto compares)",
         how,
         {"auto", "off"}},

@@ -50,8 +50,8 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
     ORRERY_TRY(nodes, graphs.write(graphs.first_rank(stage), generate::Naming::classes, sink));
     (void)nodes;
     ORRERY_TRY(graph, sink.builder.finish());
-    auto added = simulate::add_class(job, graph, fmt::format("stage {}", stage),
-                                     static_cast<std::size_t>(graphs.stages()));
+    auto added =
+        simulate::add_class(job, graph, fmt::format("stage {}", stage), static_cast<std::size_t>(graphs.stages()));
     if (!added) { return tl::make_unexpected(std::move(added).error()); }
   }
   return job;
@@ -82,19 +82,22 @@ std::vector<std::string> notes_on_order(const parallel::Program& program, const 
   std::vector<std::string> notes;
   if (program.job.is_inference()) {
     if (program.plan.pp > 1 && program.pipeline.micro_batches > 1 && program.job.generate > 1) {
-      notes.emplace_back("decode of a micro-batch starts when its own prefill has ended; estimate waits for the prefill of "
-                         "all micro-batches");
+      notes.emplace_back(
+          "decode of a micro-batch starts when its own prefill has ended; estimate waits for the prefill of "
+          "all micro-batches");
     }
     return notes;
   }
   if (program.plan.schedule == parallel::ScheduleKind::dualpipe) {
-    notes.emplace_back("both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
-                       "only dispatch and combine of experts");
+    notes.emplace_back(
+        "both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
+        "only dispatch and combine of experts");
   }
   if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
-    notes.push_back(fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
-                                "all stages (at most {} longer)",
-                                config::format_seconds(slack)));
+    notes.push_back(
+        fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "
+                    "all stages (at most {} longer)",
+                    config::format_seconds(slack)));
   }
   return notes;
 }
@@ -121,7 +124,8 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   std::vector<std::string> notes = graphs.notes();
   if (graphs.slow_kernels()) {
     notes.emplace_back(
-        "kernels are slower while a gather or reduction runs beside them; estimate slows the whole layer, tensor-parallel "
+        "kernels are slower while a gather or reduction runs beside them; estimate slows the whole layer, "
+        "tensor-parallel "
         "collectives included, or a step's sum");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
@@ -150,9 +154,8 @@ Result<std::vector<results::SharingCost>> costs_of_kinds(const simulate::FlowJob
   std::vector<results::SharingCost> costs;
   if (simulation.nodes > kMostNodes) { return costs; }
   for (std::uint32_t kind = 0; kind < job.kinds.size(); ++kind) {
-    const bool has_lost = std::any_of(simulation.contention.begin(), simulation.contention.end(), [&](const auto& row) {
-      return row.kind == job.kinds[kind] && row.lost_ps > 0;
-    });
+    const bool has_lost = std::any_of(simulation.contention.begin(), simulation.contention.end(),
+                                      [&](const auto& row) { return row.kind == job.kinds[kind] && row.lost_ps > 0; });
     if (!has_lost) { continue; }
     ORRERY_TRY(apart, simulate::simulate_flows(job, true, kind));
     costs.push_back({job.kinds[kind], apart.makespan_ns()});

@@ -109,9 +109,9 @@ Case expressible(Case c) {
   return c;
 }
 
-// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off. The path has at
-// most the nodes of all stages; errors add up like random ones on long paths, so that a nanosecond for each node of the
-// largest stage is far above what occurs.
+// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off. The path has
+// at most the nodes of all stages; errors add up like random ones on long paths, so that a nanosecond for each node of
+// the largest stage is far above what occurs.
 double tolerance(const simulate::FlowJob& job) {
   std::size_t nodes = 0;
   for (const auto& graph : job.job.rank_graphs) { nodes = std::max(nodes, graph.nodes.size()); }

@@ -33,11 +33,12 @@ Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogu
                                              const std::string& file, const simulate::SimulationFiles& files,
                                              simulate::Folding folding) {
   if (files.backend != simulate::Backend::flow) {
-    return fail(Place{{}, 0, 0, "--backend"}, fmt::format("{} needs flow; congestion-aware simulates graphs of all ranks",
-                                                          file));
+    return fail(Place{{}, 0, 0, "--backend"},
+                fmt::format("{} needs flow; congestion-aware simulates graphs of all ranks", file));
   }
   if (!files.groups.empty()) {
-    return fail(Place{{}, 0, 0, "--comm-group-configuration"}, fmt::format("is not valid with {}, which has groups", file));
+    return fail(Place{{}, 0, 0, "--comm-group-configuration"},
+                fmt::format("is not valid with {}, which has groups", file));
   }
   ORRERY_TRY(classes, simulate::read_class_files(file));
   ORRERY_TRY(scaled, catalogue.cluster(cluster, static_cast<std::int64_t>(classes.ranks())));

@@ -59,9 +59,10 @@ std::string contention_text(const results::PlanSimulation& plan) {
   if (makespan == plan.unshared_ns) { return text + "  the step is not longer for it\n"; }
   for (const auto& cost : plan.apart) {
     const double gain = static_cast<double>(makespan) - static_cast<double>(cost.apart_ns);
-    const std::string change = std::abs(gain) < 1.0 ? "as long as now"
-                                                    : fmt::format("{} {}", format_seconds(Seconds(std::abs(gain) * 1e-9)),
-                                                                  gain > 0 ? "shorter" : "longer");
+    const std::string change =
+        std::abs(gain) < 1.0
+            ? "as long as now"
+            : fmt::format("{} {}", format_seconds(Seconds(std::abs(gain) * 1e-9)), gain > 0 ? "shorter" : "longer");
     text += fmt::format("  with ports of its own for {}, the step is {}\n", cost.kind, change);
   }
   return text;

@@ -39,11 +39,11 @@ Sheet ranks(const Simulation& simulation) {
   const auto& names = simulation.representatives;
   for (const results::RankTimes& times : simulation.tables->ranks) {
     const std::size_t number = sheet.rows.size();
-    sheet.rows.push_back({count(names.empty() ? number : names[number]), nanoseconds(times.finish_ps), nanoseconds(times.compute_ps),
-                          nanoseconds(times.comm_ps), nanoseconds(times.memory_ps), nanoseconds(times.host_ps),
-                          nanoseconds(times.exposed_comm_ps), nanoseconds(times.exposed_memory_ps),
-                          nanoseconds(times.exposed_host_ps), nanoseconds(times.idle_ps),
-                          nanoseconds(times.waiting_ps)});
+    sheet.rows.push_back({count(names.empty() ? number : names[number]), nanoseconds(times.finish_ps),
+                          nanoseconds(times.compute_ps), nanoseconds(times.comm_ps), nanoseconds(times.memory_ps),
+                          nanoseconds(times.host_ps), nanoseconds(times.exposed_comm_ps),
+                          nanoseconds(times.exposed_memory_ps), nanoseconds(times.exposed_host_ps),
+                          nanoseconds(times.idle_ps), nanoseconds(times.waiting_ps)});
   }
   return sheet;
 }

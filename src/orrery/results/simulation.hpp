@@ -31,8 +31,8 @@ struct SimulatedSpan {
   std::string name;
 };
 
-// Two kinds of traffic that shared full ports of a dimension. Sums over the calls of `kind` that a device takes part in,
-// as means over all devices.
+// Two kinds of traffic that shared full ports of a dimension. Sums over the calls of `kind` that a device takes part
+// in, as means over all devices.
 struct SimulatedContention {
   std::string kind, other;
   std::string dimension;
@@ -47,10 +47,10 @@ struct Simulation {
   std::string backend;    // "congestion-unaware", "congestion-aware", "flow"
   std::vector<SimulatedRank> ranks;
   std::vector<std::string> warnings;
-  std::vector<SimulatedSpan> spans;        // in the order of their ends, if requested
-  std::optional<SimulationTables> tables;  // if requested
+  std::vector<SimulatedSpan> spans;             // in the order of their ends, if requested
+  std::optional<SimulationTables> tables;       // if requested
   std::vector<SimulatedContention> contention;  // backend "flow": the largest loss first
-  std::uint64_t nodes = 0;                 // of all simulated graphs
+  std::uint64_t nodes = 0;                      // of all simulated graphs
   std::uint64_t events = 0;
   std::uint64_t messages = 0;  // delivered
   std::uint64_t simulated_ranks = 0;

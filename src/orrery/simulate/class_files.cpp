@@ -71,7 +71,8 @@ class ClassReader {
     if (value == nullptr) { return least; }
     const auto number = value->is_scalar() ? whole_number(value->scalar) : std::nullopt;
     if (number && *number >= least && *number <= kMostRanks) { return *number; }
-    add_error(value->place, fmt::format("{} is not valid; valid: a whole number from {} to {}", key, least, kMostRanks));
+    add_error(value->place,
+              fmt::format("{} is not valid; valid: a whole number from {} to {}", key, least, kMostRanks));
     return least;
   }
 
@@ -90,10 +91,10 @@ class ClassReader {
       const std::uint64_t first = whole(one, "first_rank", 0), ranks = whole(one, "ranks", 1);
       if (files_.graphs.empty()) { files_.class_ranks = static_cast<std::uint32_t>(ranks); }
       if (failure_.diagnostics.empty() && (ranks != files_.class_ranks || first != files_.ranks())) {
-        add_error(one.place, fmt::format("has ranks {} to {}; expected {} to {}: classes have the same number of ranks, "
-                                         "one behind the other",
-                                         first, first + ranks - 1, files_.ranks(),
-                                         files_.ranks() + files_.class_ranks - 1));
+        add_error(one.place,
+                  fmt::format("has ranks {} to {}; expected {} to {}: classes have the same number of ranks, "
+                              "one behind the other",
+                              first, first + ranks - 1, files_.ranks(), files_.ranks() + files_.class_ranks - 1));
       }
       files_.graphs.push_back((fs::path(files_.file).parent_path() / text(one, "file")).string());
       if (std::uint64_t{files_.class_ranks} * files_.graphs.size() > kMostRanks) {
@@ -114,7 +115,8 @@ class ClassReader {
       family.is_mirrored = kind == "mirrored";
       if (!failure_.diagnostics.empty()) { return; }
       if (!family.is_mirrored && kind != "strided") {
-        return add_error(one.find("kind")->place, fmt::format("{} is not valid; valid: strided, mirrored", quote(kind)));
+        return add_error(one.find("kind")->place,
+                         fmt::format("{} is not valid; valid: strided, mirrored", quote(kind)));
       }
       if (std::any_of(files_.families.begin(), files_.families.end(),
                       [&](const GroupFamily& other) { return other.name == family.name; })) {
@@ -128,14 +130,16 @@ class ClassReader {
   [[nodiscard]] std::string problem_of(const GroupFamily& family) const {
     if (family.is_mirrored) {
       const bool fits = files_.graphs.size() % 2 == 0 && family.degree == 2 && family.count == files_.ranks() / 2;
-      return fits ? "" : "mirrored groups join two ranks each: an even number of classes, and half as many groups as ranks";
+      return fits ? ""
+                  : "mirrored groups join two ranks each: an even number of classes, and half as many groups as ranks";
     }
     const std::uint64_t last = family.count - 1;
     const std::uint64_t end = last / family.stride * family.stride * family.degree + last % family.stride +
                               (family.degree - 1) * family.stride;
-    return end < files_.ranks() ? ""
-                                : fmt::format("{} groups of {} ranks with stride {} need rank {}; the ranks are 0 to {}",
-                                              family.count, family.degree, family.stride, end, files_.ranks() - 1);
+    return end < files_.ranks()
+               ? ""
+               : fmt::format("{} groups of {} ranks with stride {} need rank {}; the ranks are 0 to {}", family.count,
+                             family.degree, family.stride, end, files_.ranks() - 1);
   }
 
   Node root_;

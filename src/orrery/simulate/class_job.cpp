@@ -1,72 +1,14 @@
 #include "orrery/simulate/class_job.hpp"
 
 #include <algorithm>
-#include <map>
-#include <numeric>
-#include <tuple>
 #include <unordered_map>
 
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
-#include "orrery/parallel/mesh.hpp"
+#include "orrery/simulate/class_parts.hpp"
 
 namespace orrery::simulate {
-
-namespace {
-
-constexpr std::string_view kPeerGroup = "peer_group";
-
-std::vector<std::uint32_t> list_of(const StridedRanks& ranks) {
-  std::vector<std::uint32_t> list(ranks.degree);
-  for (std::uint64_t i = 0; i < ranks.degree; ++i) { list[i] = static_cast<std::uint32_t>(ranks.rank(i)); }
-  return list;
-}
-
-bool is_message(const NodeTask& task) { return task.act == Act::send || task.act == Act::receive; }
-
-// Peers of the ranks of a class.
-class Peers {
- public:
-  Peers(const ClassJob& job, std::size_t number)
-      : job_(job), graph_(job.classes[number]), first_(job.first_rank(number)) {}
-
-  // Of the message `node` on `rank`, which is of this class.
-  [[nodiscard]] std::uint32_t of(std::uint32_t node, std::uint32_t rank) const {
-    const std::uint32_t peer = graph_.graph.nodes[node].peer;
-    const auto& rings = graph_.ring_messages;
-    const auto ring = std::lower_bound(rings.begin(), rings.end(), std::pair{node, 0U});
-    if (ring == rings.end() || ring->first != node) { return peer + (rank - first_); }  // as many ranks away
-    const GroupFamily& family = job_.families[ring->second];
-    const StridedRanks first = members(family, first_), own = members(family, rank);
-    const std::uint64_t away = place(first, peer) + first.degree - place(first, first_);
-    return static_cast<std::uint32_t>(own.rank((place(own, rank) + away) % own.degree));
-  }
-
-  // What messages are alike for all ranks of the class: the distance to the peer, or the ring.
-  [[nodiscard]] std::pair<std::int64_t, std::uint32_t> distance(std::uint32_t node) const {
-    const auto& rings = graph_.ring_messages;
-    const auto ring = std::lower_bound(rings.begin(), rings.end(), std::pair{node, 0U});
-    const std::int64_t away = std::int64_t{graph_.graph.nodes[node].peer} - std::int64_t{first_};
-    return {away, ring == rings.end() || ring->first != node ? 0 : 1 + ring->second};
-  }
-
- private:
-  [[nodiscard]] StridedRanks members(const GroupFamily& family, std::uint32_t rank) const {
-    const auto group = job_.group_of(family, rank);
-    ORRERY_ASSERT(group);  // add_class checks the first rank
-    return job_.members(family, *group);
-  }
-  static std::uint64_t place(const StridedRanks& ranks, std::uint64_t rank) {
-    return (rank - ranks.first) / ranks.stride;
-  }
-
-  const ClassJob& job_;
-  const ClassGraph& graph_;
-  std::uint32_t first_;
-};
-
-}  // namespace
 
 std::optional<std::uint64_t> ClassJob::group_of(const GroupFamily& family, std::uint64_t rank) const {
   if (family.is_mirrored) {
@@ -85,9 +27,9 @@ StridedRanks ClassJob::members(const GroupFamily& family, std::uint64_t group) c
   return {group / family.stride * family.stride * family.degree + group % family.stride, family.stride, family.degree};
 }
 
-// ---- graphs --------------------------------------------------------------------------------------------------------
-
 namespace {
+
+constexpr std::string_view kPeerGroup = "peer_group";
 
 // Finds the messages whose peers are neighbours in a group.
 Result<void> find_rings(const ClassJob& job, const graph::Graph& graph, std::uint32_t rank, ClassGraph& made) {
@@ -103,7 +45,8 @@ Result<void> find_rings(const ClassJob& job, const graph::Graph& graph, std::uin
     const auto family = std::find_if(job.families.begin(), job.families.end(),
                                      [&](const GroupFamily& one) { return one.name == name; });
     const auto group = family != job.families.end() ? job.group_of(*family, rank) : std::nullopt;
-    const std::vector<std::uint32_t> members = group ? list_of(job.members(*family, *group)) : std::vector<std::uint32_t>{};
+    const std::vector<std::uint32_t> members =
+        group ? list_of(job.members(*family, *group)) : std::vector<std::uint32_t>{};
     const std::uint32_t peer = made.graph.nodes[number].peer;
     if (std::find(members.begin(), members.end(), peer) == members.end()) {
       return fail(Place{made.file, 0, 0, fmt::format("node {}", graph.id(node))},
@@ -124,10 +67,11 @@ Result<void> check_peers(const ClassJob& job, std::uint32_t first, std::uint64_t
     if (ring != made.ring_messages.end() && ring->first == node) { continue; }
     const std::uint64_t last = std::uint64_t{task.peer} + job.class_ranks - 1;
     if (last < ranks && task.peer % job.class_ranks == 0) { continue; }
-    return fail(Place{made.file, 0, 0, fmt::format("node {}", task.id)},
-                fmt::format("has the peer {}, which is not the first rank of a class: ranks {} to {} have no common peer "
-                            "class",
-                            task.peer, first, first + job.class_ranks - 1));
+    return fail(
+        Place{made.file, 0, 0, fmt::format("node {}", task.id)},
+        fmt::format("has the peer {}, which is not the first rank of a class: ranks {} to {} have no common peer "
+                    "class",
+                    task.peer, first, first + job.class_ranks - 1));
   }
   return {};
 }
@@ -169,267 +113,6 @@ Result<void> add_class(ClassJob& job, const graph::Graph& graph, const std::stri
   if (auto checked = check_peers(job, first, ranks, made); !checked) { return checked; }
   job.classes.push_back(std::move(made));
   return {};
-}
-
-// ---- what folding needs --------------------------------------------------------------------------------------------
-
-namespace {
-
-// Whether one of two numbers is a multiple of the other.
-bool nests(std::uint64_t a, std::uint64_t b) { return a % b == 0 || b % a == 0; }
-
-// The shape of all groups of a family, found without a look at every group: where a stride, and the ranks that a group
-// spans, are whole parts of the blocks of every dimension or whole numbers of them, all groups are images of the first.
-std::optional<network::Group> even_shape(const hardware::Cluster& cluster, const GroupFamily& family) {
-  if (family.is_mirrored) { return std::nullopt; }
-  std::uint64_t block = 1;
-  for (const auto& dimension : cluster.dimensions) {
-    block *= static_cast<std::uint64_t>(dimension.size);
-    if (!nests(block, family.stride) || !nests(block, family.stride * family.degree)) { return std::nullopt; }
-  }
-  const auto shape = parallel::strided_group(cluster, static_cast<std::int64_t>(family.stride),
-                                             static_cast<std::int64_t>(family.degree));
-  return shape.regular ? std::optional(shape) : std::nullopt;
-}
-
-}  // namespace
-
-std::optional<network::Group> common_shape(const hardware::Cluster& cluster, const ClassJob& job,
-                                           const GroupFamily& family) {
-  if (const auto shape = even_shape(cluster, family)) { return shape; }
-  const network::Group shape = shape_of(cluster, list_of(job.members(family, 0)));
-  for (std::uint64_t group = 1; group < family.count; ++group) {
-    // Mirrored groups are numbered by ranks: those of the lower half of the classes.
-    if (shape_of(cluster, list_of(job.members(family, group))) != shape) { return std::nullopt; }
-  }
-  return shape;
-}
-
-namespace {
-
-class ObstacleSearch {
- public:
-  ObstacleSearch(const hardware::Cluster& cluster, const ClassJob& job) : cluster_(cluster), job_(job) {}
-
-  std::optional<FoldObstacle> run() {
-    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
-      for (const NodeTask& task : job_.classes[c].graph.nodes) {
-        if (task.act != Act::collective || task.group == kWholeMachine) { continue; }
-        if (auto reason = of_family(task.group - 1, c)) { return FoldObstacle{*reason, false}; }
-      }
-      if (auto reason = of_messages(c)) { return FoldObstacle{*reason, true}; }
-    }
-    return std::nullopt;
-  }
-
- private:
-  [[nodiscard]] std::string ranks_text(std::size_t c) const {
-    return fmt::format("ranks {} to {}", job_.first_rank(c), job_.first_rank(c) + job_.class_ranks - 1);
-  }
-
-  // The classes of the members.
-  [[nodiscard]] std::vector<std::uint64_t> classes_of(const StridedRanks& ranks) const {
-    std::vector<std::uint64_t> classes;
-    for (std::uint64_t i = 0; i < ranks.degree; ++i) {
-      const std::uint64_t number = ranks.rank(i) / job_.class_ranks;
-      if (classes.empty() || classes.back() != number) { classes.push_back(number); }
-    }
-    return classes;
-  }
-
-  std::optional<std::string> of_family(std::uint32_t number, std::size_t c) {
-    if (!families_seen_.emplace(std::pair{number, c}, true).second) { return std::nullopt; }
-    const GroupFamily& family = job_.families[number];
-    const std::uint32_t first = job_.first_rank(c);
-    if (is_even(family) && job_.group_of(family, first + job_.class_ranks - 1)) { return std::nullopt; }
-    const StridedRanks expected = job_.members(family, *job_.group_of(family, first));
-    const auto classes = classes_of(expected);
-    const network::Group shape = shape_of(cluster_, list_of(expected));
-    std::unordered_map<std::uint64_t, bool> known;
-    for (std::uint32_t rank = first; rank < first + job_.class_ranks; ++rank) {
-      const auto group = job_.group_of(family, rank);
-      if (!group) { return fmt::format("only some of {} are in a group of {}", ranks_text(c), family.name); }
-      if (!known.emplace(*group, true).second) { continue; }
-      const StridedRanks ranks = job_.members(family, *group);
-      if (shape_of(cluster_, list_of(ranks)) != shape || classes_of(ranks) != classes) {
-        return fmt::format("the {} groups of {} have different shapes on the cluster", family.name, ranks_text(c));
-      }
-    }
-    return std::nullopt;
-  }
-
-  // All groups have the same shape, and are inside a class or have ranks at the same place of several classes.
-  [[nodiscard]] bool is_even(const GroupFamily& family) const {
-    if (family.degree == job_.ranks()) { return true; }  // one group
-    const bool is_inside = job_.class_ranks % (family.stride * family.degree) == 0;
-    return (is_inside || family.stride % job_.class_ranks == 0) && even_shape(cluster_, family).has_value();
-  }
-
-  // Ranks of a class, and all ranks with them, that behave alike where messages cross dimensions: checking these is
-  // enough. Peers in rings are alike for all groups of an even family. Peers `class_ranks` x k away cross the same
-  // dimension if a class and the blocks of every dimension are whole parts of each other.
-  [[nodiscard]] std::uint64_t ranks_to_check(std::uint32_t ring) const {
-    if (ring > 0) {
-      const GroupFamily& family = job_.families[ring - 1];
-      return is_even(family) ? std::min<std::uint64_t>(job_.class_ranks, family.stride * family.degree)
-                             : job_.class_ranks;
-    }
-    std::uint64_t block = 1;
-    for (const auto& dimension : cluster_.dimensions) {
-      if (job_.class_ranks % block != 0 && block % job_.class_ranks != 0) { return job_.class_ranks; }
-      block *= static_cast<std::uint64_t>(dimension.size);
-    }
-    return 1;
-  }
-
-  std::optional<std::string> of_messages(std::size_t c) const {
-    const Peers peers(job_, c);
-    const std::uint32_t first = job_.first_rank(c);
-    std::map<std::pair<std::int64_t, std::uint32_t>, bool> known;
-    // Messages are matched by tag, size and classes of both ends: these must define the distance.
-    std::map<std::tuple<Act, std::uint64_t, std::uint64_t, std::uint32_t>, std::pair<std::int64_t, std::uint32_t>> alike;
-    const auto& nodes = job_.classes[c].graph.nodes;
-    for (std::uint32_t node = 0; node < nodes.size(); ++node) {
-      const NodeTask& task = nodes[node];
-      if (!is_message(task)) { continue; }
-      const auto distance = peers.distance(node);
-      const auto key = std::tuple(task.act, task.tag, task.amount, task.peer / job_.class_ranks);
-      if (alike.try_emplace(key, distance).first->second != distance) {
-        return fmt::format("{} have messages with the same tag to several ranks of a class", ranks_text(c));
-      }
-      if (!known.emplace(distance, true).second) { continue; }
-      const int crossed = crossed_dimension(cluster_, first, task.peer);
-      const std::uint32_t peer_class = task.peer / job_.class_ranks;
-      const std::uint64_t last = first + ranks_to_check(distance.second);
-      for (std::uint32_t rank = first; rank < last; ++rank) {
-        const std::uint32_t peer = peers.of(node, rank);
-        if (peer / job_.class_ranks != peer_class) {
-          return fmt::format("{} send to ranks of several classes", ranks_text(c));
-        }
-        if (crossed_dimension(cluster_, rank, peer) != crossed) {
-          return fmt::format("messages of {} cross different dimensions of the cluster", ranks_text(c));
-        }
-      }
-    }
-    return std::nullopt;
-  }
-
-  const hardware::Cluster& cluster_;
-  const ClassJob& job_;
-  std::map<std::pair<std::uint32_t, std::size_t>, bool> families_seen_;
-};
-
-}  // namespace
-
-std::optional<FoldObstacle> fold_obstacle(const hardware::Cluster& cluster, const ClassJob& job) {
-  return ObstacleSearch(cluster, job).run();
-}
-
-// ---- jobs ----------------------------------------------------------------------------------------------------------
-
-namespace {
-
-class FlowJobBuilder {
- public:
-  FlowJobBuilder(const hardware::Cluster& cluster, const ClassJob& job, bool folds)
-      : cluster_(cluster), job_(job), folds_(folds) {
-    flow_.cluster = cluster;
-    flow_.egress = job.egress;
-    if (folds) { flow_.ranks_of.assign(job.classes.size(), job.class_ranks); }
-    flow_.kinds = first_kinds();
-    flow_.job = job.machine;
-    flow_.job.network = network_of(cluster);
-    flow_.simulated.resize(job.ranks());
-    for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
-      flow_.simulated[rank] = folds ? rank / job.class_ranks : rank;
-    }
-    for (const GroupFamily& family : job.families) { kinds_.push_back(kind_of(family.name)); }
-    groups_.resize(job.families.size());
-  }
-
-  FlowJob run() {
-    flow_.groups.push_back({world_shape(), kind_of("world")});
-    for (std::size_t c = 0; c < job_.classes.size(); ++c) {
-      const std::uint32_t first = job_.first_rank(c), last = folds_ ? first : first + job_.class_ranks - 1;
-      for (std::uint32_t rank = first; rank <= last; ++rank) { add_rank(c, rank); }
-    }
-    return std::move(flow_);
-  }
-
- private:
-  [[nodiscard]] network::Group world_shape() const {
-    const auto even = parallel::strided_group(cluster_, 1, static_cast<std::int64_t>(job_.ranks()));
-    if (even.regular) { return even; }
-    std::vector<std::uint32_t> all(job_.ranks());
-    std::iota(all.begin(), all.end(), 0U);
-    return shape_of(cluster_, all);
-  }
-
-  std::uint32_t kind_of(const std::string& name) {
-    flow_.kinds.push_back(name);
-    return static_cast<std::uint32_t>(flow_.kinds.size() - 1);
-  }
-
-  void add_rank(std::size_t c, std::uint32_t rank) {
-    const Peers peers(job_, c);
-    RankGraph graph = job_.classes[c].graph;
-    for (std::uint32_t node = 0; node < graph.nodes.size(); ++node) {
-      NodeTask& task = graph.nodes[node];
-      if (task.act == Act::collective && task.group != kWholeMachine) { task.group = group_of(task.group - 1, rank); }
-      if (!is_message(task)) { continue; }
-      const std::uint32_t peer = peers.of(node, rank);
-      task.peer = flow_.simulated[peer];
-      task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster_, rank, peer));
-    }
-    flow_.job.rank_graphs.push_back(std::move(graph));
-    flow_.job.files.push_back(job_.classes[c].file);
-    if (folds_) { flow_.job.real_ranks.push_back(rank); }
-  }
-
-  // 1 + the group of a rank in FlowJob::job.groups. Folded, groups of the same classes are one.
-  std::uint32_t group_of(std::uint32_t number, std::uint32_t rank) {
-    const GroupFamily& family = job_.families[number];
-    const std::uint64_t group = *job_.group_of(family, rank);
-    const auto [known, is_new] = groups_[number].try_emplace(group, 0U);
-    if (!is_new) { return known->second; }
-    const std::vector<std::uint32_t> ranks = list_of(job_.members(family, group));
-    std::vector<std::uint32_t> simulated;
-    for (const std::uint32_t member : ranks) {
-      if (simulated.empty() || simulated.back() != flow_.simulated[member]) {
-        simulated.push_back(flow_.simulated[member]);
-      }
-    }
-    std::sort(simulated.begin(), simulated.end());
-    simulated.erase(std::unique(simulated.begin(), simulated.end()), simulated.end());
-    const auto [same, is_first] = known_.try_emplace({number, simulated}, 0U);
-    if (is_first) {
-      flow_.job.groups.push_back({folds_ ? family.name : std::to_string(family.first_name + group), simulated});
-      // The groups of the same classes have all ranks of these classes.
-      const std::uint64_t copies = simulated.size() * flow_.ranks_for(0) / ranks.size();
-      const auto even = even_shape(cluster_, family);
-      flow_.groups.push_back({even ? *even : shape_of(cluster_, ranks), kinds_[number], copies});
-      same->second = static_cast<std::uint32_t>(flow_.job.groups.size());
-    }
-    return known->second = same->second;
-  }
-
-  const hardware::Cluster& cluster_;
-  const ClassJob& job_;
-  bool folds_;
-  FlowJob flow_;
-  std::vector<std::uint32_t> kinds_;                                       // by family
-  std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> groups_;  // by family: of its groups
-  std::map<std::pair<std::uint32_t, std::vector<std::uint32_t>>, std::uint32_t> known_;
-};
-
-}  // namespace
-
-FoldedJob folded(const hardware::Cluster& cluster, const ClassJob& job, Folding folding) {
-  FoldedJob made;
-  if (folding == Folding::automatic) { made.unfolded_because = fold_obstacle(cluster, job).value_or(FoldObstacle{}).text; }
-  const bool folds = folding == Folding::automatic && made.unfolded_because.empty();
-  made.job = FlowJobBuilder(cluster, job, folds).run();
-  return made;
 }
 
 }  // namespace orrery::simulate

@@ -1,7 +1,7 @@
 // A job whose ranks come in classes. The ranks of a class have the same graph; they differ in the members of their
-// process groups and in their peers only. Such a job can be simulated with one rank of each class (folded), if the ranks
-// of a class cannot differ in time: their groups have the same shape on the cluster, and their messages cross the same
-// dimension. Formats: docs/guide/generate.md.
+// process groups and in their peers only. Such a job can be simulated with one rank of each class (folded), if the
+// ranks of a class cannot differ in time: their groups have the same shape on the cluster, and their messages cross the
+// same dimension. Formats: docs/guide/generate.md.
 #pragma once
 
 #include <cstdint>

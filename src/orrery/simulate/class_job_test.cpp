@@ -14,7 +14,7 @@ namespace {
 using parallel::test::any_of;
 using parallel::test::SeededRandom;
 
-std::vector<std::uint32_t> list_of(const StridedRanks& ranks) {
+std::vector<std::uint32_t> ranks_of(const StridedRanks& ranks) {
   std::vector<std::uint32_t> list;
   for (std::uint64_t i = 0; i < ranks.degree; ++i) { list.push_back(static_cast<std::uint32_t>(ranks.rank(i))); }
   return list;
@@ -61,7 +61,7 @@ TEST(ClassJob, groups_of_a_family_have_every_rank_once) {
     if (family.is_mirrored) { family.count = 48; }
     std::vector<int> seen(96);
     for (std::uint64_t group = 0; group < family.count; ++group) {
-      for (const std::uint32_t rank : list_of(job.members(family, group))) {
+      for (const std::uint32_t rank : ranks_of(job.members(family, group))) {
         ++seen.at(rank);
         EXPECT_EQ(job.group_of(family, rank), group);
       }
@@ -98,7 +98,7 @@ TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages
     for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
       const std::uint32_t first = rank / job.class_ranks * job.class_ranks;
       const auto shape = [&](std::uint32_t of) {
-        return shape_of(cluster, list_of(job.members(family, *job.group_of(family, of))));
+        return shape_of(cluster, ranks_of(job.members(family, *job.group_of(family, of))));
       };
       alike = alike && shape(rank) == shape(first);
       const std::uint32_t next = job.class_ranks;
@@ -122,12 +122,14 @@ TEST(ClassJob, why_a_job_is_not_folded_is_said) {
             "the tp groups of ranks 0 to 11 have different shapes on the cluster");
   const hardware::Cluster node = parallel::test::cluster_of({8, 2});
   const auto pair = [](std::int64_t peer) { return send(1, peer, 4096); };
-  EXPECT_EQ(obstacle_of(node, job_of(node, 4, {}, {{pair(4)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
+  EXPECT_EQ(obstacle_of(
+                node, job_of(node, 4, {}, {{pair(4)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
             "");
   // Rank 0 sends to 6, inside its node; 2 sends to 8, on the next one.
   const hardware::Cluster odd = parallel::test::cluster_of({8, 3});
-  EXPECT_EQ(obstacle_of(odd, job_of(odd, 6, {}, {{pair(6)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
-            "messages of ranks 0 to 5 cross different dimensions of the cluster");
+  EXPECT_EQ(
+      obstacle_of(odd, job_of(odd, 6, {}, {{pair(6)}, {receive(1, 0, 4096)}, {all_reduce(1, 8)}, {all_reduce(1, 8)}})),
+      "messages of ranks 0 to 5 cross different dimensions of the cluster");
 }
 
 TEST(ClassJob, groups_of_the_same_classes_are_one_when_folded) {
@@ -138,8 +140,7 @@ TEST(ClassJob, groups_of_the_same_classes_are_one_when_folded) {
     if (is_end) { list.push_back(all_reduce(2, 1 << 20, {}, "embedding")); }
     return list;
   };
-  const ClassJob job =
-      job_of(cluster, 4, {ends, pairs}, {nodes(true), nodes(false), nodes(false), nodes(true)});
+  const ClassJob job = job_of(cluster, 4, {ends, pairs}, {nodes(true), nodes(false), nodes(false), nodes(true)});
   const FoldedJob made = folded(cluster, job, Folding::automatic);
   ASSERT_EQ(made.job.job.groups.size(), 5U);  // tp of each class, and the ends
   const auto find = [&](const char* name, std::size_t members) {

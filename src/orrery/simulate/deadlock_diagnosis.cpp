@@ -11,7 +11,8 @@ Failure DeadlockDiagnosis::failure(const std::vector<bool>& finished) {
   const auto first = static_cast<std::uint32_t>(std::find(finished.begin(), finished.end(), false) - finished.begin());
   const auto left = std::count(finished.begin(), finished.end(), false);
   const Cause cause = follow(running(first));
-  Place place{job_.files.empty() ? "" : job_.files[cause.who.rank], 0, 0, fmt::format("rank {}", real_rank(job_, cause.who.rank))};
+  Place place{job_.files.empty() ? "" : job_.files[cause.who.rank], 0, 0,
+              fmt::format("rank {}", real_rank(job_, cause.who.rank))};
   if (cause.who.node != kNone) { place.path += fmt::format(", node {}", task(cause.who).id); }
   return Failure{{{place, fmt::format("{} ({} of {} ranks cannot finish)", cause.why, left, finished.size())}}, false};
 }

@@ -32,10 +32,10 @@ struct FlowJob {
   // NodeTask::dimensions of a message is the outermost dimension that it crosses. `network` has all
   // dimensions of the cluster, for tables.
   SimulationJob job;
-  std::vector<FlowGroup> groups;  // [0]: all ranks; [i + 1]: of job.groups[i]
-  std::vector<std::string> kinds;  // names of the kinds of traffic, for reports; the first two: first_kinds()
+  std::vector<FlowGroup> groups;         // [0]: all ranks; [i + 1]: of job.groups[i]
+  std::vector<std::string> kinds;        // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
-  std::vector<std::uint64_t> ranks_of;  // by simulated rank: how many it stands for; empty: one each
+  std::vector<std::uint64_t> ranks_of;   // by simulated rank: how many it stands for; empty: one each
 
   [[nodiscard]] std::uint64_t ranks_for(std::uint32_t simulated_rank) const {
     return ranks_of.empty() ? 1 : ranks_of[simulated_rank];

@@ -303,8 +303,8 @@ std::vector<results::SimulatedLink> FlowMachine::links() const {
         const std::uint32_t number = port(rank, dimension, in);
         if (number >= counts_.size() || counts_[number].messages == 0) { continue; }
         const PortCount& count = counts_[number];
-        links.push_back({dimension, in ? kSwitch : rank, in ? rank : kSwitch, count.bytes, flows_.busy(number),
-                         count.messages, 0});
+        links.push_back(
+            {dimension, in ? kSwitch : rank, in ? rank : kSwitch, count.bytes, flows_.busy(number), count.messages, 0});
       }
     }
   }

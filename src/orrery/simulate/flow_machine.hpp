@@ -1,5 +1,5 @@
-// A cluster whose collectives and messages are flows (flows.hpp): docs/models/flow.md. It owns the whole state of a run.
-// Private to the room; simulate.hpp is the interface.
+// A cluster whose collectives and messages are flows (flows.hpp): docs/models/flow.md. It owns the whole state of a
+// run. Private to the room; simulate.hpp is the interface.
 //
 // A collective starts when the last of its members has reached it, and ends on all of them at once. A message starts
 // when it is sent. Both take the time of the closed form (network::Fabric) if nothing else uses their ports. Loads from
@@ -89,7 +89,7 @@ class FlowMachine {
     std::uint32_t collective = kNone, message = kNone;
     std::uint32_t memory_rank = kNone, memory_node = kNone;
   };
-  struct Live {  // flow
+  struct Live {                 // flow
     std::uint32_t version = 0;  // of its end; earlier ends are void
     Use use;
   };

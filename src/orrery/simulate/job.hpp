@@ -23,9 +23,10 @@ struct SimulationJob {
   System system;
   memory::Expansion memory;
   std::vector<Group> groups;
-  std::vector<RankGraph> rank_graphs;                         // by rank
-  std::vector<std::string> files;                             // of the graphs, by rank
-  std::vector<std::uint32_t> real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
+  std::vector<RankGraph> rank_graphs;  // by rank
+  std::vector<std::string> files;      // of the graphs, by rank
+  std::vector<std::uint32_t>
+      real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position
   Warnings warnings;
   // Why custom collectives would not end with their own messages only; messages of nodes may complete them.
