@@ -102,8 +102,8 @@ std::vector<Job> other_jobs() {
   return jobs;
 }
 
-// Rules of ASTRA-sim, whose own program has run jobs like these (docs/guide/generate.md): one communication node per rank
-// at a time, and chunk numbers that the ranks of a group must share.
+// Rules of ASTRA-sim, whose own program has run jobs like these (docs/guide/generate.md): one communication node per
+// rank at a time, and chunk numbers that the ranks of a group must share.
 void expect_runs_in_astra_sim(const Job& job, const trace::test::Folder& folder, std::int64_t ranks) {
   simulate::SimulationFiles files;
   files.workload = folder.file("run");
@@ -116,8 +116,7 @@ void expect_runs_in_astra_sim(const Job& job, const trace::test::Folder& folder,
   files.network = folder.write("network.yml", "topology: [Switch]\nnpus_count: [" + std::to_string(ranks) +
                                                   "]\nbandwidth: [50]\nlatency: [500]\n");
   files.memory = folder.write(
-      "memory.json",
-      R"({"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 1000, "remote-mem-bw": 50})");
+      "memory.json", R"({"memory-type": "PER_NPU_MEMORY_EXPANSION", "remote-mem-latency": 1000, "remote-mem-bw": 50})");
   for (const auto backend : {simulate::Backend::congestion_unaware, simulate::Backend::congestion_aware}) {
     files.backend = backend;
     const auto simulated = simulate(files);

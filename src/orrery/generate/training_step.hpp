@@ -24,9 +24,10 @@ class TrainingSteps {
   void gather_updated_weights();
   void run_task(const parallel::PipelineTask& task);
   void run_pair(const parallel::PipelineTask& task);
-  void run_forward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch);
-  void run_backward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch, bool splits);
-  void run_weight(Execution& execution, const parallel::ChunkProgram& chunk, std::int64_t micro_batch);
+  [[nodiscard]] SegmentRun forward_run(std::int64_t chunk, std::int64_t micro_batch) const;
+  // `splits`: the weight gradients are a task of their own.
+  [[nodiscard]] std::vector<SegmentRun> backward_runs(std::int64_t chunk, std::int64_t micro_batch, bool splits) const;
+  [[nodiscard]] SegmentRun weight_run(const parallel::ChunkProgram& chunk, std::int64_t micro_batch) const;
   void run_finish();
 
   // The input of a chunk's forward or backward pass, if it comes from another rank.
@@ -44,8 +45,8 @@ class TrainingSteps {
   std::vector<parallel::PipelineTask> order_;
   std::int64_t step_ = 0;
   Execution work_;
-  NodeIds previous_start_;                   // what the task before waited for: receives are posted one task ahead
-  std::vector<Streams::Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
+  NodeIds previous_start_;          // what the task before waited for: receives are posted one task ahead
+  std::vector<Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
 };
 
 }  // namespace orrery::generate
