@@ -10,6 +10,12 @@ namespace orrery::generate {
 using graph::NodeType;
 namespace keys = graph::keys;
 
+void join(NodeIds& ids, const NodeIds& more) {
+  for (const NodeId id : more) {
+    if (std::find(ids.begin(), ids.end(), id) == ids.end()) { ids.push_back(id); }
+  }
+}
+
 std::int64_t whole(double value, std::int64_t least) {
   constexpr double kMost = 9e18;
   ORRERY_ASSERT(value >= 0.0 && value < kMost);

@@ -18,6 +18,9 @@ namespace orrery::generate {
 using NodeId = std::uint64_t;
 using NodeIds = std::vector<NodeId>;
 
+// Adds what `ids` lacks of `more`.
+void join(NodeIds& ids, const NodeIds& more);
+
 // Where nodes go: a file, a graph.
 class NodeSink {
  public:

@@ -18,11 +18,13 @@ RequestBatches::RequestBatches(const parallel::Program& program, Streams& stream
       chunk_(program.program_of(program.class_of(stage_).chunks.front())) {}
 
 void RequestBatches::write(std::int64_t batches) {
+  starts_.resize(static_cast<std::size_t>(program_.pipeline.micro_batches));
   for (batch_ = 0; batch_ < batches; ++batch_) {
     for (std::int64_t token = 0; token < program_.job.generate; ++token) {
       for (std::int64_t k = 0; k < program_.pipeline.micro_batches && !streams_.writer().failed(); ++k) {
         NodeIds start = work_.compute;
         run(token, k);
+        starts_[static_cast<std::size_t>(k)] = start;
         previous_start_ = std::move(start);
       }
     }
@@ -35,15 +37,17 @@ void RequestBatches::run(std::int64_t token, std::int64_t micro_batch) {
   const Bytes activations =
       token == 0 ? program_.transfer_bytes : program_.transfer_bytes / static_cast<double>(job.prompt);
   const Bytes ids(kTokenId * static_cast<double>(program_.plan.micro_batch));
-  const auto arrive = [&](const Parcel& parcel, std::int64_t from, Bytes bytes) {
-    const NodeId arrived = messages_.receive(parcel, from, bytes, previous_start_);
+  const auto arrive = [&](const Parcel& parcel, std::int64_t from, Bytes bytes, const NodeIds& posted) {
+    const NodeId arrived = messages_.receive(parcel, from, bytes, {posted, work_.compute});
     if (arrived != 0) { join(work_.compute, {arrived}); }
   };
-  if (stage_ > 0) { arrive({round, true, {stage_, 0}, micro_batch}, stage_ - 1, activations); }
-  if (stage_ == 0 && token > 0) { arrive({round, false, {0, 0}, micro_batch}, last, ids); }
-  streams_.writer().set_prefix(token == 0 ? "prefill." : "decode.");
-  streams_.run(work_, token == 0 ? chunk_.forward : chunk_.decode, nullptr, token > 0 ? token - 1 : 0);
-  streams_.writer().set_prefix({});
+  if (stage_ > 0) { arrive({round, true, {stage_, 0}, micro_batch}, stage_ - 1, activations, previous_start_); }
+  if (stage_ == 0 && token > 0) {
+    arrive({round, false, {0, 0}, micro_batch}, last, ids, starts_[static_cast<std::size_t>(micro_batch)]);
+  }
+  streams_.run(work_, {.segment = token == 0 ? &chunk_.forward : &chunk_.decode,
+                       .grown = token > 0 ? token - 1 : 0,
+                       .prefix = token == 0 ? "prefill." : "decode."});
   if (stage_ < last) {
     messages_.send({round, true, {stage_ + 1, 0}, micro_batch}, activations, work_.compute);
   } else if (token + 1 < job.generate) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "orrery/generate/stage_messages.hpp"
 #include "orrery/generate/streams.hpp"
@@ -9,7 +10,9 @@
 namespace orrery::generate {
 
 // A stage works on its micro-batches in order. The last stage sends the id of a token to the first one, which starts
-// the next token of that micro-batch with it.
+// the next token of that micro-batch with it. Receives of activations are posted one task ahead, those of tokens when
+// the micro-batch starts its token before: a last stage whose send waits for the receive (rendezvous) would not receive
+// what the first stage sends it until then.
 class RequestBatches {
  public:
   RequestBatches(const parallel::Program& program, Streams& streams);
@@ -27,7 +30,8 @@ class RequestBatches {
   const parallel::ChunkProgram& chunk_;
   std::int64_t batch_ = 0;
   Execution work_;
-  NodeIds previous_start_;
+  NodeIds previous_start_;       // what the task before waited for
+  std::vector<NodeIds> starts_;  // ... the last task of each micro-batch
 };
 
 }  // namespace orrery::generate

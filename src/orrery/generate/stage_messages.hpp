@@ -33,8 +33,14 @@ class StageMessages {
 
   // `bytes`: what a rank sends.
   void send(const Parcel& parcel, Bytes bytes, const NodeIds& parents);
-  // The node behind which the parcel is complete: ranks that each receive a part of it gather it.
-  [[nodiscard]] NodeId receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const NodeIds& parents);
+  struct Parents {
+    NodeIds posted;  // of the receive
+    NodeIds task;    // the end of the task before: what it has received in parts a rank gathers behind it, as
+                     // Megatron-LM and DeepSpeed do
+  };
+  // The node behind which the parcel is complete. If ranks gathered when a message arrives, which differs between
+  // ranks, they could disagree on the order of that gather and the collectives of the task before.
+  [[nodiscard]] NodeId receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const Parents& parents);
 
  private:
   [[nodiscard]] std::uint64_t tag(const Parcel& parcel) const;

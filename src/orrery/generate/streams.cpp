@@ -14,12 +14,6 @@ using parallel::GroupKind;
 using parallel::OptionalBlockId;
 using parallel::Segment;
 
-void join(NodeIds& ids, const NodeIds& more) {
-  for (const NodeId id : more) {
-    if (std::find(ids.begin(), ids.end(), id) == ids.end()) { ids.push_back(id); }
-  }
-}
-
 namespace {
 
 NodeIds joined(NodeIds ids, const NodeIds& more) {
@@ -35,61 +29,113 @@ OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t 
 
 }  // namespace
 
-void Streams::run(Execution& execution, const Segment& segment, const Arrivals* arrivals, std::int64_t grown) {
-  const auto gather = [&](OptionalBlockId id) {
-    if (arrivals != nullptr || !id) { return; }
-    flush(execution);
-    overlap(*id, execution.compute);
+void Streams::run(Execution& execution, const SegmentRun& run) {
+  Walk walk{.run = run};
+  while (advance(execution, walk)) {}
+}
+
+void Streams::run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
+                          const std::vector<SegmentRun>& second_runs) {
+  struct Turns {
+    Execution& execution;
+    const std::vector<SegmentRun>& runs;
+    std::size_t next = 0;
+    Walk walk{};
   };
-  NodeIds arrived;  // weights of the next execution
-  if (!segment.empty() && segment.front().gather) {
-    gather(segment.front().gather);
-    arrived = overlapped_;
-  }
-  std::size_t number = 0;
-  for (std::size_t u = 0; u < segment.size(); ++u) {
-    for (std::int64_t i = 0; i < segment[u].repeat && !writer_.failed(); ++i) {
-      const bool waits = arrivals != nullptr || segment[u].gather.has_value();
-      if (waits) { flush(execution); }
-      if (arrivals != nullptr) {
-        join(execution.compute, (*arrivals)[number]);
-      } else if (waits) {
-        join(execution.compute, arrived);
-      }
-      const auto gather_next = [&] {
-        if (const auto next = next_gather(segment, u, i)) {
-          gather(next);
-          arrived = overlapped_;
-        }
-      };
-      if (segment[u].is_blocking_gather) {
-        run_blocking_gather(execution, segment[u].work);
-        gather_next();
-        ++number;
-        continue;
-      }
-      gather_next();
-      run_block(execution, segment[u].work, grown);
-      if (segment[u].reduce) {
-        flush(execution);
-        overlap(*segment[u].reduce, execution.compute);
-      }
-      ++number;
+  const auto advance_turns = [&](Turns& turns) {
+    while (turns.next < turns.runs.size()) {
+      if (turns.walk.run.segment == nullptr) { turns.walk.run = turns.runs[turns.next]; }
+      if (advance(turns.execution, turns.walk)) { return true; }
+      turns.walk = {};
+      ++turns.next;
     }
+    return false;
+  };
+  in_turn_ = true;
+  Turns one{first, first_runs}, other{second, second_runs};
+  for (bool goes_on = true; goes_on;) {
+    goes_on = advance_turns(one);
+    goes_on = advance_turns(other) || goes_on;
   }
-  flush(execution);
+  in_turn_ = false;
+  last_collective_.clear();
 }
 
-// A collective of replicas that waits for the overlapped stream, and for which both streams wait.
-void Streams::run_blocking_gather(Execution& execution, BlockId id) {
-  flush(execution);
-  join(execution.compute, overlapped_);
-  run_block(execution, id, 0);
-  flush(execution);
-  overlapped_ = execution.compute;
+bool Streams::advance(Execution& execution, Walk& walk) {
+  const Segment& segment = *walk.run.segment;
+  writer_.set_prefix(walk.run.prefix);
+  if (!walk.begun) {
+    walk.begun = true;
+    if (!segment.empty()) { gather(execution, walk, segment.front().gather); }
+    walk.arrived = overlapped_;
+  }
+  bool issued = false;
+  while (!issued && walk.use < segment.size() && !writer_.failed()) {
+    if (!walk.in_block) { begin_execution(execution, walk); }
+    while (!issued && walk.item < program_.block(segment[walk.use].work).items.size()) {
+      issued = run_item(execution, walk);
+    }
+    if (!issued) { end_execution(execution, walk); }
+  }
+  if (!issued) {
+    flush(execution);
+    if (walk.run.waits_for_overlapped) { join(execution.compute, overlapped_); }
+  }
+  writer_.set_prefix({});
+  return issued;
 }
 
-Streams::Arrivals Streams::gather_all(const Segment& segment, const NodeIds& start) {
+void Streams::gather(Execution& execution, const Walk& walk, OptionalBlockId id) {
+  if (walk.run.arrivals != nullptr || !id) { return; }
+  flush(execution);
+  overlap(*id, execution.compute);
+}
+
+void Streams::begin_execution(Execution& execution, Walk& walk) {
+  const Segment& segment = *walk.run.segment;
+  const auto* arrivals = walk.run.arrivals;
+  if (arrivals != nullptr) {
+    flush(execution);
+    join(execution.compute, (*arrivals)[walk.number]);
+  } else if (segment[walk.use].gather) {
+    flush(execution);
+    join(execution.compute, walk.arrived);
+  }
+  if (segment[walk.use].is_blocking_gather) {  // of replicas; waits for the overlapped stream, and both wait for it
+    flush(execution);
+    join(execution.compute, overlapped_);
+  } else {
+    gather_next(execution, walk);
+  }
+  begin_block(execution, walk);
+}
+
+void Streams::gather_next(Execution& execution, Walk& walk) {
+  const auto next = next_gather(*walk.run.segment, walk.use, walk.done);
+  if (!next) { return; }
+  gather(execution, walk, next);
+  walk.arrived = overlapped_;
+}
+
+void Streams::end_execution(Execution& execution, Walk& walk) {
+  const auto& use = (*walk.run.segment)[walk.use];
+  end_block(execution, walk);
+  if (use.is_blocking_gather) {
+    flush(execution);
+    overlapped_ = execution.compute;
+    gather_next(execution, walk);
+  }
+  if (use.reduce) {
+    flush(execution);
+    overlap(*use.reduce, execution.compute);
+  }
+  ++walk.number;
+  if (++walk.done < use.repeat) { return; }
+  walk.done = 0;
+  ++walk.use;
+}
+
+Arrivals Streams::gather_all(const Segment& segment, const NodeIds& start) {
   Arrivals arrivals;
   for (const auto& use : segment) {
     for (std::int64_t i = 0; i < use.repeat; ++i) {
@@ -115,81 +161,95 @@ bool Streams::has_only_kernels(const Block& block) const {
 
 // At coarse granularity the host time of a block without communication is a part of its node: the block takes as long
 // as its kernels or as the host needs to launch them.
-void Streams::run_block(Execution& execution, BlockId id, std::int64_t grown) {
+void Streams::begin_block(Execution& execution, Walk& walk) {
+  const BlockId id = (*walk.run.segment)[walk.use].work;
   const Block& block = program_.block(id);
-  NodeId launch = 0;
+  walk.in_block = true;
+  walk.item = 0;
+  walk.launch = 0;
+  walk.ends.assign(block.items.size(), {});
   if (granularity_ != Granularity::operators && has_only_kernels(block)) {
     Work sum;
-    for (std::size_t i = 0; i < block.items.size(); ++i) {
-      const auto* kernel = block.items[i].kernel();
-      sum += grown > 0 ? works_.grown(*kernel, grown) : works_.of(id, i);
+    for (; walk.item < block.items.size(); ++walk.item) {
+      const auto* kernel = block.items[walk.item].kernel();
+      sum += walk.run.grown > 0 ? works_.grown(*kernel, walk.run.grown) : works_.of(id, walk.item);
     }
     sum.time = max(sum.time, block.launch);
     add_kernel(execution, block.name, sum);
-  } else {
-    if (block.launch > Seconds(0)) {
-      flush(execution);
-      launch = writer_.host("host.launch", block.launch, execution.compute);
-    }
-    ends_.assign(block.items.size(), {});
-    for (std::size_t i = 0; i < block.items.size(); ++i) { run_item(execution, id, i, grown); }
-    finish_block(execution, block, launch);
+  } else if (block.launch > Seconds(0)) {
+    flush(execution);
+    walk.launch = writer_.host("host.launch", block.launch, execution.compute);
   }
-  if (granularity_ != Granularity::segment) { flush(execution); }
 }
 
-void Streams::run_item(Execution& execution, BlockId id, std::size_t number, std::int64_t grown) {
+bool Streams::run_item(Execution& execution, Walk& walk) {
+  const BlockId id = (*walk.run.segment)[walk.use].work;
+  const std::size_t number = walk.item++;
   const parallel::Item& item = program_.block(id).items[number];
   if (const auto awaited = item.waits_for()) {
     flush(execution);
-    join(execution.compute, ends_[(*awaited).index()]);
+    join(execution.compute, walk.ends[(*awaited).index()]);
   }
   if (const auto* kernel = item.kernel()) {
+    const std::int64_t grown = walk.run.grown;
     add_kernel(execution, item.name, grown > 0 ? works_.grown(*kernel, grown) : works_.of(id, number));
-    return;
+    return false;
   }
   const auto* launch = item.collective();
-  if (launch == nullptr) { return; }
+  if (launch == nullptr) { return false; }
   flush(execution);
   NodeIds ends = issue(item.name, launch->call, execution.lane, joined(execution.compute, execution.collectives));
-  if (ends.empty()) { return; }
+  if (ends.empty()) { return false; }
   execution.collectives = ends;
   if (!launch->asynchronous) { execution.compute = ends; }
-  ends_[number] = std::move(ends);
+  walk.ends[number] = std::move(ends);
+  return true;
 }
 
-void Streams::finish_block(Execution& execution, const Block& block, NodeId launch) {
+void Streams::end_block(Execution& execution, Walk& walk) {
+  const Block& block = program_.block((*walk.run.segment)[walk.use].work);
   for (std::size_t i = 0; i < block.items.size(); ++i) {
     const auto* collective = block.items[i].collective();
-    if (collective == nullptr || !collective->asynchronous || ends_[i].empty()) { continue; }
+    if (collective == nullptr || !collective->asynchronous || walk.ends[i].empty()) { continue; }
     flush(execution);
-    join(execution.compute, ends_[i]);
+    join(execution.compute, walk.ends[i]);
   }
-  if (launch != 0) {
+  if (walk.launch != 0) {
     flush(execution);
-    join(execution.compute, {launch});
+    join(execution.compute, {walk.launch});
   }
+  if (granularity_ != Granularity::segment) { flush(execution); }
+  walk.in_block = false;
 }
 
 void Streams::add_kernel(Execution& execution, std::string_view name, const Work& work) {
-  if (pending_.kernels == 0) { pending_.name = name; }
-  pending_.work += work;
-  ++pending_.kernels;
+  PendingKernels& pending = execution.pending;
+  if (pending.count == 0) { pending.name = name; }
+  pending.work += work;
+  ++pending.count;
   if (granularity_ == Granularity::operators) { flush(execution); }
 }
 
 void Streams::flush(Execution& execution) {
-  if (pending_.kernels == 0) { return; }
-  const NodeId node = writer_.compute(pending_.name, pending_.work, execution.compute);
+  if (execution.pending.count == 0) { return; }
+  const NodeId node = writer_.compute(execution.pending.name, execution.pending.work, execution.compute);
   execution.compute.assign(1, node);
-  pending_ = {};
+  execution.pending = {};
 }
 
 NodeIds Streams::issue(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
+  if (route_of(call, program_.mesh) == parallel::Route::host) { return issue_transfer(name, call, parents); }
+  if (!in_turn_) { return issue_exchange(name, call, lane, parents); }
+  NodeIds ends = issue_exchange(name, call, lane, joined(parents, last_collective_));
+  if (!ends.empty()) { last_collective_ = ends; }
+  return ends;
+}
+
+NodeIds Streams::issue_exchange(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
   switch (route_of(call, program_.mesh)) {
-    case parallel::Route::host: return issue_transfer(name, call, parents);
     case parallel::Route::ring_steps: return issue_ring_steps(name, call.bytes, parents);
     case parallel::Route::node_dispatch: return issue_node_dispatch(name, call, lane, parents);
+    case parallel::Route::host:
     case parallel::Route::collective: break;
   }
   if (call.bytes == Bytes(0) || writer_.groups().members(call.group, writer_.rank()).degree <= 1) { return {}; }

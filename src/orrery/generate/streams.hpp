@@ -17,15 +17,32 @@
 
 namespace orrery::generate {
 
-// Adds what `ids` lacks of `more`.
-void join(NodeIds& ids, const NodeIds& more);
+// Kernels of an execution that are not a node yet.
+struct PendingKernels {
+  std::string_view name;
+  Work work;
+  std::size_t count = 0;
+};
 
 // One micro-batch at work: the compute stream and the collective stream. Both micro-batches of a DualPipe pair have
 // their own, so that one computes while the other waits for experts.
 struct Execution {
   Lane lane = Lane::work;
-  NodeIds compute;      // what the next node of the compute stream waits for
-  NodeIds collectives;  // ... of the collective stream
+  NodeIds compute;         // what the next node of the compute stream waits for
+  NodeIds collectives;     // ... of the collective stream
+  PendingKernels pending;  // behind compute
+};
+
+// Weights that have arrived before each execution of a segment.
+using Arrivals = std::vector<NodeIds>;
+
+// A segment to execute.
+struct SegmentRun {
+  const parallel::Segment* segment = nullptr;
+  const Arrivals* arrivals = nullptr;  // gathers that have been issued before; otherwise issued one execution ahead
+  std::int64_t grown = 0;              // tokens by which the KV cache has grown (decode)
+  std::string_view prefix = {};        // of the names of the nodes; a static string
+  bool waits_for_overlapped = false;   // at the end
 };
 
 class Streams {
@@ -35,13 +52,14 @@ class Streams {
           NodeWriter& writer)
       : program_(program), works_(works), granularity_(granularity), interference_(interference), writer_(writer) {}
 
-  // Weights that have arrived before each execution of a segment.
-  using Arrivals = std::vector<NodeIds>;
+  void run(Execution& execution, const SegmentRun& run);
 
-  // Gathers are issued one execution ahead, unless `arrivals` has been issued before. `grown`: tokens by which the KV
-  // cache has grown (decode).
-  void run(Execution& execution, const parallel::Segment& segment, const Arrivals* arrivals = nullptr,
-           std::int64_t grown = 0);
+  // Segments of two micro-batches, the collectives in turn: one of the first, one of the second. Every collective waits
+  // for the one before it, gathers, reductions and rings included. Otherwise the order would depend on which
+  // micro-batch is ahead on a rank, and two ranks that share groups could each wait for the other's next collective:
+  // ASTRA-sim executes one at a time.
+  void run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
+                   const std::vector<SegmentRun>& second_runs);
 
   // Issues all gathers of a segment behind `start`.
   [[nodiscard]] Arrivals gather_all(const parallel::Segment& segment, const NodeIds& start);
@@ -52,17 +70,29 @@ class Streams {
   [[nodiscard]] NodeWriter& writer() { return writer_; }
 
  private:
-  struct Pending {
-    std::string_view name;
-    Work work;
-    std::size_t kernels = 0;
+  // Where a run of a segment is.
+  struct Walk {
+    SegmentRun run;
+    bool begun = false, in_block = false;
+    std::size_t use = 0;
+    std::int64_t done = 0;           // executions of the use
+    std::size_t number = 0;          // executions of all uses
+    NodeIds arrived = {};            // weights of the next execution
+    std::size_t item = 0;            // of the block
+    NodeId launch = 0;               // of the block
+    std::vector<NodeIds> ends = {};  // of the collectives of the block, by item
   };
 
-  void run_blocking_gather(Execution& execution, parallel::BlockId id);
-  void run_block(Execution& execution, parallel::BlockId id, std::int64_t grown);
-  void run_item(Execution& execution, parallel::BlockId block, std::size_t item, std::int64_t grown);
-  void finish_block(Execution& execution, const parallel::Block& block, NodeId launch);
-  // Kernels that are not a node yet.
+  // Goes on until it has issued a collective of a block; false at the end of the segment.
+  [[nodiscard]] bool advance(Execution& execution, Walk& walk);
+  void begin_execution(Execution& execution, Walk& walk);
+  void end_execution(Execution& execution, Walk& walk);
+  void begin_block(Execution& execution, Walk& walk);
+  // Whether it has issued a collective.
+  [[nodiscard]] bool run_item(Execution& execution, Walk& walk);
+  void end_block(Execution& execution, Walk& walk);
+  void gather(Execution& execution, const Walk& walk, parallel::OptionalBlockId id);
+  void gather_next(Execution& execution, Walk& walk);
   void add_kernel(Execution& execution, std::string_view name, const Work& work);
   void flush(Execution& execution);
   [[nodiscard]] bool has_only_kernels(const parallel::Block& block) const;
@@ -74,6 +104,8 @@ class Streams {
                               const NodeIds& parents);
   NodeId write_collective(std::string_view name, const parallel::CollectiveCall& call, parallel::GroupKind group,
                           Bytes bytes, Lane lane, const NodeIds& parents);
+  [[nodiscard]] NodeIds issue_exchange(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
+                                       const NodeIds& parents);
   [[nodiscard]] NodeIds issue_ring_steps(std::string_view name, Bytes bytes, const NodeIds& parents);
   [[nodiscard]] NodeIds issue_node_dispatch(std::string_view name, const parallel::CollectiveCall& call, Lane lane,
                                             const NodeIds& parents);
@@ -86,8 +118,8 @@ class Streams {
   double interference_;
   NodeWriter& writer_;
   NodeIds overlapped_;               // what the next node of the overlapped stream waits for
-  Pending pending_;                  // behind execution.compute
-  std::vector<NodeIds> ends_;        // of the collectives of a block, by item
+  bool in_turn_ = false;             // see run_in_turn()
+  NodeIds last_collective_;          // ... the one before the next
   std::uint64_t ring_messages_ = 0;  // messages of ring attention so far
 };
 

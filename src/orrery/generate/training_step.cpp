@@ -61,8 +61,8 @@ void TrainingSteps::receive(NodeIds& into, bool forward, std::int64_t chunk, std
   const ChunkPlace here{stage_, chunk};
   const auto from = neighbour(program_, here, forward ? -1 : 1);
   if (!from) { return; }
-  const NodeId arrived =
-      messages_.receive({step_, forward, here, micro_batch}, from->stage, program_.transfer_bytes, previous_start_);
+  const NodeId arrived = messages_.receive({step_, forward, here, micro_batch}, from->stage, program_.transfer_bytes,
+                                           {previous_start_, into});
   if (arrived != 0) { join(into, {arrived}); }
 }
 
@@ -76,13 +76,13 @@ void TrainingSteps::run_task(const PipelineTask& task) {
   switch (task.kind) {
     case Kind::forward:
       receive(work_.compute, true, chunk, micro_batch);
-      run_forward(work_, chunk, micro_batch);
+      streams_.run(work_, forward_run(chunk, micro_batch));
       return send(true, chunk, micro_batch);
     case Kind::backward:
       receive(work_.compute, false, chunk, micro_batch);
-      run_backward(work_, chunk, micro_batch, task.splits);
+      for (const SegmentRun& run : backward_runs(chunk, micro_batch, task.splits)) { streams_.run(work_, run); }
       return send(false, chunk, micro_batch);
-    case Kind::weight: return run_weight(work_, chunk_of(chunk), micro_batch);
+    case Kind::weight: return streams_.run(work_, weight_run(chunk_of(chunk), micro_batch));
     case Kind::pair: break;
   }
   throw_internal_error("task of one micro-batch", __FILE__, __LINE__);
@@ -92,44 +92,41 @@ void TrainingSteps::run_pair(const PipelineTask& task) {
   const std::int64_t other = 1 - task.chunk;
   receive(work_.compute, true, task.chunk, task.micro_batch);
   receive(work_.compute, false, other, task.paired_micro_batch);
-  Execution paired{Lane::paired, work_.compute, work_.collectives};
-  run_forward(work_, task.chunk, task.micro_batch);
-  run_backward(paired, other, task.paired_micro_batch, false);
+  Execution paired{Lane::paired, work_.compute, work_.collectives, {}};
+  streams_.run_in_turn(work_, {forward_run(task.chunk, task.micro_batch)}, paired,
+                       backward_runs(other, task.paired_micro_batch, false));
   join(work_.compute, paired.compute);
   join(work_.collectives, paired.collectives);
   send(true, task.chunk, task.micro_batch);
   send(false, other, task.paired_micro_batch);
 }
 
-void TrainingSteps::run_forward(Execution& execution, std::int64_t index, std::int64_t micro_batch) {
+SegmentRun TrainingSteps::forward_run(std::int64_t index, std::int64_t micro_batch) const {
   const ChunkProgram& chunk = chunk_of(index);
   const auto& arrivals = arrivals_[static_cast<std::size_t>(index)];
   const bool first = micro_batch == 0;
-  streams_.writer().set_prefix("forward.");
-  streams_.run(execution, first ? chunk.first_forward : chunk.forward,
-               first && !arrivals.empty() ? &arrivals : nullptr);
-  if (chunk.waits_for_store) { streams_.wait_for_overlapped(execution); }
-  streams_.writer().set_prefix({});
+  return {.segment = first ? &chunk.first_forward : &chunk.forward,
+          .arrivals = first && !arrivals.empty() ? &arrivals : nullptr,
+          .prefix = "forward.",
+          .waits_for_overlapped = chunk.waits_for_store};
 }
 
-void TrainingSteps::run_backward(Execution& execution, std::int64_t index, std::int64_t micro_batch, bool splits) {
+std::vector<SegmentRun> TrainingSteps::backward_runs(std::int64_t index, std::int64_t micro_batch, bool splits) const {
   const ChunkProgram& chunk = chunk_of(index);
-  if (chunk.weight.empty()) { return run_weight(execution, chunk, micro_batch); }
-  streams_.writer().set_prefix("backward.");
-  streams_.run(execution, chunk.backward);
-  streams_.writer().set_prefix({});
-  if (!splits) { run_weight(execution, chunk, micro_batch); }
+  if (chunk.weight.empty()) { return {weight_run(chunk, micro_batch)}; }
+  const SegmentRun inputs{.segment = &chunk.backward, .prefix = "backward."};
+  if (splits) { return {inputs}; }
+  return {inputs, weight_run(chunk, micro_batch)};
 }
 
 // What completes the gradients of a micro-batch: its weight gradients, or its backward pass where these are not a task
 // of their own.
-void TrainingSteps::run_weight(Execution& execution, const ChunkProgram& chunk, std::int64_t micro_batch) {
+SegmentRun TrainingSteps::weight_run(const ChunkProgram& chunk, std::int64_t micro_batch) const {
   const bool apart = !chunk.weight.empty();
-  streams_.writer().set_prefix(apart ? "weight." : "backward.");
   const auto& usual = apart ? chunk.weight : chunk.backward;
-  streams_.run(execution, is_last(micro_batch) ? chunk.last_backward : usual);
-  if (chunk.waits_for_reduce) { streams_.wait_for_overlapped(execution); }
-  streams_.writer().set_prefix({});
+  return {.segment = is_last(micro_batch) ? &chunk.last_backward : &usual,
+          .prefix = apart ? "weight." : "backward.",
+          .waits_for_overlapped = chunk.waits_for_reduce};
 }
 
 bool TrainingSteps::is_last(std::int64_t micro_batch) const {
@@ -146,8 +143,8 @@ bool TrainingSteps::is_last(std::int64_t micro_batch) const {
 
 void TrainingSteps::run_finish() {
   streams_.wait_for_overlapped(work_);
-  streams_.run(work_, rank_class_.finish_reduce);
-  streams_.run(work_, rank_class_.finish);
+  streams_.run(work_, {.segment = &rank_class_.finish_reduce});
+  streams_.run(work_, {.segment = &rank_class_.finish});
   streams_.wait_for_overlapped(work_);
   if (stack_.host.step_overhead > Seconds(0)) {
     work_.compute = {streams_.writer().host("host.step", stack_.host.step_overhead, work_.compute)};

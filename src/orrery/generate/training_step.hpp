@@ -24,9 +24,10 @@ class TrainingSteps {
   void gather_updated_weights();
   void run_task(const parallel::PipelineTask& task);
   void run_pair(const parallel::PipelineTask& task);
-  void run_forward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch);
-  void run_backward(Execution& execution, std::int64_t chunk, std::int64_t micro_batch, bool splits);
-  void run_weight(Execution& execution, const parallel::ChunkProgram& chunk, std::int64_t micro_batch);
+  [[nodiscard]] SegmentRun forward_run(std::int64_t chunk, std::int64_t micro_batch) const;
+  // `splits`: the weight gradients are a task of their own.
+  [[nodiscard]] std::vector<SegmentRun> backward_runs(std::int64_t chunk, std::int64_t micro_batch, bool splits) const;
+  [[nodiscard]] SegmentRun weight_run(const parallel::ChunkProgram& chunk, std::int64_t micro_batch) const;
   void run_finish();
 
   // The input of a chunk's forward or backward pass, if it comes from another rank.
@@ -47,7 +48,7 @@ class TrainingSteps {
   // What the forward or backward pass before waited for: receives are posted one pass ahead. Weight gradients are too
   // short for a transfer and the gather behind it.
   NodeIds previous_start_;
-  std::vector<Streams::Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
+  std::vector<Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
 };
 
 }  // namespace orrery::generate
