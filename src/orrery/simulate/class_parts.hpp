@@ -1,4 +1,4 @@
-// What reading and folding of class jobs share. Private to the room.
+// What reading and folding of jobs with classes share. Private to the room.
 #pragma once
 
 #include <cstdint>

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/class_parts.hpp"
 #include "orrery/simulate/on_cluster.hpp"
 
 namespace orrery::simulate {
@@ -105,7 +106,7 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   for (const Group& group : flow.job.groups) { add(group.ranks); }
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
     for (NodeTask& task : flow.job.rank_graphs[rank].nodes) {
-      if (task.act != Act::send && task.act != Act::receive) { continue; }
+      if (!is_message(task)) { continue; }
       task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster, rank, task.peer));
     }
   }

@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "orrery/simulate/class_parts.hpp"
+
 namespace orrery::simulate {
 
 namespace {
@@ -29,8 +31,6 @@ class Numbering {
  private:
   std::map<Words, std::uint32_t> known_;
 };
-
-bool is_message(const NodeTask& task) { return task.act == Act::send || task.act == Act::receive; }
 
 class Refinement {
  public:
