@@ -136,7 +136,7 @@ TEST(Neighbours, of_cp_1_have_a_method) {
 TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
   const auto space = mixture_space(8192);
   TablePrices table;
-  for (std::size_t i = 0; i < space.size(); i += space.size() / 20) {
+  for (std::size_t i = 0; i < space.size(); i += space.size() / 10) {
     for (const auto& near : neighbours_in(space, space[i], table)) {
       const Plan& plan = near.found.point.plan;
       ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());
