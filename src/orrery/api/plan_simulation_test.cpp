@@ -54,7 +54,7 @@ void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::Folded
 
 TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   const char* more = std::getenv("ORRERY_FOLD_JOBS");
-  const int wanted = more != nullptr ? std::atoi(more) : 60;
+  const int wanted = more != nullptr ? std::atoi(more) : 100;
   const std::int64_t most_devices = more != nullptr ? 512 : 64;  // a run of ORRERY_FOLD_JOBS=10000 takes minutes
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
@@ -78,7 +78,7 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
 // The classes are found by comparing the graphs of all ranks.
 TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded_ones) {
   int folded = 0;
-  for (std::uint64_t seed = 1000; folded < 25; ++seed) {
+  for (std::uint64_t seed = 1000; folded < 40; ++seed) {
     SeededRandom random(seed);
     const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
     if (c.plan.devices() > 64) { continue; }
@@ -144,7 +144,7 @@ bool expect_agreement(const Case& c) {
 
 TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate) {
   const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");
-  const int wanted = more != nullptr ? std::atoi(more) : 60;
+  const int wanted = more != nullptr ? std::atoi(more) : 80;
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
     SeededRandom random(seed);

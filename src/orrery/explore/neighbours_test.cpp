@@ -135,13 +135,18 @@ TEST(Neighbours, of_cp_1_have_a_method) {
 
 TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
   const auto space = mixture_space(8192);
+  const auto list = test::listed(space, kBatch);
   TablePrices table;
-  for (std::size_t i = 0; i < space.size(); i += space.size() / 10) {
-    for (const auto& near : neighbours_in(space, space[i], table)) {
+  const auto neighbours_of = [&](const Plan& plan) {
+    test::ListWalk walk(list);
+    return neighbours(walk, {plan, kBatch}, table);
+  };
+  for (std::size_t i = 0; i < space.size(); i += space.size() / 40) {
+    for (const auto& near : neighbours_of(space[i])) {
       const Plan& plan = near.found.point.plan;
       ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());
       ASSERT_FALSE(plan == space[i]);
-      const auto back = neighbours_in(space, plan, table);
+      const auto back = neighbours_of(plan);
       const bool mutual = std::any_of(back.begin(), back.end(), [&](const auto& one) { return one.axis == near.axis; });
       ASSERT_TRUE(mutual) << near.axis;
     }

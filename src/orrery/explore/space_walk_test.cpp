@@ -260,7 +260,7 @@ std::int64_t compare(const Setting& s, const std::vector<Written>& axes) {
 
 TEST(SpaceWalk, visits_every_plan_once_with_its_multiplicity_and_first_position) {
   std::int64_t seen = 0, spaces = 0;
-  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+  for (std::uint64_t seed = 0; seed < 160; ++seed) {
     parallel::test::SeededRandom random(seed);
     const Setting s = any_setting(random);
     auto axes = any_axes(random);
@@ -271,8 +271,8 @@ TEST(SpaceWalk, visits_every_plan_once_with_its_multiplicity_and_first_position)
     spaces += points > 0 ? 1 : 0;
     if (HasFailure()) { return; }
   }
-  EXPECT_GT(seen, 30'000);
-  EXPECT_GT(spaces, 50);
+  EXPECT_GT(seen, 50'000);
+  EXPECT_GT(spaces, 80);
 }
 
 // A point has a position on each of them.
