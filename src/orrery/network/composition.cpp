@@ -107,8 +107,8 @@ class Composer {
     return true;
   }
 
-  // The messages of the phase's steps along one line. In a step the first message of every member comes before the second
-  // one of any: in these each member receives one.
+  // The messages of the phase's steps along one line. In a step the first message of every member comes before the
+  // second one of any: in these each member receives one.
   template <class Visit>
   void for_each_message(Visit visit) const {
     const LineSteps steps = line_steps(schedule_.collective, phase());

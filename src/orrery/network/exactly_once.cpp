@@ -99,9 +99,10 @@ class Contributions {
       reduced_in_[at] = message.step;
       return std::nullopt;
     }
-    // A switch returns the sum over its members, which with further dimensions is not the whole yet.
-    const bool is_sum_of_switch = message.source >= requirement_.members && contains(content, has);
-    if (!is_whole(block, content) && !is_sum_of_switch) { return fault_text(message, block, "a partial sum, to be stored as the whole"); }
+    const bool is_of_switch = requirement_.has_partial_sums && message.source >= requirement_.members;
+    if (!is_whole(block, content) && !(is_of_switch && contains(content, has))) {
+      return fault_text(message, block, "a partial sum, to be stored as the whole");
+    }
     const bool may_repeat = requirement_.may_receive_again && requirement_.may_receive_again(message.destination);
     if (is_whole(block, has) && !may_repeat) { return fault_text(message, block, "which it has already"); }
     std::copy(content, content + words_, has);
@@ -237,6 +238,7 @@ Requirement requirement_of(const Schedule& schedule, const Group& group, const C
   Requirement requirement;
   requirement.members = static_cast<std::uint32_t>(n);
   requirement.participants = static_cast<std::uint32_t>(composition.participants);
+  requirement.has_partial_sums = extents.size() > 1;
   requirement.blocks = static_cast<std::uint32_t>(composition.blocks);
   switch (schedule.collective) {
     case Collective::all_reduce: requirement.contributes = all, requirement.ends_with = all; break;

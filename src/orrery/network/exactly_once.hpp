@@ -32,6 +32,9 @@ struct Requirement {
   std::function<bool(std::uint32_t member, std::uint32_t block)> ends_with;  // after: has the whole block
   // Members that may receive a block that they have already, as in a broadcast by scatter and all-gather. Empty: none.
   std::function<bool(std::uint32_t member)> may_receive_again;
+  // Several dimensions: a switch returns the sum over its line of members. It must have all contributions that the
+  // receiver has.
+  bool has_partial_sums = false;
   bool is_barrier = false;  // no bytes: every member needs a message chain from every other
 };
 

@@ -338,10 +338,10 @@ Traffic Fabric::traffic(Collective collective, Bytes bytes, const Group& group, 
   if (choice.price.time <= Seconds() || choice.price.time == infinite<Seconds>()) { return traffic; }
   const ScheduleShape shape = shape_of(make_schedule(collective, choice.recipe, bytes, group));
   for (const StageShape& stage : shape.stages) {
-    const double per_byte = stage_cost(*this, shape, stage, choice.protocol).seconds_per_byte /
-                            (direct_links_[static_cast<std::size_t>(stage.dimension)] != 0
-                                 ? slowdown(stage.dimension, stage.members)
-                                 : 1.0);
+    const double per_byte =
+        stage_cost(*this, shape, stage, choice.protocol).seconds_per_byte /
+        (direct_links_[static_cast<std::size_t>(stage.dimension)] != 0 ? slowdown(stage.dimension, stage.members)
+                                                                       : 1.0);
     PortLoad* load = std::find_if(traffic.ports.begin(), traffic.ports.end(),
                                   [&](const PortLoad& port) { return port.dimension == stage.dimension; });
     if (load == traffic.ports.end()) {

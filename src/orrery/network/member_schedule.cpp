@@ -185,11 +185,11 @@ struct HalvingSteps {
 
 // ---- double binary tree --------------------------------------------------------------------------------------------
 
-// Node m > 0 whose lowest set bit is b has children at distance b/2, or at a smaller one if that is beyond the end; node 0
-// is the root, odd nodes are leaves. The second tree is the mirror image (n even) or the first tree shifted by one member (n
-// odd), so that its inner members are the leaves of the first tree. All nodes of a depth send in the same step.
-// Source: P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and scan",
-// Parallel Computing 35 (2009) 581-594; layout as in NVIDIA/nccl src/graph/trees.cc.
+// Node m > 0 whose lowest set bit is b has children at distance b/2, or at a smaller one if that is beyond the end;
+// node 0 is the root, odd nodes are leaves. The second tree is the mirror image (n even) or the first tree shifted by
+// one member (n odd), so that its inner members are the leaves of the first tree. All nodes of a depth send in the same
+// step. Source: P. Sanders, J. Speck, J. L. Träff, "Two-tree algorithms for full bandwidth broadcast, reduction and
+// scan", Parallel Computing 35 (2009) 581-594; layout as in NVIDIA/nccl src/graph/trees.cc.
 struct TreeSteps {
   std::uint32_t n;
   Collective collective;

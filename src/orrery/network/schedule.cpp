@@ -247,8 +247,7 @@ MemberSchedule line_schedule(Collective collective, const SchedulePhase& phase) 
   };
   const Collective half = phase.reduces ? Collective::reduce_scatter : Collective::all_gather;
   switch (phase.pattern) {
-    case Pattern::ring:
-      return is(collective == Collective::all_to_all ? collective : half, CollectiveAlgorithm::ring);
+    case Pattern::ring: return is(collective == Collective::all_to_all ? collective : half, CollectiveAlgorithm::ring);
     case Pattern::flat_ring: return is(half, CollectiveAlgorithm::ring);
     case Pattern::chain: return is(Collective::broadcast, CollectiveAlgorithm::ring);
     case Pattern::scatter:

@@ -2,8 +2,8 @@
 //
 // A schedule is data: phases of steps along one dimension each. The steps of a phase are those of a member schedule
 // (member_schedule.hpp): line_schedule() says which. The closed-form price (fabric.hpp) needs the figures of the phase
-// only, which follow from it (schedule_test.cpp compares them); composition.hpp has the single messages. Formulas, sources
-// and limits: docs/models/collectives.md.
+// only, which follow from it (schedule_test.cpp compares them); composition.hpp has the single messages. Formulas,
+// sources and limits: docs/models/collectives.md.
 //
 // Sizes follow nccl-tests: the whole buffer (all_reduce, broadcast: the vector; all_gather, reduce_scatter,
 // all_to_all: n shards).
@@ -86,8 +86,8 @@ using Recipe = std::array<CollectiveAlgorithm, kMaxExtents>;
 // then that of one extent.
 [[nodiscard]] MemberSchedule line_schedule(Collective collective, const SchedulePhase& phase);
 
-// The steps of line_schedule() that belong to the phase: an all-reduce by tree has one phase for each direction. A switch
-// takes two steps for one of the closed form, because data passes it while it arrives.
+// The steps of line_schedule() that belong to the phase: an all-reduce by tree has one phase for each direction. A
+// switch takes two steps for one of the closed form, because data passes it while it arrives.
 struct LineSteps {
   std::uint32_t first = 0, count = 0;
 };

@@ -200,7 +200,7 @@ TEST(Schedule, figures_of_phases_are_those_of_the_busiest_member) {
           const double block = bytes.value() / block_count(line);
           const double returned = phase.pattern == Pattern::switch_down ? 1.0 : 0.0;
           // Levels of a tree or chain run at the same time, for different chunks.
-          const Over over = level_per_step(phase.pattern)            ? Over::all_steps
+          const Over over = level_per_step(phase.pattern)          ? Over::all_steps
                             : collective == Collective::all_to_all ? Over::mean_step
                                                                    : Over::busiest_step;
           const Sums sums = sums_of(line, steps, over, returned);
