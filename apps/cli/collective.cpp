@@ -94,7 +94,8 @@ Result<api::CollectiveRequest> request_of(const Options& options) {
 Result<results::CollectiveTable> on_cluster(const Options& options, const api::CollectiveRequest& request) {
   if (options.machine->any()) { return fail(flag_place("--cluster"), "cannot be combined with ASTRA-sim's files"); }
   if (!options.machine->backend.empty()) {
-    return fail(flag_place("--backend"), "is valid with ASTRA-sim's files only; with --cluster, --simulate simulates flows");
+    return fail(flag_place("--backend"),
+                "is valid with ASTRA-sim's files only; with --cluster, --simulate simulates flows");
   }
   if (options.machine->semantics == "astra-sim") {
     return fail(flag_place("--semantics"),
@@ -168,11 +169,12 @@ void declare(Command& command, const Shared& options) {
         "use on this group; another one can be faster]",
         cluster, names_of<CollectiveAlgorithm>()},
        &Options::algorithm);
-  command.toggle({"--simulate", "",
-                  "simulate the devices and their ports instead of the closed form; nothing else uses them, so the times "
-                  "are the same",
-                  cluster},
-                 [options](bool on) { options->simulate = on; });
+  command.toggle(
+      {"--simulate", "",
+       "simulate the devices and their ports instead of the closed form; nothing else uses them, so the times "
+       "are the same",
+       cluster},
+      [options](bool on) { options->simulate = on; });
   declare_machine(command, options->machine, files);
   declare_how(command, options->machine, files);
   command.toggle(

@@ -42,7 +42,9 @@ Result<void> MachineFlags::take_backend() {
     return fail(flag_place("--backend"), "--semantics physical needs congestion-aware, or flow on a cluster");
   }
   if (backend == "flow" || (on_cluster && backend.empty())) {
-    if (!on_cluster) { return fail(flag_place("--backend"), "\"flow\" needs --cluster; with ASTRA-sim's files it is not built yet"); }
+    if (!on_cluster) {
+      return fail(flag_place("--backend"), "\"flow\" needs --cluster; with ASTRA-sim's files it is not built yet");
+    }
     files.backend = simulate::Backend::flow;
     return {};
   }
@@ -129,7 +131,8 @@ void declare_without_effect(Command& command, const SharedMachineFlags& flags, c
 void declare_how(Command& command, const SharedMachineFlags& flags, const std::string& heading) {
   command.option(
       {"--backend", "NAME",
-       "network model: congestion-unaware, congestion-aware (messages wait for links), flow (collectives share the ports "
+       "network model: congestion-unaware, congestion-aware (messages wait for links), flow (collectives share the "
+       "ports "
        "of devices, at the times of estimate; on a cluster only); default: congestion-unaware in astra-sim semantics, "
        "congestion-aware in physical semantics, flow with --cluster",
        heading, backends()},

@@ -14,7 +14,7 @@ namespace orrery::cli {
 struct MachineFlags {
   simulate::SimulationFiles files;
   std::string semantics, backend;
-  bool on_cluster = false;  // instead of the files
+  bool on_cluster = false;                  // instead of the files
   std::vector<std::string> without_effect;  // given flags without effect
 
   // As given.

@@ -94,8 +94,9 @@ std::vector<std::string> notes_on_order(const parallel::Program& program, const 
         "only dispatch and combine of experts");
   }
   if (program.gathers_transfers && program.plan.pp > 1 && program.plan.tp > 1) {
-    notes.emplace_back("a stage gathers an activation that it has received in parts when the task before has ended; estimate "
-                       "gathers it while that task runs");
+    notes.emplace_back(
+        "a stage gathers an activation that it has received in parts when the task before has ended; estimate "
+        "gathers it while that task runs");
   }
   if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
     notes.push_back(
@@ -129,8 +130,7 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   if (graphs.slow_kernels()) {
     notes.emplace_back(
         "kernels are slower while a gather or reduction runs beside them; estimate slows the whole layer, "
-        "tensor-parallel "
-        "collectives included, or a step's sum");
+        "tensor-parallel collectives included, or a step's sum");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));

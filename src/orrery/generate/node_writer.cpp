@@ -102,7 +102,7 @@ NodeId NodeWriter::message(std::string_view name, NodeType type, std::string_vie
   add(key, message.peer);
   add(keys::comm_tag, static_cast<std::int64_t>(message.tag));
   add(keys::comm_size, whole(message.bytes.value(), 1));
-  if (message.in_ring && naming_ == Naming::classes) { add_text(kPeerGroup, name_of(parallel::GroupKind::cp)); }
+  if (message.in_ring && naming_ == Naming::classes) { add_text(keys::peer_group, name_of(parallel::GroupKind::cp)); }
   return finish();
 }
 

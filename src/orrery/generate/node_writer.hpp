@@ -111,7 +111,4 @@ class NodeWriter {
 // Whole numbers that a node has.
 [[nodiscard]] std::int64_t whole(double value, std::int64_t least);
 
-// Attribute of a message of a class graph whose peer is a neighbour in a group: the name of the group.
-inline constexpr std::string_view kPeerGroup = "peer_group";
-
 }  // namespace orrery::generate

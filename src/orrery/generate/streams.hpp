@@ -4,8 +4,7 @@
 //   collective stream   collectives of blocks, one after the other; asynchronous ones run beside the compute stream
 //   overlapped stream   gathers, reductions and transfers that overlap with blocks, one after the other
 //
-// A node that a stream executes next has the last nodes of the stream as parents. Not in the graphs: kernels slowed by
-// collectives beside them (the stack's overlap.interference).
+// A node that a stream executes next has the last nodes of the stream as parents.
 #pragma once
 
 #include <string_view>

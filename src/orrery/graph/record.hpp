@@ -58,12 +58,14 @@ inline constexpr std::string_view comm_dst = "comm_dst";            // rank, on 
 inline constexpr std::string_view comm_tag = "comm_tag";            // matches a send with its receive
 inline constexpr std::string_view comm_priority = "comm_priority";  // larger first
 inline constexpr std::string_view pg_name = "pg_name";              // process group of a collective
-inline constexpr std::string_view involved_dim = "involved_dim";    // bool per network dimension
-inline constexpr std::string_view num_ops = "num_ops";              // floating-point operations
-inline constexpr std::string_view tensor_size = "tensor_size";      // bytes
+// Of a message in the graph of a class of ranks: the group in which the peer is a neighbour of the rank.
+inline constexpr std::string_view peer_group = "peer_group";
+inline constexpr std::string_view involved_dim = "involved_dim";  // bool per network dimension
+inline constexpr std::string_view num_ops = "num_ops";            // floating-point operations
+inline constexpr std::string_view tensor_size = "tensor_size";    // bytes
 // Of a collective: the part of their rate, in millionths, that kernels of its ranks lose while it runs beside them.
 inline constexpr std::string_view slows_kernels = "slows_kernels_ppm";
-inline constexpr std::string_view stream = "stream";                // stream of the device
+inline constexpr std::string_view stream = "stream";  // stream of the device
 inline constexpr std::string_view start_time_ns =
     "start_time_ns";                                            // exact; the field of the node has whole microseconds
 inline constexpr std::string_view duration_ns = "duration_ns";  // exact; the field of the node has whole microseconds

@@ -29,11 +29,9 @@ StridedRanks ClassJob::members(const GroupFamily& family, std::uint64_t group) c
 
 namespace {
 
-constexpr std::string_view kPeerGroup = "peer_group";
-
 // Finds the messages whose peers are neighbours in a group.
 Result<void> find_rings(const ClassJob& job, const graph::Graph& graph, std::uint32_t rank, ClassGraph& made) {
-  const auto key = graph.find_key(kPeerGroup);
+  const auto key = graph.find_key(graph::keys::peer_group);
   if (!key) { return {}; }
   std::unordered_map<std::uint64_t, std::uint32_t> node_of;
   for (std::uint32_t i = 0; i < made.graph.nodes.size(); ++i) { node_of.emplace(made.graph.nodes[i].id, i); }

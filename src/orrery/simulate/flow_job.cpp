@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "orrery/simulate/class_parts.hpp"
-#include "orrery/simulate/on_cluster.hpp"
 
 namespace orrery::simulate {
 
@@ -110,26 +109,6 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
       task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster, rank, task.peer));
     }
   }
-  return flow;
-}
-
-FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
-                       CollectiveAlgorithm algorithm) {
-  NodeTask task;
-  task.id = 1;
-  task.act = Act::collective;
-  task.slot = Slot::comm;
-  task.collective = collective;
-  task.amount = bytes;
-  RankGraph rank_graph;
-  rank_graph.nodes = {task};
-  rank_graph.child_begin = {0, 0};
-  SimulationJob job = machine_on(cluster);
-  job.backend = Backend::flow;
-  job.rank_graphs.assign(static_cast<std::size_t>(cluster.devices), rank_graph);
-  FlowJob flow = unfolded(cluster, std::move(job));
-  flow.algorithm = algorithm;
-  flow.whole_buffers = true;
   return flow;
 }
 

@@ -36,24 +36,19 @@ struct FlowJob {
   std::vector<std::string> kinds;        // names of the kinds of traffic, for reports; the first two: first_kinds()
   std::vector<std::uint32_t> simulated;  // by real rank: the simulated rank that stands for it
   std::vector<std::uint64_t> ranks_of;   // by simulated rank: how many it stands for; empty: one each
+  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
+  bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 
   [[nodiscard]] std::uint64_t ranks_for(std::uint32_t simulated_rank) const {
     return ranks_of.empty() ? 1 : ranks_of[simulated_rank];
   }
-  CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic;
-  bool whole_buffers = false;  // all-gathers count the whole buffer, as nccl-tests do, instead of one rank's shard
 };
 
-// The job with every rank simulated. `job`: of read_job_on, with its graphs and groups. Fails if a rank is not a device
-// of the cluster.
+// The job with every rank simulated. `job`: of read_job_on, with its graphs and groups.
 [[nodiscard]] FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job);
 
 // All dimensions of the cluster, those of one device included; without bandwidths.
 [[nodiscard]] Network network_of(const hardware::Cluster& cluster);
-
-// One collective of all devices; `bytes` as in nccl-tests.
-[[nodiscard]] FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
-                                     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
 // The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid. Two ranks are a
 // group on the outermost dimension in which they differ.

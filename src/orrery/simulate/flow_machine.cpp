@@ -160,9 +160,9 @@ void FlowMachine::end_flow(std::uint32_t flow) {
   }
   Message& message = messages_in_flight_[use.message];
   message.has_arrived = true;
-  nodes_.end_later(message.sender, message.send_node);
-  if (message.receiver == kNone) { return; }
-  nodes_.end_later(message.receiver, message.receive_node);
+  nodes_.end_later(message.sender.rank, message.sender.ref);
+  if (message.receiver.kind == Continuation::Kind::none) { return; }
+  nodes_.end_later(message.receiver.rank, message.receiver.ref);
   messages_in_flight_.give_back(use.message);
 }
 
@@ -243,53 +243,31 @@ void FlowMachine::send(std::uint32_t rank, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
   const std::uint32_t number = messages_in_flight_.take();
   Message& message = messages_in_flight_[number];
-  message = {rank, node, kNone, 0, false};
+  message = {{Continuation::Kind::node, rank, node, 0}, {}, false};
   const Call& call = message_call(task.amount, task.dimensions);
   demand(rank, call.loads.front(), false);
   demand(task.peer, call.loads.front(), true);
   start_flow(call.time, {kMessages, flow_job_.ranks_for(rank)}, {.message = number});
-  const Envelope envelope{task.tag, task.amount, rank, task.peer, 0};
-  Unmatched& unmatched = unmatched_[envelope];
-  if (unmatched.receivers.empty()) { return unmatched.messages.push_back(number); }
-  const auto [receiver, receive_node] = unmatched.receivers.front();
-  unmatched.receivers.pop_front();
-  if (unmatched.receivers.empty()) { unmatched_.erase(envelope); }
-  pair(message, receiver, receive_node);
+  if (const auto receiver = matcher_.send({task.tag, task.amount, rank, task.peer, 0}, number)) {
+    match(message, *receiver);
+  }
 }
 
 void FlowMachine::receive(std::uint32_t rank, std::uint32_t node) {
   const NodeTask& task = job_.rank_graphs[rank].nodes[node];
-  const Envelope envelope{task.tag, task.amount, task.peer, rank, 0};
-  Unmatched& unmatched = unmatched_[envelope];
-  if (unmatched.messages.empty()) { return unmatched.receivers.emplace_back(rank, node), void(); }
-  const std::uint32_t number = unmatched.messages.front();
-  unmatched.messages.pop_front();
-  if (unmatched.messages.empty()) { unmatched_.erase(envelope); }
-  Message& message = messages_in_flight_[number];
-  pair(message, rank, node);
+  const Continuation self{Continuation::Kind::node, rank, node, 0};
+  const auto number = matcher_.receive({task.tag, task.amount, task.peer, rank, 0}, self);
+  if (!number) { return; }
+  Message& message = messages_in_flight_[*number];
+  match(message, self);
   if (!message.has_arrived) { return; }
   nodes_.end_later(rank, node);
-  messages_in_flight_.give_back(number);
+  messages_in_flight_.give_back(*number);
 }
 
-void FlowMachine::pair(Message& message, std::uint32_t rank, std::uint32_t node) {
-  message.receiver = rank;
-  message.receive_node = node;
-  nodes_.start_receiving(rank);
-}
-
-std::optional<PhysicalMessages::Unreceived> FlowMachine::unreceived() const {
-  std::optional<PhysicalMessages::Unreceived> all;
-  for (const auto& [envelope, unmatched] : unmatched_) {
-    for (const std::uint32_t number : unmatched.messages) {
-      const Message& message = messages_in_flight_[number];
-      const std::uint64_t count = all ? all->messages + 1 : 1;
-      const bool is_first = !all || std::pair(message.sender, message.send_node) < std::pair(all->rank, all->node);
-      all = is_first ? PhysicalMessages::Unreceived{message.sender, message.send_node, count}
-                     : PhysicalMessages::Unreceived{all->rank, all->node, count};
-    }
-  }
-  return all;
+void FlowMachine::match(Message& message, const Continuation& receiver) {
+  message.receiver = receiver;
+  nodes_.start_receiving(receiver.rank);
 }
 
 // ---- counts --------------------------------------------------------------------------------------------------------

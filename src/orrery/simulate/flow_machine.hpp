@@ -7,22 +7,19 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
-#include <span>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "orrery/network/fabric.hpp"
 #include "orrery/simulate/collective_match.hpp"
+#include "orrery/simulate/envelope_matcher.hpp"
 #include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/flows.hpp"
 #include "orrery/simulate/kernel_clock.hpp"
 #include "orrery/simulate/physical_event.hpp"
-#include "orrery/simulate/physical_messages.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 
 namespace orrery::simulate {
@@ -57,7 +54,10 @@ class FlowMachine {
   [[nodiscard]] const std::vector<FlowKind>& flow_kinds() const { return flow_kinds_; }
   [[nodiscard]] std::vector<results::SimulatedLink> links() const;
   [[nodiscard]] std::uint64_t messages() const { return messages_; }  // flows that have ended
-  [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const;
+  [[nodiscard]] std::optional<Unreceived> unreceived() const {
+    return matcher_.unreceived(
+        [this](std::uint32_t number) -> const Continuation& { return messages_in_flight_[number].sender; });
+  }
 
  private:
   struct Handler {
@@ -76,13 +76,8 @@ class FlowMachine {
     std::vector<Load> loads;
   };
   struct Message {
-    std::uint32_t sender = 0, send_node = 0;
-    std::uint32_t receiver = kNone, receive_node = 0;  // kNone: no receive has been matched
+    Continuation sender, receiver;  // nodes; the receiver none until it is matched
     bool has_arrived = false;
-  };
-  struct Unmatched {
-    std::deque<std::uint32_t> messages;
-    std::deque<std::pair<std::uint32_t, std::uint32_t>> receivers;  // rank, node
   };
   // What a flow is: one of these.
   struct Use {
@@ -107,7 +102,7 @@ class FlowMachine {
   void access_memory(std::uint32_t rank, std::uint32_t node);
   void send(std::uint32_t rank, std::uint32_t node);
   void receive(std::uint32_t rank, std::uint32_t node);
-  void pair(Message& message, std::uint32_t rank, std::uint32_t node);
+  void match(Message& message, const Continuation& receiver);
   void end_flow(std::uint32_t flow);
   void start_flow(std::uint64_t time, const FlowKind& kind, const Use& use);
   [[nodiscard]] const Call& collective_call(const NodeTask& task);
@@ -135,7 +130,7 @@ class FlowMachine {
   std::map<std::pair<std::uint64_t, std::uint16_t>, Call> transfers_;
   std::vector<Live> live_;  // by flow
   Pool<Message> messages_in_flight_;
-  std::unordered_map<Envelope, Unmatched, EnvelopeHash> unmatched_;
+  EnvelopeMatcher matcher_;
   std::vector<PortCount> counts_;
   std::vector<PortDemand> demands_;  // of the flow that starts
   std::uint64_t messages_ = 0;

@@ -11,6 +11,7 @@
 #include "orrery/network/test_cluster.hpp"
 #include "orrery/network/test_collectives.hpp"
 #include "orrery/simulate/on_cluster.hpp"
+#include "orrery/simulate/one_collective.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test::flow_test {
@@ -101,8 +102,8 @@ TEST(Flow, a_collective_alone_takes_the_time_of_the_closed_form) {
 
 // Groups of any shape: part of a node, one device of every node, uneven ones.
 RC_GTEST_PROP(FlowLaw, a_group_alone_takes_the_time_of_the_closed_form, ()) {
-  const auto sizes = *rc::gen::elementOf(
-      std::vector<std::vector<std::int64_t>>{{4}, {2, 3}, {4, 2}, {2, 2, 3}, {8, 4}});
+  const auto sizes =
+      *rc::gen::elementOf(std::vector<std::vector<std::int64_t>>{{4}, {2, 3}, {4, 2}, {2, 2, 3}, {8, 4}});
   const hardware::Cluster cluster = plain_cluster(sizes);
   const auto devices = static_cast<std::uint32_t>(cluster.devices);
   const auto stride = *rc::gen::inRange<std::uint32_t>(1, devices);
@@ -159,9 +160,9 @@ TEST(Flow, collectives_on_other_dimensions_do_not_meet) {
 TEST(Flow, ports_carry_the_bytes_of_their_calls) {
   const hardware::Cluster cluster = plain_cluster({4});
   constexpr std::int64_t kBytes = 1 << 20;
-  const auto simulation = run_on(cluster, std::vector<std::vector<NodeRecord>>(
-                                              4, {collective(1, CollectiveType::reduce_scatter, kBytes),
-                                                  collective(2, CollectiveType::all_gather, kBytes / 4)}));
+  const auto simulation =
+      run_on(cluster, std::vector<std::vector<NodeRecord>>(4, {collective(1, CollectiveType::reduce_scatter, kBytes),
+                                                               collective(2, CollectiveType::all_gather, kBytes / 4)}));
   ASSERT_EQ(simulation.tables->links.size(), 8U);  // in and out of four devices
   for (const auto& link : simulation.tables->links) {
     EXPECT_EQ(link.bytes, 2U * 3 * kBytes / 4);
@@ -230,8 +231,8 @@ TEST(Flow, kernels_lose_rate_while_a_collective_runs_beside_them) {
   const double lost = 0.2 * static_cast<double>(alone);
   EXPECT_NEAR(static_cast<double>(finish(kLong)), static_cast<double>(kLong * kMicrosecond) + lost, 2.0);
   // A kernel that the collective outlasts takes 1 / 0.8 of its time: the next one starts then.
-  const auto simulation =
-      run_on(cluster, std::vector<std::vector<NodeRecord>>(2, {slows, compute(2, kShort), on_host(compute(3, 1, {2}))}));
+  const auto simulation = run_on(
+      cluster, std::vector<std::vector<NodeRecord>>(2, {slows, compute(2, kShort), on_host(compute(3, 1, {2}))}));
   std::uint64_t start = 0;
   for (const auto& row : simulation.tables->operators) {
     if (row.rank == 0 && row.node == 3) { start = row.start_ns; }

@@ -27,7 +27,6 @@ std::uint32_t Flows::start(std::uint64_t now, std::uint64_t alone, std::uint32_t
   flow.speed = 0;
   flow.kind = kind;
   flow.limit = kNone;
-  flow.is_new = true;
   for (const PortDemand& demand : flow.demands) {
     ORRERY_ASSERT(demand.share <= kWholeShare);
     Port& port = ports_[demand.port];
@@ -168,7 +167,8 @@ void Flows::fill_ports() {
       for (const User& user : ports_[number].users) {
         if (flows_[user.flow].found != 0) { continue; }
         const Wide speed = (Wide{level} * weight(flows_[user.flow].largest)) >> kShareBits;
-        set_speed(user.flow, std::max<FlowShare>(1, static_cast<FlowShare>(std::min<Wide>(speed, kWholeShare))), number);
+        set_speed(user.flow, std::max<FlowShare>(1, static_cast<FlowShare>(std::min<Wide>(speed, kWholeShare))),
+                  number);
       }
     }
   }

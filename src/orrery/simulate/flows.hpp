@@ -2,11 +2,11 @@
 // its ports during that time; where the shares of all flows exceed a port, the flows are slowed down, so that no port
 // carries more than its bandwidth. Private to the room.
 //
-// Speeds are fair: the speeds of all flows rise together, each in proportion to 1 / (its largest share), until a port is
-// full or the flow has its full speed; flows of a full port stay at their speed, the others rise on. The result depends
-// on the set of flows only, not on their order: all arithmetic is in whole numbers, sums are exact, and quotients are
-// rounded towards slower flows. So ranks that are images of each other stay so, and a job that is folded to one rank of
-// each class has the speeds of the whole job.
+// Speeds are fair: the speeds of all flows rise together, each in proportion to 1 / (its largest share), until a port
+// is full or the flow has its full speed; flows of a full port stay at their speed, the others rise on. The result
+// depends on the set of flows only, not on their order: all arithmetic is in whole numbers, sums are exact, and
+// quotients are rounded towards slower flows. So ranks that are images of each other stay so, and a job that is folded
+// to one rank of each class has the speeds of the whole job.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ struct FlowMeeting {
 
 class Flows {
  public:
-  // `classes`: port p is of class p % classes; meetings() are by class. `shared`: false gives every flow its full speed.
+  // `classes`: port p is of class p % classes; meetings() are by class. `shared`: false gives every flow its full
+  // speed.
   Flows(std::uint32_t ports, std::uint32_t classes, bool shared) : classes_(classes), shared_(shared), ports_(ports) {}
 
   // `kind`: a label of the caller, for meetings(). Ports must differ.
@@ -74,9 +75,8 @@ class Flows {
     FlowShare speed = 0;
     std::uint32_t kind = 0;
     std::uint32_t limit = kNone;  // the full port that limits it
-    bool is_new = false;
-    bool is_listed = false;  // during find_speeds
-    FlowShare found = 0;     // its new speed; 0: not yet known
+    bool is_listed = false;       // during find_speeds
+    FlowShare found = 0;          // its new speed; 0: not yet known
     std::uint32_t found_limit = kNone;
   };
   struct User {

@@ -84,7 +84,8 @@ TEST(Flows, a_flow_that_needs_little_keeps_its_speed) {
 
 TEST(Flows, without_sharing_all_have_full_speed) {
   const std::vector<PortDemand> whole = {{0, kWholeShare}};
-  EXPECT_EQ(ends_of({{0, 1000, whole}, {0, 1000, whole}}, 1, [](auto&&...) {}, false),
+  EXPECT_EQ(ends_of(
+                {{0, 1000, whole}, {0, 1000, whole}}, 1, [](auto&&...) {}, false),
             (std::vector<std::uint64_t>{1000, 1000}));
 }
 

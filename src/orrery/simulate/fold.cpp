@@ -20,7 +20,8 @@ namespace {
 
 using Words = std::vector<std::uint64_t>;
 
-// Numbers of lists of words, in the order in which they are first asked for. Equal lists, equal numbers: no hash decides.
+// Numbers of lists of words, in the order in which they are first asked for. Equal lists, equal numbers: no hash
+// decides.
 class Numbering {
  public:
   std::uint32_t of(Words words) {
@@ -137,7 +138,7 @@ class Refinement {
 
   const FlowJob& job_;
   const std::vector<RankGraph>& graphs_;
-  std::vector<std::vector<std::uint32_t>> groups_;                                          // by rank
+  std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
   std::map<std::uint32_t, std::uint32_t> group_class_;
   std::vector<std::uint32_t> classes_;

@@ -1,10 +1,10 @@
-// Ranks of a job that do the same at the same time, found by comparing graphs, groups and messages; and the job with one
-// simulated rank for each class of them.
+// Ranks of a job that do the same at the same time, found by comparing graphs, groups and messages; and the job with
+// one simulated rank for each class of them.
 //
 // Classes are refined (as colours of a graph) until they are stable: two ranks are in one class if their graphs are
 // equal, node by node, apart from the names of groups and peers; their groups have the same shape on the cluster and
-// members of the same classes in the same roles; and their messages cross the same dimension to ranks of the same class.
-// The proof that such ranks have the same times is in docs/models/flow.md.
+// members of the same classes in the same roles; and their messages cross the same dimension to ranks of the same
+// class. The proof that such ranks have the same times is in docs/models/flow.md.
 #pragma once
 
 #include "orrery/simulate/class_job.hpp"

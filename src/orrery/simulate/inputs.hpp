@@ -58,7 +58,7 @@ struct System {
   double peak_tflops = 0;                // peak-perf
   bool roofline = false;
   bool replay_only = false;
-  bool recorded_first = false;  // physical: a recorded duration goes before the roofline
+  bool recorded_first = false;   // physical: a recorded duration goes before the roofline
   std::optional<SharedBus> bus;  // model-shared-bus
   std::uint32_t queues_per_dimension = 1;
   bool rendezvous = false;

@@ -271,7 +271,8 @@ CompileContext compile_context(const SimulationJob& job, const GroupIndex& group
 }
 
 Place place_of(const SimulationJob& job, std::uint32_t rank, std::uint64_t node_id) {
-  return {job.files.empty() ? "" : job.files[rank], 0, 0, fmt::format("rank {}, node {}", real_rank(job, rank), node_id)};
+  return {job.files.empty() ? "" : job.files[rank], 0, 0,
+          fmt::format("rank {}, node {}", real_rank(job, rank), node_id)};
 }
 
 Failure explained(const SimulationJob& job, Failure stalled) {

@@ -1,8 +1,11 @@
 #include "orrery/simulate/one_collective.hpp"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/simulate/on_cluster.hpp"
 
 namespace orrery::simulate {
 
@@ -10,6 +13,18 @@ namespace {
 
 constexpr std::uint16_t kAllDimensions = 0x7FFF;  // explicit involved_dim
 constexpr std::size_t kDimensionsWithDefect = 5;  // without involved_dim, ASTRA-sim leaves out the fifth of five
+
+RankGraph graph_of(Collective collective, std::uint64_t bytes) {
+  NodeTask task;
+  task.act = Act::collective;
+  task.slot = Slot::comm;
+  task.collective = collective;
+  task.amount = bytes;
+  RankGraph rank_graph;
+  rank_graph.nodes = {task};
+  rank_graph.child_begin = {0, 0};
+  return rank_graph;
+}
 
 }  // namespace
 
@@ -32,21 +47,25 @@ Result<SimulationJob> one_collective(const SimulationJob& machine, Collective co
     return fail(fmt::format("a shard of {} B cannot be split into {} chunks (preferred-dataset-splits)", bytes,
                             job.system.splits));
   }
-  NodeTask task;
-  task.act = Act::collective;
-  task.slot = Slot::comm;
-  task.collective = collective;
-  task.amount = bytes;
-  if (job.network.dimensions.size() == kDimensionsWithDefect) { task.dimensions = kAllDimensions; }
-  RankGraph rank_graph;
-  rank_graph.nodes = {task};
-  rank_graph.child_begin = {0, 0};
+  RankGraph rank_graph = graph_of(collective, bytes);
+  if (job.network.dimensions.size() == kDimensionsWithDefect) { rank_graph.nodes.front().dimensions = kAllDimensions; }
   const std::uint32_t ranks = job.network.ranks();
   job.rank_graphs.assign(ranks, rank_graph);
   job.files.assign(ranks, "");
   job.system.custom_of_node.clear();  // refers to nodes of graphs
   if (auto whole = complete(job); !whole) { return tl::make_unexpected(whole.error()); }
   return job;
+}
+
+FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
+                       CollectiveAlgorithm algorithm) {
+  SimulationJob job = machine_on(cluster);
+  job.backend = Backend::flow;
+  job.rank_graphs.assign(static_cast<std::size_t>(cluster.devices), graph_of(collective, bytes));
+  FlowJob flow = unfolded(cluster, std::move(job));
+  flow.algorithm = algorithm;
+  flow.whole_buffers = true;
+  return flow;
 }
 
 }  // namespace orrery::simulate

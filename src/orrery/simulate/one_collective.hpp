@@ -5,6 +5,7 @@
 #include <string>
 
 #include "orrery/core/error.hpp"
+#include "orrery/simulate/flow_job.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::simulate {
@@ -14,6 +15,10 @@ namespace orrery::simulate {
 // cannot be read.
 [[nodiscard]] Result<SimulationJob> one_collective(const SimulationJob& machine, Collective collective,
                                                    std::uint64_t bytes);
+
+// The same on all devices of a cluster, as flows. `bytes` as in nccl-tests.
+[[nodiscard]] FlowJob one_collective(const hardware::Cluster& cluster, Collective collective, std::uint64_t bytes,
+                                     CollectiveAlgorithm algorithm = CollectiveAlgorithm::automatic);
 
 // The algorithms that run it, one per dimension: "ring", "direct2,halvingDoubling", "custom PREFIX"; "" for none.
 [[nodiscard]] std::string algorithm_text(const System& system, Collective collective);

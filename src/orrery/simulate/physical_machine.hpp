@@ -43,7 +43,7 @@ class PhysicalMachine {
   [[nodiscard]] const PhysicalNodes& nodes() const { return nodes_; }
   [[nodiscard]] const PhysicalCollectives& collectives() const { return collectives_; }
   [[nodiscard]] const CollectiveMatch& match() const { return collectives_.match(); }
-  [[nodiscard]] std::optional<PhysicalMessages::Unreceived> unreceived() const { return messages_.unreceived(); }
+  [[nodiscard]] std::optional<Unreceived> unreceived() const { return messages_.unreceived(); }
   [[nodiscard]] std::uint64_t delivered() const { return delivered_; }  // transfers
 
  private:

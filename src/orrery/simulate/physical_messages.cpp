@@ -13,17 +13,21 @@ constexpr std::uint64_t kReadyBytesOfRendezvous = 8192;
 void PhysicalMessages::send(const Envelope& envelope, const Continuation& sender, const Order& order) {
   const std::uint32_t id = messages_.take();
   messages_[id] = {envelope, sender, {}, order, false, false};
-  Unmatched& unmatched = unmatched_[envelope];
-  if (unmatched.receivers.empty()) {
-    unmatched.messages.push_back(id);
-  } else {
-    messages_[id].receiver = unmatched.receivers.front();
-    unmatched.receivers.pop_front();
-  }
-  if (rendezvous_ && unmatched.ready == 0) { return unmatched.waiting.push_back(id); }
-  if (rendezvous_) { --unmatched.ready; }
-  if (unmatched.empty()) { unmatched_.erase(envelope); }
+  if (const auto receiver = matcher_.send(envelope, id)) { messages_[id].receiver = *receiver; }
+  if (rendezvous_ && !is_awaited(envelope, id)) { return; }
   depart(id);
+}
+
+// Whether a ready-to-receive message has arrived; otherwise the message waits for one.
+bool PhysicalMessages::is_awaited(const Envelope& envelope, std::uint32_t id) {
+  Rendezvous& rendezvous = rendezvous_of_[envelope];
+  if (rendezvous.ready == 0) {
+    rendezvous.waiting.push_back(id);
+    return false;
+  }
+  --rendezvous.ready;
+  if (rendezvous.empty()) { rendezvous_of_.erase(envelope); }
+  return true;
 }
 
 void PhysicalMessages::depart(std::uint32_t id) {
@@ -42,15 +46,7 @@ void PhysicalMessages::depart(std::uint32_t id) {
 }
 
 void PhysicalMessages::receive(const Envelope& envelope, const Continuation& receiver, std::uint32_t node) {
-  Unmatched& unmatched = unmatched_[envelope];
-  if (unmatched.messages.empty()) {
-    unmatched.receivers.push_back(receiver);
-  } else {
-    const std::uint32_t id = unmatched.messages.front();
-    unmatched.messages.pop_front();
-    if (unmatched.empty()) { unmatched_.erase(envelope); }
-    match(id, receiver);
-  }
+  if (const auto message = matcher_.receive(envelope, receiver)) { match(*message, receiver); }
   if (rendezvous_) { announce(envelope, receiver, node); }
 }
 
@@ -97,14 +93,14 @@ void PhysicalMessages::arrive(std::uint32_t id) {
 void PhysicalMessages::arrive_ready(std::uint32_t id) {
   const Envelope envelope = messages_[id].envelope;
   messages_.give_back(id);
-  Unmatched& unmatched = unmatched_[envelope];
-  if (unmatched.waiting.empty()) {
-    ++unmatched.ready;
+  Rendezvous& rendezvous = rendezvous_of_[envelope];
+  if (rendezvous.waiting.empty()) {
+    ++rendezvous.ready;
     return;
   }
-  const std::uint32_t message = unmatched.waiting.front();
-  unmatched.waiting.pop_front();
-  if (unmatched.empty()) { unmatched_.erase(envelope); }
+  const std::uint32_t message = rendezvous.waiting.front();
+  rendezvous.waiting.pop_front();
+  if (rendezvous.empty()) { rendezvous_of_.erase(envelope); }
   depart(message);
 }
 
@@ -128,20 +124,6 @@ std::span<const std::pair<std::uint32_t, std::uint32_t>> PhysicalMessages::take_
   std::sort(taken_steps_.begin(), taken_steps_.end());
   taken_steps_.erase(std::unique(taken_steps_.begin(), taken_steps_.end()), taken_steps_.end());
   return taken_steps_;
-}
-
-std::optional<PhysicalMessages::Unreceived> PhysicalMessages::unreceived() const {
-  std::optional<Unreceived> all;
-  for (const auto& [envelope, unmatched] : unmatched_) {
-    if (envelope.scope != 0) { continue; }  // of a custom collective, whose check has warned of it
-    for (const std::uint32_t id : unmatched.messages) {
-      const Continuation& sender = messages_[id].sender;
-      const std::uint64_t messages = all ? all->messages + 1 : 1;
-      const bool is_first = !all || std::pair(sender.rank, sender.ref) < std::pair(all->rank, all->node);
-      all = is_first ? Unreceived{sender.rank, sender.ref, messages} : Unreceived{all->rank, all->node, messages};
-    }
-  }
-  return all;
 }
 
 }  // namespace orrery::simulate

@@ -12,31 +12,13 @@
 #include <vector>
 
 #include "orrery/simulate/continuation.hpp"
+#include "orrery/simulate/envelope_matcher.hpp"
 #include "orrery/simulate/physical_event.hpp"
 #include "orrery/simulate/physical_links.hpp"
 #include "orrery/simulate/physical_nodes.hpp"
 #include "orrery/simulate/pool.hpp"
 
 namespace orrery::simulate {
-
-// The fields by which messages and receives are matched.
-struct Envelope {
-  std::uint64_t tag = 0;
-  std::uint64_t bytes = 0;
-  std::uint32_t source = 0, target = 0;
-  std::uint32_t scope = 0;  // 1 + the custom collective that it belongs to
-
-  friend bool operator==(const Envelope&, const Envelope&) = default;
-};
-
-struct EnvelopeHash {
-  std::size_t operator()(const Envelope& envelope) const {
-    std::uint64_t mixed = envelope.tag * 0x9E3779B97F4A7C15U ^ (envelope.bytes + envelope.scope);
-    mixed = (mixed ^ (mixed >> 29)) * 0xBF58476D1CE4E5B9U;
-    mixed ^= (std::uint64_t{envelope.source} << 32) | envelope.target;
-    return (mixed ^ (mixed >> 31)) * 0x94D049BB133111EBU;
-  }
-};
 
 class PhysicalMessages {
  public:
@@ -58,12 +40,9 @@ class PhysicalMessages {
   void end_step(std::uint32_t run, std::uint32_t step) { ended_steps_.emplace_back(run, step); }
   [[nodiscard]] bool has_ended_steps() const { return !ended_steps_.empty(); }
 
-  // Messages of SEND nodes that have arrived and that no RECV node matches: how many, and the first sender.
-  struct Unreceived {
-    std::uint32_t rank = 0, node = 0;
-    std::uint64_t messages = 0;
-  };
-  [[nodiscard]] std::optional<Unreceived> unreceived() const;
+  [[nodiscard]] std::optional<Unreceived> unreceived() const {
+    return matcher_.unreceived([this](std::uint32_t id) -> const Continuation& { return messages_[id].sender; });
+  }
 
  private:
   struct Message {
@@ -73,18 +52,16 @@ class PhysicalMessages {
     bool has_departed = false;
     bool has_arrived = false;
   };
-  // For one envelope: messages without a receive, receives without a message. Under rendezvous also messages that wait
-  // for a ready-to-receive message, and the number of ready-to-receive messages that arrived before their message was
-  // sent.
-  struct Unmatched {
-    std::deque<std::uint32_t> messages;
-    std::deque<Continuation> receivers;
+  // For one envelope: messages that wait for a ready-to-receive message, and the number of ready-to-receive messages
+  // that arrived before their message was sent.
+  struct Rendezvous {
     std::deque<std::uint32_t> waiting;
     std::uint32_t ready = 0;
 
-    [[nodiscard]] bool empty() const { return messages.empty() && receivers.empty() && waiting.empty() && ready == 0; }
+    [[nodiscard]] bool empty() const { return waiting.empty() && ready == 0; }
   };
 
+  [[nodiscard]] bool is_awaited(const Envelope& envelope, std::uint32_t message);
   void depart(std::uint32_t message);
   void announce(const Envelope& envelope, const Continuation& receiver, std::uint32_t node);
   void match(std::uint32_t message, const Continuation& receiver);
@@ -98,7 +75,8 @@ class PhysicalMessages {
   Links& links_;
   PhysicalNodes& nodes_;
   Pool<Message> messages_;
-  std::unordered_map<Envelope, Unmatched, EnvelopeHash> unmatched_;
+  EnvelopeMatcher matcher_;
+  std::unordered_map<Envelope, Rendezvous, EnvelopeHash> rendezvous_of_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> ended_steps_;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> taken_steps_;  // returned by take_ended_steps()
 };

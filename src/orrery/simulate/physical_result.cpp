@@ -130,11 +130,12 @@ results::SimulatedCollective collective_row(const SimulationJob& job, const Node
   return row;
 }
 
-tl::unexpected<Failure> unmatched(const SimulationJob& job, const PhysicalMessages::Unreceived& unreceived) {
+tl::unexpected<Failure> unmatched(const SimulationJob& job, const Unreceived& unreceived) {
   const NodeTask& send = job.rank_graphs[unreceived.rank].nodes[unreceived.node];
   return fail(place_of(job, unreceived.rank, send.id),
               fmt::format("sends {} B with tag {} to rank {}, which has no matching receive ({} such {})", send.amount,
-                          send.tag, real_rank(job, send.peer), unreceived.messages, unreceived.messages == 1 ? "message" : "messages"));
+                          send.tag, real_rank(job, send.peer), unreceived.messages,
+                          unreceived.messages == 1 ? "message" : "messages"));
 }
 
 }  // namespace orrery::simulate

@@ -26,8 +26,7 @@ namespace orrery::simulate {
                                                           std::uint32_t ranks, std::uint64_t first_start,
                                                           std::uint64_t last_start, std::uint64_t end);
 
-[[nodiscard]] tl::unexpected<Failure> unmatched(const SimulationJob& job,
-                                                const PhysicalMessages::Unreceived& unreceived);
+[[nodiscard]] tl::unexpected<Failure> unmatched(const SimulationJob& job, const Unreceived& unreceived);
 
 // Makes a machine, runs it, and returns answer(machine), unless it stops early, some rank does not finish, or a message
 // is not received.

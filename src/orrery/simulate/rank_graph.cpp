@@ -103,9 +103,8 @@ class Compiler {
   void compute(NodeTask& task, NodeIndex node, bool on_host) {
     // Physical semantics uses the recorded time if the graph does not have the number of operations, and on a cluster
     // of the catalogue, whose kernels do not run at the peaks of a roofline, wherever there is one.
-    const bool recorded =
-        physical() && (!fields_.value(node, fields_.num_ops) ||
-                       (context_.system.recorded_first && fields_.duration_ns(node) > 0));
+    const bool recorded = physical() && (!fields_.value(node, fields_.num_ops) ||
+                                         (context_.system.recorded_first && fields_.duration_ns(node) > 0));
     if (on_host || recorded || !context_.system.roofline) {
       replay(task, node);
       task.counts_as_compute = !on_host;

@@ -34,7 +34,7 @@ enum class Compression : std::uint8_t { none, gzip, zstd };
 [[nodiscard]] std::string_view name_of(Compression compression);  // "none", "gzip", "zstd"
 
 enum class NoteKind : std::uint8_t {
-  anomaly,      // nothing is lost: a field that is not in the schema, a text that is not UTF-8, no metadata
+  anomaly,     // nothing is lost: a field that is not in the schema, a text that is not UTF-8, no metadata
   lost_record  // tolerant mode: a record, or the rest of the file, was skipped
 };
 
