@@ -95,8 +95,9 @@ INTRODUCTION = """# Agreement of estimate and simulate
 the catalogue with 8 to 16,384 devices, each by `orrery simulate` with the flags of the row. Percentages are differences from the
 estimate.
 
-- *estimate*: the step, or batch of requests, in [closed form](estimate.md), without host time that is not in the graphs.
-- *alone*: simulated, every collective and message with the ports for itself. What differs from *estimate* has the named causes.
+- *estimate*: the step, or batch of requests, in [closed form](estimate.md).
+- *alone*: simulated, every collective and message with ports of its own. What differs from *estimate* has the causes that are named
+  below each table.
 - *shared*: simulated, with ports shared ([flow](flow.md)).
 - *contention*: which calls met on which ports, and what they lost together, as a mean over devices. Calls can lose time that the step
   does not: overlapped ones.

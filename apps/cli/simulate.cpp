@@ -261,9 +261,8 @@ void declare_rest(Command& command, const Shared& options) {
   declare_how(command, options->machine, how);
   text({"--fold",
         "auto|off",
-        "auto: simulate ranks that cannot differ once (default of a plan and of graphs of classes); off: simulate "
-        "every rank "
-        "(default of graphs of single ranks, which auto compares)",
+        "auto: simulate one rank of each class of identical ranks (default of a plan and of graphs of classes); off: "
+        "simulate every rank (default of graphs of single ranks, which auto compares)",
         how,
         {"auto", "off"}},
        &Options::fold);

@@ -39,8 +39,8 @@ std::string times_text(const results::PlanSimulation& plan) {
   if (of_graphs != estimate) {
     table.row({"estimate without what graphs lack", exact(of_graphs), against(of_graphs, estimate)});
   }
-  table.row({"simulated, every call with ports of its own", exact(unshared), against(unshared, of_graphs)});
-  table.row({"simulated", exact(simulated), against(simulated, unshared)});
+  table.row({"simulated, ports not shared", exact(unshared), against(unshared, of_graphs)});
+  table.row({"simulated, ports shared", exact(simulated), against(simulated, unshared)});
   return table.text();
 }
 
@@ -55,7 +55,7 @@ std::string contention_text(const results::PlanSimulation& plan) {
     table.row({row.kind, row.other, row.dimension, format_seconds(of_ps(row.together_ps)),
                format_seconds(of_ps(row.lost_ps))});
   }
-  std::string text = "resources that were asked for twice (means over all devices)\n" + table.text(2);
+  std::string text = "calls that shared a full port (means over all devices)\n" + table.text(2);
   if (makespan == plan.unshared_ns) { return text + "  the step is not longer for it\n"; }
   for (const auto& cost : plan.apart) {
     const double gain = static_cast<double>(makespan) - static_cast<double>(cost.apart_ns);
@@ -63,7 +63,7 @@ std::string contention_text(const results::PlanSimulation& plan) {
         std::abs(gain) < 1.0
             ? "as long as now"
             : fmt::format("{} {}", format_seconds(Seconds(std::abs(gain) * 1e-9)), gain > 0 ? "shorter" : "longer");
-    text += fmt::format("  with ports of its own for {}, the step is {}\n", cost.kind, change);
+    text += fmt::format("  separate ports for {}: the step is {}\n", cost.kind, change);
   }
   return text;
 }
@@ -88,7 +88,7 @@ std::string plan_simulation_json(const results::PlanSimulation& plan, const std:
                                                   {"simulated_step_s", of_ns(plan.simulation.makespan_ns())},
                                                   {"unshared_step_s", of_ns(plan.unshared_ns)},
                                                   {"contention", contention_json(plan.simulation.contention)},
-                                                  {"apart", apart},
+                                                  {"separate_ports", apart},
                                                   {"chosen", plan.chosen},
                                                   {"notes", plan.notes}})}});
   return with_tables(head, plan.simulation, tables);
