@@ -67,6 +67,7 @@ function(room name)
   set(folder ${PROJECT_SOURCE_DIR}/src/orrery/${name})
   file(GLOB_RECURSE headers CONFIGURE_DEPENDS ${folder}/*.hpp)
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS ${folder}/*.cpp)
+  list(FILTER headers EXCLUDE REGEX "/test_[a-z_]+\\.hpp$")  # of tests: they are not part of the library
   set(tests ${sources})
   set(benches ${sources})
   set(fuzzers ${sources})

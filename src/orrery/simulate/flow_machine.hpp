@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "orrery/network/fabric.hpp"
+#include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/envelope_matcher.hpp"
 #include "orrery/simulate/flow_job.hpp"
