@@ -96,13 +96,14 @@ the catalogue with 8 to 16,384 devices, each by `orrery simulate` with the flags
 estimate.
 
 - *estimate*: the step, or batch of requests, in [closed form](estimate.md).
-- *alone*: simulated, every collective and message with ports of its own. What differs from *estimate* has the causes that are named
-  below each table.
-- *shared*: simulated, with ports shared ([flow](flow.md)).
+- *simulated*: call by call, with ports shared ([flow](flow.md)). What differs from *estimate* has the causes that are named below
+  each table; the closed form shares ports block by block ([shared ports](estimate.md#shared-ports)).
+- *apart*: simulated, every collective and message with ports of its own. The difference to *simulated* is contention.
 - *contention*: which calls met on which ports, and what they lost together, as a mean over devices. Calls can lose time that the step
   does not: overlapped ones.
 
-In random jobs without the named causes *estimate* and *alone* are equal to the rounding of the graphs (`plan_simulation_test.cpp`).
+In random jobs without the named causes, *apart* equals the closed form without sharing, to the rounding of the graphs
+(`plan_simulation_test.cpp`).
 """
 
 
@@ -152,15 +153,15 @@ def causes(plan):
 
 
 def section_of(title, rows):
-    lines = [f"\n## {title}\n", "| job | estimate | alone | shared | contention |", "|---|---|---|---|---|"]
+    lines = [f"\n## {title}\n", "| job | estimate | simulated | apart | contention |", "|---|---|---|---|---|"]
     notes = []
     for flags, plan in rows:
         base = plan["estimate_step_s"]
         named = [re.sub(r" \(at most [^)]* longer\)", "", note) for note in plan["notes"]]
         notes += [note for note in named if note not in notes]
         marks = "".join(f" [{notes.index(note) + 1}]" for note in named)
-        lines.append(f"| {label(flags)} | {seconds(base)} | {percent(plan['unshared_step_s'], base)}{marks} | "
-                     f"{percent(plan['simulated_step_s'], base)} | {causes(plan)} |")
+        lines.append(f"| {label(flags)} | {seconds(base)} | {percent(plan['simulated_step_s'], base)}{marks} | "
+                     f"{percent(plan['unshared_step_s'], base)} | {causes(plan)} |")
     if notes:
         lines.append("")
         lines += [f"{i + 1}. {note}" for i, note in enumerate(notes)]

@@ -60,16 +60,16 @@ bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_m
   return lowerer_.may_fit(job_, plan, lowest_memory, capacities());
 }
 
-Seconds Estimator::time_of(const parallel::Lowered& lowered) {
+Seconds Estimator::time_of(const parallel::Lowered& lowered, Ports ports) {
   const auto& [program, slice] = lowered;
   const auto& known = prices_.of(slice, program.plan).blocks;
   if (job_.is_inference()) { return solve_inference(program, fabric_, known).total(); }
-  return solver_.solve(program, known).time;
+  return solver_.solve(program, known, Explained::no, ports).time;
 }
 
-Seconds Estimator::step_time(const Plan& plan) {
+Seconds Estimator::step_time(const Plan& plan, Ports ports) {
   trim_caches();
-  return time_of(lowerer_.lower(job_, plan));
+  return time_of(lowerer_.lower(job_, plan), ports);
 }
 
 std::optional<PlanPrice> Estimator::price(const Plan& plan) {

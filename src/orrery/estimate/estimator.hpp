@@ -1,7 +1,7 @@
 // Prices plans in closed form: plan -> program -> blocks -> segments -> pipeline -> step.
 //
 // Assumptions: all ranks of a class are identical; compute is slowed only by concurrent gathers and reductions of other
-// layers (the stack's `interference`); groups do not contend for links. Every result lists what is not modelled
+// layers (the stack's `interference`); only these share ports with other calls. Every result lists what is not modelled
 // (`not_modelled`).
 #pragma once
 
@@ -49,7 +49,7 @@ class Estimator {
 
   // All functions below require is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).
   [[nodiscard]] MemoryOutcome memory(const parallel::Plan& plan);
-  [[nodiscard]] Seconds step_time(const parallel::Plan& plan);
+  [[nodiscard]] Seconds step_time(const parallel::Plan& plan, Ports ports = Ports::shared);
   // Step time and memory; nothing if the plan does not fit.
   [[nodiscard]] std::optional<PlanPrice> price(const parallel::Plan& plan);
   // False only if no plan that differs from `plan` in zero, shard and offload alone fits. `lowest_memory` names the
@@ -68,7 +68,7 @@ class Estimator {
   // Limit on the number of cached slices, about 20 kB each.
   static constexpr std::size_t kMostKept = 8192;
   void trim_caches();
-  [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered);
+  [[nodiscard]] Seconds time_of(const parallel::Lowered& lowered, Ports ports = Ports::shared);
   [[nodiscard]] results::Memory memory_of(const parallel::Program& program) const;
 
   const workload::Model& model_;

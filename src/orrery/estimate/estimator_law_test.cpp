@@ -25,7 +25,9 @@ using parallel::test::any_case;
 using parallel::test::Case;
 using parallel::test::SeededRandom;
 
-Seconds step_time(const Case& c) { return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan); }
+Seconds step_time(const Case& c, Ports ports = Ports::shared) {
+  return Estimator(c.model, c.cluster, c.stack, c.job).step_time(c.plan, ports);
+}
 
 // Tolerance for rounding: one tick per task.
 bool no_slower(Seconds a, Seconds b) { return a.value() <= b.value() * (1.0 + 1e-9) + 1e-9; }
@@ -220,7 +222,7 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
     if (c.plan.zero == 0 || !c.plan.dp_overlap) { continue; }
     Case apart = c;
     apart.plan.gather_overlap = false;
-    const Seconds time = step_time(c), time_apart = step_time(apart);
+    const Seconds time = step_time(c, Ports::apart), time_apart = step_time(apart, Ports::apart);
     if (c.plan.zero == 3) {
       ASSERT_TRUE(no_slower(time, time_apart)) << "seed " << seed;
       sharded_weights += time < time_apart ? 1 : 0;
@@ -232,6 +234,19 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
   }
   EXPECT_GT(sharded_weights, 100);
   EXPECT_GT(sharded_state, 100);
+}
+
+// Calls that meet at a port are slower than alone.
+TEST(EstimatorLaw, sharing_ports_never_speeds_up_a_step) {
+  int slower = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SeededRandom random(seed);
+    const Case c = any_case(random);
+    const Seconds shared = step_time(c), apart = step_time(c, Ports::apart);
+    ASSERT_TRUE(no_slower(apart, shared)) << "seed " << seed;
+    slower += shared > apart ? 1 : 0;
+  }
+  EXPECT_GT(slower, 100);
 }
 
 TEST(EstimatorLaw, halving_the_latencies_of_every_link_never_slows_a_step) {

@@ -159,7 +159,7 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
 // Time for which a rank of the critical stage has no work.
 struct Waiting {
   Seconds own_transfers;  // all transfers, exposed or not
-  Seconds transfers, first_gathers, bubble;
+  Seconds transfers, first_gathers, slowed, bubble;  // slowed: by its reductions, in its last backwards
 };
 
 // Slow transfers and late weights also make stages wait for each other. Of the waiting time that would vanish if they
@@ -168,6 +168,8 @@ Waiting waiting_of(const Context& context, const Program& program, const Step& s
   Waiting waiting;
   waiting.own_transfers = transfer_total(context, program, step.critical_stage);
   waiting.bubble = max(Seconds(0), step.pipeline_end - busy.time());
+  waiting.slowed = min(step.last_extra, waiting.bubble);
+  waiting.bubble -= waiting.slowed;
   const auto charge = [&](Seconds own, Seconds without) {
     const Seconds charged = max(Seconds(0), min(min(own, waiting.bubble), step.pipeline_end - without));
     waiting.bubble -= charged;
@@ -186,7 +188,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   std::vector<std::string> list = {
       context.stack.overlap.interference > 0.0 ? "slowdown of compute by concurrent collectives of the same layer"
                                                : "slowdown of compute by concurrent communication",
-      "contention of several groups for the same link",
+      "contention for links, except of gathers and reductions of weights with collectives inside layers",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };
@@ -263,7 +265,7 @@ results::Estimate describe(const Context& context, const Program& program, const
   }
   result.comm_by_group[kEp].exposed -= busy.hidden;
   result.comm_by_group[kDp].total += busy.side.dp;
-  result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + reduce_tail;
+  result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + waiting.slowed + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
   Seconds beyond;  // waiting for gathers of other stages, and rounding of sums
   for (auto& group : result.comm_by_group) {

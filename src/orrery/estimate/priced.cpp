@@ -10,6 +10,7 @@
 namespace orrery::estimate {
 
 using parallel::Block;
+using parallel::BlockId;
 using parallel::BlockUse;
 using parallel::CollectiveLaunch;
 using parallel::GroupKind;
@@ -179,8 +180,11 @@ void charge_launch(Cost& cost, Seconds launch) {
 
 }  // namespace
 
-Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
-                 network::PriceCache* cache) {
+namespace {
+
+// time_of(call): of a collective.
+template <class TimeOf>
+Cost price_items(const Block& block, const network::Fabric& fabric, TimeOf&& time_of) {
   network::InlineList<Seconds, parallel::kMostItems> ends;  // end of each collective, by item
   Cost cost;
   Seconds stream;  // when the collectives' stream is free; the compute stream is free at cost.time
@@ -204,7 +208,7 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
     if (!collective->asynchronous && last.launch != nullptr && stream > cost.time) {
       charge_wait(cost, item.purpose, *last.launch, stream - cost.time);
     }
-    const Seconds time = price_cached(collective->call, fabric, mesh, cache);
+    const Seconds time = time_of(collective->call);
     communication_of(cost, *collective).busy += time;
     stream = max(stream, cost.time) + time;
     ends[i] = stream;
@@ -214,6 +218,85 @@ Cost price_block(const Block& block, const network::Fabric& fabric, const parall
   if (last.launch != nullptr) { charge_wait(cost, last.purpose, *last.launch, max(Seconds(0), stream - cost.time)); }
   charge_launch(cost, block.launch);
   return cost;
+}
+
+// Time and load of one port of a call that is alone, or of a part of it.
+struct CallPort {
+  int dimension = 0;
+  Seconds time, load;
+};
+using CallPorts = network::InlineList<CallPort, 2 * hardware::kMaxDimensions>;
+
+void add_ports(CallPorts& ports, Collective collective, Bytes bytes, const network::Group& group,
+               network::PriceCache& cache) {
+  if (group.extents.empty() || bytes == Bytes(0)) { return; }
+  const network::CallLoads& loads = cache.loads(collective, bytes, group);
+  for (const auto& port : loads.ports) { ports.push_back({port.dimension, loads.time, port.load}); }
+}
+
+CallPorts ports_of(const parallel::CollectiveCall& call, const parallel::Mesh& mesh, network::PriceCache& cache) {
+  CallPorts ports;
+  const network::Group& group = mesh.group(call.group);
+  switch (route_of(call, mesh)) {
+    case Route::host: break;  // ports of the second tier are its own
+    case Route::collective: add_ports(ports, call.collective, call.bytes, group, cache); break;
+    case Route::node_dispatch: {
+      const auto bytes = parallel::node_dispatch_bytes(call, mesh);
+      add_ports(ports, call.collective, bytes.inside, mesh.group(bytes.inside_group), cache);
+      add_ports(ports, call.collective, bytes.across, mesh.group(GroupKind::ep_across), cache);
+      break;
+    }
+    case Route::ring_steps: {
+      if (group.extents.empty() || call.bytes == Bytes(0)) { break; }
+      const auto members = static_cast<double>(group.size());
+      const auto step = cache.fabric().transfer_traffic(call.bytes / members, group.extents.back().dimension);
+      const network::PortLoad& port = step.ports[0];
+      ports.push_back({port.dimension, (members - 1.0) * step.price.time, (members - 1.0) * port.out});
+      break;
+    }
+  }
+  return ports;
+}
+
+}  // namespace
+
+Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
+                 network::PriceCache* cache) {
+  return price_items(block, fabric, [&](const parallel::CollectiveCall& call) {
+    return price_cached(call, fabric, mesh, cache);
+  });
+}
+
+PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh, network::PriceCache& cache) {
+  PortUses uses;
+  uses.time = time;
+  for (const Item& item : block.items) {
+    if (item.collective() == nullptr) { continue; }
+    for (const CallPort& port : ports_of(item.collective()->call, mesh, cache)) {
+      PortUse& use = uses.dimensions[static_cast<std::size_t>(port.dimension)];
+      uses.used |= 1U << static_cast<unsigned>(port.dimension);
+      const bool is_small = 2.0 * port.load <= port.time;
+      (is_small ? use.small_time : use.time) += port.time;
+      (is_small ? use.small_load : use.load) += port.load;
+    }
+  }
+  return uses;
+}
+
+void find_contended_times(PortUses& uses, const Block& block, const parallel::Mesh& mesh, network::PriceCache& cache) {
+  for (std::size_t d = 0; uses.used >> d != 0; ++d) {
+    PortUse& use = uses.dimensions[d];
+    use.contended = uses.time;
+    if (use.time == Seconds(0)) { continue; }
+    const auto time_of = [&](const parallel::CollectiveCall& call) {
+      Seconds time = price_cached(call, cache.fabric(), mesh, &cache);
+      for (const CallPort& port : ports_of(call, mesh, cache)) {
+        if (port.dimension == static_cast<int>(d)) { time = max(time, 2.0 * port.load); }
+      }
+      return time;
+    };
+    use.contended = price_items(block, cache.fabric(), time_of).time;
+  }
 }
 
 namespace {
@@ -241,9 +324,31 @@ OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t 
   return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
 }
 
+// Gathers and reductions that run beside an execution and share its ports. Empty if they share none.
+Sharing sharing_of(const std::vector<PortUses>* ports, BlockId work, OptionalBlockId gather, OptionalBlockId reduce) {
+  if (ports == nullptr || (*ports)[work.index()].used == 0 || !(gather || reduce)) { return {}; }
+  if (!reduce) { return sharing((*ports)[work.index()], (*ports)[(*gather).index()]); }
+  PortUses beside = (*ports)[(*reduce).index()];
+  if (gather) { beside += (*ports)[(*gather).index()]; }
+  return sharing((*ports)[work.index()], beside);
+}
+
+// An execution that has started and would end at streams.compute, while the side stream is busy until streams.side:
+// both become slower as long as both run.
+void share_ports(const Sharing& rates, Seconds start, Streams& streams) {
+  const Seconds left = streams.side - start, work = streams.compute - start;
+  if (!rates.any() || !(left > Seconds(0)) || !(work > Seconds(0))) { return; }
+  const double progress = std::max(rates.progress, 1e-3);
+  const Seconds together = min(work, left / progress);  // of the execution's time alone
+  streams.compute += rates.longer * together;
+  const Seconds meeting_end = start + (1.0 + rates.longer) * together;
+  streams.side = meeting_end + max(Seconds(0), left - progress * together);
+}
+
 }  // namespace
 
-Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, double interference) {
+Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, Concurrency concurrency) {
+  const double interference = concurrency.interference;
   if (segment.empty()) { return streams; }
   Seconds ready = streams.compute;  // when the weights of the next execution have arrived
   const Seconds first = block_time(blocks, segment.front().gather);
@@ -251,7 +356,7 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
-  OptionalBlockId reduced;  // reduction of the previous execution
+  OptionalBlockId reduced, running;  // reduction of the previous execution, and the last one issued
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
     const Seconds work = block_time(blocks, use.work);
@@ -273,11 +378,19 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
         streams.side = ready;
       }
       streams.compute = start + work;
-      if (interference > 0.0) {
-        streams.compute +=
-            interference_loss(work, time_on_cores(blocks, next) + time_on_cores(blocks, reduced), interference);
-        reduced = use.reduce;
+      if (concurrency.ports != nullptr) {
+        const Seconds side = streams.side;
+        share_ports(sharing_of(concurrency.ports, use.work, next, running), start, streams);
+        if (gather > Seconds(0)) { ready += streams.side - side; }
       }
+      if (interference > 0.0) {
+        const Seconds loss =
+            interference_loss(work, time_on_cores(blocks, next) + time_on_cores(blocks, reduced), interference);
+        streams.compute += loss;
+        streams.slowed += loss;
+      }
+      reduced = use.reduce;
+      if (use.reduce) { running = use.reduce; }
       if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orrery/core/units.hpp"
+#include "orrery/estimate/port_sharing.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/price_cache.hpp"
@@ -71,16 +72,30 @@ using parallel::route_of;
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                                network::PriceCache* cache = nullptr);
 
+// What a block needs of ports, without PortUse::contended. `time`: of the block.
+[[nodiscard]] PortUses port_uses(const parallel::Block& block, Seconds time, const parallel::Mesh& mesh,
+                                 network::PriceCache& cache);
+
+// Sets PortUse::contended, of the same block.
+void find_contended_times(PortUses& uses, const parallel::Block& block, const parallel::Mesh& mesh,
+                          network::PriceCache& cache);
+
 // When each stream of a rank is free.
 struct Streams {
   Seconds compute;  // when the compute stream is free
   Seconds side;     // side stream: gathers and reductions of data-parallel groups and transfers of the second tier
+  Seconds slowed;   // sum of the time that interference has added to compute
 };
 
-// Runs a segment on both streams. The gather of the next execution is issued when an execution starts. `interference`:
-// the fraction of its speed that an execution loses while collectives run on the side stream.
+// What gathers and reductions do to the blocks beside them. None: both run as if alone.
+struct Concurrency {
+  double interference = 0.0;               // the fraction of its speed that an execution loses while they run
+  const std::vector<PortUses>* ports = nullptr;  // [block]: those that share ports with others; empty ones share none
+};
+
+// Runs a segment on both streams. The gather of the next execution is issued when an execution starts.
 [[nodiscard]] Streams run_segment(const parallel::Segment& segment, const std::vector<Cost>& blocks, Streams streams,
-                                  double interference = 0.0);
+                                  Concurrency concurrency = {});
 
 // Lower bound of a segment's end when all its gathers are issued at once: after each gather, the executions that use it
 // and later ones still have to run. `side`: when the side stream is free; updated.

@@ -34,11 +34,11 @@ class Clock {
   double ticks_per_second_ = 1e12;
 };
 
-ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, double interference) {
+ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, Concurrency concurrency) {
   ChunkCost cost;
   const bool separate_weight = !chunk.weight.empty();
   const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
-    const Streams streams = run_segment(segment, blocks, {}, interference);
+    const Streams streams = run_segment(segment, blocks, {}, concurrency);
     return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
   };
   cost.forward = segment_work(chunk.forward, blocks);
@@ -48,6 +48,20 @@ ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks
   cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !separate_weight);
   cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && separate_weight);
   return cost;
+}
+
+// Once-a-step reductions of a chunk slow its last backward, which other stages wait for. Under DualPipe the loss counts
+// at the end of the pipeline (StepSolution::gradients_ready).
+void price_last_backward(ChunkCost& cost, const ChunkProgram& chunk, const std::vector<Cost>& blocks,
+                         Concurrency concurrency) {
+  if (chunk.waits_for_reduce || (concurrency.interference == 0.0 && concurrency.ports == nullptr)) { return; }
+  if (!std::any_of(chunk.last_backward.begin(), chunk.last_backward.end(),
+                   [](const auto& use) { return use.reduce.has_value(); })) {
+    return;
+  }
+  const Streams streams = run_segment(chunk.last_backward, blocks, {}, concurrency);
+  cost.last_slowed = streams.slowed;
+  cost.last_extra = max(Seconds(0), streams.compute - run_segment(chunk.last_backward, blocks, {}).compute);
 }
 
 // Subtracts the expert all-to-alls that overlap with another micro-batch: a forward pass overlaps with a backward pass
@@ -93,8 +107,11 @@ class StepSolution {
         step_(solver.step_),
         chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
 
-  void run(std::span<const Cost> known, Explained explained) {
-    price_program(known);
+  void run(std::span<const Cost> known, Explained explained, Ports ports) {
+    price_blocks(known);
+    solver_.ports_.clear();
+    if (ports == Ports::shared && shares_ports()) { find_port_uses(); }
+    price_chunks();
     set_times();
     pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
@@ -107,15 +124,65 @@ class StepSolution {
   }
 
  private:
-  void price_program(std::span<const Cost> known) {
+  void price_blocks(std::span<const Cost> known) {
     step_.blocks.assign(known.begin(), known.end());
     for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
       step_.blocks.push_back(
           price_block(program_.block(parallel::BlockId(i)), solver_.fabric_, program_.mesh, &solver_.prices_));
     }
+  }
+
+  // Dimensions that the groups use, a bit each.
+  [[nodiscard]] unsigned dimensions_of(std::initializer_list<parallel::GroupKind> groups) const {
+    unsigned bits = 0;
+    for (const auto kind : groups) {
+      for (const auto& extent : program_.mesh.group(kind).extents) { bits |= 1U << static_cast<unsigned>(extent.dimension); }
+    }
+    return bits;
+  }
+
+  // Whether gathers and reductions of weights use ports that collectives inside blocks use, too.
+  [[nodiscard]] bool shares_ports() const {
+    using enum parallel::GroupKind;
+    const unsigned inside = dimensions_of({tp, cp, ep, etp, tables, table_copies});
+    return (inside & dimensions_of({dp, expert_dp})) != 0;
+  }
+
+  // Of blocks that run beside a gather or reduction, and of these.
+  void find_port_uses() {
+    solver_.ports_.assign(program_.blocks.size(), {});
+    for (const auto& chunk : program_.chunks) {
+      for (const auto* segment : {&chunk.forward, &chunk.backward, &chunk.weight, &chunk.last_backward}) {
+        if (std::none_of(segment->begin(), segment->end(),
+                         [](const auto& use) { return use.gather.has_value() || use.reduce.has_value(); })) {
+          continue;
+        }
+        for (const auto& use : *segment) {
+          find_port_uses(use.work, true);
+          if (use.gather) { find_port_uses(*use.gather, false); }
+          if (use.reduce) { find_port_uses(*use.reduce, false); }
+        }
+      }
+    }
+  }
+
+  void find_port_uses(parallel::BlockId id, bool is_work) {
+    PortUses& uses = solver_.ports_[id.index()];
+    if (uses.time > Seconds(0)) { return; }  // known
+    const parallel::Block& block = program_.block(id);
+    uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
+    if (is_work) { find_contended_times(uses, block, program_.mesh, solver_.prices_); }
+  }
+
+  [[nodiscard]] Concurrency concurrency() const {
+    return {solver_.stack_.overlap.interference, solver_.ports_.empty() ? nullptr : &solver_.ports_};
+  }
+
+  void price_chunks() {
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
-      step_.chunks.push_back(price_chunk(chunk, step_.blocks, solver_.stack_.overlap.interference));
+      step_.chunks.push_back(price_chunk(chunk, step_.blocks, concurrency()));
+      if (!is_dualpipe()) { price_last_backward(step_.chunks.back(), chunk, step_.blocks, concurrency()); }
       if (solver_.stack_.overlap.dispatch && !is_dualpipe()) {
         overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
       }
@@ -161,7 +228,7 @@ class StepSolution {
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        sum += chunk.forward_time() + chunk.whole_backward() + 2.0 * solver_.transfers_[stage];
+        sum += chunk.forward_time() + chunk.whole_backward() + chunk.last_extra + 2.0 * solver_.transfers_[stage];
         if (is_dualpipe()) { sum += pair_of(stage, c).time; }
       }
     }
@@ -175,7 +242,10 @@ class StepSolution {
     Seconds latest;
     for (const Seconds end : solver_.first_ends_) { latest = max(latest, end); }
     clock_ = Clock(serial_time() + latest);
-    for (auto* list : {&forward_, &backward_, &weight_, &pair_, &transfer_, &first_end_}) { list->clear(); }
+    for (auto* list : {&forward_, &backward_, &weight_, &pair_, &transfer_, &first_end_, &last_extra_}) {
+      list->clear();
+    }
+    bool has_extra = false;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
@@ -183,10 +253,13 @@ class StepSolution {
         backward_.push_back(clock_.ticks(chunk.backward_time()));
         if (splits()) { weight_.push_back(clock_.ticks(chunk.weight_time())); }
         if (is_dualpipe()) { pair_.push_back(clock_.ticks(pair_of(stage, c).time)); }
+        last_extra_.push_back(clock_.ticks(last_extra(stage, c)));
+        has_extra = has_extra || last_extra_.back() > 0;
       }
       transfer_.push_back(clock_.ticks(solver_.transfers_[stage]));
     }
     for (const Seconds end : solver_.first_ends_) { first_end_.push_back(clock_.ticks(end)); }
+    if (!has_extra) { last_extra_.clear(); }
   }
 
   // The earliest end of every chunk's first forward when updated weights are gathered during it. All gathers of a stage
@@ -253,23 +326,44 @@ class StepSolution {
     return max(Seconds(0), gathers - wait);
   }
 
-  // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers and reductions that run
-  // once a step slow the compute that they overlap with; the loss is added at the end of the pipeline.
+  // Whether a stage issues reductions after its last backwards (ChunkProgram::last_backward).
+  [[nodiscard]] bool reduces_later(std::size_t stage) const {
+    return program_.aligned_reductions && (chunks_ > 1 || stage > 0);
+  }
+
+  [[nodiscard]] Seconds last_extra(std::size_t stage, std::size_t c) const {
+    return reduces_later(stage) ? Seconds(0) : chunk_cost(stage, c).last_extra;
+  }
+
+  // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards slow
+  // the compute that they overlap with, and reductions that run longer than their chunk's last backward slow later tasks
+  // of the stage; these losses are added at the end of the pipeline.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
     const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
     Seconds stream, reduced;  // end and duration of data-parallel reductions
+    Seconds slowed;           // by them, in last backwards
     for (const std::size_t c : chunks_by_gradient_completion(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
+      reduced += segment_reductions(chunk.last_backward, step_.blocks);
+      if (reduces_later(stage)) {
+        const Seconds start =
+            chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
+        stream = max(stream, start) + segment_reductions(chunk.last_backward, step_.blocks);
+        continue;
+      }
       const ChunkCost& cost = chunk_cost(stage, c);
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) -
                             (splits() ? cost.weight_hidden : cost.backward_hidden);
-      stream = run_segment(chunk.last_backward, step_.blocks, {start, stream}).side;
-      reduced += segment_reductions(chunk.last_backward, step_.blocks);
+      const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
+      stream = run_segment(chunk.last_backward, step_.blocks, {start, stream, {}}, beside).side;
+      slowed += cost.last_slowed;
     }
-    const Seconds overlapped = max(Seconds(0), reduced - max(Seconds(0), stream - end));
-    const Seconds lost = solver_.stack_.overlap.interference * (overlapped + overlapped_gathers(stage));
+    const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
+    const double interference = solver_.stack_.overlap.interference;
+    const Seconds lost =
+        max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
     return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 
@@ -288,6 +382,8 @@ class StepSolution {
     step_.critical_stage = static_cast<std::int64_t>(stage);
     step_.pipeline_end = clock_.seconds(pipeline_->stage_end[stage]);
     step_.reduce_tail = gradients_ready(stage) - step_.pipeline_end;
+    step_.last_extra = Seconds(0);
+    for (std::size_t c = 0; c < chunks_; ++c) { step_.last_extra += last_extra(stage, c); }
   }
 
   // Compute time of one micro-batch in all chunks of a stage.
@@ -310,7 +406,7 @@ class StepSolution {
   }
 
   [[nodiscard]] parallel::PipelineTimes times() const {
-    return {forward_, backward_, transfer_, first_end_, weight_, pair_};
+    return {forward_, backward_, transfer_, first_end_, last_extra_, weight_, pair_};
   }
 
   // Forward of chunk `c` paired with the backward of the other chunk.
@@ -339,11 +435,12 @@ class StepSolution {
   Clock clock_{Seconds(0)};
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
   std::vector<Ticks>&pair_ = solver_.pair_, &transfer_ = solver_.transfer_, &first_end_ = solver_.first_end_;
+  std::vector<Ticks>& last_extra_ = solver_.last_extra_;
   const parallel::PipelineSolution* pipeline_ = nullptr;
 };
 
-const Step& StepSolver::solve(const Program& program, std::span<const Cost> known, Explained explained) {
-  StepSolution(program, *this).run(known, explained);
+const Step& StepSolver::solve(const Program& program, std::span<const Cost> known, Explained explained, Ports ports) {
+  StepSolution(program, *this).run(known, explained, ports);
   return step_;
 }
 

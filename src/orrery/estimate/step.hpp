@@ -19,6 +19,9 @@ struct ChunkCost {
   // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
   // last backward have nothing to overlap with and take this much longer than the times above.
   Seconds forward_hidden, backward_hidden, weight_hidden;
+  // How much longer the task takes that completes the gradients of the last micro-batch, because its reductions run
+  // beside it, and the part of it that is interference.
+  Seconds last_extra, last_slowed;
 
   [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
   [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
@@ -44,6 +47,7 @@ struct Step {
   std::int64_t critical_stage = 0;
   Seconds pipeline_end;           // of the critical stage
   Seconds reduce_tail;            // gradient synchronisation after pipeline_end
+  Seconds last_extra;             // ChunkCost::last_extra of all chunks of the critical stage
   Seconds finish;                 // optimizer and later work of the slowest stage
   Seconds without_transfers;      // pipeline_end if transfers were free; set with Explained::yes
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
@@ -54,14 +58,17 @@ struct Step {
 
 enum class Explained : std::uint8_t { no, yes };
 
+// Whether collectives, gathers, reductions and transfers that use the same ports at the same time slow each other down.
+enum class Ports : std::uint8_t { shared, apart };
+
 // Solves the step.
 //
 //   time = max over stages of (end of the pipeline and of reductions that end later, plus finish_reduce)
 //       + max over stages of finish, before and after the all-reduce over all ranks + host overhead
 //
-// Pipeline times are those of a micro-batch without data-parallel reductions: these delay no task of the pipeline.
-// Weights that are gathered during the first forwards set their earliest end times. Exact except for rounding to ticks:
-// program_simulation_test.cpp simulates programs item by item and gets the same time.
+// Pipeline times are those of a micro-batch without data-parallel reductions, but for the last backward of a chunk, which
+// is longer by what its reductions slow it down. Weights that are gathered during the first forwards set their earliest
+// end times. api/plan_simulation_test.cpp compares steps with simulations of their graphs.
 //
 // Buffers are reused. The returned step is valid until the next call.
 class StepSolver {
@@ -71,7 +78,7 @@ class StepSolver {
 
   // `known`: prices of the program's first blocks, computed by price_block.
   const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
-                    Explained explained = Explained::no);
+                    Explained explained = Explained::no, Ports ports = Ports::shared);
 
  private:
   const network::Fabric& fabric_;
@@ -80,7 +87,8 @@ class StepSolver {
   Step step_;
   parallel::PipelineSolver pipeline_;
   // Durations for PipelineTimes.
-  std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_;
+  std::vector<parallel::Ticks> forward_, backward_, weight_, pair_, transfer_, first_end_, last_extra_;
+  std::vector<PortUses> ports_;  // [block]; empty if none meet
   std::vector<Seconds> first_ends_, transfers_;
 
   friend class StepSolution;

@@ -125,7 +125,7 @@ void Streams::end_execution(Execution& execution, Walk& walk) {
     overlapped_ = execution.compute;
     gather_next(execution, walk);
   }
-  if (use.reduce) {
+  if (use.reduce && !walk.run.leaves_reductions) {
     flush(execution);
     overlap(*use.reduce, execution.compute);
   }
@@ -144,6 +144,12 @@ Arrivals Streams::gather_all(const Segment& segment, const NodeIds& start) {
     }
   }
   return arrivals;
+}
+
+void Streams::reduce_all(const Segment& segment, const NodeIds& start) {
+  for (const auto& use : segment) {
+    for (std::int64_t i = 0; use.reduce && i < use.repeat; ++i) { overlap(*use.reduce, start); }
+  }
 }
 
 void Streams::overlap(BlockId id, const NodeIds& start) {

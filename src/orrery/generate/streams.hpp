@@ -42,6 +42,7 @@ struct SegmentRun {
   std::int64_t grown = 0;              // tokens by which the KV cache has grown (decode)
   std::string_view prefix = {};        // of the names of the nodes; a static string
   bool waits_for_overlapped = false;   // at the end
+  bool leaves_reductions = false;      // they are issued later: reduce_all()
 };
 
 class Streams {
@@ -62,6 +63,9 @@ class Streams {
 
   // Issues all gathers of a segment behind `start`.
   [[nodiscard]] Arrivals gather_all(const parallel::Segment& segment, const NodeIds& start);
+
+  // Issues all reductions of a segment behind `start`.
+  void reduce_all(const parallel::Segment& segment, const NodeIds& start);
 
   // The compute stream waits for what has been issued on the overlapped stream.
   void wait_for_overlapped(Execution& execution) const { join(execution.compute, overlapped_); }

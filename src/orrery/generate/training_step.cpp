@@ -41,6 +41,7 @@ void TrainingSteps::write_step() {
     }
     if (task.kind != Kind::weight) { previous_start_ = std::move(start); }
   }
+  while (!unreduced_.empty()) { reduce_next(); }
   run_finish();
 }
 
@@ -81,11 +82,29 @@ void TrainingSteps::run_task(const PipelineTask& task) {
     case Kind::backward:
       receive(work_.compute, false, chunk, micro_batch);
       for (const SegmentRun& run : backward_runs(chunk, micro_batch, task.splits)) { streams_.run(work_, run); }
-      return send(false, chunk, micro_batch);
+      send(false, chunk, micro_batch);
+      return align_reductions(chunk, micro_batch);
     case Kind::weight: return streams_.run(work_, weight_run(chunk_of(chunk), micro_batch));
     case Kind::pair: break;
   }
   throw_internal_error("task of one micro-batch", __FILE__, __LINE__);
+}
+
+// After a backward: issues the reductions of chunks whose last backward was so many backwards before.
+void TrainingSteps::align_reductions(std::int64_t chunk, std::int64_t micro_batch) {
+  if (reduces_later(chunk) && is_last(micro_batch)) { unreduced_.push_back({&chunk_of(chunk).last_backward, stage_}); }
+  while (!unreduced_.empty() && unreduced_.front().backwards == 0) { reduce_next(); }
+  for (Unreduced& next : unreduced_) { --next.backwards; }
+}
+
+void TrainingSteps::reduce_next() {
+  streams_.reduce_all(*unreduced_.front().segment, work_.compute);
+  unreduced_.erase(unreduced_.begin());
+}
+
+bool TrainingSteps::reduces_later(std::int64_t chunk) const {
+  if (!program_.aligned_reductions || chunk_of(chunk).waits_for_reduce) { return false; }
+  return stage_ > 0 || rank_class_.chunks.size() > 1;
 }
 
 void TrainingSteps::run_pair(const PipelineTask& task) {
@@ -113,7 +132,11 @@ SegmentRun TrainingSteps::forward_run(std::int64_t index, std::int64_t micro_bat
 
 std::vector<SegmentRun> TrainingSteps::backward_runs(std::int64_t index, std::int64_t micro_batch, bool splits) const {
   const ChunkProgram& chunk = chunk_of(index);
-  if (chunk.weight.empty()) { return {weight_run(chunk, micro_batch)}; }
+  if (chunk.weight.empty()) {
+    SegmentRun run = weight_run(chunk, micro_batch);
+    run.leaves_reductions = is_last(micro_batch) && reduces_later(index);
+    return {run};
+  }
   const SegmentRun inputs{.segment = &chunk.backward, .prefix = "backward."};
   if (splits) { return {inputs}; }
   return {inputs, weight_run(chunk, micro_batch)};

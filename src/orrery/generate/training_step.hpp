@@ -29,6 +29,10 @@ class TrainingSteps {
   [[nodiscard]] std::vector<SegmentRun> backward_runs(std::int64_t chunk, std::int64_t micro_batch, bool splits) const;
   [[nodiscard]] SegmentRun weight_run(const parallel::ChunkProgram& chunk, std::int64_t micro_batch) const;
   void run_finish();
+  void align_reductions(std::int64_t chunk, std::int64_t micro_batch);
+  void reduce_next();
+  // Aligned reductions (ChunkProgram::last_backward).
+  [[nodiscard]] bool reduces_later(std::int64_t chunk) const;
 
   // The input of a chunk's forward or backward pass, if it comes from another rank.
   void receive(NodeIds& into, bool forward, std::int64_t chunk, std::int64_t micro_batch);
@@ -48,6 +52,11 @@ class TrainingSteps {
   // What the forward or backward pass before waited for: receives are posted one pass ahead. Weight gradients are too
   // short for a transfer and the gather behind it.
   NodeIds previous_start_;
+  struct Unreduced {
+    const parallel::Segment* segment;
+    std::int64_t backwards;  // to run before its reductions are issued
+  };
+  std::vector<Unreduced> unreduced_;  // first comes first
   std::vector<Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
 };
 

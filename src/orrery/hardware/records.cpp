@@ -320,6 +320,8 @@ Record<OverlapPolicy> overlap_policy() {
                 "the all-gather of sharded weights overlaps the next forward pass")
       .optional("overlap_dispatch", &OverlapPolicy::dispatch,
                 "dispatch and combine of one micro-batch overlap the kernels of another")
+      .optional("aligned_gradient_reduce", &OverlapPolicy::aligned_reduce,
+                "pipeline stages launch their gradient reductions at the same time")
       .optional("interference", &OverlapPolicy::interference,
                 "part of a kernel's rate that is lost while a gather or reduction runs", {.min = 0.0, .max = 0.9});
 }

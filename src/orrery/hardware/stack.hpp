@@ -41,6 +41,7 @@ struct FusionPolicy {
 struct OverlapPolicy {
   bool tp_backward = true;       // reduction of a layer's input gradient, with the weight-gradient GEMM
   bool gradient_reduce = true;   // data-parallel reduction, with backward; default of --dp-overlap
+  bool aligned_reduce = false;   // pipeline stages launch reductions at the same time, not each when its own can start
   bool parameter_gather = true;  // all-gather of sharded weights, with the next forward
   bool dispatch = false;         // dispatch and combine of one micro-batch, with kernels of another (forward of one,
                                  // backward of the other)

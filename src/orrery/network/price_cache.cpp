@@ -19,15 +19,38 @@ std::uint64_t hash_of(Collective collective, Bytes bytes, const Group& group) {
 
 }  // namespace
 
-Seconds PriceCache::time(Collective collective, Bytes bytes, const Group& group) {
-  if (group.extents.empty()) { return Seconds(0); }
+PriceCache::Entry& PriceCache::entry(Collective collective, Bytes bytes, const Group& group) {
   const std::uint64_t hash = hash_of(collective, bytes, group);
   const auto slot = [&]() -> Entry& { return entries_[hash & (entries_.size() - 1)]; };
-  const Entry& found = slot();
-  if (found.bytes == bytes && found.collective == collective && found.group == group) { return found.time; }
+  Entry& found = slot();
+  if (found.bytes == bytes && found.collective == collective && found.group == group) { return found; }
   if (++misses_ > entries_.size()) { grow(); }
-  slot() = {collective, bytes, group, fabric_.price(collective, bytes, group).time};
-  return slot().time;
+  Entry& made = slot();
+  made.collective = collective;
+  made.bytes = bytes;
+  made.group = group;
+  made.time = fabric_.price(collective, bytes, group).time;
+  made.has_loads = false;
+  return made;
+}
+
+Seconds PriceCache::time(Collective collective, Bytes bytes, const Group& group) {
+  if (group.extents.empty()) { return Seconds(0); }
+  return entry(collective, bytes, group).time;
+}
+
+const CallLoads& PriceCache::loads(Collective collective, Bytes bytes, const Group& group) {
+  Entry& found = entry(collective, bytes, group);
+  if (loads_.size() != entries_.size()) { loads_.assign(entries_.size(), CallLoads{}); }
+  CallLoads& loads = loads_[static_cast<std::size_t>(&found - entries_.data())];
+  if (found.has_loads) { return loads; }
+  loads.time = found.time;
+  loads.ports.clear();
+  for (const PortLoad& port : fabric_.traffic(collective, bytes, group).ports) {
+    loads.ports.push_back({port.dimension, max(port.out, port.in)});
+  }
+  found.has_loads = true;
+  return loads;
 }
 
 void PriceCache::grow() {

@@ -10,6 +10,16 @@
 
 namespace orrery::network {
 
+// What a collective needs of the ports of each member, if it is alone.
+struct CallLoads {
+  struct Port {
+    int dimension = 0;
+    Seconds load;  // of the busier direction, at the port's full rate
+  };
+  Seconds time;
+  InlineList<Port, kMaxExtents> ports;
+};
+
 // A direct-mapped cache: a new answer replaces the one in its key's slot. Starts with few slots, so that short runs pay
 // little, and grows with misses up to a bound.
 // Keeps a reference to the fabric. Not safe to share between threads.
@@ -20,6 +30,11 @@ class PriceCache {
   // fabric.price(collective, bytes, group).time
   [[nodiscard]] Seconds time(Collective collective, Bytes bytes, const Group& group);
 
+  // Time and loads of fabric.traffic(collective, bytes, group). Valid until the next call.
+  [[nodiscard]] const CallLoads& loads(Collective collective, Bytes bytes, const Group& group);
+
+  [[nodiscard]] const Fabric& fabric() const { return fabric_; }
+
  private:
   static constexpr std::size_t kFewestSlots = 64, kMostSlots = 4096;  // powers of two
   struct Entry {
@@ -27,12 +42,15 @@ class PriceCache {
     Bytes bytes{-1.0};  // matches no request
     Group group;
     Seconds time;
+    bool has_loads = false;  // in loads_, at the same place
   };
 
+  [[nodiscard]] Entry& entry(Collective collective, Bytes bytes, const Group& group);
   void grow();
 
   const Fabric& fabric_;
   std::vector<Entry> entries_;
+  std::vector<CallLoads> loads_;  // as many as entries, or none before the first is asked for
   std::size_t misses_ = 0;  // since it last grew
 };
 

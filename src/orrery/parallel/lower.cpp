@@ -75,6 +75,8 @@ class PlanLowering {
     program_.transfer_bytes = (context_.model.encoder_layers > 0 ? 2.0 : 1.0) * context_.residual;
     const bool copies = plan_.tp > 1 && !plan_.sequence_parallel;
     const bool scatters = context_.stack.transfers.stages == hardware::StageTransfer::scattered;
+    program_.aligned_reductions = context_.stack.overlap.aligned_reduce && plan_.pp > 1 &&
+                                  !splits_backward(plan_.schedule) && !program_.job.is_inference();
     program_.gathers_transfers = copies && scatters && !program_.job.is_inference();
     if (program_.gathers_transfers) { program_.transfer_bytes /= static_cast<double>(plan_.tp); }
     auto known = known_.begin();

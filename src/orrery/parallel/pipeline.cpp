@@ -23,11 +23,14 @@ void check_times(const PipelineShape& shape, const PipelineTimes& times) {
   ORRERY_ASSERT(shape.schedule == ScheduleKind::dualpipe ? has(times.pair) : times.pair.empty());
   ORRERY_ASSERT(static_cast<std::int64_t>(times.transfer.size()) >= hops);
   ORRERY_ASSERT(times.first_forward_end.empty() || has(times.first_forward_end));
+  ORRERY_ASSERT(times.last_backward_extra.empty() ||
+                (has(times.last_backward_extra) && shape.schedule != ScheduleKind::dualpipe));
   Ticks signs = 0;  // negative if any duration is
   for (std::int64_t i = 0; i < tasks; ++i) { signs |= times.forward[to_index(i)] | times.backward[to_index(i)]; }
   for (std::int64_t i = 0; i < hops; ++i) { signs |= times.transfer[to_index(i)]; }
   for (const Ticks ticks : times.weight) { signs |= ticks; }
   for (const Ticks ticks : times.pair) { signs |= ticks; }
+  for (const Ticks ticks : times.last_backward_extra) { signs |= ticks; }
   ORRERY_ASSERT(signs >= 0);
 }
 
@@ -71,6 +74,20 @@ void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, Pipelin
   }
 }
 
+// Adds last_backward_extra where one task of every stage, its last, is longer. Backwards of one micro-batch wait for each
+// other, last stage first, and for nothing else that is longer; weight tasks wait for nobody.
+void lengthen_last_tasks(const PipelineShape& shape, const PipelineTimes& times, PipelineSolution& solution) {
+  const bool splits = splits_backward(shape.schedule);
+  for (std::int64_t i = shape.stages - 1; i >= 0; --i) {
+    Ticks& start = solution.last_backward_start[to_index(i)];
+    Ticks& end = solution.stage_end[to_index(i)];
+    const Ticks duration = end - start + times.last_backward_extra[to_index(i)];
+    const bool waits = !splits && i + 1 < shape.stages;
+    if (waits) { start = std::max(start, solution.stage_end[to_index(i + 1)] + times.transfer[to_index(i)]); }
+    end = start + duration;
+  }
+}
+
 void solve_kind(const PipelineShape& shape, const PipelineTimes& times, PipelineStorage& storage,
                 PipelineSolution& solution) {
   switch (shape.schedule) {
@@ -95,7 +112,10 @@ const PipelineSolution& PipelineSolver::solve(const PipelineShape& shape, const 
   check_times(shape, times);
   solution_.stage_end.resize(to_index(shape.stages));
   solution_.last_backward_start.resize(to_index(shape.stages * shape.chunks));
+  const bool is_interleaved = shape.schedule == ScheduleKind::interleaved && shape.chunks > 1;
+  solution_.aligned_reduce_start.resize(is_interleaved ? to_index(shape.stages * shape.chunks) : 0);
   solve_kind(shape, times, storage_, solution_);
+  if (!times.last_backward_extra.empty() && shape.chunks == 1) { lengthen_last_tasks(shape, times, solution_); }
   solution_.makespan = *std::max_element(solution_.stage_end.begin(), solution_.stage_end.end());
   return solution_;
 }

@@ -83,6 +83,10 @@ struct PipelineTimes {
   // [stage * chunks + chunk]: earliest end of micro-batch 0's forward (its weights may still be in transfer when the
   // step starts). Empty: no limit.
   std::span<const Ticks> first_forward_end = {};
+  // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
+  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty under
+  // dualpipe.
+  std::span<const Ticks> last_backward_extra = {};
   // Of weight tasks; a backward that does not split takes backward + weight. Must be empty unless the schedule splits.
   std::span<const Ticks> weight = {};
   // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. Must be empty unless
@@ -98,6 +102,10 @@ struct PipelineSolution {
   // where a weight task follows, that. Where it is a backward that does not split under a schedule that does, what
   // counts as its start is its end less its weight part.
   std::vector<Ticks> last_backward_start;
+  // [stage * chunks + chunk], only of several chunks under interleaved: when all stages have run their part of stage 0's
+  // last backward of the chunk and the tasks before it: end of the backward that stage i runs i backwards after the
+  // chunk's last one, or of its last task. Reductions that all stages launch at the same time start here.
+  std::vector<Ticks> aligned_reduce_start;
 };
 
 // Every task of every stage with its times, [stage][position in its order]: for drawings, and for more detail than

@@ -21,8 +21,11 @@ struct PipelineTestTimes {
   std::vector<Ticks> first_forward_end;  // empty, or one per forward
   std::vector<Ticks> weight;             // if the schedule splits
   std::vector<Ticks> pair;               // if it is dualpipe
+  std::vector<Ticks> last_backward_extra = {};
 
-  [[nodiscard]] PipelineTimes view() const { return {forward, backward, transfer, first_forward_end, weight, pair}; }
+  [[nodiscard]] PipelineTimes view() const {
+    return {forward, backward, transfer, first_forward_end, last_backward_extra, weight, pair};
+  }
 };
 
 // The nearest shape that has an order: rounds p and m up as the schedule requires, and sets v if it is determined.

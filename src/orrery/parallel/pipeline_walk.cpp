@@ -125,6 +125,14 @@ PipelineWalk::Input PipelineWalk::input(const PipelineTask& task, std::int64_t c
   ORRERY_ASSERT(false);
 }
 
+// See PipelineTimes::last_backward_extra.
+Ticks PipelineWalk::extra(const PipelineTask& task, std::int64_t cell) const {
+  if (times_.last_backward_extra.empty()) { return 0; }
+  const bool completes = task.kind == (splits_backward(shape_.schedule) ? Kind::weight : Kind::backward);
+  const bool is_last = task.micro_batch == (shape_.schedule == ScheduleKind::gpipe ? 0 : m_ - 1);
+  return completes && is_last ? times_.last_backward_extra[to_index(cell)] : 0;
+}
+
 // Runs the stage's tasks up to one whose input has not arrived. Returns whether any ran.
 bool PipelineWalk::advance(std::int64_t stage) {
   const std::int64_t from = next_[stage];
@@ -136,7 +144,7 @@ bool PipelineWalk::advance(std::int64_t stage) {
     const Input in = input(task, cell);
     if (in.ready == kMissing) { break; }
     start_[t] = std::max(free, in.ready);
-    free = start_[t] + in.duration;
+    free = start_[t] + in.duration + extra(task, cell);
     const bool forward = task.kind == Kind::forward || task.kind == Kind::pair;
     if (forward && task.micro_batch == 0 && !times_.first_forward_end.empty()) {
       free = std::max(free, times_.first_forward_end[to_index(cell)]);

@@ -46,6 +46,7 @@ class PipelineWalk {
   void finish_forward(std::int64_t cell, std::int64_t micro_batch, Ticks end);
   void finish_backward(std::int64_t cell, std::int64_t micro_batch, Ticks end);
   [[nodiscard]] std::int64_t backward_cell(const PipelineTask& task, std::int64_t cell) const;
+  [[nodiscard]] Ticks extra(const PipelineTask& task, std::int64_t cell) const;
 
   static constexpr Ticks kMissing = std::numeric_limits<Ticks>::max();
   static constexpr std::int64_t kNobody = -1;

@@ -154,7 +154,13 @@ void PipelineWave<Schedule>::note_last_backward(PipelineSolution& solution) {
     const std::int64_t number = step_ + stage;
     if (number >= tasks_) { return; }
     const std::int64_t chunk = (tasks_ - 1 - number) / p_;
-    solution.last_backward_start[to_index(stage * v_ + chunk)] = backward_end_[stage] - backward_[stage];
+    const auto cell = to_index(stage * v_ + chunk);
+    solution.last_backward_start[cell] = backward_end_[stage] - backward_[stage];
+    if (!times_.last_backward_extra.empty()) { backward_end_[stage] += times_.last_backward_extra[cell]; }
+    if (stage > 0) { return; }
+    for (std::int64_t i = 0; i < p_; ++i) {
+      solution.aligned_reduce_start[to_index(i * v_ + chunk)] = backward_end_[i];
+    }
   }
 }
 

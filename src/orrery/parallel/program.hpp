@@ -143,7 +143,11 @@ struct ChunkProgram {
   Segment forward;        // of every micro-batch
   Segment backward;       // of every micro-batch; the last one has last_backward instead where weight is empty
   Segment weight;         // of every micro-batch but the last
-  Segment last_backward;  // completes the gradients of the last micro-batch; with their reductions when overlapped
+  // Completes the gradients of the last micro-batch; with their reductions when overlapped. Aligned reductions slow all
+  // stages at once. With one chunk, only stage 0 issues them during its last backward; the others, whose last backwards
+  // have ended by then, when theirs have. With several, stage i issues all of a chunk when it has run i more backwards
+  // after this one, or its last one: stage 0 has then run its last backward of the chunk.
+  Segment last_backward;
   Segment first_forward;  // of the first micro-batch: with gathers of updated weights when overlapped; else as forward
   Segment decode;         // inference: one generated token of a micro-batch
   bool waits_for_reduce = false;  // segments that make gradients end when their reductions have (sharded gradients)
@@ -185,6 +189,7 @@ struct Program {
   Mesh mesh;
   PipelineShape pipeline;
   Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
+  bool aligned_reductions = false;  // see ChunkProgram::last_backward
   bool gathers_transfers = false;  // each rank sends 1 / tp of the tensor, and the receiving ranks gather it
   IdVector<BlockId, SharedBlock> blocks;
   IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one

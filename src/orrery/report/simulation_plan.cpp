@@ -34,13 +34,13 @@ std::string times_text(const results::PlanSimulation& plan) {
                 simulated = of_ns(plan.simulation.makespan_ns());
   const Seconds of_graphs = plan.estimate_of_graphs;
   Table table;
-  table.column("", Table::Align::left).column("time").column("against the line above", Table::Align::left);
+  table.column("", Table::Align::left).column("time").column("against estimate", Table::Align::left);
   table.row({"estimate", exact(estimate), ""});
   if (of_graphs != estimate) {
     table.row({"estimate without what graphs lack", exact(of_graphs), against(of_graphs, estimate)});
   }
-  table.row({"simulated, ports not shared", exact(unshared), against(unshared, of_graphs)});
-  table.row({"simulated, ports shared", exact(simulated), against(simulated, unshared)});
+  table.row({"simulated", exact(simulated), against(simulated, of_graphs)});
+  table.row({"  if no port were shared", exact(unshared), against(unshared, of_graphs)});
   return table.text();
 }
 

@@ -1,0 +1,60 @@
+#include "orrery/estimate/port_sharing.hpp"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+namespace orrery::estimate::port_sharing_test {
+namespace {
+
+// A block that is one call on dimension 0.
+PortUses one_call(double time, double load) {
+  PortUses uses;
+  uses.used = 1;
+  uses.time = Seconds(time);
+  PortUse& use = uses.dimensions[0];
+  const bool is_small = 2.0 * load <= time;
+  (is_small ? use.small_time : use.time) = Seconds(time);
+  (is_small ? use.small_load : use.load) = Seconds(load);
+  use.contended = Seconds(std::max(time, 2.0 * load));
+  return uses;
+}
+
+TEST(PortSharing, calls_that_fill_a_port_have_half_of_it_each) {
+  const Sharing both = sharing(one_call(3.0, 3.0), one_call(5.0, 5.0));
+  EXPECT_DOUBLE_EQ(both.longer, 1.0);
+  EXPECT_DOUBLE_EQ(both.progress, 1.0);
+}
+
+TEST(PortSharing, calls_that_fit_together_keep_their_speeds) {
+  EXPECT_FALSE(sharing(one_call(3.0, 1.2), one_call(5.0, 2.5)).any());
+}
+
+// A quarter of the port is less than half of it: the small call keeps its speed, and three quarters are left.
+TEST(PortSharing, a_small_call_keeps_its_speed) {
+  const Sharing small = sharing(one_call(4.0, 1.0), one_call(1.0, 1.0));
+  EXPECT_DOUBLE_EQ(small.longer, 0.0);
+  EXPECT_DOUBLE_EQ(small.progress, 0.75);
+  const Sharing large = sharing(one_call(1.0, 1.0), one_call(4.0, 1.0));
+  EXPECT_DOUBLE_EQ(large.longer, 1.0 / 3.0);
+  EXPECT_DOUBLE_EQ(large.progress, 4.0 / 3.0);
+}
+
+TEST(PortSharing, other_dimensions_are_not_shared) {
+  PortUses beside = one_call(1.0, 1.0);
+  std::swap(beside.dimensions[0], beside.dimensions[1]);
+  beside.used = 2;
+  EXPECT_FALSE(sharing(one_call(1.0, 1.0), beside).any());
+}
+
+// Per second of the block alone, the port carries its load and that of the others: never more than the wall time.
+RC_GTEST_PROP(PortSharing, no_port_carries_more_than_its_bandwidth, ()) {
+  const auto share = [] { return *rc::gen::inRange(1, 101) * 0.01; };
+  const double a = share(), b = share();
+  const Sharing both = sharing(one_call(1.0, a), one_call(1.0, b));
+  RC_ASSERT(a + both.progress * b <= (1.0 + both.longer) * (1.0 + 1e-9));
+  RC_ASSERT(both.longer >= 0.0);
+  RC_ASSERT(both.progress <= 1.0 + both.longer);
+}
+
+}  // namespace
+}  // namespace orrery::estimate::port_sharing_test
