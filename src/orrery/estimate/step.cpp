@@ -406,7 +406,7 @@ class StepSolution {
   }
 
   [[nodiscard]] parallel::PipelineTimes times() const {
-    return {forward_, backward_, transfer_, first_end_, last_extra_, weight_, pair_};
+    return {forward_, backward_, transfer_, first_end_, weight_, pair_, last_extra_};
   }
 
   // Forward of chunk `c` paired with the backward of the other chunk.

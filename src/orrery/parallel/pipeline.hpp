@@ -83,15 +83,15 @@ struct PipelineTimes {
   // [stage * chunks + chunk]: earliest end of micro-batch 0's forward (its weights may still be in transfer when the
   // step starts). Empty: no limit.
   std::span<const Ticks> first_forward_end = {};
-  // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
-  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty under
-  // dualpipe.
-  std::span<const Ticks> last_backward_extra = {};
   // Of weight tasks; a backward that does not split takes backward + weight. Must be empty unless the schedule splits.
   std::span<const Ticks> weight = {};
   // [stage * chunks + c]: forward of chunk c together with the whole backward of the other one. Must be empty unless
   // the schedule is dualpipe.
   std::span<const Ticks> pair = {};
+  // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
+  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty under
+  // dualpipe.
+  std::span<const Ticks> last_backward_extra = {};
 };
 
 struct PipelineSolution {

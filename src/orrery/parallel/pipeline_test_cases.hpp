@@ -24,7 +24,7 @@ struct PipelineTestTimes {
   std::vector<Ticks> last_backward_extra = {};
 
   [[nodiscard]] PipelineTimes view() const {
-    return {forward, backward, transfer, first_forward_end, last_backward_extra, weight, pair};
+    return {forward, backward, transfer, first_forward_end, weight, pair, last_backward_extra};
   }
 };
 
