@@ -111,13 +111,15 @@ Case expressible(Case c) {
   return c;
 }
 
-// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off. The path has
-// at most the nodes of all stages; errors add up like random ones on long paths, so that a nanosecond for each node of
-// the largest stage is far above what occurs.
-double tolerance(const simulate::FlowJob& job) {
+// Graphs have whole nanoseconds and bytes: every node on the critical path may be half a nanosecond off, and half a
+// byte on the slowest link. The path has at most the nodes of all stages; errors add up like random ones on long paths,
+// so that twice as much for each node of the largest stage is far above what occurs.
+double tolerance(const simulate::FlowJob& job, const hardware::Cluster& cluster) {
   std::size_t nodes = 0;
   for (const auto& graph : job.job.rank_graphs) { nodes = std::max(nodes, graph.nodes.size()); }
-  return 1e-9 * static_cast<double>(nodes + 1);
+  double byte = 0.0;
+  for (const auto& dimension : cluster.dimensions) { byte = std::max(byte, 1.0 / dimension.rate().value()); }
+  return (1e-9 + byte) * static_cast<double>(nodes + 1);
 }
 
 // Excluded: decode of several micro-batches over several stages (estimate waits for all prefill), groups of unequal
@@ -138,7 +140,7 @@ bool expect_agreement(const Case& c) {
   const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
   estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
   const double estimated = estimator.step_time(c.plan, estimate::Ports::apart).value();
-  const double rounding = tolerance(folded.job);
+  const double rounding = tolerance(folded.job, c.cluster);
   EXPECT_LE(simulated, estimated + rounding);
   EXPECT_GE(simulated, estimated - slack - rounding);
   return true;
@@ -176,7 +178,9 @@ std::optional<Apart> difference_by_sharing(const Case& c) {
     if (shared.contention.empty()) { return std::nullopt; }
     const double time = static_cast<double>(shared.makespan_ns()) * 1e-9;
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
-    const auto from = [&](estimate::Ports ports) { return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0); };
+    const auto from = [&](estimate::Ports ports) {
+      return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0);
+    };
     return Apart{from(estimate::Ports::shared), from(estimate::Ports::apart)};
   }
   return std::nullopt;

@@ -220,6 +220,8 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
     SeededRandom random(seed);
     Case c = any_case(random);
     if (c.plan.zero == 0 || !c.plan.dp_overlap) { continue; }
+    // The gathers of a pair share one stream with the collectives inside its blocks, and change its order.
+    if (c.plan.schedule == parallel::ScheduleKind::dualpipe && c.plan.zero == 3) { continue; }
     Case apart = c;
     apart.plan.gather_overlap = false;
     const Seconds time = step_time(c, Ports::apart), time_apart = step_time(apart, Ports::apart);

@@ -10,6 +10,7 @@
 #include "orrery/estimate/terms.hpp"
 #include "orrery/hardware/records.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/pair_order.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 #include "orrery/workload/operators.hpp"
 
@@ -61,12 +62,12 @@ parallel::RankClassId class_of(const Program& program, std::int64_t stage) {
   return program.class_of_stage[static_cast<std::size_t>(stage)];
 }
 
-// Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches, without waits
-// that DualPipe pairs hide.
+// Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches, without
+// waits that DualPipe pairs hide.
 struct Busy {
   Cost work;
-  Side stall;      // waiting for gathers and reductions inside forwards and backwards
-  Side side;       // time of gathers and reductions on the side stream, whole step
+  Side stall;             // waiting for gathers and reductions inside forwards and backwards
+  Side side;              // time of gathers and reductions on the side stream, whole step
   Seconds input_gathers;  // of inputs that have arrived in parts
 
   [[nodiscard]] Seconds time() const { return work.time + stall.total() + input_gathers; }
@@ -91,13 +92,13 @@ Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t s
   for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
     if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
     const auto forward = static_cast<std::size_t>(task.chunk);
-    hidden += step.pairs[step.pair_index(chunks[forward].program, chunks[1 - forward].program)].hidden;
+    hidden += step.pairs[parallel::pair_index(program, chunks[forward].program, chunks[1 - forward].program)].hidden;
   }
   return hidden;
 }
 
-// Takes what pairs hide from the waits of their halves: those for experts first, those inside recomputation last. A pair
-// that takes longer than its halves waits for experts.
+// Takes what pairs hide from the waits of their halves: those for experts first, those inside recomputation last. A
+// pair that takes longer than its halves waits for experts.
 void hide_waits(Busy& busy, Seconds all) {
   Seconds left = all;
   const Seconds before = busy.stall.total();
@@ -183,7 +184,7 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
 
 // Time for which a rank of the critical stage has no work.
 struct Waiting {
-  Seconds own_transfers;  // all transfers, exposed or not
+  Seconds own_transfers;                             // all transfers, exposed or not
   Seconds transfers, first_gathers, slowed, bubble;  // slowed: by its reductions, in its last backwards
 };
 

@@ -60,6 +60,7 @@ Cost& Cost::operator+=(const Cost& other) {
   time += other.time;
   compute += other.compute;
   recompute += other.recompute;
+  recompute_waits += other.recompute_waits;
   optimizer += other.optimizer;
   launch += other.launch;
   for (std::size_t k = 0; k < kTrafficKinds; ++k) { traffic[k] += other.traffic[k]; }
@@ -71,6 +72,7 @@ Cost operator*(double count, Cost cost) {
   cost.time *= count;
   cost.compute *= count;
   cost.recompute *= count;
+  cost.recompute_waits *= count;
   cost.optimizer *= count;
   cost.launch *= count;
   for (CommunicationTime& traffic : cost.traffic) { traffic = count * traffic; }
@@ -103,47 +105,14 @@ CommunicationTime& communication_of(Cost& cost, const CollectiveLaunch& collecti
 void charge_wait(Cost& cost, Purpose purpose, const CollectiveLaunch& collective, Seconds time) {
   if (purpose == Purpose::recompute) {
     cost.recompute += time;
+    cost.recompute_waits += time;
   } else {
     communication_of(cost, collective).exposed += time;
   }
   cost.time += time;
 }
 
-// A token is sent once to every node that has experts for it, and once to every rank of that node that has. Traffic
-// between nodes and traffic inside them overlap.
-Seconds price_node_dispatch(const parallel::CollectiveCall& call, const network::Fabric& fabric,
-                            const parallel::Mesh& mesh) {
-  const auto bytes = parallel::node_dispatch_bytes(call, mesh);
-  const Seconds inside = fabric.price(call.collective, bytes.inside, mesh.group(bytes.inside_group)).time;
-  if (bytes.across == Bytes(0)) { return inside; }
-  return max(fabric.price(call.collective, bytes.across, mesh.group(GroupKind::ep_across)).time, inside);
-}
-
-// Ring attention: in each of n - 1 steps every rank sends its part to the next rank. A step is as slow as the hop
-// across the outermost dimension, where only one rank of a node uses its port.
-Seconds price_ring_steps(const parallel::CollectiveCall& call, const network::Fabric& fabric,
-                         const network::Group& group) {
-  const auto members = static_cast<double>(group.size());
-  if (group.extents.empty() || call.bytes == Bytes(0)) { return Seconds(0); }
-  return (members - 1.0) * fabric.transfer(call.bytes / members, group.extents.back().dimension);
-}
-
-Seconds price_transfer(Bytes bytes, const hardware::SecondTier& tier) {
-  ORRERY_ASSERT(tier.bandwidth > BytesPerSecond(0));
-  return bytes > Bytes(0) ? tier.latency + bytes / tier.bandwidth : Seconds(0);
-}
-
 }  // namespace
-
-Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh) {
-  switch (route_of(call, mesh)) {
-    case Route::collective: return fabric.price(call.collective, call.bytes, mesh.group(call.group)).time;
-    case Route::ring_steps: return price_ring_steps(call, fabric, mesh.group(call.group));
-    case Route::node_dispatch: return price_node_dispatch(call, fabric, mesh);
-    case Route::host: return price_transfer(call.bytes, fabric.cluster().second_tier);
-  }
-  throw_internal_error("known route", __FILE__, __LINE__);
-}
 
 Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension) {
   return fabric.transfer(program.transfer_bytes, dimension);
@@ -152,20 +121,6 @@ Seconds price_hop(const parallel::Program& program, const network::Fabric& fabri
 Seconds price_input_gather(const parallel::Program& program, const network::Fabric& fabric) {
   const auto call = parallel::input_gather(program);
   return call ? price_call(*call, fabric, program.mesh) : Seconds(0);
-}
-
-Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, std::int64_t grown) {
-  const auto& accelerator = fabric.cluster().accelerator;
-  if (grown == 0) { return cost::kernel_cost(launch.kernel, accelerator).time; }
-  return cost::kernel_cost(parallel::grown_kernel(launch, grown), accelerator).time;
-}
-
-Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
-                   network::PriceCache* cache) {
-  if (cache == nullptr || route_of(call, mesh) != Route::collective) {
-    return price_call(call, fabric, mesh);
-  }
-  return cache->time(call.collective, call.bytes, mesh.group(call.group));
 }
 
 namespace {
@@ -264,9 +219,8 @@ CallPorts ports_of(const parallel::CollectiveCall& call, const parallel::Mesh& m
 
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                  network::PriceCache* cache) {
-  return price_items(block, fabric, [&](const parallel::CollectiveCall& call) {
-    return price_call(call, fabric, mesh, cache);
-  });
+  return price_items(block, fabric,
+                     [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh, cache); });
 }
 
 PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh, network::PriceCache& cache) {

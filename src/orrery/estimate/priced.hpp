@@ -12,6 +12,7 @@
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/price_cache.hpp"
 #include "orrery/parallel/calls.hpp"
+#include "orrery/parallel/item_times.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -39,8 +40,9 @@ inline constexpr std::size_t kTrafficKinds = 6;
 // every kind.
 struct Cost {
   Seconds time;
-  Seconds compute;    // kernels of the forward and backward pass
-  Seconds recompute;  // kernels of recomputation, and exposed communication among them
+  Seconds compute;          // kernels of the forward and backward pass
+  Seconds recompute;        // kernels of recomputation, and exposed communication among them
+  Seconds recompute_waits;  // the exposed communication in it
   Seconds optimizer;
   Seconds launch;                                        // waiting for the host to launch kernels
   std::array<CommunicationTime, kTrafficKinds> traffic;  // [TrafficKind]
@@ -56,21 +58,14 @@ struct Cost {
 using parallel::Route;
 using parallel::route_of;
 
-// Time of one call, alone on its links. `cache` belongs to `fabric`.
-[[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
-                                 const parallel::Mesh& mesh);
-[[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
-                                 const parallel::Mesh& mesh, network::PriceCache* cache);
+using parallel::price_call;
+using parallel::price_kernel;
 
 // Time to send a micro-batch's activations (or gradients) to a neighbouring stage over `dimension`.
 [[nodiscard]] Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension);
 
 // Time of parallel::input_gather(); 0 if inputs arrive whole.
 [[nodiscard]] Seconds price_input_gather(const parallel::Program& program, const network::Fabric& fabric);
-
-// `grown`: number of tokens by which the KV cache has grown since the kernel was lowered.
-[[nodiscard]] Seconds price_kernel(const parallel::KernelLaunch& launch, const network::Fabric& fabric,
-                                   std::int64_t grown = 0);
 
 // Runs a block's items on the compute stream and the collectives' stream of a rank. `cache` belongs to `fabric`.
 [[nodiscard]] Cost price_block(const parallel::Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
@@ -93,7 +88,7 @@ struct Streams {
 
 // What gathers and reductions do to the blocks beside them. None: both run as if alone.
 struct Concurrency {
-  double interference = 0.0;               // the fraction of its speed that an execution loses while they run
+  double interference = 0.0;                     // the fraction of its speed that an execution loses while they run
   const std::vector<PortUses>* ports = nullptr;  // [block]: those that share ports with others; empty ones share none
 };
 

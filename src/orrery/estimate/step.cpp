@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
-#include "orrery/estimate/pair.hpp"
+#include "orrery/parallel/pair_order.hpp"
 
 namespace orrery::estimate {
 
@@ -16,9 +16,9 @@ using parallel::Ticks;
 
 namespace {
 
-// A tick is a picosecond. If the serial time of all stages is more than 10^18 picoseconds (eleven days; 64 bits hold nine
-// times as much), a tick is 10^3, 10^6, … picoseconds. Durations are rounded up, so that a step never ends before its
-// work can: Estimator::step_time_bound relies on this.
+// A tick is a picosecond. If the serial time of all stages is more than 10^18 picoseconds (eleven days; 64 bits hold
+// nine times as much), a tick is 10^3, 10^6, … picoseconds. Durations are rounded up, so that a step never ends before
+// its work can: Estimator::step_time_bound relies on this.
 class Clock {
  public:
   explicit Clock(Seconds longest) {
@@ -130,7 +130,9 @@ class StepSolution {
   [[nodiscard]] unsigned dimensions_of(std::initializer_list<parallel::GroupKind> groups) const {
     unsigned bits = 0;
     for (const auto kind : groups) {
-      for (const auto& extent : program_.mesh.group(kind).extents) { bits |= 1U << static_cast<unsigned>(extent.dimension); }
+      for (const auto& extent : program_.mesh.group(kind).extents) {
+        bits |= 1U << static_cast<unsigned>(extent.dimension);
+      }
     }
     return bits;
   }
@@ -190,19 +192,19 @@ class StepSolution {
   void price_pairs() {
     step_.pairs.clear();
     if (!is_dualpipe()) { return; }
-    step_.pairs.resize(program_.chunks.size() * program_.chunks.size());
-    ItemTimes times(program_, solver_.fabric_, solver_.prices_);
-    for (const auto& rank_class : program_.classes) {
-      for (std::size_t c = 0; c < chunks_; ++c) {
-        const auto forward = rank_class.chunks[c].program, backward = rank_class.chunks[1 - c].program;
-        PairCost& pair = step_.pairs[step_.pair_index(forward, backward)];
-        if (pair.time == Seconds(0)) { pair = price_pair(times, forward, backward); }
+    parallel::ItemTimes times(program_, solver_.fabric_, solver_.prices_);
+    const auto orders = parallel::pair_orders(program_, times);
+    for (std::size_t f = 0; f < program_.chunks.size(); ++f) {
+      for (std::size_t b = 0; b < program_.chunks.size(); ++b) {
+        const parallel::ChunkProgramId forward(f), backward(b);
+        const auto& order = orders[parallel::pair_index(program_, forward, backward)];
+        step_.pairs.push_back(order.halves.empty() ? PairCost{} : price_pair(order, forward, backward));
       }
     }
   }
 
   // What slows a half that is alone (Concurrency) slows the pair as much.
-  [[nodiscard]] PairCost price_pair(ItemTimes& times, parallel::ChunkProgramId forward,
+  [[nodiscard]] PairCost price_pair(const parallel::PairOrder& order, parallel::ChunkProgramId forward,
                                     parallel::ChunkProgramId backward) const {
     const auto price = [&](parallel::ChunkProgramId id) { return price_chunk(program_.chunks[id], step_.blocks, {}); };
     const Seconds apart =
@@ -211,7 +213,7 @@ class StepSolution {
     if (concurrency().interference > 0.0 || concurrency().ports != nullptr) {
       lost = max(Seconds(0), apart - (price(forward).forward_time() + price(backward).whole_backward()));
     }
-    const Seconds time = lost + pair_time(program_, times, program_.chunks[forward], program_.chunks[backward]);
+    const Seconds time = lost + order.time;
     return {time, apart - time};
   }
 
@@ -361,9 +363,9 @@ class StepSolution {
     return reduces_later(stage) ? Seconds(0) : chunk_cost(stage, c).last_extra;
   }
 
-  // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards slow
-  // the compute that they overlap with, and reductions that run longer than their chunk's last backward slow later tasks
-  // of the stage; these losses are added at the end of the pipeline.
+  // When all gradients of a stage are synchronised, counted from the pipeline's start. Gathers of the first forwards
+  // slow the compute that they overlap with, and reductions that run longer than their chunk's last backward slow later
+  // tasks of the stage; these losses are added at the end of the pipeline.
   [[nodiscard]] Seconds gradients_ready(std::size_t stage) const {
     const auto& rank_class = program_.classes[class_of(stage)];
     const Seconds end = clock_.seconds(pipeline_->stage_end[stage]);
@@ -374,8 +376,7 @@ class StepSolution {
       if (chunk.waits_for_reduce) { continue; }
       reduced += segment_reductions(chunk.last_backward, step_.blocks);
       if (reduces_later(stage)) {
-        const Seconds start =
-            chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
+        const Seconds start = chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
         stream = max(stream, start) + segment_reductions(chunk.last_backward, step_.blocks);
         continue;
       }
@@ -388,8 +389,7 @@ class StepSolution {
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const double interference = solver_.stack_.overlap.interference;
-    const Seconds lost =
-        max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
+    const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
     return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
   }
 
@@ -450,7 +450,7 @@ class StepSolution {
 
   // Forward of chunk `c` paired with the backward of the other chunk.
   [[nodiscard]] const PairCost& pair_of(std::size_t stage, std::size_t c) const {
-    return step_.pairs[step_.pair_index(place(stage, c).program, place(stage, 1 - c).program)];
+    return step_.pairs[parallel::pair_index(program_, place(stage, c).program, place(stage, 1 - c).program)];
   }
 
   [[nodiscard]] bool splits() const { return parallel::splits_backward(program_.pipeline.schedule); }

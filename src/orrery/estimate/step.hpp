@@ -50,12 +50,8 @@ struct Step {
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
   std::vector<Cost> blocks;       // price of every block of the program
   std::vector<ChunkCost> chunks;  // price of every chunk program
-  std::vector<PairCost> pairs;    // [pair_index()]: DualPipe; 0 where no rank has the pair
+  std::vector<PairCost> pairs;    // [parallel::pair_index()]: DualPipe; 0 where no stage runs the pair
   std::vector<Cost> finishes;     // [stage class]: finish segment
-
-  [[nodiscard]] std::size_t pair_index(parallel::ChunkProgramId forward, parallel::ChunkProgramId backward) const {
-    return forward.index() * chunks.size() + backward.index();
-  }
 };
 
 enum class Explained : std::uint8_t { no, yes };
@@ -68,9 +64,9 @@ enum class Ports : std::uint8_t { shared, apart };
 //   time = max over stages of (end of the pipeline and of reductions that end later, plus finish_reduce)
 //       + max over stages of finish, before and after the all-reduce over all ranks + host overhead
 //
-// Pipeline times are those of a micro-batch without data-parallel reductions, but for the last backward of a chunk, which
-// is longer by what its reductions slow it down. Weights that are gathered during the first forwards set their earliest
-// end times. api/plan_simulation_test.cpp compares steps with simulations of their graphs.
+// Pipeline times are those of a micro-batch without data-parallel reductions, but for the last backward of a chunk,
+// which is longer by what its reductions slow it down. Weights that are gathered during the first forwards set their
+// earliest end times. api/plan_simulation_test.cpp compares steps with simulations of their graphs.
 //
 // Buffers are reused. The returned step is valid until the next call.
 class StepSolver {

@@ -16,7 +16,8 @@ namespace orrery::estimate {
 struct PartTime {
   Seconds forward, backward, weight;
   Seconds expert_waits;  // included above: exposed expert all-to-alls
-  Seconds kernels;       // included above, without those of recomputation
+  Seconds kernels;       // included above
+  Seconds calls;         // of collectives, exposed or not
 
   PartTime& operator+=(const PartTime& other) {
     forward += other.forward;
@@ -24,12 +25,13 @@ struct PartTime {
     weight += other.weight;
     expert_waits += other.expert_waits;
     kernels += other.kernels;
+    calls += other.calls;
     return *this;
   }
   PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
   friend PartTime operator*(double count, const PartTime& part) {
-    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits,
-            count * part.kernels};
+    return {count * part.forward,      count * part.backward, count * part.weight,
+            count * part.expert_waits, count * part.kernels,  count * part.calls};
   }
 };
 

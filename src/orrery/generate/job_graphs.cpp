@@ -13,7 +13,13 @@ namespace orrery::generate {
 
 JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
                      const Options& options)
-    : program_(program), stack_(stack), options_(options), groups_(program), works_(program, cluster.accelerator) {}
+    : program_(program), stack_(stack), options_(options), groups_(program), works_(program, cluster.accelerator) {
+  const network::Fabric fabric(cluster,
+                               uses_one_port() ? network::NodeEgress::one_port : network::NodeEgress::all_ports);
+  network::PriceCache prices(fabric);
+  parallel::ItemTimes times(program, fabric, prices);
+  pairs_ = parallel::pair_orders(program, times);
+}
 
 Result<void> JobGraphs::writable(const parallel::Program& program, const Options& options) {
   if (program.plan.placement.any()) {
@@ -35,7 +41,7 @@ Result<std::uint64_t> JobGraphs::write(std::int64_t rank, Naming naming, NodeSin
   if (program_.job.is_inference()) {
     RequestBatches(program_, streams).write(options_.steps);
   } else {
-    TrainingSteps(program_, stack_, streams).write(options_.steps);
+    TrainingSteps(program_, stack_, pairs_, streams).write(options_.steps);
   }
   if (auto written = writer.result(); !written) { return tl::make_unexpected(std::move(written).error()); }
   return writer.count();

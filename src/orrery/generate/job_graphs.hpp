@@ -18,6 +18,7 @@
 #include "orrery/generate/process_groups.hpp"
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
+#include "orrery/parallel/pair_order.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::generate {
@@ -53,6 +54,7 @@ class JobGraphs {
   Options options_;
   ProcessGroups groups_;
   KernelWorks works_;
+  std::vector<parallel::PairOrder> pairs_;  // [parallel::pair_index()]
 };
 
 }  // namespace orrery::generate

@@ -5,7 +5,6 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/calls.hpp"
-#include "orrery/parallel/pair_turns.hpp"
 
 namespace orrery::generate {
 
@@ -27,66 +26,55 @@ NodeIds joined(NodeIds ids, const NodeIds& more) {
 
 void Streams::run(Execution& execution, const SegmentRun& run) {
   Walk walk{.run = run};
-  while (advance(execution, walk)) {}
+  while (step(execution, walk)) {}
 }
 
-void Streams::run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
-                          const std::vector<SegmentRun>& second_runs) {
+void Streams::run_pair(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
+                       const std::vector<SegmentRun>& second_runs, const parallel::PairOrder& order) {
   struct Half {
     Execution& execution;
     const std::vector<SegmentRun>& runs;
     std::size_t next = 0;
     Walk walk{};
   };
-  const auto advance_half = [&](Half& half) {
-    while (half.next < half.runs.size()) {
-      if (half.walk.run.segment == nullptr) { half.walk.run = half.runs[half.next]; }
-      if (advance(half.execution, half.walk)) { return true; }
-      half.walk = {};
-      ++half.next;
-    }
-    return false;
-  };
-  const auto collectives = [&](const std::vector<SegmentRun>& runs) {
-    std::int64_t count = 0;
-    for (const SegmentRun& run : runs) { count += collectives_of(program_, *run.segment); }
-    return count;
-  };
   std::array halves{Half{first, first_runs}, Half{second, second_runs}};
-  in_turn_.emplace();
-  for (parallel::PairTurns turns(collectives(first_runs), collectives(second_runs)); !turns.ended();) {
-    const std::size_t half = turns.next();
-    turns.take(half, !advance_half(halves[half]));
+  in_pair_.emplace();
+  for (const std::uint8_t number : order.halves) {
+    Half& half = halves[number];
+    if (half.walk.run.segment == nullptr) { half.walk.run = half.runs[half.next]; }
+    if (step(half.execution, half.walk)) { continue; }
+    if (writer_.failed()) { break; }
+    half.walk = {};
+    ++half.next;
   }
-  in_turn_.reset();
+  in_pair_.reset();
+  for (const Half& half : halves) { ORRERY_ASSERT(writer_.failed() || half.next == half.runs.size()); }
 }
 
-NodeIds Streams::behind(const NodeIds& parents, NodeIds LastNodes::*last) const {
-  return in_turn_ ? joined(parents, (*in_turn_).*last) : parents;
+NodeIds Streams::behind(const NodeIds& parents, NodeIds LastNodes::* last) const {
+  return in_pair_ ? joined(parents, (*in_pair_).*last) : parents;
 }
 
-bool Streams::advance(Execution& execution, Walk& walk) {
+bool Streams::step(Execution& execution, Walk& walk) {
   const Segment& segment = *walk.run.segment;
   writer_.set_prefix(walk.run.prefix);
+  const bool goes_on = walk.use < segment.size() || !walk.begun;
   if (!walk.begun) {
     walk.begun = true;
     if (!segment.empty()) { gather(execution, walk, segment.front().gather); }
     walk.arrived = overlapped_;
-  }
-  bool issued = false;
-  while (!issued && walk.use < segment.size() && !writer_.failed()) {
-    if (!walk.in_block) { begin_execution(execution, walk); }
-    while (!issued && walk.item < program_.block(segment[walk.use].work).items.size()) {
-      issued = run_item(execution, walk);
-    }
-    if (!issued) { end_execution(execution, walk); }
-  }
-  if (!issued) {
+  } else if (!goes_on) {
     flush(execution);
     if (walk.run.waits_for_overlapped) { join(execution.compute, overlapped_); }
+  } else if (!walk.in_block) {
+    begin_execution(execution, walk);
+  } else if (walk.item < program_.block(segment[walk.use].work).items.size()) {
+    run_item(execution, walk);
+  } else {
+    end_execution(execution, walk);
   }
   writer_.set_prefix({});
-  return issued;
+  return goes_on && !writer_.failed();
 }
 
 void Streams::gather(Execution& execution, const Walk& walk, OptionalBlockId id) {
@@ -178,7 +166,7 @@ void Streams::begin_block(Execution& execution, Walk& walk) {
   walk.item = 0;
   walk.launch = 0;
   walk.ends.assign(block.items.size(), {});
-  if (granularity_ != Granularity::operators && has_only_kernels(block)) {
+  if (!in_pair_ && granularity_ != Granularity::operators && has_only_kernels(block)) {
     Work sum;
     for (; walk.item < block.items.size(); ++walk.item) {
       const auto* kernel = block.items[walk.item].kernel();
@@ -189,11 +177,11 @@ void Streams::begin_block(Execution& execution, Walk& walk) {
   } else if (block.launch > Seconds(0)) {
     flush(execution);
     walk.launch = writer_.host("host.launch", block.launch, behind(execution.compute, &LastNodes::launch));
-    if (in_turn_) { in_turn_->launch = {walk.launch}; }
+    if (in_pair_) { in_pair_->launch = {walk.launch}; }
   }
 }
 
-bool Streams::run_item(Execution& execution, Walk& walk) {
+void Streams::run_item(Execution& execution, Walk& walk) {
   const BlockId id = (*walk.run.segment)[walk.use].work;
   const std::size_t number = walk.item++;
   const parallel::Item& item = program_.block(id).items[number];
@@ -204,17 +192,16 @@ bool Streams::run_item(Execution& execution, Walk& walk) {
   if (const auto* kernel = item.kernel()) {
     const std::int64_t grown = walk.run.grown;
     add_kernel(execution, item.name, grown > 0 ? works_.grown(*kernel, grown) : works_.of(id, number));
-    return false;
+    return;
   }
   const auto* launch = item.collective();
-  if (launch == nullptr) { return false; }
+  if (launch == nullptr) { return; }
   flush(execution);
   NodeIds ends = issue(item.name, launch->call, execution.lane, joined(execution.compute, execution.collectives));
-  if (ends.empty()) { return true; }
+  if (ends.empty()) { return; }
   execution.collectives = ends;
   if (!launch->asynchronous) { execution.compute = ends; }
   walk.ends[number] = std::move(ends);
-  return true;
 }
 
 void Streams::end_block(Execution& execution, Walk& walk) {
@@ -246,14 +233,14 @@ void Streams::flush(Execution& execution) {
   const NodeIds parents = behind(execution.compute, &LastNodes::kernel);
   const NodeId node = writer_.compute(execution.pending.name, execution.pending.work, parents);
   execution.compute.assign(1, node);
-  if (in_turn_) { in_turn_->kernel = execution.compute; }
+  if (in_pair_) { in_pair_->kernel = execution.compute; }
   execution.pending = {};
 }
 
 NodeIds Streams::issue(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
   if (route_of(call, program_.mesh) == parallel::Route::host) { return issue_transfer(name, call, parents); }
   NodeIds ends = issue_exchange(name, call, lane, behind(parents, &LastNodes::collective));
-  if (in_turn_ && !ends.empty()) { in_turn_->collective = ends; }
+  if (in_pair_ && !ends.empty()) { in_pair_->collective = ends; }
   return ends;
 }
 

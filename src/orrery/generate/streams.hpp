@@ -13,6 +13,7 @@
 
 #include "orrery/generate/kernel_works.hpp"
 #include "orrery/generate/node_writer.hpp"
+#include "orrery/parallel/pair_order.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::generate {
@@ -55,11 +56,10 @@ class Streams {
 
   void run(Execution& execution, const SegmentRun& run);
 
-  // The two halves of a DualPipe pair in the order of parallel/pair_turns.hpp. It does not depend on which half is ahead on
-  // a rank: otherwise two ranks that share groups could each wait for the other's next collective, because ASTRA-sim
-  // executes one at a time.
-  void run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
-                   const std::vector<SegmentRun>& second_runs);
+  // The two halves of a DualPipe pair in their order, which all ranks of a group share: otherwise two ranks could each
+  // wait for the other's next collective where a rank executes one at a time (ASTRA-sim).
+  void run_pair(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
+                const std::vector<SegmentRun>& second_runs, const parallel::PairOrder& order);
 
   // Issues all gathers of a segment behind `start`.
   [[nodiscard]] Arrivals gather_all(const parallel::Segment& segment, const NodeIds& start);
@@ -91,15 +91,14 @@ class Streams {
     NodeIds kernel, launch, collective;
   };
   // The parents of the next node of such a stream.
-  [[nodiscard]] NodeIds behind(const NodeIds& parents, NodeIds LastNodes::*last) const;
+  [[nodiscard]] NodeIds behind(const NodeIds& parents, NodeIds LastNodes::* last) const;
 
-  // Goes on until it has run a collective of a block; false at the end of the segment.
-  [[nodiscard]] bool advance(Execution& execution, Walk& walk);
+  // One step of parallel/pair_order.hpp; false after the last one of the segment.
+  [[nodiscard]] bool step(Execution& execution, Walk& walk);
   void begin_execution(Execution& execution, Walk& walk);
   void end_execution(Execution& execution, Walk& walk);
   void begin_block(Execution& execution, Walk& walk);
-  // Whether it is a collective.
-  [[nodiscard]] bool run_item(Execution& execution, Walk& walk);
+  void run_item(Execution& execution, Walk& walk);
   void end_block(Execution& execution, Walk& walk);
   void gather(Execution& execution, const Walk& walk, parallel::OptionalBlockId id);
   void gather_next(Execution& execution, Walk& walk);
@@ -127,9 +126,9 @@ class Streams {
   Granularity granularity_;
   double interference_;
   NodeWriter& writer_;
-  NodeIds overlapped_;               // what the next node of the overlapped stream waits for
-  std::optional<LastNodes> in_turn_;  // in a DualPipe pair
-  std::uint64_t ring_messages_ = 0;  // messages of ring attention so far
+  NodeIds overlapped_;                // what the next node of the overlapped stream waits for
+  std::optional<LastNodes> in_pair_;  // in a DualPipe pair
+  std::uint64_t ring_messages_ = 0;   // messages of ring attention so far
 };
 
 }  // namespace orrery::generate

@@ -11,9 +11,11 @@ using parallel::PipelineTask;
 using parallel::Program;
 using Kind = parallel::PipelineTask::Kind;
 
-TrainingSteps::TrainingSteps(const Program& program, const hardware::Stack& stack, Streams& streams)
+TrainingSteps::TrainingSteps(const Program& program, const hardware::Stack& stack,
+                             const std::vector<parallel::PairOrder>& pairs, Streams& streams)
     : program_(program),
       stack_(stack),
+      pairs_(pairs),
       streams_(streams),
       messages_(program, streams.writer()),
       stage_(streams.writer().rank() / program.plan.stage_ranks()),
@@ -119,8 +121,14 @@ void TrainingSteps::run_pair(const PipelineTask& task) {
   if (receives_activations) { gather_input(); }
   if (receives_gradients) { gather_input(); }
   Execution paired{Lane::paired, work_.compute, work_.collectives, {}};
-  streams_.run_in_turn(work_, {forward_run(task.chunk, task.micro_batch)}, paired,
-                       backward_runs(other, task.paired_micro_batch, false));
+  const auto& chunks = rank_class_.chunks;
+  const auto forward = chunks[static_cast<std::size_t>(task.chunk)].program;
+  const auto backward = chunks[static_cast<std::size_t>(other)].program;
+  // The first forward and the last backward of a chunk, which have segments of their own, are in no pair.
+  ORRERY_ASSERT(task.micro_batch > 0 && !is_last(task.paired_micro_batch));
+  streams_.run_pair(work_, {forward_run(task.chunk, task.micro_batch)}, paired,
+                    backward_runs(other, task.paired_micro_batch, false),
+                    pairs_[parallel::pair_index(program_, forward, backward)]);
   join(work_.compute, paired.compute);
   join(work_.collectives, paired.collectives);
   send(true, task.chunk, task.micro_batch);

@@ -15,7 +15,9 @@ namespace orrery::generate {
 // micro-batches of a DualPipe pair start when both inputs are there, and end together.
 class TrainingSteps {
  public:
-  TrainingSteps(const parallel::Program& program, const hardware::Stack& stack, Streams& streams);
+  // `pairs`: parallel::pair_orders().
+  TrainingSteps(const parallel::Program& program, const hardware::Stack& stack,
+                const std::vector<parallel::PairOrder>& pairs, Streams& streams);
 
   void write(std::int64_t steps);
 
@@ -34,8 +36,8 @@ class TrainingSteps {
   // Aligned reductions (ChunkProgram::last_backward).
   [[nodiscard]] bool reduces_later(std::int64_t chunk) const;
 
-  // The compute stream waits for the input of a chunk's forward or backward pass, if it comes from another rank. True if
-  // it does.
+  // The compute stream waits for the input of a chunk's forward or backward pass, if it comes from another rank. True
+  // if it does.
   [[nodiscard]] bool receive(bool forward, std::int64_t chunk, std::int64_t micro_batch);
   // Gathers an input that has arrived in parts.
   void gather_input();
@@ -45,6 +47,7 @@ class TrainingSteps {
 
   const parallel::Program& program_;
   const hardware::Stack& stack_;
+  const std::vector<parallel::PairOrder>& pairs_;
   Streams& streams_;
   StageMessages messages_;
   std::int64_t stage_;
@@ -60,7 +63,7 @@ class TrainingSteps {
     std::int64_t backwards;  // to run before its reductions are issued
   };
   std::vector<Unreduced> unreduced_;  // first comes first
-  std::vector<Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
+  std::vector<Arrivals> arrivals_;    // [chunk]: of weights that were gathered at the start of the step
 };
 
 }  // namespace orrery::generate

@@ -1,41 +1,12 @@
-#include "orrery/estimate/pair.hpp"
+#include "orrery/parallel/pair_order.hpp"
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 
-#include "orrery/estimate/priced.hpp"
 #include "orrery/parallel/calls.hpp"
-#include "orrery/parallel/pair_turns.hpp"
 
-namespace orrery::estimate {
-
-using parallel::Block;
-using parallel::BlockId;
-using parallel::BlockUse;
-using parallel::ChunkProgram;
-using parallel::Item;
-using parallel::OptionalBlockId;
-using parallel::Program;
-using parallel::Segment;
-
-const std::vector<Seconds>& ItemTimes::of(BlockId id) {
-  std::vector<Seconds>& times = times_[id.index()];
-  const auto& items = program_.block(id).items;
-  if (!times.empty() || items.empty()) { return times; }
-  times.reserve(items.size());
-  for (const Item& item : items) {
-    if (const auto* launch = item.kernel()) {
-      times.push_back(price_kernel(*launch, fabric_));
-    } else if (const auto* collective = item.collective()) {
-      times.push_back(price_call(collective->call, fabric_, program_.mesh, &prices_));
-    } else {
-      times.emplace_back();
-    }
-  }
-  return times;
-}
+namespace orrery::parallel {
 
 namespace {
 
@@ -60,52 +31,80 @@ struct Half {
   Seconds ready = {};              // when its next item may start
   Seconds stream = {};             // end of the last collective of its blocks
   std::vector<Seconds> ends = {};  // of the collectives of its block, by item
+  Seconds left = {};               // sum of the times of its items that have not started
 };
 
 class Pair {
  public:
   Pair(const Program& program, ItemTimes& times) : program_(program), times_(times) {}
 
-  Seconds play(std::array<Half, 2> halves) {
-    std::array<std::int64_t, 2> collectives{};
-    for (std::size_t i = 0; i < halves.size(); ++i) {
-      for (const SegmentRun& run : halves[i].runs) { collectives[i] += collectives_of(program_, *run.segment); }
+  PairOrder play(std::array<Half, 2> halves) {
+    for (Half& half : halves) { half.left = time_of_items(half); }
+    PairOrder order;
+    while (!has_ended(halves[0]) || !has_ended(halves[1])) {
+      const std::uint8_t next = takes_first(halves[0], halves[1]) ? 0 : 1;
+      step(halves[next]);
+      order.halves.push_back(next);
     }
-    for (parallel::PairTurns turns(collectives[0], collectives[1]); !turns.ended();) {
-      const std::size_t half = turns.next();
-      turns.take(half, !advance(halves[half]));
-    }
-    return max(halves[0].ready, halves[1].ready);
+    order.time = max(halves[0].ready, halves[1].ready);
+    return order;
   }
 
  private:
-  // Until it has issued a collective of a block; false at the end of its segments.
-  bool advance(Half& half) {
-    for (; half.run < half.runs.size(); ++half.run) {
-      if (advance_segment(half)) { return true; }
-      half.at = {};
+  Seconds time_of_items(const Half& half) {
+    Seconds sum;
+    for (const SegmentRun& run : half.runs) {
+      for (const BlockUse& use : *run.segment) {
+        for (const Seconds time : times_.of(use.work)) { sum += static_cast<double>(use.repeat) * time; }
+      }
     }
-    return false;
+    return sum;
   }
 
-  bool advance_segment(Half& half) {
+  // The half whose next step can start first; if both can, the one with more left.
+  [[nodiscard]] bool takes_first(const Half& first, const Half& second) {
+    if (has_ended(first) || has_ended(second)) { return !has_ended(first); }
+    const Seconds one = start(first), other = start(second);
+    return one == other ? first.left > second.left : one < other;
+  }
+
+  static bool has_ended(const Half& half) { return half.run == half.runs.size(); }
+
+  // When the next step of a half that has not ended can start.
+  [[nodiscard]] Seconds start(const Half& half) const {
+    const Segment& segment = *half.runs[half.run].segment;
+    const Place& at = half.at;
+    if (!at.has_begun || !at.in_block) { return half.ready; }
+    const BlockUse& use = segment[at.use];
+    const Block& block = program_.block(use.work);
+    if (at.item == block.items.size()) { return half.ready; }
+    const Item& item = block.items[at.item];
+    Seconds ready = half.ready;
+    if (const auto awaited = item.waits_for()) { ready = max(ready, half.ends[(*awaited).index()]); }
+    if (item.kernel() != nullptr) { return max(ready, kernel_); }
+    if (item.collective() != nullptr) { return max(max(ready, half.stream), collective_); }
+    return ready;
+  }
+
+  // The begin of a segment, the begin of an execution, an item, the end of an execution, or the end of a segment.
+  void step(Half& half) {
     const auto& [segment, waits_for_overlapped] = half.runs[half.run];
     Place& at = half.at;
     if (!std::exchange(at.has_begun, true)) {
       if (!segment->empty()) { overlap(segment->front().gather, half.ready); }
       at.arrived = overlapped_;
+      return;
     }
-    while (at.use < segment->size()) {
-      const BlockUse& use = (*segment)[at.use];
-      if (!std::exchange(at.in_block, true)) { begin_execution(half, *segment, use); }
-      const Block& block = program_.block(use.work);
-      while (at.item < block.items.size()) {
-        if (run_item(half, use.work, at.item++)) { return true; }
-      }
-      end_execution(half, *segment, use);
+    if (at.use == segment->size()) {
+      if (waits_for_overlapped) { half.ready = max(half.ready, overlapped_); }
+      ++half.run;
+      half.at = {};
+      return;
     }
-    if (waits_for_overlapped) { half.ready = max(half.ready, overlapped_); }
-    return false;
+    const BlockUse& use = (*segment)[at.use];
+    if (!std::exchange(at.in_block, true)) { return begin_execution(half, *segment, use); }
+    if (at.item < program_.block(use.work).items.size()) { return run_item(half, use.work, at.item++); }
+    end_execution(half, *segment, use);
   }
 
   void begin_execution(Half& half, const Segment& segment, const BlockUse& use) {
@@ -155,40 +154,55 @@ class Pair {
   }
 
   // The end of a call that could start at `start`. Transfers of the second tier wait for no collective.
-  Seconds exchange(const parallel::CollectiveCall& call, Seconds start, Seconds time) {
+  Seconds exchange(const CollectiveCall& call, Seconds start, Seconds time) {
     if (route_of(call, program_.mesh) == Route::host) { return start + time; }
     return collective_ = max(collective_, start) + time;
   }
 
-  // Whether it is a collective.
-  bool run_item(Half& half, BlockId block, std::size_t number) {
+  void run_item(Half& half, BlockId block, std::size_t number) {
     const Item& item = program_.block(block).items[number];
     const Seconds time = times_.of(block)[number];
+    half.left -= time;
     if (const auto awaited = item.waits_for()) { half.ready = max(half.ready, half.ends[(*awaited).index()]); }
     if (item.kernel() != nullptr) { half.ready = kernel_ = max(half.ready, kernel_) + time; }
     const auto* collective = item.collective();
-    if (collective == nullptr) { return false; }
-    if (time == Seconds(0)) { return true; }
+    if (collective == nullptr || time == Seconds(0)) { return; }
     const Seconds end = exchange(collective->call, max(half.ready, half.stream), time);
     half.ends[number] = half.stream = end;
     if (!collective->asynchronous) { half.ready = end; }
-    return true;
   }
 
   const Program& program_;
   ItemTimes& times_;
-  // When each shared stream is free: compute, launches, collectives; gathers, reductions and transfers of the second tier.
+  // When each shared stream is free: compute, launches, collectives; gathers, reductions and transfers of the second
+  // tier.
   Seconds kernel_, host_, collective_, overlapped_;
 };
 
 }  // namespace
 
-Seconds pair_time(const Program& program, ItemTimes& times, const ChunkProgram& forward,
-                  const ChunkProgram& backward) {
+PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
+                     const ChunkProgram& backward) {
   Half first{.runs = {{&forward.forward, forward.waits_for_store}}};
   Half second{.runs = {{&backward.backward, backward.weight.empty() && backward.waits_for_reduce}}};
   if (!backward.weight.empty()) { second.runs.push_back({&backward.weight, backward.waits_for_reduce}); }
   return Pair(program, times).play({std::move(first), std::move(second)});
 }
 
-}  // namespace orrery::estimate
+std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times) {
+  std::vector<PairOrder> orders;
+  if (program.pipeline.schedule != ScheduleKind::dualpipe) { return orders; }
+  orders.resize(program.chunks.size() * program.chunks.size());
+  for (const RankClass& rank_class : program.classes) {
+    for (std::size_t c = 0; c < rank_class.chunks.size(); ++c) {
+      const ChunkProgramId forward = rank_class.chunks[c].program, backward = rank_class.chunks[1 - c].program;
+      PairOrder& order = orders[pair_index(program, forward, backward)];
+      if (order.halves.empty()) {
+        order = pair_order(program, times, program.chunks[forward], program.chunks[backward]);
+      }
+    }
+  }
+  return orders;
+}
+
+}  // namespace orrery::parallel

@@ -1,0 +1,41 @@
+// The order in which a rank runs the two halves of a DualPipe pair: the forward of one chunk and the whole backward of
+// the other. `estimate` takes its time, and `generate` writes the order as dependencies.
+//
+// Both halves use one compute stream, one host, one stream of collectives (gathers, reductions and rings included), and
+// one of gathers, reductions and transfers of the second memory tier. What uses a stream waits for what has used it
+// before, in the order of the steps. A step is the begin or the end of a segment, the begin of an execution of a block
+// (its launches, the gather for the next one), an item, or the end of an execution (waits, its reduction).
+//
+// Set: times of the items, each alone. Computed: the order, by list scheduling: next is the half whose next step can
+// start first; if both can start, the one whose items that have not started take longer together. So one half computes
+// while the other communicates. All ranks of a stage have the same order, and so all ranks of a group: it does not
+// depend on when something starts on a rank, and nothing slows kernels or collectives.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "orrery/core/units.hpp"
+#include "orrery/parallel/item_times.hpp"
+#include "orrery/parallel/program.hpp"
+
+namespace orrery::parallel {
+
+struct PairOrder {
+  Seconds time;                      // from the start of the pair until both halves have ended
+  std::vector<std::uint8_t> halves;  // [step]: 0 of the forward, 1 of the backward
+};
+
+// O(items of both halves).
+[[nodiscard]] PairOrder pair_order(const Program& program, ItemTimes& times, const ChunkProgram& forward,
+                                   const ChunkProgram& backward);
+
+// Of every pair that a stage of the program runs: [pair_index()], without steps where no stage does. Empty unless the
+// schedule is dualpipe.
+[[nodiscard]] std::vector<PairOrder> pair_orders(const Program& program, ItemTimes& times);
+[[nodiscard]] inline std::size_t pair_index(const Program& program, ChunkProgramId forward, ChunkProgramId backward) {
+  return forward.index() * program.chunks.size() + backward.index();
+}
+
+}  // namespace orrery::parallel
