@@ -86,8 +86,8 @@ Command generate_command() {
     command.option(std::move(flag), [options, field](const std::string& value) { (*options).*field = value; });
   };
   text({"--out", "PREFIX",
-        "write PREFIX.<rank>.et; a suffix selects another format: PREFIX.et.gz, PREFIX.jsonl, PREFIX.jsonl.gz "
-        "[required]",
+        "write PREFIX.<rank>.et; a suffix selects another format: PREFIX.et.gz, PREFIX.et.zst, PREFIX.jsonl, "
+        "PREFIX.jsonl.gz, PREFIX.jsonl.zst [required]",
         output},
        &Options::out);
   text(granularity_flag(output), &Options::granularity);

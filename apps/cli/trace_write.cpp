@@ -22,7 +22,7 @@ constexpr const char* kConvertFooter = R"(Examples
   orrery trace convert resnet.txt --dimensions 8,4 --out resnet
 
 The suffix of --out selects the format: .et (Chakra, current schema), .jsonl (JSON lines, lossless in both directions),
-.dot or .graphml (drawings), each with or without .gz. With several input files, the rank is inserted before the suffix:
+.dot or .graphml (drawings), each with or without .gz or .zst. With several input files, the rank is inserted before the suffix:
 plain.0.jsonl, plain.1.jsonl.
 A text workload is converted to one trace per rank: resnet.0.et to resnet.31.et.
 Exit codes: 0 done, 2 bad input (no incomplete file is left), 3 internal error.
@@ -140,7 +140,7 @@ Command trace_anonymize_command() {
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
-  declare_out(command, write, "file to write: .et or .jsonl, with or without .gz [required]");
+  declare_out(command, write, "file to write: .et or .jsonl, with or without .gz or .zst [required]");
   command.footer(kAnonymizeFooter);
   command.action([read, write] {
     return run(*read, *write, false, [&] { return api::trace_anonymize(read->files, write->out, read->options()); });
@@ -153,7 +153,7 @@ Command trace_timeline_command() {
   const auto read = std::make_shared<TraceArguments>();
   const auto write = std::make_shared<WriteArguments>();
   declare_files(command, read, "FILE...", "traces");
-  declare_out(command, write, "Chrome trace to write: .json, with or without .gz [required]");
+  declare_out(command, write, "Chrome trace to write: .json, with or without .gz or .zst [required]");
   command.footer(kTimelineFooter);
   command.action([read, write] {
     return run(*read, *write, true, [&] { return api::trace_timeline(read->files, write->out, read->options()); });

@@ -110,6 +110,9 @@ TEST(Trace, a_file_converted_and_converted_back_has_the_same_bytes) {
   ASSERT_TRUE(trace_convert({folder.file("a.et.gz")}, folder.file("b.jsonl")));
   EXPECT_EQ(content(folder.file("b.jsonl")), kStep);
   EXPECT_TRUE(trace_diff(lines, folder.file("a.et.gz"))->difference.none());
+  ASSERT_TRUE(trace_convert({lines}, folder.file("a.et.zst")));
+  EXPECT_EQ(content(folder.file("a.et.zst")).substr(0, 4), "\x28\xb5\x2f\xfd");
+  EXPECT_TRUE(trace_diff(lines, folder.file("a.et.zst"))->difference.none());
 }
 
 TEST(Trace, anonymized_files_of_a_sound_job_are_sound) {

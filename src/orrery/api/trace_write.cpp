@@ -19,15 +19,16 @@ enum class OutputFormat : std::uint8_t { chakra, json_lines, dot, graphml };
 Result<OutputFormat> output_format(const std::string& path) {
   const TraceName name = trace_name(path);
   std::string suffix = name.suffix;
-  if (suffix.ends_with(".zst")) { return fail(Place{path, 0, 0, {}}, "writing zstd is not supported; use .gz"); }
-  if (suffix.ends_with(".gz")) { suffix.resize(suffix.size() - 3); }
+  for (const std::string_view packed : {".gz", ".zst"}) {
+    if (suffix.ends_with(packed)) { suffix.resize(suffix.size() - packed.size()); }
+  }
   if (suffix == ".et") { return OutputFormat::chakra; }
   if (suffix == ".jsonl" || suffix == ".json") { return OutputFormat::json_lines; }
   if (suffix == ".dot" || suffix == ".gv") { return OutputFormat::dot; }
   if (suffix == ".graphml") { return OutputFormat::graphml; }
   return fail(Place{path, 0, 0, {}},
               "unknown suffix; valid are .et, .jsonl, .dot and .graphml, each with or without "
-              ".gz");
+              ".gz or .zst");
 }
 
 // The version to claim when a file of an older schema is written in the current one.

@@ -43,7 +43,7 @@ class JsonLinesFile : public GraphFile {
 }  // namespace
 
 Result<std::unique_ptr<GraphFile>> open_graph_file(const std::string& path, const graph::Metadata& metadata) {
-  if (path.ends_with(".et") || path.ends_with(".et.gz")) {
+  if (path.ends_with(".et") || path.ends_with(".et.gz") || path.ends_with(".et.zst")) {
     ORRERY_TRY(writer, trace::ChakraWriter::open(path, metadata));
     return std::make_unique<ChakraFile>(std::move(writer));
   }

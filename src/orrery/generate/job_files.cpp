@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<std::string_view, 4> kSuffixes = {".et", ".et.gz", ".jsonl", ".jsonl.gz"};
+constexpr std::array<std::string_view, 6> kSuffixes = {".et", ".et.gz", ".et.zst", ".jsonl", ".jsonl.gz", ".jsonl.zst"};
 
 Place out_place(const std::string& name) { return {name, 0, 0, "--out"}; }
 
@@ -273,7 +273,6 @@ std::string OutputNames::of_class(std::int64_t stage) const {
 
 Result<OutputNames> output_names(const std::string& out) {
   OutputNames names{out, ".et"};
-  if (out.ends_with(".zst")) { return fail(out_place(out), "writing zstd is not supported; use .gz"); }
   for (const std::string_view suffix : kSuffixes) {
     if (!out.ends_with(suffix)) { continue; }
     names = {out.substr(0, out.size() - suffix.size()), std::string(suffix)};

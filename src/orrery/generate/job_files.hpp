@@ -21,7 +21,7 @@ namespace orrery::generate {
 
 struct OutputNames {
   std::string prefix;  // "folder/run"
-  std::string suffix;  // ".et", ".et.gz", ".jsonl" or ".jsonl.gz"
+  std::string suffix;  // ".et" or ".jsonl", with or without ".gz" or ".zst"
 
   [[nodiscard]] std::string of_rank(std::int64_t rank) const;
   [[nodiscard]] std::string of_class(std::int64_t stage) const;

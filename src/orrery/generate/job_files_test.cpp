@@ -60,9 +60,11 @@ TEST(JobFiles, a_file_per_rank_and_the_groups_that_each_rank_is_in) {
 TEST(JobFiles, every_format_has_the_same_graph) {
   const Folder folder;
   const Job job;
-  for (const char* name : {"a", "b.et.gz", "c.jsonl", "d.jsonl.gz"}) { ASSERT_TRUE(job.write(folder.file(name))); }
+  for (const char* name : {"a", "b.et.gz", "c.jsonl", "d.jsonl.gz", "e.et.zst", "f.jsonl.zst"}) {
+    ASSERT_TRUE(job.write(folder.file(name)));
+  }
   const graph::Graph graph = read(folder.file("a.3.et"));
-  for (const char* name : {"b.3.et.gz", "c.3.jsonl", "d.3.jsonl.gz"}) {
+  for (const char* name : {"b.3.et.gz", "c.3.jsonl", "d.3.jsonl.gz", "e.3.et.zst", "f.3.jsonl.zst"}) {
     EXPECT_TRUE(read(folder.file(name)) == graph) << name;
   }
 }
@@ -118,7 +120,7 @@ TEST(JobFiles, names_of_files) {
   const Folder folder;
   EXPECT_EQ(output_names(folder.file("run.et.gz"))->of_rank(3), folder.file("run.3.et.gz"));
   EXPECT_EQ(output_names(folder.file("run"))->of_class(1), folder.file("run.class1.et"));
-  EXPECT_FALSE(output_names(folder.file("run.et.zst")).has_value());
+  EXPECT_EQ(output_names(folder.file("run.et.zst"))->of_rank(3), folder.file("run.3.et.zst"));
   EXPECT_FALSE(output_names(folder.file("missing/run")).has_value());
   EXPECT_FALSE(output_names(folder.file("")).has_value());
 }

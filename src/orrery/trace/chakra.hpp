@@ -144,7 +144,7 @@ struct WriteOptions {
   int compression_level = 6;  // of gzip, 1 to 9
 };
 
-// Writes the current schema; equal graphs give equal bytes. A name ending in ".gz" is compressed with gzip. The
+// Writes the current schema; equal graphs give equal bytes. A name ending in ".gz" or ".zst" is compressed. The
 // file appears under its name when it is complete. Process groups and exact times are attributes (graph/record.hpp), so
 // that nothing is lost and other readers still load the file.
 //

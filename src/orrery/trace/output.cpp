@@ -1,15 +1,14 @@
 #include "orrery/trace/output.hpp"
 
-#include <zlib.h>
-
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <new>
 #include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include "orrery/trace/pack.hpp"
 
 namespace orrery::trace {
 
@@ -49,16 +48,9 @@ struct Output::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
   ~State() {
-    if (packs) { deflateEnd(&stream); }
     if (file == nullptr) { return; }
     std::fclose(file);
     if (!partial.empty()) { std::remove(partial.c_str()); }
-  }
-
-  void start_packing(int level) {
-    constexpr int kGzip = 16 + MAX_WBITS;
-    packs = deflateInit2(&stream, level, Z_DEFLATED, kGzip, 8, Z_DEFAULT_STRATEGY) == Z_OK;
-    if (!packs) { throw std::bad_alloc(); }
   }
 
   [[nodiscard]] tl::unexpected<Failure> failure() const {
@@ -72,27 +64,17 @@ struct Output::State {
     return {};
   }
 
-  Result<void> pack(std::string_view more, int flush) {
-    std::string packed(std::size_t{1} << 16, '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(more.data()));  // NOLINT: zlib does not write there
-    stream.avail_in = static_cast<uInt>(more.size());
-    do {
-      stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-      stream.avail_out = static_cast<uInt>(packed.size());
-      deflate(&stream, flush);
-      if (auto put = put_raw(std::string_view(packed).substr(0, packed.size() - stream.avail_out)); !put) {
-        return put;
-      }
-    } while (stream.avail_out == 0);
-    return {};
+  Result<void> pack(std::string_view more, bool ends) {
+    packed.clear();
+    packer->pack(more, ends, packed);
+    return put_raw(packed);
   }
 
-  // Deflate takes at most 4 GiB at once; so do we.
   Result<void> flush() {
     std::string_view rest = buffer;
     while (!rest.empty()) {
       const std::string_view part = rest.substr(0, std::size_t{1} << 30);
-      if (auto put = packs ? pack(part, Z_NO_FLUSH) : put_raw(part); !put) { return put; }
+      if (auto put = packer ? pack(part, false) : put_raw(part); !put) { return put; }
       rest.remove_prefix(part.size());
     }
     buffer.clear();
@@ -103,8 +85,8 @@ struct Output::State {
   std::string partial;
   std::FILE* file = nullptr;
   int error = 0;
-  bool packs = false;
-  z_stream stream = {};
+  std::unique_ptr<Packer> packer;  // none for files that are not compressed
+  std::string packed;
   std::uint64_t bytes = 0;
   std::string buffer;
 };
@@ -118,7 +100,7 @@ Result<Output> Output::open(const std::string& path, int compression_level) {
   if (path.empty()) { return fail("the name of the file to write is empty"); }
   auto state = std::make_unique<State>(path);
   if (state->error != 0) { return state->failure(); }
-  if (path.ends_with(".gz")) { state->start_packing(compression_level); }
+  state->packer = packer_for(path, compression_level);
   return Output(std::move(state));
 }
 
@@ -131,8 +113,8 @@ Result<void> Output::put(std::string_view bytes) {
 Result<std::uint64_t> Output::close() {
   State& state = *state_;
   if (auto flushed = state.flush(); !flushed) { return tl::make_unexpected(std::move(flushed).error()); }
-  if (state.packs) {
-    if (auto packed = state.pack({}, Z_FINISH); !packed) { return tl::make_unexpected(std::move(packed).error()); }
+  if (state.packer) {
+    if (auto packed = state.pack({}, true); !packed) { return tl::make_unexpected(std::move(packed).error()); }
   }
   if (std::fclose(std::exchange(state.file, nullptr)) != 0) { state.error = errno; }
   if (state.partial.empty()) { return state.error == 0 ? Result<std::uint64_t>(state.bytes) : state.failure(); }

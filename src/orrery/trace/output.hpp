@@ -1,6 +1,6 @@
 // A file that appears under its name when it is complete: written to NAME.partial, then renamed. A name that ends in
-// ".gz" is compressed with gzip. Symbolic links are followed; a device or a pipe is written to directly. Private to the
-// room except partial_path().
+// ".gz" or ".zst" is compressed with gzip or zstd. Symbolic links are followed; a device or a pipe is written to
+// directly. Private to the room except partial_path().
 #pragma once
 
 #include <cstdint>
