@@ -170,7 +170,9 @@ std::optional<Apart> difference_by_sharing(const Case& c) {
     if (shared.contention.empty()) { return std::nullopt; }
     const double time = static_cast<double>(shared.makespan_ns()) * 1e-9;
     estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
-    const auto from = [&](estimate::Ports ports) { return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0); };
+    const auto from = [&](estimate::Ports ports) {
+      return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0);
+    };
     return Apart{from(estimate::Ports::shared), from(estimate::Ports::apart)};
   }
   return std::nullopt;

@@ -158,7 +158,7 @@ Seconds transfer_total(const Context& context, const Program& program, std::int6
 
 // Time for which a rank of the critical stage has no work.
 struct Waiting {
-  Seconds own_transfers;  // all transfers, exposed or not
+  Seconds own_transfers;                             // all transfers, exposed or not
   Seconds transfers, first_gathers, slowed, bubble;  // slowed: by its reductions, in its last backwards
 };
 

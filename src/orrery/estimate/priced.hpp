@@ -89,7 +89,7 @@ struct Streams {
 
 // What gathers and reductions do to the blocks beside them. None: both run as if alone.
 struct Concurrency {
-  double interference = 0.0;               // the fraction of its speed that an execution loses while they run
+  double interference = 0.0;                     // the fraction of its speed that an execution loses while they run
   const std::vector<PortUses>* ports = nullptr;  // [block]: those that share ports with others; empty ones share none
 };
 
@@ -100,6 +100,9 @@ struct Concurrency {
 // Lower bound of a segment's end when all its gathers are issued at once: after each gather, the executions that use it
 // and later ones still have to run. `side`: when the side stream is free; updated.
 [[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks, Seconds& side);
+
+// Sum of the times of a segment's blocks, without its gathers and reductions on the side stream.
+[[nodiscard]] Seconds segment_time(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 
 // Sum of a segment's blocks, without its gathers and reductions on the side stream.
 [[nodiscard]] Cost segment_work(const parallel::Segment& segment, const std::vector<Cost>& blocks);

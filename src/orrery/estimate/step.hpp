@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "orrery/estimate/priced.hpp"
+#include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
@@ -22,6 +23,8 @@ struct ChunkCost {
   // How much longer the task takes that completes the gradients of the last micro-batch, because its reductions run
   // beside it, and the part of it that is interference.
   Seconds last_extra, last_slowed;
+  Seconds reductions;  // once a step: network time
+  Seconds last_side;   // when they have ended, after the start of that task, if they run beside it
 
   [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
   [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
@@ -66,9 +69,9 @@ enum class Ports : std::uint8_t { shared, apart };
 //   time = max over stages of (end of the pipeline and of reductions that end later, plus finish_reduce)
 //       + max over stages of finish, before and after the all-reduce over all ranks + host overhead
 //
-// Pipeline times are those of a micro-batch without data-parallel reductions, but for the last backward of a chunk, which
-// is longer by what its reductions slow it down. Weights that are gathered during the first forwards set their earliest
-// end times. api/plan_simulation_test.cpp compares steps with simulations of their graphs.
+// Pipeline times are those of a micro-batch without data-parallel reductions, but for the last backward of a chunk,
+// which is longer by what its reductions slow it down. Weights that are gathered during the first forwards set their
+// earliest end times. api/plan_simulation_test.cpp compares steps with simulations of their graphs.
 //
 // Buffers are reused. The returned step is valid until the next call.
 class StepSolver {
@@ -76,9 +79,9 @@ class StepSolver {
   StepSolver(const network::Fabric& fabric, const hardware::Stack& stack)
       : fabric_(fabric), stack_(stack), prices_(fabric) {}
 
-  // `known`: prices of the program's first blocks, computed by price_block.
-  const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
-                    Explained explained = Explained::no, Ports ports = Ports::shared);
+  // `known`: prices of the program's first blocks.
+  const Step& solve(const parallel::Program& program, WorkPrice* known = nullptr, Explained explained = Explained::no,
+                    Ports ports = Ports::shared);
 
  private:
   const network::Fabric& fabric_;

@@ -57,7 +57,7 @@ class TrainingSteps {
     std::int64_t backwards;  // to run before its reductions are issued
   };
   std::vector<Unreduced> unreduced_;  // first comes first
-  std::vector<Arrivals> arrivals_;  // [chunk]: of weights that were gathered at the start of the step
+  std::vector<Arrivals> arrivals_;    // [chunk]: of weights that were gathered at the start of the step
 };
 
 }  // namespace orrery::generate
