@@ -30,6 +30,7 @@ struct ChunkProgress {
   std::uint32_t next_send = 0;     // all earlier steps are sent
   std::uint32_t early = kNone;     // list of transfers that arrived before their step, or before the rank
   std::uint32_t unsent = 0;        // transfers that have not left
+  bool has_joined = false;         // the rank has reached the collective
   bool done = false;
   std::uint64_t sent_at = 0;  // when the last transfer has left
 };
@@ -104,8 +105,7 @@ class PhysicalCollectives final : private TransferSource {
   void advance(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk);
   class StepSender;
   [[nodiscard]] Transfer next(const Transfer& transfer) const override;
-  void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, const PhysicalPhase& phase,
-                 std::uint32_t step);
+  void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, std::uint32_t step);
   void count_early(ChunkProgress& progress);
   void complete(std::uint32_t collective, std::uint32_t index);
   void end_rank(std::uint32_t collective, std::uint32_t position);

@@ -163,11 +163,17 @@ class Links {
   void enqueue(std::uint32_t link, std::uint32_t transfer, std::uint64_t now);
   void touch(std::uint32_t link, std::uint64_t now);
   void insert(Link& link, std::uint32_t transfer);
+  [[nodiscard]] std::uint32_t take_first(Link& link);
   void take_batch(Link& link);
-  void count(std::uint32_t link, std::uint64_t now, std::uint64_t duration);
+  void count(std::uint32_t link, std::uint64_t now, std::uint64_t duration, std::uint32_t first, std::size_t size);
   void queue_next(Link& link, std::uint32_t transfer);
   void grant(std::uint32_t link, std::uint64_t now);
+  [[nodiscard]] std::uint64_t occupy(Link& link, std::uint64_t bytes, std::size_t count, std::uint64_t now);
+  [[nodiscard]] std::uint32_t cross(const Link& link, std::uint32_t transfer, std::uint64_t left);
+  void send_batch(const Link& link, std::uint64_t now, std::uint64_t duration);
   void forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency);
+  void request_next(std::uint32_t next, std::span<const std::uint32_t> transfers, std::uint64_t head,
+                    std::uint64_t duration);
   void reduced(std::uint64_t now, std::uint64_t duration);
   [[nodiscard]] bool goes_before(const Transfer& a, const Transfer& b) const;
 
@@ -186,7 +192,8 @@ class Links {
     std::uint32_t transfer = 0;
     std::uint32_t next = kNone;  // the next link; kNone: it has arrived
   };
-  std::vector<Granted> batch_;  // of the current grant
+  std::vector<Granted> batch_;           // of the current grant
+  std::vector<std::uint32_t> together_;  // of the batch: transfers that request one link
 };
 
 }  // namespace orrery::simulate

@@ -34,17 +34,25 @@ struct PhysicalPhase {
   }
 };
 
+// A step, with its messages if they are the same for all members up to a translation: in rings and direct. The i-th
+// message goes to the member at distance `distance` + i; of a backward ring, at that distance in the other direction.
+struct PhysicalStep {
+  std::uint64_t bytes = 0;     // of a message
+  std::uint32_t messages = 0;  // that each member sends, and receives
+  std::uint32_t distance = 0;
+  std::uint16_t phase = 0;
+  bool is_uniform = false;  // the figures above are valid
+  bool reduces = false;
+};
+
 struct PhysicalSchedule {
   std::vector<PhysicalPhase> phases;
+  std::vector<PhysicalStep> steps;
   std::uint32_t step_count = 0;
   std::uint32_t participant_count = 0;  // positions, and switches that take part
   std::string algorithm;                // one per phase's dimension, inner first
 
-  [[nodiscard]] const PhysicalPhase& phase_of(std::uint32_t step) const {
-    std::size_t i = phases.size() - 1;
-    while (phases[i].first_step > step) { --i; }
-    return phases[i];
-  }
+  [[nodiscard]] const PhysicalPhase& phase_of(std::uint32_t step) const { return phases[steps[step].phase]; }
 };
 
 // A dimension of the grid that positions form.
