@@ -427,7 +427,7 @@ void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position)
   nodes_.end_later(groups_[collective.task.group].rank(position), collective.participants[position].node);
   collective.end = rounds_.now();
   if (++collective.ended < collective.ranks) { return; }
-  std::vector<ChunkProgress>().swap(collective.progress);
+  collective.progress = {};
   std::vector<Participant>().swap(collective.participants);
 }
 

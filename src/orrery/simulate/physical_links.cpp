@@ -35,6 +35,8 @@ Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(net
     dimension.topology = given.topology;
     dimension.ranks = given.ranks;
     dimension.stride = stride;
+    dimension.by_ranks = engine::Divisor(given.ranks);
+    dimension.by_stride = engine::Divisor(stride);
     dimension.first_link = count;
     dimension.latency = up_to_picoseconds(given.latency_ns);
     dimension.rate = rate_of(given.bytes_per_second);

@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "orrery/engine/divisor.hpp"
+#include "orrery/engine/large_pages.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/inputs.hpp"
@@ -144,13 +146,16 @@ class Links {
   struct Dimension {
     Topology topology = Topology::Ring;
     std::uint32_t ranks = 1, stride = 1;
+    engine::Divisor by_ranks, by_stride;
     std::uint32_t first_link = 0;
     std::uint64_t latency = 0;
     Rate rate;
     // FullyConnected: link numbers by rank and coordinate of the target; links are created on first use.
     std::vector<std::unique_ptr<std::uint32_t[]>> rows;  // NOLINT(*-avoid-c-arrays)
 
-    [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const { return rank / stride % ranks; }
+    [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const {
+      return by_ranks.remainder(by_stride.quotient(rank));
+    }
   };
   // The link that a transfer needs next. The second form: in the dimension `number`, in which it has to move.
   [[nodiscard]] std::uint32_t next_link(const Transfer& transfer);
@@ -179,7 +184,7 @@ class Links {
 
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
-  std::vector<Link> links_;
+  std::vector<Link, engine::LargePages<Link>> links_;
   bool has_counts_;
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;

@@ -102,6 +102,8 @@ class PhysicalPlanner {
     }
     phase.dimension = extent.dimension;
     phase.stride = extent.stride;
+    phase.by_members = engine::Divisor(extent.members);
+    phase.by_stride = engine::Divisor(extent.stride);
     phase.rooted = is_rooted(collective);
     phase.root_rest = request_.root % extent.stride;
     phase.first_step = plan_.step_count;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/engine/divisor.hpp"
 #include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/inputs.hpp"
 
@@ -23,7 +24,11 @@ struct PhysicalPhase {
   bool rooted = false;             // only lines with the root's coordinates in the inner dimensions take part
   std::uint32_t root_rest = 0;     // the root's position modulo the stride
 
-  [[nodiscard]] std::uint32_t coordinate(std::uint32_t position) const { return position / stride % schedule.members; }
+  engine::Divisor by_members, by_stride;
+
+  [[nodiscard]] std::uint32_t coordinate(std::uint32_t position) const {
+    return by_members.remainder(by_stride.quotient(position));
+  }
   [[nodiscard]] bool takes_part(std::uint32_t position) const { return !rooted || position % stride == root_rest; }
   // The number of the line (positions that differ only along the phase) of a position, and its first position.
   [[nodiscard]] std::uint32_t line(std::uint32_t position) const {
