@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "orrery/engine/large_pages.hpp"
+#include "orrery/core/large_pages.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/job.hpp"
@@ -52,8 +52,8 @@ struct PhysicalCollective {
   const PhysicalSchedule* schedule = nullptr;       // nullptr until the first rank arrives, and for custom ones
   const PhysicalSchedule* last_schedule = nullptr;  // of the last chunk
   std::uint32_t chunks = 0;
-  std::vector<Participant> participants;                                   // by position, then switches
-  std::vector<ChunkProgress, engine::LargePages<ChunkProgress>> progress;  // by chunk, then participant
+  std::vector<Participant> participants;                           // by position, then switches
+  std::vector<ChunkProgress, LargePages<ChunkProgress>> progress;  // by chunk, then participant
   std::uint64_t first_start = 0, last_start = 0, end = 0;
 
   [[nodiscard]] const PhysicalSchedule& schedule_of(std::uint32_t chunk) const {

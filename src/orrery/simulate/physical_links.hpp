@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "orrery/core/large_pages.hpp"
 #include "orrery/engine/divisor.hpp"
-#include "orrery/engine/large_pages.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/inputs.hpp"
@@ -114,9 +114,10 @@ class Links {
   // The transfer that the link serves next, or kNone.
   [[nodiscard]] std::uint32_t first(std::uint32_t link) const { return links_[link].first; }
 
-  // Prefetch a link; the transfer that it serves next; the links that a transfer may request next, where it is or, if
-  // it has arrived, as the first of another transfer.
+  // Prefetch a link; the memory that reduces a transfer that has arrived; the transfer that it serves next; the links
+  // that a transfer may request next, where it is or, if it has arrived, as the first of another transfer.
   void prefetch(std::uint32_t link) const { engine::prefetch(&links_[link]); }
+  void prefetch_reducer(const Transfer& transfer) const { prefetch(reducers_ + transfer.at); }
   void prefetch_first(std::uint32_t link) const {
     if (links_[link].first != kNone) { engine::prefetch(&transfers_[links_[link].first]); }
   }
@@ -184,7 +185,7 @@ class Links {
 
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
-  std::vector<Link, engine::LargePages<Link>> links_;
+  std::vector<Link, LargePages<Link>> links_;
   bool has_counts_;
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;

@@ -135,7 +135,11 @@ void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
   if (distance > 2) {
     engine::prefetch(&transfer);
   } else if (distance > 1) {
-    links_.prefetch_next(transfer);
+    if (transfer.reduces && event.kind == PhysicalEventKind::delivered && links_.reductions_take_time()) {
+      links_.prefetch_reducer(transfer);
+    } else {
+      links_.prefetch_next(transfer);
+    }
     if (transfer.of_collective && event.kind != PhysicalEventKind::request) { collectives_.prefetch_target(transfer); }
   }
 }

@@ -8,7 +8,7 @@
 #include <limits>
 #include <vector>
 
-#include "orrery/engine/large_pages.hpp"
+#include "orrery/core/large_pages.hpp"
 
 namespace orrery::simulate {
 
@@ -44,7 +44,7 @@ class Pool {
     for (std::size_t i = 0; i < count; ++i) { blocks_.push_back(made.data() + i * kBlock); }
   }
 
-  using Storage = std::vector<T, engine::LargePages<T>>;
+  using Storage = std::vector<T, LargePages<T>>;
   std::vector<Storage> storage_;
   std::vector<T*> blocks_;  // in storage_
   std::vector<std::uint32_t> free_;

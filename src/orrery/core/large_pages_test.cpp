@@ -1,4 +1,4 @@
-#include "orrery/engine/large_pages.hpp"
+#include "orrery/core/large_pages.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-namespace orrery::engine::test::large_pages_test {
+namespace orrery::large_pages_test {
 namespace {
 
 struct alignas(64) Line {
@@ -29,4 +29,4 @@ TEST(LargePages, vectors_of_any_size_grow_move_and_keep_their_alignment) {
 }
 
 }  // namespace
-}  // namespace orrery::engine::test::large_pages_test
+}  // namespace orrery::large_pages_test
