@@ -88,16 +88,6 @@ std::vector<std::string> notes_on_order(const parallel::Program& program, const 
     }
     return notes;
   }
-  if (program.plan.schedule == parallel::ScheduleKind::dualpipe) {
-    notes.emplace_back(
-        "both micro-batches of a DualPipe pair share the accelerator kernel by kernel; estimate overlaps "
-        "only dispatch and combine of experts");
-  }
-  if (program.gathers_transfers && program.plan.pp > 1 && program.plan.tp > 1) {
-    notes.emplace_back(
-        "a stage gathers an activation that it has received in parts when the task before has ended; estimate "
-        "gathers it while that task runs");
-  }
   if (const Seconds slack = optimizer_slack(program, fabric); slack > kNotable) {
     notes.push_back(
         fmt::format("a stage starts its optimizer when its own gradients are synchronized; estimate waits for "

@@ -7,8 +7,8 @@
 // the first chunk of every stage before s; s cannot start earlier. drain(s): the last backward through the same chunks;
 // the last backward on s is that of its own first chunk or runs before it. Transfers, data-parallel communication and
 // the optimizer only make a step longer. Under DualPipe a rank does the work of two stages, each for half of the
-// micro-batches, and a pair takes at least its work without the exposed all-to-alls of experts. The same holds for a
-// pass of a stack that overlaps these all-to-alls; for both, the bound is the work of the busiest stage.
+// micro-batches, and a pair takes at least the time of its kernels. A pass of a stack that overlaps the all-to-alls of
+// experts takes at least its work without those that are exposed. For both, the bound is that of the busiest stage.
 #include <algorithm>
 #include <vector>
 
@@ -47,7 +47,7 @@ Seconds Estimator::step_time_bound(const Plan& plan) {
     const Seconds passes = m * (work.forward + work.backward);
     const Seconds all = passes + m * work.weight;
     if (bidirectional || stack_.overlap.dispatch) {
-      longest = max(longest, all - m * work.expert_waits);
+      longest = max(longest, bidirectional ? m * work.kernels : all - m * work.expert_waits);
       continue;
     }
     longest = max(longest, max(fill + all, fill + passes + drain));

@@ -61,14 +61,15 @@ parallel::RankClassId class_of(const Program& program, std::int64_t stage) {
   return program.class_of_stage[static_cast<std::size_t>(stage)];
 }
 
-// Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches.
+// Work and stalls of a rank of one stage between the start and the end of the pipeline, all micro-batches, without
+// waits that DualPipe pairs hide.
 struct Busy {
   Cost work;
-  Side stall;      // waiting for gathers and reductions inside forwards and backwards
-  Side side;       // time of gathers and reductions on the side stream, whole step
-  Seconds hidden;  // expert all-to-alls that overlap with the other half of a DualPipe pair
+  Side stall;             // waiting for gathers and reductions inside forwards and backwards
+  Side side;              // time of gathers and reductions on the side stream, whole step
+  Seconds input_gathers;  // of inputs that have arrived in parts
 
-  [[nodiscard]] Seconds time() const { return work.time + stall.total() - hidden; }
+  [[nodiscard]] Seconds time() const { return work.time + stall.total() + input_gathers; }
 };
 
 // Micro-batches per chunk of a rank.
@@ -86,20 +87,44 @@ Side split_by_traffic(Seconds stall, const Side& side) {
 Seconds hidden_by_pairs(const Program& program, const Step& step, std::int64_t stage) {
   if (program.pipeline.schedule != parallel::ScheduleKind::dualpipe) { return Seconds(0); }
   const auto& chunks = program.class_of(stage).chunks;
-  const auto cost_of = [&](std::size_t c) -> const ChunkCost& { return step.chunks[chunks[c].program.index()]; };
   Seconds hidden;
   for (const auto& task : parallel::stage_order(program.pipeline, stage)) {
     if (task.kind != parallel::PipelineTask::Kind::pair) { continue; }
     const auto forward = static_cast<std::size_t>(task.chunk);
-    hidden += pair_cost(cost_of(forward), cost_of(1 - forward)).hidden;
+    hidden += step.pairs[step.pair_index(chunks[forward].program, chunks[1 - forward].program)].hidden;
   }
   return hidden;
+}
+
+// Takes what pairs hide from the waits of their halves: those for experts first, those inside recomputation last. A
+// pair that takes longer than its halves waits for experts.
+void hide_waits(Busy& busy, Seconds all) {
+  Seconds left = all;
+  const Seconds before = busy.stall.total();
+  const auto hide = [&](Seconds& waiting) {
+    const Seconds hidden = max(Seconds(0), min(left, waiting));
+    waiting -= hidden;
+    left -= hidden;
+  };
+  using enum TrafficKind;
+  for (const TrafficKind kind : {ep, tp, cp, emb, dp, host}) { hide(busy.work.of(kind).exposed); }
+  hide(busy.stall.dp);
+  hide(busy.stall.host);
+  const Seconds of_stalls = before - busy.stall.total();
+  hide(busy.work.launch);
+  hide(busy.work.recompute);
+  if (left < Seconds(0)) { busy.work.of(ep).exposed -= left; }
+  busy.work.time -= all - of_stalls;
 }
 
 Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
   const double m = micro_batches_of_chunk(program);
   Busy busy;
+  std::int64_t number = 0;  // of the chunk
   for (const auto& place : program.class_of(stage).chunks) {
+    if (parallel::receives_activations(program.plan, stage, number)) { busy.input_gathers += m * step.input_gather; }
+    if (parallel::receives_gradients(program.plan, stage, number)) { busy.input_gathers += m * step.input_gather; }
+    ++number;
     const ChunkCost& cost = step.chunks[place.program.index()];
     const auto& chunk = program.program_of(place);
     const auto side = [&](const parallel::Segment& segment) { return segment_side(segment, step.blocks); };
@@ -114,7 +139,7 @@ Busy busy_of(const Program& program, const Step& step, std::int64_t stage) {
     busy.side += (m - 1.0) * side(chunk.weight);
     busy.side += side(chunk.last_backward);
   }
-  busy.hidden = hidden_by_pairs(program, step, stage);
+  hide_waits(busy, hidden_by_pairs(program, step, stage));
   return busy;
 }
 
@@ -212,7 +237,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   return list;
 }
 
-constexpr std::size_t kEp = 2, kDp = 3;  // indices in kReportedGroups
+constexpr std::size_t kTp = 0, kDp = 3;  // indices in kReportedGroups
 
 }  // namespace
 
@@ -263,7 +288,8 @@ results::Estimate describe(const Context& context, const Program& program, const
     const CommunicationTime &work = busy.work.of(TrafficKind::emb), &end = finish.of(TrafficKind::emb);
     result.comm_by_group.push_back({"emb", work.busy + end.busy, work.exposed + end.exposed});
   }
-  result.comm_by_group[kEp].exposed -= busy.hidden;
+  result.comm_by_group[kTp].total += busy.input_gathers;
+  result.comm_by_group[kTp].exposed += busy.input_gathers;
   result.comm_by_group[kDp].total += busy.side.dp;
   result.comm_by_group[kDp].exposed += busy.stall.dp + waiting.first_gathers + waiting.slowed + reduce_tail;
   result.comm_by_group.push_back({"pp", waiting.own_transfers, waiting.transfers});
@@ -285,10 +311,27 @@ results::Estimate describe(const Context& context, const Program& program, const
   return result;
 }
 
+namespace {
+
+void add_input_gathers(TermWriter& writer, const Program& program, const Step& step, std::int64_t chunk) {
+  const auto call = parallel::input_gather(program);
+  if (!call) { return; }
+  using parallel::Purpose;
+  const double m = micro_batches_of_chunk(program);
+  const auto add = [&](std::string_view segment, Purpose purpose) {
+    writer.add({parallel::kInputGather, purpose, parallel::CollectiveLaunch{*call}}, segment, m);
+  };
+  if (parallel::receives_activations(program.plan, step.critical_stage, chunk)) { add("forward", Purpose::forward); }
+  if (parallel::receives_gradients(program.plan, step.critical_stage, chunk)) { add("backward", Purpose::backward); }
+}
+
+}  // namespace
+
 std::vector<results::Term> terms(const Context& context, const Program& program, const Step& step) {
   const RankClass& critical = program.classes[class_of(program, step.critical_stage)];
   const double m = micro_batches_of_chunk(program);
   TermWriter writer(context, program);
+  for (std::int64_t c = 0; c < program.pipeline.chunks; ++c) { add_input_gathers(writer, program, step, c); }
   for (const auto& place : critical.chunks) {
     const auto& chunk = program.program_of(place);
     const bool splits = !chunk.weight.empty();

@@ -146,10 +146,12 @@ Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& 
 }
 
 Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension) {
-  const Seconds hop = fabric.transfer(program.transfer_bytes, dimension);
-  if (!program.gathers_transfers) { return hop; }
-  const Bytes whole = static_cast<double>(program.plan.tp) * program.transfer_bytes;
-  return hop + fabric.price(Collective::all_gather, whole, program.mesh.group(GroupKind::tp)).time;
+  return fabric.transfer(program.transfer_bytes, dimension);
+}
+
+Seconds price_input_gather(const parallel::Program& program, const network::Fabric& fabric) {
+  const auto call = parallel::input_gather(program);
+  return call ? price_call(*call, fabric, program.mesh) : Seconds(0);
 }
 
 Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, std::int64_t grown) {
@@ -158,13 +160,13 @@ Seconds price_kernel(const KernelLaunch& launch, const network::Fabric& fabric, 
   return cost::kernel_cost(parallel::grown_kernel(launch, grown), accelerator).time;
 }
 
-namespace {
-
-Seconds price_cached(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
-                     network::PriceCache* cache) {
+Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric, const parallel::Mesh& mesh,
+                   network::PriceCache* cache) {
   if (cache == nullptr || route_of(call, mesh) != Route::collective) { return price_call(call, fabric, mesh); }
   return cache->time(call.collective, call.bytes, mesh.group(call.group));
 }
+
+namespace {
 
 // The host has not launched all kernels of a block before `launch`. Exposed expert all-to-alls that overlap with
 // launching count as launch time: without them the block would not end sooner.
@@ -261,7 +263,7 @@ CallPorts ports_of(const parallel::CollectiveCall& call, const parallel::Mesh& m
 Cost price_block(const Block& block, const network::Fabric& fabric, const parallel::Mesh& mesh,
                  network::PriceCache* cache) {
   return price_items(block, fabric,
-                     [&](const parallel::CollectiveCall& call) { return price_cached(call, fabric, mesh, cache); });
+                     [&](const parallel::CollectiveCall& call) { return price_call(call, fabric, mesh, cache); });
 }
 
 PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh, network::PriceCache& cache) {
@@ -292,7 +294,7 @@ void find_contended_times(PortUses& uses, const Block& block, const parallel::Me
     use.contended = uses.time;
     if (use.time == Seconds(0)) { continue; }
     const auto time_of = [&](const parallel::CollectiveCall& call) {
-      Seconds time = price_cached(call, cache.fabric(), mesh, &cache);
+      Seconds time = price_call(call, cache.fabric(), mesh, &cache);
       for (const CallPort& port : ports_of(call, mesh, cache)) {
         if (port.dimension == static_cast<int>(d)) { time = max(time, 2.0 * port.load); }
       }
@@ -320,12 +322,6 @@ Seconds time_on_cores(const std::vector<Cost>& blocks, OptionalBlockId id) {
 // while they run, or until it ends.
 Seconds interference_loss(Seconds work, Seconds collectives, double part) {
   return min(part * collectives, part / (1.0 - part) * work);
-}
-
-// The gather that follows execution `done` of use `u`.
-OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
-  if (done + 1 < segment[u].repeat) { return segment[u].gather; }
-  return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
 }
 
 // What runs beside the executions of a segment: found once for executions beside the same.
@@ -401,14 +397,14 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     if (use.is_blocking_gather) {
       const Seconds start = max(max(streams.compute, ready), streams.side);
       streams.compute = streams.side = start + static_cast<double>(use.repeat) * work;
-      const Seconds gather = block_time(blocks, next_gather(segment, u, use.repeat - 1));
+      const Seconds gather = block_time(blocks, parallel::next_gather(segment, u, use.repeat - 1));
       if (gather > Seconds(0)) { streams.side = ready = streams.side + gather; }
       reduced = {};
       continue;
     }
     for (std::int64_t i = 0; i < use.repeat; ++i) {
       const Seconds start = max(streams.compute, ready);
-      const OptionalBlockId next = next_gather(segment, u, i);
+      const OptionalBlockId next = parallel::next_gather(segment, u, i);
       const Seconds gather = block_time(blocks, next);
       if (gather > Seconds(0)) {
         ready = max(streams.side, start) + gather;

@@ -56,13 +56,17 @@ struct Cost {
 using parallel::Route;
 using parallel::route_of;
 
-// Time of one call, alone on its links.
+// Time of one call, alone on its links. `cache` belongs to `fabric`.
 [[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
                                  const parallel::Mesh& mesh);
+[[nodiscard]] Seconds price_call(const parallel::CollectiveCall& call, const network::Fabric& fabric,
+                                 const parallel::Mesh& mesh, network::PriceCache* cache);
 
-// Time to send a micro-batch's activations (or gradients) to a neighbouring stage over `dimension`, until every rank
-// has them.
+// Time to send a micro-batch's activations (or gradients) to a neighbouring stage over `dimension`.
 [[nodiscard]] Seconds price_hop(const parallel::Program& program, const network::Fabric& fabric, int dimension);
+
+// Time of parallel::input_gather(); 0 if inputs arrive whole.
+[[nodiscard]] Seconds price_input_gather(const parallel::Program& program, const network::Fabric& fabric);
 
 // `grown`: number of tokens by which the KV cache has grown since the kernel was lowered.
 [[nodiscard]] Seconds price_kernel(const parallel::KernelLaunch& launch, const network::Fabric& fabric,

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/estimate/pair.hpp"
 
 namespace orrery::estimate {
 
@@ -67,11 +68,13 @@ void price_last_backward(ChunkCost& cost, const ChunkProgram& chunk, const std::
 // Subtracts the expert all-to-alls that overlap with another micro-batch: a forward pass overlaps with a backward pass
 // of the same chunk. The first forward and the last backward of m micro-batches have nothing to overlap with.
 void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
-  const Seconds hidden = max(Seconds(0), pair_cost(chunk, chunk).hidden) * (1.0 - 1.0 / micro_batches);
-  Seconds waiting;
+  Seconds waiting, traffic;
   for (const Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
     waiting += cost->of(TrafficKind::ep).exposed;
+    traffic += cost->of(TrafficKind::ep).busy;
   }
+  const Seconds apart = chunk.forward_time() + chunk.whole_backward();
+  const Seconds hidden = max(Seconds(0), apart - max(apart - waiting, traffic)) * (1.0 - 1.0 / micro_batches);
   if (!(waiting > Seconds(0))) { return; }
   const auto hide = [&](Cost& cost) {
     Seconds& exposed = cost.of(TrafficKind::ep).exposed;
@@ -86,17 +89,6 @@ void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
 }
 
 }  // namespace
-
-PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward) {
-  const Seconds apart = forward.forward_time() + backward.whole_backward();
-  Seconds waiting, traffic;
-  for (const Cost* cost : {&forward.forward, &backward.backward, &backward.weight}) {
-    waiting += cost->of(TrafficKind::ep).exposed;
-    traffic += cost->of(TrafficKind::ep).busy;
-  }
-  const Seconds together = max(apart - waiting, traffic);
-  return {together, apart - together};
-}
 
 // Solves one program with the buffers of a solver.
 class StepSolution {
@@ -113,6 +105,8 @@ class StepSolution {
     solver_.ports_.clear();
     if (ports == Ports::shared && shares_ports()) { find_port_uses(); }
     price_chunks();
+    price_pairs();
+    step_.input_gather = price_input_gather(program_, solver_.fabric_);
     set_times();
     pipeline_ = &solver_.pipeline_.solve(program_.pipeline, times());
     find_critical_stage();
@@ -231,6 +225,34 @@ class StepSolution {
     }
   }
 
+  void price_pairs() {
+    step_.pairs.clear();
+    if (!is_dualpipe()) { return; }
+    step_.pairs.resize(program_.chunks.size() * program_.chunks.size());
+    ItemTimes times(program_, solver_.fabric_, solver_.prices_);
+    for (const auto& rank_class : program_.classes) {
+      for (std::size_t c = 0; c < chunks_; ++c) {
+        const auto forward = rank_class.chunks[c].program, backward = rank_class.chunks[1 - c].program;
+        PairCost& pair = step_.pairs[step_.pair_index(forward, backward)];
+        if (pair.time == Seconds(0)) { pair = price_pair(times, forward, backward); }
+      }
+    }
+  }
+
+  // What slows a half that is alone (Concurrency) slows the pair as much.
+  [[nodiscard]] PairCost price_pair(ItemTimes& times, parallel::ChunkProgramId forward,
+                                    parallel::ChunkProgramId backward) const {
+    const auto price = [&](parallel::ChunkProgramId id) { return price_chunk(program_.chunks[id], step_.blocks, {}); };
+    const Seconds apart =
+        step_.chunks[forward.index()].forward_time() + step_.chunks[backward.index()].whole_backward();
+    Seconds lost;
+    if (concurrency().interference > 0.0 || concurrency().ports != nullptr) {
+      lost = max(Seconds(0), apart - (price(forward).forward_time() + price(backward).whole_backward()));
+    }
+    const Seconds time = lost + pair_time(program_, times, program_.chunks[forward], program_.chunks[backward]);
+    return {time, apart - time};
+  }
+
   // All ranks wait for each other in the all-reduce over all ranks (the gradient norm), and at the end.
   [[nodiscard]] Seconds finish_time() const {
     Seconds before, after;  // that all-reduce
@@ -266,7 +288,8 @@ class StepSolution {
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        sum += chunk.forward_time() + chunk.whole_backward() + chunk.last_extra + 2.0 * solver_.transfers_[stage];
+        sum += chunk.forward_time() + chunk.whole_backward() + chunk.last_extra +
+               2.0 * (solver_.transfers_[stage] + step_.input_gather);
         if (is_dualpipe()) { sum += pair_of(stage, c).time; }
       }
     }
@@ -287,10 +310,13 @@ class StepSolution {
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       for (std::size_t c = 0; c < chunks_; ++c) {
         const ChunkCost& chunk = chunk_cost(stage, c);
-        forward_.push_back(clock_.ticks(chunk.forward_time()));
-        backward_.push_back(clock_.ticks(chunk.backward_time()));
+        forward_.push_back(clock_.ticks(activation_gather(stage, c) + chunk.forward_time()));
+        backward_.push_back(clock_.ticks(gradient_gather(stage, c) + chunk.backward_time()));
         if (splits()) { weight_.push_back(clock_.ticks(chunk.weight_time())); }
-        if (is_dualpipe()) { pair_.push_back(clock_.ticks(pair_of(stage, c).time)); }
+        if (is_dualpipe()) {
+          const Seconds gathers = activation_gather(stage, c) + gradient_gather(stage, 1 - c);
+          pair_.push_back(clock_.ticks(gathers + pair_of(stage, c).time));
+        }
         last_extra_.push_back(clock_.ticks(last_extra(stage, c)));
         has_extra = has_extra || last_extra_.back() > 0;
       }
@@ -354,7 +380,7 @@ class StepSolution {
     Seconds gathers, before, wait;
     for (std::size_t c = 0; c < chunks_; ++c) {
       const ChunkProgram& chunk = chunk_program(stage, c);
-      const Seconds forward = chunk_cost(stage, c).forward_time();
+      const Seconds forward = activation_gather(stage, c) + chunk_cost(stage, c).forward_time();
       if (segment_side(chunk.forward, step_.blocks).total() == Seconds(0)) {
         gathers += segment_side(chunk.first_forward, step_.blocks).dp;
         wait = max(wait, solver_.first_ends_[stage * chunks_ + c] - (before + forward));
@@ -391,8 +417,8 @@ class StepSolution {
         stream = max(stream, start) + cost.reductions;
         continue;
       }
-      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) -
-                            (splits() ? cost.weight_hidden : cost.backward_hidden);
+      const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) +
+                            (splits() ? -1.0 * cost.weight_hidden : gradient_gather(stage, c) - cost.backward_hidden);
       slowed += cost.last_slowed;
       if (stream <= start) {
         stream = start + cost.last_side;
@@ -429,10 +455,23 @@ class StepSolution {
     for (std::size_t c = 0; c < chunks_; ++c) { step_.last_extra += last_extra(stage, c); }
   }
 
+  // Gathers at the beginning of a chunk's forward and backward, of inputs that have arrived in parts.
+  [[nodiscard]] Seconds activation_gather(std::size_t stage, std::size_t c) const {
+    const bool receives =
+        parallel::receives_activations(program_.plan, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(c));
+    return receives ? step_.input_gather : Seconds(0);
+  }
+  [[nodiscard]] Seconds gradient_gather(std::size_t stage, std::size_t c) const {
+    const bool receives =
+        parallel::receives_gradients(program_.plan, static_cast<std::int64_t>(stage), static_cast<std::int64_t>(c));
+    return receives ? step_.input_gather : Seconds(0);
+  }
+
   // Compute time of one micro-batch in all chunks of a stage.
   [[nodiscard]] Seconds work_of(std::size_t stage) const {
     Seconds work;
     for (std::size_t c = 0; c < chunks_; ++c) {
+      work += activation_gather(stage, c) + gradient_gather(stage, c);
       work += chunk_cost(stage, c).forward_time() + chunk_cost(stage, c).whole_backward();
     }
     return work;
@@ -453,8 +492,8 @@ class StepSolution {
   }
 
   // Forward of chunk `c` paired with the backward of the other chunk.
-  [[nodiscard]] PairCost pair_of(std::size_t stage, std::size_t c) const {
-    return pair_cost(chunk_cost(stage, c), chunk_cost(stage, 1 - c));
+  [[nodiscard]] const PairCost& pair_of(std::size_t stage, std::size_t c) const {
+    return step_.pairs[step_.pair_index(place(stage, c).program, place(stage, 1 - c).program)];
   }
 
   [[nodiscard]] bool splits() const { return parallel::splits_backward(program_.pipeline.schedule); }

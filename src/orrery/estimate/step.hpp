@@ -32,15 +32,11 @@ struct ChunkCost {
   [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
 };
 
-// DualPipe: the forward of a chunk overlaps with the whole backward of the rank's other chunk, and each hides its
-// exposed expert all-to-alls behind the compute of the other:
-//   time = max( forward + backward - their exposed all-to-alls, total time of these all-to-alls )
+// DualPipe: the forward of a chunk together with the whole backward of the rank's other chunk.
 struct PairCost {
   Seconds time;
-  Seconds
-      hidden;  // time saved against running the two in sequence; negative when the all-to-alls take longer than both
+  Seconds hidden;  // time saved against running the two in sequence; negative if that would be faster
 };
-[[nodiscard]] PairCost pair_cost(const ChunkCost& forward, const ChunkCost& backward);
 
 struct Step {
   Seconds time;
@@ -51,12 +47,18 @@ struct Step {
   Seconds pipeline_end;           // of the critical stage
   Seconds reduce_tail;            // gradient synchronisation after pipeline_end
   Seconds last_extra;             // ChunkCost::last_extra of all chunks of the critical stage
+  Seconds input_gather;           // price_input_gather(): at the beginning of tasks
   Seconds finish;                 // optimizer and later work of the slowest stage
   Seconds without_transfers;      // pipeline_end if transfers were free; set with Explained::yes
   Seconds without_first_gathers;  // ... if no forward waited for updated weights
   std::vector<Cost> blocks;       // price of every block of the program
   std::vector<ChunkCost> chunks;  // price of every chunk program
+  std::vector<PairCost> pairs;    // [pair_index()]: DualPipe; 0 where no rank has the pair
   std::vector<Cost> finishes;     // [stage class]: finish segment
+
+  [[nodiscard]] std::size_t pair_index(parallel::ChunkProgramId forward, parallel::ChunkProgramId backward) const {
+    return forward.index() * chunks.size() + backward.index();
+  }
 };
 
 enum class Explained : std::uint8_t { no, yes };

@@ -20,12 +20,14 @@ void TermWriter::add(const parallel::Segment& segment, std::string_view name, do
 }
 
 void TermWriter::add_block(parallel::BlockId id, std::string_view segment, double count) {
-  for (const auto& item : program_.block(id).items) {
-    const bool is_wait = std::holds_alternative<parallel::CollectiveWait>(item.action);
-    if (count == 0 || is_wait) { continue; }
-    const bool again = item.purpose == parallel::Purpose::recompute;
-    terms_.push_back(term(item, again ? "recompute" : segment, count));
-  }
+  for (const auto& item : program_.block(id).items) { add(item, segment, count); }
+}
+
+void TermWriter::add(const parallel::Item& item, std::string_view segment, double count) {
+  const bool is_wait = std::holds_alternative<parallel::CollectiveWait>(item.action);
+  if (count == 0 || is_wait) { return; }
+  const bool again = item.purpose == parallel::Purpose::recompute;
+  terms_.push_back(term(item, again ? "recompute" : segment, count));
 }
 
 // The algorithm and protocol that determine the time: "all_gather ring/Simple".

@@ -18,6 +18,8 @@ class TermWriter {
   // Adds the items of a segment that runs `executions` times per step. Recomputed items are listed under "recompute".
   void add(const parallel::Segment& segment, std::string_view name, double executions);
 
+  void add(const parallel::Item& item, std::string_view segment, double count);
+
   // Equal items of several segments become one line; their counts are added.
   [[nodiscard]] std::vector<results::Term> take();
 

@@ -37,7 +37,10 @@ PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
   time.forward = forward.time;
   time.backward = backward.time;
   time.weight = weight.time;
-  for (const Cost* cost : {&forward, &backward, &weight}) { time.expert_waits += cost->of(TrafficKind::ep).exposed; }
+  for (const Cost* cost : {&forward, &backward, &weight}) {
+    time.expert_waits += cost->of(TrafficKind::ep).exposed;
+    time.kernels += cost->compute;
+  }
   return time;
 }
 

@@ -17,17 +17,20 @@ namespace orrery::estimate {
 struct PartTime {
   Seconds forward, backward, weight;
   Seconds expert_waits;  // included above: exposed expert all-to-alls
+  Seconds kernels;       // included above, without those of recomputation
 
   PartTime& operator+=(const PartTime& other) {
     forward += other.forward;
     backward += other.backward;
     weight += other.weight;
     expert_waits += other.expert_waits;
+    kernels += other.kernels;
     return *this;
   }
   PartTime& operator-=(const PartTime& other) { return *this += -1.0 * other; }
   friend PartTime operator*(double count, const PartTime& part) {
-    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits};
+    return {count * part.forward, count * part.backward, count * part.weight, count * part.expert_waits,
+            count * part.kernels};
   }
 };
 

@@ -31,7 +31,7 @@ class Uses {
       add(rank_class.finish);
     }
     if (rings_) { use(Lane::work, GroupKind::cp); }  // peers of other ranks of a class follow from it
-    if (program.gathers_transfers && program.plan.pp > 1) { use(Lane::transfer, GroupKind::tp); }
+    if (const auto gather = input_gather(program)) { use(Lane::transfer, gather->group); }
   }
 
   [[nodiscard]] bool contain(GroupKind kind, Lane lane) const {

@@ -38,8 +38,7 @@ void RequestBatches::run(std::int64_t token, std::int64_t micro_batch) {
       token == 0 ? program_.transfer_bytes : program_.transfer_bytes / static_cast<double>(job.prompt);
   const Bytes ids(kTokenId * static_cast<double>(program_.plan.micro_batch));
   const auto arrive = [&](const Parcel& parcel, std::int64_t from, Bytes bytes, const NodeIds& posted) {
-    const NodeId arrived = messages_.receive(parcel, from, bytes, {posted, work_.compute});
-    if (arrived != 0) { join(work_.compute, {arrived}); }
+    join(work_.compute, messages_.receive(parcel, from, bytes, posted));
   };
   if (stage_ > 0) { arrive({round, true, {stage_, 0}, micro_batch}, stage_ - 1, activations, previous_start_); }
   if (stage_ == 0 && token > 0) {

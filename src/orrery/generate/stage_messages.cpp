@@ -34,17 +34,16 @@ void StageMessages::send(const Parcel& parcel, Bytes bytes, const NodeIds& paren
   (void)writer_.send(parcel.forward ? "activations.send" : "gradients.send", {peer, tag(parcel), bytes}, parents);
 }
 
-NodeId StageMessages::receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const Parents& parents) {
+NodeIds StageMessages::receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const NodeIds& parents) {
   const std::int64_t peer = rank_on(from_stage);
-  if (peer == writer_.rank()) { return 0; }
-  const NodeId received = writer_.receive(parcel.forward ? "activations.receive" : "gradients.receive",
-                                          {peer, tag(parcel), bytes}, parents.posted);
-  if (!program_.gathers_transfers || program_.plan.tp <= 1 || program_.job.is_inference()) { return received; }
-  NodeIds ready{received};
-  join(ready, parents.task);
-  const Bytes whole = static_cast<double>(program_.plan.tp) * bytes;
-  return writer_.collective("transfer.gather", Collective::all_gather,
-                            writer_.family(parallel::GroupKind::tp, Lane::transfer), whole, ready);
+  if (peer == writer_.rank()) { return {}; }
+  return {writer_.receive(parcel.forward ? "activations.receive" : "gradients.receive", {peer, tag(parcel), bytes},
+                          parents)};
+}
+
+NodeIds StageMessages::gather(const parallel::CollectiveCall& call, const NodeIds& parents) {
+  return {writer_.collective(parallel::kInputGather, call.collective, writer_.family(call.group, Lane::transfer),
+                             call.bytes, parents)};
 }
 
 double tags_needed(const Program& program, std::int64_t steps) {

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "orrery/generate/node_writer.hpp"
+#include "orrery/parallel/calls.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::generate {
@@ -33,14 +34,15 @@ class StageMessages {
 
   // `bytes`: what a rank sends.
   void send(const Parcel& parcel, Bytes bytes, const NodeIds& parents);
-  struct Parents {
-    NodeIds posted;  // of the receive
-    NodeIds task;    // the end of the task before: what it has received in parts a rank gathers behind it, as
-                     // Megatron-LM and DeepSpeed do
-  };
-  // The node behind which the parcel is complete. If ranks gathered when a message arrives, which differs between
-  // ranks, they could disagree on the order of that gather and the collectives of the task before.
-  [[nodiscard]] NodeId receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const Parents& parents);
+
+  // The node behind which the parcel, or its part, has arrived; none if it is made on this rank.
+  [[nodiscard]] NodeIds receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const NodeIds& parents);
+
+  // Gathers the parts of a parcel: parallel::input_gather(). `parents`: they have arrived, and the task before has
+  // ended, as in Megatron-LM and DeepSpeed. If ranks gathered as soon as the parts arrive, which differs between ranks,
+  // they could disagree on the order of that gather and the collectives of the task before, and wait for each other for
+  // ever where a rank executes one collective at a time (ASTRA-sim).
+  [[nodiscard]] NodeIds gather(const parallel::CollectiveCall& call, const NodeIds& parents);
 
  private:
   [[nodiscard]] std::uint64_t tag(const Parcel& parcel) const;

@@ -1,9 +1,11 @@
 #include "orrery/generate/streams.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "orrery/core/error.hpp"
 #include "orrery/parallel/calls.hpp"
+#include "orrery/parallel/pair_turns.hpp"
 
 namespace orrery::generate {
 
@@ -21,12 +23,6 @@ NodeIds joined(NodeIds ids, const NodeIds& more) {
   return ids;
 }
 
-// The gather of the execution behind execution `done` of use `u`.
-OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
-  if (done + 1 < segment[u].repeat) { return segment[u].gather; }
-  return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
-}
-
 }  // namespace
 
 void Streams::run(Execution& execution, const SegmentRun& run) {
@@ -36,29 +32,37 @@ void Streams::run(Execution& execution, const SegmentRun& run) {
 
 void Streams::run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
                           const std::vector<SegmentRun>& second_runs) {
-  struct Turns {
+  struct Half {
     Execution& execution;
     const std::vector<SegmentRun>& runs;
     std::size_t next = 0;
     Walk walk{};
   };
-  const auto advance_turns = [&](Turns& turns) {
-    while (turns.next < turns.runs.size()) {
-      if (turns.walk.run.segment == nullptr) { turns.walk.run = turns.runs[turns.next]; }
-      if (advance(turns.execution, turns.walk)) { return true; }
-      turns.walk = {};
-      ++turns.next;
+  const auto advance_half = [&](Half& half) {
+    while (half.next < half.runs.size()) {
+      if (half.walk.run.segment == nullptr) { half.walk.run = half.runs[half.next]; }
+      if (advance(half.execution, half.walk)) { return true; }
+      half.walk = {};
+      ++half.next;
     }
     return false;
   };
-  in_turn_ = true;
-  Turns one{first, first_runs}, other{second, second_runs};
-  for (bool goes_on = true; goes_on;) {
-    goes_on = advance_turns(one);
-    goes_on = advance_turns(other) || goes_on;
+  const auto collectives = [&](const std::vector<SegmentRun>& runs) {
+    std::int64_t count = 0;
+    for (const SegmentRun& run : runs) { count += collectives_of(program_, *run.segment); }
+    return count;
+  };
+  std::array halves{Half{first, first_runs}, Half{second, second_runs}};
+  in_turn_.emplace();
+  for (parallel::PairTurns turns(collectives(first_runs), collectives(second_runs)); !turns.ended();) {
+    const std::size_t half = turns.next();
+    turns.take(half, !advance_half(halves[half]));
   }
-  in_turn_ = false;
-  last_collective_.clear();
+  in_turn_.reset();
+}
+
+NodeIds Streams::behind(const NodeIds& parents, NodeIds LastNodes::* last) const {
+  return in_turn_ ? joined(parents, (*in_turn_).*last) : parents;
 }
 
 bool Streams::advance(Execution& execution, Walk& walk) {
@@ -184,7 +188,8 @@ void Streams::begin_block(Execution& execution, Walk& walk) {
     add_kernel(execution, block.name, sum);
   } else if (block.launch > Seconds(0)) {
     flush(execution);
-    walk.launch = writer_.host("host.launch", block.launch, execution.compute);
+    walk.launch = writer_.host("host.launch", block.launch, behind(execution.compute, &LastNodes::launch));
+    if (in_turn_) { in_turn_->launch = {walk.launch}; }
   }
 }
 
@@ -205,7 +210,7 @@ bool Streams::run_item(Execution& execution, Walk& walk) {
   if (launch == nullptr) { return false; }
   flush(execution);
   NodeIds ends = issue(item.name, launch->call, execution.lane, joined(execution.compute, execution.collectives));
-  if (ends.empty()) { return false; }
+  if (ends.empty()) { return true; }
   execution.collectives = ends;
   if (!launch->asynchronous) { execution.compute = ends; }
   walk.ends[number] = std::move(ends);
@@ -238,16 +243,17 @@ void Streams::add_kernel(Execution& execution, std::string_view name, const Work
 
 void Streams::flush(Execution& execution) {
   if (execution.pending.count == 0) { return; }
-  const NodeId node = writer_.compute(execution.pending.name, execution.pending.work, execution.compute);
+  const NodeIds parents = behind(execution.compute, &LastNodes::kernel);
+  const NodeId node = writer_.compute(execution.pending.name, execution.pending.work, parents);
   execution.compute.assign(1, node);
+  if (in_turn_) { in_turn_->kernel = execution.compute; }
   execution.pending = {};
 }
 
 NodeIds Streams::issue(std::string_view name, const CollectiveCall& call, Lane lane, const NodeIds& parents) {
   if (route_of(call, program_.mesh) == parallel::Route::host) { return issue_transfer(name, call, parents); }
-  if (!in_turn_) { return issue_exchange(name, call, lane, parents); }
-  NodeIds ends = issue_exchange(name, call, lane, joined(parents, last_collective_));
-  if (!ends.empty()) { last_collective_ = ends; }
+  NodeIds ends = issue_exchange(name, call, lane, behind(parents, &LastNodes::collective));
+  if (in_turn_ && !ends.empty()) { in_turn_->collective = ends; }
   return ends;
 }
 

@@ -7,6 +7,7 @@
 // A node that a stream executes next has the last nodes of the stream as parents.
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -23,8 +24,8 @@ struct PendingKernels {
   std::size_t count = 0;
 };
 
-// One micro-batch at work: the compute stream and the collective stream. Both micro-batches of a DualPipe pair have
-// their own, so that one computes while the other waits for experts.
+// One micro-batch at work: what its nodes wait for. Both micro-batches of a DualPipe pair have their own, so that one
+// computes while the other waits for experts.
 struct Execution {
   Lane lane = Lane::work;
   NodeIds compute;         // what the next node of the compute stream waits for
@@ -54,9 +55,8 @@ class Streams {
 
   void run(Execution& execution, const SegmentRun& run);
 
-  // Segments of two micro-batches, the collectives in turn: one of the first, one of the second. Every collective waits
-  // for the one before it, gathers, reductions and rings included. Otherwise the order would depend on which
-  // micro-batch is ahead on a rank, and two ranks that share groups could each wait for the other's next collective:
+  // The two halves of a DualPipe pair in the order of parallel/pair_turns.hpp. It does not depend on which half is
+  // ahead on a rank: otherwise two ranks that share groups could each wait for the other's next collective, because
   // ASTRA-sim executes one at a time.
   void run_in_turn(Execution& first, const std::vector<SegmentRun>& first_runs, Execution& second,
                    const std::vector<SegmentRun>& second_runs);
@@ -86,12 +86,19 @@ class Streams {
     std::vector<NodeIds> ends = {};  // of the collectives of the block, by item
   };
 
-  // Goes on until it has issued a collective of a block; false at the end of the segment.
+  // Of the streams that both halves of a pair share.
+  struct LastNodes {
+    NodeIds kernel, launch, collective;
+  };
+  // The parents of the next node of such a stream.
+  [[nodiscard]] NodeIds behind(const NodeIds& parents, NodeIds LastNodes::* last) const;
+
+  // Goes on until it has run a collective of a block; false at the end of the segment.
   [[nodiscard]] bool advance(Execution& execution, Walk& walk);
   void begin_execution(Execution& execution, Walk& walk);
   void end_execution(Execution& execution, Walk& walk);
   void begin_block(Execution& execution, Walk& walk);
-  // Whether it has issued a collective.
+  // Whether it is a collective.
   [[nodiscard]] bool run_item(Execution& execution, Walk& walk);
   void end_block(Execution& execution, Walk& walk);
   void gather(Execution& execution, const Walk& walk, parallel::OptionalBlockId id);
@@ -120,10 +127,9 @@ class Streams {
   Granularity granularity_;
   double interference_;
   NodeWriter& writer_;
-  NodeIds overlapped_;               // what the next node of the overlapped stream waits for
-  bool in_turn_ = false;             // see run_in_turn()
-  NodeIds last_collective_;          // ... the one before the next
-  std::uint64_t ring_messages_ = 0;  // messages of ring attention so far
+  NodeIds overlapped_;                // what the next node of the overlapped stream waits for
+  std::optional<LastNodes> in_turn_;  // in a DualPipe pair
+  std::uint64_t ring_messages_ = 0;   // messages of ring attention so far
 };
 
 }  // namespace orrery::generate

@@ -58,13 +58,18 @@ void TrainingSteps::gather_updated_weights() {
   }
 }
 
-void TrainingSteps::receive(NodeIds& into, bool forward, std::int64_t chunk, std::int64_t micro_batch) {
+bool TrainingSteps::receive(bool forward, std::int64_t chunk, std::int64_t micro_batch) {
   const ChunkPlace here{stage_, chunk};
   const auto from = neighbour(program_, here, forward ? -1 : 1);
-  if (!from) { return; }
-  const NodeId arrived = messages_.receive({step_, forward, here, micro_batch}, from->stage, program_.transfer_bytes,
-                                           {previous_start_, into});
-  if (arrived != 0) { join(into, {arrived}); }
+  if (!from) { return false; }
+  const NodeIds arrived =
+      messages_.receive({step_, forward, here, micro_batch}, from->stage, program_.transfer_bytes, previous_start_);
+  join(work_.compute, arrived);
+  return !arrived.empty();
+}
+
+void TrainingSteps::gather_input() {
+  if (const auto call = parallel::input_gather(program_)) { work_.compute = messages_.gather(*call, work_.compute); }
 }
 
 void TrainingSteps::send(bool forward, std::int64_t chunk, std::int64_t micro_batch) {
@@ -76,11 +81,11 @@ void TrainingSteps::run_task(const PipelineTask& task) {
   const std::int64_t chunk = task.chunk, micro_batch = task.micro_batch;
   switch (task.kind) {
     case Kind::forward:
-      receive(work_.compute, true, chunk, micro_batch);
+      if (receive(true, chunk, micro_batch)) { gather_input(); }
       streams_.run(work_, forward_run(chunk, micro_batch));
       return send(true, chunk, micro_batch);
     case Kind::backward:
-      receive(work_.compute, false, chunk, micro_batch);
+      if (receive(false, chunk, micro_batch)) { gather_input(); }
       for (const SegmentRun& run : backward_runs(chunk, micro_batch, task.splits)) { streams_.run(work_, run); }
       send(false, chunk, micro_batch);
       return align_reductions(chunk, micro_batch);
@@ -109,8 +114,10 @@ bool TrainingSteps::reduces_later(std::int64_t chunk) const {
 
 void TrainingSteps::run_pair(const PipelineTask& task) {
   const std::int64_t other = 1 - task.chunk;
-  receive(work_.compute, true, task.chunk, task.micro_batch);
-  receive(work_.compute, false, other, task.paired_micro_batch);
+  const bool receives_activations = receive(true, task.chunk, task.micro_batch);
+  const bool receives_gradients = receive(false, other, task.paired_micro_batch);
+  if (receives_activations) { gather_input(); }
+  if (receives_gradients) { gather_input(); }
   Execution paired{Lane::paired, work_.compute, work_.collectives, {}};
   streams_.run_in_turn(work_, {forward_run(task.chunk, task.micro_batch)}, paired,
                        backward_runs(other, task.paired_micro_batch, false));

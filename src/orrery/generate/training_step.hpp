@@ -34,8 +34,11 @@ class TrainingSteps {
   // Aligned reductions (ChunkProgram::last_backward).
   [[nodiscard]] bool reduces_later(std::int64_t chunk) const;
 
-  // The input of a chunk's forward or backward pass, if it comes from another rank.
-  void receive(NodeIds& into, bool forward, std::int64_t chunk, std::int64_t micro_batch);
+  // The compute stream waits for the input of a chunk's forward or backward pass, if it comes from another rank. True
+  // if it does.
+  [[nodiscard]] bool receive(bool forward, std::int64_t chunk, std::int64_t micro_batch);
+  // Gathers an input that has arrived in parts.
+  void gather_input();
   void send(bool forward, std::int64_t chunk, std::int64_t micro_batch);
   [[nodiscard]] bool is_last(std::int64_t micro_batch) const;
   [[nodiscard]] const parallel::ChunkProgram& chunk_of(std::int64_t chunk) const;

@@ -2,8 +2,12 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <string_view>
 
+#include "orrery/core/collective.hpp"
 #include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/program.hpp"
 
@@ -37,6 +41,21 @@ struct NodeDispatchBytes {
   const bool one_node = mesh.group(GroupKind::ep_across).size() == 1;
   return {bytes_over(GroupKind::ep), one_node ? Bytes(0) : bytes_over(GroupKind::ep_across),
           one_node ? GroupKind::ep : GroupKind::ep_node};
+}
+
+// The all-gather with which a task begins whose input has arrived in parts; none where inputs arrive whole. Named
+// "transfer.gather" in graphs and terms.
+inline constexpr std::string_view kInputGather = "transfer.gather";
+[[nodiscard]] inline std::optional<CollectiveCall> input_gather(const Program& program) {
+  if (!program.gathers_transfers || program.plan.pp == 1) { return std::nullopt; }
+  const Bytes whole = static_cast<double>(program.plan.tp) * program.transfer_bytes;
+  return CollectiveCall{.collective = Collective::all_gather, .group = GroupKind::tp, .bytes = whole};
+}
+
+// The gather of the execution behind execution `done` of use `u`.
+[[nodiscard]] inline OptionalBlockId next_gather(const Segment& segment, std::size_t u, std::int64_t done) {
+  if (done + 1 < segment[u].repeat) { return segment[u].gather; }
+  return u + 1 < segment.size() ? segment[u + 1].gather : OptionalBlockId();
 }
 
 // A kernel of decode after the KV cache has grown by `tokens` since it was lowered.

@@ -15,6 +15,15 @@ std::int64_t virtual_stage(const Plan& plan, std::int64_t stage, std::int64_t ch
   return chunk * plan.pp + stage;
 }
 
+bool receives_activations(const Plan& plan, std::int64_t stage, std::int64_t chunk) {
+  return virtual_stage(plan, stage, chunk) > 0;
+}
+
+bool receives_gradients(const Plan& plan, std::int64_t stage, std::int64_t chunk) {
+  const std::int64_t chunks_of_model = plan.schedule == ScheduleKind::dualpipe ? 1 : plan.vpp;
+  return virtual_stage(plan, stage, chunk) < plan.pp * chunks_of_model - 1;
+}
+
 std::vector<std::int64_t> layers_per_virtual_stage(const workload::Model& model, const Plan& plan) {
   const std::int64_t stages = plan.pp, count = stages * plan.vpp;
   const std::int64_t first = plan.first_stage_layers / plan.vpp, last = plan.last_stage_layers / plan.vpp;

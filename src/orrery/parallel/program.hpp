@@ -190,7 +190,9 @@ struct Program {
   PipelineShape pipeline;
   Bytes transfer_bytes;             // activations of a micro-batch between stages, per rank
   bool aligned_reductions = false;  // see ChunkProgram::last_backward
-  bool gathers_transfers = false;   // each rank sends 1 / tp of the tensor, and the receiving ranks gather it
+  // Each rank sends 1 / tp of the tensor. The receiving ranks gather it when the task before has ended: the gather is
+  // the beginning of the task that needs it.
+  bool gathers_transfers = false;
   IdVector<BlockId, SharedBlock> blocks;
   IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one
   IdVector<RankClassId, RankClass> classes;
@@ -215,6 +217,10 @@ struct Program {
 
 // Chunks that a rank holds: vpp, or 2 under DualPipe.
 [[nodiscard]] std::int64_t chunks_of(const Plan& plan);
+
+// Whether the input of a chunk's forward, or backward, pass comes from another chunk.
+[[nodiscard]] bool receives_activations(const Plan& plan, std::int64_t stage, std::int64_t chunk);
+[[nodiscard]] bool receives_gradients(const Plan& plan, std::int64_t stage, std::int64_t chunk);
 
 // Needs is_valid(model, job, plan, cluster.devices).
 [[nodiscard]] Program lower(const workload::Model& model, const Job& job, const Plan& plan,
