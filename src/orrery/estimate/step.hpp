@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "orrery/estimate/chunk_cost.hpp"
 #include "orrery/estimate/priced.hpp"
 #include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/stack.hpp"
@@ -11,26 +12,6 @@
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::estimate {
-
-// A chunk's tasks for one micro-batch. Stalls: exposed waiting for gathered weights, sharded gradients or the second
-// tier.
-struct ChunkCost {
-  Cost forward, backward, weight;  // weight: weight gradients that are a separate task
-  Seconds forward_stall, backward_stall, weight_stall;
-  // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
-  // last backward have nothing to overlap with and take this much longer than the times above.
-  Seconds forward_hidden, backward_hidden, weight_hidden;
-  // How much longer the task takes that completes the gradients of the last micro-batch, because its reductions run
-  // beside it, and the part of it that is interference.
-  Seconds last_extra, last_slowed;
-  Seconds reductions;  // once a step: network time
-  Seconds last_side;   // when they have ended, after the start of that task, if they run beside it
-
-  [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
-  [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
-  [[nodiscard]] Seconds weight_time() const { return weight.time + weight_stall; }
-  [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
-};
 
 // DualPipe: the forward of a chunk together with the whole backward of the rank's other chunk.
 struct PairCost {
