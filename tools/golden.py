@@ -9,7 +9,7 @@ A case is a folder tests/golden/<name> with
 Text that depends on the run or the machine is replaced on both sides before the comparison:
   the repository's root          <repo>       the temporary folder of the case   <case>
   the number after "wall_s",     <t>          the number before ` points/s`      <t>
-  "points_per_s", "peak_rss_B"
+  "comparison_wall_s", "points_per_s", "peak_rss_B", `compared in`
 --update rewrites `expected` where it differs and shows the difference.
 """
 import argparse
@@ -30,7 +30,7 @@ TIMEOUT_S = 300
 
 def filtered(text, repo, case):
     text = text.replace(str(case), "<case>").replace(str(repo), "<repo>")
-    text = re.sub(rf'("?\b(?:wall_s|points_per_s|peak_rss_B)\b"?\s*[:=]?\s*){NUMBER}', r"\1<t>", text)
+    text = re.sub(rf'("?\b(?:(?:comparison_)?wall_s|points_per_s|peak_rss_B|compared in)\b"?\s*[:=]?\s*){NUMBER}', r"\1<t>", text)
     return re.sub(rf"{NUMBER}(?:\s?[kMG])?(?= points/s)", "<t>", text)
 
 

@@ -8,12 +8,14 @@ import golden
 
 PROGRAM = """#!/bin/sh
 echo "said $1 of $(cat input) in $PWD"
-echo '{"wall_s": 0.25, "points_per_s":1.5e6}'
+echo '{"wall_s": 0.25, "points_per_s":1.5e6, "comparison_wall_s": 3e-05}'
+echo 'compared in 3e-05 s'
 echo "1,234 points/s" >&2
 exit 3
 """
 EXPECTED = """said 7 of text in <case>
-{"wall_s": <t>, "points_per_s":<t>}
+{"wall_s": <t>, "points_per_s":<t>, "comparison_wall_s": <t>}
+compared in <t> s
 --- stderr
 <t> points/s
 --- exit 3

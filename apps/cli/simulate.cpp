@@ -56,6 +56,8 @@ struct Options {
 
 using Shared = std::shared_ptr<Options>;
 
+double seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
 bool is_plan(const Options& options) { return options.plan.any(); }
 bool on_cluster(const Options& options) { return !options.workload.empty() || !options.cluster.empty(); }
 
@@ -134,9 +136,11 @@ Result<results::PlanSimulation> simulated(const Options& options) {
   if (on_cluster(options)) {
     ORRERY_TRY(data, data_directory());
     ORRERY_TRY(folding, folding_of(options));
-    const auto asked = options.fold.empty() ? std::nullopt : std::optional(folding);
+    api::FoldingOptions how;
+    if (!options.fold.empty()) { how.folding = folding; }
+    how.clock = seconds;
     ORRERY_TRY(simulation,
-               api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files, asked));
+               api::simulate_on_cluster(data, options.cluster, options.workload, options.machine->files, how));
     result.simulation = std::move(simulation);
     return result;
   }
@@ -221,10 +225,10 @@ Result<int> run(Options& options) {
   simulate::SimulationFiles& files = options.machine->files;
   files.tables = !tables.empty() || !options.folder.empty();
   files.spans = !options.timeline.empty();
-  const auto start = std::chrono::steady_clock::now();
+  const double start = seconds();
   ORRERY_TRY(result, simulated(options));
   results::Simulation& simulation = result.simulation;
-  simulation.wall_s = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  simulation.wall_s = seconds() - start;
   rusage usage{};
   constexpr std::uint64_t kKibibyte = 1024;
   if (getrusage(RUSAGE_SELF, &usage) == 0) {

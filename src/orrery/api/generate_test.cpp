@@ -174,7 +174,7 @@ void expect_same_times(const Job& job) {
   EXPECT_EQ(plan->simulation.simulated_ranks, static_cast<std::uint64_t>(request.job.pp.value_or(1))) << job.name;
   const auto simulated = [&](const char* prefix, simulate::Folding folding) {
     const auto result =
-        simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {folder.file(prefix)}, flow(), folding);
+        simulate_on_cluster(ORRERY_SOURCE_DATA_DIR, request.job.cluster, {folder.file(prefix)}, flow(), {folding, {}});
     EXPECT_TRUE(result.has_value()) << job.name << ": " << result.error().text();
     return result ? result->ranks : std::vector<results::SimulatedRank>();
   };

@@ -119,7 +119,8 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   std::vector<std::string> notes = graphs.notes();
   if (graphs.slow_kernels()) {
     notes.emplace_back(
-        "kernels are slower while a gather or reduction runs beside them; estimate slows whole layers, and adds the loss "
+        "kernels are slower while a gather or reduction runs beside them; estimate slows whole layers, and adds the "
+        "loss "
         "to gathers of the first forwards, and to reductions of several chunks, at the end of the pipeline");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {

@@ -50,11 +50,10 @@ Result<results::Simulation> simulate_classes(const hardware::Catalogue& catalogu
 
 Result<results::Simulation> simulate_on_cluster(const std::string& data_directory, const std::string& cluster,
                                                 const std::vector<std::string>& workload,
-                                                simulate::SimulationFiles files,
-                                                std::optional<simulate::Folding> folding) {
+                                                simulate::SimulationFiles files, const FoldingOptions& options) {
   if (const auto file = simulate::classes_file_of(workload)) {
     return simulate_classes(hardware::Catalogue(data_directory), cluster, *file, files,
-                            folding.value_or(simulate::Folding::automatic));
+                            options.folding.value_or(simulate::Folding::automatic));
   }
   ORRERY_TRY(graphs, simulate::graphs_of(workload));
   const hardware::Catalogue catalogue(data_directory);
@@ -63,8 +62,13 @@ Result<results::Simulation> simulate_on_cluster(const std::string& data_director
   ORRERY_TRY(job, simulate::read_job_on(scaled, files));
   if (job.backend != simulate::Backend::flow) { return simulate::simulate(job); }
   simulate::FlowJob flow = simulate::unfolded(scaled, std::move(job));
-  if (folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
-  return simulate_folded(simulate::fold(std::move(flow)));
+  if (options.folding != simulate::Folding::automatic) { return simulate::simulate_flows(flow); }
+  const double start = options.clock ? options.clock() : 0;
+  const simulate::FoldedJob folded = simulate::fold(std::move(flow));
+  const double end = options.clock ? options.clock() : 0;
+  ORRERY_TRY(simulation, simulate_folded(folded));
+  if (options.clock) { simulation.comparison_wall_s = end - start; }
+  return simulation;
 }
 
 }  // namespace orrery::api

@@ -62,9 +62,9 @@ bool Estimator::may_fit(const Plan& plan, const parallel::LowestMemory& lowest_m
 
 Seconds Estimator::time_of(const parallel::Lowered& lowered, Ports ports) {
   const auto& [program, slice] = lowered;
-  const auto& known = prices_.of(slice, program.plan).blocks;
-  if (job_.is_inference()) { return solve_inference(program, fabric_, known).total(); }
-  return solver_.solve(program, known, Explained::no, ports).time;
+  WorkPrice& known = prices_.of(slice, program.plan);
+  if (job_.is_inference()) { return solve_inference(program, fabric_, known.blocks).total(); }
+  return solver_.solve(program, &known, Explained::no, ports).time;
 }
 
 Seconds Estimator::step_time(const Plan& plan, Ports ports) {
@@ -109,15 +109,15 @@ std::optional<results::Expense> expense(std::optional<hardware::Rate> rate, Seco
 results::Estimate Estimator::estimate(const Plan& plan, Detail detail) {
   trim_caches();
   const auto& [program, slice] = lowerer_.lower(job_, plan);
-  const auto& known = prices_.of(slice, plan).blocks;
+  WorkPrice& known = prices_.of(slice, plan);
   const Context context{model_, cluster_, stack_, fabric_};
   results::Estimate result;
   if (job_.is_inference()) {
-    const Generation generation = solve_inference(program, fabric_, known);
+    const Generation generation = solve_inference(program, fabric_, known.blocks);
     result = describe(context, program, generation);
     if (detail.terms) { result.terms = terms(context, program, generation); }
   } else {
-    const Step& step = solver_.solve(program, known, Explained::yes);
+    const Step& step = solver_.solve(program, &known, Explained::yes);
     result = describe(context, program, step);
     if (detail.terms) { result.terms = terms(context, program, step); }
     if (detail.classes) { result.classes = classes(program, step); }

@@ -240,6 +240,12 @@ PortUses port_uses(const Block& block, Seconds time, const parallel::Mesh& mesh,
 }
 
 void find_contended_times(PortUses& uses, const Block& block, const parallel::Mesh& mesh, network::PriceCache& cache) {
+  // If compute waits for every call, and the host for none, the block takes as much longer as its calls.
+  const auto is_simple = [&](const Item& item) {
+    const CollectiveLaunch* launch = item.collective();
+    return launch == nullptr || (!launch->asynchronous && route_of(launch->call, mesh) != Route::node_dispatch);
+  };
+  const bool adds_up = uses.time > block.launch && std::all_of(block.items.begin(), block.items.end(), is_simple);
   for (std::size_t d = 0; uses.used >> d != 0; ++d) {
     PortUse& use = uses.dimensions[d];
     use.contended = uses.time;
@@ -251,7 +257,8 @@ void find_contended_times(PortUses& uses, const Block& block, const parallel::Me
       }
       return time;
     };
-    use.contended = price_items(block, cache.fabric(), time_of).time;
+    use.contended =
+        adds_up ? uses.time + (2.0 * use.load - use.time) : price_items(block, cache.fabric(), time_of).time;
   }
 }
 
@@ -274,20 +281,52 @@ Seconds interference_loss(Seconds work, Seconds collectives, double part) {
   return min(part * collectives, part / (1.0 - part) * work);
 }
 
-// Gathers and reductions that run beside an execution and share its ports. Empty if they share none.
-Sharing sharing_of(const std::vector<PortUses>* ports, BlockId work, OptionalBlockId gather, OptionalBlockId reduce) {
-  if (ports == nullptr || (*ports)[work.index()].used == 0 || !(gather || reduce)) { return {}; }
-  if (!reduce) { return sharing((*ports)[work.index()], (*ports)[(*gather).index()]); }
-  PortUses beside = (*ports)[(*reduce).index()];
-  if (gather) { beside += (*ports)[(*gather).index()]; }
-  return sharing((*ports)[work.index()], beside);
-}
+// What runs beside the executions of a segment: found once for executions beside the same.
+class BesideExecution {
+ public:
+  BesideExecution(const std::vector<Cost>& blocks, Concurrency concurrency)
+      : blocks_(blocks), concurrency_(concurrency) {}
+
+  // Ports are shared with `next` and `running`; `next` and `reduced` occupy cores.
+  void set(BlockId work, OptionalBlockId next, OptionalBlockId reduced, OptionalBlockId running) {
+    if (work_ == work && next_ == next && reduced_ == reduced && running_ == running) { return; }
+    work_ = work;
+    next_ = next;
+    reduced_ = reduced;
+    running_ = running;
+    sharing_ = concurrency_.ports == nullptr ? Sharing{} : sharing_of(work);
+    if (concurrency_.interference > 0.0) {
+      slowed_ =
+          interference_loss(blocks_[work.index()].time, time_on_cores(blocks_, next) + time_on_cores(blocks_, reduced),
+                            concurrency_.interference);
+    }
+  }
+
+  [[nodiscard]] const Sharing& sharing() const { return sharing_; }
+  [[nodiscard]] Seconds slowed() const { return slowed_; }
+
+ private:
+  [[nodiscard]] Sharing sharing_of(BlockId work) const {
+    const auto uses = [&](BlockId id) -> const PortUses& { return (*concurrency_.ports)[id.index()]; };
+    if (uses(work).used == 0 || !(next_ || running_)) { return {}; }
+    if (!running_) { return estimate::sharing(uses(work), uses(*next_)); }
+    PortUses beside = uses(*running_);
+    if (next_) { beside += uses(*next_); }
+    return estimate::sharing(uses(work), beside);
+  }
+
+  const std::vector<Cost>& blocks_;
+  Concurrency concurrency_;
+  OptionalBlockId work_, next_, reduced_, running_;
+  Sharing sharing_;
+  Seconds slowed_;
+};
 
 // An execution that has started and would end at streams.compute, while the side stream is busy until streams.side:
 // both become slower as long as both run.
 void share_ports(const Sharing& rates, Seconds start, Streams& streams) {
   const Seconds left = streams.side - start, work = streams.compute - start;
-  if (!rates.any() || !(left > Seconds(0)) || !(work > Seconds(0))) { return; }
+  if (!(left > Seconds(0)) || !(work > Seconds(0))) { return; }
   const double progress = std::max(rates.progress, 1e-3);
   const Seconds together = min(work, left / progress);  // of the execution's time alone
   streams.compute += rates.longer * together;
@@ -298,7 +337,6 @@ void share_ports(const Sharing& rates, Seconds start, Streams& streams) {
 }  // namespace
 
 Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Streams streams, Concurrency concurrency) {
-  const double interference = concurrency.interference;
   if (segment.empty()) { return streams; }
   Seconds ready = streams.compute;  // when the weights of the next execution have arrived
   const Seconds first = block_time(blocks, segment.front().gather);
@@ -306,6 +344,8 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
+  BesideExecution beside(blocks, concurrency);
+  const bool has_effects = concurrency.interference > 0.0 || concurrency.ports != nullptr;
   OptionalBlockId reduced, running;  // reduction of the previous execution, and the last one issued
   for (std::size_t u = 0; u < segment.size(); ++u) {
     const BlockUse& use = segment[u];
@@ -328,19 +368,18 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
         streams.side = ready;
       }
       streams.compute = start + work;
-      if (concurrency.ports != nullptr) {
-        const Seconds side = streams.side;
-        share_ports(sharing_of(concurrency.ports, use.work, next, running), start, streams);
-        if (gather > Seconds(0)) { ready += streams.side - side; }
+      if (has_effects) {
+        beside.set(use.work, next, reduced, running);
+        if (beside.sharing().any()) {
+          const Seconds side = streams.side;
+          share_ports(beside.sharing(), start, streams);
+          if (gather > Seconds(0)) { ready += streams.side - side; }
+        }
+        streams.compute += beside.slowed();
+        streams.slowed += beside.slowed();
+        reduced = use.reduce;
+        if (use.reduce) { running = use.reduce; }
       }
-      if (interference > 0.0) {
-        const Seconds loss =
-            interference_loss(work, time_on_cores(blocks, next) + time_on_cores(blocks, reduced), interference);
-        streams.compute += loss;
-        streams.slowed += loss;
-      }
-      reduced = use.reduce;
-      if (use.reduce) { running = use.reduce; }
       if (use.reduce) { streams.side = max(streams.side, streams.compute) + reduce; }
     }
   }
@@ -359,6 +398,12 @@ Seconds earliest_end(const Segment& segment, const std::vector<Cost>& blocks, Se
     }
   }
   return end;
+}
+
+Seconds segment_time(const Segment& segment, const std::vector<Cost>& blocks) {
+  Seconds time;
+  for (const BlockUse& use : segment) { time += static_cast<double>(use.repeat) * blocks[use.work.index()].time; }
+  return time;
 }
 
 Cost segment_work(const Segment& segment, const std::vector<Cost>& blocks) {

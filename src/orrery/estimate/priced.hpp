@@ -100,6 +100,9 @@ struct Concurrency {
 // and later ones still have to run. `side`: when the side stream is free; updated.
 [[nodiscard]] Seconds earliest_end(const parallel::Segment& segment, const std::vector<Cost>& blocks, Seconds& side);
 
+// Sum of the times of a segment's blocks, without its gathers and reductions on the side stream.
+[[nodiscard]] Seconds segment_time(const parallel::Segment& segment, const std::vector<Cost>& blocks);
+
 // Sum of a segment's blocks, without its gathers and reductions on the side stream.
 [[nodiscard]] Cost segment_work(const parallel::Segment& segment, const std::vector<Cost>& blocks);
 

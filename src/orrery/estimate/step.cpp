@@ -35,59 +35,6 @@ class Clock {
   double ticks_per_second_ = 1e12;
 };
 
-ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, Concurrency concurrency) {
-  ChunkCost cost;
-  const bool separate_weight = !chunk.weight.empty();
-  const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
-    const Streams streams = run_segment(segment, blocks, {}, concurrency);
-    return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
-  };
-  cost.forward = segment_work(chunk.forward, blocks);
-  cost.backward = segment_work(chunk.backward, blocks);
-  cost.weight = segment_work(chunk.weight, blocks);
-  cost.forward_stall = stall(chunk.forward, cost.forward, chunk.waits_for_store);
-  cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !separate_weight);
-  cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && separate_weight);
-  return cost;
-}
-
-// Once-a-step reductions of a chunk slow its last backward, which other stages wait for. Under DualPipe the loss counts
-// at the end of the pipeline (StepSolution::gradients_ready).
-void price_last_backward(ChunkCost& cost, const ChunkProgram& chunk, const std::vector<Cost>& blocks,
-                         Concurrency concurrency) {
-  if (chunk.waits_for_reduce || (concurrency.interference == 0.0 && concurrency.ports == nullptr)) { return; }
-  if (!std::any_of(chunk.last_backward.begin(), chunk.last_backward.end(),
-                   [](const auto& use) { return use.reduce.has_value(); })) {
-    return;
-  }
-  const Streams streams = run_segment(chunk.last_backward, blocks, {}, concurrency);
-  cost.last_slowed = streams.slowed;
-  cost.last_extra = max(Seconds(0), streams.compute - run_segment(chunk.last_backward, blocks, {}).compute);
-}
-
-// Subtracts the expert all-to-alls that overlap with another micro-batch: a forward pass overlaps with a backward pass
-// of the same chunk. The first forward and the last backward of m micro-batches have nothing to overlap with.
-void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
-  Seconds waiting, traffic;
-  for (const Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
-    waiting += cost->of(TrafficKind::ep).exposed;
-    traffic += cost->of(TrafficKind::ep).busy;
-  }
-  const Seconds apart = chunk.forward_time() + chunk.whole_backward();
-  const Seconds hidden = max(Seconds(0), apart - max(apart - waiting, traffic)) * (1.0 - 1.0 / micro_batches);
-  if (!(waiting > Seconds(0))) { return; }
-  const auto hide = [&](Cost& cost) {
-    Seconds& exposed = cost.of(TrafficKind::ep).exposed;
-    const Seconds less = (hidden / waiting) * exposed;
-    exposed -= less;
-    cost.time -= less;
-    return less;
-  };
-  chunk.forward_hidden = hide(chunk.forward);
-  chunk.backward_hidden = hide(chunk.backward);
-  chunk.weight_hidden = hide(chunk.weight);
-}
-
 }  // namespace
 
 // Solves one program with the buffers of a solver.
@@ -99,8 +46,9 @@ class StepSolution {
         step_(solver.step_),
         chunks_(static_cast<std::size_t>(program.pipeline.chunks)) {}
 
-  void run(std::span<const Cost> known, Explained explained, Ports ports) {
-    price_blocks(known);
+  void run(WorkPrice* known, Explained explained, Ports ports) {
+    known_ = known;
+    price_blocks();
     solver_.ports_.clear();
     if (ports == Ports::shared && shares_ports()) { find_port_uses(); }
     price_chunks();
@@ -118,9 +66,13 @@ class StepSolution {
   }
 
  private:
-  void price_blocks(std::span<const Cost> known) {
-    step_.blocks.assign(known.begin(), known.end());
-    for (std::size_t i = known.size(); i < program_.blocks.size(); ++i) {
+  void price_blocks() {
+    if (known_ != nullptr) {
+      step_.blocks.assign(known_->blocks.begin(), known_->blocks.end());
+    } else {
+      step_.blocks.clear();
+    }
+    for (std::size_t i = step_.blocks.size(); i < program_.blocks.size(); ++i) {
       step_.blocks.push_back(
           price_block(program_.block(parallel::BlockId(i)), solver_.fabric_, program_.mesh, &solver_.prices_));
     }
@@ -140,8 +92,13 @@ class StepSolution {
   // Whether gathers and reductions of weights use ports that collectives inside blocks use, too.
   [[nodiscard]] bool shares_ports() const {
     using enum parallel::GroupKind;
-    const unsigned inside = dimensions_of({tp, cp, ep, etp, tables, table_copies});
-    return (inside & dimensions_of({dp, expert_dp})) != 0;
+    const unsigned replicas = dimensions_of({dp});
+    if ((replicas & dimensions_of({tp, cp, tables, table_copies})) != 0) { return true; }
+    const bool has_experts = std::any_of(program_.classes.begin(), program_.classes.end(), [](const auto& rank_class) {
+      return rank_class.expert_parameters > 0.0 || rank_class.frozen_expert > 0.0;
+    });
+    const unsigned expert_replicas = dimensions_of({dp, expert_dp});
+    return has_experts && (expert_replicas & dimensions_of({tp, cp, ep, etp})) != 0;
   }
 
   // Of blocks that run beside a gather or reduction, and of these.
@@ -165,9 +122,22 @@ class StepSolution {
   void find_port_uses(parallel::BlockId id, bool is_work) {
     PortUses& uses = solver_.ports_[id.index()];
     if (uses.time > Seconds(0)) { return; }  // known
+    const bool is_kept = known_ != nullptr && id.index() < known_->blocks.size();
+    if (!is_kept) {
+      uses = computed_uses(id, is_work);
+      return;
+    }
+    known_->port_uses.resize(known_->blocks.size());
+    auto& kept = known_->port_uses[id.index()];
+    if (!kept) { kept = computed_uses(id, true); }
+    uses = *kept;
+  }
+
+  [[nodiscard]] PortUses computed_uses(parallel::BlockId id, bool is_work) {
     const parallel::Block& block = program_.block(id);
-    uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
+    PortUses uses = port_uses(block, step_.blocks[id.index()].time, program_.mesh, solver_.prices_);
     if (is_work) { find_contended_times(uses, block, program_.mesh, solver_.prices_); }
+    return uses;
   }
 
   [[nodiscard]] Concurrency concurrency() const {
@@ -178,14 +148,27 @@ class StepSolution {
     step_.chunks.clear();
     for (const auto& chunk : program_.chunks) {
       step_.chunks.push_back(price_chunk(chunk, step_.blocks, concurrency()));
-      if (!is_dualpipe()) { price_last_backward(step_.chunks.back(), chunk, step_.blocks, concurrency()); }
       if (solver_.stack_.overlap.dispatch && !is_dualpipe()) {
         overlap_dispatch(step_.chunks.back(), static_cast<double>(program_.pipeline.micro_batches));
       }
     }
+    price_last_backwards();
     step_.finishes.clear();
     for (const auto& rank_class : program_.classes) {
       step_.finishes.push_back(segment_work(rank_class.finish, step_.blocks));
+    }
+  }
+
+  // Under DualPipe the loss of last backwards counts at the end of the pipeline: gradients_ready().
+  void price_last_backwards() {
+    const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
+    for (std::size_t i = 0; i < program_.chunks.size(); ++i) {
+      const parallel::ChunkProgramId id(i);
+      const ChunkProgram& chunk = program_.chunks[id];
+      if (chunk.waits_for_reduce) { continue; }
+      step_.chunks[i].reductions = segment_reductions(chunk.last_backward, step_.blocks);
+      const bool all_later = program_.aligned_reductions && (chunks_ > 1 || place(0, 0).program != id);
+      if (!all_later) { price_last_backward(step_.chunks[i], chunk, step_.blocks, beside); }
     }
   }
 
@@ -374,40 +357,47 @@ class StepSolution {
     for (const std::size_t c : chunks_by_gradient_completion(stage)) {
       const auto& chunk = chunk_program(stage, c);
       if (chunk.waits_for_reduce) { continue; }
-      reduced += segment_reductions(chunk.last_backward, step_.blocks);
+      const ChunkCost& cost = chunk_cost(stage, c);
+      reduced += cost.reductions;
       if (reduces_later(stage)) {
         const Seconds start = chunks_ == 1 ? end : clock_.seconds(pipeline_->aligned_reduce_start[stage * chunks_ + c]);
-        stream = max(stream, start) + segment_reductions(chunk.last_backward, step_.blocks);
+        stream = max(stream, start) + cost.reductions;
         continue;
       }
-      const ChunkCost& cost = chunk_cost(stage, c);
       const Seconds start = clock_.seconds(pipeline_->last_backward_start[stage * chunks_ + c]) +
                             (splits() ? -1.0 * cost.weight_hidden : gradient_gather(stage, c) - cost.backward_hidden);
-      const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
-      stream = run_segment(chunk.last_backward, step_.blocks, {start, stream, {}}, beside).side;
       slowed += cost.last_slowed;
+      if (stream <= start) {
+        stream = start + cost.last_side;
+      } else {
+        const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
+        stream = run_segment(chunk.last_backward, step_.blocks, {start, stream, {}}, beside).side;
+      }
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));
     const double interference = solver_.stack_.overlap.interference;
     const Seconds lost = max(Seconds(0), interference * overlapped - slowed) + interference * overlapped_gathers(stage);
-    return max(end + lost, stream) + segment_work(rank_class.finish_reduce, step_.blocks).time;
+    return max(end + lost, stream) + segment_time(rank_class.finish_reduce, step_.blocks);
   }
 
   void find_critical_stage() {
     step_.ready = Seconds(-1.0);
+    std::size_t last = 0;
     for (std::size_t stage = 0; stage < stages(); ++stage) {
       const Seconds ready = gradients_ready(stage);
       if (ready > step_.ready) {
         step_.ready = ready;
-        set_critical_stage(stage);
+        last = stage;
       }
     }
+    set_critical_stage(last, step_.ready);
   }
 
-  void set_critical_stage(std::size_t stage) {
+  // `ready`: its gradients_ready().
+  void set_critical_stage(std::size_t stage, Seconds ready) {
     step_.critical_stage = static_cast<std::int64_t>(stage);
     step_.pipeline_end = clock_.seconds(pipeline_->stage_end[stage]);
-    step_.reduce_tail = gradients_ready(stage) - step_.pipeline_end;
+    step_.reduce_tail = ready - step_.pipeline_end;
     step_.last_extra = Seconds(0);
     for (std::size_t c = 0; c < chunks_; ++c) { step_.last_extra += last_extra(stage, c); }
   }
@@ -441,7 +431,7 @@ class StepSolution {
       const bool later = more == Seconds(0) && gradients_ready(stage) > gradients_ready(busiest);
       if (more > Seconds(0) || later) { busiest = stage; }
     }
-    set_critical_stage(busiest);
+    set_critical_stage(busiest, gradients_ready(busiest));
   }
 
   [[nodiscard]] parallel::PipelineTimes times() const {
@@ -470,6 +460,7 @@ class StepSolution {
   const Program& program_;
   StepSolver& solver_;
   Step& step_;
+  WorkPrice* known_ = nullptr;
   std::size_t chunks_;  // per rank
   Clock clock_{Seconds(0)};
   std::vector<Ticks>&forward_ = solver_.forward_, &backward_ = solver_.backward_, &weight_ = solver_.weight_;
@@ -478,7 +469,7 @@ class StepSolution {
   const parallel::PipelineSolution* pipeline_ = nullptr;
 };
 
-const Step& StepSolver::solve(const Program& program, std::span<const Cost> known, Explained explained, Ports ports) {
+const Step& StepSolver::solve(const Program& program, WorkPrice* known, Explained explained, Ports ports) {
   StepSolution(program, *this).run(known, explained, ports);
   return step_;
 }

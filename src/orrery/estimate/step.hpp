@@ -4,30 +4,14 @@
 #include <span>
 #include <vector>
 
+#include "orrery/estimate/chunk_cost.hpp"
 #include "orrery/estimate/priced.hpp"
+#include "orrery/estimate/work_prices.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/parallel/pipeline.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::estimate {
-
-// A chunk's tasks for one micro-batch. Stalls: exposed waiting for gathered weights, sharded gradients or the second
-// tier.
-struct ChunkCost {
-  Cost forward, backward, weight;  // weight: weight gradients that are a separate task
-  Seconds forward_stall, backward_stall, weight_stall;
-  // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
-  // last backward have nothing to overlap with and take this much longer than the times above.
-  Seconds forward_hidden, backward_hidden, weight_hidden;
-  // How much longer the task takes that completes the gradients of the last micro-batch, because its reductions run
-  // beside it, and the part of it that is interference.
-  Seconds last_extra, last_slowed;
-
-  [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
-  [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
-  [[nodiscard]] Seconds weight_time() const { return weight.time + weight_stall; }
-  [[nodiscard]] Seconds whole_backward() const { return backward_time() + weight_time(); }
-};
 
 // DualPipe: the forward of a chunk together with the whole backward of the rank's other chunk.
 struct PairCost {
@@ -74,9 +58,9 @@ class StepSolver {
   StepSolver(const network::Fabric& fabric, const hardware::Stack& stack)
       : fabric_(fabric), stack_(stack), prices_(fabric) {}
 
-  // `known`: prices of the program's first blocks, computed by price_block.
-  const Step& solve(const parallel::Program& program, std::span<const Cost> known = {},
-                    Explained explained = Explained::no, Ports ports = Ports::shared);
+  // `known`: prices of the program's first blocks.
+  const Step& solve(const parallel::Program& program, WorkPrice* known = nullptr, Explained explained = Explained::no,
+                    Ports ports = Ports::shared);
 
  private:
   const network::Fabric& fabric_;

@@ -134,7 +134,8 @@ TEST(Step, parts_of_a_transfer_are_gathered_after_it) {
 
 // Two stages, four micro-batches, the same transfers. The gather begins the task that needs it, and delays the stage:
 //   stage 0: F0 0-1, F1 1-2, B0 4.75-7, F2 7-8, B1 8-10.25, F3 10.25-11.25, B2 11.75-14, B3 15-17.25
-//   stage 1: F0 1.25-2.5, B0 2.5-4.5, F1 4.5-5.75, B1 5.75-7.75, F2 8.25-9.5, B2 9.5-11.5, F3 11.5-12.75, B3 12.75-14.75
+//   stage 1: F0 1.25-2.5, B0 2.5-4.5, F1 4.5-5.75, B1 5.75-7.75, F2 8.25-9.5, B2 9.5-11.5, F3 11.5-12.75,
+//   B3 12.75-14.75
 TEST(Step, a_gather_of_received_parts_begins_when_the_task_before_has_ended) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
   made.program.plan.tp = 2;

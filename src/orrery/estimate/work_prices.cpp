@@ -16,7 +16,7 @@ std::size_t WorkPrices::Hash::operator()(const Key& key) const {
   return hash;
 }
 
-const WorkPrice& WorkPrices::of(const parallel::LoweredSlice& slice, const parallel::Plan& plan) {
+WorkPrice& WorkPrices::of(const parallel::LoweredSlice& slice, const parallel::Plan& plan) {
   const Key key{&slice, parallel::slice_groups(fabric_.cluster(), plan)};
   const auto [entry, is_new] = prices_.try_emplace(key);
   if (is_new) { entry->second = priced(slice, key.groups); }
@@ -49,11 +49,11 @@ PartTime part_time(const Part& part, const std::vector<Cost>& blocks) {
 
 }  // namespace
 
-WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups) const {
+WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups) {
   parallel::Mesh mesh;
   mesh.set(groups);
   WorkPrice price;
-  for (const auto& block : slice.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh)); }
+  for (const auto& block : slice.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh, &collectives_)); }
   const auto time_of = [&](parallel::PartId part) { return part_time(slice.parts[part], price.blocks); };
   price.embedding = time_of(*slice.embedding);
   price.head = time_of(*slice.head);

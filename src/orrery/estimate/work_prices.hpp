@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -37,6 +38,8 @@ struct PartTime {
 
 struct WorkPrice {
   std::vector<Cost> blocks;  // [block of the slice]
+  // [block of the slice] as far as plans have needed them: filled by StepSolver. Empty before.
+  std::vector<std::optional<PortUses>> port_uses;
   PartTime embedding, head;  // head: with the MTP modules
   // [layer]: sum over the layers before it; one entry more than layers. A lower bound: if a chunk recomputes only some
   // layers, all count as not recomputed.
@@ -45,10 +48,11 @@ struct WorkPrice {
 
 class WorkPrices {
  public:
-  WorkPrices(const workload::Model& model, const network::Fabric& fabric) : model_(model), fabric_(fabric) {}
+  WorkPrices(const workload::Model& model, const network::Fabric& fabric)
+      : model_(model), fabric_(fabric), collectives_(fabric) {}
 
   // Price of a plan's slice on its groups. Valid until forget(); call forget() before the slice is freed.
-  [[nodiscard]] const WorkPrice& of(const parallel::LoweredSlice& slice, const parallel::Plan& plan);
+  [[nodiscard]] WorkPrice& of(const parallel::LoweredSlice& slice, const parallel::Plan& plan);
 
   [[nodiscard]] std::size_t kept() const { return prices_.size(); }
   void forget() { prices_.clear(); }
@@ -62,10 +66,11 @@ class WorkPrices {
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
-  [[nodiscard]] WorkPrice priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups) const;
+  [[nodiscard]] WorkPrice priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups);
 
   const workload::Model& model_;
   const network::Fabric& fabric_;
+  network::PriceCache collectives_;
   std::unordered_map<Key, WorkPrice, Hash> prices_;
 };
 

@@ -38,10 +38,10 @@ class StageMessages {
   // The node behind which the parcel, or its part, has arrived; none if it is made on this rank.
   [[nodiscard]] NodeIds receive(const Parcel& parcel, std::int64_t from_stage, Bytes bytes, const NodeIds& parents);
 
-  // Gathers the parts of a parcel: parallel::input_gather(). `parents`: they have arrived, and the task before has ended,
-  // as in Megatron-LM and DeepSpeed. If ranks gathered as soon as the parts arrive, which differs between ranks, they
-  // could disagree on the order of that gather and the collectives of the task before, and wait for each other for ever
-  // where a rank executes one collective at a time (ASTRA-sim).
+  // Gathers the parts of a parcel: parallel::input_gather(). `parents`: they have arrived, and the task before has
+  // ended, as in Megatron-LM and DeepSpeed. If ranks gathered as soon as the parts arrive, which differs between ranks,
+  // they could disagree on the order of that gather and the collectives of the task before, and wait for each other for
+  // ever where a rank executes one collective at a time (ASTRA-sim).
   [[nodiscard]] NodeIds gather(const parallel::CollectiveCall& call, const NodeIds& parents);
 
  private:

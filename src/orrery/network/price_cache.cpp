@@ -29,27 +29,30 @@ PriceCache::Entry& PriceCache::entry(Collective collective, Bytes bytes, const G
   made.collective = collective;
   made.bytes = bytes;
   made.group = group;
-  made.time = fabric_.price(collective, bytes, group).time;
-  made.has_loads = false;
+  made.known = Known::nothing;
   return made;
 }
 
 Seconds PriceCache::time(Collective collective, Bytes bytes, const Group& group) {
   if (group.extents.empty()) { return Seconds(0); }
-  return entry(collective, bytes, group).time;
+  Entry& found = entry(collective, bytes, group);
+  if (found.known == Known::nothing) {
+    found.time = fabric_.price(collective, bytes, group).time;
+    found.known = Known::time;
+  }
+  return found.time;
 }
 
 const CallLoads& PriceCache::loads(Collective collective, Bytes bytes, const Group& group) {
   Entry& found = entry(collective, bytes, group);
   if (loads_.size() != entries_.size()) { loads_.assign(entries_.size(), CallLoads{}); }
   CallLoads& loads = loads_[static_cast<std::size_t>(&found - entries_.data())];
-  if (found.has_loads) { return loads; }
-  loads.time = found.time;
+  if (found.known == Known::loads) { return loads; }
+  const Traffic traffic = fabric_.traffic(collective, bytes, group);
+  found.time = loads.time = traffic.price.time;
   loads.ports.clear();
-  for (const PortLoad& port : fabric_.traffic(collective, bytes, group).ports) {
-    loads.ports.push_back({port.dimension, max(port.out, port.in)});
-  }
-  found.has_loads = true;
+  for (const PortLoad& port : traffic.ports) { loads.ports.push_back({port.dimension, max(port.out, port.in)}); }
+  found.known = Known::loads;
   return loads;
 }
 

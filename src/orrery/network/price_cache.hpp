@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "orrery/core/units.hpp"
@@ -37,12 +38,13 @@ class PriceCache {
 
  private:
   static constexpr std::size_t kFewestSlots = 64, kMostSlots = 4096;  // powers of two
+  enum class Known : std::uint8_t { nothing, time, loads };           // loads: in loads_, at the same place
   struct Entry {
     Collective collective = Collective::all_reduce;
     Bytes bytes{-1.0};  // matches no request
     Group group;
     Seconds time;
-    bool has_loads = false;  // in loads_, at the same place
+    Known known = Known::nothing;
   };
 
   [[nodiscard]] Entry& entry(Collective collective, Bytes bytes, const Group& group);
@@ -51,7 +53,7 @@ class PriceCache {
   const Fabric& fabric_;
   std::vector<Entry> entries_;
   std::vector<CallLoads> loads_;  // as many as entries, or none before the first is asked for
-  std::size_t misses_ = 0;  // since it last grew
+  std::size_t misses_ = 0;        // since it last grew
 };
 
 }  // namespace orrery::network

@@ -74,8 +74,8 @@ void solve_gpipe(const PipelineShape& shape, const PipelineTimes& times, Pipelin
   }
 }
 
-// Adds last_backward_extra where one task of every stage, its last, is longer. Backwards of one micro-batch wait for each
-// other, last stage first, and for nothing else that is longer; weight tasks wait for nobody.
+// Adds last_backward_extra where one task of every stage, its last, is longer. Backwards of one micro-batch wait for
+// each other, last stage first, and for nothing else that is longer; weight tasks wait for nobody.
 void lengthen_last_tasks(const PipelineShape& shape, const PipelineTimes& times, PipelineSolution& solution) {
   const bool splits = splits_backward(shape.schedule);
   for (std::int64_t i = shape.stages - 1; i >= 0; --i) {

@@ -89,8 +89,8 @@ struct PipelineTimes {
   // the schedule is dualpipe.
   std::span<const Ticks> pair = {};
   // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
-  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty under
-  // dualpipe.
+  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty
+  // under dualpipe.
   std::span<const Ticks> last_backward_extra = {};
 };
 
@@ -102,8 +102,8 @@ struct PipelineSolution {
   // where a weight task follows, that. Where it is a backward that does not split under a schedule that does, what
   // counts as its start is its end less its weight part.
   std::vector<Ticks> last_backward_start;
-  // [stage * chunks + chunk], only of several chunks under interleaved: when all stages have run their part of stage 0's
-  // last backward of the chunk and the tasks before it: end of the backward that stage i runs i backwards after the
+  // [stage * chunks + chunk], only of several chunks under interleaved: when all stages have run their part of stage
+  // 0's last backward of the chunk and the tasks before it: end of the backward that stage i runs i backwards after the
   // chunk's last one, or of its last task. Reductions that all stages launch at the same time start here.
   std::vector<Ticks> aligned_reduce_start;
 };

@@ -135,8 +135,7 @@ Ticks end_of_later_backward(const std::vector<SolvedTask>& tasks, std::size_t ch
 RC_GTEST_PROP(PipelineFirstLast, aligned_reductions_start_after_as_many_backwards_as_there_are_stages_before, ()) {
   const auto p = *rc::gen::inRange<std::int64_t>(1, 7);
   const auto v = *rc::gen::inRange<std::int64_t>(2, 5);
-  const PipelineShape shape =
-      shape_near(ScheduleKind::interleaved, p, v, *rc::gen::inRange<std::int64_t>(1, 25));
+  const PipelineShape shape = shape_near(ScheduleKind::interleaved, p, v, *rc::gen::inRange<std::int64_t>(1, 25));
   const PipelineTestTimes times = with_long_last_tasks(shape);
   PipelineSolver solver;
   const PipelineSolution& solution = solver.solve(shape, times.view());

@@ -41,8 +41,8 @@ enum class TierTransfer : std::uint8_t { load, store, both };
 struct CollectiveCall {
   Collective collective = Collective::all_reduce;
   GroupKind group = GroupKind::tp;
-  Bytes bytes;                                // nccl-tests size: the whole buffer
-  workload::NodeDispatch node_dispatch = {};  // of an all-to-all over ep
+  Bytes bytes;                                 // nccl-tests size: the whole buffer
+  workload::NodeDispatch node_dispatch = {};   // of an all-to-all over ep
   TierTransfer transfer = TierTransfer::load;  // over GroupKind::host
 };
 
@@ -140,9 +140,9 @@ using Segment = std::vector<BlockUse>;
 // `backward` does both.
 struct ChunkProgram {
   bool has_embedding = false, has_head = false;
-  Segment forward;        // of every micro-batch
-  Segment backward;       // of every micro-batch; the last one has last_backward instead where weight is empty
-  Segment weight;         // of every micro-batch but the last
+  Segment forward;   // of every micro-batch
+  Segment backward;  // of every micro-batch; the last one has last_backward instead where weight is empty
+  Segment weight;    // of every micro-batch but the last
   // Completes the gradients of the last micro-batch; with their reductions when overlapped. Aligned reductions slow all
   // stages at once. With one chunk, only stage 0 issues them during its last backward; the others, whose last backwards
   // have ended by then, when theirs have. With several, stage i issues all of a chunk when it has run i more backwards
@@ -188,10 +188,10 @@ struct Program {
   Plan plan;
   Mesh mesh;
   PipelineShape pipeline;
-  Bytes transfer_bytes;            // activations of a micro-batch between stages, per rank
+  Bytes transfer_bytes;             // activations of a micro-batch between stages, per rank
   bool aligned_reductions = false;  // see ChunkProgram::last_backward
-  // Each rank sends 1 / tp of the tensor. The receiving ranks gather it when the task before has ended: the gather is the
-  // beginning of the task that needs it.
+  // Each rank sends 1 / tp of the tensor. The receiving ranks gather it when the task before has ended: the gather is
+  // the beginning of the task that needs it.
   bool gathers_transfers = false;
   IdVector<BlockId, SharedBlock> blocks;
   IdVector<ChunkProgramId, ChunkProgram> chunks;  // identical chunks, of one stage or of several, share one

@@ -111,6 +111,9 @@ std::string simulation_text(const results::Simulation& simulation, TextStyle sty
     text += fmt::format("; {} of {} ranks simulated, the others are identical to these", simulation.simulated_ranks,
                         simulation.ranks.size());
   }
+  if (simulation.comparison_wall_s) {
+    text += fmt::format("; graphs compared in {:.3g} s", *simulation.comparison_wall_s);
+  }
   text += '\n';
   for (const std::string& warning : simulation.warnings) { text += fmt::format("warning: {}\n", printable(warning)); }
   return text;
@@ -128,12 +131,15 @@ Node contention_json(const std::vector<results::SimulatedContention>& rows) {
 }
 
 Node simulation_head(const results::Simulation& simulation) {
-  const Node stats = json_object({{"nodes", simulation.nodes},
-                                  {"events", simulation.events},
-                                  {"messages", simulation.messages},
-                                  {"simulated_ranks", simulation.simulated_ranks},
-                                  {"wall_s", simulation.wall_s},
-                                  {"peak_rss_B", simulation.peak_rss_B}});
+  Node stats = json_object({{"nodes", simulation.nodes},
+                            {"events", simulation.events},
+                            {"messages", simulation.messages},
+                            {"simulated_ranks", simulation.simulated_ranks},
+                            {"wall_s", simulation.wall_s},
+                            {"peak_rss_B", simulation.peak_rss_B}});
+  if (simulation.comparison_wall_s) {
+    config::add_fields(stats, {{"comparison_wall_s", *simulation.comparison_wall_s}});
+  }
   Node head = json_object({{"schema", "orrery.simulate/1"},
                            {"semantics", simulation.semantics},
                            {"backend", simulation.backend},

@@ -57,8 +57,9 @@ struct Simulation {
   // If one simulated rank stands for several: by simulated rank, the rank that spans and tables name. Rows of
   // SimulationTables::ranks are simulated ranks.
   std::vector<std::uint32_t> representatives;
-  double wall_s = 0;             // set by the caller
-  std::uint64_t peak_rss_B = 0;  // set by the caller
+  double wall_s = 0;                        // set by the caller
+  std::optional<double> comparison_wall_s;  // of it, for comparing graphs to find ranks that fold
+  std::uint64_t peak_rss_B = 0;             // set by the caller
 
   [[nodiscard]] std::uint64_t makespan_ns() const {
     std::uint64_t last = 0;

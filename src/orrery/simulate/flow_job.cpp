@@ -104,7 +104,9 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   add(flow.simulated);
   for (const Group& group : flow.job.groups) { add(group.ranks); }
   for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-    for (NodeTask& task : flow.job.rank_graphs[rank].nodes) {
+    const std::vector<NodeTask>& nodes = flow.job.rank_graphs[rank].nodes;
+    if (std::none_of(nodes.begin(), nodes.end(), is_message)) { continue; }
+    for (NodeTask& task : flow.job.rank_graphs.own(rank).nodes) {
       if (!is_message(task)) { continue; }
       task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster, rank, task.peer));
     }

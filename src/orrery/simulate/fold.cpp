@@ -38,7 +38,12 @@ class Refinement {
   explicit Refinement(const FlowJob& job) : job_(job), graphs_(job.job.rank_graphs), groups_(graphs_.size()) {
     for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) { list_groups(rank); }
     Numbering numbers;
-    for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) { classes_.push_back(numbers.of(graph_words(rank))); }
+    std::unordered_map<const RankGraph*, std::uint32_t> known;  // graphs that ranks share are compared once
+    for (std::uint32_t rank = 0; rank < graphs_.size(); ++rank) {
+      const auto [found, is_new] = known.try_emplace(&graphs_[rank], 0U);
+      if (is_new) { found->second = numbers.of(graph_words(rank)); }
+      classes_.push_back(found->second);
+    }
     count_ = numbers.count();
   }
 
@@ -137,7 +142,7 @@ class Refinement {
   }
 
   const FlowJob& job_;
-  const std::vector<RankGraph>& graphs_;
+  const RankGraphs& graphs_;
   std::vector<std::vector<std::uint32_t>> groups_;                                         // by rank
   std::map<std::uint32_t, std::vector<std::pair<std::uint32_t, std::uint32_t>>> members_;  // by group: rank, role
   std::map<std::uint32_t, std::uint32_t> group_class_;
@@ -190,7 +195,7 @@ class Folder {
   }
 
   void add_rank(std::uint32_t rank, FlowJob& folded) {
-    RankGraph graph = std::move(job_.job.rank_graphs[rank]);
+    RankGraph graph = std::move(job_.job.rank_graphs.own(rank));
     for (NodeTask& task : graph.nodes) {
       if (task.act == Act::collective) { task.group = group_of(task.group, folded); }
       if (is_message(task)) { task.peer = refined_.classes()[task.peer]; }

@@ -11,6 +11,7 @@
 
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/simulate/custom_check.hpp"
+#include "orrery/simulate/equal_files.hpp"
 #include "orrery/simulate/listed_groups.hpp"
 #include "orrery/trace/node_stream.hpp"
 
@@ -60,47 +61,109 @@ Result<void> first_failure(const std::vector<std::optional<Failure>>& failures) 
   return tl::make_unexpected(std::move(*first));
 }
 
-Result<void> read_programs(SimulationJob& job, const SimulationFiles& files) {
-  const std::uint32_t ranks = job.network.ranks();
-  const GroupIndex groups_of_file(job.groups);
-  job.rank_graphs.resize(ranks);
-  job.files.resize(ranks);
-  std::vector<std::optional<Failure>> failures(ranks);
-  std::vector<std::vector<Group>> own(ranks);  // groups that graphs list; not used if there is a file of groups
-  const std::string for_whom = fmt::format("the network has {} ranks", ranks);
-  parallel_for(ranks, files.threads, [&](std::size_t rank) {
-    const auto file = graph_file(files, rank);
-    job.files[rank] = file.value_or("");
-    auto graph = read_graph(file, files.workload, rank, for_whom);
-    if (!graph) {
-      failures[rank] = graph.error();
-      return;
+// Reads the graphs of all ranks; those with equal bytes once.
+class GraphReader {
+ public:
+  GraphReader(SimulationJob& job, const SimulationFiles& files)
+      : job_(job), files_(files), groups_of_file_(job.groups), place_(job.network.ranks()), failures_(place_.size()) {}
+
+  Result<void> run() {
+    const std::size_t ranks = place_.size();
+    job_.files.resize(ranks);
+    parallel_for(ranks, files_.threads,
+                 [&](std::size_t rank) { job_.files[rank] = graph_file(files_, rank).value_or(""); });
+    const std::vector<std::uint32_t> first = first_equal_files(job_.files, files_.threads);
+    std::vector<std::uint32_t> different;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      if (first[rank] == rank) { different.push_back(rank); }
     }
-    const auto number = static_cast<std::uint32_t>(rank);
-    if (files.groups.empty()) {
-      auto listed = listed_groups(*graph, number, job.files[rank], ranks);
-      if (!listed) {
-        failures[rank] = listed.error();
-        return;
-      }
-      own[rank] = std::move(*listed);
+    read(different);
+    share(first);
+    if (graph_file(files_, ranks)) {
+      job_.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
+                                          files_.workload, ranks, ranks));
     }
-    const GroupIndex groups_of_graph = files.groups.empty() ? GroupIndex(own[rank]) : GroupIndex();
-    const GroupIndex& groups = files.groups.empty() ? groups_of_graph : groups_of_file;
-    auto rank_graph = compile(*graph, number, job.files[rank], compile_context(job, groups));
-    if (rank_graph) {
-      job.rank_graphs[rank] = std::move(*rank_graph);
-    } else {
-      failures[rank] = rank_graph.error();
+    if (auto failed = first_failure(failures_); !failed) { return failed; }
+    if (auto joined = join_groups(job_.groups, graphs_); !joined) { return joined; }
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      ReadGraph& graph = graphs_[place_[rank]];
+      graph.rank == rank ? job_.rank_graphs.push_back(std::move(graph.graph)) : job_.rank_graphs.share(graph.rank);
     }
-  });
-  if (graph_file(files, ranks)) {
-    job.warnings.push_back(fmt::format("{}.{}.et and later files are not simulated: the network has {} ranks",
-                                       files.workload, ranks, ranks));
+    return {};
   }
-  if (auto failed = first_failure(failures); !failed) { return failed; }
-  return join_groups(job.groups, job.rank_graphs, own, job.files);
-}
+
+ private:
+  void read(const std::vector<std::uint32_t>& ranks) {
+    const std::size_t before = graphs_.size();
+    graphs_.resize(before + ranks.size());
+    parallel_for(ranks.size(), files_.threads, [&](std::size_t i) {
+      const std::uint32_t rank = ranks[i];
+      place_[rank] = static_cast<std::uint32_t>(before + i);
+      graphs_[before + i].rank = rank;
+      if (auto done = read(graphs_[before + i]); !done) { failures_[rank] = done.error(); }
+    });
+  }
+
+  Result<void> read(ReadGraph& into) const {
+    into.file = job_.files[into.rank];
+    const auto file = into.file.empty() ? std::nullopt : std::optional(into.file);
+    const auto ranks = static_cast<std::uint32_t>(place_.size());
+    ORRERY_TRY(graph, read_graph(file, files_.workload, into.rank, fmt::format("the network has {} ranks", ranks)));
+    if (files_.groups.empty()) {
+      ORRERY_TRY(listed, listed_groups(graph, into.rank, into.file, ranks));
+      into.own = std::move(listed);
+    }
+    const GroupIndex own(into.own);
+    ORRERY_TRY(compiled, compile(graph, into.rank, into.file, compile_context(job_, groups(own))));
+    into.graph = std::move(compiled);
+    return {};
+  }
+
+  [[nodiscard]] const GroupIndex& groups(const GroupIndex& own) const {
+    return files_.groups.empty() ? own : groups_of_file_;
+  }
+
+  // Ranks use the graph of the first rank whose file is equal, which is read. Where it has errors, or would have for
+  // this rank (a collective of a group that it is not in, a message to itself), the rank reads its file.
+  void share(const std::vector<std::uint32_t>& first) {
+    std::vector<std::vector<std::uint32_t>> sharers(graphs_.size());
+    for (std::uint32_t rank = 0; rank < first.size(); ++rank) {
+      if (first[rank] != rank) { sharers[place_[first[rank]]].push_back(rank); }
+    }
+    std::vector<std::uint32_t> others;
+    for (std::uint32_t place = 0; place < sharers.size(); ++place) {
+      if (!sharers[place].empty()) { share(place, sharers[place], others); }
+    }
+    read(others);
+  }
+
+  void share(std::uint32_t place, const std::vector<std::uint32_t>& ranks, std::vector<std::uint32_t>& others) {
+    const ReadGraph& read = graphs_[place];
+    std::set<std::uint32_t> peers, used;
+    for (const NodeTask& task : read.graph.nodes) {
+      if (task.act == Act::send || task.act == Act::receive) { peers.insert(task.peer); }
+      if (task.act == Act::collective && task.group != kWholeMachine) { used.insert(task.group - 1); }
+    }
+    const GroupIndex own(read.own);
+    for (const std::uint32_t rank : ranks) {
+      const bool fits =
+          !failures_[read.rank] && !peers.contains(rank) &&
+          std::all_of(used.begin(), used.end(), [&](std::uint32_t group) { return groups(own).contains(group, rank); });
+      if (fits) {
+        place_[rank] = place;
+      } else {
+        others.push_back(rank);
+      }
+    }
+  }
+
+  SimulationJob& job_;
+  const SimulationFiles& files_;
+  GroupIndex groups_of_file_;
+  std::vector<ReadGraph> graphs_;                 // of different files, by ascending rank
+  std::vector<std::uint32_t> place_;              // by rank: of its graph, in graphs_
+  std::vector<std::optional<Failure>> failures_;  // by rank
+};
 
 Result<void> read_custom(SimulationJob& job, const std::string& prefix, std::size_t positions) {
   std::vector<CustomProgram>& rank_graphs = job.customs[prefix];
@@ -250,7 +313,7 @@ Result<SimulationJob> read_machine(const SimulationFiles& files) {
 }
 
 Result<SimulationJob> add_graphs(SimulationJob machine, const SimulationFiles& files) {
-  if (auto read = read_programs(machine, files); !read) { return tl::make_unexpected(read.error()); }
+  if (auto read = GraphReader(machine, files).run(); !read) { return tl::make_unexpected(read.error()); }
   if (auto whole = complete(machine); !whole) { return tl::make_unexpected(whole.error()); }
   return machine;
 }

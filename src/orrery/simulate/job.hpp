@@ -9,7 +9,7 @@
 #include "orrery/core/error.hpp"
 #include "orrery/simulate/custom_program.hpp"
 #include "orrery/simulate/inputs.hpp"
-#include "orrery/simulate/rank_graph.hpp"
+#include "orrery/simulate/rank_graphs.hpp"
 #include "orrery/simulate/read_inputs.hpp"
 
 namespace orrery::simulate {
@@ -23,8 +23,8 @@ struct SimulationJob {
   System system;
   memory::Expansion memory;
   std::vector<Group> groups;
-  std::vector<RankGraph> rank_graphs;  // by rank
-  std::vector<std::string> files;      // of the graphs, by rank
+  RankGraphs rank_graphs;          // by rank
+  std::vector<std::string> files;  // of the graphs, by rank
   std::vector<std::uint32_t>
       real_ranks;  // folded jobs (class_job.hpp): by rank, the number of the rank whose graph it is
   std::map<std::string, std::vector<CustomProgram>> customs;  // by prefix, then position

@@ -121,14 +121,13 @@ Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_
   return GroupTables(graph, rank, file, ranks).run();
 }
 
-Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,
-                         const std::vector<std::vector<Group>>& own, const std::vector<std::string>& files) {
+Result<void> join_groups(std::vector<Group>& groups, std::vector<ReadGraph>& graphs) {
   const auto job_groups = static_cast<std::uint32_t>(groups.size());
   std::map<std::pair<std::string, std::vector<std::uint32_t>>, std::uint32_t> known;  // 1 + position
   std::map<std::pair<std::string, std::uint32_t>, std::uint32_t> member_of;           // name, rank
-  for (std::uint32_t rank = 0; rank < rank_graphs.size(); ++rank) {
+  for (ReadGraph& graph : graphs) {
     std::vector<std::uint32_t> number_in_job;
-    for (const Group& group : own[rank]) {
+    for (const Group& group : graph.own) {
       const auto [found, is_new] =
           known.try_emplace({group.name, group.ranks}, static_cast<std::uint32_t>(groups.size() + 1));
       if (is_new) { groups.push_back(group); }
@@ -136,12 +135,12 @@ Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& ran
       for (const std::uint32_t member : is_new ? group.ranks : std::vector<std::uint32_t>{}) {
         const auto [other, first] = member_of.try_emplace({group.name, member}, found->second);
         if (first) { continue; }
-        return fail(Place{files[rank], 0, 0, fmt::format("rank {}", rank)},
+        return fail(Place{graph.file, 0, 0, fmt::format("rank {}", graph.rank)},
                     fmt::format("lists process group {} with other ranks than an earlier file; rank {} is in both",
                                 group.name, member));
       }
     }
-    for (NodeTask& task : rank_graphs[rank].nodes) {
+    for (NodeTask& task : graph.graph.nodes) {
       if (task.group > job_groups) { task.group = number_in_job[task.group - job_groups - 1]; }
     }
   }

@@ -19,11 +19,17 @@ namespace orrery::simulate {
 [[nodiscard]] Result<std::vector<Group>> listed_groups(const graph::Graph& graph, std::uint32_t rank,
                                                        const std::string& file, std::uint32_t ranks);
 
-// Adds the groups that ranks list, own[rank], to the groups of the job. rank_graphs[rank] was compiled with the groups
-// of the job followed by own[rank]; its group numbers are changed to those of the job. Groups of two ranks with the
-// same name and different members are different groups if no rank is in both; otherwise an error.
-[[nodiscard]] Result<void> join_groups(std::vector<Group>& groups, std::vector<RankGraph>& rank_graphs,
-                                       const std::vector<std::vector<Group>>& own,
-                                       const std::vector<std::string>& files);
+// The graph of a file, compiled with the groups of the job followed by its own.
+struct ReadGraph {
+  std::uint32_t rank = 0;  // the first that has it
+  std::string file;
+  RankGraph graph;
+  std::vector<Group> own;  // that the graph lists
+};
+
+// Adds the groups that graphs list to the groups of the job, and changes the group numbers in the graphs to those of
+// the job. Groups of two graphs with the same name and different members are different groups if no rank is in both;
+// otherwise an error.
+[[nodiscard]] Result<void> join_groups(std::vector<Group>& groups, std::vector<ReadGraph>& graphs);
 
 }  // namespace orrery::simulate

@@ -63,37 +63,40 @@ TEST(ListedGroups, nodes_that_list_no_groups_are_ignored) {
   EXPECT_TRUE(listed_groups(graph_of({compute(1, 1)}), 0, "f", kRanks)->empty());
 }
 
-RankGraph using_group(std::uint32_t group) {
-  RankGraph rank_graph;
-  rank_graph.nodes.resize(1);
-  rank_graph.nodes[0].group = group;
-  return rank_graph;
+ReadGraph using_group(std::uint32_t rank, std::uint32_t group, std::vector<Group> own) {
+  ReadGraph read;
+  read.rank = rank;
+  read.file = "w." + std::to_string(rank) + ".et";
+  read.graph.nodes.resize(1);
+  read.graph.nodes[0].group = group;
+  read.own = std::move(own);
+  return read;
 }
 
 TEST(ListedGroups, groups_that_several_ranks_list_are_added_once_after_those_of_the_job) {
   std::vector<Group> groups = {{"7", {0, 1, 2, 3}}};
-  std::vector<RankGraph> rank_graphs = {using_group(2), using_group(3), using_group(1)};
-  const std::vector<std::vector<Group>> own = {{{"1", {0, 1}}}, {{"2", {1, 2}}, {"1", {0, 1}}}, {}};
-  ASSERT_TRUE(join_groups(groups, rank_graphs, own, {"a", "b", "c"}));
+  std::vector<ReadGraph> graphs = {using_group(0, 2, {{"1", {0, 1}}}),
+                                   using_group(1, 3, {{"2", {1, 2}}, {"1", {0, 1}}}), using_group(2, 1, {})};
+  ASSERT_TRUE(join_groups(groups, graphs));
   ASSERT_EQ(groups.size(), 3U);
-  EXPECT_EQ(rank_graphs[0].nodes[0].group, 2U);  // {0, 1}
-  EXPECT_EQ(rank_graphs[1].nodes[0].group, 2U);
-  EXPECT_EQ(rank_graphs[2].nodes[0].group, 1U);  // the job's
+  EXPECT_EQ(graphs[0].graph.nodes[0].group, 2U);  // {0, 1}
+  EXPECT_EQ(graphs[1].graph.nodes[0].group, 2U);
+  EXPECT_EQ(graphs[2].graph.nodes[0].group, 1U);  // the job's
 }
 
 TEST(ListedGroups, one_name_can_be_different_groups_of_different_ranks) {
   std::vector<Group> groups;
-  std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
-  ASSERT_TRUE(join_groups(groups, rank_graphs, {{{"1", {0, 2}}}, {{"1", {1, 3}}}}, {"a", "b"}));
-  EXPECT_NE(rank_graphs[0].nodes[0].group, rank_graphs[1].nodes[0].group);
+  std::vector<ReadGraph> graphs = {using_group(0, 1, {{"1", {0, 2}}}), using_group(1, 1, {{"1", {1, 3}}})};
+  ASSERT_TRUE(join_groups(groups, graphs));
+  EXPECT_NE(graphs[0].graph.nodes[0].group, graphs[1].graph.nodes[0].group);
 }
 
 TEST(ListedGroups, a_rank_in_two_groups_of_one_name_is_an_error) {
   std::vector<Group> groups;
-  std::vector<RankGraph> rank_graphs = {using_group(1), using_group(1)};
-  const auto joined = join_groups(groups, rank_graphs, {{{"1", {0, 1}}}, {{"1", {1, 2}}}}, {"a", "b"});
+  std::vector<ReadGraph> graphs = {using_group(0, 1, {{"1", {0, 1}}}), using_group(1, 1, {{"1", {1, 2}}})};
+  const auto joined = join_groups(groups, graphs);
   ASSERT_FALSE(joined);
-  EXPECT_NE(joined.error().text().find("b rank 1: lists process group 1 with other ranks"), std::string::npos)
+  EXPECT_NE(joined.error().text().find("w.1.et rank 1: lists process group 1 with other ranks"), std::string::npos)
       << joined.error().text();
 }
 

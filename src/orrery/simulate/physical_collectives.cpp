@@ -28,8 +28,10 @@ bool takes_part(const PhysicalPhase& phase, std::uint32_t participant, std::uint
   return phase.takes_part(position);
 }
 
-std::uint32_t receives(const PhysicalPhase& phase, std::uint32_t chunk, std::uint32_t participant, std::uint32_t ranks,
-                       std::uint32_t step) {
+std::uint32_t receives(const PhysicalSchedule& schedule, std::uint32_t chunk, std::uint32_t participant,
+                       std::uint32_t ranks, std::uint32_t step) {
+  if (schedule.steps[step].is_uniform) { return schedule.steps[step].messages; }
+  const PhysicalPhase& phase = schedule.phase_of(step);
   if (!takes_part(phase, participant, ranks)) { return 0; }
   return network::receive_count(of_chunk(phase, chunk), member_of(phase, participant, ranks), step - phase.first_step);
 }
@@ -176,6 +178,7 @@ void PhysicalCollectives::join(std::uint32_t number, std::uint32_t rank, std::ui
   const std::uint32_t participants = collective.schedule->participant_count;
   for (std::uint32_t chunk = 0; chunk < collective.chunks; ++chunk) {
     const std::uint32_t index = chunk * participants + position;
+    collective.progress[index].has_joined = true;
     accept_early(collective.progress[index]);
     // When the last chunk of the last rank ends, the collective ends and releases its progress.
     if (!collective.progress.empty()) { advance(number, index, chunk); }
@@ -210,15 +213,14 @@ void PhysicalCollectives::accept_early(ChunkProgress& progress) {
 void PhysicalCollectives::deliver(std::uint32_t id) {
   Transfer& transfer = links_[id];
   PhysicalCollective& collective = collectives_[transfer.owner];
-  const std::uint32_t number =
-      transfer.to - transfer.order.chunk * static_cast<std::uint32_t>(collective.participants.size());
-  if (number >= collective.ranks) {
-    Participant& participant = collective.participants[number];
+  if (transfer.to_switch) {
+    const auto participants = static_cast<std::uint32_t>(collective.participants.size());
+    Participant& participant = collective.participants[transfer.to - transfer.order.chunk * participants];
     participant.priority = std::min(participant.priority, transfer.order.priority);
     return count(id);
   }
-  if (collective.participants[number].node == kNone) {
-    ChunkProgress& progress = collective.progress[transfer.to];
+  ChunkProgress& progress = collective.progress[transfer.to];
+  if (!progress.has_joined) {
     transfer.next = progress.early;
     progress.early = id;
     return;
@@ -273,14 +275,11 @@ void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t index, std
   }
   while (true) {
     while (progress.next_send < end && progress.next_send <= progress.next_receive) {
-      send_step(number, index, chunk, schedule.phase_of(progress.next_send), progress.next_send);
+      send_step(number, index, chunk, progress.next_send);
       ++progress.next_send;
     }
     if (progress.next_receive == end) { break; }
-    if (progress.received <
-        receives(schedule.phase_of(progress.next_receive), chunk, at, collective.ranks, progress.next_receive)) {
-      return;
-    }
+    if (progress.received < receives(schedule, chunk, at, collective.ranks, progress.next_receive)) { return; }
     ++progress.next_receive;
     progress.received = 0;
     if (progress.early != kNone) { count_early(progress); }
@@ -292,22 +291,23 @@ void PhysicalCollectives::advance(std::uint32_t number, std::uint32_t index, std
 class PhysicalCollectives::StepSender {
  public:
   StepSender(const PhysicalCollectives& all, std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
-             const PhysicalPhase& phase, std::uint32_t step)
+             std::uint32_t step)
       : all_(all),
         collective_(all.collectives_[number]),
-        phase_(phase),
-        schedule_(of_chunk(phase, chunk)),
+        plan_(collective_.schedule_of(chunk).steps[step]),
+        phase_(collective_.schedule_of(chunk).phases[plan_.phase]),
         number_(number),
         index_(index),
         chunk_(chunk),
         step_(step),
         participants_(static_cast<std::uint32_t>(collective_.participants.size())),
         at_(index - chunk * participants_),
-        member_(member_of(phase, at_, collective_.ranks)) {}
+        member_(member_of(phase_, at_, collective_.ranks)) {}
 
   [[nodiscard]] std::uint32_t count() const {
+    if (plan_.is_uniform) { return plan_.messages; }
     if (!takes_part(phase_, at_, collective_.ranks)) { return 0; }
-    return network::send_count(schedule_, member_, step_ - phase_.first_step);
+    return network::send_count(of_chunk(phase_, chunk_), member_, step_ - phase_.first_step);
   }
 
   // All of them start on one link, in order.
@@ -316,43 +316,64 @@ class PhysicalCollectives::StepSender {
   }
 
   [[nodiscard]] Transfer message(std::uint32_t place) const {
-    const bool is_switch = at_ >= collective_.ranks;
-    const std::uint32_t first =
-        is_switch ? phase_.first_of_line(at_ - phase_.first_switch) : at_ - member_ * phase_.stride;
-    const network::StepMessage message = network::send(schedule_, member_, step_ - phase_.first_step, place);
-    const bool to_switch = message.peer == schedule_.members;
-    const std::uint32_t peer =
-        to_switch ? phase_.first_switch + phase_.line(at_) : first + message.peer * phase_.stride;
+    Transfer transfer = plan_.is_uniform ? uniform_message(place) : any_message(place);
     const Participant& participant = collective_.participants[at_];
-    Transfer transfer;
-    transfer.bytes = phase_.block * message.count;
     transfer.order = {participant.priority, participant.node, chunk_, step_, place};
-    transfer.target = to_switch ? 0 : group().rank(peer);
-    transfer.at = group().rank(is_switch ? first : at_);
     transfer.owner = number_;
     transfer.from = index_;
-    transfer.to = chunk_ * participants_ + peer;
     transfer.dimension = static_cast<std::uint8_t>(phase_.dimension);
-    transfer.in_switch = is_switch;
-    transfer.to_switch = to_switch;
     transfer.of_collective = true;
-    transfer.reduces = message.reduces && !to_switch;
     return transfer;
   }
 
  private:
   [[nodiscard]] const PhysicalGroup& group() const { return all_.groups_[collective_.task.group]; }
 
+  [[nodiscard]] Transfer uniform_message(std::uint32_t place) const {
+    const std::uint32_t n = phase_.schedule.members;
+    const bool backward = chunk_ % 2 == 1 && phase_.schedule.algorithm == CollectiveAlgorithm::ring;
+    const std::uint32_t distance = backward ? n - plan_.distance : plan_.distance + place;
+    const std::uint32_t ahead = at_ + distance * phase_.stride;
+    const std::uint32_t peer = member_ + distance < n ? ahead : ahead - n * phase_.stride;
+    Transfer transfer;
+    transfer.bytes = plan_.bytes;
+    transfer.target = group().rank(peer);
+    transfer.at = group().rank(at_);
+    transfer.to = chunk_ * participants_ + peer;
+    transfer.reduces = plan_.reduces;
+    return transfer;
+  }
+
+  [[nodiscard]] Transfer any_message(std::uint32_t place) const {
+    const bool is_switch = at_ >= collective_.ranks;
+    const std::uint32_t first =
+        is_switch ? phase_.first_of_line(at_ - phase_.first_switch) : at_ - member_ * phase_.stride;
+    const network::StepMessage message =
+        network::send(of_chunk(phase_, chunk_), member_, step_ - phase_.first_step, place);
+    const bool to_switch = message.peer == phase_.schedule.members;
+    const std::uint32_t peer =
+        to_switch ? phase_.first_switch + phase_.line(at_) : first + message.peer * phase_.stride;
+    Transfer transfer;
+    transfer.bytes = phase_.block * message.count;
+    transfer.target = to_switch ? 0 : group().rank(peer);
+    transfer.at = group().rank(is_switch ? first : at_);
+    transfer.to = chunk_ * participants_ + peer;
+    transfer.in_switch = is_switch;
+    transfer.to_switch = to_switch;
+    transfer.reduces = message.reduces && !to_switch;
+    return transfer;
+  }
+
   const PhysicalCollectives& all_;
   const PhysicalCollective& collective_;
+  const PhysicalStep& plan_;
   const PhysicalPhase& phase_;
-  network::MemberSchedule schedule_;
   std::uint32_t number_, index_, chunk_, step_, participants_, at_, member_;
 };
 
 void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, std::uint32_t chunk,
-                                    const PhysicalPhase& phase, std::uint32_t step) {
-  const StepSender sender(*this, number, index, chunk, phase, step);
+                                    std::uint32_t step) {
+  const StepSender sender(*this, number, index, chunk, step);
   const std::uint32_t count = sender.count();
   collectives_[number].progress[index].unsent += count;
   const bool is_queue = count > 1 && sender.is_queue();
@@ -366,8 +387,7 @@ void PhysicalCollectives::send_step(std::uint32_t number, std::uint32_t index, s
 
 Transfer PhysicalCollectives::next(const Transfer& transfer) const {
   const std::uint32_t chunk = transfer.order.chunk, step = transfer.order.step, place = transfer.order.place + 1;
-  const PhysicalPhase& phase = collectives_[transfer.owner].schedule_of(chunk).phase_of(step);
-  const StepSender sender(*this, transfer.owner, transfer.from, chunk, phase, step);
+  const StepSender sender(*this, transfer.owner, transfer.from, chunk, step);
   Transfer made = sender.message(place);
   made.has_next = place + 1 < sender.count();
   return made;
@@ -407,7 +427,7 @@ void PhysicalCollectives::end_rank(std::uint32_t number, std::uint32_t position)
   nodes_.end_later(groups_[collective.task.group].rank(position), collective.participants[position].node);
   collective.end = rounds_.now();
   if (++collective.ended < collective.ranks) { return; }
-  std::vector<ChunkProgress>().swap(collective.progress);
+  collective.progress = {};
   std::vector<Participant>().swap(collective.participants);
 }
 

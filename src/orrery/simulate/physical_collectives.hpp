@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/core/large_pages.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/collective_match.hpp"
 #include "orrery/simulate/job.hpp"
@@ -30,6 +31,7 @@ struct ChunkProgress {
   std::uint32_t next_send = 0;     // all earlier steps are sent
   std::uint32_t early = kNone;     // list of transfers that arrived before their step, or before the rank
   std::uint32_t unsent = 0;        // transfers that have not left
+  bool has_joined = false;         // the rank has reached the collective
   bool done = false;
   std::uint64_t sent_at = 0;  // when the last transfer has left
 };
@@ -50,8 +52,8 @@ struct PhysicalCollective {
   const PhysicalSchedule* schedule = nullptr;       // nullptr until the first rank arrives, and for custom ones
   const PhysicalSchedule* last_schedule = nullptr;  // of the last chunk
   std::uint32_t chunks = 0;
-  std::vector<Participant> participants;  // by position, then switches
-  std::vector<ChunkProgress> progress;    // by chunk, then participant
+  std::vector<Participant> participants;                           // by position, then switches
+  std::vector<ChunkProgress, LargePages<ChunkProgress>> progress;  // by chunk, then participant
   std::uint64_t first_start = 0, last_start = 0, end = 0;
 
   [[nodiscard]] const PhysicalSchedule& schedule_of(std::uint32_t chunk) const {
@@ -85,7 +87,10 @@ class PhysicalCollectives final : private TransferSource {
 
   // Prefetch what deliver() and leave() access.
   void prefetch_target(const Transfer& transfer) const {
-    engine::prefetch(collectives_[transfer.owner].progress.data() + transfer.to);
+    const PhysicalCollective& collective = collectives_[transfer.owner];
+    const auto participants = static_cast<std::uint32_t>(collective.participants.size());
+    engine::prefetch(collective.progress.data() + transfer.to);
+    engine::prefetch(collective.participants.data() + (transfer.to - transfer.order.chunk * participants));
   }
   void prefetch_source(const Transfer& transfer) const {
     engine::prefetch(collectives_[transfer.owner].progress.data() + transfer.from);
@@ -104,8 +109,7 @@ class PhysicalCollectives final : private TransferSource {
   void advance(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk);
   class StepSender;
   [[nodiscard]] Transfer next(const Transfer& transfer) const override;
-  void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, const PhysicalPhase& phase,
-                 std::uint32_t step);
+  void send_step(std::uint32_t collective, std::uint32_t index, std::uint32_t chunk, std::uint32_t step);
   void count_early(ChunkProgress& progress);
   void complete(std::uint32_t collective, std::uint32_t index);
   void end_rank(std::uint32_t collective, std::uint32_t position);

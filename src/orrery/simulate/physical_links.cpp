@@ -35,6 +35,8 @@ Links::Links(const Network& network, double memory_gb, bool counts) : ranks_(net
     dimension.topology = given.topology;
     dimension.ranks = given.ranks;
     dimension.stride = stride;
+    dimension.by_ranks = engine::Divisor(given.ranks);
+    dimension.by_stride = engine::Divisor(stride);
     dimension.first_link = count;
     dimension.latency = up_to_picoseconds(given.latency_ns);
     dimension.rate = rate_of(given.bytes_per_second);
@@ -204,6 +206,7 @@ std::span<const LinkNotice> Links::grant(std::uint64_t now) {
   // Grants lead to requests in later rounds only, so `dirty_` does not grow here.
   constexpr std::size_t kFar = 14, kFarthest = 24;
   const std::size_t count = dirty_.size();
+  if (count == 0 && notices_.empty()) { return {}; }
   for (std::size_t i = 0; i < kFarthest && i < count; ++i) { prefetch(dirty_[i]); }
   for (std::size_t i = 0; i < kFar && i < count; ++i) { prefetch_first(dirty_[i]); }
   for (std::size_t i = 0; i < count; ++i) {
@@ -218,23 +221,22 @@ std::span<const LinkNotice> Links::grant(std::uint64_t now) {
   return granted_;
 }
 
+// Removes the first transfer of the queue.
+std::uint32_t Links::take_first(Link& link) {
+  const std::uint32_t id = link.first;
+  Transfer& transfer = transfers_[id];
+  link.first = transfer.next;
+  if (transfer.has_next) { queue_next(link, id); }
+  return id;
+}
+
 // Removes the first transfer of the queue, and those that are equal to it.
 void Links::take_batch(Link& link) {
   batch_.clear();
   const Transfer& head = transfers_[link.first];
   do {
-    const std::uint32_t id = link.first;
-    batch_.push_back({id, kNone});
-    link.first = transfers_[id].next;
-    if (transfers_[id].has_next) { queue_next(link, id); }
-  } while (link.has_equals && link.first != kNone && keys(transfers_[link.first]) == keys(head));
-  if (link.first == kNone) {
-    link.last = kNone;
-    link.has_equals = false;
-  } else {
-    engine::prefetch(&transfers_[link.first]);
-  }
-  link.older = kNone;
+    batch_.push_back({take_first(link), kNone});
+  } while (link.first != kNone && keys(transfers_[link.first]) == keys(head));
 }
 
 // The next message of a step takes the place of the one that leaves the queue.
@@ -250,33 +252,64 @@ void Links::queue_next(Link& link, std::uint32_t id) {
 
 void Links::grant(std::uint32_t number, std::uint64_t now) {
   Link& link = links_[number];
-  take_batch(link);
-  const bool reduces = link.dimension == kReducer, into_switch = link.into_switch;
-  const std::uint32_t to = link.to;
-  const std::uint8_t dimension = link.dimension;
-  const Transfer& head = transfers_[batch_.front().transfer];
-  const std::uint64_t single = (reduces ? memory_rate_ : dimensions_[dimension].rate).picoseconds(head.bytes);
-  const std::uint64_t duration = single * batch_.size();
-  if (duration / batch_.size() != single || duration > kMostTime - now) { throw TooLong{}; }
-  link.free_at = now + duration;
-  if (has_counts_) { count(number, now, duration); }
+  const bool is_batch = link.has_equals;
+  const std::uint32_t head = link.first;
+  if (is_batch) {
+    take_batch(link);
+  } else {
+    (void)take_first(link);
+  }
+  const std::uint64_t duration = occupy(link, transfers_[head].bytes, is_batch ? batch_.size() : 1, now);
+  if (has_counts_) { count(number, now, duration, head, is_batch ? batch_.size() : 1); }
   if (link.first != kNone) {
+    engine::prefetch(&transfers_[link.first]);
     link.will_wake = true;
     notices_.push_back({link.free_at, number, LinkNotice::Kind::wakes});
+  } else {
+    link.last = kNone;
+    link.has_equals = false;
   }
-  if (reduces) { return reduced(now, duration); }
-  for (Granted& granted : batch_) {
-    Transfer& transfer = transfers_[granted.transfer];
-    transfer.at = to;
-    transfer.in_switch = into_switch;
-    transfer.dimension = dimension;
-    if (!transfer.has_left_source && transfer.of_collective) {
-      notices_.push_back({now + duration, granted.transfer, LinkNotice::Kind::leaves});
-    }
-    transfer.has_left_source = true;
-    if (!arrived(transfer)) { granted.next = next_link(transfer); }
+  link.older = kNone;
+  if (is_batch) { return send_batch(link, now, duration); }
+  if (link.dimension == kReducer) {
+    notices_.push_back({now + duration, head, LinkNotice::Kind::reduced});
+    return;
   }
-  forward(now, duration, dimensions_[dimension].latency);
+  const std::uint64_t latency = dimensions_[link.dimension].latency;
+  const std::uint32_t next = cross(link, head, now + duration);
+  if (next == kNone) {
+    notices_.push_back({now + latency + duration, head, LinkNotice::Kind::arrives});
+  } else {
+    request_next(next, {&head, 1}, now + latency, duration);
+  }
+}
+
+// The link carries `count` transfers of so many bytes. Returns how long it does.
+std::uint64_t Links::occupy(Link& link, std::uint64_t bytes, std::size_t count, std::uint64_t now) {
+  Rate& rate = link.dimension == kReducer ? memory_rate_ : dimensions_[link.dimension].rate;
+  const std::uint64_t single = rate.picoseconds(bytes), duration = single * count;
+  if ((count > 1 && duration / count != single) || duration > kMostTime - now) { throw TooLong{}; }
+  link.free_at = now + duration;
+  return duration;
+}
+
+// The transfer moves to the end of the link, which its tail enters at `left`. Returns its next link, or kNone if it has
+// arrived. Creates links, which makes `link` invalid.
+std::uint32_t Links::cross(const Link& link, std::uint32_t id, std::uint64_t left) {
+  Transfer& transfer = transfers_[id];
+  transfer.at = link.to;
+  transfer.in_switch = link.into_switch;
+  transfer.dimension = link.dimension;
+  if (!transfer.has_left_source && transfer.of_collective) { notices_.push_back({left, id, LinkNotice::Kind::leaves}); }
+  transfer.has_left_source = true;
+  return arrived(transfer) ? kNone : next_link(transfer);
+}
+
+void Links::send_batch(const Link& given, std::uint64_t now, std::uint64_t duration) {
+  if (given.dimension == kReducer) { return reduced(now, duration); }
+  const Link link = given;  // next_link() may create links
+  for (Granted& granted : batch_) { granted.next = cross(link, granted.transfer, now + duration); }
+  forward(now, duration, dimensions_[link.dimension].latency);
 }
 
 void Links::reduced(std::uint64_t now, std::uint64_t duration) {
@@ -285,26 +318,29 @@ void Links::reduced(std::uint64_t now, std::uint64_t duration) {
   }
 }
 
-// Heads request the next link at once. If the next link is faster, they request it later, so that the tail has arrived
-// when the next link needs it. Transfers of the batch with the same next link request it together; they occupy it for
-// the sum of their times.
+// Transfers of the batch with the same next link request it together; they occupy it for the sum of their times.
 void Links::forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency) {
-  if (batch_.size() > 1) {
-    std::sort(batch_.begin(), batch_.end(), [](const Granted& a, const Granted& b) { return a.next < b.next; });
-  }
+  std::sort(batch_.begin(), batch_.end(), [](const Granted& a, const Granted& b) { return a.next < b.next; });
   for (std::size_t i = 0; i < batch_.size();) {
     const std::uint32_t next = batch_[i].next;
     if (next == kNone) {
       notices_.push_back({now + latency + duration, batch_[i++].transfer, LinkNotice::Kind::arrives});
       continue;
     }
-    std::size_t end = i + 1;
-    while (end < batch_.size() && batch_[end].next == next) { ++end; }
-    Rate& rate = dimensions_[links_[next].dimension].rate;
-    const std::uint64_t duration_on_next = rate.picoseconds(transfers_[batch_[i].transfer].bytes) * (end - i);
-    const std::uint64_t request = now + latency + (duration > duration_on_next ? duration - duration_on_next : 0);
-    for (; i < end; ++i) { notices_.push_back({request, batch_[i].transfer, LinkNotice::Kind::requests}); }
+    together_.clear();
+    for (; i < batch_.size() && batch_[i].next == next; ++i) { together_.push_back(batch_[i].transfer); }
+    request_next(next, together_, now + latency, duration);
   }
+}
+
+// Heads, which arrive at `head`, request the next link at once. If that is faster than the link that they were on for
+// `duration`, they request it later, so that the tail has arrived when the next link needs it.
+void Links::request_next(std::uint32_t next, std::span<const std::uint32_t> transfers, std::uint64_t head,
+                         std::uint64_t duration) {
+  Rate& rate = dimensions_[links_[next].dimension].rate;
+  const std::uint64_t on_next = rate.picoseconds(transfers_[transfers.front()].bytes) * transfers.size();
+  const std::uint64_t request = head + (duration > on_next ? duration - on_next : 0);
+  for (const std::uint32_t id : transfers) { notices_.push_back({request, id, LinkNotice::Kind::requests}); }
 }
 
 // ---- speed ---------------------------------------------------------------------------------------------------------
@@ -325,15 +361,16 @@ void Links::prefetch_next(const Transfer& transfer) const {
 
 // ---- counts --------------------------------------------------------------------------------------------------------
 
-// A grant of the batch.
-void Links::count(std::uint32_t number, std::uint64_t now, std::uint64_t duration) {
+// A grant to `size` transfers that are equal to `first`.
+void Links::count(std::uint32_t number, std::uint64_t now, std::uint64_t duration, std::uint32_t first,
+                  std::size_t size) {
   if (counts_.size() < links_.size()) { counts_.resize(links_.size()); }
-  const Transfer& head = transfers_[batch_.front().transfer];
+  const Transfer& head = transfers_[first];
   LinkCounts& counts = counts_[number];
   counts.busy += duration;
-  counts.messages += batch_.size();
-  counts.bytes += head.bytes * batch_.size();
-  counts.queued += (now - head.requested_at) * batch_.size();
+  counts.messages += size;
+  counts.bytes += head.bytes * size;
+  counts.queued += (now - head.requested_at) * size;
 }
 
 std::vector<results::SimulatedLink> Links::counts() const {

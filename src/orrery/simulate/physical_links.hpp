@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "orrery/core/large_pages.hpp"
+#include "orrery/engine/divisor.hpp"
 #include "orrery/engine/prefetch.hpp"
 #include "orrery/results/simulation_tables.hpp"
 #include "orrery/simulate/inputs.hpp"
@@ -112,9 +114,10 @@ class Links {
   // The transfer that the link serves next, or kNone.
   [[nodiscard]] std::uint32_t first(std::uint32_t link) const { return links_[link].first; }
 
-  // Prefetch a link; the transfer that it serves next; the links that a transfer may request next, where it is or, if
-  // it has arrived, as the first of another transfer.
+  // Prefetch a link; the memory that reduces a transfer that has arrived; the transfer that it serves next; the links
+  // that a transfer may request next, where it is or, if it has arrived, as the first of another transfer.
   void prefetch(std::uint32_t link) const { engine::prefetch(&links_[link]); }
+  void prefetch_reducer(const Transfer& transfer) const { prefetch(reducers_ + transfer.at); }
   void prefetch_first(std::uint32_t link) const {
     if (links_[link].first != kNone) { engine::prefetch(&transfers_[links_[link].first]); }
   }
@@ -144,13 +147,16 @@ class Links {
   struct Dimension {
     Topology topology = Topology::Ring;
     std::uint32_t ranks = 1, stride = 1;
+    engine::Divisor by_ranks, by_stride;
     std::uint32_t first_link = 0;
     std::uint64_t latency = 0;
     Rate rate;
     // FullyConnected: link numbers by rank and coordinate of the target; links are created on first use.
     std::vector<std::unique_ptr<std::uint32_t[]>> rows;  // NOLINT(*-avoid-c-arrays)
 
-    [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const { return rank / stride % ranks; }
+    [[nodiscard]] std::uint32_t coordinate(std::uint32_t rank) const {
+      return by_ranks.remainder(by_stride.quotient(rank));
+    }
   };
   // The link that a transfer needs next. The second form: in the dimension `number`, in which it has to move.
   [[nodiscard]] std::uint32_t next_link(const Transfer& transfer);
@@ -163,17 +169,23 @@ class Links {
   void enqueue(std::uint32_t link, std::uint32_t transfer, std::uint64_t now);
   void touch(std::uint32_t link, std::uint64_t now);
   void insert(Link& link, std::uint32_t transfer);
+  [[nodiscard]] std::uint32_t take_first(Link& link);
   void take_batch(Link& link);
-  void count(std::uint32_t link, std::uint64_t now, std::uint64_t duration);
+  void count(std::uint32_t link, std::uint64_t now, std::uint64_t duration, std::uint32_t first, std::size_t size);
   void queue_next(Link& link, std::uint32_t transfer);
   void grant(std::uint32_t link, std::uint64_t now);
+  [[nodiscard]] std::uint64_t occupy(Link& link, std::uint64_t bytes, std::size_t count, std::uint64_t now);
+  [[nodiscard]] std::uint32_t cross(const Link& link, std::uint32_t transfer, std::uint64_t left);
+  void send_batch(const Link& link, std::uint64_t now, std::uint64_t duration);
   void forward(std::uint64_t now, std::uint64_t duration, std::uint64_t latency);
+  void request_next(std::uint32_t next, std::span<const std::uint32_t> transfers, std::uint64_t head,
+                    std::uint64_t duration);
   void reduced(std::uint64_t now, std::uint64_t duration);
   [[nodiscard]] bool goes_before(const Transfer& a, const Transfer& b) const;
 
   std::uint32_t ranks_;
   std::vector<Dimension> dimensions_;
-  std::vector<Link> links_;
+  std::vector<Link, LargePages<Link>> links_;
   bool has_counts_;
   std::vector<LinkCounts> counts_;  // of links_, where they are needed
   Rate memory_rate_;
@@ -186,7 +198,8 @@ class Links {
     std::uint32_t transfer = 0;
     std::uint32_t next = kNone;  // the next link; kNone: it has arrived
   };
-  std::vector<Granted> batch_;  // of the current grant
+  std::vector<Granted> batch_;           // of the current grant
+  std::vector<std::uint32_t> together_;  // of the batch: transfers that request one link
 };
 
 }  // namespace orrery::simulate

@@ -47,12 +47,12 @@ void PhysicalMachine::deliver(std::uint32_t transfer) {
 
 // Ranks first: the transfers that they send in this round request their links in this round.
 void PhysicalMachine::end_round() {
-  do {
+  while (messages_.has_ended_steps() || nodes_.has_touched()) {
     for (const auto& [run, step] : messages_.take_ended_steps()) { end_custom_step(run, step); }
-    for (auto ranks = nodes_.take_touched(); !ranks.empty(); ranks = nodes_.take_touched()) {
-      for (const std::uint32_t rank : ranks) { advance(rank); }
+    while (nodes_.has_touched()) {
+      for (const std::uint32_t rank : nodes_.take_touched()) { advance(rank); }
     }
-  } while (messages_.has_ended_steps());
+  }
   register_notices();
 }
 
@@ -135,7 +135,11 @@ void PhysicalMachine::prefetch(const PhysicalEvent& event, int distance) const {
   if (distance > 2) {
     engine::prefetch(&transfer);
   } else if (distance > 1) {
-    links_.prefetch_next(transfer);
+    if (transfer.reduces && event.kind == PhysicalEventKind::delivered && links_.reductions_take_time()) {
+      links_.prefetch_reducer(transfer);
+    } else {
+      links_.prefetch_next(transfer);
+    }
     if (transfer.of_collective && event.kind != PhysicalEventKind::request) { collectives_.prefetch_target(transfer); }
   }
 }

@@ -58,6 +58,7 @@ class PhysicalNodes {
   // The node ends when the round does.
   void end_later(std::uint32_t rank, std::uint32_t node);
 
+  [[nodiscard]] bool has_touched() const { return !touched_.empty(); }
   // Ranks with nodes that end or may start in this round; they are no longer listed. Valid until the next call.
   [[nodiscard]] std::span<const std::uint32_t> take_touched();
   // Ends all nodes that have ended in the round.

@@ -13,6 +13,25 @@ std::uint64_t ceil_share(std::uint64_t bytes, std::uint64_t parts) {
   return bytes / parts + (bytes % parts != 0 ? 1 : 0);
 }
 
+bool is_uniform(const MemberSchedule& schedule) {
+  if (is_rooted(schedule.collective) || schedule.collective == Collective::barrier) { return false; }
+  return schedule.algorithm == CollectiveAlgorithm::direct ||
+         (schedule.algorithm == CollectiveAlgorithm::ring && schedule.collective != Collective::all_to_all);
+}
+
+// What member 0 sends tells what all send.
+PhysicalStep step_of(const PhysicalPhase& phase, std::uint32_t step) {
+  PhysicalStep made;
+  made.is_uniform = is_uniform(phase.schedule);
+  if (!made.is_uniform) { return made; }
+  const network::StepMessage message = network::send(phase.schedule, 0, step, 0);
+  made.messages = network::send_count(phase.schedule, 0, step);
+  made.distance = message.peer;
+  made.bytes = phase.block * message.count;
+  made.reduces = message.reduces;
+  return made;
+}
+
 class PhysicalPlanner {
  public:
   explicit PhysicalPlanner(const PhysicalRequest& request) : request_(request), size_(request.bytes) {
@@ -83,6 +102,8 @@ class PhysicalPlanner {
     }
     phase.dimension = extent.dimension;
     phase.stride = extent.stride;
+    phase.by_members = engine::Divisor(extent.members);
+    phase.by_stride = engine::Divisor(extent.stride);
     phase.rooted = is_rooted(collective);
     phase.root_rest = request_.root % extent.stride;
     phase.first_step = plan_.step_count;
@@ -95,6 +116,10 @@ class PhysicalPlanner {
       plan_.participant_count += request_.ranks / extent.members;
     }
     plan_.step_count += phase.step_count;
+    for (std::uint32_t step = 0; step < phase.step_count; ++step) {
+      plan_.steps.push_back(step_of(phase, step));
+      plan_.steps.back().phase = static_cast<std::uint16_t>(plan_.phases.size());
+    }
     plan_.phases.push_back(phase);
     if (collective == Collective::reduce_scatter || collective == Collective::scatter) { size_ = phase.block; }
     if (collective == Collective::all_gather || collective == Collective::gather) { size_ *= extent.members; }

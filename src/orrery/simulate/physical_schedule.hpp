@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "orrery/core/error.hpp"
+#include "orrery/engine/divisor.hpp"
 #include "orrery/network/member_schedule.hpp"
 #include "orrery/simulate/inputs.hpp"
 
@@ -23,7 +24,11 @@ struct PhysicalPhase {
   bool rooted = false;             // only lines with the root's coordinates in the inner dimensions take part
   std::uint32_t root_rest = 0;     // the root's position modulo the stride
 
-  [[nodiscard]] std::uint32_t coordinate(std::uint32_t position) const { return position / stride % schedule.members; }
+  engine::Divisor by_members, by_stride;
+
+  [[nodiscard]] std::uint32_t coordinate(std::uint32_t position) const {
+    return by_members.remainder(by_stride.quotient(position));
+  }
   [[nodiscard]] bool takes_part(std::uint32_t position) const { return !rooted || position % stride == root_rest; }
   // The number of the line (positions that differ only along the phase) of a position, and its first position.
   [[nodiscard]] std::uint32_t line(std::uint32_t position) const {
@@ -34,17 +39,25 @@ struct PhysicalPhase {
   }
 };
 
+// A step, with its messages if they are the same for all members up to a translation: in rings and direct. The i-th
+// message goes to the member at distance `distance` + i; of a backward ring, at that distance in the other direction.
+struct PhysicalStep {
+  std::uint64_t bytes = 0;     // of a message
+  std::uint32_t messages = 0;  // that each member sends, and receives
+  std::uint32_t distance = 0;
+  std::uint16_t phase = 0;
+  bool is_uniform = false;  // the figures above are valid
+  bool reduces = false;
+};
+
 struct PhysicalSchedule {
   std::vector<PhysicalPhase> phases;
+  std::vector<PhysicalStep> steps;
   std::uint32_t step_count = 0;
   std::uint32_t participant_count = 0;  // positions, and switches that take part
   std::string algorithm;                // one per phase's dimension, inner first
 
-  [[nodiscard]] const PhysicalPhase& phase_of(std::uint32_t step) const {
-    std::size_t i = phases.size() - 1;
-    while (phases[i].first_step > step) { --i; }
-    return phases[i];
-  }
+  [[nodiscard]] const PhysicalPhase& phase_of(std::uint32_t step) const { return phases[steps[step].phase]; }
 };
 
 // A dimension of the grid that positions form.

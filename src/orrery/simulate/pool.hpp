@@ -2,11 +2,13 @@
 // room.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <memory>
 #include <vector>
+
+#include "orrery/core/large_pages.hpp"
 
 namespace orrery::simulate {
 
@@ -25,7 +27,7 @@ class Pool {
       free_.pop_back();
       return number;
     }
-    if (made_ % kBlock == 0) { blocks_.push_back(std::make_unique<T[]>(kBlock)); }  // NOLINT(*-avoid-c-arrays)
+    if (made_ == blocks_.size() * kBlock) { grow(); }
     return made_++;
   }
   void give_back(std::uint32_t number) { free_.push_back(number); }
@@ -34,8 +36,17 @@ class Pool {
 
  private:
   static constexpr std::uint32_t kBlock = 1024;
+  static constexpr std::size_t kMostBlocks = 32;  // of one allocation
 
-  std::vector<std::unique_ptr<T[]>> blocks_;  // NOLINT(*-avoid-c-arrays)
+  void grow() {
+    const std::size_t count = std::clamp<std::size_t>(blocks_.size(), 1, kMostBlocks);
+    Storage& made = storage_.emplace_back(count * kBlock);
+    for (std::size_t i = 0; i < count; ++i) { blocks_.push_back(made.data() + i * kBlock); }
+  }
+
+  using Storage = std::vector<T, LargePages<T>>;
+  std::vector<Storage> storage_;
+  std::vector<T*> blocks_;  // in storage_
   std::vector<std::uint32_t> free_;
   std::uint32_t made_ = 0;
 };

@@ -1,0 +1,59 @@
+#include "orrery/estimate/chunk_cost.hpp"
+
+#include <algorithm>
+
+namespace orrery::estimate {
+
+using parallel::ChunkProgram;
+
+ChunkCost price_chunk(const ChunkProgram& chunk, const std::vector<Cost>& blocks, Concurrency concurrency) {
+  ChunkCost cost;
+  const bool separate_weight = !chunk.weight.empty();
+  const auto stall = [&](const parallel::Segment& segment, const Cost& work, bool waits) {
+    const Streams streams = run_segment(segment, blocks, {}, concurrency);
+    return max(Seconds(0), (waits ? max(streams.compute, streams.side) : streams.compute) - work.time);
+  };
+  cost.forward = segment_work(chunk.forward, blocks);
+  cost.backward = segment_work(chunk.backward, blocks);
+  cost.weight = segment_work(chunk.weight, blocks);
+  cost.forward_stall = stall(chunk.forward, cost.forward, chunk.waits_for_store);
+  cost.backward_stall = stall(chunk.backward, cost.backward, chunk.waits_for_reduce && !separate_weight);
+  cost.weight_stall = stall(chunk.weight, cost.weight, chunk.waits_for_reduce && separate_weight);
+  return cost;
+}
+
+void price_last_backward(ChunkCost& cost, const ChunkProgram& chunk, const std::vector<Cost>& blocks,
+                         Concurrency concurrency) {
+  const Streams streams = run_segment(chunk.last_backward, blocks, {}, concurrency);
+  cost.last_side = streams.side;
+  if (cost.reductions == Seconds(0) || (concurrency.interference == 0.0 && concurrency.ports == nullptr)) { return; }
+  const bool gathers = std::any_of(chunk.last_backward.begin(), chunk.last_backward.end(),
+                                   [](const auto& use) { return use.gather.has_value() || use.is_blocking_gather; });
+  const Seconds alone =
+      gathers ? run_segment(chunk.last_backward, blocks, {}).compute : segment_time(chunk.last_backward, blocks);
+  cost.last_slowed = streams.slowed;
+  cost.last_extra = max(Seconds(0), streams.compute - alone);
+}
+
+void overlap_dispatch(ChunkCost& chunk, double micro_batches) {
+  Seconds waiting, traffic;
+  for (const Cost* cost : {&chunk.forward, &chunk.backward, &chunk.weight}) {
+    waiting += cost->of(TrafficKind::ep).exposed;
+    traffic += cost->of(TrafficKind::ep).busy;
+  }
+  const Seconds apart = chunk.forward_time() + chunk.whole_backward();
+  const Seconds hidden = max(Seconds(0), apart - max(apart - waiting, traffic)) * (1.0 - 1.0 / micro_batches);
+  if (!(waiting > Seconds(0))) { return; }
+  const auto hide = [&](Cost& cost) {
+    Seconds& exposed = cost.of(TrafficKind::ep).exposed;
+    const Seconds less = (hidden / waiting) * exposed;
+    exposed -= less;
+    cost.time -= less;
+    return less;
+  };
+  chunk.forward_hidden = hide(chunk.forward);
+  chunk.backward_hidden = hide(chunk.backward);
+  chunk.weight_hidden = hide(chunk.weight);
+}
+
+}  // namespace orrery::estimate
