@@ -56,7 +56,7 @@ if(ORRERY_SANITIZE)
 endif()
 
 # Tests that take longest: ctest starts them first, so that none of them runs alone at the end.
-set(ORRERY_LONG_TESTS explore)
+set(ORRERY_LONG_TESTS explore api network simulate generate)
 set(ORRERY_LONG_TEST_COST 10)
 if(ORRERY_SANITIZE)
   set(ORRERY_LONG_TEST_COST 100)
