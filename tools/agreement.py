@@ -98,11 +98,11 @@ estimate.
 - *estimate*: the step, or batch of requests, in [closed form](estimate.md).
 - *simulated*: call by call, with ports shared ([flow](flow.md)). What differs from *estimate* has the causes that are named below
   each table; the closed form shares ports block by block ([shared ports](estimate.md#shared-ports)).
-- *apart*: simulated, every collective and message with ports of its own. The difference to *simulated* is contention.
+- *separate ports*: simulated, every collective and message with ports of its own. The difference to *simulated* is contention.
 - *contention*: which calls met on which ports, and what they lost together, as a mean over devices. Calls can lose time that the step
   does not: overlapped ones.
 
-In random jobs without the named causes, *apart* equals the closed form without sharing, to the rounding of the graphs
+In random jobs without the named causes, *separate ports* equals the closed form without sharing, to the rounding of the graphs
 (`plan_simulation_test.cpp`).
 """
 
@@ -148,12 +148,12 @@ def causes(plan):
     step = plan["simulated_step_s"]
     for row in plan["contention"][:3]:
         if row["lost_s"] >= 1e-4 * step:
-            found.append(f"{row['kind']} beside {row['other']} on {row['dimension']}: {seconds(row['lost_s'])}")
+            found.append(f"{row['kind']} with {row['other']} on {row['dimension']}: {seconds(row['lost_s'])}")
     return "; ".join(found) or "none above 0.01 % of the step"
 
 
 def section_of(title, rows):
-    lines = [f"\n## {title}\n", "| job | estimate | simulated | apart | contention |", "|---|---|---|---|---|"]
+    lines = [f"\n## {title}\n", "| job | estimate | simulated | separate ports | contention |", "|---|---|---|---|---|"]
     notes = []
     for flags, plan in rows:
         base = plan["estimate_step_s"]

@@ -22,8 +22,8 @@ constexpr const char* kConvertFooter = R"(Examples
   orrery trace convert resnet.txt --dimensions 8,4 --out resnet
 
 The suffix of --out selects the format: .et (Chakra, current schema), .jsonl (JSON lines, lossless in both directions),
-.dot or .graphml (drawings), each with or without .gz or .zst. With several input files, the rank is inserted before the suffix:
-plain.0.jsonl, plain.1.jsonl.
+.dot or .graphml (drawings), each with or without .gz or .zst. With several input files, the rank is inserted before the
+suffix: plain.0.jsonl, plain.1.jsonl.
 A text workload is converted to one trace per rank: resnet.0.et to resnet.31.et.
 Exit codes: 0 done, 2 bad input (no incomplete file is left), 3 internal error.
 )";

@@ -40,7 +40,7 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.backend = simulate::Backend::flow;
   job.machine.tables = options.tables;
   job.machine.spans = options.spans || options.tables;
-  job.egress = graphs.uses_one_port() ? network::NodeEgress::one_port : network::NodeEgress::all_ports;
+  job.egress = graphs.egress();
   job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
   for (const generate::GroupFamily& family : graphs.groups().families()) {
     job.families.push_back(family_of(graphs.groups(), family));
@@ -119,9 +119,9 @@ std::vector<std::string> differences(const parallel::Program& program, const har
   std::vector<std::string> notes = graphs.notes();
   if (graphs.slow_kernels()) {
     notes.emplace_back(
-        "kernels are slower while a gather or reduction runs beside them; estimate slows whole layers, and adds the "
-        "loss "
-        "to gathers of the first forwards, and to reductions of several chunks, at the end of the pipeline");
+        "kernels are slower while a gather or reduction runs; estimate slows whole layers and, for gathers of the "
+        "first "
+        "forwards and reductions of stages with several chunks, adds the loss at the end of the pipeline");
   }
   for (std::string& note : notes_on_order(program, network::Fabric(cluster, job.egress))) {
     notes.push_back(std::move(note));

@@ -139,7 +139,7 @@ bool expect_agreement(const Case& c) {
   EXPECT_EQ(folded.unfolded_because, "");
   const double simulated = static_cast<double>(run(folded.job, false).makespan_ns()) * 1e-9;
   estimate::Estimator estimator(c.model, c.cluster, c.stack, c.job);
-  const double estimated = estimator.step_time(c.plan, estimate::Ports::apart).value();
+  const double estimated = estimator.step_time(c.plan, estimate::Ports::separate).value();
   const double rounding = tolerance(folded.job, c.cluster);
   EXPECT_LE(simulated, estimated + rounding);
   EXPECT_GE(simulated, estimated - slack - rounding);
@@ -181,7 +181,7 @@ std::optional<Apart> difference_by_sharing(const Case& c) {
     const auto from = [&](estimate::Ports ports) {
       return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0);
     };
-    return Apart{from(estimate::Ports::shared), from(estimate::Ports::apart)};
+    return Apart{from(estimate::Ports::shared), from(estimate::Ports::separate)};
   }
   return std::nullopt;
 }

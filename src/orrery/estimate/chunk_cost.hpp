@@ -17,11 +17,11 @@ struct ChunkCost {
   // Expert all-to-alls that overlap with another micro-batch, mean over all micro-batches. The first forward and the
   // last backward have nothing to overlap with and take this much longer than the times above.
   Seconds forward_hidden, backward_hidden, weight_hidden;
-  // How much longer the task takes that completes the gradients of the last micro-batch, because its reductions run
-  // beside it, and the part of it that is interference.
+  // How much longer the task takes that completes the gradients of the last micro-batch, because of its
+  // concurrent reductions, and the part of it that is interference.
   Seconds last_extra, last_slowed;
   Seconds reductions;  // once a step: network time
-  Seconds last_side;   // when they have ended, after the start of that task, if they run beside it
+  Seconds last_side;   // when they have ended, after the start of that task, if they start during it
 
   [[nodiscard]] Seconds forward_time() const { return forward.time + forward_stall; }
   [[nodiscard]] Seconds backward_time() const { return backward.time + backward_stall; }
@@ -33,7 +33,7 @@ struct ChunkCost {
 [[nodiscard]] ChunkCost price_chunk(const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks,
                                     Concurrency concurrency);
 
-// Sets last_side, last_slowed and last_extra: once-a-step reductions of a chunk run beside its last backward and slow
+// Sets last_side, last_slowed and last_extra: once-a-step reductions of a chunk run during its last backward and slow
 // it. Other stages wait for it. Needs `reductions`.
 void price_last_backward(ChunkCost& cost, const parallel::ChunkProgram& chunk, const std::vector<Cost>& blocks,
                          Concurrency concurrency);

@@ -21,11 +21,11 @@ Estimator::Estimator(const workload::Model& model, const hardware::Cluster& clus
       cluster_(cluster),
       stack_(stack),
       job_(job),
-      fabric_(cluster, stack.transfers.ports == hardware::NodePorts::one ? network::NodeEgress::one_port
-                                                                         : network::NodeEgress::all_ports),
+      fabric_(cluster, network::egress_of(stack.transfers.ports)),
+      collectives_(fabric_),
       lowerer_(model, cluster, stack),
-      prices_(model, fabric_),
-      solver_(fabric_, stack) {
+      prices_(model, collectives_),
+      solver_(stack, collectives_) {
   ORRERY_ASSERT(cluster.accelerator.peak(job.precision) > FlopsPerSecond(0));
 }
 

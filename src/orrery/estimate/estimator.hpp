@@ -76,6 +76,7 @@ class Estimator {
   const hardware::Stack& stack_;
   parallel::Job job_;
   network::Fabric fabric_;
+  network::PriceCache collectives_;
   parallel::Lowerer lowerer_;
   WorkPrices prices_;
   StepSolver solver_;

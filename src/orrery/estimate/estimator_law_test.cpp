@@ -176,7 +176,8 @@ struct OnceAStep {
 std::vector<OnceAStep> once_a_step(const Case& c) {
   const parallel::Program program = parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack);
   const network::Fabric fabric(c.cluster);
-  StepSolver solver(fabric, c.stack);
+  network::PriceCache prices(fabric);
+  StepSolver solver(c.stack, prices);
   const Step& step = solver.solve(program);
   const auto time_of = [&](parallel::BlockId block) { return step.blocks[block.index()].time; };
   std::vector<OnceAStep> stages;
@@ -224,7 +225,7 @@ TEST(EstimatorLaw, overlapped_gathers_never_slow_a_step_beyond_their_latencies_a
     if (c.plan.schedule == parallel::ScheduleKind::dualpipe && c.plan.zero == 3) { continue; }
     Case apart = c;
     apart.plan.gather_overlap = false;
-    const Seconds time = step_time(c, Ports::apart), time_apart = step_time(apart, Ports::apart);
+    const Seconds time = step_time(c, Ports::separate), time_apart = step_time(apart, Ports::separate);
     if (c.plan.zero == 3) {
       ASSERT_TRUE(no_slower(time, time_apart)) << "seed " << seed;
       sharded_weights += time < time_apart ? 1 : 0;
@@ -244,7 +245,7 @@ TEST(EstimatorLaw, sharing_ports_never_speeds_up_a_step) {
   for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     SeededRandom random(seed);
     const Case c = any_case(random);
-    const Seconds shared = step_time(c), apart = step_time(c, Ports::apart);
+    const Seconds shared = step_time(c), apart = step_time(c, Ports::separate);
     ASSERT_TRUE(no_slower(apart, shared)) << "seed " << seed;
     slower += shared > apart ? 1 : 0;
   }

@@ -214,7 +214,7 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
   std::vector<std::string> list = {
       context.stack.overlap.interference > 0.0 ? "slowdown of compute by concurrent collectives of the same layer"
                                                : "slowdown of compute by concurrent communication",
-      "contention for links, except of gathers and reductions of weights with collectives inside layers",
+      "link contention other than that of data-parallel collectives with those inside layers",
       context.cluster.speed_spread > 0.0 ? "jitter from step to step, failures" : "stragglers, jitter, failures",
       "allocator fragmentation beyond the stack's reserve",
   };

@@ -21,37 +21,37 @@ PortUses& PortUses::operator+=(const PortUses& other) {
 
 namespace {
 
-// The speed that calls with the shares of `use`, `time` of them in all, have beside a call that takes `share` of the
-// port, at most half of it. The small ones keep theirs.
-double speed_beside(const PortUse& use, Seconds time, double share) {
+// Mean speed of calls with the shares of `use`, which take `time` in all, while another call takes `share` of the port,
+// at most half of it. The small ones keep their speed.
+double contended_speed(const PortUse& use, Seconds time, double share) {
   const Seconds lost = max(Seconds(0), (1.0 / (1.0 - share)) * use.load - use.time);
   return time / (time + lost);
 }
 
-Sharing sharing_on(const PortUse& work, Seconds work_time, const PortUse& beside, Seconds beside_time) {
+Sharing sharing_on(const PortUse& work, Seconds work_time, const PortUse& concurrent, Seconds concurrent_time) {
   // Mean share of the port that the others keep from the block's calls; they cannot keep more than half.
-  const double kept = std::min(0.5, (0.5 * beside.time + beside.small_load) / beside_time);
+  const double kept = std::min(0.5, (0.5 * concurrent.time + concurrent.small_load) / concurrent_time);
   const double contended = kept / (1.0 - kept);  // 1: the block's calls have half of the port
   const double longer = contended * ((work.contended - work_time) / work_time);
   const Seconds calls = work.time + contended * max(Seconds(0), 2.0 * work.load - work.time);
-  Seconds lost = (1.0 - speed_beside(beside, beside_time, 0.5)) * calls;
+  Seconds lost = (1.0 - contended_speed(concurrent, concurrent_time, 0.5)) * calls;
   if (work.small_time > Seconds(0)) {
     const double small = work.small_load / work.small_time;
-    lost += (1.0 - speed_beside(beside, beside_time, std::min(0.5, small))) * work.small_time;
+    lost += (1.0 - contended_speed(concurrent, concurrent_time, std::min(0.5, small))) * work.small_time;
   }
   return {longer, std::max(0.0, 1.0 + longer - lost / work_time)};
 }
 
 }  // namespace
 
-Sharing sharing(const PortUses& work, const PortUses& beside) {
+Sharing sharing(const PortUses& work, const PortUses& concurrent) {
   Sharing most;
   double slowest = 0.0;  // seconds that the others lose
-  const unsigned common = work.used & beside.used;
-  if (common == 0 || !(work.time > Seconds(0)) || !(beside.time > Seconds(0))) { return most; }
+  const unsigned common = work.used & concurrent.used;
+  if (common == 0 || !(work.time > Seconds(0)) || !(concurrent.time > Seconds(0))) { return most; }
   for (std::size_t d = 0; common >> d != 0; ++d) {
     if ((common >> d & 1U) == 0) { continue; }
-    const Sharing here = sharing_on(work.dimensions[d], work.time, beside.dimensions[d], beside.time);
+    const Sharing here = sharing_on(work.dimensions[d], work.time, concurrent.dimensions[d], concurrent.time);
     most.longer = std::max(most.longer, here.longer);
     slowest = std::max(slowest, 1.0 + here.longer - here.progress);
   }

@@ -1,8 +1,8 @@
-// Blocks whose collectives share ports with the gathers and reductions beside them.
+// Blocks whose collectives share ports with concurrent gathers and reductions.
 //
 // The simulator shares a port between calls moment by moment (docs/models/flow.md). Here a block's calls are spread
-// evenly over it: while gathers and reductions run beside the block, each of its calls meets them for the same part of
-// its time, and both have the speeds of that rule. docs/models/estimate.md#shared-ports.
+// evenly over it: while gathers and reductions run concurrently with the block, each of its calls meets them for the
+// same part of its time, and both have the speeds of that rule. docs/models/estimate.md#shared-ports.
 #pragma once
 
 #include <array>
@@ -29,13 +29,13 @@ struct PortUses {
   PortUses& operator+=(const PortUses& other);  // one block of collectives, then the other; leaves out `contended`
 };
 
-// A block beside other calls, for as long as these run. Both per second of the block alone.
+// A block and concurrent calls, for as long as both run. Both per second of the block alone.
 struct Sharing {
   double longer = 0.0;    // seconds by which it takes longer
   double progress = 1.0;  // seconds of the others' time alone that pass
 
   [[nodiscard]] bool any() const { return longer > 0.0 || progress != 1.0; }
 };
-[[nodiscard]] Sharing sharing(const PortUses& work, const PortUses& beside);
+[[nodiscard]] Sharing sharing(const PortUses& work, const PortUses& concurrent);
 
 }  // namespace orrery::estimate

@@ -40,10 +40,10 @@ TEST(PortSharing, a_small_call_keeps_its_speed) {
 }
 
 TEST(PortSharing, other_dimensions_are_not_shared) {
-  PortUses beside = one_call(1.0, 1.0);
-  std::swap(beside.dimensions[0], beside.dimensions[1]);
-  beside.used = 2;
-  EXPECT_FALSE(sharing(one_call(1.0, 1.0), beside).any());
+  PortUses concurrent = one_call(1.0, 1.0);
+  std::swap(concurrent.dimensions[0], concurrent.dimensions[1]);
+  concurrent.used = 2;
+  EXPECT_FALSE(sharing(one_call(1.0, 1.0), concurrent).any());
 }
 
 // Per second of the block alone, the port carries its load and that of the others: never more than the wall time.

@@ -281,10 +281,11 @@ Seconds interference_loss(Seconds work, Seconds collectives, double part) {
   return min(part * collectives, part / (1.0 - part) * work);
 }
 
-// What runs beside the executions of a segment: found once for executions beside the same.
-class BesideExecution {
+// What gathers and reductions do to concurrent executions: found once for executions that run concurrently with the
+// same.
+class ConcurrentEffects {
  public:
-  BesideExecution(const std::vector<Cost>& blocks, Concurrency concurrency)
+  ConcurrentEffects(const std::vector<Cost>& blocks, Concurrency concurrency)
       : blocks_(blocks), concurrency_(concurrency) {}
 
   // Ports are shared with `next` and `running`; `next` and `reduced` occupy cores.
@@ -310,9 +311,9 @@ class BesideExecution {
     const auto uses = [&](BlockId id) -> const PortUses& { return (*concurrency_.ports)[id.index()]; };
     if (uses(work).used == 0 || !(next_ || running_)) { return {}; }
     if (!running_) { return estimate::sharing(uses(work), uses(*next_)); }
-    PortUses beside = uses(*running_);
-    if (next_) { beside += uses(*next_); }
-    return estimate::sharing(uses(work), beside);
+    PortUses concurrent = uses(*running_);
+    if (next_) { concurrent += uses(*next_); }
+    return estimate::sharing(uses(work), concurrent);
   }
 
   const std::vector<Cost>& blocks_;
@@ -344,7 +345,7 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
     ready = max(streams.side, streams.compute) + first;
     streams.side = ready;
   }
-  BesideExecution beside(blocks, concurrency);
+  ConcurrentEffects concurrent(blocks, concurrency);
   const bool has_effects = concurrency.interference > 0.0 || concurrency.ports != nullptr;
   OptionalBlockId reduced, running;  // reduction of the previous execution, and the last one issued
   for (std::size_t u = 0; u < segment.size(); ++u) {
@@ -369,14 +370,14 @@ Streams run_segment(const Segment& segment, const std::vector<Cost>& blocks, Str
       }
       streams.compute = start + work;
       if (has_effects) {
-        beside.set(use.work, next, reduced, running);
-        if (beside.sharing().any()) {
+        concurrent.set(use.work, next, reduced, running);
+        if (concurrent.sharing().any()) {
           const Seconds side = streams.side;
-          share_ports(beside.sharing(), start, streams);
+          share_ports(concurrent.sharing(), start, streams);
           if (gather > Seconds(0)) { ready += streams.side - side; }
         }
-        streams.compute += beside.slowed();
-        streams.slowed += beside.slowed();
+        streams.compute += concurrent.slowed();
+        streams.slowed += concurrent.slowed();
         reduced = use.reduce;
         if (use.reduce) { running = use.reduce; }
       }

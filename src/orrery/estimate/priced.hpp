@@ -86,7 +86,7 @@ struct Streams {
   Seconds slowed;   // sum of the time that interference has added to compute
 };
 
-// What gathers and reductions do to the blocks beside them. None: both run as if alone.
+// What gathers and reductions do to concurrent blocks. None: both run as if alone.
 struct Concurrency {
   double interference = 0.0;                     // the fraction of its speed that an execution loses while they run
   const std::vector<PortUses>* ports = nullptr;  // [block]: those that share ports with others; empty ones share none

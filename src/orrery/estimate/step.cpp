@@ -101,7 +101,7 @@ class StepSolution {
     return has_experts && (expert_replicas & dimensions_of({tp, cp, ep, etp})) != 0;
   }
 
-  // Of blocks that run beside a gather or reduction, and of these.
+  // Of blocks that run concurrently with a gather or reduction, and of these.
   void find_port_uses() {
     solver_.ports_.assign(program_.blocks.size(), {});
     for (const auto& chunk : program_.chunks) {
@@ -161,14 +161,14 @@ class StepSolution {
 
   // Under DualPipe the loss of last backwards counts at the end of the pipeline: gradients_ready().
   void price_last_backwards() {
-    const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
+    const Concurrency effects = is_dualpipe() ? Concurrency{} : concurrency();
     for (std::size_t i = 0; i < program_.chunks.size(); ++i) {
       const parallel::ChunkProgramId id(i);
       const ChunkProgram& chunk = program_.chunks[id];
       if (chunk.waits_for_reduce) { continue; }
       step_.chunks[i].reductions = segment_reductions(chunk.last_backward, step_.blocks);
       const bool all_later = program_.aligned_reductions && (chunks_ > 1 || place(0, 0).program != id);
-      if (!all_later) { price_last_backward(step_.chunks[i], chunk, step_.blocks, beside); }
+      if (!all_later) { price_last_backward(step_.chunks[i], chunk, step_.blocks, effects); }
     }
   }
 
@@ -370,8 +370,8 @@ class StepSolution {
       if (stream <= start) {
         stream = start + cost.last_side;
       } else {
-        const Concurrency beside = is_dualpipe() ? Concurrency{} : concurrency();
-        stream = run_segment(chunk.last_backward, step_.blocks, {start, stream, {}}, beside).side;
+        const Concurrency effects = is_dualpipe() ? Concurrency{} : concurrency();
+        stream = run_segment(chunk.last_backward, step_.blocks, {start, stream, {}}, effects).side;
       }
     }
     const Seconds overlapped = chunks_ == 1 ? Seconds(0) : max(Seconds(0), reduced - max(Seconds(0), stream - end));

@@ -41,7 +41,7 @@ struct Step {
 enum class Explained : std::uint8_t { no, yes };
 
 // Whether collectives, gathers, reductions and transfers that use the same ports at the same time slow each other down.
-enum class Ports : std::uint8_t { shared, apart };
+enum class Ports : std::uint8_t { shared, separate };
 
 // Solves the step.
 //
@@ -55,8 +55,8 @@ enum class Ports : std::uint8_t { shared, apart };
 // Buffers are reused. The returned step is valid until the next call.
 class StepSolver {
  public:
-  StepSolver(const network::Fabric& fabric, const hardware::Stack& stack)
-      : fabric_(fabric), stack_(stack), prices_(fabric) {}
+  StepSolver(const hardware::Stack& stack, network::PriceCache& prices)
+      : fabric_(prices.fabric()), stack_(stack), prices_(prices) {}
 
   // `known`: prices of the program's first blocks.
   const Step& solve(const parallel::Program& program, WorkPrice* known = nullptr, Explained explained = Explained::no,
@@ -65,7 +65,7 @@ class StepSolver {
  private:
   const network::Fabric& fabric_;
   const hardware::Stack& stack_;
-  network::PriceCache prices_;
+  network::PriceCache& prices_;
   Step step_;
   parallel::PipelineSolver pipeline_;
   // Durations for PipelineTimes.

@@ -82,7 +82,8 @@ struct Made {
     const network::Fabric fabric(machine);
     hardware::Stack stack;
     stack.overlap.interference = interference;
-    return StepSolver(fabric, stack).solve(program).time.value();
+    network::PriceCache prices(fabric);
+    return StepSolver(stack, prices).solve(program).time.value();
   }
 };
 

@@ -17,7 +17,7 @@ std::size_t WorkPrices::Hash::operator()(const Key& key) const {
 }
 
 WorkPrice& WorkPrices::of(const parallel::LoweredSlice& slice, const parallel::Plan& plan) {
-  const Key key{&slice, parallel::slice_groups(fabric_.cluster(), plan)};
+  const Key key{&slice, parallel::slice_groups(collectives_.fabric().cluster(), plan)};
   const auto [entry, is_new] = prices_.try_emplace(key);
   if (is_new) { entry->second = priced(slice, key.groups); }
   return entry->second;
@@ -53,7 +53,9 @@ WorkPrice WorkPrices::priced(const parallel::LoweredSlice& slice, const parallel
   parallel::Mesh mesh;
   mesh.set(groups);
   WorkPrice price;
-  for (const auto& block : slice.blocks) { price.blocks.push_back(price_block(*block, fabric_, mesh, &collectives_)); }
+  for (const auto& block : slice.blocks) {
+    price.blocks.push_back(price_block(*block, collectives_.fabric(), mesh, &collectives_));
+  }
   const auto time_of = [&](parallel::PartId part) { return part_time(slice.parts[part], price.blocks); };
   price.embedding = time_of(*slice.embedding);
   price.head = time_of(*slice.head);

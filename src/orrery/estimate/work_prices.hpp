@@ -48,8 +48,8 @@ struct WorkPrice {
 
 class WorkPrices {
  public:
-  WorkPrices(const workload::Model& model, const network::Fabric& fabric)
-      : model_(model), fabric_(fabric), collectives_(fabric) {}
+  WorkPrices(const workload::Model& model, network::PriceCache& collectives)
+      : model_(model), collectives_(collectives) {}
 
   // Price of a plan's slice on its groups. Valid until forget(); call forget() before the slice is freed.
   [[nodiscard]] WorkPrice& of(const parallel::LoweredSlice& slice, const parallel::Plan& plan);
@@ -69,8 +69,7 @@ class WorkPrices {
   [[nodiscard]] WorkPrice priced(const parallel::LoweredSlice& slice, const parallel::SliceGroups& groups);
 
   const workload::Model& model_;
-  const network::Fabric& fabric_;
-  network::PriceCache collectives_;
+  network::PriceCache& collectives_;
   std::unordered_map<Key, WorkPrice, Hash> prices_;
 };
 

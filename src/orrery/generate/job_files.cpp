@@ -229,7 +229,7 @@ class JobWriter {
     const config::Node document = config::json_object(
         {{"schema", "orrery.classes/1"},
          {"ranks", graphs_.ranks()},
-         {"node_ports", graphs_.uses_one_port() ? "one" : "all"},
+         {"node_ports", graphs_.egress() == network::NodeEgress::one_port ? "one" : "all"},
          {"groups", config::json_list(groups.families(),
                                       [&](const GroupFamily& family) {
                                         const RankSet first = groups.group(family, 0);

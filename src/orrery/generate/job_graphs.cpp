@@ -14,8 +14,7 @@ namespace orrery::generate {
 JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
                      const Options& options)
     : program_(program), stack_(stack), options_(options), groups_(program), works_(program, cluster.accelerator) {
-  const network::Fabric fabric(cluster,
-                               uses_one_port() ? network::NodeEgress::one_port : network::NodeEgress::all_ports);
+  const network::Fabric fabric(cluster, egress());
   network::PriceCache prices(fabric);
   parallel::ItemTimes times(program, fabric, prices);
   pairs_ = parallel::pair_orders(program, times);

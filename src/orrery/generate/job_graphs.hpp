@@ -38,7 +38,7 @@ class JobGraphs {
   [[nodiscard]] std::int64_t stage_ranks() const { return program_.plan.stage_ranks(); }
   [[nodiscard]] const ProcessGroups& groups() const { return groups_; }
   // Whether collectives leave a node through one port (the stack's transfers.ports).
-  [[nodiscard]] bool uses_one_port() const { return stack_.transfers.ports == hardware::NodePorts::one; }
+  [[nodiscard]] network::NodeEgress egress() const { return network::egress_of(stack_.transfers.ports); }
 
   // Returns the number of nodes.
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;

@@ -13,6 +13,7 @@
 #include "orrery/core/collective.hpp"
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/cluster.hpp"
+#include "orrery/hardware/stack.hpp"
 #include "orrery/network/group.hpp"
 #include "orrery/network/inline_list.hpp"
 #include "orrery/network/schedule.hpp"
@@ -64,6 +65,11 @@ enum class NodeEgress : std::uint8_t {
   all_ports,  // every device's share of the ports, each with a part of the buffer
   one_port,   // one port, unless there are only two nodes: observed with libraries of 2020 to 2022
 };
+
+// Of the rings that a stack's library makes.
+[[nodiscard]] inline NodeEgress egress_of(hardware::NodePorts ports) {
+  return ports == hardware::NodePorts::one ? NodeEgress::one_port : NodeEgress::all_ports;
+}
 
 // Prices collectives on one cluster. Keeps a reference: the cluster must outlive it and stay as it is.
 class Fabric {

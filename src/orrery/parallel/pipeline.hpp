@@ -89,7 +89,7 @@ struct PipelineTimes {
   // the schedule is dualpipe.
   std::span<const Ticks> pair = {};
   // [stage * chunks + chunk]: how much longer than the others the task takes that completes the chunk's gradients
-  // (PipelineSolution::last_backward_start): reductions run beside it. Empty: as long as the others. Must be empty
+  // (PipelineSolution::last_backward_start): reductions run concurrently. Empty: as long as the others. Must be empty
   // under dualpipe.
   std::span<const Ticks> last_backward_extra = {};
 };

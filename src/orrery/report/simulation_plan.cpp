@@ -40,7 +40,7 @@ std::string times_text(const results::PlanSimulation& plan) {
     table.row({"estimate without what graphs lack", exact(of_graphs), against(of_graphs, estimate)});
   }
   table.row({"simulated", exact(simulated), against(simulated, of_graphs)});
-  table.row({"  if no port were shared", exact(unshared), against(unshared, of_graphs)});
+  table.row({"  without contention", exact(unshared), against(unshared, of_graphs)});
   return table.text();
 }
 
