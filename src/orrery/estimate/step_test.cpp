@@ -76,6 +76,14 @@ struct Made {
   }
   [[nodiscard]] parallel::ChunkProgram& chunk() { return program.chunks.front(); }
 
+  // Of 0.5 GB between stages, each of two ranks sends a half; both gather them.
+  void transfer_in_two_parts() {
+    program.plan.tp = 2;
+    program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
+    program.transfer_bytes = Bytes(0.25e9);
+    program.gathers_transfers = true;
+  }
+
   // Step time in seconds.
   [[nodiscard]] double time(double interference = 0.0) const {
     const auto machine = cluster();
@@ -126,10 +134,7 @@ TEST(Step, a_single_micro_batch_takes_every_transfer_in_both_directions) {
 // The same 0.5 GB: two ranks send 0.25 GB each and then gather them at 1 GB/s: 6 x (0.25 + 0.25).
 TEST(Step, parts_of_a_transfer_are_gathered_after_it) {
   Made made(ScheduleKind::one_f_one_b, 4, 1, 1, 1);
-  made.program.plan.tp = 2;
-  made.program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
-  made.program.transfer_bytes = Bytes(0.25e9);
-  made.program.gathers_transfers = true;
+  made.transfer_in_two_parts();
   EXPECT_NEAR(made.time(), 4 * 3.0 + 6 * 0.5 + kFinish, kTicks);
 }
 
@@ -139,10 +144,7 @@ TEST(Step, parts_of_a_transfer_are_gathered_after_it) {
 //   B3 12.75-14.75
 TEST(Step, a_gather_of_received_parts_begins_when_the_task_before_has_ended) {
   Made made(ScheduleKind::one_f_one_b, 2, 1, 4, 1);
-  made.program.plan.tp = 2;
-  made.program.mesh.group(parallel::GroupKind::tp) = {{{0, 2}}, true};
-  made.program.transfer_bytes = Bytes(0.25e9);
-  made.program.gathers_transfers = true;
+  made.transfer_in_two_parts();
   EXPECT_NEAR(made.time(), 17.25 + kFinish, kTicks);
 }
 
