@@ -5,7 +5,7 @@
 // list of blocks: entries are appended to memory that was used recently, and read sequentially. When the array is
 // empty, the earliest slot in use is emptied, depending on its entries:
 //
-//   up to 96                  they are sorted into the array; so are those of the next slots until it has 48 entries
+//   up to 64                  they are sorted into the array; so are those of the next slots until it has 24 entries
 //   more, of several times    they are distributed to the wheel of the highest byte in which their times differ
 //   many, of one time         they are due, and are handled in their blocks
 //
@@ -88,9 +88,9 @@ class Calendar {
 
  private:
   static constexpr std::uint32_t kEntries = 2016 / sizeof(Entry);  // of a block
-  static constexpr std::uint32_t kCapacity = 240;                  // of the array
-  static constexpr std::uint32_t kMost = 96;                       // entries of a slot that are sorted
-  static constexpr std::uint32_t kEnough = 48;                     // entries that the array is filled with
+  static constexpr std::uint32_t kCapacity = 160;                  // of the array
+  static constexpr std::uint32_t kMost = 64;                       // entries of a slot that are sorted
+  static constexpr std::uint32_t kEnough = 24;                     // entries that the array is filled with
   static constexpr std::uint32_t kDue = 16;                        // entries of one time that are not copied
   static constexpr std::size_t kArena = 16;                        // blocks
 
