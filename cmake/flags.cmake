@@ -32,7 +32,7 @@ endif()
 if(ORRERY_SANITIZE)
   add_compile_options(-fsanitize=${ORRERY_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
   # These checks of every pointer double the time to compile, and what they find, address finds at the access.
-  add_compile_options(-fno-sanitize=null,alignment,object-size,vptr)
+  add_compile_options(-fno-sanitize=null,alignment,object-size,pointer-overflow,vptr)
   add_link_options(-fsanitize=${ORRERY_SANITIZE})
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
   list(APPEND ORRERY_TEST_ENVIRONMENT

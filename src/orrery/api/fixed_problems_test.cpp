@@ -13,6 +13,7 @@
 #include <gtest/gtest.h>
 
 #include "orrery/api/planning.hpp"
+#include "orrery/core/test_effort.hpp"
 #include "orrery/parallel/plan_fields.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -124,7 +125,8 @@ TEST(FixedProblems, every_combination_without_plans_is_reported_by_what_was_give
                                          request("mixtral-8x7b", 64, 64, 4096)};
   parallel::test::SeededRandom random(5);
   int reported = 0, possible = 0;
-  for (int i = 0; i < 300 && !HasFailure(); ++i) {
+  const int jobs_tried = orrery::test::kSanitizers ? 100 : 300;
+  for (int i = 0; i < jobs_tried && !HasFailure(); ++i) {
     PlanRequest asked = jobs[static_cast<std::size_t>(i) % jobs.size()];
     for (const auto& [name, member] : kDegrees) {
       if (random(0, 2) == 1) {
@@ -137,8 +139,8 @@ TEST(FixedProblems, every_combination_without_plans_is_reported_by_what_was_give
     EXPECT_FALSE(found->empty());
     for (const Diagnostic& problem : *found) { expect_given(asked.job, problem); }
   }
-  EXPECT_GT(reported, 100);
-  EXPECT_GT(possible, 10);
+  EXPECT_GT(reported, jobs_tried / 3);
+  EXPECT_GT(possible, jobs_tried / 30);
 }
 
 }  // namespace

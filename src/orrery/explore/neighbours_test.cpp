@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/neighbours.hpp"
 #include "orrery/explore/test_enumerate.hpp"
@@ -141,7 +142,8 @@ TEST(Neighbours, of_every_plan_are_in_the_space_and_mutual) {
     test::ListWalk walk(list);
     return neighbours(walk, {plan, kBatch}, table);
   };
-  for (std::size_t i = 0; i < space.size(); i += space.size() / 40) {
+  const std::size_t sampled = orrery::test::kSanitizers ? 8 : 40;
+  for (std::size_t i = 0; i < space.size(); i += space.size() / sampled) {
     for (const auto& near : neighbours_of(space[i])) {
       const Plan& plan = near.found.point.plan;
       ASSERT_NE(std::find(space.begin(), space.end(), plan), space.end());

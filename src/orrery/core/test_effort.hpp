@@ -1,0 +1,14 @@
+// How much a test does in this build.
+#pragma once
+
+namespace orrery::test {
+
+// Whether this build has the address sanitizer, which makes tests 5 to 10 times slower. Tests that enumerate fixed
+// cases leave out there the larger ones, which run the same code as the smaller ones; the release build runs all.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool kSanitizers = true;
+#else
+inline constexpr bool kSanitizers = false;
+#endif
+
+}  // namespace orrery::test
