@@ -223,7 +223,7 @@ TEST(Generate, a_classes_file_that_does_not_match_is_an_error) {
   expect_error("\"kind\": \"strided\"", "\"kind\": \"striped\"", "\"striped\" is not valid; valid: strided, mirrored");
   // The first stage twice.
   std::filesystem::copy_file(folder.file("run.class0.et"), folder.file("other.et"));
-  expect_error("run.class1.et", "other.et", "other.et rank 4, node 181: has the comm_dst 4, its own rank");
+  expect_error("run.class1.et", "other.et", "has the comm_dst 4, its own rank");
   // Larger micro-batches on the second stage.
   request.job.micro_batch = 2;
   request.out = folder.file("more");

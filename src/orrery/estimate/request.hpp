@@ -60,12 +60,21 @@ struct Request : parallel::PartialPlan {
 // The stack with the request's gradient settings.
 [[nodiscard]] hardware::Stack stack_of(const Request& request, hardware::Stack stack);
 
-// The plan of a request; what is not given is chosen: dp from the number of devices; the lowest recompute, and for it
-// the largest micro-batch (up to 8, a divisor of a replica's batch), that fit in memory. If nothing fits: full
-// recompute and micro-batch 1. `chosen` lists these choices.
+// The choices that are given; the others have defaults (docs/guide/plans.md), micro-batch and vpp 1, and no recompute.
+// dp is what the other degrees leave of the devices.
+[[nodiscard]] parallel::Plan plan_with_defaults(const Request& request, const workload::Model& model,
+                                                std::int64_t devices, const hardware::Stack& stack);
+
+// All errors of a plan of this request, and of flags without effect.
+[[nodiscard]] std::vector<Diagnostic> problems(const Request& request, const workload::Model& model,
+                                               const hardware::Cluster& cluster, const parallel::Plan& plan);
+
+// The plan of a request. Of what is not given, vpp, schedule, micro-batch, sequence-parallel and recompute are chosen
+// by an exact search over just these (open_choices.hpp): the fastest that fits in memory. If nothing fits: the lowest
+// memory. `chosen` lists these choices, each with the cost of the best alternative.
 struct ResolvedPlan {
   parallel::Plan plan;
-  std::vector<std::string> chosen;  // "micro-batch 2 (the largest that fits)"
+  std::vector<std::string> chosen;  // "micro-batch 1 (2: +3.1 %)"
 };
 [[nodiscard]] Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model,
                                            const hardware::Cluster& cluster, const hardware::Stack& stack);

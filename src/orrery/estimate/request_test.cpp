@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/estimate/open_choices.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 
@@ -81,42 +82,28 @@ TEST(Resolve, degrees_that_do_not_fit_the_devices_are_errors) {
   EXPECT_THAT(e.resolved().error().text(), testing::HasSubstr("--tp: \"0\" is too small"));
 }
 
-TEST(Resolve, with_enough_memory_recompute_is_none_and_micro_batch_8) {
+// A replica has 8 sequences of a batch of 64, and 6 of a batch of 48. Without stages, larger kernels are faster.
+TEST(Resolve, with_enough_memory_and_without_stages_a_replica_s_batch_is_one_micro_batch) {
   Example e;
   e.give_memory(Bytes(1e15));
   EXPECT_EQ(e.plan().recompute, Recompute::none);
   EXPECT_EQ(e.plan().micro_batch, 8);
-}
-
-// A replica has 64 / 8 = 8 sequences of a batch of 64, and 6 of a batch of 48, which 8, 5 and 4 do not divide.
-TEST(Resolve, the_micro_batch_divides_a_replica_s_batch) {
-  Example e;
-  e.give_memory(Bytes(1e15));
   e.request.global_batch = 48;
   EXPECT_EQ(e.plan().micro_batch, 6);
 }
 
-// Recompute has priority: micro-batch 1 without recompute is preferred to 8 with it. The memory of the device is set to
-// what each choice requires in turn.
-TEST(Resolve, the_lowest_recompute_that_fits_then_the_largest_micro_batch) {
-  const std::vector<std::int64_t> sizes = {8, 4, 2, 1};  // divisors of 8 sequences
-  for (const auto enough_for : {Recompute::none, Recompute::selective, Recompute::full}) {
-    for (const std::int64_t size : sizes) {
-      Example e;
-      e.give_memory(e.need(enough_for, size));
-      std::optional<std::pair<Recompute, std::int64_t>> expected;
-      for (const auto recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-        for (const std::int64_t candidate : sizes) {
-          const bool fits = e.need(recompute, candidate) <= e.cluster.accelerator.memory;
-          if (fits && !expected) { expected = {recompute, candidate}; }
-        }
-      }
-      ASSERT_TRUE(expected);
-      EXPECT_EQ(e.plan().recompute, expected->first);
-      EXPECT_EQ(e.plan().micro_batch, expected->second);
-      if (size == 1) { EXPECT_EQ(e.plan().recompute, enough_for); }
-    }
-  }
+// Eight stages with one micro-batch of 8 sequences would wait for each other.
+TEST(Resolve, with_many_stages_micro_batches_are_small_and_chunks_interleaved) {
+  Example e;
+  e.give_memory(Bytes(1e15));
+  e.request.tp = 1;
+  e.request.pp = 8;
+  e.request.global_batch = 16;
+  EXPECT_EQ(e.plan().micro_batch, 1);
+  EXPECT_GT(e.plan().vpp, 1);
+  EXPECT_EQ(e.plan().schedule, ScheduleKind::interleaved);
+  e.request.schedule = ScheduleKind::one_f_one_b;
+  EXPECT_EQ(e.plan().vpp, 1);
 }
 
 TEST(Resolve, when_nothing_fits_the_plan_with_the_lowest_memory_is_returned) {
@@ -137,6 +124,7 @@ TEST(Resolve, given_values_are_kept) {
   e.request.micro_batch = 2;
   e.request.dp_overlap = false;
   e.request.schedule = ScheduleKind::gpipe;
+  e.request.sequence_parallel = false;
   e.request.dp = 8;
   const auto answer = e.resolved();
   ASSERT_TRUE(answer);
@@ -147,16 +135,22 @@ TEST(Resolve, given_values_are_kept) {
   EXPECT_THAT(answer->chosen, ElementsAre());
 }
 
-TEST(Resolve, chosen_values_are_listed) {
+TEST(Resolve, chosen_values_are_listed_with_the_cost_of_the_best_alternative) {
   Example e;
-  e.give_memory(Bytes(1e15));
   e.stack.overlap.gradient_reduce = false;
+  e.request.sequence_parallel = false;
+  e.give_memory(e.need(Recompute::none, 1));
   const auto answer = e.resolved();
   ASSERT_TRUE(answer);
+  ASSERT_EQ(answer->plan.recompute, Recompute::none);
+  ASSERT_EQ(answer->plan.micro_batch, 1);
   EXPECT_THAT(answer->chosen,
-              ElementsAre("dp 8 (devices / (tp x pp))", "recompute none (the least that fits in memory)",
-                          "micro-batch 8 (the largest that fits, up to 8)", "schedule 1f1b",
-                          "dp-overlap off (the stack's default)"));
+              ElementsAre("dp 8 (devices / (tp x pp))", testing::StartsWith("micro-batch 1 (2: +"),
+                          testing::StartsWith("recompute none (selective: +"), "dp-overlap off (the stack's default)"));
+  e.request.recompute = Recompute::none;
+  EXPECT_THAT(e.resolved()->chosen, testing::Contains("micro-batch 1 (nothing else fits in memory)"));
+  e.request.global_batch = 8;
+  EXPECT_THAT(e.resolved()->chosen, testing::Contains("micro-batch 1 (the only valid one)"));
 }
 
 TEST(Resolve, vpp_above_1_selects_interleaving_unless_a_schedule_is_given) {
@@ -169,16 +163,15 @@ TEST(Resolve, vpp_above_1_selects_interleaving_unless_a_schedule_is_given) {
   EXPECT_EQ(e.resolved().error().text(), "--vpp: \"3\" needs --schedule interleaved; other schedules: 1");
 }
 
-// 64 sequences over dp 4 are 16 per replica; pp 2 requires an even number of micro-batches, so 8 is the largest
-// micro-batch.
+// Of 12 sequences per replica, 3 or 1 micro-batches would leave a group of 2 stages incomplete.
 TEST(Resolve, interleaving_keeps_whole_groups_of_micro_batches) {
   Example e;
-  e.give_memory(Bytes(1e15));
   e.request.pp = 2;
   e.request.vpp = 2;
-  EXPECT_EQ(e.plan().micro_batch, 8);
-  e.request.global_batch = 48;  // 12 per replica: micro-batch 6 gives 2 micro-batches, 4 would give 3
-  EXPECT_EQ(e.plan().micro_batch, 6);
+  e.request.global_batch = 48;
+  for (const auto& plan : open_plans(e.request, e.model, e.cluster, e.plan())) {
+    EXPECT_EQ(12 / plan.micro_batch % 2, 0) << plan.micro_batch;
+  }
 }
 
 Result<Request> request_with(const std::string& fields) {

@@ -1,8 +1,11 @@
 // Chooses what a request does not give. docs/guide/plans.md lists the rules.
 #include <algorithm>
+#include <string>
 
 #include <fmt/format.h>
 
+#include "orrery/core/integers.hpp"
+#include "orrery/estimate/open_choices.hpp"
 #include "orrery/estimate/request.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/plan_fields.hpp"
@@ -11,103 +14,47 @@ namespace orrery::estimate {
 
 namespace {
 
-// Tries recompute choices from the lowest to the highest, and for each micro-batches from large to small, until one
-// fits.
-class FitSearch {
- public:
-  FitSearch(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
-            const hardware::Stack& stack, parallel::Plan plan)
-      : request_(request),
-        model_(model),
-        job_(job_of(request, model)),
-        devices_(cluster.devices),
-        estimator_(model, cluster, stack, job_),
-        plan_(plan) {}
+// "2", "on", "selective".
+std::string value_of(parallel::PlanField field, const parallel::Plan& plan) {
+  const parallel::PlanChoice& choice = parallel::choice_of(field);
+  const std::int64_t value = parallel::part_of(field).get(plan);
+  if (choice.kind == parallel::ChoiceKind::boolean) { return value != 0 ? "on" : "off"; }
+  if (choice.kind == parallel::ChoiceKind::name) { return std::string(choice.names[to_index(value)]); }
+  return std::to_string(value);
+}
 
-  // True if a choice fits; otherwise plan() is the choice with the lowest memory.
-  bool run() {
-    for (const auto recompute : recompute_choices()) {
-      for (const std::int64_t micro_batch : micro_batch_choices()) {
-        plan_.recompute = recompute;
-        plan_.micro_batch = micro_batch;
-        if (!parallel::is_valid(model_, job_, plan_, devices_)) { continue; }
-        if (estimator_.memory(plan_).fits) { return true; }
-      }
-    }
-    plan_.recompute = recompute_choices().back();
-    plan_.micro_batch = micro_batch_choices().back();
-    return false;
+// "micro-batch 1 (2: +3.1 %)": the value, and what the fastest plan with another one costs.
+std::string chosen_text(const OpenChoice& choice, const OpenChoice::Field& field) {
+  std::string why = "nothing fits: the lowest memory";
+  if (choice.fits && field.runner_up) {
+    why = fmt::format("{}: {:+.1f} %", value_of(field.field, field.runner_up->plan), 100.0 * field.runner_up->slower);
+  } else if (choice.fits) {
+    why = "nothing else fits in memory";
   }
-
-  [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
-
- private:
-  [[nodiscard]] std::vector<parallel::Recompute> recompute_choices() const {
-    if (request_.recompute) { return {*request_.recompute}; }
-    if (job_.is_inference()) { return {parallel::Recompute::none}; }
-    return {parallel::Recompute::none, parallel::Recompute::selective, parallel::Recompute::full};
-  }
-
-  [[nodiscard]] std::vector<std::int64_t> micro_batch_choices() const {
-    if (request_.micro_batch) { return {*request_.micro_batch}; }
-    if (job_.is_inference()) {
-      // As many micro-batches as stages, or the largest smaller divisor of the batch: every stage has work.
-      const std::int64_t replica = job_.global_batch / plan_.dp;
-      std::int64_t count = std::min(plan_.pp, replica);
-      while (replica % count != 0) { --count; }
-      return {replica / count};
-    }
-    if (model_.is_recommender()) { return whole_batch_and_halves(job_.global_batch / plan_.dp); }
-    return {8, 7, 6, 5, 4, 3, 2, 1};  // values that do not divide the batch are invalid plans
-  }
-
-  // A recommender's kernels are faster with larger micro-batches.
-  static std::vector<std::int64_t> whole_batch_and_halves(std::int64_t batch) {
-    std::vector<std::int64_t> sizes{batch};
-    while (sizes.back() % 2 == 0) { sizes.push_back(sizes.back() / 2); }
-    return sizes;
-  }
-
-  const Request& request_;
-  const workload::Model& model_;
-  parallel::Job job_;
-  std::int64_t devices_;
-  Estimator estimator_;
-  parallel::Plan plan_;
-};
-
-std::string why_this_micro_batch(const parallel::Job& job, const parallel::Plan& plan, bool fits) {
-  if (job.is_inference()) {
-    return plan.pp > 1 ? "one micro-batch per stage if that divides the batch" : "the whole batch of a replica";
-  }
-  if (!fits) { return "nothing fits"; }
-  if (plan.tables.sharding != workload::TableSharding::none) {
-    return "the largest that fits: a replica's batch, or 1/2, 1/4, ... of it";
-  }
-  const std::int64_t count = parallel::micro_batches(job, plan);
-  const bool starved = count < plan.pp && plan.micro_batch > 1;
-  return starved ? fmt::format(
-                       "the largest that fits, up to 8; but {} micro-batches leave {} stages idle most of the time: "
-                       "try --micro-batch 1",
-                       count, plan.pp)
-                 : "the largest that fits, up to 8";
+  const std::string flag = parallel::flag_of(parallel::choice_of(field.field));
+  return fmt::format("{} {} ({})", flag.substr(2), value_of(field.field, choice.plan), why);
 }
 
 bool gives_sharding(const Request& request) {
   return request.tables && request.tables->sharding != workload::TableSharding::none;
 }
 
-std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const parallel::Plan& plan,
-                                       bool experts, bool fits) {
+std::vector<std::string> chosen_fields(const Request& request, const parallel::Job& job, const OpenChoice& choice,
+                                       const workload::Model& model) {
+  const parallel::Plan& plan = choice.plan;
   std::vector<std::string> chosen;
   if (!request.dp) {
     const char* product = plan.cp > 1 ? "tp x cp x pp" : "tp x pp";
     chosen.push_back(fmt::format("dp {} (devices / ({}))", plan.dp, product));
   }
-  if (!request.sequence_parallel && plan.sequence_parallel) {
-    chosen.emplace_back("sequence-parallel on (required by experts with tp > 1)");
+  const auto is_chosen = [&](parallel::PlanField field) {
+    return std::any_of(choice.fields.begin(), choice.fields.end(), [&](const auto& one) { return one.field == field; });
+  };
+  if (!request.sequence_parallel && plan.sequence_parallel && !is_chosen(parallel::PlanField::sequence_parallel)) {
+    chosen.push_back(fmt::format("sequence-parallel on (required by {})",
+                                 model.has_experts() ? "experts with tp > 1" : "tp-overlap"));
   }
-  if (!request.etp && plan.tp * plan.ep > 1 && experts) {
+  if (!request.etp && plan.tp * plan.ep > 1 && model.has_experts()) {
     chosen.push_back(plan.etp > 1 ? fmt::format("etp {} (same as tp: experts are not distributed over ranks)", plan.etp)
                                   : std::string("etp 1 (experts are not split)"));
   }
@@ -116,19 +63,11 @@ std::vector<std::string> chosen_fields(const Request& request, const parallel::J
                          ? fmt::format("table-sharding row (fewer tables than {} ranks)", plan.table_ranks())
                          : std::string("table-sharding table (enough tables for all ranks)"));
   }
-  if (!request.micro_batch && job.is_inference()) {
-    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
+  if (!request.micro_batch && !is_chosen(parallel::PlanField::micro_batch)) {
+    chosen.push_back(fmt::format("micro-batch {} (the only valid one)", plan.micro_batch));
   }
-  if (job.is_inference()) { return chosen; }
-  if (!request.recompute) {
-    chosen.push_back(fmt::format("recompute {} ({})", config::enum_name(plan.recompute),
-                                 fits ? "the least that fits in memory" : "nothing fits"));
-  }
-  if (!request.micro_batch) {
-    chosen.push_back(fmt::format("micro-batch {} ({})", plan.micro_batch, why_this_micro_batch(job, plan, fits)));
-  }
-  if (!request.schedule) { chosen.push_back(fmt::format("schedule {}", config::enum_name(plan.schedule))); }
-  if (!request.dp_overlap) {
+  for (const auto& field : choice.fields) { chosen.push_back(chosen_text(choice, field)); }
+  if (!job.is_inference() && !request.dp_overlap) {
     const bool is_disabled = plan.dp_overlap && !plan.reduces_under_backward();
     chosen.push_back(is_disabled ? "dp-overlap off (offloaded data is fetched for the last backward)"
                                  : fmt::format("dp-overlap {} (the stack's default)", plan.dp_overlap ? "on" : "off"));
@@ -171,9 +110,10 @@ std::int64_t default_dp(const parallel::Plan& plan, std::int64_t devices) {
   return std::max<std::int64_t>(1, countable ? devices / (plan.tp * plan.cp * plan.pp) : 1);
 }
 
-// The plan as given; the rest has defaults, before memory is checked.
-parallel::Plan plan_of(const Request& request, const workload::Model& model, std::int64_t devices,
-                       const hardware::Stack& stack) {
+}  // namespace
+
+parallel::Plan plan_with_defaults(const Request& request, const workload::Model& model, std::int64_t devices,
+                                  const hardware::Stack& stack) {
   parallel::Plan plan = parallel::whole_plan(request);
   const auto set_default = [](const auto& given, auto& choice, auto fallback) {
     if (!given) { choice = fallback; }
@@ -191,19 +131,24 @@ parallel::Plan plan_of(const Request& request, const workload::Model& model, std
   return plan;
 }
 
-}  // namespace
+std::vector<Diagnostic> problems(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
+                                 const parallel::Plan& plan) {
+  auto found = parallel::problems(model, job_of(request, model), plan, cluster.devices);
+  for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
+  for (auto& problem : idle_flags(request)) { found.push_back(std::move(problem)); }
+  return found;
+}
 
 Result<ResolvedPlan> resolve(const Request& request, const workload::Model& model, const hardware::Cluster& cluster,
                              const hardware::Stack& stack) {
   const parallel::Job job = job_of(request, model);
-  parallel::Plan plan = plan_of(request, model, cluster.devices, stack);
-  auto found = parallel::problems(model, job, plan, cluster.devices);
-  for (auto& problem : parallel::problems(cluster, plan)) { found.push_back(std::move(problem)); }
-  for (auto& problem : idle_flags(request)) { found.push_back(std::move(problem)); }
+  const parallel::Plan plan = plan_with_defaults(request, model, cluster.devices, stack);
+  const auto plans = open_plans(request, model, cluster, plan);
+  auto found = problems(request, model, cluster, plans.empty() ? plan : plans.front());
   if (!found.empty()) { return tl::make_unexpected(Failure{std::move(found)}); }
-  FitSearch search(request, model, cluster, stack, plan);
-  const bool fits = search.run();
-  return ResolvedPlan{search.plan(), chosen_fields(request, job, search.plan(), model.has_experts(), fits)};
+  Estimator estimator(model, cluster, stack, job);
+  const OpenChoice choice = fastest(estimator, plans);
+  return ResolvedPlan{choice.plan, chosen_fields(request, job, choice, model)};
 }
 
 }  // namespace orrery::estimate

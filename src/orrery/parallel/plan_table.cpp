@@ -221,15 +221,14 @@ void add_degrees(Rows& rows) {
   })).after = kDegrees;
   rows.back().is_explained = false;  // it follows from the others
   {
-    PlanPart& vpp = add(degree("vpp", "model chunks per pipeline stage (interleaving)", F::vpp,
+    PlanPart& vpp = add(degree("vpp", "model chunks per pipeline stage (interleaving); default: the fastest", F::vpp,
                                [](auto& plan) -> auto& { return plan.vpp; }));
     vpp.after = kPp;
     vpp.is_idle = one_stage;
     vpp.training_only = true;
-    rows.back().usual = 1;
     rows.back().refused_in_inference = true;
   }
-  add(degree("micro_batch", "sequences per micro-batch and replica; default: the largest that fits, up to 8",
+  add(degree("micro_batch", "sequences per micro-batch and replica; default: the fastest that fits in memory",
              F::micro_batch, [](auto& plan) -> auto& { return plan.micro_batch; }))
       .after = kDegrees;
   rows.back().in_mad_max = "has --local-batch";
@@ -246,7 +245,7 @@ void set_of_replicas(PlanPart& axis, FieldMask after, bool (*is_idle)(const Plan
 PlanChoice sequence_parallel() {
   PlanChoice row =
       boolean("sequence_parallel",
-              "split norms, dropouts and residuals along the sequence over tp; default: off, on where experts need it",
+              "split norms, dropouts and residuals along the sequence over tp; default: the faster that fits in memory",
               PlanField::sequence_parallel, [](auto& plan) -> auto& { return plan.sequence_parallel; });
   row.parts[0].after = kTp;
   row.parts[0].is_idle = one_slice;
@@ -279,7 +278,7 @@ PlanChoice shard() {
 PlanChoice recompute() {
   PlanChoice row =
       named("recompute",
-            "activation checkpointing: what the backward pass computes again; default: the least that fits in memory",
+            "activation checkpointing: what the backward pass computes again; default: the fastest that fits in memory",
             PlanField::recompute, [](auto& plan) -> auto& { return plan.recompute; });
   row.refused_in_inference = true;
   row.parts[0].training_only = true;

@@ -14,6 +14,7 @@
 #include "orrery/parallel/program.hpp"
 #include "orrery/validate/consistent.hpp"
 #include "orrery/validate/spelling.hpp"
+#include "orrery/validate/usual_choices.hpp"
 
 namespace orrery::validate {
 
@@ -257,10 +258,12 @@ Skippable<Scenario> scenario_of_row(const AnyKind& row, const Parts& parts) {
 Skippable<Scenario> resolved(const estimate::Request& request, workload::Model model, hardware::Cluster cluster,
                              const StackFacts& defaults, const Parts& parts) {
   const hardware::Stack& stack = parts.stacks.find(defaults.stack)->second;
-  const auto plan = estimate::resolve(request, model, cluster, stack);
-  if (!plan) { return skip(name_of_diagnostic(plan.error().diagnostics.front())); }
+  parallel::Plan plan = estimate::plan_with_defaults(request, model, cluster.devices, stack);
+  const auto found = estimate::problems(request, model, cluster, plan);
+  if (!found.empty()) { return skip(name_of_diagnostic(found.front())); }
+  plan = usual_choices(request, model, cluster, stack, plan);
   const parallel::Job job = estimate::job_of(request, model);
-  return Scenario{std::move(model), std::move(cluster), &stack, job, plan->plan};
+  return Scenario{std::move(model), std::move(cluster), &stack, job, plan};
 }
 
 const StackFacts& defaults_of(const TrainingRow& row) {
