@@ -28,6 +28,7 @@ class UnsearchedChoices {
       : inputs_(inputs), job_(job), fixed_(fixed), space_(space) {}
 
   std::vector<std::string> list() {
+    add_contexts();
     for (const PlanChoice* choice : parallel::choices_from({"schedule", "tp_overlap", "offload", "shard", kEnds})) {
       if (choice->name == "schedule") {
         add_schedules();
@@ -90,6 +91,22 @@ class UnsearchedChoices {
     } else if (choice.otherwise != nullptr) {
       add(can_change(choice.otherwise), fmt::format("{} ({})", title, flag));
     }
+  }
+
+  // Degrees of context parallelism above those of the space, with fewer replicas.
+  void add_contexts() {
+    if (fixed_.cp || fixed_.dp || job_.is_inference()) { return; }
+    std::int64_t most = 1;
+    (void)any([&](const Plan& plan) {
+      most = std::max(most, plan.cp);
+      return false;
+    });
+    const bool possible = can_change([&](Plan& plan) {
+      if (plan.cp != most || plan.dp % 2 != 0) { return; }
+      plan.cp *= 2;
+      plan.dp /= 2;
+    });
+    add(possible, fmt::format("cp above {} (--cp)", most));
   }
 
   // In inference all schedules are identical.

@@ -51,12 +51,9 @@ Job any_job() {
 bool is_on_the_axes(const Job& j, const Plan& plan, bool zero_fixed) {
   const bool serves = j.job.is_inference(), experts = j.model.has_experts();
   const bool long_enough = plan.cp == 1 || (!serves && j.job.seq / plan.cp >= 4096);
-  const bool power_of_two = (plan.cp & (plan.cp - 1)) == 0;
-  const bool few = parallel::micro_batches(j.job, plan) <= std::max<std::int64_t>(16, 2 * plan.pp);
   const bool replicated = plan.cp * plan.dp > 1 || (experts && plan.expert_replicas() > 1);
-  return long_enough && power_of_two && (plan.etp == 1 || plan.etp == plan.tp) &&
-         (serves ? few : plan.micro_batch <= 16) && (plan.cp > 1 || plan.cp_method == ContextMethod::ring) &&
-         (plan.zero == 0 || zero_fixed || replicated);
+  return long_enough && (plan.etp == 1 || plan.etp == plan.tp) &&
+         (plan.cp > 1 || plan.cp_method == ContextMethod::ring) && (plan.zero == 0 || zero_fixed || replicated);
 }
 
 // In the order of the axes; divisibility is tested for every combination.
@@ -66,7 +63,7 @@ class Combinations {
 
   std::vector<Plan> all() {
     const std::int64_t devices = j_.cluster.devices;
-    for (plan_.tp = 1; plan_.tp <= std::min(devices, 2 * j_.cluster.node_size()); ++plan_.tp) {
+    for (plan_.tp = 1; plan_.tp <= devices; ++plan_.tp) {
       for (plan_.cp = 1; plan_.tp * plan_.cp <= devices; ++plan_.cp) {
         for (plan_.pp = 1; plan_.tp * plan_.cp * plan_.pp <= devices; ++plan_.pp) {
           plan_.dp = devices / (plan_.tp * plan_.cp * plan_.pp);
@@ -85,7 +82,7 @@ class Combinations {
   }
 
   void over_sizes() {
-    for (plan_.vpp = 1; plan_.vpp <= 8; ++plan_.vpp) {
+    for (plan_.vpp = 1; plan_.vpp <= j_.model.depth(); ++plan_.vpp) {
       plan_.schedule = plan_.vpp > 1 ? ScheduleKind::interleaved : ScheduleKind::one_f_one_b;
       for (plan_.micro_batch = 1; plan_.micro_batch <= j_.job.global_batch; ++plan_.micro_batch) { over_choices(); }
     }

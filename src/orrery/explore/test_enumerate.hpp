@@ -1,12 +1,12 @@
 // The built-in spaces (data/spaces) as plain loops, for tests: all valid combinations of these axes:
 //
-//   tp           divisors of heads and devices, up to two nodes
-//   cp           1; powers of two that leave every rank at least 4,096 tokens of a sequence
+//   tp           divisors of heads and devices
+//   cp           1; divisors of devices / tp that leave every rank at least 4,096 tokens of a sequence
 //   pp           divisors of devices / (tp cp), up to the number of layers
 //   ep           with experts: divisors of the number of experts and of tp cp dp; else 1
 //   etp          with experts: 1, tp; else 1
-//   vpp          1 .. 8 chunks of at least one layer, when pp > 1 and micro-batches group by pp
-//   micro_batch  divisors of a replica's batch, up to 16; of inference, those that make up to 16 or 2 pp micro-batches
+//   vpp          1 or more chunks of at least one layer, when pp > 1 and micro-batches group by pp
+//   micro_batch  divisors of a replica's batch
 //   cp_method    ring, ulysses (cp > 1; ulysses where the heads divide)
 //   sequence_parallel  off, on (tp > 1); with experts on wherever tp > 1
 //   recompute    none, selective, full
@@ -43,13 +43,9 @@ using workload::ContextMethod;
 
 namespace loops {
 
-constexpr std::int64_t kMostChunks = 8;
-constexpr std::int64_t kLargestMicroBatch = 16;
-// A decode step reads all weights for each micro-batch, so more micro-batches than stages only save memory.
-constexpr std::int64_t kMostServedMicroBatches = 16;
 // Published runs keep at least 4,096 tokens per rank: MLPerf Training v5.0 submissions of Llama 3.1 405B have cp 2 at
 // 8,192 tokens (NVIDIA's config_GB200_384x4x48xtp4pp8cp2), Llama 3 itself cp 16 at 131,072 (arXiv:2407.21783, table 4).
-// With fewer tokens, attention is too short to hide the transfers of ring attention.
+// With fewer, the space would be many times larger.
 constexpr std::int64_t kFewestTokensOfRank = 4096;
 
 inline std::vector<std::int64_t> divisors(std::int64_t whole, std::int64_t most) {
@@ -88,8 +84,7 @@ class Enumeration {
 
   std::vector<Plan> run() {
     if (!parallel::is_valid(cluster_, plan_)) { return {}; }
-    const std::int64_t widest = 2 * cluster_.node_size();
-    for (const std::int64_t tp : axis(fixed_.tp, divisors(cluster_.devices, widest))) {
+    for (const std::int64_t tp : axis(fixed_.tp, divisors(cluster_.devices, cluster_.devices))) {
       if (tp < 1 || model_.heads % tp != 0 || cluster_.devices % tp != 0) { continue; }
       plan_.tp = tp;
       over_contexts();
@@ -100,10 +95,8 @@ class Enumeration {
  private:
   void over_contexts() {
     const std::int64_t rest = cluster_.devices / plan_.tp;
-    std::vector<std::int64_t> degrees{1};
-    while (!job_.is_inference() && 2 * degrees.back() <= job_.seq / kFewestTokensOfRank) {
-      degrees.push_back(2 * degrees.back());
-    }
+    const std::int64_t most = job_.is_inference() ? 1 : std::max<std::int64_t>(1, job_.seq / kFewestTokensOfRank);
+    const auto degrees = divisors(rest, most);
     for (const std::int64_t cp : axis(fixed_.cp, degrees)) {
       if (cp < 1 || rest % cp != 0) { continue; }
       plan_.cp = cp;
@@ -141,7 +134,8 @@ class Enumeration {
   void over_chunks() {
     const bool one_chunk = job_.is_inference() || plan_.pp == 1 ||
                            fixed_.schedule.value_or(ScheduleKind::interleaved) != ScheduleKind::interleaved;
-    const std::int64_t most = one_chunk ? 1 : std::min(kMostChunks, model_.depth() / plan_.pp);
+    const std::int64_t layers = model_.depth() + (plan_.embedding_as_layer ? 1 : 0) + (plan_.head_as_layer ? 1 : 0);
+    const std::int64_t most = one_chunk ? 1 : layers / plan_.pp;
     std::vector<std::int64_t> chunks(static_cast<std::size_t>(std::max<std::int64_t>(1, most)));
     std::iota(chunks.begin(), chunks.end(), 1);
     for (const std::int64_t vpp : axis(fixed_.vpp, chunks)) {
@@ -153,14 +147,9 @@ class Enumeration {
 
   void over_micro_batches() {
     const std::int64_t replica = job_.global_batch / plan_.dp;
-    auto sizes = divisors(replica, job_.is_inference() ? replica : kLargestMicroBatch);
-    const std::int64_t most = std::max(kMostServedMicroBatches, 2 * plan_.pp);
-    if (job_.is_inference()) {
-      std::erase_if(sizes, [&](std::int64_t size) { return replica / size > most; });
-    }
     auto methods = std::vector{ContextMethod::ring};  // no effect with cp 1
     if (plan_.cp > 1) { methods = axis(fixed_.cp_method, {ContextMethod::ring, ContextMethod::ulysses}); }
-    for (const std::int64_t size : axis(fixed_.micro_batch, sizes)) {
+    for (const std::int64_t size : axis(fixed_.micro_batch, divisors(replica, replica))) {
       plan_.micro_batch = size;
       for (const auto method : methods) {
         plan_.cp_method = method;
