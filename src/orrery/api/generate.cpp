@@ -24,6 +24,24 @@ std::vector<std::string> memory_warnings(const Inputs& inputs, const parallel::J
                       memory.need.value() / kGibibyte, estimator.capacity().value() / kGibibyte)};
 }
 
+// Readers number devices on the cluster's own grid.
+std::vector<std::string> grid_notes(const generate::ProcessGroups& groups, const hardware::Cluster& cluster) {
+  std::vector<std::string> used, sizes;
+  bool differs = false;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    const std::int64_t positions = parallel::positions_on(groups.layout(), static_cast<int>(d)),
+                       size = cluster.dimensions[d].size;
+    differs = differs || positions != size;
+    used.push_back(std::to_string(positions));
+    sizes.push_back(std::to_string(size));
+  }
+  if (!groups.plan().placement.any() || !differs) { return {}; }
+  return {
+      fmt::format("the placement uses a grid of {} devices, innermost dimension first, and the ranks are numbered on "
+                  "it; cluster \"{}\" has {}: only --classes has the placement for `orrery simulate`",
+                  fmt::join(used, " x "), cluster.name, fmt::join(sizes, " x "))};
+}
+
 }  // namespace
 
 Result<results::Generation> generate(const std::string& data_directory, const GenerateRequest& request) {
@@ -41,6 +59,11 @@ Result<results::Generation> generate(const std::string& data_directory, const Ge
   generation.chosen = resolved.chosen;
   generation.warnings = memory_warnings(inputs, job, resolved.plan);
   generation.notes = graphs.notes();
+  if (!request.files.classes) {
+    for (std::string& note : grid_notes(graphs.groups(), inputs.cluster)) {
+      generation.notes.push_back(std::move(note));
+    }
+  }
   return generation;
 }
 

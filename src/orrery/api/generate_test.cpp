@@ -1,4 +1,5 @@
 // Plans written as graphs, checked as a job and run to the end: one for every feature of plans.
+#include <algorithm>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -74,6 +75,14 @@ std::vector<Job> training_jobs() {
   add("offload", llama(8, 8), [](auto& job) {
     job.cluster = "gb200-nvl72";
     job.offload = parallel::Offload{true, true, true};
+  });
+  add("tp across nodes", llama(16, 16), [](auto& job) {
+    job.tp = 2;
+    job.placement = parallel::Placement{.tp = 1, .dp = 0};
+  });
+  add("stages inside a node", llama(16, 16), [](auto& job) {
+    job.pp = 4;
+    job.placement = parallel::Placement{.pp = 0};
   });
   add("LoRA", llama(8, 8), [](auto& job) {
     job.task = parallel::Task::finetune;
@@ -180,7 +189,11 @@ void expect_same_times(const Job& job) {
   };
   EXPECT_EQ(simulated("classes", simulate::Folding::automatic), plan->simulation.ranks) << job.name;
   EXPECT_EQ(simulated("classes", simulate::Folding::off), plan->simulation.ranks) << job.name;
-  EXPECT_EQ(simulated("ranks", simulate::Folding::automatic), plan->simulation.ranks) << job.name;
+  // Files of single ranks are numbered by device.
+  const auto by_device = simulated("ranks", simulate::Folding::automatic);
+  const auto& by_rank = plan->simulation.ranks;
+  EXPECT_TRUE(std::is_permutation(by_device.begin(), by_device.end(), by_rank.begin(), by_rank.end())) << job.name;
+  if (!request.job.placement) { EXPECT_EQ(by_device, by_rank) << job.name; }
 }
 
 TEST(Generate, a_plan_and_its_files_take_the_same_time) {

@@ -26,7 +26,11 @@ simulate::GroupFamily family_of(const generate::ProcessGroups& groups, const gen
   made.first_name = static_cast<std::uint64_t>(family.first_name);
   made.count = static_cast<std::uint64_t>(family.count);
   made.stride = static_cast<std::uint64_t>(first.stride);
-  made.degree = static_cast<std::uint64_t>(first.degree);
+  made.degree = static_cast<std::uint64_t>(first.inner);
+  if (first.inner < first.degree) {
+    made.outer_stride = static_cast<std::uint64_t>(first.outer_stride);
+    made.outer_degree = static_cast<std::uint64_t>(first.degree / first.inner);
+  }
   made.is_mirrored = family.kind == parallel::GroupKind::mirror;
   return made;
 }
@@ -41,6 +45,7 @@ Result<simulate::ClassJob> class_job(const generate::JobGraphs& graphs, const ha
   job.machine.tables = options.tables;
   job.machine.spans = options.spans || options.tables;
   job.egress = graphs.egress();
+  job.layout = graphs.groups().layout();
   job.class_ranks = static_cast<std::uint32_t>(graphs.stage_ranks());
   for (const generate::GroupFamily& family : graphs.groups().families()) {
     job.families.push_back(family_of(graphs.groups(), family));

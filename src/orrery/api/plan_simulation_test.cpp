@@ -26,6 +26,13 @@ using simulate::Folding;
 
 Program program_of(const Case& c) { return parallel::lower(c.model, c.job, c.plan, c.cluster, c.stack); }
 
+// Training, or inference; every other one with pinned groups.
+Case any_job(std::uint64_t seed) {
+  SeededRandom random(seed);
+  const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
+  return seed % 2 == 1 ? parallel::test::pinned(random, c) : c;
+}
+
 struct Simulated {
   results::Simulation shared, unshared;
   std::string unfolded_because;
@@ -61,8 +68,7 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   const std::int64_t most_devices = more != nullptr ? 512 : 64;  // a run of ORRERY_FOLD_JOBS=10000 takes minutes
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
-    SeededRandom random(seed);
-    const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
+    const Case c = any_job(seed);
     const Program program = program_of(c);
     const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
     if (c.plan.devices() > most_devices) { continue; }
@@ -82,8 +88,7 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
 TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded_ones) {
   int folded = 0;
   for (std::uint64_t seed = 1000; folded < 40; ++seed) {
-    SeededRandom random(seed);
-    const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
+    const Case c = any_job(seed);
     if (c.plan.devices() > 64) { continue; }
     const Program program = program_of(c);
     const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::block, 1});
@@ -149,18 +154,19 @@ bool expect_agreement(const Case& c) {
 TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate) {
   const char* more = std::getenv("ORRERY_AGREEMENT_JOBS");
   const int wanted = more != nullptr ? std::atoi(more) : 80;
-  int jobs = 0, pairs = 0, gathers = 0;
+  int jobs = 0, pairs = 0, gathers = 0, placed = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
-    SeededRandom random(seed);
-    const Case c = expressible(seed % 5 == 4 ? any_inference_case(random) : any_case(random));
+    const Case c = expressible(any_job(seed));
     if (!expect_agreement(c)) { continue; }
     ++jobs;
     pairs += c.plan.schedule == parallel::ScheduleKind::dualpipe ? 1 : 0;
     gathers += parallel::input_gather(program_of(c)) ? 1 : 0;
+    placed += c.plan.placement.any() ? 1 : 0;
     ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
   }
   EXPECT_GT(pairs, 0);
   EXPECT_GT(gathers, 0);
+  EXPECT_GT(placed, 0);
   if (more != nullptr) { RecordProperty("pairs", pairs), RecordProperty("gathers", gathers); }
 }
 

@@ -108,9 +108,7 @@ class GroupLists {
       if (members.degree <= 1) { continue; }
       names_.push_back(fmt::format("{}{}", graph::keys::process_group_prefix,
                                    family.first_name + groups.position(family.kind, rank)));
-      std::vector<std::int64_t> ranks;
-      for (std::int64_t i = 0; i < members.degree; ++i) { ranks.push_back(members.rank(i)); }
-      lists_.push_back(graph::packed_integers(graph::ValueType::uint64_list, ranks));
+      lists_.push_back(graph::packed_integers(graph::ValueType::uint64_list, groups.devices(members)));
       metadata_.attributes.push_back(
           {names_.back(), graph::Value::view(graph::ValueType::uint64_list, lists_.back()), {}, {}});
     }
@@ -187,7 +185,7 @@ class JobWriter {
   }
 
   Result<void> write_graph(std::int64_t i) {
-    const std::int64_t rank = options_.classes ? graphs_.first_rank(i) : i;
+    const std::int64_t rank = options_.classes ? graphs_.first_rank(i) : graphs_.groups().rank_on(i);
     const GroupLists lists = options_.classes ? GroupLists() : GroupLists(graphs_.groups(), rank);
     ORRERY_TRY(file, open_graph_file(folder_.place_of(name(i)), lists.metadata()));
     Interruptible sink(*file, options_.interrupted);
@@ -207,12 +205,8 @@ class JobWriter {
     const char* separator = "\n";
     for (const GroupFamily& family : groups.families()) {
       for (std::int64_t i = 0; i < family.count; ++i) {
-        const RankSet members = groups.group(family, i);
-        fmt::format_to(std::back_inserter(text), "{}\"{}\": [{}", separator, family.first_name + i, members.first);
-        for (std::int64_t k = 1; k < members.degree; ++k) {
-          fmt::format_to(std::back_inserter(text), ", {}", members.rank(k));
-        }
-        text += ']';
+        fmt::format_to(std::back_inserter(text), "{}\"{}\": [{}]", separator, family.first_name + i,
+                       fmt::join(groups.devices(groups.group(family, i)), ", "));
         if (auto put = out.put(text); !put) { return put; }
         text.clear();
         separator = ",\n";
@@ -226,25 +220,35 @@ class JobWriter {
     generation_.index_file = names_.classes();
     ORRERY_TRY(out, trace::Output::open(folder_.place_of(names_.classes())));
     const ProcessGroups& groups = graphs_.groups();
-    const config::Node document = config::json_object(
+    config::Node document = config::json_object(
         {{"schema", "orrery.classes/1"},
          {"ranks", graphs_.ranks()},
          {"node_ports", graphs_.egress() == network::NodeEgress::one_port ? "one" : "all"},
-         {"groups", config::json_list(groups.families(),
-                                      [&](const GroupFamily& family) {
-                                        const RankSet first = groups.group(family, 0);
-                                        return config::json_object(
-                                            {{"name", name_of(family)},
-                                             {"first_name", family.first_name},
-                                             {"count", family.count},
-                                             {"kind",
-                                              family.kind == parallel::GroupKind::mirror ? "mirrored" : "strided"},
-                                             {"stride", first.stride},
-                                             {"degree", first.degree}});
-                                      })},
+         {"groups",
+          config::json_list(groups.families(), [&](const GroupFamily& family) { return family_node(groups, family); })},
          {"classes", class_list()}});
+    if (groups.plan().placement.any()) {
+      config::set_field(document, "layout", config::json_list(groups.layout(), [](const network::Extent& digit) {
+                          return config::json_object({{"dimension", digit.dimension}, {"ranks", digit.members}});
+                        }));
+    }
     if (auto put = out.put(config::json_document(document)); !put) { return put; }
     return out.close().map([](std::uint64_t) {});
+  }
+
+  [[nodiscard]] static config::Node family_node(const ProcessGroups& groups, const GroupFamily& family) {
+    const RankSet first = groups.group(family, 0);
+    config::Node node =
+        config::json_object({{"name", name_of(family)},
+                             {"first_name", family.first_name},
+                             {"count", family.count},
+                             {"kind", family.kind == parallel::GroupKind::mirror ? "mirrored" : "strided"},
+                             {"stride", first.stride},
+                             {"degree", first.inner}});
+    if (first.inner < first.degree) {
+      config::add_fields(node, {{"outer_stride", first.outer_stride}, {"outer_degree", first.degree / first.inner}});
+    }
+    return node;
   }
 
   [[nodiscard]] config::Node class_list() const {

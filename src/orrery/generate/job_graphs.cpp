@@ -13,7 +13,11 @@ namespace orrery::generate {
 
 JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
                      const Options& options)
-    : program_(program), stack_(stack), options_(options), groups_(program), works_(program, cluster.accelerator) {
+    : program_(program),
+      stack_(stack),
+      options_(options),
+      groups_(program, cluster),
+      works_(program, cluster.accelerator) {
   const network::Fabric fabric(cluster, egress());
   network::PriceCache prices(fabric);
   parallel::ItemTimes times(program, fabric, prices);
@@ -21,10 +25,6 @@ JobGraphs::JobGraphs(const parallel::Program& program, const hardware::Cluster& 
 }
 
 Result<void> JobGraphs::writable(const parallel::Program& program, const Options& options) {
-  if (program.plan.placement.any()) {
-    return fail(Place{{}, 0, 0, "--placement"},
-                "graphs have their ranks in rank order; leave out the placement of groups on network dimensions");
-  }
   if (tags_needed(program, options.steps) > kMostTags) {
     return fail(Place{{}, 0, 0, "--steps"},
                 fmt::format("{} steps have more than 500,000,000 messages between two ranks, and readers take message "

@@ -29,7 +29,7 @@ class JobGraphs {
   JobGraphs(const parallel::Program& program, const hardware::Cluster& cluster, const hardware::Stack& stack,
             const Options& options);
 
-  // Fails for a job that has no graphs: ranks that are not in rank order, more messages than tags.
+  // Fails for a job that has no graphs: more messages than tags.
   [[nodiscard]] static Result<void> writable(const parallel::Program& program, const Options& options);
 
   [[nodiscard]] std::int64_t ranks() const { return program_.plan.devices(); }
@@ -40,7 +40,8 @@ class JobGraphs {
   // Whether collectives leave a node through one port (the stack's transfers.ports).
   [[nodiscard]] network::NodeEgress egress() const { return network::egress_of(stack_.transfers.ports); }
 
-  // Returns the number of nodes.
+  // Returns the number of nodes. With Naming::ranks, the graph is that of the device of the rank
+  // (ProcessGroups::device).
   [[nodiscard]] Result<std::uint64_t> write(std::int64_t rank, Naming naming, NodeSink& sink) const;
 
   [[nodiscard]] std::vector<std::string> notes() const;

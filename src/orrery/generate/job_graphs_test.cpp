@@ -270,9 +270,9 @@ TEST(JobGraphs, every_stage_border_is_crossed_once_per_micro_batch_and_direction
 TEST(JobGraphs, groups_of_a_kind_have_every_rank_once) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     SeededRandom random(seed);
-    const Case c = any_case(random);
+    const Case c = parallel::test::pinned(random, any_case(random));
     const Program program = program_of(c);
-    const ProcessGroups groups(program);
+    const ProcessGroups groups(program, c.cluster);
     std::int64_t name = 1;
     for (const GroupFamily& family : groups.families()) {
       EXPECT_EQ(family.first_name, name);
@@ -293,16 +293,48 @@ TEST(JobGraphs, groups_of_a_kind_have_every_rank_once) {
   }
 }
 
-TEST(JobGraphs, pinned_placement_and_too_many_messages_are_refused) {
+TEST(JobGraphs, too_many_messages_are_refused) {
   SeededRandom random(1);
-  Case c = any_case(random);
-  Program program = program_of(c);
+  const Case c = any_case(random);
+  const Program program = program_of(c);
   EXPECT_TRUE(JobGraphs::writable(program, {}).has_value());
   EXPECT_FALSE(JobGraphs::writable(program, {Granularity::block, 1'000'000'000}).has_value());
-  program.plan.placement.tp = 0;
-  const auto refused = JobGraphs::writable(program, {});
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().diagnostics.front().place.path, "--placement");
+}
+
+// Every group has as many members on each dimension as its price assumes.
+TEST(JobGraphs, groups_are_where_the_placement_has_them) {
+  int placed = 0, split = 0;
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+    SeededRandom random(seed);
+    const Case c = parallel::test::pinned(random, any_case(random));
+    const Program program = program_of(c);
+    const ProcessGroups groups(program, c.cluster);
+    std::set<std::int64_t> devices;
+    for (std::int64_t rank = 0; rank < c.plan.devices(); ++rank) {
+      devices.insert(groups.device(rank));
+      EXPECT_EQ(groups.rank_on(groups.device(rank)), rank);
+    }
+    EXPECT_EQ(*devices.rbegin(), c.plan.devices() - 1);
+    for (const GroupFamily& family : groups.families()) {
+      const network::Group& shape = program.mesh.group(family.kind);
+      if (!shape.regular || family.kind == GroupKind::embedding || family.kind == GroupKind::mirror) { continue; }
+      for (std::int64_t i = 0; i < family.count; i += 1 + family.count / 4) {
+        const RankSet set = groups.group(family, i);
+        split += set.inner < set.degree ? 1 : 0;
+        for (const network::Extent& extent : shape.extents) {
+          std::set<std::int64_t> positions;
+          for (std::int64_t k = 0; k < set.degree; ++k) {
+            positions.insert(parallel::position_on(groups.layout(), extent.dimension, set.rank(k)));
+          }
+          EXPECT_EQ(static_cast<std::int64_t>(positions.size()), extent.members) << name_of(family);
+        }
+      }
+    }
+    placed += c.plan.placement.any() ? 1 : 0;
+    ASSERT_FALSE(HasFailure()) << "seed " << seed << "\n" << parallel::test::to_text(c);
+  }
+  EXPECT_GT(placed, 300);
+  EXPECT_GT(split, 0);
 }
 
 }  // namespace orrery::generate::job_graphs_test

@@ -99,7 +99,7 @@ NodeId NodeWriter::message(std::string_view name, NodeType type, std::string_vie
                            const NodeIds& parents) {
   ORRERY_ASSERT(message.peer != rank_);
   begin(name, type, parents);
-  add(key, message.peer);
+  add(key, naming_ == Naming::classes ? message.peer : groups_.device(message.peer));
   add(keys::comm_tag, static_cast<std::int64_t>(message.tag));
   add(keys::comm_size, whole(message.bytes.value(), 1));
   if (message.in_ring && naming_ == Naming::classes) { add_text(keys::peer_group, name_of(parallel::GroupKind::cp)); }

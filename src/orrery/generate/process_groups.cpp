@@ -75,9 +75,38 @@ class Uses {
 
 }  // namespace
 
-ProcessGroups::ProcessGroups(const Program& program)
-    : plan_(program.plan), node_experts_(program.mesh.group(GroupKind::ep_node).size()) {
+ProcessGroups::ProcessGroups(const Program& program, const hardware::Cluster& cluster)
+    : plan_(program.plan), layout_(parallel::layout_of(cluster, program.plan)) {
+  if (plan_.ep > 1) {
+    ep_node_ = expert_strides(true);
+    ep_across_ = expert_strides(false);
+  }
   add_families(program);
+}
+
+// At most two digits are left: a group that is not pinned has one digit on the node, and none if a group of lower ranks
+// has filled it.
+ProcessGroups::Strides ProcessGroups::expert_strides(bool on_node) const {
+  const auto digits = parallel::digits_of(layout_, plan_.etp, plan_.ep);
+  if (!digits) {
+    return (parallel::outermost_dimension(layout_) == 0) == on_node ? Strides{plan_.etp, plan_.ep} : Strides{};
+  }
+  std::vector<Strides> blocks;
+  for (const auto& digit : *digits) {
+    if ((digit.dimension == 0) != on_node) { continue; }
+    if (!blocks.empty() && blocks.back().block() == digit.stride) {
+      blocks.back().degree *= digit.members;
+    } else {
+      blocks.push_back({digit.stride, digit.members});
+    }
+  }
+  if (blocks.empty()) { return {}; }
+  ORRERY_ASSERT(blocks.size() <= 2);
+  if (blocks.size() == 2) {
+    blocks.front().outer_stride = blocks.back().stride;
+    blocks.front().outer_degree = blocks.back().degree;
+  }
+  return blocks.front();
 }
 
 void ProcessGroups::add_families(const Program& program) {
@@ -85,10 +114,10 @@ void ProcessGroups::add_families(const Program& program) {
   std::int64_t next = 1;
   for (std::size_t k = 0; k < kGroupKinds; ++k) {
     const auto kind = static_cast<GroupKind>(k);
-    if (kind == GroupKind::host || strides(kind).degree <= 1) { continue; }
+    if (kind == GroupKind::host || strides(kind).size() <= 1) { continue; }
     for (std::size_t lane = 0; lane < kLanes; ++lane) {
       if (!uses.contain(kind, static_cast<Lane>(lane))) { continue; }
-      ORRERY_ASSERT(program.mesh.group(kind).size() == strides(kind).degree);
+      ORRERY_ASSERT(program.mesh.group(kind).size() == strides(kind).size());
       families_.push_back({kind, static_cast<Lane>(lane), next, count(kind)});
       next += count(kind);
     }
@@ -102,8 +131,8 @@ ProcessGroups::Strides ProcessGroups::strides(GroupKind kind) const {
     case GroupKind::tp: return {1, plan.tp};
     case GroupKind::cp: return {plan.tp, plan.cp};
     case GroupKind::ep: return {plan.etp, plan.ep};
-    case GroupKind::ep_node: return {plan.etp, node_experts_};
-    case GroupKind::ep_across: return {plan.etp * node_experts_, plan.ep / node_experts_};
+    case GroupKind::ep_node: return ep_node_;
+    case GroupKind::ep_across: return ep_across_;
     case GroupKind::etp: return {1, plan.etp};
     case GroupKind::dp: return {plan.tp, plan.replicas()};
     case GroupKind::shard: return {plan.tp, plan.shards()};
@@ -120,33 +149,46 @@ ProcessGroups::Strides ProcessGroups::strides(GroupKind kind) const {
 }
 
 RankSet ProcessGroups::members(GroupKind kind, std::int64_t rank) const {
-  const auto [stride, degree] = strides(kind);
-  if (degree <= 1) { return {rank, 1, 1}; }
+  const Strides of = strides(kind);
+  if (of.size() <= 1) { return {rank, 1, 1}; }
   const std::int64_t stage_ranks = plan_.stage_ranks(), stage = rank / stage_ranks;
   if (kind == GroupKind::mirror) {
     const std::int64_t lower = std::min(stage, plan_.pp - 1 - stage);
     return {lower * stage_ranks + rank % stage_ranks, (plan_.pp - 1 - 2 * lower) * stage_ranks, 2};
   }
   if (kind == GroupKind::embedding && stage != 0 && stage != plan_.pp - 1) { return {rank, 1, 1}; }
-  return {rank - (rank / stride) % degree * stride, stride, degree};
+  return strided_set(of, position(kind, rank));
 }
 
 std::int64_t ProcessGroups::count(GroupKind kind) const {
-  const auto [stride, degree] = strides(kind);
   if (kind == GroupKind::embedding) { return plan_.stage_ranks(); }
-  return plan_.devices() / degree;
+  return plan_.devices() / strides(kind).size();
 }
 
 std::int64_t ProcessGroups::position(GroupKind kind, std::int64_t rank) const {
-  const auto [stride, degree] = strides(kind);
   if (kind == GroupKind::mirror) { return members(kind, rank).first; }
-  return rank / (stride * degree) * stride + rank % stride;
+  const Strides of = strides(kind);
+  const std::int64_t outer = rank / (of.outer() * of.outer_degree) * (of.outer() / of.block());
+  return (outer + rank % of.outer() / of.block()) * of.stride + rank % of.stride;
+}
+
+RankSet ProcessGroups::strided_set(const Strides& of, std::int64_t position) {
+  const std::int64_t blocks = of.outer() / of.block(), before = position / of.stride;
+  const std::int64_t first =
+      before / blocks * of.outer() * of.outer_degree + before % blocks * of.block() + position % of.stride;
+  return {first, of.stride, of.size(), of.degree, of.outer()};
+}
+
+std::vector<std::int64_t> ProcessGroups::devices(const RankSet& ranks) const {
+  std::vector<std::int64_t> devices;
+  for (std::int64_t i = 0; i < ranks.degree; ++i) { devices.push_back(device(ranks.rank(i))); }
+  if (plan_.placement.any()) { std::sort(devices.begin(), devices.end()); }
+  return devices;
 }
 
 RankSet ProcessGroups::group(const GroupFamily& family, std::int64_t position) const {
-  const auto [stride, degree] = strides(family.kind);
   if (family.kind == GroupKind::mirror) { return members(family.kind, position); }
-  return {position / stride * stride * degree + position % stride, stride, degree};
+  return strided_set(strides(family.kind), position);
 }
 
 std::string_view name_of(GroupKind kind) {

@@ -1,6 +1,7 @@
 // The process groups of a job: which ranks a collective of a GroupKind joins.
 //
-// Rank numbers as in parallel/mesh.hpp. Needs a plan whose ranks are in rank order (no pinned placement).
+// Rank numbers as in parallel/mesh.hpp: they do not depend on the placement, the devices of the ranks do
+// (parallel/layout.hpp).
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "orrery/hardware/cluster.hpp"
+#include "orrery/parallel/layout.hpp"
 #include "orrery/parallel/program.hpp"
 
 namespace orrery::generate {
@@ -22,12 +25,18 @@ enum class Lane : std::uint8_t {
 };
 inline constexpr std::size_t kLanes = 4;
 
-// The ranks first, first + stride, ..., degree of them.
+// The ranks first + i x stride + j x outer_stride, for all i below inner and all j below degree / inner.
 struct RankSet {
   std::int64_t first = 0, stride = 1, degree = 1;
+  std::int64_t inner = degree, outer_stride = 0;
 
-  [[nodiscard]] std::int64_t rank(std::int64_t position) const { return first + position * stride; }
-  [[nodiscard]] std::int64_t position(std::int64_t rank) const { return (rank - first) / stride; }
+  [[nodiscard]] std::int64_t rank(std::int64_t position) const {
+    return first + position % inner * stride + position / inner * outer_stride;
+  }
+  [[nodiscard]] std::int64_t position(std::int64_t rank) const {
+    if (inner == degree) { return (rank - first) / stride; }
+    return (rank - first) % outer_stride / stride + (rank - first) / outer_stride * inner;
+  }
   [[nodiscard]] std::int64_t last() const { return rank(degree - 1); }
 };
 
@@ -43,7 +52,7 @@ struct GroupFamily {
 
 class ProcessGroups {
  public:
-  explicit ProcessGroups(const parallel::Program& program);
+  ProcessGroups(const parallel::Program& program, const hardware::Cluster& cluster);
 
   // In the order of their names.
   [[nodiscard]] const std::vector<GroupFamily>& families() const { return families_; }
@@ -61,15 +70,33 @@ class ProcessGroups {
 
   [[nodiscard]] const parallel::Plan& plan() const { return plan_; }
 
+  // Of the plan's ranks. Graphs of single ranks have the numbers of their devices on the grid that it uses.
+  [[nodiscard]] const parallel::Layout& layout() const { return layout_; }
+  [[nodiscard]] std::int64_t device(std::int64_t rank) const {
+    return plan_.placement.any() ? parallel::device_of(layout_, rank) : rank;
+  }
+  [[nodiscard]] std::vector<std::int64_t> devices(const RankSet& ranks) const;  // in ascending order
+  [[nodiscard]] std::int64_t rank_on(std::int64_t device) const {
+    return plan_.placement.any() ? parallel::rank_on(layout_, device) : device;
+  }
+
  private:
   struct Strides {
     std::int64_t stride = 1, degree = 1;
+    std::int64_t outer_stride = 0, outer_degree = 1;  // with outer_degree > 1: blocks of such ranks
+
+    [[nodiscard]] std::int64_t size() const { return degree * outer_degree; }
+    [[nodiscard]] std::int64_t block() const { return stride * degree; }
+    [[nodiscard]] std::int64_t outer() const { return outer_degree > 1 ? outer_stride : block(); }
   };
   [[nodiscard]] Strides strides(parallel::GroupKind kind) const;
+  [[nodiscard]] Strides expert_strides(bool on_node) const;
+  [[nodiscard]] static RankSet strided_set(const Strides& strides, std::int64_t position);
   void add_families(const parallel::Program& program);
 
   const parallel::Plan& plan_;
-  std::int64_t node_experts_ = 1;  // members of ep on one node
+  parallel::Layout layout_;
+  Strides ep_node_, ep_across_;  // the parts of ep on one node, and on different ones
   std::vector<GroupFamily> families_;
 };
 

@@ -13,6 +13,7 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/hardware/stack.hpp"
 #include "orrery/network/test_cluster.hpp"
+#include "orrery/parallel/mesh.hpp"
 #include "orrery/parallel/plan.hpp"
 #include "orrery/workload/model.hpp"
 
@@ -330,7 +331,7 @@ inline std::string to_text(const Case& c) {
       "dp-overlap {} tp-overlap {} offload {}{}{} ends {}+{} as-layer {}{}\n{}: layers {}+{}+{} h {} heads {}/{} d {} "
       "ffn "
       "{} vocab {} experts {}/{} of {}, shared {}, first {} every {} latent {} window {}/{} tied {} parallel {}\n"
-      "batch {} seq {} lora {} prompt {} generate {} flash {} fused {} bucket {}",
+      "batch {} seq {} lora {} prompt {} generate {} flash {} fused {} bucket {} placement {} {} {} {}",
       p.tp, p.cp, static_cast<int>(p.cp_method), p.pp, p.dp, p.ep, p.etp, p.vpp, p.micro_batch, p.sequence_parallel,
       p.zero, p.shard, static_cast<int>(p.recompute), static_cast<int>(p.schedule), p.dp_overlap,
       static_cast<int>(p.tp_overlap), p.offload.weights, p.offload.activations, p.offload.optimizer,
@@ -339,7 +340,26 @@ inline std::string to_text(const Case& c) {
       m.experts.count, m.experts.ffn, m.experts.shared_ffn, m.experts.first_dense, m.experts.every, m.latent.kv_rank,
       m.sliding_window, m.global_every, m.tied_embeddings, m.parallel_residual, c.job.global_batch, c.job.seq,
       c.job.adapter.rank, c.job.prompt, c.job.generate, c.stack.attention.kernel == hardware::AttentionKernel::flash,
-      c.stack.fusion.elementwise, c.stack.gradients.bucket_parameters);
+      c.stack.fusion.elementwise, c.stack.gradients.bucket_parameters, p.placement.tp, p.placement.cp, p.placement.dp,
+      p.placement.pp);
+}
+
+// The case with groups pinned to network dimensions at random, if a few attempts find a placement.
+template <class Range>
+Case pinned(Range&& range, Case c) {
+  const auto dimensions = static_cast<std::int64_t>(c.cluster.dimensions.size());
+  const auto any = [&](std::int64_t degree) {
+    return degree > 1 && any_flag(range) ? static_cast<std::int8_t>(range(0, dimensions))
+                                         : std::int8_t{Placement::kByRank};
+  };
+  for (int attempt = 0; attempt < 20; ++attempt) {
+    Plan plan = c.plan;
+    plan.placement = {any(plan.tp), any(plan.cp), any(plan.dp), any(plan.pp)};
+    if (!plan.placement.any() || !is_placed(c.cluster, plan)) { continue; }
+    c.plan = plan;
+    break;
+  }
+  return c;
 }
 
 // A batch of inference requests.

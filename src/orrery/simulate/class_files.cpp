@@ -39,6 +39,7 @@ class ClassReader {
       files_.egress = network::NodeEgress::one_port;
     }
     read_classes();
+    if (root_.find("layout") != nullptr) { read_layout(); }
     if (failure_.diagnostics.empty() && files_.ranks() != ranks) {
       add_error(root_.find("ranks")->place,
                 fmt::format("is {}, but the classes have {} ranks together", ranks, files_.ranks()));
@@ -103,6 +104,22 @@ class ClassReader {
     }
   }
 
+  void read_layout() {
+    std::uint64_t positions = 1;
+    for (const Node& one : list("layout")) {
+      const std::uint64_t dimension = whole(one, "dimension", 0), ranks = whole(one, "ranks", 1);
+      if (dimension >= hardware::kMaxDimensions || files_.layout.size() == parallel::kMostDigits) {
+        return add_error(one.place, "is not a digit of a placement: its dimension, or their number, is too large");
+      }
+      files_.layout.push_back({static_cast<int>(dimension), static_cast<std::int64_t>(ranks)});
+      positions = std::min(positions * ranks, kMostRanks + 1);
+    }
+    if (failure_.diagnostics.empty() && positions != files_.ranks()) {
+      add_error(root_.find("layout")->place,
+                fmt::format("has {} positions, but there are {} ranks", positions, files_.ranks()));
+    }
+  }
+
   void read_groups() {
     for (const Node& one : list("groups")) {
       GroupFamily family;
@@ -111,6 +128,10 @@ class ClassReader {
       family.count = whole(one, "count", 1);
       family.stride = whole(one, "stride", 1);
       family.degree = whole(one, "degree", 2);
+      if (one.find("outer_degree") != nullptr) {
+        family.outer_degree = whole(one, "outer_degree", 2);
+        family.outer_stride = whole(one, "outer_stride", family.stride * family.degree);
+      }
       const std::string kind = text(one, "kind");
       family.is_mirrored = kind == "mirrored";
       if (!failure_.diagnostics.empty()) { return; }
@@ -133,13 +154,17 @@ class ClassReader {
       return fits ? ""
                   : "mirrored groups join two ranks each: an even number of classes, and half as many groups as ranks";
     }
-    const std::uint64_t last = family.count - 1;
-    const std::uint64_t end = last / family.stride * family.stride * family.degree + last % family.stride +
-                              (family.degree - 1) * family.stride;
+    const std::uint64_t block = family.stride * family.degree;
+    if (family.outer_degree > 1 && family.outer_stride % block != 0) {
+      return fmt::format("outer_stride {} is not a multiple of stride x degree ({})", family.outer_stride, block);
+    }
+    ClassJob job;
+    const StridedRanks last = job.members(family, family.count - 1);
+    const std::uint64_t end = last.rank(last.degree - 1);
     return end < files_.ranks()
                ? ""
                : fmt::format("{} groups of {} ranks with stride {} need rank {}; the ranks are 0 to {}", family.count,
-                             family.degree, family.stride, end, files_.ranks() - 1);
+                             family.size(), family.stride, end, files_.ranks() - 1);
   }
 
   Node root_;
@@ -172,6 +197,13 @@ Result<ClassJob> read_class_job(const hardware::Cluster& cluster, const ClassFil
   job.machine.spans = files.spans || files.tables;
   job.egress = classes.egress;
   job.class_ranks = classes.class_ranks;
+  for (const network::Extent& digit : classes.layout) {
+    if (static_cast<std::size_t>(digit.dimension) < cluster.dimensions.size()) { continue; }
+    return fail(Place{classes.file, 0, 0, "layout"},
+                fmt::format("has ranks on dimension {}; cluster \"{}\" has dimensions 0 to {}", digit.dimension,
+                            cluster.name, cluster.dimensions.size() - 1));
+  }
+  job.layout = classes.layout;
   job.families = classes.families;
   for (const std::string& file : classes.graphs) {
     if (!fs::exists(file)) {

@@ -21,6 +21,7 @@ struct ClassFiles {
   std::string file;
   std::uint32_t class_ranks = 0;
   network::NodeEgress egress = network::NodeEgress::all_ports;
+  parallel::Layout layout;  // of pinned placements; otherwise empty
   std::vector<GroupFamily> families;
   std::vector<std::string> graphs;  // of each class
 

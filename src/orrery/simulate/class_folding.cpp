@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "orrery/parallel/mesh.hpp"
+#include "orrery/parallel/layout.hpp"
 #include "orrery/simulate/class_job.hpp"
 #include "orrery/simulate/class_parts.hpp"
 
@@ -15,19 +15,25 @@ namespace orrery::simulate {
 
 namespace {
 
+using parallel::Layout;
+
+Layout layout_of(const hardware::Cluster& cluster, const ClassJob& job) {
+  return job.layout.empty() ? parallel::rank_order(cluster) : job.layout;
+}
+
 // Whether one of two numbers is a multiple of the other.
 bool nests(std::uint64_t a, std::uint64_t b) { return a % b == 0 || b % a == 0; }
 
 // The shape of all groups of a family, found without a look at every group: where a stride, and the ranks that a group
 // spans, are whole parts of the blocks of every dimension or whole numbers of them, all groups are images of the first.
-std::optional<network::Group> even_shape(const hardware::Cluster& cluster, const GroupFamily& family) {
-  if (family.is_mirrored) { return std::nullopt; }
+std::optional<network::Group> even_shape(const Layout& layout, const GroupFamily& family) {
+  if (family.is_mirrored || family.outer_degree > 1) { return std::nullopt; }
   std::uint64_t block = 1;
-  for (const auto& dimension : cluster.dimensions) {
-    block *= static_cast<std::uint64_t>(dimension.size);
+  for (const auto& digit : layout) {
+    block *= static_cast<std::uint64_t>(digit.members);
     if (!nests(block, family.stride) || !nests(block, family.stride * family.degree)) { return std::nullopt; }
   }
-  const auto shape = parallel::strided_group(cluster, static_cast<std::int64_t>(family.stride),
+  const auto shape = parallel::strided_group(layout, static_cast<std::int64_t>(family.stride),
                                              static_cast<std::int64_t>(family.degree));
   return shape.regular ? std::optional(shape) : std::nullopt;
 }
@@ -36,11 +42,12 @@ std::optional<network::Group> even_shape(const hardware::Cluster& cluster, const
 
 std::optional<network::Group> common_shape(const hardware::Cluster& cluster, const ClassJob& job,
                                            const GroupFamily& family) {
-  if (const auto shape = even_shape(cluster, family)) { return shape; }
-  const network::Group shape = shape_of(cluster, list_of(job.members(family, 0)));
+  const Layout layout = layout_of(cluster, job);
+  if (const auto shape = even_shape(layout, family)) { return shape; }
+  const network::Group shape = shape_of(layout, list_of(job.members(family, 0)));
   for (std::uint64_t group = 1; group < family.count; ++group) {
     // Mirrored groups are numbered by ranks: those of the lower half of the classes.
-    if (shape_of(cluster, list_of(job.members(family, group))) != shape) { return std::nullopt; }
+    if (shape_of(layout, list_of(job.members(family, group))) != shape) { return std::nullopt; }
   }
   return shape;
 }
@@ -61,8 +68,8 @@ class Peers {
     if (ring == rings.end() || ring->first != node) { return peer + (rank - first_); }  // as many ranks away
     const GroupFamily& family = job_.families[ring->second];
     const StridedRanks first = members(family, first_), own = members(family, rank);
-    const std::uint64_t away = place(first, peer) + first.degree - place(first, first_);
-    return static_cast<std::uint32_t>(own.rank((place(own, rank) + away) % own.degree));
+    const std::uint64_t away = first.place(peer) + first.degree - first.place(first_);
+    return static_cast<std::uint32_t>(own.rank((own.place(rank) + away) % own.degree));
   }
 
   // What messages are alike for all ranks of the class: the distance to the peer, or the ring.
@@ -79,9 +86,6 @@ class Peers {
     ORRERY_ASSERT(group);  // add_class checks the first rank
     return job_.members(family, *group);
   }
-  static std::uint64_t place(const StridedRanks& ranks, std::uint64_t rank) {
-    return (rank - ranks.first) / ranks.stride;
-  }
 
   const ClassJob& job_;
   const ClassGraph& graph_;
@@ -90,7 +94,7 @@ class Peers {
 
 class ObstacleSearch {
  public:
-  ObstacleSearch(const hardware::Cluster& cluster, const ClassJob& job) : cluster_(cluster), job_(job) {}
+  ObstacleSearch(const hardware::Cluster& cluster, const ClassJob& job) : layout_(layout_of(cluster, job)), job_(job) {}
 
   std::optional<FoldObstacle> run() {
     for (std::size_t c = 0; c < job_.classes.size(); ++c) {
@@ -125,14 +129,14 @@ class ObstacleSearch {
     if (is_even(family) && job_.group_of(family, first + job_.class_ranks - 1)) { return std::nullopt; }
     const StridedRanks expected = job_.members(family, *job_.group_of(family, first));
     const auto classes = classes_of(expected);
-    const network::Group shape = shape_of(cluster_, list_of(expected));
+    const network::Group shape = shape_of(layout_, list_of(expected));
     std::unordered_map<std::uint64_t, bool> known;
     for (std::uint32_t rank = first; rank < first + job_.class_ranks; ++rank) {
       const auto group = job_.group_of(family, rank);
       if (!group) { return fmt::format("only some of {} are in a group of {}", ranks_text(c), family.name); }
       if (!known.emplace(*group, true).second) { continue; }
       const StridedRanks ranks = job_.members(family, *group);
-      if (shape_of(cluster_, list_of(ranks)) != shape || classes_of(ranks) != classes) {
+      if (shape_of(layout_, list_of(ranks)) != shape || classes_of(ranks) != classes) {
         return fmt::format("the {} groups of {} have different shapes on the cluster", family.name, ranks_text(c));
       }
     }
@@ -141,9 +145,9 @@ class ObstacleSearch {
 
   // All groups have the same shape, and are inside a class or have ranks at the same place of several classes.
   [[nodiscard]] bool is_even(const GroupFamily& family) const {
-    if (family.degree == job_.ranks()) { return true; }  // one group
+    if (family.size() == job_.ranks()) { return true; }  // one group
     const bool is_inside = job_.class_ranks % (family.stride * family.degree) == 0;
-    return (is_inside || family.stride % job_.class_ranks == 0) && even_shape(cluster_, family).has_value();
+    return (is_inside || family.stride % job_.class_ranks == 0) && even_shape(layout_, family).has_value();
   }
 
   // Ranks of a class, and all ranks with them, that behave alike where messages cross dimensions: checking these is
@@ -156,9 +160,9 @@ class ObstacleSearch {
                              : job_.class_ranks;
     }
     std::uint64_t block = 1;
-    for (const auto& dimension : cluster_.dimensions) {
+    for (const auto& digit : layout_) {
       if (job_.class_ranks % block != 0 && block % job_.class_ranks != 0) { return job_.class_ranks; }
-      block *= static_cast<std::uint64_t>(dimension.size);
+      block *= static_cast<std::uint64_t>(digit.members);
     }
     return 1;
   }
@@ -180,7 +184,7 @@ class ObstacleSearch {
         return fmt::format("{} have messages with the same tag to several ranks of a class", ranks_text(c));
       }
       if (!known.emplace(distance, true).second) { continue; }
-      const int crossed = crossed_dimension(cluster_, first, task.peer);
+      const int crossed = parallel::crossed_dimension(layout_, first, task.peer);
       const std::uint32_t peer_class = task.peer / job_.class_ranks;
       const std::uint64_t last = first + ranks_to_check(distance.second);
       for (std::uint32_t rank = first; rank < last; ++rank) {
@@ -188,7 +192,7 @@ class ObstacleSearch {
         if (peer / job_.class_ranks != peer_class) {
           return fmt::format("{} send to ranks of several classes", ranks_text(c));
         }
-        if (crossed_dimension(cluster_, rank, peer) != crossed) {
+        if (parallel::crossed_dimension(layout_, rank, peer) != crossed) {
           return fmt::format("messages of {} cross different dimensions of the cluster", ranks_text(c));
         }
       }
@@ -196,7 +200,7 @@ class ObstacleSearch {
     return std::nullopt;
   }
 
-  const hardware::Cluster& cluster_;
+  Layout layout_;
   const ClassJob& job_;
   std::map<std::pair<std::uint32_t, std::size_t>, bool> families_seen_;
 };
@@ -214,7 +218,7 @@ namespace {
 class FlowJobBuilder {
  public:
   FlowJobBuilder(const hardware::Cluster& cluster, const ClassJob& job, bool folds)
-      : cluster_(cluster), job_(job), folds_(folds) {
+      : layout_(layout_of(cluster, job)), job_(job), folds_(folds) {
     flow_.cluster = cluster;
     flow_.egress = job.egress;
     if (folds) { flow_.ranks_of.assign(job.classes.size(), job.class_ranks); }
@@ -240,11 +244,11 @@ class FlowJobBuilder {
 
  private:
   [[nodiscard]] network::Group world_shape() const {
-    const auto even = parallel::strided_group(cluster_, 1, static_cast<std::int64_t>(job_.ranks()));
+    const auto even = parallel::strided_group(layout_, 1, static_cast<std::int64_t>(job_.ranks()));
     if (even.regular) { return even; }
     std::vector<std::uint32_t> all(job_.ranks());
     std::iota(all.begin(), all.end(), 0U);
-    return shape_of(cluster_, all);
+    return shape_of(layout_, all);
   }
 
   std::uint32_t kind_of(const std::string& name) {
@@ -261,7 +265,7 @@ class FlowJobBuilder {
       if (!is_message(task)) { continue; }
       const std::uint32_t peer = peers.of(node, rank);
       task.peer = flow_.simulated[peer];
-      task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster_, rank, peer));
+      task.dimensions = static_cast<std::uint16_t>(parallel::crossed_dimension(layout_, rank, peer));
     }
     flow_.job.rank_graphs.push_back(std::move(graph));
     flow_.job.files.push_back(job_.classes[c].file);
@@ -288,14 +292,14 @@ class FlowJobBuilder {
       flow_.job.groups.push_back({folds_ ? family.name : std::to_string(family.first_name + group), simulated});
       // The groups of the same classes have all ranks of these classes.
       const std::uint64_t copies = simulated.size() * flow_.ranks_for(0) / ranks.size();
-      const auto even = even_shape(cluster_, family);
-      flow_.groups.push_back({even ? *even : shape_of(cluster_, ranks), kinds_[number], copies});
+      const auto even = even_shape(layout_, family);
+      flow_.groups.push_back({even ? *even : shape_of(layout_, ranks), kinds_[number], copies});
       same->second = static_cast<std::uint32_t>(flow_.job.groups.size());
     }
     return known->second = same->second;
   }
 
-  const hardware::Cluster& cluster_;
+  Layout layout_;
   const ClassJob& job_;
   bool folds_;
   FlowJob flow_;

@@ -15,7 +15,10 @@ std::optional<std::uint64_t> ClassJob::group_of(const GroupFamily& family, std::
     const std::uint64_t number = rank / class_ranks, other = classes.size() - 1 - number;
     return std::min(number, other) * class_ranks + rank % class_ranks;
   }
-  const std::uint64_t group = rank / (family.stride * family.degree) * family.stride + rank % family.stride;
+  const std::uint64_t block = family.stride * family.degree;
+  const std::uint64_t outer = family.outer_degree > 1 ? family.outer_stride : block;  // ranks per inner number
+  const std::uint64_t before = rank / (outer * family.outer_degree) * (outer / block) + rank % outer / block;
+  const std::uint64_t group = before * family.stride + rank % family.stride;
   return group < family.count ? std::optional(group) : std::nullopt;
 }
 
@@ -24,7 +27,12 @@ StridedRanks ClassJob::members(const GroupFamily& family, std::uint64_t group) c
     const std::uint64_t number = group / class_ranks;
     return {group, (classes.size() - 1 - 2 * number) * class_ranks, 2};
   }
-  return {group / family.stride * family.stride * family.degree + group % family.stride, family.stride, family.degree};
+  const std::uint64_t block = family.stride * family.degree;
+  const std::uint64_t outer = family.outer_degree > 1 ? family.outer_stride : block;
+  const std::uint64_t before = group / family.stride;
+  const std::uint64_t first =
+      before / (outer / block) * outer * family.outer_degree + before % (outer / block) * block + group % family.stride;
+  return {first, family.stride, family.size(), family.degree, outer};
 }
 
 namespace {

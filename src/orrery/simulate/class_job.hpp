@@ -12,25 +12,41 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/graph/graph.hpp"
+#include "orrery/parallel/layout.hpp"
 #include "orrery/simulate/flow_job.hpp"
 
 namespace orrery::simulate {
 
-// The ranks first, first + stride, ..., degree of them.
+// The ranks first + i x stride + j x outer_stride, for all i below inner and all j below degree / inner.
 struct StridedRanks {
   std::uint64_t first = 0, stride = 1, degree = 1;
+  std::uint64_t inner = degree, outer_stride = 0;
 
-  [[nodiscard]] std::uint64_t rank(std::uint64_t position) const { return first + position * stride; }
+  [[nodiscard]] std::uint64_t rank(std::uint64_t position) const {
+    return first + position % inner * stride + position / inner * outer_stride;
+  }
+  [[nodiscard]] std::uint64_t place(std::uint64_t rank) const {
+    if (inner == degree) { return (rank - first) / stride; }
+    return (rank - first) % outer_stride / stride + (rank - first) / outer_stride * inner;
+  }
+  // All members are in one block of so many ranks.
+  [[nodiscard]] std::uint64_t span() const {
+    return inner == degree ? stride * degree : outer_stride * (degree / inner);
+  }
 };
 
-// Process groups of one kind. Group k has the ranks k / stride * stride * degree + k % stride + i * stride; a mirrored
-// one a rank of class c and the rank at the same place of the last class but c.
+// Process groups of one kind: group k of a strided family has the ranks k / stride * stride * degree + k % stride +
+// i * stride. With outer_degree > 1, the members are blocks of such ranks, outer_stride ranks apart. A mirrored group
+// has a rank of class c and the rank at the same place of the last class but c.
 struct GroupFamily {
   std::string name;              // pg_name in the graphs; a kind of traffic in reports
   std::uint64_t first_name = 1;  // of group 0, for graphs of single ranks
   std::uint64_t count = 0;
   std::uint64_t stride = 1, degree = 1;
   bool is_mirrored = false;
+  std::uint64_t outer_stride = 0, outer_degree = 1;  // outer_stride: a multiple of stride x degree
+
+  [[nodiscard]] std::uint64_t size() const { return degree * outer_degree; }
 };
 
 // Classes have the same number of ranks, one behind the other.
@@ -46,6 +62,7 @@ struct ClassJob {
   SimulationJob machine;  // of machine_on: without graphs and groups
   network::NodeEgress egress = network::NodeEgress::all_ports;
   std::uint32_t class_ranks = 0;  // of each class
+  parallel::Layout layout;        // of the ranks on the cluster; empty: rank order
   std::vector<GroupFamily> families;
   std::vector<ClassGraph> classes;
 

@@ -98,12 +98,13 @@ TEST(ClassJob, a_job_folds_exactly_if_all_groups_have_one_shape_and_all_messages
     for (std::uint32_t rank = 0; rank < job.ranks(); ++rank) {
       const std::uint32_t first = rank / job.class_ranks * job.class_ranks;
       const auto shape = [&](std::uint32_t of) {
-        return shape_of(cluster, ranks_of(job.members(family, *job.group_of(family, of))));
+        return shape_of(parallel::rank_order(cluster), ranks_of(job.members(family, *job.group_of(family, of))));
       };
       alike = alike && shape(rank) == shape(first);
       const std::uint32_t next = job.class_ranks;
       if (rank + next >= job.ranks()) { continue; }
-      alike = alike && crossed_dimension(cluster, rank, rank + next) == crossed_dimension(cluster, first, first + next);
+      alike = alike && parallel::crossed_dimension(parallel::rank_order(cluster), rank, rank + next) ==
+                           parallel::crossed_dimension(parallel::rank_order(cluster), first, first + next);
     }
     EXPECT_EQ(obstacle_of(cluster, job).empty(), alike) << "seed " << seed << ": " << obstacle_of(cluster, job);
     ++(alike ? folds : refused);

@@ -50,25 +50,22 @@ Network network_of(const hardware::Cluster& cluster) {
   return network;
 }
 
-network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks) {
+network::Group shape_of(const parallel::Layout& layout, const std::vector<std::uint32_t>& ranks) {
   network::Group shape;
-  std::int64_t stride = 1;
   int outermost = 0;
   std::vector<char> seen;
-  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
-    const std::int64_t size = cluster.dimensions[d].size;
-    seen.assign(static_cast<std::size_t>(size), 0);
+  for (int d = 0; d <= parallel::outermost_dimension(layout); ++d) {
+    seen.assign(static_cast<std::size_t>(parallel::positions_on(layout, d)), 0);
     std::int64_t members = 0;
     for (const std::uint32_t rank : ranks) {
-      char& is_seen = seen[static_cast<std::size_t>(rank / stride % size)];
+      char& is_seen = seen[static_cast<std::size_t>(parallel::position_on(layout, d, rank))];
       members += is_seen == 0 ? 1 : 0;
       is_seen = 1;
     }
     if (members > 1) {
-      shape.extents.push_back({static_cast<int>(d), members});
-      outermost = static_cast<int>(d);
+      shape.extents.push_back({d, members});
+      outermost = d;
     }
-    stride *= size;
   }
   const auto count = static_cast<std::int64_t>(ranks.size());
   if (shape.size() == count) { return shape; }
@@ -77,28 +74,18 @@ network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std:
   return shape;
 }
 
-int crossed_dimension(const hardware::Cluster& cluster, std::uint32_t a, std::uint32_t b) {
-  int crossed = 0;
-  std::int64_t stride = 1;
-  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
-    const std::int64_t size = cluster.dimensions[d].size;
-    if (a / stride % size != b / stride % size) { crossed = static_cast<int>(d); }
-    stride *= size;
-  }
-  return crossed;
-}
-
 FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
   FlowJob flow;
   flow.cluster = cluster;
   flow.job = std::move(job);
   flow.job.network = network_of(cluster);
   flow.kinds = first_kinds();
+  const parallel::Layout layout = parallel::rank_order(cluster);
   const auto ranks = static_cast<std::uint32_t>(flow.job.rank_graphs.size());
   flow.simulated.resize(ranks);
   std::iota(flow.simulated.begin(), flow.simulated.end(), 0U);
   const auto add = [&](const std::vector<std::uint32_t>& members) {
-    const network::Group shape = shape_of(cluster, members);
+    const network::Group shape = shape_of(layout, members);
     flow.groups.push_back({shape, number_of(flow.kinds, kind_of(cluster, shape))});
   };
   add(flow.simulated);
@@ -108,7 +95,7 @@ FlowJob unfolded(const hardware::Cluster& cluster, SimulationJob job) {
     if (std::none_of(nodes.begin(), nodes.end(), is_message)) { continue; }
     for (NodeTask& task : flow.job.rank_graphs.own(rank).nodes) {
       if (!is_message(task)) { continue; }
-      task.dimensions = static_cast<std::uint16_t>(crossed_dimension(cluster, rank, task.peer));
+      task.dimensions = static_cast<std::uint16_t>(parallel::crossed_dimension(layout, rank, task.peer));
     }
   }
   return flow;

@@ -12,6 +12,7 @@
 #include "orrery/hardware/cluster.hpp"
 #include "orrery/network/fabric.hpp"
 #include "orrery/network/group.hpp"
+#include "orrery/parallel/layout.hpp"
 #include "orrery/simulate/job.hpp"
 
 namespace orrery::simulate {
@@ -52,9 +53,6 @@ struct FlowJob {
 
 // The extents of a list of ranks on the dimensions of a cluster; irregular if they do not form a grid. Two ranks are a
 // group on the outermost dimension in which they differ.
-[[nodiscard]] network::Group shape_of(const hardware::Cluster& cluster, const std::vector<std::uint32_t>& ranks);
-
-// The outermost dimension in which two ranks differ.
-[[nodiscard]] int crossed_dimension(const hardware::Cluster& cluster, std::uint32_t a, std::uint32_t b);
+[[nodiscard]] network::Group shape_of(const parallel::Layout& layout, const std::vector<std::uint32_t>& ranks);
 
 }  // namespace orrery::simulate

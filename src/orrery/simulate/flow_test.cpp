@@ -114,7 +114,7 @@ RC_GTEST_PROP(FlowLaw, a_group_alone_takes_the_time_of_the_closed_form, ()) {
   const auto bytes = *rc::gen::inRange<std::int64_t>(1, 1 << 24);
   std::vector<std::vector<NodeRecord>> nodes(devices);
   for (const std::uint32_t rank : group.ranks) { nodes[rank] = {all_reduce(1, bytes, {}, "g")}; }
-  const network::Group shape = shape_of(cluster, group.ranks);
+  const network::Group shape = shape_of(parallel::rank_order(cluster), group.ranks);
   RC_ASSERT(shape.size() == static_cast<std::int64_t>(members));
   const auto price = network::Fabric(cluster).price(Collective::all_reduce, Bytes(static_cast<double>(bytes)), shape);
   const auto simulation = run_on(cluster, nodes, {group});

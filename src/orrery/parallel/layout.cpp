@@ -1,0 +1,205 @@
+#include "orrery/parallel/layout.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "orrery/core/error.hpp"
+
+namespace orrery::parallel {
+
+namespace {
+
+constexpr auto kMostDimensions = static_cast<std::size_t>(network::kMaxExtents);
+
+// A degree of a plan, and the dimension it is pinned to.
+struct Pinned {
+  std::int64_t degree = 1;
+  int dimension = Placement::kByRank;
+};
+
+std::array<Pinned, 4> in_rank_order(const Plan& plan) {
+  const Placement& at = plan.placement;
+  return {{{plan.tp, at.tp}, {plan.cp, at.cp}, {plan.dp, at.dp}, {plan.pp, at.pp}}};
+}
+
+// Assigns devices to the groups of a plan that pins some of them.
+class PinnedLayout {
+ public:
+  explicit PinnedLayout(const hardware::Cluster& cluster) : dimensions_(cluster.dimensions.size()) {
+    for (std::size_t d = 0; d < dimensions_; ++d) { room_[d] = cluster.dimensions[d].size; }
+  }
+
+  // Nothing if a group does not fill its dimensions evenly.
+  std::optional<Layout> of(const Plan& plan) {
+    const auto groups = in_rank_order(plan);
+    const bool all = std::all_of(groups.begin(), groups.end(), [](const Pinned& g) { return is_fixed(g); });
+    for (const Pinned& group : groups) {
+      if (group.degree > 1 && group.dimension >= 0 && !take(group, all)) { return std::nullopt; }
+    }
+    Layout layout;
+    for (const Pinned& group : groups) {
+      if (group.degree > 1 && group.dimension >= 0) { layout.push_back({group.dimension, group.degree}); }
+      if (!is_fixed(group) && !fill(group.degree, layout)) { return std::nullopt; }
+    }
+    return layout;
+  }
+
+ private:
+  static bool is_fixed(const Pinned& group) { return group.degree == 1 || group.dimension >= 0; }
+
+  // If all groups are pinned, unused positions of inner dimensions belong to the groups on the outermost dimension,
+  // whose size then does not limit them: its links are what they use.
+  bool take(const Pinned& group, bool all_pinned) {
+    const auto d = static_cast<std::size_t>(group.dimension);
+    if (d >= dimensions_) { return false; }
+    if (all_pinned && d + 1 == dimensions_) { return true; }
+    if (room_[d] % group.degree != 0) { return false; }
+    room_[d] /= group.degree;
+    return true;
+  }
+
+  // The unused part of the dimensions, from the innermost out.
+  bool fill(std::int64_t degree, Layout& layout) {
+    for (std::size_t d = 0; d < dimensions_ && degree > 1; ++d) {
+      const std::int64_t here = std::min(degree, room_[d]);
+      if (here <= 1) { continue; }
+      if (degree % here != 0 || room_[d] % here != 0) { return false; }
+      layout.push_back({static_cast<int>(d), here});
+      room_[d] /= here;
+      degree /= here;
+    }
+    return degree == 1;
+  }
+
+  std::size_t dimensions_;
+  std::array<std::int64_t, kMostDimensions> room_{};  // unused positions of each dimension
+};
+
+// A group's members along each dimension, innermost first.
+network::Group group_of(const std::array<std::int64_t, kMostDimensions>& members) {
+  network::Group group;
+  for (std::size_t d = 0; d < members.size(); ++d) {
+    if (members[d] > 1) { group.extents.push_back({static_cast<int>(d), members[d]}); }
+  }
+  return group;
+}
+
+// Calls visit(dimension, stride, members) for each digit of the ranks, innermost first; false if the ranks do not fill
+// blocks of a dimension evenly.
+template <class Visit>
+bool walk_digits(const Layout& layout, std::int64_t stride, std::int64_t degree, Visit&& visit) {
+  std::int64_t block = 1;  // ranks inside one value of the next digit
+  for (std::size_t i = 0; i < layout.size() && degree > 1; ++i) {
+    block *= layout[i].members;
+    if (stride >= block) {
+      if (stride % block != 0) { return false; }
+      continue;
+    }
+    if (block % stride != 0) { return false; }
+    const std::int64_t here = std::min(degree, block / stride);
+    const bool even = degree % here == 0 && block % (stride * here) == 0;
+    if (!even) { return false; }
+    visit(layout[i].dimension, stride, here);
+    degree /= here;
+    stride *= here;
+  }
+  return true;
+}
+
+}  // namespace
+
+Layout rank_order(const hardware::Cluster& cluster) {
+  Layout layout;
+  for (std::size_t d = 0; d < cluster.dimensions.size(); ++d) {
+    layout.push_back({static_cast<int>(d), cluster.dimensions[d].size});
+  }
+  return layout;
+}
+
+std::optional<Layout> placed_layout(const hardware::Cluster& cluster, const Plan& plan) {
+  return plan.placement.any() ? PinnedLayout(cluster).of(plan) : rank_order(cluster);
+}
+
+Layout layout_of(const hardware::Cluster& cluster, const Plan& plan) {
+  const auto layout = placed_layout(cluster, plan);
+  ORRERY_ASSERT(layout);
+  return *layout;
+}
+
+int outermost_dimension(const Layout& layout) {
+  int found = 0;
+  for (const auto& digit : layout) { found = std::max(found, digit.dimension); }
+  return found;
+}
+
+std::int64_t positions_on(const Layout& layout, int dimension) {
+  std::int64_t positions = 1;
+  for (const auto& digit : layout) { positions *= digit.dimension == dimension ? digit.members : 1; }
+  return positions;
+}
+
+std::int64_t position_on(const Layout& layout, int dimension, std::int64_t rank) {
+  std::int64_t position = 0, inner = 1;
+  for (const auto& digit : layout) {
+    if (digit.dimension == dimension) {
+      position += rank % digit.members * inner;
+      inner *= digit.members;
+    }
+    rank /= digit.members;
+  }
+  return position;
+}
+
+int crossed_dimension(const Layout& layout, std::int64_t a, std::int64_t b) {
+  int crossed = 0;
+  for (const auto& digit : layout) {
+    if (a % digit.members != b % digit.members) { crossed = std::max(crossed, digit.dimension); }
+    a /= digit.members;
+    b /= digit.members;
+  }
+  return crossed;
+}
+
+std::int64_t device_of(const Layout& layout, std::int64_t rank) {
+  std::int64_t device = 0, block = 1;
+  for (int d = 0; d <= outermost_dimension(layout); ++d) {
+    device += position_on(layout, d, rank) * block;
+    block *= positions_on(layout, d);
+  }
+  return device;
+}
+
+std::int64_t rank_on(const Layout& layout, std::int64_t device) {
+  std::array<std::int64_t, kMostDimensions> position{};
+  for (int d = 0; d <= outermost_dimension(layout); ++d) {
+    position[static_cast<std::size_t>(d)] = device % positions_on(layout, d);
+    device /= positions_on(layout, d);
+  }
+  std::int64_t rank = 0, block = 1;
+  for (const auto& digit : layout) {
+    auto& rest = position[static_cast<std::size_t>(digit.dimension)];
+    rank += rest % digit.members * block;
+    rest /= digit.members;
+    block *= digit.members;
+  }
+  return rank;
+}
+
+std::optional<RankDigits> digits_of(const Layout& layout, std::int64_t stride, std::int64_t degree) {
+  RankDigits digits;
+  const bool even = walk_digits(layout, stride, degree, [&](int dimension, std::int64_t apart, std::int64_t members) {
+    digits.push_back({dimension, apart, members});
+  });
+  return even ? std::optional(digits) : std::nullopt;
+}
+
+network::Group strided_group(const Layout& layout, std::int64_t stride, std::int64_t degree) {
+  std::array<std::int64_t, kMostDimensions> members;
+  members.fill(1);
+  const bool even = walk_digits(layout, stride, degree, [&](int dimension, std::int64_t, std::int64_t here) {
+    members[static_cast<std::size_t>(dimension)] *= here;
+  });
+  return even ? group_of(members) : network::Group{{{outermost_dimension(layout), degree}}, false};
+}
+
+}  // namespace orrery::parallel
