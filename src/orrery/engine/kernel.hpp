@@ -57,6 +57,20 @@ class Kernel {
     }
   }
 
+  // As above; but `join(last, event)` is called if an event was registered for the lane and time before, other than the
+  // first. If it returns true, it has added the new event to that one, which is the one before it in the order.
+  template <class Join>
+  void after(std::uint32_t lane, Time delay, const Event& event, Join&& join) {
+    const Time time = now() + delay;
+    ORRERY_ASSERT(time >= delay);
+    const Link head = find(lane, time);
+    if (head == kNoLink || heads_[head].last == kNoLink) { return after(lane, delay, event); }
+    Event& last = followers_[heads_[head].last].event;
+    if (!join(last, event)) { this->join(head, event); }
+  }
+  // Counts events that were handled as a part of others.
+  void count(std::uint64_t events) { events_ += events; }
+
   // Runs until no events are left. If the handler has a member function prefetch(event), it is called with the event
   // that is likely to be next.
   template <class Handler>

@@ -61,13 +61,13 @@ void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
 }
 
 // Counts the message in the dimension of which it takes the time.
-void MessageNetwork::count(const Message& message) {
+void MessageNetwork::count(const Message& message, std::uint64_t copies) {
   std::uint32_t source = message.source, target = message.target;
   for (std::size_t i = 0; i < dimension_counts_.size(); ++i) {
     const std::uint32_t ranks = job_.network.dimensions[i].ranks;
     if (source % ranks != target % ranks) {
-      ++dimension_counts_[i].messages;
-      dimension_counts_[i].bytes += message.bytes;
+      dimension_counts_[i].messages += copies;
+      dimension_counts_[i].bytes += copies * message.bytes;
       return;
     }
     source /= ranks;
