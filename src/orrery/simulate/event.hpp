@@ -17,7 +17,7 @@ enum class EventKind : std::uint8_t {
   slots_reduced,        // chunk `ref`, `extra` slots of it
   late_chunk_receives,  // chunk `ref` expects `extra` messages that have arrived before
   direct_arrivals,      // `extra` messages of the member at position `rank` of exchange `ref` have arrived
-  arrival,              // message `ref` has arrived at its target
+  arrival,              // message `ref` has arrived at `rank`, probably for chunk `extra` (kNone: not known)
   hop,                  // message `ref` is at the next device of its route
   link_free,            // link `ref`
   late_chunk_receive,   // chunk `ref` expects a message from `extra` that has arrived before
@@ -52,7 +52,7 @@ inline constexpr std::uint64_t kReadyTag = std::uint64_t{1} << 62;  // nor those
 inline constexpr std::uint64_t kReadyBytes = 8192;                  // of a ready-to-receive message (rendezvous)
 
 // A message in flight.
-struct Message {
+struct alignas(64) Message {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;
   std::uint32_t source = 0, target = 0;

@@ -181,8 +181,10 @@ void Machine::prefetch(const Event& event) const {
     return fetch(event.ref);
   }
   if (event.kind != EventKind::arrival) { return; }
-  const Continuation& owner = network_[event.ref].owner;
-  if (owner.kind == Continuation::Kind::none && owner.ref < chunks_.made()) { fetch(owner.ref); }
+  network_.prefetch(event.ref);
+  if (event.extra == kNone) { return; }
+  fetch(event.extra);
+  events_.prefetch_lane(event.rank);
 }
 
 }  // namespace orrery::simulate

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/event.hpp"
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/pool.hpp"
@@ -34,6 +35,7 @@ class MessageNetwork {
     return id;
   }
   [[nodiscard]] const Message& operator[](std::uint32_t message) const { return messages_[message]; }
+  void prefetch(std::uint32_t message) const { engine::prefetch(&messages_[message]); }
 
   // From departure to arrival, congestion-unaware; 0 if congestion-aware.
   [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
