@@ -57,15 +57,29 @@ class Kernel {
     }
   }
 
-  // Runs until no events are left. If the handler has a member function prefetch(event), it is called with the event
-  // that is likely to be next.
+  // As above; but `join(last, event)` is called if an event was registered for the lane and time before, other than the
+  // first. If it returns true, it has added the new event to that one, which is the one before it in the order.
+  template <class Join>
+  void after(std::uint32_t lane, Time delay, const Event& event, Join&& join) {
+    const Time time = now() + delay;
+    ORRERY_ASSERT(time >= delay);
+    const Link head = find(lane, time);
+    if (head == kNoLink || heads_[head].last == kNoLink) { return after(lane, delay, event); }
+    Event& last = followers_[heads_[head].last].event;
+    if (!join(last, event)) { this->join(head, event); }
+  }
+  // Prefetches what after() accesses first.
+  void prefetch_lane(std::uint32_t lane) const { prefetch(&lanes_[lane]); }
+  // Counts events that were handled as a part of others.
+  void count(std::uint64_t events) { events_ += events; }
+
+  // Runs until no events are left. If the handler has a member function prefetch(event), it is called for most events
+  // some events before they are handled.
   template <class Handler>
   void run(Handler&& handle) {
+    constexpr bool kPrefetches = requires(const Event& event) { handle.prefetch(event); };
     const auto fetch = [&](const Due& due) {
       if (due.head != kNoLink) { prefetch(&heads_[due.head]); }
-    };
-    constexpr bool kPrefetches = requires(const Event& event) { handle.prefetch(event); };
-    const auto fetch_next = [&](const Due& due) {
       if constexpr (kPrefetches) { handle.prefetch(due.event); }
     };
     const auto fetch_all = [&] {
@@ -74,7 +88,6 @@ class Kernel {
     while (calendar_.advance(fetch_all)) {
       while (const Due* const due = calendar_.pop()) {
         calendar_.peek(kAhead, fetch);
-        calendar_.peek(0, fetch_next);
         const Link head = due->head;
         const Event event = due->event;  // a copy: storage is used again
         ++events_;
@@ -86,7 +99,7 @@ class Kernel {
 
  private:
   static constexpr std::uint32_t kFewTimes = 16;  // pending times of a lane; more of them are found by a table
-  static constexpr std::uint32_t kAhead = 8;      // events whose heads are prefetched
+  static constexpr std::uint32_t kAhead = 8;      // so many events before it, what an event accesses is prefetched
 
   // An event without a lane, or the first event of a pair of lane and time.
   struct Due {

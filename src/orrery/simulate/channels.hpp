@@ -29,6 +29,7 @@ class Channels {
     return table_->add(peer, bytes);
   }
 
+  [[nodiscard]] bool is_empty() const { return used_ == 0; }  // nothing was expected, nothing has arrived
   void clear() {
     used_ = 0;
     table_.reset();

@@ -58,6 +58,7 @@ std::uint32_t ChunkRegistry::find_or_make(std::uint32_t rank, std::uint32_t grou
   chunk.before = chunk.after = chunk.queue = kNone;
   chunk.not_created = 0;
   chunk.started = false;
+  chunk.exchange = kNone;
   chunk.channels.clear();
   range.chunks[at] = id;
   ++range.live;
@@ -76,6 +77,7 @@ void ChunkRegistry::forget(std::uint32_t id) {
   ChunkRange& range = this->range(chunk.rank, chunk.group);
   range.chunks[chunk.id - range.base] = kChunkDone;
   --range.live;
+  chunks_[id].exchange = kNone;
   chunks_[id].rank = kNone;  // so that Chunk::to_chunk of another chunk does not match it
   chunks_.give_back(id);
   // Done entries at the front are erased once they are half of all, so that a range that is never empty stays short.

@@ -31,6 +31,17 @@ class Endpoints {
                   {EventKind::endpoint_passed, static_cast<std::uint8_t>(reduces ? 1 : 0), chunk.rank, id, step});
   }
 
+  // The same for `count` slots of a chunk at once, without a bus.
+  void pass_slots(std::uint32_t id, const Chunk& chunk, std::uint32_t count, bool reduces) {
+    const auto flag = static_cast<std::uint8_t>(reduces ? 1 : 0);
+    events_.after(chunk.rank, chunk.current->endpoint_ns, {EventKind::slots_passed, flag, chunk.rank, id, count},
+                  join_slots);
+  }
+  void reduce_slots(std::uint32_t id, const Chunk& chunk, std::uint32_t count) {
+    events_.after(chunk.rank, chunk.current->reduction_ns, {EventKind::slots_reduced, 0, chunk.rank, id, count},
+                  join_slots);
+  }
+
   // Starts the reduction after pass(); an event reports the end.
   void reduce(std::uint32_t id, const Chunk& chunk, std::uint32_t step);
 

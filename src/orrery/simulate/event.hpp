@@ -11,19 +11,23 @@ namespace orrery::simulate {
 
 // The comment of each kind gives the meaning of `rank`, `ref` and `extra` of its events.
 enum class EventKind : std::uint8_t {
-  endpoint_passed,     // chunk `ref`, slot or step `extra`; `flag`: it reduces next
-  reduced,             // chunk `ref`, slot or step `extra`
-  arrival,             // message `ref` has arrived at its target
-  hop,                 // message `ref` is at the next device of its route
-  link_free,           // link `ref`
-  late_chunk_receive,  // chunk `ref` expects a message from `extra` that has arrived before
-  late_receive,        // the same for the continuation of `flag`, `rank`, `ref` and `extra`
-  rendezvous_send,     // message `ref` departs: its receiver is ready
-  node_end,            // node `ref` of `rank`
-  memory_end,          // node `ref` of `rank`
-  server_free,         // memory server `ref`
-  custom_step_end,     // step `extra` of custom run `ref`
-  bus_step,            // `extra` at port `flag` of the bus of `rank`
+  endpoint_passed,      // chunk `ref`, slot or step `extra`; `flag`: it reduces next
+  reduced,              // chunk `ref`, slot or step `extra`
+  slots_passed,         // chunk `ref`, `extra` slots of it; `flag`: they reduce next
+  slots_reduced,        // chunk `ref`, `extra` slots of it
+  late_chunk_receives,  // chunk `ref` expects `extra` messages that have arrived before
+  direct_arrivals,      // `extra` messages of the member at position `rank` of exchange `ref` have arrived
+  arrival,              // message `ref` has arrived at `rank`, probably for chunk `extra` (kNone: not known)
+  hop,                  // message `ref` is at the next device of its route
+  link_free,            // link `ref`
+  late_chunk_receive,   // chunk `ref` expects a message from `extra` that has arrived before
+  late_receive,         // the same for the continuation of `flag`, `rank`, `ref` and `extra`
+  rendezvous_send,      // message `ref` departs: its receiver is ready
+  node_end,             // node `ref` of `rank`
+  memory_end,           // node `ref` of `rank`
+  server_free,          // memory server `ref`
+  custom_step_end,      // step `extra` of custom run `ref`
+  bus_step,             // `extra` at port `flag` of the bus of `rank`
 };
 
 struct Event {
@@ -34,6 +38,13 @@ struct Event {
   std::uint32_t extra = 0;
 };
 
+// Adds an event to the one before it in the queue, if together they are an event about more slots of the same chunk.
+[[nodiscard]] inline bool join_slots(Event& last, const Event& next) {
+  if (last.kind != next.kind || last.flag != next.flag || last.ref != next.ref) { return false; }
+  last.extra += next.extra;
+  return true;
+}
+
 using EventQueue = engine::Kernel<Event>;
 
 inline constexpr std::uint64_t kChunkTag = std::uint64_t{1} << 63;  // tags of chunks are never those of nodes,
@@ -41,7 +52,7 @@ inline constexpr std::uint64_t kReadyTag = std::uint64_t{1} << 62;  // nor those
 inline constexpr std::uint64_t kReadyBytes = 8192;                  // of a ready-to-receive message (rendezvous)
 
 // A message in flight.
-struct Message {
+struct alignas(64) Message {
   std::uint64_t bytes = 0;
   std::uint64_t tag = 0;
   std::uint32_t source = 0, target = 0;

@@ -25,6 +25,7 @@ void Machine::run() {
     nodes_.check_finish(rank);
   }
   events_.run(Handler{*this});
+  runner_.end_run();
 }
 
 void Machine::handle(const Event& event) {
@@ -35,6 +36,10 @@ void Machine::handle(const Event& event) {
     case EventKind::reduced:
       if (runner_.proceed(event.ref, event.extra)) { end_phase(event.ref); }
       return;
+    case EventKind::slots_passed:
+    case EventKind::slots_reduced:
+    case EventKind::late_chunk_receives:
+    case EventKind::direct_arrivals: return handle_together(event);
     case EventKind::arrival: return arrive(event.ref);
     case EventKind::hop:
       if (network_.hop(event.ref)) { arrive(event.ref); }
@@ -52,6 +57,19 @@ void Machine::handle(const Event& event) {
     case EventKind::custom_step_end: return end_custom_step(event.ref, event.extra);
     case EventKind::bus_step: return endpoints_.bus_step(event.rank, static_cast<Step>(event.extra), event.flag);
   }
+}
+
+// One event for `extra` equal ones.
+void Machine::handle_together(const Event& event) {
+  const std::uint32_t count = event.extra;
+  events_.count(count - 1);
+  if (event.kind == EventKind::late_chunk_receives) { return runner_.receive_late(event.ref, count); }
+  if (event.kind == EventKind::direct_arrivals) {
+    network_.note_arrivals(count);
+    return runner_.arrive_together(event.ref, event.rank, count);
+  }
+  const bool reduces = event.kind == EventKind::slots_passed && event.flag != 0;
+  if (runner_.slots_passed(event.ref, count, reduces)) { end_phase(event.ref); }
 }
 
 // ---- nodes ---------------------------------------------------------------------------------------------------------
@@ -159,10 +177,14 @@ void Machine::prefetch(const Event& event) const {
     engine::prefetch(begin);
     engine::prefetch(reinterpret_cast<const char*>(begin) + 64);  // NOLINT(*-reinterpret-cast)
   };
-  if (event.kind <= EventKind::reduced || event.kind == EventKind::late_chunk_receive) { return fetch(event.ref); }
+  if (event.kind <= EventKind::late_chunk_receives || event.kind == EventKind::late_chunk_receive) {
+    return fetch(event.ref);
+  }
   if (event.kind != EventKind::arrival) { return; }
-  const Continuation& owner = network_[event.ref].owner;
-  if (owner.kind == Continuation::Kind::none && owner.ref < chunks_.made()) { fetch(owner.ref); }
+  network_.prefetch(event.ref);
+  if (event.extra == kNone) { return; }
+  fetch(event.extra);
+  events_.prefetch_lane(event.rank);
 }
 
 }  // namespace orrery::simulate

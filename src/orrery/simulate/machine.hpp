@@ -55,6 +55,7 @@ class Machine final : private BusDriver {
   };
 
   void handle(const Event& event);
+  void handle_together(const Event& event);
   void prefetch(const Event& event) const;
 
   void issue(std::uint32_t rank);

@@ -57,17 +57,19 @@ std::uint64_t MessageNetwork::flight_ns(std::uint32_t source, std::uint32_t targ
 void MessageNetwork::depart(std::uint32_t id, std::uint64_t flight) {
   if (!dimension_counts_.empty()) { count(messages_[id]); }
   if (job_.backend == Backend::congestion_aware) { return forward(id); }
-  events_.at(events_.now() + flight, {EventKind::arrival, 0, 0, id, 0});
+  const Message& message = messages_[id];
+  const bool of_chunk = message.owner.kind == Continuation::Kind::none;
+  events_.at(events_.now() + flight, {EventKind::arrival, 0, message.target, id, of_chunk ? message.owner.ref : kNone});
 }
 
 // Counts the message in the dimension of which it takes the time.
-void MessageNetwork::count(const Message& message) {
+void MessageNetwork::count(const Message& message, std::uint64_t copies) {
   std::uint32_t source = message.source, target = message.target;
   for (std::size_t i = 0; i < dimension_counts_.size(); ++i) {
     const std::uint32_t ranks = job_.network.dimensions[i].ranks;
     if (source % ranks != target % ranks) {
-      ++dimension_counts_[i].messages;
-      dimension_counts_[i].bytes += message.bytes;
+      dimension_counts_[i].messages += copies;
+      dimension_counts_[i].bytes += copies * message.bytes;
       return;
     }
     source /= ranks;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "orrery/engine/prefetch.hpp"
 #include "orrery/simulate/event.hpp"
 #include "orrery/simulate/job.hpp"
 #include "orrery/simulate/pool.hpp"
@@ -34,12 +35,20 @@ class MessageNetwork {
     return id;
   }
   [[nodiscard]] const Message& operator[](std::uint32_t message) const { return messages_[message]; }
+  void prefetch(std::uint32_t message) const { engine::prefetch(&messages_[message]); }
 
   // From departure to arrival, congestion-unaware; 0 if congestion-aware.
   [[nodiscard]] std::uint64_t flight_ns(std::uint32_t source, std::uint32_t target, std::uint64_t bytes);
 
   // The message leaves its source; an event reports its arrival, `flight` later if congestion-unaware.
   void depart(std::uint32_t message, std::uint64_t flight);
+
+  // Messages that are equal but for their receiver, on a network of one dimension, leave it; their arrivals are events
+  // of the caller, who reports them.
+  void depart_together(const Message& message, std::uint64_t count) {
+    if (!dimension_counts_.empty()) { this->count(message, count); }
+  }
+  void note_arrivals(std::uint64_t count) { delivered_ += count; }
 
   // The message is at the next device of its route: continues from there, or returns true at its target.
   [[nodiscard]] bool hop(std::uint32_t message);
@@ -71,7 +80,7 @@ class MessageNetwork {
   [[nodiscard]] Hop next_hop(const Message& message) const;
   void forward(std::uint32_t message);
   void begin_link(std::uint32_t link, std::uint32_t message);
-  void count(const Message& message);
+  void count(const Message& message, std::uint64_t copies = 1);
   void count_waiting(std::uint32_t link, bool joins);
 
   const SimulationJob& job_;

@@ -1,5 +1,7 @@
 #include "orrery/simulate/phase_runner.hpp"
 
+#include <algorithm>
+
 #include "orrery/simulate/stop.hpp"
 
 namespace orrery::simulate {
@@ -19,6 +21,7 @@ void PhaseRunner::start(std::uint32_t id, const ChunkPhase& phase, bool clockwis
   chunk.position =
       phase.ring.members != nullptr ? chunks_.group(chunk.group).position(chunk.rank) : phase.ring.position(chunk.rank);
   chunk.opened = chunk.sent = chunk.tokens = chunk.received = 0;
+  exchanges_.start(id, phase, clockwise);
   if (phase.method == CollectiveAlgorithm::tree) {
     start_tree(id);
   } else {
@@ -73,6 +76,7 @@ void PhaseRunner::arrive(const Message& message) {
     id = chunks_.find_or_make(message.target, group, number);
     if (id == kChunkDone) { return; }  // the message will never be expected
   }
+  if (chunks_[id].exchange != kNone) { exchanges_.dissolve(chunks_[id].exchange); }
   if (chunks_[id].channels.balance(message.source, message.bytes)-- > 0) { receive(id, message.source); }
 }
 
@@ -89,8 +93,11 @@ void PhaseRunner::start_window(std::uint32_t id) {
     chunk.from = chunk.clockwise ? previous : next;
     chunk.flight_ns = network_.flight_ns(chunk.rank, chunk.to, phase.message);
   }
-  const std::uint32_t window = phase.window;
-  for (std::uint32_t i = 0; i < window; ++i) { open_slot(id); }
+  open_slots(id, phase.window);
+}
+
+void PhaseRunner::open_slots(std::uint32_t id, std::uint32_t count) {
+  for (std::uint32_t i = 0; i < count; ++i) { open_slot(id); }
 }
 
 void PhaseRunner::open_slot(std::uint32_t id) {
@@ -103,6 +110,7 @@ void PhaseRunner::open_slot(std::uint32_t id) {
   const bool is_reduction =
       phase.collective == Collective::reduce_scatter || (phase.collective == Collective::all_reduce && even_round);
   const bool reduces = place >= phase.window && is_reduction;
+  if (chunk.exchange != kNone) { return endpoints_.pass_slots(id, chunk, 1, reduces); }
   const bool back = place >= phase.window && phase.period - place > phase.window;
   endpoints_.pass(id, chunk, slot, reduces, {place < phase.window, reduces, back});
 }
@@ -123,6 +131,49 @@ bool PhaseRunner::add_token(std::uint32_t id) {
     (void)use_slot(id);
   }
   return chunk.sent == phase.sends && chunk.tokens == phase.window;
+}
+
+// As add_token() for each of them, with all messages sent at once. A token and its slot are used together, so that no
+// slot is missing.
+bool PhaseRunner::add_tokens(std::uint32_t id, std::uint32_t count) {
+  Chunk& chunk = chunks_[id];
+  if (chunk.exchange == kNone) {
+    bool ended = false;
+    for (std::uint32_t i = 0; i < count; ++i) { ended = add_token(id); }
+    return ended;
+  }
+  const ChunkPhase& phase = *chunk.current;
+  const std::uint32_t others = phase.ring.size - 1;
+  std::uint32_t sends = 0;
+  for (; count > 0; --count) {
+    ++chunk.tokens;
+    const std::uint32_t left = phase.sends - chunk.sent - sends;
+    const bool second_half = phase.collective == Collective::all_reduce && left <= others;
+    if (second_half && chunk.received < others) {
+      chunk.tokens += count - 1;
+      break;
+    }
+    const std::uint32_t used = std::min({second_half ? phase.window : 1, left, chunk.tokens});
+    chunk.tokens -= used;
+    sends += used;
+  }
+  if (sends != 0) { exchanges_.send(id, sends); }
+  return chunk.sent == phase.sends && chunk.tokens == phase.window;
+}
+
+void PhaseRunner::receive_late(std::uint32_t id, std::uint32_t count) {
+  chunks_[id].received += count;
+  open_slots(id, count);
+}
+
+void PhaseRunner::arrive_together(std::uint32_t exchange, std::uint32_t position, std::uint32_t count) {
+  exchanges_.arrive(
+      exchange, position, count,
+      [this](std::uint32_t chunk) {
+        ++chunks_[chunk].received;
+        open_slot(chunk);
+      },
+      [this](const Message& message) { arrive(message); });
 }
 
 // Sends the message of the oldest unused slot; false if it cannot be sent yet.

@@ -1,5 +1,6 @@
 // Runs the algorithm of a chunk's phase: which messages it sends and expects, and when the phase has ended.
 //
+// Direct on networks on which all messages take the same time is handled many messages at once (direct_exchanges.hpp).
 // Ring, direct, halving and doubling are one state machine with three sets of parameters (phase.cpp). A chunk opens
 // slots 0, 1, 2, …: `window` of them at the start, and one more for every message that it receives. An open slot adds a
 // token after a delay; a token allows one send and one receive. The double binary tree is in phase_tree.cpp. Private to
@@ -9,6 +10,7 @@
 #include <cstdint>
 
 #include "orrery/simulate/chunk_registry.hpp"
+#include "orrery/simulate/direct_exchanges.hpp"
 #include "orrery/simulate/endpoints.hpp"
 #include "orrery/simulate/message_network.hpp"
 #include "orrery/simulate/messenger.hpp"
@@ -19,7 +21,13 @@ class PhaseRunner {
  public:
   PhaseRunner(const SimulationJob& job, EventQueue& events, ChunkRegistry& chunks, Endpoints& endpoints,
               MessageNetwork& network, Messenger& messenger)
-      : job_(job), events_(events), chunks_(chunks), endpoints_(endpoints), network_(network), messenger_(messenger) {}
+      : job_(job),
+        events_(events),
+        chunks_(chunks),
+        endpoints_(endpoints),
+        network_(network),
+        messenger_(messenger),
+        exchanges_(job, events, chunks, network) {}
   PhaseRunner(const PhaseRunner&) = delete;
   PhaseRunner& operator=(const PhaseRunner&) = delete;
 
@@ -40,8 +48,22 @@ class PhaseRunner {
   }
   [[nodiscard]] bool proceed(std::uint32_t chunk, std::uint32_t step);
 
+  // The same for events about several slots or messages of a direct exchange.
+  [[nodiscard]] bool slots_passed(std::uint32_t chunk, std::uint32_t count, bool reduces) {
+    if (!reduces) { return add_tokens(chunk, count); }
+    endpoints_.reduce_slots(chunk, chunks_[chunk], count);
+    return false;
+  }
+  [[nodiscard]] bool add_tokens(std::uint32_t chunk, std::uint32_t count);
+  void receive_late(std::uint32_t chunk, std::uint32_t count);
+  void arrive_together(std::uint32_t exchange, std::uint32_t position, std::uint32_t count);
+
+  // When no event is left: what a chunk waits for is in its channels.
+  void end_run() { exchanges_.dissolve_all(); }
+
  private:
   void start_window(std::uint32_t chunk);
+  void open_slots(std::uint32_t chunk, std::uint32_t count);
   void open_slot(std::uint32_t chunk);
   [[nodiscard]] bool add_token(std::uint32_t chunk);
   [[nodiscard]] bool use_slot(std::uint32_t chunk);
@@ -59,6 +81,7 @@ class PhaseRunner {
   Endpoints& endpoints_;
   MessageNetwork& network_;
   Messenger& messenger_;
+  DirectExchanges exchanges_;
 };
 
 }  // namespace orrery::simulate
