@@ -1,6 +1,7 @@
 #include "apps/cli/arguments.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -33,6 +34,7 @@ class Scan {
     const bool has_equals = equals != std::string::npos;
     const Flag* flag = flag_named(name);
     if (flag == nullptr) { return unknown(name); }
+    note_given(*flag, name);
     if (flag->value.empty()) {
       if (has_equals) { complain(name, "is a switch and takes no value"); }
       return;
@@ -41,6 +43,13 @@ class Scan {
     if (!has_value) { return complain(name, fmt::format("requires a value: {}", shown(*flag))); }
     if (!has_equals) { ++at_; }
     while (flag->many && next_is_value()) { ++at_; }
+  }
+
+  // Of two values one would be dropped without a word.
+  void note_given(const Flag& flag, const std::string& name) {
+    const auto [first, is_new] = given_.try_emplace(flag.name, name);
+    if (is_new || flag.many) { return; }
+    complain(name, first->second == name ? std::string("is given twice") : "contradicts " + first->second);
   }
 
   void positional(const std::string& argument) {
@@ -86,6 +95,7 @@ class Scan {
   const std::vector<std::string>& arguments_;
   std::size_t at_ = 0;
   std::size_t positionals_ = 0;
+  std::map<std::string, std::string> given_;  // by the flag's name: how it was written first
   std::vector<Diagnostic> found_;
 };
 

@@ -11,7 +11,8 @@ namespace orrery::cli {
 // "--tp N".
 [[nodiscard]] std::string shown(const Flag& flag);
 
-// Unknown flags (with the nearest known one), flags without value, switches with a value, too many arguments.
+// Unknown flags (with the nearest known one), flags given twice, flags without value, switches with a value, too many
+// arguments.
 [[nodiscard]] std::vector<Diagnostic> argument_mistakes(const Command& command,
                                                         const std::vector<std::string>& arguments);
 

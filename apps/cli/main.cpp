@@ -2,6 +2,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <exception>
@@ -14,6 +15,7 @@
 #include "apps/cli/commands.hpp"
 #include "apps/cli/terminal.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/report/json.hpp"
 
 namespace orrery::cli {
 
@@ -81,7 +83,8 @@ int exit_code_of(const std::vector<std::string>& arguments) {
   try {
     const auto code = run(arguments);
     if (code) { return *code; }
-    print_errors(code.error());
+    const bool wants_json = std::find(arguments.begin(), arguments.end(), "--json") != arguments.end();
+    wants_json ? print_aside(report::errors_json(code.error())) : print_errors(code.error());
     return code.error().answer_is_no ? kAnswerIsNo : kBadInput;
   } catch (const OutputError& error) {
     if (error.closed) { return kDone; }

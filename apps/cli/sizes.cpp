@@ -1,7 +1,10 @@
 #include "apps/cli/sizes.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cmath>
+#include <string>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -17,6 +20,17 @@ namespace {
 constexpr double kMost = 1e15;  // whole numbers are exact, and more than any memory
 constexpr std::size_t kMostSizes = 10'000;
 constexpr std::uint64_t kMostFactor = 1'000'000;
+
+// Sizes as nccl-tests takes them: "4096" is bytes, "8k" and "8K" are 8 KiB. Other texts as they are.
+std::string with_unit(std::string_view text) {
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const std::string_view suffix = text.substr(digits);
+  if (digits == 0 || suffix.size() > 1) { return std::string(text); }
+  if (suffix.empty()) { return std::string(text) + "B"; }
+  const char letter = static_cast<char>(std::toupper(static_cast<unsigned char>(suffix.front())));
+  if (std::string_view("KMGT").find(letter) == std::string_view::npos) { return std::string(text); }
+  return fmt::format("{}{}iB", text.substr(0, digits), letter);
+}
 
 // Reads the value of one --size; errors name the item of the list.
 class Reader {
@@ -46,7 +60,7 @@ class Reader {
 
  private:
   [[nodiscard]] Result<std::uint64_t> one(std::string_view text) const {
-    const auto value = config::parse_quantity(text, config::Dimension::bytes, "B");
+    const auto value = config::parse_quantity(with_unit(text), config::Dimension::bytes, "B");
     if (!value) { return fail(flag_place(flag_), value.error()); }
     if (*value < 1 || *value != std::floor(*value) || *value > kMost) {
       return fail(flag_place(flag_), fmt::format("{} is not a whole number of bytes from 1 B to 1 PB", quote(text)));

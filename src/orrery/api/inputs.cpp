@@ -25,8 +25,8 @@ std::optional<T> keep(Result<T> result, const char* flag, Failure& failure) {
 
 // A cluster that is valid, but not for this number of devices, is an error of --devices.
 Result<hardware::Cluster> read_cluster(const hardware::Catalogue& catalogue, const Request& request) {
-  auto cluster = catalogue.cluster(request.cluster, request.devices);
-  if (cluster || request.devices == 0 || !catalogue.cluster(request.cluster, 0)) { return cluster; }
+  auto cluster = catalogue.cluster(request.cluster, request.devices.value_or(0));
+  if (cluster || !request.devices || !catalogue.cluster(request.cluster, 0)) { return cluster; }
   for (auto& diagnostic : cluster.error().diagnostics) {
     if (diagnostic.place == Place{}) { diagnostic.place = {"", 0, 0, "--devices"}; }
   }

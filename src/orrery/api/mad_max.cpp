@@ -30,7 +30,7 @@ Result<madmax::System> read_system(const std::string& data_directory, const Requ
             " lacks the figures of MAD-Max's equations (utilisations, blend of the all-reduce); valid: a system "
             "madmax/... of \"orrery list clusters\", or a YAML file of one (see \"orrery describe madmax/...\")");
   }
-  return madmax::load_system(data_directory, request.cluster, request.devices);
+  return madmax::load_system(data_directory, request.cluster, request.devices.value_or(0));
 }
 
 Result<Named> read_named(const std::string& data_directory, const Request& request) {
@@ -73,7 +73,7 @@ Result<Question> question_of(const Request& request, const Named& named) {
   Question question{{}, std::move(*typed), std::move(*local)};
   question.job.task = task_of(request.task);
   question.job.frozen = *frozen;
-  question.job.memory_rule = request.memory_rule;
+  question.job.memory_rule = request.memory_rule.value_or(true);
   return question;
 }
 

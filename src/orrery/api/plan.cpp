@@ -30,8 +30,8 @@ struct Part {
 };
 using Parts = std::vector<std::unique_ptr<Part>>;
 
-std::vector<std::int64_t> counts_of(const PlanRequest& request) {
-  std::vector<std::int64_t> counts = request.device_counts;
+std::vector<std::optional<std::int64_t>> counts_of(const PlanRequest& request) {
+  std::vector<std::optional<std::int64_t>> counts(request.device_counts.begin(), request.device_counts.end());
   if (counts.empty()) { counts.push_back(request.job.devices); }
   std::sort(counts.begin(), counts.end());
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());
@@ -196,7 +196,7 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   Parts parts;
   std::vector<Diagnostic> wrong;  // errors of fixed values, for every number of devices so far
   bool some_can = false;
-  for (const std::int64_t devices : counts_of(request)) {
+  for (const auto devices : counts_of(request)) {
     auto part = std::make_unique<Part>();
     part->request = request;
     part->request.job.devices = devices;

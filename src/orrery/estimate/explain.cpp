@@ -227,9 +227,6 @@ std::vector<std::string> not_modelled(const Context& context, const Program& pro
     list.emplace_back("skewed lookups: rows of a table are accessed uniformly");
     list.emplace_back("ranks with fewer tables: all ranks are priced as the one with the most work");
   }
-  if (program.job.seq > context.model.max_seq) {
-    list.push_back(fmt::format("model quality beyond its maximum of {} tokens per sequence", context.model.max_seq));
-  }
   if (program.plan.offload.any()) {
     list.emplace_back(
         "concurrent transfers to and from the second tier: they are serialized with each other and with gathers "
@@ -256,6 +253,10 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
   result.not_modelled = not_modelled(context, program);
+  if (program.job.seq > context.model.max_seq) {
+    result.warnings.push_back(fmt::format("a sequence has {} tokens; the model is made for at most {}", program.job.seq,
+                                          context.model.max_seq));
+  }
   const hardware::Ground ground = hardware::weakest_ground(context.cluster);
   result.validity = config::enum_name(ground.basis);
   result.validity_note = std::string(ground.of);

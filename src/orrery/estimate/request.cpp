@@ -23,8 +23,8 @@ void add_job_fields(config::Record<Request>& record) {
       .required("model", &Request::model, "catalogue name, Hugging Face config.json, or Orrery model YAML",
                 {.nonempty = true})
       .required("cluster", &Request::cluster, "catalogue name, or cluster YAML", {.nonempty = true})
-      .optional("devices", &Request::devices, "accelerators in use; 0: all of the cluster",
-                {.min = 0, .max = kMostDevices})
+      .optional("devices", &Request::devices, "accelerators in use; default: all of the cluster",
+                {.min = 1, .max = kMostDevices})
       .optional("stack", &Request::stack, "software-stack profile, by name or YAML", {.nonempty = true})
       .optional("semantics", &Request::semantics, "cost model: this one (physical), or the equations of MAD-Max")
       .optional("task", &Request::task, "kind of job")
@@ -50,9 +50,8 @@ void add_gradient_fields(config::Record<Request>& record) {
                 "number format in which gradients are accumulated, of at least 16 bits; default: the stack's")
       .optional("reduce_precision", &Request::reduce_precision,
                 "number format in which gradients are reduced over replicas, of at least 16 bits; default: the stack's")
-      .optional("bucket", &Request::bucket,
-                "number of weights in a gradient bucket; 0: one bucket per layer; default: the stack's",
-                {.min = 0.0, .max = kMostWeights});
+      .optional("bucket", &Request::bucket, "number of weights in a gradient bucket; default: the stack's",
+                {.min = 1.0, .max = kMostWeights});
 }
 
 void add_mad_max_fields(config::Record<Request>& record) {
@@ -68,7 +67,7 @@ void add_mad_max_fields(config::Record<Request>& record) {
       .optional("freeze", &Request::freeze,
                 "mad-max, finetune: layers that are not trained: emb, bottom, top, mlp, transformer")
       .optional("memory_rule", &Request::memory_rule,
-                "mad-max: 3 x weights (inference: 1 x) must fit in the memory of a device");
+                "mad-max: 3 x weights (inference: 1 x) must fit in the memory of a device; default: on");
 }
 
 }  // namespace
@@ -96,7 +95,7 @@ std::vector<Diagnostic> foreign_fields(const Request& request) {
   note(!request.strategy.empty(), "--strategy");
   note(!request.local_batch.empty(), "--local-batch");
   note(!request.freeze.empty(), "--freeze");
-  note(!request.memory_rule, "--no-memory-rule");
+  note(request.memory_rule.has_value(), request.memory_rule.value_or(true) ? "--memory-rule" : "--no-memory-rule");
   return found;
 }
 

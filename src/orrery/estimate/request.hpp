@@ -22,7 +22,7 @@ enum class Semantics : std::uint8_t { physical, mad_max };
 // The job, and the choices of a plan that are given.
 struct Request : parallel::PartialPlan {
   std::string model, cluster;
-  std::int64_t devices = 0;  // 0: all of the cluster
+  std::optional<std::int64_t> devices;  // not given: all of the cluster
   std::string stack = "megatron-core";
   Semantics semantics = Semantics::physical;
 
@@ -39,7 +39,7 @@ struct Request : parallel::PartialPlan {
   std::optional<double> bucket;                           // not given: the stack's default
 
   std::string strategy, local_batch, freeze;  // mad-max only
-  bool memory_rule = true;                    // mad-max only
+  std::optional<bool> memory_rule;            // mad-max only; not given: on
 };
 
 // One record per field: name, type, unit, default, doc. It parses scenario files and flags and generates help and

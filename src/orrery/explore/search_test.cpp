@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/search.hpp"
 #include "orrery/explore/test_enumerate.hpp"
@@ -136,7 +137,7 @@ bool same(const results::SpaceCounts& a, const results::SpaceCounts& b) {
 }
 
 TEST(Search, pruned_and_exhaustive_give_the_k_fastest_with_ties_in_order) {
-  for (std::uint64_t seed = 0; seed < 240; ++seed) {
+  for (std::uint64_t seed = 0; seed < (orrery::test::kSanitizers ? 80 : 240); ++seed) {
     SeededRandom random(seed);
     const Table table = any_table(random, random(0, 8000));
     const auto top = static_cast<std::size_t>(random(1, 11));

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/explore/space_walk.hpp"
 #include "orrery/explore/test_enumerate.hpp"
 #include "orrery/explore/test_spaces.hpp"
@@ -121,9 +122,10 @@ TEST(BuiltinSpaces, equal_the_loops_in_order) {
 
 TEST(BuiltinSpaces, equal_the_loops_for_models_of_the_catalogue) {
   const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
+  const std::int64_t devices = orrery::test::kSanitizers ? 32 : 128;
   for (const auto* name : {"llama-3.1-8b", "llama-3.1-405b", "mixtral-8x22b", "deepseek-v3", "gpt3-175b", "t5-11b"}) {
     const auto model = workload::load_model(ORRERY_DATA_DIR, name).value();
-    const auto cluster = catalogue.cluster("dgx-h100", 128).value();
+    const auto cluster = catalogue.cluster("dgx-h100", devices).value();
     const parallel::Job job{128, std::min<std::int64_t>(model.max_seq, 16'384), hardware::Precision::bf16,
                             parallel::Task::pretrain};
     SCOPED_TRACE(name);

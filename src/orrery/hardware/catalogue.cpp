@@ -144,12 +144,28 @@ Result<Stack> Catalogue::stack(const std::string& name_or_path) const {
   return read_entry<Stack>(directory_, kStackEntries, name_or_path);
 }
 
+std::optional<std::string> Catalogue::clusters_of(const std::string& name) const {
+  const auto accelerators = entry_names(directory_, kAcceleratorEntries);
+  const auto clusters = entry_names(directory_, kClusterEntries);
+  if (!std::binary_search(accelerators.begin(), accelerators.end(), name)) { return std::nullopt; }
+  if (std::binary_search(clusters.begin(), clusters.end(), name)) { return std::nullopt; }
+  std::vector<std::string> found;
+  for (const auto& one : clusters) {
+    const auto read = cluster(one, 0);
+    if (read && read->accelerator.name == name) { found.push_back(one); }
+  }
+  return fmt::format("{} is an accelerator, not a cluster; {}", quote(name),
+                     found.empty() ? std::string("no cluster of the catalogue has it: docs/guide/my-hardware.md")
+                                   : "clusters with it: " + join(found, ", "));
+}
+
 Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t devices) const {
   const auto mad_max = entry_names(directory_, kMadMaxSystems);
   if (std::binary_search(mad_max.begin(), mad_max.end(), name_or_path)) {
     return fail(fmt::format("{} has only the figures that MAD-Max's equations use; valid with --semantics mad-max",
                             quote(name_or_path)));
   }
+  if (auto clusters = clusters_of(name_or_path)) { return fail(std::move(*clusters)); }
   ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
   name_node(node, file_stem(name_or_path));
   auto unresolved = resolve_parts(node, directory_);

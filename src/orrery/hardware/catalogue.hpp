@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,9 @@ class Catalogue {
   [[nodiscard]] std::vector<std::string> names() const;
 
  private:
+  // If `name` is an accelerator and no cluster: the error that says so and names the clusters that have it.
+  [[nodiscard]] std::optional<std::string> clusters_of(const std::string& name) const;
+
   std::string directory_;
 };
 

@@ -153,7 +153,8 @@ void add_estimate(Node& json, const results::Estimate& estimate) {
                     {"cost_basis", basis_json(estimate.cost)},
                     {"energy_J_per_step", amount_json(estimate.energy)},
                     {"energy_basis", basis_json(estimate.energy)},
-                    {"not_modelled", estimate.not_modelled}});
+                    {"not_modelled", estimate.not_modelled},
+                    {"warnings", estimate.warnings}});
 }
 
 }  // namespace
@@ -263,6 +264,19 @@ std::string listing_json(std::string_view kind, std::span<const hardware::EntryS
                        return json_object({{"entry", figure.entry}, {"figure", figure.figure}, {"why", figure.why}});
                      })}});
   return json_document(json);
+}
+
+std::string errors_json(const Failure& failure) {
+  Node list = sequence_node();
+  for (const Diagnostic& one : failure.diagnostics) {
+    const auto number = [](int value) { return value > 0 ? JsonValue(value) : JsonValue(nullptr); };
+    add_item(list, json_object({{"file", config::text_or_null(one.place.file)},
+                                {"line", number(one.place.line)},
+                                {"column", number(one.place.column)},
+                                {"path", config::text_or_null(one.place.path)},
+                                {"message", one.message}}));
+  }
+  return json_document(json_object({{"schema", "orrery.errors/1"}, {"errors", std::move(list)}}));
 }
 
 }  // namespace orrery::report

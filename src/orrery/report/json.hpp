@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "orrery/core/error.hpp"
 #include "orrery/hardware/entry.hpp"
 #include "orrery/report/listing.hpp"
 #include "orrery/results/estimate.hpp"
@@ -32,5 +33,8 @@ namespace orrery::report {
 // orrery.list/1. `kind` as in `orrery list KIND`. `unverified_figures` appears if there are any.
 [[nodiscard]] std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries,
                                        std::span<const UnverifiedFigure> figures = {});
+
+// orrery.errors/1: the errors of a command that ran with --json. `file`, `line` and `column` are null where they do not apply.
+[[nodiscard]] std::string errors_json(const Failure& failure);
 
 }  // namespace orrery::report

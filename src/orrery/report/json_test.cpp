@@ -43,7 +43,8 @@ const std::vector<std::string> kEstimateFields = {"semantics",
                                                   "cost_basis",
                                                   "energy_J_per_step",
                                                   "energy_basis",
-                                                  "not_modelled"};
+                                                  "not_modelled",
+                                                  "warnings"};
 
 TEST(Json, an_estimate_has_the_fields_of_the_contract_in_its_order) {
   const std::vector<std::string> chosen = {"dp 16"};

@@ -326,6 +326,7 @@ std::string why_infeasible(const results::Estimate& estimate) {
 std::string estimate_text(const results::Estimate& estimate, std::span<const std::string> chosen, TextStyle style) {
   std::string text = job_header(estimate, style);
   if (!estimate.feasible) { text += red("DOES NOT FIT", style) + ": " + printable(why_infeasible(estimate)) + "\n"; }
+  for (const std::string& warning : estimate.warnings) { text += wrapped("warning: ", printable(warning)); }
   text += "\n" + plan_lines(estimate, chosen);
   text += "\n" + (estimate.inference ? serving_lines(estimate, style) : rate_lines(estimate, style));
   text += expense_lines(estimate);

@@ -151,6 +151,7 @@ struct Estimate {
   std::vector<Term> terms;             // if requested
   std::vector<RankClassTime> classes;  // if requested
   std::vector<std::string> not_modelled;
+  std::vector<std::string> warnings;  // "sequences of 262,144 tokens are longer than ..."
 };
 
 }  // namespace orrery::results
