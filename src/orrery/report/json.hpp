@@ -34,7 +34,8 @@ namespace orrery::report {
 [[nodiscard]] std::string listing_json(std::string_view kind, std::span<const hardware::EntrySummary> entries,
                                        std::span<const UnverifiedFigure> figures = {});
 
-// orrery.errors/1: the errors of a command that ran with --json. `file`, `line` and `column` are null where they do not apply.
+// orrery.errors/1: the errors of a command that ran with --json. `file`, `line` and `column` are null where they do not
+// apply.
 [[nodiscard]] std::string errors_json(const Failure& failure);
 
 }  // namespace orrery::report

@@ -34,7 +34,7 @@ struct alignas(64) Chunk {
   std::uint32_t queue = kNone;
   std::uint32_t phase = 0;
   std::uint32_t exchange = kNone;  // direct_exchanges.hpp
-  std::int64_t priority = 0;  // of its collective
+  std::int64_t priority = 0;       // of its collective
 };
 
 // One collective node on one rank while it runs.
