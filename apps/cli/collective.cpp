@@ -157,10 +157,11 @@ void declare(Command& command, const Shared& options) {
   const std::string files = "On the network of ASTRA-sim's files";
   text({"--op", "NAME", join(names_of<Collective>(), ", ") + " [required]", what, names_of<Collective>()},
        &Options::op);
-  text(
-      {"--size", "SIZES",
-       "sizes with units and ranges of sizes, separated by commas: 8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB [required]", what},
-      &Options::size);
+  text({"--size", "SIZES",
+        "bytes (4096, 8k, 1MiB; k, M and G as in nccl-tests: powers of 1,024) and ranges of them, separated by commas: "
+        "8KiB,1MiB:1GiB:x2,1GiB:4GiB:+1GiB [required]",
+        what},
+       &Options::size);
   text({"--cluster", "NAME", "catalogue name, or cluster YAML", cluster, {}, "clusters"}, &Options::cluster);
   text({"--devices", "N", "accelerators in use [default: as many as the cluster description has]", cluster},
        &Options::devices);

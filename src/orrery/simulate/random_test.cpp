@@ -9,18 +9,6 @@
 namespace orrery::simulate::test::random_test {
 namespace {
 
-class RandomNumbers {
- public:
-  explicit RandomNumbers(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15U + 1) {}
-  std::uint32_t below(std::uint32_t end) {
-    state_ = state_ * 6364136223846793005U + 1442695040888963407U;
-    return static_cast<std::uint32_t>((state_ >> 33) % end);
-  }
-
- private:
-  std::uint64_t state_;
-};
-
 Rig rig_of(RandomNumbers& random) {
   const std::vector<std::string> names = {"ring",    "direct",          "direct1",         "direct2",
                                           "direct3", "halvingDoubling", "doubleBinaryTree"};
