@@ -39,7 +39,7 @@ Exit codes: 0 done, 2 bad input, 3 internal error.
 
 struct Options {
   SharedMachineFlags machine = std::make_shared<MachineFlags>();
-  std::string op, size, cluster, devices = "0", algorithm;
+  std::string op, size, cluster, devices, algorithm;
   bool simulate = false, explain = false, json = false;
 };
 
@@ -101,7 +101,9 @@ Result<results::CollectiveTable> on_cluster(const Options& options, const api::C
     return fail(flag_place("--semantics"),
                 "astra-sim requires ASTRA-sim's files; on a cluster the semantics are physical");
   }
-  ORRERY_TRY(devices, whole_number("--devices", options.devices, 0));
+  // 0: as many as the cluster description has.
+  ORRERY_TRY(devices,
+             options.devices.empty() ? Result<std::uint64_t>(0) : whole_number("--devices", options.devices, 1));
   if (devices > static_cast<std::uint64_t>(hardware::kMaxDevices)) {
     return fail(flag_place("--devices"), fmt::format("must be at most {}", hardware::kMaxDevices));
   }
@@ -123,7 +125,7 @@ Result<results::CollectiveTable> on_machine(const Options& options, const api::C
     return fail(flag_place("--algorithm"),
                 "is valid with --cluster only; here the system file specifies the algorithms");
   }
-  if (options.devices != "0") {
+  if (!options.devices.empty()) {
     return fail(flag_place("--devices"), "is valid with --cluster only; here the network file specifies the ranks");
   }
   if (options.explain) {
