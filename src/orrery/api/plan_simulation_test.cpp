@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/parallel/calls.hpp"
 #include "orrery/parallel/test_jobs.hpp"
@@ -64,7 +65,7 @@ void expect_same_ranks(const simulate::FoldedJob& folded, const simulate::Folded
 
 TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
   const char* more = std::getenv("ORRERY_FOLD_JOBS");
-  const int wanted = more != nullptr ? std::atoi(more) : 100;
+  const int wanted = more != nullptr ? std::atoi(more) : orrery::test::cases(100);
   const std::int64_t most_devices = more != nullptr ? 512 : 64;  // a run of ORRERY_FOLD_JOBS=10000 takes minutes
   int jobs = 0;
   for (std::uint64_t seed = 0; jobs < wanted; ++seed) {
@@ -87,7 +88,7 @@ TEST(PlanSimulation, folded_ranks_have_the_times_of_unfolded_ones) {
 // The classes are found by comparing the graphs of all ranks.
 TEST(PlanSimulation, ranks_that_are_found_to_be_alike_have_the_times_of_unfolded_ones) {
   int folded = 0;
-  for (std::uint64_t seed = 1000; folded < 40; ++seed) {
+  for (std::uint64_t seed = 1000; folded < orrery::test::cases(40); ++seed) {
     const Case c = any_job(seed);
     if (c.plan.devices() > 64) { continue; }
     const Program program = program_of(c);
@@ -171,11 +172,11 @@ TEST(PlanSimulation, without_shared_ports_a_plan_takes_the_time_of_its_estimate)
 }
 
 // |difference| to the simulation with shared ports, of the closed form with and without sharing.
-struct Apart {
+struct Errors {
   double with = 0.0, without = 0.0;
 };
 
-std::optional<Apart> difference_by_sharing(const Case& c) {
+std::optional<Errors> difference_by_sharing(const Case& c) {
   const Program program = program_of(c);
   const generate::JobGraphs graphs(program, c.cluster, c.stack, {generate::Granularity::operators, 1});
   const simulate::ClassJob job = job_of(c, graphs, false);
@@ -187,7 +188,7 @@ std::optional<Apart> difference_by_sharing(const Case& c) {
     const auto from = [&](estimate::Ports ports) {
       return std::abs(estimator.step_time(c.plan, ports).value() / time - 1.0);
     };
-    return Apart{from(estimate::Ports::shared), from(estimate::Ports::separate)};
+    return Errors{from(estimate::Ports::shared), from(estimate::Ports::separate)};
   }
   return std::nullopt;
 }
@@ -195,7 +196,7 @@ std::optional<Apart> difference_by_sharing(const Case& c) {
 TEST(PlanSimulation, sharing_ports_in_the_closed_form_brings_it_closer_to_the_simulation) {
   double with = 0.0, without = 0.0;
   int jobs = 0, farther = 0;
-  for (std::uint64_t seed = 0; jobs < 60; ++seed) {
+  for (std::uint64_t seed = 0; jobs < orrery::test::cases(60); ++seed) {
     SeededRandom random(seed);
     const auto difference = difference_by_sharing(expressible(any_case(random)));
     if (!difference) { continue; }

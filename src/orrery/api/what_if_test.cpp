@@ -2,6 +2,8 @@
 // hand.
 #include "orrery/api/what_if.hpp"
 
+#include "orrery/core/test_effort.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -81,6 +83,7 @@ TEST_F(WhatIf, other_degrees_win_at_a_flip_and_the_same_ones_just_before_it) {
       const double factor = flip.up ? look : 1.0 / look;
       const bool is_nearer = flip.up ? factor <= flip.same_until : factor >= flip.same_until;
       if (!is_nearer || flip.knob == "global_batch") { continue; }
+      if (orrery::test::kSanitizers && look != 1.25 && look != 2.0) { continue; }
       EXPECT_EQ(degrees_of(best(changed(*problem, flip.knob, factor)).plan), now) << factor;
     }
     if (!flip.factor) { continue; }

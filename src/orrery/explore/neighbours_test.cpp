@@ -212,7 +212,7 @@ std::optional<Seconds> least_time(const std::vector<Plan>& plans, Prices& prices
 // a candidate.
 TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
   std::int64_t fitting = 0, beyond = 0, unfit = 0;
-  for (std::uint64_t seed = 0; seed < 40; ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(40U); ++seed) {
     parallel::test::SeededRandom random(seed);
     const auto c = test::any_search(random);
     const auto space = enumerate(c.model, c.job, c.cluster, c.fixed, true);
@@ -232,9 +232,9 @@ TEST(Neighbours, on_pp_of_random_jobs_are_the_fastest_of_their_kind) {
       }
     }
   }
-  EXPECT_GT(fitting, 20);
-  EXPECT_GT(beyond, 5);
-  EXPECT_GT(unfit, 5);
+  EXPECT_GT(fitting, orrery::test::cases(20));
+  EXPECT_GT(beyond, orrery::test::cases(5));
+  EXPECT_GT(unfit, orrery::test::cases(5));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/estimate/estimator.hpp"
 #include "orrery/explore/search.hpp"
 #include "orrery/explore/space_walk.hpp"
@@ -87,7 +88,7 @@ void check_family(const Searched& s, const Family& family, SpaceWalk& walk, Spac
 TEST(SpaceSearch, bounds_of_a_family_hold_for_all_its_plans) {
   constexpr std::int64_t kMostFamilies = 60;  // of a space
   Checked checked;
-  for (std::uint64_t seed = 0; seed < 200 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(200U) && !HasFailure(); ++seed) {
     SCOPED_TRACE(seed);
     const Searched s = any_searched(seed);
     SpaceEvaluator evaluator(s);
@@ -98,10 +99,10 @@ TEST(SpaceSearch, bounds_of_a_family_hold_for_all_its_plans) {
       return ++families < kMostFamilies && !HasFailure();
     });
   }
-  EXPECT_GT(checked.plans, 20'000);
-  EXPECT_GT(checked.fitting, 1'000);
-  EXPECT_GT(checked.ruled_out, 1'000);
-  EXPECT_GT(checked.pinned, 1'000);
+  EXPECT_GT(checked.plans, orrery::test::cases(20'000));
+  EXPECT_GT(checked.fitting, orrery::test::cases(1'000));
+  EXPECT_GT(checked.ruled_out, orrery::test::cases(1'000));
+  EXPECT_GT(checked.pinned, orrery::test::cases(1'000));
 }
 
 SearchResult searched(const Searched& s, bool exhaustive, int threads, std::size_t top) {
@@ -126,7 +127,7 @@ void expect_same_best(const SearchResult& pruned, const SearchResult& all) {
 TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
   constexpr std::int64_t kMostPoints = 20'000;
   std::int64_t pruned_points = 0, answers = 0;
-  for (std::uint64_t seed = 0; seed < 160 && !HasFailure(); ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(160U) && !HasFailure(); ++seed) {
     const Searched s = any_searched(10'000 + seed);
     if (s.space.points() > kMostPoints) { continue; }
     SCOPED_TRACE(s.text);
@@ -138,8 +139,8 @@ TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
     pruned_points += pruned.space.pruned;
     answers += all.best.empty() ? 0 : 1;
   }
-  EXPECT_GT(pruned_points, 10'000);
-  EXPECT_GT(answers, 50);
+  EXPECT_GT(pruned_points, orrery::test::cases(10'000));
+  EXPECT_GT(answers, orrery::test::cases(50));
 }
 
 }  // namespace

@@ -46,8 +46,7 @@ Job any_job() {
   return j;
 }
 
-// Valid combinations that the axes leave out. A fixed zero stage is kept where there is nothing to shard.
-// there is nothing to shard over.
+// Valid combinations that the axes leave out. A fixed zero stage is kept where there is nothing to shard over.
 bool is_on_the_axes(const Job& j, const Plan& plan, bool zero_fixed) {
   const bool serves = j.job.is_inference(), experts = j.model.has_experts();
   const bool long_enough = plan.cp == 1 || (!serves && j.job.seq / plan.cp >= 4096);

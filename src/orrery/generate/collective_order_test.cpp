@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/generate/job_graphs.hpp"
 #include "orrery/generate/test_sinks.hpp"
 #include "orrery/parallel/test_jobs.hpp"
@@ -110,7 +111,7 @@ void expect_order(const Case& c) {
 }
 
 TEST(CollectiveOrder, is_that_of_the_graph_whatever_the_durations) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(1000U); ++seed) {
     SeededRandom random(seed);
     const Case c = seed % 5 == 4 ? any_inference_case(random) : any_case(random);
     expect_order(c);

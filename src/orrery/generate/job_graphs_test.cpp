@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/cost/kernel_cost.hpp"
 #include "orrery/generate/graph_sink.hpp"
 #include "orrery/generate/job_graphs.hpp"
@@ -192,7 +193,7 @@ void expect_same_sums(const Case& c, Granularity granularity) {
 }
 
 TEST(JobGraphs, flops_bytes_and_times_are_those_of_the_program) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(500U); ++seed) {
     SeededRandom random(seed);
     const Case c = any_case(random);
     expect_same_sums(c, static_cast<Granularity>(seed % 3));
@@ -201,7 +202,7 @@ TEST(JobGraphs, flops_bytes_and_times_are_those_of_the_program) {
 }
 
 TEST(JobGraphs, flops_bytes_and_times_of_inference_are_those_of_the_program) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(200U); ++seed) {
     SeededRandom random(seed);
     const Case c = any_inference_case(random);
     expect_same_sums(c, static_cast<Granularity>(seed % 3));
@@ -241,7 +242,7 @@ void expect_sound(const Case& c, std::int64_t steps) {
 
 TEST(JobGraphs, jobs_of_all_ranks_are_sound_and_every_send_has_its_receive) {
   int jobs = 0;
-  for (std::uint64_t seed = 0; jobs < 150; ++seed) {
+  for (std::uint64_t seed = 0; jobs < orrery::test::cases(150); ++seed) {
     SeededRandom random(seed);
     const Case c = seed % 4 == 3 ? any_inference_case(random) : any_case(random);
     if (c.plan.devices() > 16) { continue; }

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test::direct_exchanges_test {
@@ -102,17 +103,19 @@ int finished_jobs(Ranks ranks, std::uint64_t jobs) {
 }
 
 TEST(DirectExchanges, random_starts_have_the_times_of_messages_one_by_one) {
-  const int finished = finished_jobs(Ranks::alike, 1000);
-  EXPECT_GT(finished, 300);
-  std::cout << "  " << finished << " of 1000 jobs finish\n";
+  const std::uint64_t jobs = orrery::test::cases(1000U);
+  const int finished = finished_jobs(Ranks::alike, jobs);
+  EXPECT_GT(finished, orrery::test::cases(300));
+  std::cout << "  " << finished << " of " << jobs << " jobs finish\n";
 }
 
 TEST(DirectExchanges, ranks_that_run_other_collectives_have_the_times_of_messages_one_by_one) {
-  const int exchanged = finished_jobs(Ranks::exchange_for_reduce_scatter, 1000);
-  EXPECT_GT(exchanged, 300);
-  const int mixed = finished_jobs(Ranks::mixed, 2000);
-  EXPECT_GT(mixed, 50);
-  std::cout << "  " << exchanged << " of 1000 jobs and " << mixed << " of 2000 finish\n";
+  const std::uint64_t jobs = orrery::test::cases(1000U);
+  const int exchanged = finished_jobs(Ranks::exchange_for_reduce_scatter, jobs);
+  EXPECT_GT(exchanged, orrery::test::cases(300));
+  const int mixed = finished_jobs(Ranks::mixed, 2 * jobs);
+  EXPECT_GT(mixed, orrery::test::cases(50));
+  std::cout << "  " << exchanged << " of " << jobs << " jobs and " << mixed << " of " << 2 * jobs << " finish\n";
 }
 
 }  // namespace

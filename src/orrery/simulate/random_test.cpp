@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "orrery/core/test_effort.hpp"
 #include "orrery/simulate/test_jobs.hpp"
 
 namespace orrery::simulate::test::random_test {
@@ -73,7 +74,7 @@ std::string outcome(const Result<results::Simulation>& result) {
 // nothing. Every job has a result or an error.
 TEST(Random, the_outcome_depends_neither_on_the_policy_nor_on_ids_except_for_their_order) {
   int finished = 0;
-  constexpr std::uint64_t kJobs = 400;
+  constexpr std::uint64_t kJobs = orrery::test::cases(400);
   for (std::uint64_t seed = 1; seed <= kJobs; ++seed) {
     RandomNumbers random(seed);
     Rig rig = rig_of(random);
