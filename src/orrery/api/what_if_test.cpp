@@ -2,13 +2,13 @@
 // hand.
 #include "orrery/api/what_if.hpp"
 
-#include "orrery/core/test_effort.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 
 #include <gtest/gtest.h>
+
+#include "orrery/core/test_effort.hpp"
 
 namespace orrery::api::what_if_test {
 namespace {
