@@ -211,8 +211,8 @@ CASES = {
 EXAMPLES = {
     "step.0.et": training_step(0),
     "step.1.et": training_step(1),
-    "broken.0.et": training_step(0),
-    "broken.1.et": training_step(1, broken=True),
+    "broken/step.0.et": training_step(0),
+    "broken/step.1.et": training_step(1, broken=True),
 }
 
 
@@ -226,7 +226,7 @@ def main():
         (golden / case).mkdir(exist_ok=True)
         for name, content in files.items():
             (golden / case / name).write_bytes(content)
-    arguments.examples.mkdir(exist_ok=True)
+    (arguments.examples / "broken").mkdir(parents=True, exist_ok=True)
     for name, content in EXAMPLES.items():
         (arguments.examples / name).write_bytes(content)
     print(f"{len(EXAMPLES)} examples, {sum(map(len, CASES.values()))} files of {len(CASES)} cases")

@@ -55,6 +55,7 @@ struct Question {
 // required.
 Result<TypedRequest> typed_over(const Options& options, const std::optional<explore::SpaceFile>& space) {
   RequestFlags::Base base;
+  base.values = true;
   if (space) {
     base.fields = space->scenario;
     if (space->max_batch) { base.optional = {"global_batch", "batch"}; }
@@ -79,7 +80,7 @@ Result<std::vector<std::int64_t>> counts_of(const SearchChoices& choices, const 
 Result<Question> question(const Options& options) {
   auto choices = search_choices(options.search);
   std::optional<explore::SpaceFile> space;
-  if (choices && !choices->space.empty()) {
+  if (choices && choices->space != kDefaultSpace && choices->space != kWideSpace) {
     ORRERY_TRY(file, explore::read_space_file(choices->space));
     space = std::move(file);
   }
@@ -102,6 +103,8 @@ api::PlanRequest plan_request(const Question& asked) {
   api::PlanRequest request;
   request.job = asked.typed.request;
   request.space = asked.space;
+  request.wide = asked.choices.space == kWideSpace;
+  request.values = asked.typed.values;
   request.device_counts = asked.device_counts;
   request.objective = asked.choices.objective;
   request.within = asked.choices.within;

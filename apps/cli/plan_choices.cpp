@@ -25,7 +25,9 @@ const config::Record<SearchChoices>& search_record() {
         .optional("device_counts", &SearchChoices::device_counts,
                   "numbers of devices to search separately, instead of --devices: 128,256,512 or 64:1024:x2")
         .optional("within", &SearchChoices::within, "upper limit of the step time, such as 10s", {.positive = true})
-        .optional("space", &SearchChoices::space, "YAML with the values of each axis, instead of the built-in space")
+        .optional("space", &SearchChoices::space,
+                  "plans to search: default, wide (also offload, tp-overlap, hybrid sharding, schedules, uneven end "
+                  "stages), or YAML with the values of each axis")
         .optional("variants", &SearchChoices::variants,
                   "the best plans of all; default: the best plan of each combination of degrees")
         .optional("exhaustive", &SearchChoices::exhaustive, "price every point: verifies the pruned result")

@@ -13,12 +13,16 @@
 
 namespace orrery::cli {
 
+// Spaces that ship; anything else is a file.
+inline constexpr const char* kDefaultSpace = "default";
+inline constexpr const char* kWideSpace = "wide";
+
 struct SearchChoices {
   std::int64_t top = 5;
   results::Objective objective = results::Objective::step_time;
   std::string device_counts;
   std::optional<Seconds> within;
-  std::string space;
+  std::string space = kDefaultSpace;
   std::int32_t threads = 0;
   bool variants = false;
   bool exhaustive = false;

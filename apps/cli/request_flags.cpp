@@ -9,6 +9,7 @@
 
 #include "orrery/core/text.hpp"
 #include "orrery/parallel/names.hpp"
+#include "orrery/parallel/plan_fields.hpp"
 
 namespace orrery::cli {
 
@@ -58,6 +59,39 @@ std::vector<Diagnostic> missing_fields(const config::Node& fields, const std::st
   const std::string shown = serves && !is_mad_max ? fmt::format("{} {}", command, kInferenceExample) : example;
   const std::string verb = missing.size() == 1 ? "is" : "are";
   return {{{}, fmt::format("{} {} missing; for example: {}", join(missing, ", "), verb, shown)}};
+}
+
+// Whether a choice has several values: a sequence, or text such as 4,8 or 1..16.
+bool has_values(const config::Node& value) {
+  return value.kind == config::Kind::sequence || (value.is_scalar() && (value.scalar.find(',') != std::string::npos ||
+                                                                        value.scalar.find("..") != std::string::npos));
+}
+
+// 4,8..16 as a sequence of its parts.
+config::Node sequence_of(config::Node value) {
+  if (value.kind == config::Kind::sequence) { return value; }
+  config::Node sequence = value;
+  sequence.kind = config::Kind::sequence;
+  sequence.scalar.clear();
+  for (std::string_view rest = value.scalar;;) {
+    const std::size_t end = rest.find(',');
+    sequence.items.push_back(config::plain_node(std::string(rest.substr(0, end)), value.place));
+    if (end == std::string_view::npos) { return sequence; }
+    rest.remove_prefix(end + 1);
+  }
+}
+
+// Moves choices of a plan that have several values out of `fields`.
+config::Node take_values(config::Node& fields) {
+  config::Node values = config::mapping_node();
+  for (const parallel::PlanChoice& choice : parallel::plan_choices()) {
+    const bool is_axis = choice.kind == parallel::ChoiceKind::number || choice.kind == parallel::ChoiceKind::name;
+    const config::Node* value = fields.find(choice.name);
+    if (!is_axis || value == nullptr || !has_values(*value)) { continue; }
+    config::add(values, std::string(choice.name), sequence_of(*value));
+    std::erase_if(fields.members, [&](const config::Member& member) { return member.key == choice.name; });
+  }
+  return values;
 }
 
 // Adds the fields that `fields` does not have.
@@ -122,11 +156,12 @@ Result<config::Node> RequestFlags::scenario_fields(const config::Node& base) con
 Result<TypedRequest> RequestFlags::read(const std::string& example, const Base& base) const {
   ORRERY_TRY(fields, scenario_fields(base.fields));
   flags_.lay_over(fields);
+  config::Node values = base.values ? take_values(fields) : config::mapping_node();
   auto request = estimate::request_record().read_over(estimate::Request{}, fields);
   auto complaints = request ? std::vector<Diagnostic>{} : request.error().diagnostics;
   for (auto& missing : missing_fields(fields, example, base.optional)) { complaints.push_back(std::move(missing)); }
   if (!complaints.empty()) { return tl::make_unexpected(Failure{std::move(complaints)}); }
-  return TypedRequest{std::move(*request), std::move(fields)};
+  return TypedRequest{std::move(*request), std::move(fields), std::move(values)};
 }
 
 }  // namespace orrery::cli

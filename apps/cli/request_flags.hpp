@@ -14,7 +14,8 @@ namespace orrery::cli {
 
 struct TypedRequest {
   estimate::Request request;
-  config::Node fields;  // given fields by name
+  config::Node fields;                           // given fields by name
+  config::Node values = config::mapping_node();  // choices of a plan of which several values are given
 
   [[nodiscard]] bool has(const std::string& field) const { return fields.find(field) != nullptr; }
 
@@ -34,6 +35,7 @@ class RequestFlags {
   struct Base {
     config::Node fields = config::mapping_node();
     std::vector<std::string> optional = {};
+    bool values = false;  // whether choices of a plan may have several values: 4,8 and 1..16
   };
 
   // Priority: flags, then --set, then the scenario file, then the base. Reports all errors, including missing fields;

@@ -129,11 +129,13 @@ Progress::~Progress() {
 void Progress::update(std::int64_t done, std::int64_t points) {
   using namespace std::chrono_literals;
   const auto now = Clock::now();
-  if (!on_terminal_ || points <= 0 || now - start_ < 2s || now - shown_ < 100ms) { return; }
+  const bool is_due = on_terminal_ ? now - start_ >= 2s && now - shown_ >= 100ms : now - shown_ >= 10s;
+  if (points <= 0 || !is_due) { return; }
   shown_ = now;
-  line_is_open_ = true;
-  const std::string line = fmt::format("\r{} of {} {}, {} %\x1b[K", report::grouped(done), report::grouped(points),
-                                       unit_, 100 * done / points);
+  line_is_open_ = on_terminal_;
+  const std::string text =
+      fmt::format("{} of {} {}, {} %", report::grouped(done), report::grouped(points), unit_, 100 * done / points);
+  const std::string line = on_terminal_ ? "\r" + text + "\x1b[K" : text + "\n";
   (void)std::fwrite(line.data(), 1, line.size(), stderr);
   (void)std::fflush(stderr);
 }

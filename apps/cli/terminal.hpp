@@ -40,7 +40,8 @@ void print_errors(const Failure& failure);
 [[nodiscard]] tl::expected<void, Failure> write_file(const std::string& path, std::string_view text,
                                                      const Place& place);
 
-// Progress of a long command: one line on standard error that is updated, after two seconds and only on a terminal.
+// Progress of a long command on standard error: on a terminal one line that is updated, after two seconds; else, as in
+// a log, a line every ten seconds.
 class Progress {
  public:
   explicit Progress(std::string unit = "points");

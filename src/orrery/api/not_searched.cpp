@@ -24,8 +24,8 @@ constexpr std::string_view kEnds = "head_as_layer";
 class UnsearchedChoices {
  public:
   UnsearchedChoices(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed,
-                    const explore::Space& space)
-      : inputs_(inputs), job_(job), fixed_(fixed), space_(space) {}
+                    const explore::Space& space, bool any_context)
+      : inputs_(inputs), job_(job), fixed_(fixed), space_(space), any_context_(any_context) {}
 
   std::vector<std::string> list() {
     add_contexts();
@@ -72,10 +72,14 @@ class UnsearchedChoices {
   // The choice is an axis of the space, fixed, or without effect on the task.
   [[nodiscard]] bool is_searched(const PlanChoice& choice) const {
     if (choice.refused_in_inference && job_.is_inference()) { return true; }
-    const auto& axes = space_.axes();
     return std::any_of(choice.parts.begin(), choice.parts.end(), [&](const parallel::PlanPart& part) {
-      return parallel::fixed_value(part.field, fixed_) || std::find(axes.begin(), axes.end(), part.axis) != axes.end();
+      return parallel::fixed_value(part.field, fixed_) || is_axis(part.axis);
     });
+  }
+
+  [[nodiscard]] bool is_axis(std::string_view name) const {
+    const auto& axes = space_.axes();
+    return std::find(axes.begin(), axes.end(), name) != axes.end();
   }
 
   // "tp-overlap (--tp-overlap)", "offload of weights, optimizer (--offload)".
@@ -95,7 +99,7 @@ class UnsearchedChoices {
 
   // Degrees of context parallelism above those of the space, with fewer replicas.
   void add_contexts() {
-    if (fixed_.cp || fixed_.dp || job_.is_inference()) { return; }
+    if (any_context_ || fixed_.cp || fixed_.dp || job_.is_inference()) { return; }
     std::int64_t most = 1;
     (void)any([&](const Plan& plan) {
       most = std::max(most, plan.cp);
@@ -111,7 +115,7 @@ class UnsearchedChoices {
 
   // In inference all schedules are identical.
   void add_schedules() {
-    if (fixed_.schedule || fixed_.vpp.value_or(1) > 1 || job_.is_inference()) { return; }
+    if (fixed_.schedule || is_axis("schedule") || fixed_.vpp.value_or(1) > 1 || job_.is_inference()) { return; }
     std::vector<std::string> names;
     for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe, ScheduleKind::gpipe}) {
       const bool possible = can_change([&](Plan& plan) {
@@ -127,6 +131,11 @@ class UnsearchedChoices {
     for (const F end : {F::first_stage_layers, F::last_stage_layers, F::embedding_as_layer, F::head_as_layer}) {
       if (parallel::fixed_value(end, fixed_)) { return; }
     }
+    if (is_axis("first_stage_layers") || is_axis("last_stage_layers")) { return; }
+    if (is_axis("embedding_as_layer") || is_axis("head_as_layer")) {
+      const bool possible = can_change([](Plan& plan) { plan.last_stage_layers = plan.pp > 1 ? 1 : 0; });
+      return add(possible, "other numbers of layers on the end stages (--first-stage-layers, --last-stage-layers)");
+    }
     add(can_change([](Plan& plan) { plan.head_as_layer = plan.pp > 1; }),
         "uneven ends (--embedding-as-layer, --head-as-layer, --first-stage-layers, --last-stage-layers)");
   }
@@ -135,14 +144,16 @@ class UnsearchedChoices {
   const parallel::Job& job_;
   const parallel::PartialPlan& fixed_;
   const explore::Space& space_;
+  bool any_context_;  // whether no degree of context parallelism is left out, or only those that were asked for
   std::vector<std::string> texts_;
 };
 
 }  // namespace
 
 std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
-                                      const parallel::PartialPlan& fixed, const explore::Space& space) {
-  return UnsearchedChoices(inputs, job, fixed, space).list();
+                                      const parallel::PartialPlan& fixed, const explore::Space& space,
+                                      bool any_context) {
+  return UnsearchedChoices(inputs, job, fixed, space, any_context).list();
 }
 
 }  // namespace orrery::api

@@ -32,9 +32,11 @@ struct LaunchAnswer {
 };
 
 struct PlanRequest {
-  estimate::Request job;                    // choices of a plan that are given are fixed, not searched
-  std::optional<explore::SpaceFile> space;  // absent: the one that ships for the task
-  std::vector<std::int64_t> device_counts;  // searched one after the other, instead of job.devices
+  estimate::Request job;                         // choices of a plan that are given are fixed, not searched
+  std::optional<explore::SpaceFile> space;       // absent: the one that ships for the task
+  bool wide = false;                             // of the spaces that ship, the one with more axes
+  config::Node values = config::mapping_node();  // values of axes instead of those of the space: {tp: [4, 8]}
+  std::vector<std::int64_t> device_counts;       // searched one after the other, instead of job.devices
   results::Objective objective = results::Objective::step_time;
   std::optional<Seconds> within;  // the longest step that counts; not where batches follow from plans
   std::size_t top = 5;

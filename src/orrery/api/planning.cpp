@@ -36,10 +36,12 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
 
 Result<explore::SpaceFile> space_file_of(const std::string& data_directory, const PlanRequest& request,
                                          const workload::Model& model) {
-  if (request.space) { return *request.space; }
+  if (request.space) { return explore::with_values(*request.space, request.values); }
   const bool serves = request.job.task == parallel::Task::inference;
-  const char* const usual = serves ? "/spaces/inference.yaml" : "/spaces/training.yaml";
-  return explore::read_space_file(data_directory + (model.is_recommender() ? "/spaces/recommender.yaml" : usual));
+  const std::string name = model.is_recommender() ? "recommender" : serves ? "inference" : "training";
+  ORRERY_TRY(file,
+             explore::read_space_file(data_directory + "/spaces/" + (request.wide ? "wide-" : "") + name + ".yaml"));
+  return explore::with_values(std::move(file), request.values);
 }
 
 }  // namespace
@@ -103,7 +105,10 @@ results::PlanSearch Planning::run() {
   results::PlanSearch answer;
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
-  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_.job, space_); }
+  if (!request_.space) {
+    const bool any_context = request_.wide || request_.values.find("cp") != nullptr;
+    answer.not_searched = not_searched(inputs_, space_.job(), request_.job, space_, any_context);
+  }
   if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.not_searched); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }
@@ -128,7 +133,9 @@ std::vector<Alternative> Planning::alternatives_to(const Point& best) {
     alternatives.push_back({axis, estimate(found.point), {}, true});
     if (found.beyond_memory) { alternatives.back().beyond_memory = estimate(*found.beyond_memory); }
   }
-  const bool may_change = !request_.space && !request_.job.schedule && !space_.job().is_inference();
+  const auto& axes = space_.axes();
+  const bool has_schedules = std::find(axes.begin(), axes.end(), "schedule") != axes.end();
+  const bool may_change = !request_.space && !request_.job.schedule && !has_schedules && !space_.job().is_inference();
   if (!may_change || best.plan.pp == 1) { return alternatives; }
   for (const auto schedule : {ScheduleKind::zero_bubble, ScheduleKind::dualpipe}) {
     const auto point = under_schedule(schedule, best, *walk, evaluator);

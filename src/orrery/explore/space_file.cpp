@@ -58,6 +58,10 @@ std::string unknown_key(const std::string& key, const std::vector<std::string>& 
   return fmt::format("unknown key; valid keys: {}", join(names, ", "));
 }
 
+// Axes that set the same choice.
+constexpr std::array<std::pair<Axis, Axis>, 2> kPairs{
+    {{Axis::zero, kOptimizerSharding}, {Axis::sequence_parallel, kTpComm}}};
+
 bool is_degree(Axis axis) { return axis == Axis::tp || axis == Axis::cp || axis == Axis::pp; }
 
 // Reads the header, then the axes in their order; an axis may use the names before it.
@@ -77,7 +81,36 @@ class Reader {
     return std::move(file_);
   }
 
+  Result<SpaceFile> replace(SpaceFile file, const Node& values) {
+    file_ = std::move(file);
+    for (const WrittenAxis& one : file_.axes) { all_.push_back(one.axis); }
+    for (const auto& member : values.members) {
+      const auto axis = axis_of(member.key);
+      if (!axis) { return fail(member.place(), unknown_key(member.key, axis_keys())); }
+      replace_values(*axis, member);
+    }
+    if (!errors_.empty()) { return tl::make_unexpected(config::failure_of(std::move(errors_))); }
+    return std::move(file_);
+  }
+
  private:
+  void replace_values(Axis axis, const config::Member& member) {
+    for (const auto& [a, b] : kPairs) {
+      const Axis same = axis == a ? b : axis == b ? a : axis;
+      std::erase_if(file_.axes, [&](const WrittenAxis& one) { return same != axis && one.axis == same; });
+    }
+    read_values(axis, member);  // appends
+    WrittenAxis made = std::move(file_.axes.back());
+    file_.axes.pop_back();
+    const auto before =
+        std::find_if(file_.axes.begin(), file_.axes.end(), [&](const auto& one) { return one.axis == axis; });
+    if (before != file_.axes.end()) {
+      *before = std::move(made);
+    } else {
+      file_.axes.push_back(std::move(made));
+    }
+  }
+
   void add_error(const Place& place, std::string message) { errors_.push_back({place, std::move(message)}); }
 
   void read_key(const config::Member& member) {
@@ -254,9 +287,8 @@ class Reader {
     return known ? "" : "the file has no such axis";
   }
 
-  // Two axes that set the same choice.
   void check_pairs() {
-    for (const auto& [a, b] : {std::pair{Axis::zero, kOptimizerSharding}, {Axis::sequence_parallel, kTpComm}}) {
+    for (const auto& [a, b] : kPairs) {
       if (!is_written_before(a) || !is_written_before(b)) { continue; }
       const auto found =
           std::find_if(file_.axes.begin(), file_.axes.end(), [&](const auto& one) { return one.axis == b; });
@@ -273,6 +305,10 @@ class Reader {
 }  // namespace
 
 Result<SpaceFile> space_of(const Node& root) { return Reader().read(root); }
+
+Result<SpaceFile> with_values(SpaceFile file, const Node& values) {
+  return values.members.empty() ? Result<SpaceFile>(std::move(file)) : Reader().replace(std::move(file), values);
+}
 
 Result<SpaceFile> read_space_file(const std::string& path) {
   ORRERY_TRY(root, config::read_file(path));

@@ -68,4 +68,8 @@ struct SpaceFile {
 [[nodiscard]] Result<SpaceFile> space_of(const config::Node& root);
 [[nodiscard]] Result<SpaceFile> read_space_file(const std::string& path);
 
+// The file with other values of some axes: a mapping of names of axes to values as in a file. An axis that the file has
+// keeps its place in the order, another one is the last; an axis of the file that sets the same choice is dropped.
+[[nodiscard]] Result<SpaceFile> with_values(SpaceFile file, const config::Node& values);
+
 }  // namespace orrery::explore

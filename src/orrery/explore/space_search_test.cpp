@@ -143,5 +143,83 @@ TEST(SpaceSearch, pruned_results_equal_exhaustive_ones) {
   EXPECT_GT(answers, orrery::test::cases(50));
 }
 
+// A setting with a batch, for spaces that do not derive it.
+Searched any_job(std::uint64_t seed) {
+  Searched s = any_searched(seed);
+  if (s.setting.job.global_batch == 0) { s.setting.job.global_batch = 24; }
+  return s;
+}
+
+// One value for about two thirds of the axes that a space is small without.
+std::string some_fixed(std::uint64_t seed) {
+  SeededRandom random(seed);
+  std::string values;
+  for (const auto& [axis, options] : std::vector<std::pair<std::string, std::vector<std::string>>>{
+           {"etp", {"1"}},
+           {"cp", {"1", "1..4"}},
+           {"embedding_as_layer", {"true", "false"}},
+           {"head_as_layer", {"true", "false"}},
+           {"schedule", {"1f1b", "dualpipe", "[interleaved, zero-bubble]"}},
+           {"micro_batch", {"1", "2"}},
+           {"sequence_parallel", {"true", "false"}},
+           {"tp_overlap", {"ring", "none"}},
+           {"recompute", {"none", "[selective, full]"}},
+           {"zero", {"1..2", "3"}},
+           {"shard", {"2", "0"}},
+           {"offload_weights", {"true", "false"}},
+           {"offload_activations", {"true", "false"}},
+           {"offload_optimizer", {"true", "false"}}}) {
+    if (random(0, 3) == 0) { continue; }
+    const auto& option = options[static_cast<std::size_t>(random(0, static_cast<std::int64_t>(options.size())))];
+    values += (values.empty() ? "" : ", ") + axis + ": " + option;
+  }
+  return "{" + values + "}";
+}
+
+SpaceFile with(const SpaceFile& file, const std::string& values) {
+  return *with_values(file, *config::parse_yaml(values, "values"));
+}
+
+// The space of --space wide, in which all choices of a plan are searched.
+TEST(SpaceSearch, pruned_results_of_the_wide_space_equal_exhaustive_ones) {
+  constexpr std::int64_t kMostPoints = 30'000;
+  const SpaceFile file = *read_space_file(std::string(ORRERY_DATA_DIR) + "/spaces/wide-training.yaml");
+  int answers = 0;
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(150U) && !HasFailure(); ++seed) {
+    Searched s = any_job(30'000 + seed);
+    const std::string values = some_fixed(seed);
+    const auto space =
+        Space::make(with(file, values), s.setting.model, s.setting.job, s.setting.cluster, {}, seed % 2 == 0);
+    ASSERT_TRUE(space) << space.error().text();
+    if (space->points() > kMostPoints) { continue; }
+    s.space = *space;
+    SCOPED_TRACE(std::to_string(seed) + " " + values);
+    const auto all = searched(s, true, 2, 5);
+    expect_same_best(searched(s, false, 1, 5), all);
+    answers += all.best.empty() ? 0 : 1;
+  }
+  EXPECT_GT(answers, orrery::test::cases(30));
+}
+
+// Several values of an axis: the best of the searches of each value.
+TEST(SpaceSearch, the_best_of_several_values_is_that_of_the_best_value) {
+  const SpaceFile file = *read_space_file(std::string(ORRERY_DATA_DIR) + "/spaces/training.yaml");
+  int answers = 0;
+  for (std::uint64_t seed = 0; seed < orrery::test::cases(150U) && !HasFailure(); ++seed) {
+    Searched s = any_job(40'000 + seed);
+    const auto best_of = [&](const char* values) {
+      s.space = *Space::make(with(file, values), s.setting.model, s.setting.job, s.setting.cluster, {}, false);
+      const auto result = searched(s, false, 1, 1);
+      return result.best.empty() ? infinite<Seconds>() : result.best.front().price.step_time;
+    };
+    SCOPED_TRACE(seed);
+    const Seconds best = best_of("{tp: [1, 2], zero: 0..1, schedule: [1f1b, zero-bubble]}");
+    const Seconds one = best_of("{tp: 1, zero: [0, 1], schedule: [1f1b, zero-bubble]}");
+    EXPECT_EQ(best, min(one, best_of("{tp: [2], zero: [1, 0], schedule: [zero-bubble, 1f1b]}")));
+    answers += best < infinite<Seconds>() ? 1 : 0;
+  }
+  EXPECT_GT(answers, orrery::test::cases(30));
+}
+
 }  // namespace
 }  // namespace orrery::explore::space_search_test

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -91,12 +92,15 @@ struct NetworkDimension {
   Wiring wiring = Wiring::switched;
   std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
   BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
-  double oversubscription =
-      1.0;  // of the dimension's switches: bandwidth of all devices / bandwidth through the switches
+  // Bandwidth of all devices / bandwidth through the dimension's switches. If given, the dimension is a tier of
+  // switches above the next inner dimension: what crosses it also passes the ports of that dimension.
+  std::optional<double> oversubscription;
   LinkClass link;
 
   // Bandwidth of a device while all others send, too.
-  [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription; }
+  [[nodiscard]] BytesPerSecond rate() const { return bandwidth / oversubscription.value_or(1.0); }
+  // Whether it is a tier above the ports of the next inner dimension.
+  [[nodiscard]] bool is_tier() const { return oversubscription.has_value(); }
   // Bandwidth of a device to the other members of a group of `members`.
   [[nodiscard]] BytesPerSecond bandwidth_among(std::int64_t members) const;
 };

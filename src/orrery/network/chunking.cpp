@@ -157,14 +157,52 @@ StepCost stage_cost(const Fabric& fabric, const ScheduleShape& shape, const Stag
   return stage_cost(fabric, shape, stage, protocol, fabric.port_contention(shape));
 }
 
-ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
+namespace {
+
+bool is_tier(const Fabric& fabric, const StageShape& stage) {
+  return stage.dimension > 0 && fabric.cluster().dimensions[static_cast<std::size_t>(stage.dimension)].is_tier();
+}
+
+// Concurrent entries of dimension d - 1 carry the bytes of a tier d, too.
+void add_bytes_of_tiers(const Fabric& fabric, ScheduleShape& shape) {
+  for (std::size_t i = shape.stages.size(); i-- > 1;) {
+    const StageShape& tier = shape.stages[i];
+    if (!tier.concurrent || !is_tier(fabric, tier)) { continue; }
+    for (std::size_t j = i; j-- > 0;) {
+      StageShape& inner = shape.stages[j];
+      if (inner.dimension == tier.dimension - 1) {
+        inner.sent += tier.sent;
+        inner.received += tier.received;
+      }
+      if (!inner.concurrent) { break; }
+    }
+  }
+}
+
+// What a tier that is a stage of its own needs of the ports of the next inner dimension, at that dimension's rate.
+void pass_inner_ports(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol, const StageShape& part,
+                      const StepCost& cost, Stage& stage) {
+  if (part.concurrent || !is_tier(fabric, part)) { return; }
+  const int inner = part.dimension - 1;
+  const std::size_t slot = slot_of(shape, inner);
+  if (slot == shape.slots) { return; }
+  const double share =
+      fabric.step_cost(part.kind, inner, protocol, part.members).seconds_per_byte / cost.seconds_per_byte;
+  stage.through = slot;
+  stage.through_out = stage.out * share;
+  stage.through_in = stage.in * share;
+}
+
+ChunkedSchedule chunked_stages(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
   ChunkedSchedule chunked;
   chunked.slots = shape.slots;
+  chunked.has_tiers = fabric.has_tiers();
   const double port_contention = fabric.port_contention(shape);
   for (const StageShape& part : shape.stages) {
     const StepCost cost = stage_cost(fabric, shape, part, protocol, port_contention);
     chunked.base = max(chunked.base, cost.base);
-    const Stage stage = stage_of(fabric, part, cost);
+    Stage stage = stage_of(fabric, part, cost);
+    if (chunked.has_tiers) { pass_inner_ports(fabric, shape, protocol, part, cost, stage); }
     if (part.concurrent) {
       merge(chunked.stages.back(), stage);
     } else {
@@ -172,6 +210,15 @@ ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shap
     }
   }
   return chunked;
+}
+
+}  // namespace
+
+ChunkedSchedule chunked_schedule(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
+  if (!fabric.has_tiers()) { return chunked_stages(fabric, shape, protocol); }
+  ScheduleShape with_tiers = shape;
+  add_bytes_of_tiers(fabric, with_tiers);
+  return chunked_stages(fabric, with_tiers, protocol);
 }
 
 bool library_uses(const Fabric& fabric, const ScheduleShape& shape, std::size_t protocol) {
@@ -188,12 +235,16 @@ ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks) {
   for_each_run(chunked.stages, chunks, [&](std::size_t first, std::size_t last, double rounds) {
     ChunkedTime worst;
     Seconds longest(-1.0);
-    for (std::size_t lead = first; lead < last; ++lead) {
+    for (std::size_t slot = 0; slot < chunked.slots; ++slot) {
       ChunkedTime port;
       Seconds in;
       for (std::size_t s = first; s < last; ++s) {
         const Stage& stage = chunked.stages[s];
-        if (stage.slot != chunked.stages[lead].slot) { continue; }
+        if (stage.through == slot) {
+          port.bandwidth += stage.through_out * share;
+          in += stage.through_in * share;
+        }
+        if (stage.slot != slot) { continue; }
         port.latency += stage.latency;
         port.bandwidth += stage.out * share;
         in += stage.in * share;
@@ -212,10 +263,30 @@ ChunkedTime chunked_time(const ChunkedSchedule& chunked, std::int64_t chunks) {
   return time;
 }
 
+namespace {
+
+struct Load {
+  double out = 0.0, in = 0.0;
+};
+
+// The time of the busiest port of a round with what tiers need of it.
+double longest_through(const ChunkedSchedule& chunked, std::size_t first, std::size_t last, double share,
+                       std::array<Load, kMaxExtents> ports) {
+  double longest = 0.0;
+  for (std::size_t s = first; s < last; ++s) {
+    const Stage& stage = chunked.stages[s];
+    if (stage.through == Stage::kNone) { continue; }
+    Load& port = ports[stage.through];
+    port.out += stage.through_out.value() * share;
+    port.in += stage.through_in.value() * share;
+    longest = std::max({longest, port.out, port.in});
+  }
+  return longest;
+}
+
+}  // namespace
+
 Seconds chunked_total(const ChunkedSchedule& chunked, std::int64_t chunks) {
-  struct Load {
-    double out = 0.0, in = 0.0;
-  };
   const double share = 1.0 / static_cast<double>(chunks);
   InlineList<Load, kMaxPhases> load;  // of each stage for one chunk
   for (const Stage& stage : chunked.stages) {
@@ -232,6 +303,7 @@ Seconds chunked_total(const ChunkedSchedule& chunked, std::int64_t chunks) {
       port.in += load[s].in;
       longest = std::max({longest, port.out, port.in});
     }
+    if (chunked.has_tiers) { longest = std::max(longest, longest_through(chunked, first, last, share, ports)); }
     time += longest * rounds;
   });
   return Seconds(time);

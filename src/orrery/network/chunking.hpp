@@ -60,12 +60,17 @@ struct Stage {
   Seconds latency;
   Seconds out, in;    // bytes through each direction of the port
   Seconds reduction;  // beyond the slower direction
+  // Of a tier of switches: the dimension whose ports its bytes pass, too, and how long they take there.
+  std::size_t through = kNone;
+  Seconds through_out, through_in;
+  static constexpr std::size_t kNone = ~std::size_t{0};
 };
 
 struct ChunkedSchedule {
   Seconds base;
   InlineList<Stage, kMaxPhases> stages;
   std::size_t slots = 0;
+  bool has_tiers = false;  // whether the cluster has tiers of switches
 };
 
 // The cost of a step of a stage with a protocol.

@@ -118,6 +118,7 @@ Fabric::Fabric(const hardware::Cluster& cluster, NodeEgress egress) : cluster_(c
   for (const auto& dimension : cluster.dimensions) {
     const auto& link = dimension.link;
     direct_links_.push_back(!is_switched(dimension.wiring));
+    has_tiers_ = has_tiers_ || dimension.is_tier();
     const double rate = dimension.rate().value();
     for (const auto name : names_) {
       const auto found = std::find_if(link.protocols.begin(), link.protocols.end(),
@@ -353,7 +354,34 @@ Traffic Fabric::traffic(Collective collective, Bytes bytes, const Group& group, 
     load->sent += stage.sent;
     load->received += stage.received;
   }
+  pass_inner_ports(traffic);
   return traffic;
+}
+
+// Bytes that cross a tier of switches pass the ports of the next inner dimension, too, at that dimension's rate.
+void Fabric::pass_inner_ports(Traffic& traffic) const {
+  if (!has_tiers_) { return; }
+  for (std::size_t d = cluster_.dimensions.size(); d-- > 1;) {
+    if (!cluster_.dimensions[d].is_tier()) { continue; }
+    const auto of = [&](std::size_t dimension) {
+      return std::find_if(traffic.ports.begin(), traffic.ports.end(),
+                          [&](const PortLoad& port) { return port.dimension == static_cast<int>(dimension); });
+    };
+    if (of(d) == traffic.ports.end()) { continue; }
+    const PortLoad tier = *of(d);
+    if (of(d - 1) == traffic.ports.end()) { traffic.ports.push_back({static_cast<int>(d) - 1, {}, {}, {}, {}}); }
+    const double share = payload_rate(d) / payload_rate(d - 1);
+    PortLoad& inner = *of(d - 1);
+    inner.out += tier.out * share;
+    inner.in += tier.in * share;
+    inner.sent += tier.sent;
+    inner.received += tier.received;
+  }
+}
+
+double Fabric::payload_rate(std::size_t dimension) const {
+  const auto& d = cluster_.dimensions[dimension];
+  return d.rate().value() * d.link.efficiency;
 }
 
 Price Fabric::price(const Schedule& schedule) const {
@@ -381,6 +409,7 @@ Traffic Fabric::transfer_traffic(Bytes bytes, int dimension) const {
   traffic.price.time = transfer(bytes, dimension);
   const Seconds load = bytes / (d.rate() * d.link.efficiency);
   traffic.ports.push_back({dimension, load, load, bytes, bytes});
+  pass_inner_ports(traffic);
   return traffic;
 }
 

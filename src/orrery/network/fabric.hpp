@@ -120,6 +120,8 @@ class Fabric {
   [[nodiscard]] const std::vector<std::string_view>& protocols() const { return names_; }
 
   [[nodiscard]] const hardware::Cluster& cluster() const { return cluster_; }
+  // Whether a dimension is a tier of switches above the ports of another one.
+  [[nodiscard]] bool has_tiers() const { return has_tiers_; }
 
  private:
   using Extents = InlineList<Extent, kMaxExtents>;
@@ -139,6 +141,8 @@ class Fabric {
   [[nodiscard]] bool offers_tree(Collective collective, const Extent& outermost) const;
   [[nodiscard]] Recipes named_recipe(const Extents& extents, CollectiveAlgorithm requested) const;
   [[nodiscard]] Recipes recipes(Collective collective, const Extents& extents, CollectiveAlgorithm requested) const;
+  void pass_inner_ports(Traffic& traffic) const;
+  [[nodiscard]] double payload_rate(std::size_t dimension) const;  // bytes per second of large messages
   bool improve(const ScheduleShape& shape, std::int64_t chunks, Candidate& best) const;
   [[nodiscard]] Price price_of(const Candidate& candidate, CollectiveAlgorithm algorithm) const;
   [[nodiscard]] Choice cheapest(Collective collective, Bytes bytes, const Group& group,
@@ -151,6 +155,7 @@ class Fabric {
   std::vector<char> has_protocol_;  // [dimension * names + protocol]: the link class has that protocol
   std::vector<char> direct_links_;  // [dimension]: a mesh or a ring
   double seconds_per_reduced_byte_ = 0.0;
+  bool has_tiers_ = false;
 };
 
 }  // namespace orrery::network

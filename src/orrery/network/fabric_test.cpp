@@ -329,8 +329,8 @@ TEST(Fabric, a_group_on_a_mesh_has_the_links_between_its_members) {
 }
 
 // Four pods of four devices, 3:1 oversubscribed. A member that is alone in its pod gets a third of its rate. In a ring
-// through all 16, each device receives 15 GB, a quarter of it from outside its pod: 3.75 GB at a third of the rate take
-// as long as 11.25 GB inside. In an all_to_all it receives 12 GB from outside.
+// through all 16, each device receives 15 GB through its port, a quarter of it from outside its pod: 3.75 GB at a third
+// of the rate. In an all_to_all it receives 12 GB from outside.
 TEST(Fabric, oversubscription_reduces_the_bandwidth_between_pods) {
   Cluster cluster = test::plain_cluster({4, 4});
   const auto bandwidth_time = [&](Collective collective, const Group& group, CollectiveAlgorithm algorithm) {
@@ -338,13 +338,41 @@ TEST(Fabric, oversubscription_reduces_the_bandwidth_between_pods) {
   };
   const Group alone{{{1, 4}}}, all = group_of({4, 4});
   EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, CollectiveAlgorithm::ring), 12.0, 1e-9);
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);  // two ports
+  cluster.dimensions[1].oversubscription = 1.0;
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 15.0, 1e-9);
   cluster.dimensions[1].oversubscription = 3.0;
   EXPECT_NEAR(bandwidth_time(Collective::all_gather, alone, CollectiveAlgorithm::ring), 36.0, 1e-9);
-  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 11.25, 1e-9);
+  EXPECT_NEAR(bandwidth_time(Collective::all_gather, all, CollectiveAlgorithm::flat_ring), 15.0, 1e-9);
   EXPECT_NEAR(bandwidth_time(Collective::all_to_all, all, CollectiveAlgorithm::direct), 36.0,
               0.1);  // plus the first chunk inside the pod
   EXPECT_NEAR(Fabric(cluster).transfer(1_GB, 1).value(), 3.0 + 1e-6, 1e-12);
+  const Traffic message = Fabric(cluster).transfer_traffic(1_GB, 1);
+  ASSERT_EQ(message.ports.size(), 2U);
+  EXPECT_NEAR(message.ports[1].out.value(), 1.0, 1e-12);  // of the three seconds that it takes through the tier
+}
+
+// The switches of a cluster as one dimension, or as leaves below a tier: the same ports, so nothing is faster.
+TEST(Fabric, a_tier_of_switches_makes_no_collective_faster) {
+  for (const std::int64_t nodes : {1, 4}) {
+    for (const auto& [leaf, leaves] : {std::pair<std::int64_t, std::int64_t>{4, 4}, {2, 16}, {16, 2}, {8, 3}}) {
+      const Cluster flat = test::plain_cluster({nodes, leaf * leaves});
+      for (const double oversubscription : {1.0, 1.5, 4.0}) {
+        Cluster tiers = test::plain_cluster({nodes, leaf, leaves});
+        tiers.dimensions[2].oversubscription = oversubscription;
+        for (const Collective collective : {Collective::all_reduce, Collective::all_gather, Collective::reduce_scatter,
+                                            Collective::all_to_all, Collective::broadcast}) {
+          for (const double bytes : {1e3, 1e6, 1e7, 1e8, 1e9, 1e10}) {
+            const Seconds one = Fabric(flat).price(collective, Bytes(bytes), group_of({nodes, leaf * leaves})).time;
+            const Seconds two = Fabric(tiers).price(collective, Bytes(bytes), group_of({nodes, leaf, leaves})).time;
+            EXPECT_GE(two.value(), one.value() * (1.0 - 1e-12))
+                << nodes << ' ' << leaf << ' ' << leaves << ' ' << oversubscription << ' ' << bytes << ' '
+                << static_cast<int>(collective);
+          }
+        }
+      }
+    }
+  }
 }
 
 // All links at the same time: base 1 us, two steps of 1 us, 2 x 7/8 of 8 GB at 7 GB/s.

@@ -150,9 +150,23 @@ bool is_model_file(const std::string& path) {
   std::error_code error;
   if (!is_path || !fs::is_regular_file(*file, error)) { return false; }
   const auto node = config::read_file(*file);
-  const auto has = [&](std::string_view key) { return node->find(key) != nullptr; };
-  return node && (has("model_type") || has("architectures") || has("layers") || has("hidden") || has("vocab") ||
-                  has("recommender"));
+  // Keys of Orrery's models, then of Hugging Face's configurations, which may lack their model_type.
+  constexpr std::array<std::string_view, 14> kKeys{"layers",
+                                                   "hidden",
+                                                   "vocab",
+                                                   "recommender",
+                                                   "model_type",
+                                                   "architectures",
+                                                   "transformers_version",
+                                                   "vocab_size",
+                                                   "hidden_size",
+                                                   "num_hidden_layers",
+                                                   "n_layer",
+                                                   "n_embd",
+                                                   "d_model",
+                                                   "num_layers"};
+  return node &&
+         std::any_of(kKeys.begin(), kKeys.end(), [&](std::string_view key) { return node->find(key) != nullptr; });
 }
 
 std::vector<std::string> model_names(const std::string& data_directory) {
