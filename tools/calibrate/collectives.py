@@ -36,7 +36,7 @@ PARAMETERS = {
     # NVLink: seconds are us where speed is 1, which is that of NVLink 4
     "speed.nvlink3": (0.5, 1.0, 3), "speed.nvlink5": (0.5, 1.0, 3),
     "base": (2, 6.6, 12), "step.LL": (0.3, 0.6, 1.5), "step.LL128": (0.4, 1.25, 2.5), "step.Simple": (2, 3.4, 12),
-    "exchange.LL": (0.1, 0.6, 4), "switch.base": (10, 25, 80), "message": (3, 7.2, 12),
+    "exchange.LL": (0.0, 0.6, 4), "switch.base": (10, 25, 80), "message": (3, 7.2, 12),
     "fraction.LL": (0.01, 0.1, 0.5), "fraction.LL128": (0.3, 0.7, 0.95), "own.LL": (0.2, 0.7, 1.0),
     "own.Simple": (0.2, 0.7, 1.0),
     "efficiency.nvlink3": (0.6, 0.8, 0.95), "efficiency.nvlink4": (0.6, 0.8, 0.95),
@@ -54,6 +54,9 @@ PARAMETERS = {
 # us: the library's switch to a wider protocol. Jumps are no slopes, so it is read off where sweeps jump: for rings in one
 # node between shards of 0.25 and 0.5 MiB at 300 GB/s, 0.5 and 1 at 450, 1 and 2 at 900, hence between 1.17 and 1.75.
 UNTIL = 1.45
+# us: of every further peer in an all-to-all, read off sweeps over the devices of a node: 512 B take 9.2, 10.2, 10.7 us on 2, 4, 8
+# B200 and 6.7, 7.8 us on 4, 8 H100.
+EXCHANGE_PEER = 0.25
 
 NVLINKS = {  # file: (speed, efficiency, its switch reduces)
     "nvlink2": ("nvlink3", "nvlink3", False), "nvlink3": ("nvlink3", "nvlink3", False),
@@ -95,6 +98,7 @@ def nvlink(file, p):
             out[f"{at}bandwidth_fraction"] = part(p[f"fraction.{name}"])
             out[f"{at}until"] = us(UNTIL)
     out["protocols.LL.exchange_base"] = us(p["exchange.LL"] * k)
+    out["exchange_peer"] = us(EXCHANGE_PEER * k)
     return out
 
 

@@ -65,8 +65,9 @@ struct LinkClass {
   double efficiency = 1.0;  // best measured payload rate / nominal bandwidth, large messages
   Seconds latency;          // of one message, device to device, software included, without the time of its bytes
   std::vector<Protocol> protocols;  // at least one
-  Seconds in_switch_base;           // once per in-switch collective
-  Seconds in_switch_step;           // per traversal of the reducing switch
+  Seconds exchange_peer;   // of every further peer of a device in an all-to-all: a message that the library starts
+  Seconds in_switch_base;  // once per in-switch collective
+  Seconds in_switch_step;  // per traversal of the reducing switch
   double in_switch_efficiency =
       0;                       // part of the bandwidth that in-switch traffic reaches; 0 = the switch cannot reduce
   Basis basis = Basis::prior;  // of efficiency, latency and protocols

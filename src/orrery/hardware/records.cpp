@@ -195,6 +195,9 @@ const Record<LinkClass>& Described<LinkClass>::record() {
           .required("efficiency", &LinkClass::efficiency, "best measured payload rate / nominal bandwidth", kFraction)
           .required("latency", &LinkClass::latency, "of one message, software included", {.max = Seconds(1.0)})
           .required("protocols", &LinkClass::protocols, "wire protocols of the collective library", {.nonempty = true})
+          .optional("exchange_peer", &LinkClass::exchange_peer,
+                    "of every peer of a device in an all-to-all after the first: a message that the library starts",
+                    {.max = Seconds(1.0)})
           .optional("in_switch_base", &LinkClass::in_switch_base, "once per in-switch collective",
                     {.max = Seconds(1.0)})
           .optional("in_switch_step", &LinkClass::in_switch_step, "per traversal of the reducing switch",

@@ -139,6 +139,11 @@ double Fabric::slowdown(int dimension, std::int64_t members) const {
   return d.rate() / d.bandwidth_among(members);
 }
 
+Seconds Fabric::further_peers(int dimension, std::int64_t members) const {
+  const auto& link = cluster_.dimensions[static_cast<std::size_t>(dimension)].link;
+  return link.exchange_peer * static_cast<double>(std::max<std::int64_t>(members - 2, 0));
+}
+
 double Fabric::port_contention(const ScheduleShape& shape) const {
   if (egress_ == NodeEgress::all_ports) { return 1.0; }
   std::array<std::int64_t, kMaxExtents> members{};
