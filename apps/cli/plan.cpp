@@ -25,6 +25,8 @@ constexpr const char* kFooter = R"(Examples
               --top 10 --explain
   orrery plan --model gpt3-175b --cluster dgx-a100 --devices 1024 --global-batch 1536 --seq 2048 \
               --tp 8 --recompute full --json
+  orrery plan --model llama-3.1-70b --cluster dgx-h100 --devices 256 --global-batch 512 --seq 8192 \
+              --tp 4,8 --pp 1..8 --schedule 1f1b,zero-bubble
   orrery plan --model deepseek-v3 --cluster dgx-h100 --devices 2048 --global-batch 15360 --seq 4096 \
               --precision fp8 --schedule dualpipe
   orrery plan --model llama-3.1-70b --cluster dgx-h100 --devices 8 --task inference --prompt 2048 \
@@ -178,7 +180,7 @@ Command plan_command() {
   Command command("plan",
                   "Search for the parallel plans with the shortest step, or batch of requests, that fit in memory.");
   const auto options = std::make_shared<Options>();
-  options->job.declare(command, "Fixed instead of searched, when given");
+  options->job.declare(command, "Fixed instead of searched, when given; several values (4,8 or 1..16) restrict the search");
   options->search.declare(command, [](const std::string&) { return std::string("The search"); });
   command.toggle(
       {"--json", "", "one JSON document (orrery.plan/1), nothing else, on standard output", std::string(kOutputGroup)},

@@ -23,12 +23,13 @@ constexpr std::string_view kEnds = "head_as_layer";
 
 class UnsearchedChoices {
  public:
-  UnsearchedChoices(const Inputs& inputs, const parallel::Job& job, const parallel::PartialPlan& fixed,
-                    const explore::Space& space, bool any_context)
-      : inputs_(inputs), job_(job), fixed_(fixed), space_(space), any_context_(any_context) {}
+  UnsearchedChoices(const Inputs& inputs, const parallel::Job& job, const PlanRequest& request,
+                    const explore::Space& space)
+      : inputs_(inputs), job_(job), fixed_(request.job), request_(request), space_(space) {}
 
   std::vector<std::string> list() {
     add_contexts();
+    add_expert_slices();
     for (const PlanChoice* choice : parallel::choices_from({"schedule", "tp_overlap", "offload", "shard", kEnds})) {
       if (choice->name == "schedule") {
         add_schedules();
@@ -99,7 +100,7 @@ class UnsearchedChoices {
 
   // Degrees of context parallelism above those of the space, with fewer replicas.
   void add_contexts() {
-    if (any_context_ || fixed_.cp || fixed_.dp || job_.is_inference()) { return; }
+    if (has_all("cp") || fixed_.cp || fixed_.dp || job_.is_inference()) { return; }
     std::int64_t most = 1;
     (void)any([&](const Plan& plan) {
       most = std::max(most, plan.cp);
@@ -111,6 +112,20 @@ class UnsearchedChoices {
       plan.dp /= 2;
     });
     add(possible, fmt::format("cp above {} (--cp)", most));
+  }
+
+  // Tensor parallelism of experts between 1 and tp.
+  void add_expert_slices() {
+    if (has_all("etp") || fixed_.etp || !inputs_.model.has_experts()) { return; }
+    const bool possible = can_change([](Plan& plan) {
+      if (plan.etp == plan.tp && plan.tp % 2 == 0) { plan.etp = plan.tp / 2; }
+    });
+    add(possible, "etp between 1 and tp (--etp)");
+  }
+
+  // Whether the space has all values of an axis, or those that the request asks for.
+  [[nodiscard]] bool has_all(std::string_view axis) const {
+    return request_.wide || request_.values.find(axis) != nullptr;
   }
 
   // In inference all schedules are identical.
@@ -143,17 +158,16 @@ class UnsearchedChoices {
   const Inputs& inputs_;
   const parallel::Job& job_;
   const parallel::PartialPlan& fixed_;
+  const PlanRequest& request_;
   const explore::Space& space_;
-  bool any_context_;  // whether no degree of context parallelism is left out, or only those that were asked for
   std::vector<std::string> texts_;
 };
 
 }  // namespace
 
-std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job,
-                                      const parallel::PartialPlan& fixed, const explore::Space& space,
-                                      bool any_context) {
-  return UnsearchedChoices(inputs, job, fixed, space, any_context).list();
+std::vector<std::string> not_searched(const Inputs& inputs, const parallel::Job& job, const PlanRequest& request,
+                                      const explore::Space& space) {
+  return UnsearchedChoices(inputs, job, request, space).list();
 }
 
 }  // namespace orrery::api

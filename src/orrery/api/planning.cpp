@@ -105,10 +105,7 @@ results::PlanSearch Planning::run() {
   results::PlanSearch answer;
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
-  if (!request_.space) {
-    const bool any_context = request_.wide || request_.values.find("cp") != nullptr;
-    answer.not_searched = not_searched(inputs_, space_.job(), request_.job, space_, any_context);
-  }
+  if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_, space_); }
   if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.not_searched); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }

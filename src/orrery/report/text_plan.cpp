@@ -181,7 +181,8 @@ std::string by_devices_table(const results::PlanSearch& search) {
 // The choices that the search did not vary.
 std::string not_searched_lines(const std::vector<std::string>& choices, TextStyle style) {
   if (choices.empty()) { return ""; }
-  const std::string text = wrapped("", "not searched (fixed; set with the flag in brackets): " + join(choices, "; "));
+  const std::string text =
+      wrapped("", "not searched (set with the flag in brackets; most are in --space wide): " + join(choices, "; "));
   return dim(text.substr(0, text.size() - 1), style) + "\n";
 }
 

@@ -108,8 +108,8 @@ global batch 1,536 x 2,048 tokens, bf16, stack ideal
 1    2.000 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  18.8 %  12.5 %
 2    2.500 s  48.8 %    1.57 M   8   8  16    1   2  on     1  selective  7.5/16.0  15.0 %  10.0 %
 mb: micro-batch, sp: sequence parallelism, comm: exposed communication
-not searched (fixed; set with the flag in brackets): schedule zero-bubble, dualpipe, gpipe
-(--schedule); offload of weights (--offload); tp-overlap (--tp-overlap)
+not searched (set with the flag in brackets; most are in --space wide): schedule zero-bubble,
+dualpipe, gpipe (--schedule); offload of weights (--offload); tp-overlap (--tp-overlap)
 
 12,345 points: 345 evaluated, 12,000 pruned by a bound. Of the evaluated points, 45 were priced, 45
 fit, 300 exceed memory.
