@@ -24,6 +24,8 @@ constexpr const char* kFooter = R"(Examples
 
 A table has the columns of training.csv, dlrm_moe.csv, inference.csv, kernels.csv or collectives.csv in data/measurements;
 the header decides the kind of table. Measured columns have no effect on predictions; their cells may be empty.
+A table with the columns id, args and measured_s (and, if you like, source) has a command in each row: args are the words
+after "orrery", such as estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192.
 Exit codes: 0 done, 2 bad input, 3 internal error.
 )";
 

@@ -45,6 +45,7 @@ class Estimator {
             const parallel::Job& job);
 
   // Sets the number of sequences per step for the calls below.
+  [[nodiscard]] const parallel::Job& job() const { return job_; }
   void set_global_batch(std::int64_t sequences) { job_.global_batch = sequences; }
 
   // All functions below require is_valid(model, job, plan, cluster.devices) and is_valid(cluster, plan).

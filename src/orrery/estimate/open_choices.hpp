@@ -19,7 +19,8 @@ namespace orrery::estimate {
 [[nodiscard]] std::vector<parallel::Plan> open_plans(const Request& request, const workload::Model& model,
                                                      const hardware::Cluster& cluster, const parallel::Plan& plan);
 
-// The fastest of `plans` that fits in memory, the first of equal ones; if none fits, the one with the lowest memory.
+// The fastest of `plans` that fits in memory, the first of equal ones; if none fits, the one with the lowest memory, in
+// inference the fastest.
 struct OpenChoice {
   parallel::Plan plan;
   bool fits = false;

@@ -12,8 +12,9 @@ struct Mark {
   TableKind kind;
 };
 constexpr std::array kMarks = {
-    Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},       Mark{"isl", TableKind::inference},
-    Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe}, Mark{"topk", TableKind::dlrm_moe},
+    Mark{"args", TableKind::commands}, Mark{"collective", TableKind::collectives}, Mark{"op", TableKind::kernels},
+    Mark{"isl", TableKind::inference}, Mark{"osl", TableKind::inference},          Mark{"experts", TableKind::dlrm_moe},
+    Mark{"topk", TableKind::dlrm_moe},
 };
 
 }  // namespace
@@ -25,6 +26,7 @@ std::string_view name_of(TableKind kind) {
     case TableKind::inference: return "inference";
     case TableKind::kernels: return "kernels";
     case TableKind::collectives: return "collectives";
+    case TableKind::commands: return "commands";
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
 }

@@ -89,6 +89,10 @@ Result<Measurement> time_in(TableKind kind, const Csv& csv, const CsvRow& row) {
     ORRERY_TRY(micros, positive(csv, row, "time_us", "a number of microseconds"));
     return micros ? Measurement{*micros * 1e-6, {}} : Measurement{};
   }
+  if (kind == TableKind::commands) {
+    ORRERY_TRY(seconds, positive(csv, row, "measured_s", "a number of seconds"));
+    return Measurement{seconds, {}};
+  }
   if (kind != TableKind::inference) {
     ORRERY_TRY(seconds, positive(csv, row, "step_time_s", "a number of seconds"));
     if (measured_by(cell_text(csv, row, "metric")) == Measured::step) { return Measurement{seconds, {}}; }

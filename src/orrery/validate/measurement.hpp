@@ -19,7 +19,7 @@ struct Measurement {
 // `unit` and `metric`:
 //   a latency                            value in seconds; first-token latency where osl is 1
 //   a throughput of generated tokens     batch osl / value; per accelerator, batch osl / (value gpus)
-// Kernels and collectives: `time_us`.
+// Kernels and collectives: `time_us`. Commands: `measured_s`.
 // A column `unscored` has the reason why a row has no score. A blank ("n/a" is one), zero or negative value is no
 // measurement. Errors: text that is not a number.
 [[nodiscard]] Result<Measurement> measurement_of(TableKind kind, const Csv& csv, const CsvRow& row);

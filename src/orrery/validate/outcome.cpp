@@ -39,6 +39,13 @@ std::vector<results::Share> terms(const Scenario& scenario) {
   return shares;
 }
 
+Scenario scenario_in(const CommandScenario& command) {
+  return {command.model, command.cluster, &command.stack, command.job, command.plan, {}};
+}
+
+Outcome outcome(const CommandScenario& command) { return outcome(scenario_in(command)); }
+std::vector<results::Share> terms(const CommandScenario& command) { return terms(scenario_in(command)); }
+
 // Kernels and collectives between the norm before the experts and the residual after them.
 bool is_expert_item(const parallel::Item& item) {
   return item.name.starts_with("experts.") || item.name.starts_with("shared.");

@@ -99,11 +99,17 @@ const std::array kCollective = {
     Field<Call>{"nccl_version", &Call::nccl_version},
 };
 
+const std::array kCommand = {
+    Field<CommandRow>{"args", &CommandRow::args, true},
+    Field<CommandRow>{"source", &CommandRow::family},
+};
+
 }  // namespace
 
 std::span<const Field<TrainingRow>> training_fields() { return kTraining; }
 std::span<const Field<InferenceRow>> inference_fields() { return kInference; }
 std::span<const Field<KernelRow>> kernel_fields() { return kKernel; }
 std::span<const Field<CollectiveRow>> collective_fields() { return kCollective; }
+std::span<const Field<CommandRow>> command_fields() { return kCommand; }
 
 }  // namespace orrery::validate

@@ -60,9 +60,16 @@ struct CollectiveRow : Row {
   std::optional<double> size_bytes, intra_bw_GBps;
 };
 
+// A command (commands.hpp).
+struct CommandRow : Row {
+  std::string args;
+  std::string table;  // the table's file, to which paths are relative
+};
+
 [[nodiscard]] std::span<const Field<TrainingRow>> training_fields();
 [[nodiscard]] std::span<const Field<InferenceRow>> inference_fields();
 [[nodiscard]] std::span<const Field<KernelRow>> kernel_fields();
 [[nodiscard]] std::span<const Field<CollectiveRow>> collective_fields();
+[[nodiscard]] std::span<const Field<CommandRow>> command_fields();
 
 }  // namespace orrery::validate

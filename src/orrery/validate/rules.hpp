@@ -27,10 +27,11 @@
 
 namespace orrery::validate {
 
-using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow>;
+using AnyRow = std::variant<TrainingRow, ExpertRow, InferenceRow, KernelRow, CollectiveRow, CommandRow>;
 
 // Catalogue entries that rows refer to, by catalogue name; each is read once.
 struct Parts {
+  std::string data_directory;
   std::map<std::string, hardware::Cluster, std::less<>> clusters;  // templates
   std::map<std::string, hardware::Stack, std::less<>> stacks;
   std::map<std::string, workload::Model, std::less<>> models;
@@ -110,6 +111,16 @@ struct CollectiveScenario {
   Bytes bytes;
 };
 [[nodiscard]] Skippable<CollectiveScenario> scenario_of(const CollectiveRow& row, const Parts& parts);
+
+// The job of a command, with what its flags leave open chosen as `orrery estimate` chooses it.
+struct CommandScenario {
+  workload::Model model;
+  hardware::Cluster cluster;
+  hardware::Stack stack;
+  parallel::Job job;
+  parallel::Plan plan;
+};
+[[nodiscard]] Skippable<CommandScenario> scenario_of(const CommandRow& row, const Parts& parts);
 
 // Adds the catalogue entries that `row` needs to `parts`.
 [[nodiscard]] Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue,

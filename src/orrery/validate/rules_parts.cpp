@@ -88,6 +88,7 @@ void change_memory(hardware::Accelerator& accelerator, const MachineFacts& machi
 Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalogue, const std::string& data_directory,
                                  const AnyRow& any) {
   if (const auto* call = std::get_if<CollectiveRow>(&any)) { return add_parts(parts, catalogue, *call); }
+  if (std::holds_alternative<CommandRow>(any)) { return std::monostate{}; }  // reads its own
   const auto [gpu_type, stack, name] = std::visit(
       [](const auto& row) {
         std::string_view profile, model;
@@ -95,7 +96,9 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
           profile = defaults_of(row).stack;
           model = row.model;
         }
-        return std::tuple<std::string_view, std::string_view, std::string_view>(row.gpu_type, profile, model);
+        std::string_view gpu;
+        if constexpr (requires { row.gpu_type; }) { gpu = row.gpu_type; }
+        return std::tuple(gpu, profile, model);
       },
       any);
   if (const auto* machine = machine_of(gpu_type); machine != nullptr && !parts.clusters.contains(machine->cluster)) {
@@ -119,6 +122,7 @@ Result<std::monostate> add_parts(Parts& parts, const hardware::Catalogue& catalo
 Result<Parts> parts_for(const std::string& data_directory, const std::vector<AnyRow>& rows) {
   const hardware::Catalogue catalogue(data_directory);
   Parts parts;
+  parts.data_directory = data_directory;
   for (const auto& row : rows) {
     ORRERY_TRY(added, add_parts(parts, catalogue, data_directory, row));
     (void)added;

@@ -12,6 +12,7 @@
 #include "orrery/core/parallel_for.hpp"
 #include "orrery/core/text.hpp"
 #include "orrery/estimate/spread.hpp"
+#include "orrery/validate/commands.hpp"
 #include "orrery/validate/csv.hpp"
 #include "orrery/validate/kind.hpp"
 #include "orrery/validate/measurement.hpp"
@@ -49,6 +50,17 @@ AnyRow any_row(TrainingRow row) {
   return ExpertRow{std::move(row)};
 }
 
+AnyRow any_row(CommandRow row) {
+  if (auto kernel = kernel_of(row)) { return *kernel; }
+  return row;
+}
+
+void set_table(Row&, const std::string&) {}
+void set_table(CommandRow& row, const std::string& file) {
+  row.table = file;
+  if (row.family.empty()) { row.family = "commands"; }
+}
+
 // Adds the rows of one file; returns its families.
 template <class Row>
 Result<std::vector<std::string>> append(Table& table, const Csv& csv, TableKind kind, const Columns<Row>& columns,
@@ -57,6 +69,7 @@ Result<std::vector<std::string>> append(Table& table, const Csv& csv, TableKind 
   std::vector<Diagnostic> complaints;
   for (const auto& line : csv.rows) {
     Row row = columns.row(line);
+    set_table(row, csv.file);
     note(seen, row.family);
     if (!requested(families, row.family)) { continue; }
     results::Prediction prediction;
@@ -94,6 +107,7 @@ Result<std::vector<std::string>> append_file(Table& table, const std::string& fi
     case TableKind::inference: return append_rows(table, csv, kind, inference_fields(), families);
     case TableKind::kernels: return append_rows(table, csv, kind, kernel_fields(), families);
     case TableKind::collectives: return append_rows(table, csv, kind, collective_fields(), families);
+    case TableKind::commands: return append_rows(table, csv, kind, command_fields(), families);
   }
   throw_internal_error("known kind", __FILE__, __LINE__);
 }

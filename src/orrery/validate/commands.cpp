@@ -1,0 +1,171 @@
+#include "orrery/validate/commands.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "orrery/config/node.hpp"
+#include "orrery/core/text.hpp"
+#include "orrery/validate/columns.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::validate {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_switch(const config::FieldInfo& field) { return field.type.text == "true or false"; }
+
+std::string flag_of(const std::string& field) {
+  std::string flag = "--" + field;
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+// The file of a value that names one: "@name", or a relative path to a file that exists.
+std::string file_meant(const std::string& value, const fs::path& table) {
+  if (value.starts_with('@')) { return (table.parent_path() / table.stem() / (value.substr(1) + ".yaml")).string(); }
+  const fs::path path = table.parent_path() / value;
+  std::error_code error;
+  const bool is_path = value.find('/') != std::string::npos || fs::path(value).has_extension();
+  return is_path && fs::is_regular_file(path, error) ? path.string() : value;
+}
+
+class FlagReader {
+ public:
+  FlagReader(const std::vector<std::string>& words, fs::path table) : words_(words), table_(std::move(table)) {
+    for (const auto& field : estimate::request_record().fields()) { flags_.push_back(flag_of(field.name)); }
+  }
+
+  Result<config::Node> fields() {
+    config::Node fields = config::mapping_node();
+    while (at_ < words_.size()) {
+      ORRERY_TRY(done, read_flag(fields));
+      (void)done;
+    }
+    return fields;
+  }
+
+ private:
+  Result<std::monostate> read_flag(config::Node& fields) {
+    std::string flag = words_[at_++];
+    std::optional<std::string> value;
+    if (const std::size_t equal = flag.find('='); equal != std::string::npos) {
+      value = flag.substr(equal + 1);
+      flag.resize(equal);
+    }
+    for (const auto& field : estimate::request_record().fields()) {
+      const std::string name = flag_of(field.name);
+      if (flag == name && !is_switch(field) && !value) {
+        if (at_ == words_.size()) { return fail(place(flag), "needs a value"); }
+        value = words_[at_++];
+      }
+      const bool negated = is_switch(field) && flag == "--no-" + name.substr(2);
+      if (flag != name && !negated) { continue; }
+      if (is_switch(field)) { value = negated ? "false" : "true"; }
+      config::add(fields, field.name, config::plain_node(file_meant(*value, table_), place(flag)));
+      return std::monostate{};
+    }
+    const auto near = nearest(flag, flags_);
+    return fail(place(flag), near ? fmt::format("unknown flag of estimate; did you mean {}?", *near)
+                                  : std::string("unknown flag of estimate"));
+  }
+
+  static Place place(const std::string& flag) { return {{}, 0, 0, flag}; }
+
+  const std::vector<std::string>& words_;
+  fs::path table_;
+  std::vector<std::string> flags_;
+  std::size_t at_ = 1;  // after the command
+};
+
+std::string first_problem(const Failure& failure) {
+  const Diagnostic& first = failure.diagnostics.front();
+  return first.place.path.empty() ? first.message : fmt::format("{}: {}", first.place.path, first.message);
+}
+
+Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_directory) {
+  ORRERY_TRY(request, request_of(row));
+  if (auto found = estimate::problems(request); !found.empty()) {
+    return tl::make_unexpected(Failure{{found.front()}});
+  }
+  if (request.semantics != estimate::Semantics::physical) {
+    return fail(Place{{}, 0, 0, "--semantics"}, "only physical jobs are validated");
+  }
+  const hardware::Catalogue catalogue(data_directory);
+  CommandScenario made;
+  ORRERY_TRY(model, workload::load_model(data_directory, request.model));
+  ORRERY_TRY(cluster, catalogue.cluster(request.cluster, request.devices.value_or(0)));
+  ORRERY_TRY(stack, catalogue.stack(request.stack));
+  made.stack = estimate::stack_of(request, std::move(stack));
+  made.job = estimate::job_of(request, model);
+  if (auto found = parallel::problems(model, made.job); !found.empty()) {
+    return tl::make_unexpected(Failure{{found.front()}});
+  }
+  ORRERY_TRY(resolved, estimate::resolve(request, model, cluster, made.stack));
+  made.plan = resolved.plan;
+  made.model = std::move(model);
+  made.cluster = std::move(cluster);
+  return made;
+}
+
+}  // namespace
+
+std::vector<std::string> words_of(std::string_view line) {
+  std::vector<std::string> words;
+  char quote = 0;
+  bool in_word = false;
+  for (const char c : line) {
+    const bool is_quote = quote == 0 ? c == '"' || c == '\'' : c == quote;
+    if (quote == 0 && (c == ' ' || c == '\t')) {
+      in_word = false;
+      continue;
+    }
+    if (!in_word) { words.emplace_back(); }
+    in_word = true;
+    if (is_quote) {
+      quote = quote == 0 ? c : char{0};
+    } else {
+      words.back() += c;
+    }
+  }
+  return words;
+}
+
+Result<estimate::Request> request_of(const CommandRow& row) {
+  auto words = words_of(row.args);
+  if (!words.empty() && words.front() == "orrery") { words.erase(words.begin()); }
+  if (words.empty() || words.front() != "estimate") {
+    return fail(fmt::format("not a row of \"estimate\" or \"gemm\": {}", quote(words.empty() ? "" : words.front())));
+  }
+  ORRERY_TRY(fields, FlagReader(words, row.table).fields());
+  return estimate::request_record().read_over(estimate::Request{}, fields);
+}
+
+std::optional<KernelRow> kernel_of(const CommandRow& row) {
+  const auto words = words_of(row.args);
+  if (words.size() != 6 || words[0] != "gemm") { return std::nullopt; }
+  KernelRow kernel;
+  kernel.family = row.family;
+  kernel.op = "gemm";
+  kernel.gpu_type = words[1];
+  kernel.dtype = words[2];
+  for (const auto& [member, word] : {std::pair{&KernelRow::m, 3}, {&KernelRow::n, 4}, {&KernelRow::k, 5}}) {
+    const std::string wrong = store(kernel.*member, words[static_cast<std::size_t>(word)], 1.0);
+    if (!wrong.empty()) {
+      kernel.unreadable = fmt::format("{} {}", quote(words[static_cast<std::size_t>(word)]), wrong);
+    }
+  }
+  return kernel;
+}
+
+Skippable<CommandScenario> scenario_of(const CommandRow& row, const Parts& parts) {
+  auto made = scenario(row, parts.data_directory);
+  if (!made) { return skip(first_problem(made.error())); }
+  return std::move(*made);
+}
+
+}  // namespace orrery::validate

@@ -1,0 +1,25 @@
+// Rows that are commands: `args` is what follows `orrery` on a command line, such as
+// "estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192", and the prediction is
+// its step time (or time of a batch of requests). `gemm ACCELERATOR FORMAT M N K` is a product on one device.
+//
+// Paths are relative to the folder of the table; "@name" is the file NAME.yaml in the folder that is named as the
+// table.
+#pragma once
+
+#include <string>
+
+#include "orrery/estimate/request.hpp"
+#include "orrery/validate/rules.hpp"
+
+namespace orrery::validate {
+
+// The words of a command line; double or single quotes join words, and are removed.
+[[nodiscard]] std::vector<std::string> words_of(std::string_view line);
+
+// The request of a row. Errors: another command than estimate, unknown flags, missing or invalid values.
+[[nodiscard]] Result<estimate::Request> request_of(const CommandRow& row);
+
+// The row as one of a kernel, if it is "gemm ...".
+[[nodiscard]] std::optional<KernelRow> kernel_of(const CommandRow& row);
+
+}  // namespace orrery::validate

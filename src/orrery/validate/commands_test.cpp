@@ -1,0 +1,84 @@
+// Rows that are commands.
+#include "orrery/validate/commands.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "orrery/estimate/estimator.hpp"
+#include "orrery/validate/validate.hpp"
+#include "orrery/workload/catalogue.hpp"
+
+namespace orrery::validate::test::commands_test {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+CommandRow row(const std::string& args) {
+  CommandRow row;
+  row.args = args;
+  row.table = "folder/runs.csv";
+  return row;
+}
+
+std::string error_of(const std::string& args) {
+  const auto request = request_of(row(args));
+  return request ? "" : request.error().text();
+}
+
+TEST(Commands, words_are_split_as_a_shell_does) {
+  EXPECT_THAT(words_of("estimate  --placement \"tp=0 dp=1\" --set 'a b'c \t x"),
+              ElementsAre("estimate", "--placement", "tp=0 dp=1", "--set", "a bc", "x"));
+  EXPECT_TRUE(words_of("  ").empty());
+}
+
+TEST(Commands, flags_are_those_of_estimate) {
+  const auto request =
+      request_of(row("orrery estimate --model @tiny --cluster dgx-h100 --devices=8 --global-batch 64 --seq 2048 --tp 2 "
+                     "--no-dp-overlap --sequence-parallel"));
+  ASSERT_TRUE(request) << request.error().text();
+  EXPECT_EQ(request->model, "folder/runs/tiny.yaml");
+  EXPECT_EQ(request->devices, 8);
+  EXPECT_EQ(request->tp, 2);
+  EXPECT_EQ(request->dp_overlap, false);
+  EXPECT_EQ(request->sequence_parallel, true);
+  EXPECT_THAT(error_of("estimate --modle x"), HasSubstr("did you mean --model?"));
+  EXPECT_THAT(error_of("estimate --tp"), HasSubstr("needs a value"));
+  EXPECT_THAT(error_of("estimate --tp two"), HasSubstr("is not a number"));
+  EXPECT_THAT(error_of("simulate --tp 2"), HasSubstr("not a row of"));
+}
+
+TEST(Commands, a_row_is_predicted_as_the_command_prints_it) {
+  const std::string file = ::testing::TempDir() + "runs.csv";
+  std::ofstream(file)
+      << "id,args,measured_s,source\n"
+         "a,estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192,2,mine\n"
+         "b,estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --seq 8192,,mine\n"
+         "c,gemm H100 bf16 4096 4096 4096,0.0002,\n";
+  const auto validation = validate_tables(ORRERY_DATA_DIR, {file}, {});
+  ASSERT_TRUE(validation) << validation.error().text();
+  ASSERT_EQ(validation->predictions.size(), 3U);
+  const auto& [a, b, c] = std::tie(validation->predictions[0], validation->predictions[1], validation->predictions[2]);
+  const hardware::Catalogue catalogue(ORRERY_DATA_DIR);
+  const auto request =
+      request_of(row("estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192"));
+  const auto model = workload::load_model(ORRERY_DATA_DIR, "llama-3.1-8b").value();
+  const auto cluster = catalogue.cluster("dgx-h100", 8).value();
+  const auto stack = catalogue.stack(request->stack).value();
+  const auto plan = estimate::resolve(*request, model, cluster, stack).value().plan;
+  estimate::Estimator estimator(model, cluster, stack, estimate::job_of(*request, model));
+  EXPECT_EQ(a.predicted_s, estimator.step_time(plan).value());
+  EXPECT_EQ(a.measured_s, 2.0);
+  EXPECT_EQ(a.family, "mine");
+  EXPECT_FALSE(b.predicted_s);
+  EXPECT_NE(b.skipped_reason, "");
+  ASSERT_TRUE(c.predicted_s) << c.skipped_reason;
+  EXPECT_GT(*c.predicted_s, 2.0 * 4096 * 4096 * 4096 / 989e12);
+  EXPECT_EQ(c.family, "commands");
+}
+
+}  // namespace
+}  // namespace orrery::validate::test::commands_test
