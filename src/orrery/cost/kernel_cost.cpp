@@ -144,7 +144,10 @@ KernelCost kernel_cost(const Kernel& kernel, const Accelerator& accelerator) {
   KernelCost cost;
   cost.compute = Seconds(compute_seconds(kernel, accelerator));
   cost.memory = Seconds(memory_seconds(kernel, accelerator));
-  cost.latency = accelerator.kernel_latency * kernel.launches;
+  const bool is_gemm = kernel.kind == KernelKind::gemm;
+  const Seconds alone =
+      is_gemm ? accelerator.kernel_latency : accelerator.stream_latency.value_or(accelerator.kernel_latency);
+  cost.latency = (alone + kernel.gap) * kernel.launches;
   if (kernel.block_scaled) { cost.latency += accelerator.block_scaled_latency; }
   cost.casts = Seconds(kernel.casts.value() / memory_rate(accelerator));
   cost.time = cost.latency + cost.casts + Seconds(overlapped(cost.compute.value(), cost.memory.value()));

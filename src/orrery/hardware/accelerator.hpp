@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -58,9 +59,10 @@ struct Accelerator {
   double portable_attention = 1.0;  // rate of attention kernels without native instructions / that of native ones
   double memory_efficiency = 1.0;   // best measured streaming rate / memory_bandwidth
   Seconds kernel_latency;           // time of a kernel without work: launch on the device, first loads, last stores
-  double power_slowdown = 0.0;      // relative slowdown of long GEMMs when power limits the clock; 0: none
-  double block_scaled_loads = 1.0;  // rate at which block-scaled GEMMs load operands / streaming rate
-  Seconds block_scaled_latency;     // of a block-scaled GEMM, in addition to kernel_latency
+  std::optional<Seconds> stream_latency;  // the same of kernels that are not GEMMs; not given: kernel_latency
+  double power_slowdown = 0.0;            // relative slowdown of long GEMMs when power limits the clock; 0: none
+  double block_scaled_loads = 1.0;        // rate at which block-scaled GEMMs load operands / streaming rate
+  Seconds block_scaled_latency;           // of a block-scaled GEMM, in addition to kernel_latency
 
   Basis basis = Basis::prior;  // of these figures
 

@@ -149,6 +149,8 @@ const Record<Accelerator>& Described<Accelerator>::record() {
           .required("kernel_latency", &Accelerator::kernel_latency,
                     "time of a kernel without work: launch on the device, first loads, last stores",
                     {.max = Seconds(1.0)})
+          .optional("stream_latency", &Accelerator::stream_latency,
+                    "the same of kernels that are not GEMMs; not given: kernel_latency", {.max = Seconds(1.0)})
           .optional("power_slowdown", &Accelerator::power_slowdown,
                     "relative slowdown of long GEMMs when power limits the clock", {.min = 0.0, .max = 10.0})
           .optional("block_scaled_loads", &Accelerator::block_scaled_loads,
@@ -385,6 +387,12 @@ Record<HostPolicy> host_policy() {
       .optional("launch_time", &HostPolicy::launch_time,
                 "host time to issue one kernel or collective of a forward or backward pass",
                 {.max = Seconds(1.0), .unit = "us"})
+      .optional("kernel_gap", &HostPolicy::kernel_gap,
+                "device time before each kernel that is launched one by one, not in a captured graph",
+                {.max = Seconds(1.0)})
+      .optional("captures_requests", &HostPolicy::captures_requests,
+                "batches of requests run as captured graphs, which the host issues as one; else as in training, kernel "
+                "by kernel")
       .optional("expert_launch_time", &HostPolicy::expert_launch_time,
                 "host time to issue each additional expert's kernel; 0 = one kernel for all experts",
                 {.max = Seconds(1.0), .unit = "us"})

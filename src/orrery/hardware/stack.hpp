@@ -97,10 +97,12 @@ struct TransferPolicy {
 
 // Time of the host.
 struct HostPolicy {
-  Seconds launch_time;         // to issue one kernel or collective of a forward or backward pass
-  Seconds expert_launch_time;  // each additional expert's kernel where a product is issued expert by expert, and its
-                               // bias; 0: one kernel for all experts
-  Seconds step_overhead;       // per step, not hidden: data loading, logging, launches
+  Seconds launch_time;  // to issue one kernel or collective of a forward or backward pass
+  Seconds kernel_gap;   // on the device before each kernel that is launched one by one, not in a captured graph
+  bool captures_requests = true;  // batches of requests run as captured graphs, which the host issues as one
+  Seconds expert_launch_time;     // each additional expert's kernel where a product is issued expert by expert, and its
+                                  // bias; 0: one kernel for all experts
+  Seconds step_overhead;          // per step, not hidden: data loading, logging, launches
 };
 
 struct Stack {

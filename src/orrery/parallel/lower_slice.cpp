@@ -71,9 +71,10 @@ Bytes working_set(const Kernel& kernel, Bytes element) {
 }
 
 // The host launches the items of a block while the device executes earlier ones, far enough ahead that only the sums
-// matter. Inference is assumed to use CUDA graphs.
+// matter. Stacks that capture the graphs of requests launch them at once.
 Seconds launch_time(const Block& block, const LoweringContext& context) {
-  return context.job().is_inference() ? Seconds(0) : host_time(block, context.stack);
+  const bool captured = context.job().is_inference() && context.stack.host.captures_requests;
+  return captured ? Seconds(0) : host_time(block, context.stack);
 }
 
 void add_stream_traffic(std::vector<Operator>& operators, double factor) {
@@ -81,6 +82,12 @@ void add_stream_traffic(std::vector<Operator>& operators, double factor) {
     for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) {
       if (kernel->kind == KernelKind::stream) { kernel->bytes *= factor; }
     }
+  }
+}
+
+void add_gaps(std::vector<Operator>& operators, Seconds gap) {
+  for (auto& op : operators) {
+    for (Kernel* kernel : {&op.forward, &op.backward_input, &op.backward_weight}) { kernel->gap = gap; }
   }
 }
 
@@ -136,6 +143,7 @@ class SliceLowering {
 
   [[nodiscard]] std::vector<Operator> run_as_the_stack_does(std::vector<Operator> operators) const {
     add_stream_traffic(operators, context_.stack.stream_traffic);
+    if (context_.stack.host.kernel_gap > Seconds(0)) { add_gaps(operators, context_.stack.host.kernel_gap); }
     if (context_.stack.host.expert_launch_time > Seconds(0)) { issue_experts_apart(operators); }
     return operators;
   }

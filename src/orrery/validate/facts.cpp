@@ -190,6 +190,13 @@ constexpr StackFacts kTimedLayers{
         "copy "
         "first (collector/*/collect_gemm.py: \"op.forward(x)\" with x in bf16; unverified, from memory)"};
 
+constexpr StackFacts kTimedCalls{
+    .stack = "megatron-core",
+    .kernel_gap_us = 6.0,
+    .source =
+        "LLMCompass times single calls from PyTorch (arXiv 2312.03134; unverified, from memory); the gap is that of "
+        "fastertransformer, which launches kernel by kernel, too"};
+
 struct FamilyStack {
   std::string_view prefix;
   const StackFacts* stack;
@@ -211,6 +218,7 @@ constexpr std::array kFamilies = {
     FamilyStack{"mlperf_dlrm", &kHugeCtr},
     FamilyStack{"sok", &kSok},
     FamilyStack{"aic", &kTimedLayers},
+    FamilyStack{"llmcompass", &kTimedCalls},
     FamilyStack{"nemo", &kNemo},
     FamilyStack{"mbridge", &kNemo},
     FamilyStack{"mcore_moe_layer", &kNemo},

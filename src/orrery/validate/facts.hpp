@@ -71,6 +71,7 @@ struct StackFacts {
   bool interleaves = false;     // default vpp: one chunk per layer of a stage
   TableDefaults tables = {};
   bool casts_inputs = false;  // its tables of kernels include the cast of two-byte inputs to the GEMM's format
+  double kernel_gap_us = 0.0;  // before each kernel of its tables of kernels, which a host launched one by one
   bool expert_parallel_over_all =
       false;  // ep where its tables have 1 or nothing: all ranks of a stage that divide the experts
   bool splits_micro_batch = false;  // micro-batch of its tables is split into as many as there are stages

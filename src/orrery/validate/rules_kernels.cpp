@@ -52,6 +52,7 @@ Skippable<KernelScenario> scenario_of(const KernelRow& row, const Parts& parts) 
                                     .input = element,
                                     .output = std::max(element, 2.0)},
                                    *precision);
+  scenario.kernel.gap = Seconds(defaults.kernel_gap_us * 1e-6);
   scenario.kernel.grouped = letters_and_digits(row.op).find("grouped") != std::string::npos;
   scenario.kernel.block_scaled = *precision == hardware::Precision::fp8 && scales_blocks(row.dtype);
   if (defaults.casts_inputs && element < kActivation) {
