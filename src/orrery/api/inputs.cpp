@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/workload/catalogue.hpp"
 
 namespace orrery::api {
@@ -44,7 +45,17 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
   }
   auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
-  auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
+  std::optional<hardware::Stack> stack;
+  if (model && cluster) {
+    stack = keep(catalogue.stack(estimate::stack_name(request, *model, cluster->accelerator)), "--stack", failure);
+  } else if (!request.stack.empty()) {
+    stack = keep(catalogue.stack(request.stack), "--stack", failure);
+  }
+  if (model && cluster && stack) {
+    for (auto& wrong : estimate::stack_problems(request, *model, cluster->accelerator, *stack)) {
+      failure.diagnostics.push_back(std::move(wrong));
+    }
+  }
   if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {
     std::vector<std::string> known;
     for (const auto& [name, peak] : cluster->accelerator.matrix_peak) { known.push_back(name); }

@@ -25,7 +25,9 @@ void add_job_fields(config::Record<Request>& record) {
       .required("cluster", &Request::cluster, "catalogue name, or cluster YAML", {.nonempty = true})
       .optional("devices", &Request::devices, "accelerators in use; default: all of the cluster",
                 {.min = 1, .max = kMostDevices})
-      .optional("stack", &Request::stack, "software-stack profile, by name or YAML", {.nonempty = true})
+      .optional("stack", &Request::stack,
+                "software-stack profile, by name or YAML; default: vllm for inference, maxtext on TPUs, hugectr for "
+                "recommenders, else megatron-core")
       .optional("semantics", &Request::semantics, "cost model: this one (physical), or the equations of MAD-Max")
       .optional("task", &Request::task, "kind of job")
       .optional("global_batch", &Request::global_batch, "sequences per training step, all replicas together",

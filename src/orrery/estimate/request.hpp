@@ -23,7 +23,7 @@ enum class Semantics : std::uint8_t { physical, mad_max };
 struct Request : parallel::PartialPlan {
   std::string model, cluster;
   std::optional<std::int64_t> devices;  // not given: all of the cluster
-  std::string stack = "megatron-core";
+  std::string stack;                    // not given: by task, model and accelerator (stack_choice.hpp)
   Semantics semantics = Semantics::physical;
 
   parallel::Task task = parallel::Task::pretrain;

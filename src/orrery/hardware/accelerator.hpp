@@ -43,6 +43,7 @@ enum class Basis : std::uint8_t {
 struct Accelerator {
   std::string name;         // catalogue name, e.g. "h100-sxm"
   std::string description;  // product name as the vendor writes it
+  std::string maker;        // "NVIDIA"; empty: not known, any software may run on it
 
   std::map<std::string, FlopsPerSecond> matrix_peak;  // dense matrix-unit peak by precision name; absent: none
   FlopsPerSecond vector_peak;                         // fp32 rate of the ordinary ALUs

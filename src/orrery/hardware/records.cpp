@@ -123,6 +123,8 @@ const Record<Accelerator>& Described<Accelerator>::record() {
       Record<Accelerator>("accelerator", "One accelerator. Rates are dense; figures are per device.")
           .optional("name", &Accelerator::name, "name; default: the file's name")
           .optional("description", &Accelerator::description, "product name as the vendor writes it")
+          .optional("maker", &Accelerator::maker,
+                    "NVIDIA, AMD, Google, Intel or AWS: which software stacks run on it; not given: all")
           .required("matrix_peak", &Accelerator::matrix_peak, "dense matrix-unit peak by precision",
                     {.min = kLeastPeak, .max = kMostPeak, .nonempty = true})
           .required("vector_peak", &Accelerator::vector_peak, "fp32 rate of the ordinary ALUs",
@@ -301,6 +303,9 @@ Record<AttentionPolicy> attention_policy() {
 
 Record<StoragePolicy> storage_policy() {
   return policy<StoragePolicy>()
+      .optional("prefill_tokens", &StoragePolicy::prefill_tokens,
+                "tokens of prompts that one pass reads at most: activations of no more are kept; 0 = all",
+                {.min = 0, .max = 1e9})
       .optional("narrow_cache", &StoragePolicy::narrow_cache,
                 "keys and values are stored in the format of GEMM inputs where that is narrower")
       .optional("narrow_activations", &StoragePolicy::narrow_activations,
@@ -400,6 +405,17 @@ Record<HostPolicy> host_policy() {
                 {.max = Seconds(3600.0), .unit = "ms"});
 }
 
+Record<hardware::StackLimits> stack_limits() {
+  using hardware::StackLimits;
+  return policy<StackLimits>()
+      .optional("tasks", &StackLimits::tasks, "what it runs: pretrain, finetune, inference; empty = everything")
+      .optional("models", &StackLimits::models,
+                "classes of models that it has: transformer, encoder-decoder, vision, recommender; empty = all")
+      .optional("makers", &StackLimits::makers,
+                "makers of the accelerators that it runs on: NVIDIA, AMD, Google, Intel, AWS; empty = all")
+      .optional("schedules", &StackLimits::schedules, "pipeline schedules that it has, as in --schedule; empty = all");
+}
+
 }  // namespace
 
 const Record<Stack>& Described<Stack>::record() {
@@ -420,6 +436,7 @@ const Record<Stack>& Described<Stack>::record() {
           .part(&Stack::tables, table_policy())
           .part(&Stack::transfers, transfer_policy())
           .part(&Stack::host, host_policy())
+          .part(&Stack::limits, stack_limits())
           .optional("memory_reserve", &Stack::memory_reserve, "part of device memory that tensors cannot use",
                     {.min = 0.0, .max = 0.9})
           .optional("sources", &Stack::sources, std::string(kSourcesDoc));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "orrery/core/units.hpp"
 #include "orrery/hardware/accelerator.hpp"
@@ -26,6 +27,7 @@ struct AttentionPolicy {
 // What is stored in the format of GEMM inputs where that format is narrower than the activations'.
 struct StoragePolicy {
   bool narrow_cache = false;        // keys and values
+  std::int64_t prefill_tokens = 0;  // of prompts, in one pass at most, so that activations of no more are kept; 0: all
   bool narrow_activations = false;  // the input of a gated activation, kept for backward (at least one byte)
 };
 
@@ -105,6 +107,14 @@ struct HostPolicy {
   Seconds step_overhead;          // per step, not hidden: data loading, logging, launches
 };
 
+// What the software has; an empty list is everything.
+struct StackLimits {
+  std::vector<std::string> tasks;      // pretrain, finetune, inference
+  std::vector<std::string> models;     // transformer, encoder-decoder, vision, recommender
+  std::vector<std::string> makers;     // of accelerators: NVIDIA, AMD, Google, Intel, AWS
+  std::vector<std::string> schedules;  // of the pipeline: 1f1b, interleaved, ...
+};
+
 struct Stack {
   std::string name;
   std::string description;
@@ -121,6 +131,7 @@ struct Stack {
   TablePolicy tables;
   TransferPolicy transfers;
   HostPolicy host;
+  StackLimits limits;
   double memory_reserve = 0.06;  // part of device memory that tensors cannot use
   Sources sources;
 };

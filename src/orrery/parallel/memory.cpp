@@ -113,6 +113,13 @@ Bytes working_buffers(const StageSizes& sizes, const PipelineShape& shape, std::
   return buffers;
 }
 
+// Of the tokens of a micro-batch's prompts: those that one pass reads. One token of each sequence is read at least.
+double prefill_share(const Job& job, const Plan& plan, std::int64_t most) {
+  const std::int64_t tokens = plan.micro_batch * job.prompt;
+  if (most == 0 || tokens <= most) { return 1.0; }
+  return static_cast<double>(std::max(most, plan.micro_batch)) / static_cast<double>(tokens);
+}
+
 // Offloads `all` except what is in use or in transfer.
 void offload(MemoryNeed& need, Bytes& all, Bytes working) {
   need.offloaded += all;
@@ -131,7 +138,7 @@ MemoryNeed stage_memory(const StageSizes& sizes, const PipelineShape& shape, std
   need.weights += sizes.in_place.weights;
   need.tables = sizes.in_place.weights;
   if (job.is_inference()) {
-    need.activations = sizes.working;
+    need.activations = sizes.working * prefill_share(job, plan, stack.storage.prefill_tokens);
     need.kv_cache = sizes.kv_cache;
     return need;
   }

@@ -8,6 +8,7 @@
 
 #include "orrery/config/node.hpp"
 #include "orrery/core/text.hpp"
+#include "orrery/estimate/stack_choice.hpp"
 #include "orrery/validate/columns.hpp"
 #include "orrery/workload/catalogue.hpp"
 
@@ -99,7 +100,10 @@ Result<CommandScenario> scenario(const CommandRow& row, const std::string& data_
   CommandScenario made;
   ORRERY_TRY(model, workload::load_model(data_directory, request.model));
   ORRERY_TRY(cluster, catalogue.cluster(request.cluster, request.devices.value_or(0)));
-  ORRERY_TRY(stack, catalogue.stack(request.stack));
+  ORRERY_TRY(stack, catalogue.stack(estimate::stack_name(request, model, cluster.accelerator)));
+  if (auto found = estimate::stack_problems(request, model, cluster.accelerator, stack); !found.empty()) {
+    return tl::make_unexpected(Failure{{found.front()}});
+  }
   made.stack = estimate::stack_of(request, std::move(stack));
   made.job = estimate::job_of(request, model);
   if (auto found = parallel::problems(model, made.job); !found.empty()) {

@@ -67,7 +67,7 @@ TEST(Commands, a_row_is_predicted_as_the_command_prints_it) {
       request_of(row("estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192"));
   const auto model = workload::load_model(ORRERY_DATA_DIR, "llama-3.1-8b").value();
   const auto cluster = catalogue.cluster("dgx-h100", 8).value();
-  const auto stack = catalogue.stack(request->stack).value();
+  const auto stack = catalogue.stack("megatron-core").value();
   const auto plan = estimate::resolve(*request, model, cluster, stack).value().plan;
   estimate::Estimator estimator(model, cluster, stack, estimate::job_of(*request, model));
   EXPECT_EQ(a.predicted_s, estimator.step_time(plan).value());
