@@ -10,7 +10,7 @@ namespace {
 
 using config::Node;
 
-constexpr std::array<std::string_view, 6> kNoFigures = {"name", "description", "accelerator",
+constexpr std::array<std::string_view, 7> kNoFigures = {"name", "description", "maker",  "accelerator",
                                                         "link", "basis",       "sources"};
 
 std::string joined(const std::string& path, const std::string& name) { return path.empty() ? name : path + "." + name; }
