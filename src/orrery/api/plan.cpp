@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/api/nearest.hpp"
 #include "orrery/api/orrery.hpp"
 #include "orrery/api/planning.hpp"
 #include "orrery/api/what_if.hpp"
@@ -216,6 +217,12 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   if (!some_can) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   for (const auto& part : parts) { part->answer = part->planning->run(); }
   PlanSearch answer = merged(request, parts);
+  const bool some_fit = std::any_of(parts.begin(), parts.end(), [](const auto& p) { return !p->answer.best.empty(); });
+  if (!some_fit) {
+    answer.nearest = nearest_plan(data_directory_, catalogue_, parts.back()->request);
+    if (answer.nearest) { answer.nothing_fits += "; " + sentence_of(*answer.nearest); }
+    if (!answer.not_searched.empty()) { answer.nothing_fits += "; not searched: " + join(answer.not_searched, "; "); }
+  }
   if (request.explain && !answer.best.empty()) { answer.explanation = explained(parts, answer.best.front()); }
   if (request.what_if && !answer.best.empty()) {
     const Part& part = *parts.front();

@@ -19,8 +19,7 @@ using parallel::ScheduleKind;
 
 namespace {
 
-std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs,
-                             const std::vector<std::string>& not_searched) {
+std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& inputs) {
   std::string why;
   if (space.points == 0) {
     why = "no plan is valid: the degrees must multiply to the devices and divide heads and batch";
@@ -30,7 +29,6 @@ std::string why_nothing_fits(const results::SpaceCounts& space, const Inputs& in
     why = fmt::format("none of {} plans fits in the memory of {}",
                       space.points - space.rejected_network - space.rejected_invalid, inputs.cluster.accelerator.name);
   }
-  if (!not_searched.empty()) { why += "; not searched: " + join(not_searched, "; "); }
   return fmt::format("{} on {} devices of {}: {}", inputs.model.name, inputs.cluster.devices, inputs.cluster.name, why);
 }
 
@@ -106,7 +104,7 @@ results::PlanSearch Planning::run() {
   answer.space = found_.space;
   answer.without_effect = space_.without_effect();
   if (!request_.space) { answer.not_searched = not_searched(inputs_, space_.job(), request_, space_); }
-  if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_, answer.not_searched); }
+  if (found_.best.empty()) { answer.nothing_fits = why_nothing_fits(found_.space, inputs_); }
   for (const auto& candidate : found_.best) { answer.best.push_back(estimate(candidate.point)); }
   for (const auto& candidate : found_.front) { answer.front.push_back(estimate(candidate.point)); }
   return answer;

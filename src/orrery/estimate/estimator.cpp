@@ -50,7 +50,7 @@ void Estimator::trim_caches() {
 MemoryOutcome Estimator::memory(const Plan& plan) {
   trim_caches();
   const Program& program = lowerer_.lower(job_, plan).program;
-  return {program.memory[fullest_stage(program)].total(), capacities().holds(program)};
+  return {program.memory[fullest_stage(program)].total(), capacity(), capacities().holds(program)};
 }
 
 parallel::Capacity Estimator::capacities() const { return {capacity(), cluster_.second_tier.memory}; }

@@ -33,7 +33,7 @@ struct PlanPrice {
 
 // Memory of a plan's fullest rank, compared with the capacity of both tiers.
 struct MemoryOutcome {
-  Bytes need;
+  Bytes need, capacity;
   bool fits = true;
 };
 

@@ -283,8 +283,12 @@ class Search {
 
   void evaluate_family(Worker& worker, const Family& family, double limit, PartialResult& part) {
     const bool may_skip = prunes() && family.verdict == Verdict::possible;
-    if (may_skip && !worker.evaluator->may_fit(family.first)) { return; }
     auto& counts = part.counts;
+    if (may_skip && !worker.evaluator->may_fit(family.first)) {
+      counts.evaluated += family.points;
+      counts.rejected_memory += family.points;
+      return;
+    }
     worker.walk->members(family, [&](const Member& member) {
       counts.evaluated += member.points;
       if (member.verdict == Verdict::network) { counts.rejected_network += member.points; }

@@ -218,6 +218,20 @@ Node what_if_json(const std::vector<results::Flip>& flips) {
 
 }  // namespace
 
+namespace {
+
+// The estimate of the plan that needs the least memory, what it lacks, and the changes after which a plan fits.
+Node nearest_json(const results::NearestPlan& nearest) {
+  Node json = json_object({{"lacks_B", nearest.need - nearest.capacity}});
+  add_fields(json, {{"fits_with", json_list(nearest.changes, [](const results::FittingChange& change) {
+                       return json_object({{"flags", change.flags}, {"memory_B", change.need}});
+                     })}});
+  add_estimate(json, nearest.estimate);
+  return json;
+}
+
+}  // namespace
+
 std::string plan_json(const results::PlanSearch& search) {
   const auto add_one = [](Node& one, const auto& estimate) { add_estimate(one, estimate); };
   Node json = json_object({{"schema", "orrery.plan/1"}});
@@ -227,6 +241,7 @@ std::string plan_json(const results::PlanSearch& search) {
   if (!search.by_devices.empty()) { add_fields(json, {{"by_devices", by_devices_json(search.by_devices)}}); }
   if (!search.front.empty()) { add_fields(json, {{"front", ranked_json(search.front, add_one)}}); }
   add_fields(json, {{"not_searched", search.not_searched}, {"objective", config::enum_name(search.objective)}});
+  if (search.nearest) { add_fields(json, {{"nearest", nearest_json(*search.nearest)}}); }
   if (!search.what_if.empty()) { add_fields(json, {{"what_if", what_if_json(search.what_if)}}); }
   if (!search.explanation.empty()) { add_fields(json, {{"explanation", search.explanation}}); }
   return json_document(json);

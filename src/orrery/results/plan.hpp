@@ -30,6 +30,19 @@ struct DeviceRow {
   std::optional<Expense> cost{}, energy{};
 };
 
+// A change after which a plan fits: flags, and the lowest memory of a device with it.
+struct FittingChange {
+  std::string flags;  // "--devices 128", "another --zero"
+  Bytes need;
+};
+
+// The plan that needs the least memory where none fits.
+struct NearestPlan {
+  Estimate estimate;
+  Bytes need, capacity;  // of a device of the fullest stage
+  std::vector<FittingChange> changes;
+};
+
 struct PlanSearch {
   SpaceCounts space;
   double wall_s = 0;  // set by the caller: the library reads no clock
@@ -38,8 +51,9 @@ struct PlanSearch {
   std::vector<Estimate> front;              // if requested: the Pareto front of time, memory and devices
   std::vector<DeviceRow> by_devices;        // if several numbers of devices were requested: each, ascending
   std::vector<std::string> without_effect;  // axes of the space without effect on the model: counted, not priced
-  std::vector<std::string> not_searched;            // fixed choices that were not searched, with their flags
+  std::vector<std::string> not_searched;    // fixed choices that were not searched, with their flags
   std::string nothing_fits;                 // why `best` is empty, if it is
+  std::optional<NearestPlan> nearest;       // if nothing fits in memory
   std::vector<Flip> what_if;                // if requested: what would change the answer
   std::vector<std::string> explanation;     // if requested: why the best plan wins, the binding limit, the runner-up
 };
