@@ -178,6 +178,12 @@ Failure of_counts(Failure failure, const PlanRequest& request) {
   return failure;
 }
 
+// Whether only the number of devices is wrong.
+bool is_of_count(const Failure& failure) {
+  return std::all_of(failure.diagnostics.begin(), failure.diagnostics.end(),
+                     [](const Diagnostic& diagnostic) { return diagnostic.place.path == "--devices"; });
+}
+
 // For the number of devices of the best plan.
 std::vector<std::string> explained(const Parts& parts, const Estimate& best) {
   const auto part = std::find_if(parts.begin(), parts.end(),
@@ -195,6 +201,7 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
     return fail({"", 0, 0, "--what-if"}, "is about one number of devices; --device-counts has several");
   }
   Parts parts;
+  std::vector<results::DeviceRow> impossible;
   std::vector<Diagnostic> wrong;  // errors of fixed values, for every number of devices so far
   bool some_can = false;
   for (const auto devices : counts_of(request)) {
@@ -202,6 +209,14 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
     part->request = request;
     part->request.job.devices = devices;
     auto problem = read_problem(data_directory_, catalogue_, part->request);
+    if (!problem && request.device_counts.size() > 1 && is_of_count(problem.error())) {
+      results::DeviceRow row;
+      row.devices = *devices;
+      row.impossible = problem.error().diagnostics.front().message;
+      impossible.push_back(std::move(row));
+      if (wrong.empty()) { wrong = of_counts(problem.error(), request).diagnostics; }
+      continue;
+    }
     if (!problem) { return tl::make_unexpected(of_counts(problem.error(), request)); }
     part->problem = std::move(*problem);
     if (auto unknown = unknown_figures(request, part->problem.inputs.cluster); !unknown.empty()) {
@@ -217,6 +232,9 @@ Result<PlanSearch> Orrery::plan(const PlanRequest& request) const {
   if (!some_can) { return tl::make_unexpected(Failure{std::move(wrong)}); }
   for (const auto& part : parts) { part->answer = part->planning->run(); }
   PlanSearch answer = merged(request, parts);
+  answer.by_devices.insert(answer.by_devices.end(), impossible.begin(), impossible.end());
+  std::sort(answer.by_devices.begin(), answer.by_devices.end(),
+            [](const auto& a, const auto& b) { return a.devices < b.devices; });
   const bool some_fit = std::any_of(parts.begin(), parts.end(), [](const auto& p) { return !p->answer.best.empty(); });
   if (!some_fit) {
     answer.nearest = nearest_plan(data_directory_, catalogue_, parts.back()->request);

@@ -157,9 +157,16 @@ TEST(PlanCounts, a_number_that_no_plan_suits_is_a_row_unless_none_does) {
   EXPECT_THAT(wrong.error().text(), HasSubstr("--dp: "));
 }
 
-TEST(PlanCounts, a_number_that_the_cluster_cannot_have_is_a_mistake) {
+TEST(PlanCounts, a_number_that_the_cluster_cannot_have_has_a_row_and_is_a_mistake_if_all_are) {
   auto request = small_search();
   request.device_counts = {8, 12};
+  const auto answer = found(request);
+  ASSERT_EQ(answer.by_devices.size(), 2U);
+  EXPECT_TRUE(answer.by_devices[0].feasible);
+  EXPECT_EQ(answer.by_devices[1].devices, 12);
+  EXPECT_THAT(answer.by_devices[1].impossible, HasSubstr("12 devices are not a whole number of nodes"));
+  EXPECT_EQ(answer.best.front().devices, 8);
+  request.device_counts = {12, 20};
   const auto wrong = orrery().plan(request);
   ASSERT_FALSE(wrong);
   EXPECT_THAT(wrong.error().text(), HasSubstr("--device-counts: 12 devices are not a whole number of nodes"));

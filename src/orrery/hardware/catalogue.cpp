@@ -105,6 +105,14 @@ Result<Cluster> with_own_devices(Cluster cluster, const Node& node) {
   return whole;
 }
 
+// A cluster that grows has neither a size of its outermost dimension nor a number of devices in its description, which
+// can so be the start of a file for any number of devices.
+Result<Cluster> as_written(Result<Cluster> cluster) {
+  const bool grows = cluster && cluster->dimensions.size() > 1 && cluster->dimensions.back().most == 0;
+  if (grows) { cluster->dimensions.back().size = cluster->devices = 0; }
+  return cluster;
+}
+
 template <class T>
 Result<std::string> printed(const Result<T>& entry) {
   return entry.map([](const T& value) { return Described<T>::record().print_yaml(value); });
@@ -174,6 +182,9 @@ Result<Cluster> Catalogue::cluster(const std::string& name_or_path, std::int64_t
   for (auto& dimension : read.dimensions) {
     if (dimension.link.name.empty()) { dimension.link.name = dimension.name; }
   }
+  // The size of the outermost dimension is a limit; a cluster with one dimension has no other.
+  NetworkDimension& outermost = read.dimensions.back();
+  if (outermost.most == 0 && read.dimensions.size() > 1) { outermost.most = outermost.size; }
   if (devices != 0) { return scaled(std::move(read), devices); }
   return with_own_devices(std::move(read), node);
 }
@@ -222,7 +233,7 @@ Result<std::string> Catalogue::description(const std::string& name_or_path, std:
     ORRERY_TRY(node, entry_node(directory_, kClusterEntries, name_or_path));
     folder = kind_of_file(node);
   }
-  if (folder == kClusterEntries.folder) { return printed(cluster(name_or_path, 0)); }
+  if (folder == kClusterEntries.folder) { return printed(as_written(cluster(name_or_path, 0))); }
   if (folder == kAcceleratorEntries.folder) { return printed(accelerator(name_or_path)); }
   if (folder == kLinkEntries.folder) { return printed(link(name_or_path)); }
   return printed(stack(name_or_path));

@@ -3,20 +3,86 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include "orrery/core/text.hpp"
 
 namespace orrery::hardware {
 namespace {
 
-// The error for `devices` that is not a multiple of `block`, the devices below dimension `dimension`.
-std::string partial_block(const Cluster& cluster, std::int64_t devices, std::int64_t block, std::size_t dimension) {
-  const std::int64_t below = devices / block * block;
-  const std::string what =
-      dimension == 1 ? fmt::format("nodes of {}", block)
-                     : fmt::format("blocks of {} below dimension \"{}\"", block, cluster.dimensions[dimension].name);
-  return fmt::format("{} devices are not a whole number of {}; nearest: {} or {}", devices, what, below, below + block);
+// Devices along each dimension, innermost first; or the dimension over which they cannot be distributed.
+struct Distribution {
+  std::vector<std::int64_t> sizes;
+  std::optional<std::size_t> impossible;
+};
+
+// The largest share of a block of `full` that distributes `rest` evenly over blocks of at least a quarter of it, in
+// whole units; 0: none.
+std::int64_t even_share(std::int64_t rest, std::int64_t full, std::int64_t unit) {
+  for (std::int64_t share = full / unit * unit; share > 0 && 4 * share >= full; share -= unit) {
+    if (rest % share == 0) { return share; }
+  }
+  return 0;
+}
+
+// Every block takes as many devices as it can such that all take the same: 8,192 devices on pods of 3,072 are four pods
+// of 2,048, as jobs are placed, and not two full pods and two thirds of one.
+Distribution distributed(const std::vector<NetworkDimension>& dimensions, std::int64_t devices) {
+  Distribution found;
+  std::int64_t rest = devices;
+  for (std::size_t i = 0; i < dimensions.size(); ++i) {
+    const NetworkDimension& dimension = dimensions[i];
+    const bool last = i + 1 == dimensions.size();
+    const std::int64_t limit = i == 0 && dimension.most == 0 ? dimension.size : dimension.most;
+    std::int64_t share = rest;
+    if (last) {
+      if (limit > 0 && rest > limit) { found.impossible = i; }
+    } else if (rest > dimension.size) {
+      const std::int64_t unit = i > 0 ? 1 : dimension.host > 0 ? dimension.host : dimension.size;
+      const bool may_share = has_switch(dimension.wiring);
+      share = rest % dimension.size == 0 ? dimension.size : may_share ? even_share(rest, dimension.size, unit) : 0;
+      if (share == 0) { found.impossible = i; }
+    }
+    if (found.impossible) { return found; }
+    found.sizes.push_back(share);
+    rest /= share;
+  }
+  return found;
+}
+
+bool can_have(const std::vector<NetworkDimension>& dimensions, std::int64_t devices) {
+  return devices > 0 && !distributed(dimensions, devices).impossible;
+}
+
+// The error for devices that cannot be distributed over the blocks of dimension `i`.
+std::string cannot_have(const Cluster& cluster, std::int64_t devices, std::size_t i) {
+  const auto& dimensions = cluster.dimensions;
+  std::int64_t block = 1;
+  for (std::size_t d = 0; d <= i; ++d) { block *= std::max<std::int64_t>(dimensions[d].size, 1); }
+  if (dimensions.size() == 1 && dimensions.front().most == 0) {
+    return fmt::format("{} devices: dimension {} has at most {}, and cluster \"{}\" has no outer dimension", devices,
+                       dimensions.front().name, dimensions.front().size, cluster.name);
+  }
+  if (i + 1 == dimensions.size()) {
+    std::int64_t inner = 1;
+    for (std::size_t d = 0; d < i; ++d) { inner *= dimensions[d].size; }
+    return fmt::format("{} devices: cluster \"{}\" has at most {}, {} along its outermost dimension {}", devices,
+                       cluster.name, inner * dimensions[i].most, dimensions[i].most, dimensions[i].name);
+  }
+  std::int64_t below = devices - 1, above = devices + 1;
+  while (below > 0 && !can_have(dimensions, below)) { --below; }
+  while (above < devices + 2 * block && !can_have(dimensions, above)) { ++above; }
+  const std::string what = i == 0 ? fmt::format("nodes of {}", dimensions[0].host > 0 ? dimensions[0].host : block)
+                                  : fmt::format("blocks of {} below dimension \"{}\"", block, dimensions[i + 1].name);
+  std::vector<std::string> near;
+  if (below > 0) { near.push_back(std::to_string(below)); }
+  if (can_have(dimensions, above)) { near.push_back(std::to_string(above)); }
+  return fmt::format("{} devices are not a whole number of {}; nearest: {}", devices, what, join(near, " or "));
 }
 
 // Part of a ring is a line: traffic has one direction instead of two.
@@ -92,28 +158,16 @@ Result<Cluster> scaled(Cluster cluster, std::int64_t devices) {
     return fail(fmt::format("{} devices: must be between 1 and {}", devices, kMaxDevices));
   }
   auto& dimensions = cluster.dimensions;
-  if (dimensions.size() == 1 && dimensions.front().size > 0 && devices > dimensions.front().size) {
-    return fail(fmt::format("{} devices: dimension {} has at most {}, and cluster \"{}\" has no outer dimension",
-                            devices, dimensions.front().name, dimensions.front().size, cluster.name));
-  }
-  // `rest` blocks of `block` devices are still to be distributed over dimension i and the outer ones.
-  std::int64_t rest = devices;
-  std::int64_t block = 1;
+  const Distribution found = distributed(dimensions, devices);
+  if (found.impossible) { return fail(cannot_have(cluster, devices, *found.impossible)); }
   for (std::size_t i = 0; i < dimensions.size(); ++i) {
-    const bool last = i + 1 == dimensions.size();
-    const std::int64_t full = dimensions[i].size;
-    if (last || rest <= full) {
-      if (i == 0 && rest < full) {
-        scale_node_expenses(cluster, static_cast<double>(rest) / static_cast<double>(full));
-      }
-      if (rest < full) { dimensions[i].bandwidth *= dimensions[i].bandwidth_among(rest) / dimensions[i].rate(); }
-      dimensions[i].size = rest;
-      rest = 1;
-      continue;
+    NetworkDimension& dimension = dimensions[i];
+    const std::int64_t full = dimension.size, share = found.sizes[i];
+    if (share < full) {
+      if (i == 0) { scale_node_expenses(cluster, static_cast<double>(share) / static_cast<double>(full)); }
+      dimension.bandwidth *= dimension.bandwidth_among(share) / dimension.rate();
     }
-    block *= full;
-    if (rest % full != 0) { return fail(partial_block(cluster, devices, block, i + 1)); }
-    rest /= full;
+    dimension.size = share;
   }
   cluster.devices = devices;
   cluster.accelerator.slowdown = straggler_slowdown(cluster.speed_spread, devices / dimensions.front().size);

@@ -92,6 +92,8 @@ struct NetworkDimension {
   std::string name;  // e.g. "nvlink", "infiniband"
   Wiring wiring = Wiring::switched;
   std::int64_t size = 0;     // devices along this dimension; 0 in a template: as many as the cluster needs
+  std::int64_t host = 0;     // devices of one host, where the innermost dimension has several: a job takes whole hosts
+  std::int64_t most = 0;     // of a dimension without a size: devices along it at most; 0: no limit
   BytesPerSecond bandwidth;  // per device, per direction; over all its links of the dimension
   // Bandwidth of all devices / bandwidth through the dimension's switches. If given, the dimension is a tier of
   // switches above the next inner dimension: what crosses it also passes the ports of that dimension.
@@ -147,11 +149,13 @@ struct Ground {
 };
 [[nodiscard]] Ground weakest_ground(const Cluster& cluster, Links links = Links::in_use);
 
-// The cluster with `devices` accelerators: a whole number of nodes, or fewer than one node. Each dimension is filled
-// before the next one is used. A dimension that is not filled shrinks (its size may become 1); the last one grows
-// without limit, unless it is the only one and has a size. Errors name the nearest valid counts. The bandwidth of a
-// mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The slowdown by
-// stragglers is set for the new number of nodes.
+// The cluster with `devices` accelerators: a whole number of nodes (of hosts, where the innermost dimension has
+// several), or fewer than one node. A dimension that is not filled shrinks (its size may become 1). Where the devices
+// do not fill a whole number of blocks of switched dimensions, every block takes the same part of its devices, the
+// largest that is possible and at least a quarter: 8,192 devices on pods of 3,072 are four pods with 2,048 each. The
+// last dimension grows up to its size or limit, without bounds if it has neither. Errors name the nearest valid counts.
+// The bandwidth of a mesh or ring is reduced to the links in use, price and power of a node to its devices in use. The
+// slowdown by stragglers is set for the new number of nodes.
 [[nodiscard]] Result<Cluster> scaled(Cluster cluster, std::int64_t devices);
 
 }  // namespace orrery::hardware

@@ -81,11 +81,57 @@ TEST(Scaled, a_partly_filled_node_fails_naming_the_nearest_counts) {
   EXPECT_FALSE(cluster.error().answer_is_no);
 }
 
-TEST(Scaled, a_partly_filled_pod_fails_naming_the_dimension) {
-  const auto cluster = scaled(pods_of_32(), 40);
-  ASSERT_FALSE(cluster);
-  EXPECT_EQ(cluster.error().text(),
-            "40 devices are not a whole number of blocks of 32 below dimension \"spine\"; nearest: 32 or 64");
+// Blocks of four nodes: as full as they can be with the same number of nodes each.
+TEST(Scaled, blocks_that_are_not_filled_are_filled_alike) {
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 40)), (Sizes{8, 1, 5}));
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 48)), (Sizes{8, 3, 2}));
+  EXPECT_EQ(sizes(scaled(pods_of_32(), 80)), (Sizes{8, 2, 5}));
+  Cluster pods = pods_of_32();
+  pods.dimensions[1].size = 384;
+  EXPECT_EQ(sizes(scaled(pods, 8192)), (Sizes{8, 256, 4}));
+  EXPECT_EQ(sizes(scaled(pods, 16'384)), (Sizes{8, 256, 8}));
+  EXPECT_EQ(sizes(scaled(pods, 9216)), (Sizes{8, 384, 3}));
+  // 389 nodes, a prime number: no part of at least a quarter of a block.
+  EXPECT_EQ(scaled(pods, 8 * 389).error().text(),
+            "3112 devices are not a whole number of blocks of 3072 below dimension \"spine\"; nearest: 3104 or 3120");
+}
+
+// Racks of 72 in hosts of 4: jobs leave whole hosts out.
+TEST(Scaled, racks_are_filled_by_hosts) {
+  Cluster racks = nodes_of_8();
+  racks.dimensions[0].size = 72;
+  racks.dimensions[0].host = 4;
+  EXPECT_EQ(sizes(scaled(racks, 1024)), (Sizes{64, 16}));
+  EXPECT_EQ(sizes(scaled(racks, 720)), (Sizes{72, 10}));
+  EXPECT_EQ(sizes(scaled(racks, 80)), (Sizes{40, 2}));
+  EXPECT_EQ(scaled(racks, 74).error().text(), "74 devices are not a whole number of nodes of 4; nearest: 72 or 80");
+}
+
+TEST(Scaled, the_outermost_dimension_has_at_most_its_limit) {
+  Cluster pod = nodes_of_8();
+  pod.dimensions[1].most = 4;
+  EXPECT_EQ(sizes(scaled(pod, 32)), (Sizes{8, 4}));
+  EXPECT_EQ(scaled(pod, 40).error().text(),
+            "40 devices: cluster \"test\" has at most 32, 4 along its outermost dimension infiniband");
+}
+
+// Every count that an error proposes is possible.
+TEST(Scaled, the_nearest_counts_are_possible) {
+  for (std::int64_t devices = 1; devices <= 3000; ++devices) {
+    Cluster pods = pods_of_32();
+    pods.dimensions[1].size = 24;
+    const auto cluster = scaled(pods, devices);
+    if (cluster) { continue; }
+    const std::string text = cluster.error().text();
+    const std::size_t at = text.find("nearest: ");
+    ASSERT_NE(at, std::string::npos) << text;
+    std::size_t end = 0;
+    const std::string rest = text.substr(at + 9);
+    EXPECT_TRUE(scaled(pods, std::stoll(rest, &end))) << text;
+    if (const std::size_t second = rest.find(" or "); second != std::string::npos) {
+      EXPECT_TRUE(scaled(pods, std::stoll(rest.substr(second + 4)))) << text;
+    }
+  }
 }
 
 TEST(Scaled, no_devices_and_too_many_are_refused) {

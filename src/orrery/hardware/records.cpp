@@ -224,6 +224,12 @@ const Record<NetworkDimension>& Described<NetworkDimension>::record() {
           .optional("size", &NetworkDimension::size,
                     "devices along it; 0 (last dimension only) = as many as the cluster needs",
                     {.min = 0, .max = hardware::kMaxDevices})
+          .optional("host", &NetworkDimension::host,
+                    "devices of one host, where the innermost dimension has several: jobs take whole hosts",
+                    {.min = 0, .max = hardware::kMaxDevices})
+          .optional("most", &NetworkDimension::most,
+                    "of a dimension without a size: devices along it at most; 0 = no limit",
+                    {.min = 0, .max = hardware::kMaxDevices})
           .required("bandwidth", &NetworkDimension::bandwidth, "per device and direction",
                     {.min = kLeastBandwidth, .max = kMostBandwidth, .unit = "Gb/s"})
           .optional("oversubscription", &NetworkDimension::oversubscription,

@@ -176,6 +176,7 @@ Node by_devices_json(const std::vector<results::DeviceRow>& rows) {
     const auto known = [&](JsonValue value) { return row.feasible ? std::move(value) : JsonValue(nullptr); };
     add_item(list, json_object({{"devices", row.devices},
                                 {"feasible", row.feasible},
+                                {"impossible", row.impossible.empty() ? JsonValue(nullptr) : JsonValue(row.impossible)},
                                 {"within", row.feasible && row.within},
                                 {"step_time_s", known(row.step_time)},
                                 {"samples_per_s", known(row.samples_per_s)},

@@ -199,7 +199,8 @@ TEST(Json, numbers_of_devices_have_rows) {
   ASSERT_EQ(json["by_devices"].size(), 3U);
   EXPECT_EQ(
       json["by_devices"][0],
-      Json::parse(R"({"devices": 64, "feasible": false, "within": false, "step_time_s": null, "samples_per_s": null,
+      Json::parse(
+          R"({"devices": 64, "feasible": false, "impossible": null, "within": false, "step_time_s": null, "samples_per_s": null,
                              "cost_usd_per_step": null, "energy_J_per_step": null})"));
   EXPECT_EQ(json["by_devices"][1]["within"], false);
   EXPECT_EQ(json["by_devices"][2]["step_time_s"], 2.0);

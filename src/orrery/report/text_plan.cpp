@@ -158,7 +158,7 @@ std::string by_devices_table(const results::PlanSearch& search) {
     std::vector<std::string> cells = {grouped(row.devices)};
     if (!row.feasible) {
       cells.resize(has_cost && has_energy ? 5 : has_cost || has_energy ? 4 : 3, "-");
-      cells.emplace_back("no plan fits");
+      cells.emplace_back(row.impossible.empty() ? "no plan fits" : row.impossible);
     } else {
       cells.insert(cells.end(), {config::format_seconds(row.step_time, 4), config::format_count(row.samples_per_s)});
       if (has_cost) { cells.push_back(row.cost ? dollars(row.cost->amount) : "-"); }

@@ -23,9 +23,10 @@ struct SpaceCounts {
 // The result of a search with one number of devices.
 struct DeviceRow {
   std::int64_t devices = 0;
-  bool feasible = false;  // at least one plan fits in memory
-  bool within = true;     // the step time is within the limit, if there is one
-  Seconds step_time;      // of the fastest plan that fits; so are the fields below
+  std::string impossible{};  // why the cluster or the flags cannot have this number; empty: they can
+  bool feasible = false;     // at least one plan fits in memory
+  bool within = true;        // the step time is within the limit, if there is one
+  Seconds step_time;         // of the fastest plan that fits; so are the fields below
   double samples_per_s = 0;
   std::optional<Expense> cost{}, energy{};
 };
