@@ -186,14 +186,21 @@ std::string counts_as_comments(const Model& model) {
 
 }  // namespace
 
+// Fields without effect on cost that this description does not have.
+constexpr std::array<std::string_view, 5> kDetails = {"norm_eps", "attention_soft_cap", "logit_soft_cap",
+                                                      "attention_sinks", "rope"};
+
 std::string describe(const Model& model) {
   Node node = Described<Model>::record().to_node(model);
+  const Node defaults = Described<Model>::record().to_node(Model{});
   std::erase_if(node.members, [&](const config::Member& member) {
     if (model.is_recommender()) {
       return std::find(kCommonKeys.begin(), kCommonKeys.end(), member.key) == kCommonKeys.end();
     }
     return member.key == "recommender" || (member.key == "experts" && !model.has_experts()) ||
-           (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision());
+           (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision()) ||
+           (std::find(kDetails.begin(), kDetails.end(), member.key) != kDetails.end() &&
+            member.value == *defaults.find(member.key));
   });
   return config::print_yaml(node) + counts_as_comments(model);
 }

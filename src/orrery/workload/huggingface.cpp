@@ -64,6 +64,7 @@ std::optional<Activation> activation_of(std::string_view name) {
   if (name.find("gelu") != std::string_view::npos) { return Activation::gelu; }  // gelu_new, gelu_fast, quick_gelu, ...
   if (name == "silu" || name == "swish") { return Activation::silu; }
   if (name == "relu") { return Activation::relu; }
+  if (name == "relu2" || name == "squared_relu") { return Activation::squared_relu; }
   return std::nullopt;
 }
 
@@ -124,9 +125,9 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
   const auto activation = activation_of(fields.activation);
   if (!activation) {
-    return fail(
-        place_of(node, family.activation_key),
-        fmt::format("unknown activation {}; valid: gelu and its variants, relu, silu", quote(fields.activation)));
+    return fail(place_of(node, family.activation_key),
+                fmt::format("unknown activation {}; valid: gelu and its variants, relu, relu2, silu",
+                            quote(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
   if (const auto wrong = inconsistency(model)) {
@@ -134,7 +135,9 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   }
   model.name = name;
   model.description = description_of(fields, family);
-  return completed(model);
+  model = completed(std::move(model));
+  huggingface::read_details(node, model);
+  return model;
 }
 
 std::string unknown_type(const std::string& type) {

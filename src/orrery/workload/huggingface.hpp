@@ -7,9 +7,9 @@
 // represent is an error.
 //
 // Source of key names and defaults: huggingface/transformers, src/transformers/models/<type>/configuration_<type>.py.
-// Not represented: rotary scaling and partial rotary dimensions (negligible cost), soft caps on scores and logits,
-// attention sinks, quantised checkpoints (only the shape is read), the vision tower of Gemma 3 and the MTP modules of
-// DeepSeek-V3 (noted in the description), a bias of the output projection (Phi).
+// Without effect on cost, but read for launch files: rotary positions, soft caps, sinks, epsilon of norms, the router's
+// score (huggingface_details.cpp). Not represented: quantised checkpoints (only the shape is read), the vision tower of
+// Gemma 3 and the MTP modules of DeepSeek-V3 (noted in the description), a bias of the output projection (Phi).
 #pragma once
 
 #include <string>

@@ -86,6 +86,7 @@ void gpt_oss_shape(const Fields& fields, Model& model) {
   mixtral_shape(fields, model);
   model.qkv_bias = model.attention_output_bias = fields.attention_bias;
   model.mlp_bias = true;  // of experts and router
+  model.attention_sinks = true;
 }
 
 // ---- Qwen's mixtures -----------------------------------------------------------------------------------------------

@@ -219,9 +219,47 @@ TEST(HuggingFace, a_planned_type_is_not_built_yet) {
   }
 }
 
+TEST(HuggingFace, what_a_launch_states_is_read) {
+  const auto model =
+      read(llama_with("\"vocab_size\"",
+                      R"("rope_theta": 500000.0, "rms_norm_eps": 1e-05, "rope_scaling": {"rope_type": "llama3",
+      "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+      "vocab_size")"))
+          .value();
+  EXPECT_DOUBLE_EQ(model.norm_eps, 1e-5);
+  EXPECT_EQ(model.rope, (Rope{.base = 500'000.0,
+                              .scaling = RopeScaling::llama3,
+                              .factor = 8.0,
+                              .original_seq = 8'192,
+                              .low_freq = 1.0,
+                              .high_freq = 4.0}));
+  EXPECT_EQ(read(kLlama)->rope, Rope{});  // not described
+  const auto later = read(llama_with("\"vocab_size\"", R"("rope_parameters": {"rope_type": "default",
+      "rope_theta": 10000000, "partial_rotary_factor": 0.25}, "vocab_size")"))
+                         .value();
+  EXPECT_EQ(later.rope, (Rope{.base = 1e7, .fraction = 0.25}));
+}
+
+TEST(HuggingFace, soft_caps_sinks_and_routers_are_read) {
+  const auto gemma = load_model("", fixture("gemma-2-2b")).value();
+  EXPECT_DOUBLE_EQ(gemma.attention_soft_cap, 50.0);
+  EXPECT_DOUBLE_EQ(gemma.logit_soft_cap, 30.0);
+  EXPECT_TRUE(load_model("", fixture("gpt-oss-20b"))->attention_sinks);
+  std::string text = llama_with("\"llama\"", "\"deepseek_v3\"");
+  text.replace(text.find("\"vocab_size\""), 0, R"("scoring_func": "sigmoid", "routed_scaling_factor": 2.5,
+    "topk_method": "noaux_tc", "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0}, )");
+  const auto deepseek = read(text);
+  ASSERT_TRUE(deepseek) << deepseek.error().text();
+  EXPECT_EQ(deepseek->experts.score, RouterScore::sigmoid);
+  EXPECT_TRUE(deepseek->experts.balance_bias);
+  EXPECT_DOUBLE_EQ(deepseek->experts.score_scale, 2.5);
+  EXPECT_EQ(deepseek->rope, (Rope{.scaling = RopeScaling::yarn, .factor = 40.0, .mscale = 1.0}));
+}
+
 TEST(HuggingFace, an_unknown_activation_is_named) {
-  EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
-            "config.json:8:17 /hidden_act: unknown activation \"tanh\"; valid: gelu and its variants, relu, silu");
+  EXPECT_EQ(
+      error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
+      "config.json:8:17 /hidden_act: unknown activation \"tanh\"; valid: gelu and its variants, relu, relu2, silu");
 }
 
 }  // namespace

@@ -13,11 +13,14 @@
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
 #include "orrery/workload/recommender.hpp"
+#include "orrery/workload/rope.hpp"
 
 namespace orrery::workload {
 
 enum class Normalisation : std::uint8_t { layernorm, rmsnorm };
-enum class Activation : std::uint8_t { gelu, relu, silu };
+enum class Activation : std::uint8_t { gelu, relu, silu, squared_relu };
+// How a router turns logits into weights of experts.
+enum class RouterScore : std::uint8_t { softmax, sigmoid };
 enum class Position : std::uint8_t {
   learned,  // a table of max_seq rows
   rotary,
@@ -40,6 +43,11 @@ struct Experts {
   std::int64_t groups = 0;         // experts form this many groups of equal size
   std::int64_t active_groups = 0;  // a token's experts come from this many groups (node-limited routing); 0: from all
   double capacity_factor = 0.0;    // an expert takes capacity_factor times its even share of tokens; 0: dropless
+  // Of the router, without effect on cost.
+  RouterScore score = RouterScore::softmax;
+  bool score_norm = true;     // the weights of a token's experts are scaled to a sum of 1
+  double score_scale = 1.0;   // ... and multiplied by this (DeepSeek-V3: 2.5)
+  bool balance_bias = false;  // a bias per expert that only the choice uses, set by a rule (DeepSeek-V3)
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };
@@ -123,6 +131,13 @@ struct Model {
   std::int64_t sliding_window = 0;  // positions that a query looks back; 0 = all of them
   std::int64_t global_every = 0;    // every n-th layer attends to all positions; 0: none does
   double dropout = 0.0;             // hidden and attention dropout probability during pre-training
+
+  // Without effect on cost; launch files state them.
+  double norm_eps = 0.0;            // added to the variance by norms; 0: not described
+  double attention_soft_cap = 0.0;  // scores are capped: cap tanh(score / cap); 0: not capped (Gemma 2)
+  double logit_soft_cap = 0.0;      // as are logits
+  bool attention_sinks = false;     // a learned logit per head in the softmax (gpt-oss)
+  Rope rope;                        // of rotary positions
 
   Normalisation norm = Normalisation::layernorm;
   Activation activation = Activation::gelu;

@@ -5,6 +5,7 @@ namespace orrery::config {
 using workload::Experts;
 using workload::LatentAttention;
 using workload::Model;
+using workload::Rope;
 using workload::Vision;
 
 namespace {
@@ -59,6 +60,16 @@ void add_choices(Record<Model>& record) {
       .optional("position", &Model::position, "position encoding");
 }
 
+// Without effect on time and memory; a launch states them.
+void add_details(Record<Model>& record) {
+  record.optional("norm_eps", &Model::norm_eps, "epsilon of norms; 0 = not described", {.min = 0.0, .max = 1.0})
+      .optional("attention_soft_cap", &Model::attention_soft_cap, "attention scores are capped: cap tanh(score / cap)",
+                {.min = 0.0})
+      .optional("logit_soft_cap", &Model::logit_soft_cap, "logits are capped: cap tanh(logit / cap)", {.min = 0.0})
+      .optional("attention_sinks", &Model::attention_sinks, "a learned logit per head in the softmax of attention")
+      .optional("rope", &Model::rope, "rotary positions");
+}
+
 }  // namespace
 
 const Record<Experts>& Described<Experts>::record() {
@@ -76,7 +87,31 @@ const Record<Experts>& Described<Experts>::record() {
           .optional("active_groups", &Experts::active_groups,
                     "groups that the experts of a token are chosen from (node-limited routing); 0 = all", {.min = 0})
           .optional("capacity_factor", &Experts::capacity_factor,
-                    "tokens an expert accepts, as a multiple of its even share; 0 = dropless");
+                    "tokens an expert accepts, as a multiple of its even share; 0 = dropless")
+          .optional("score", &Experts::score, "how the router weighs experts")
+          .optional("score_norm", &Experts::score_norm, "the weights of a token's experts are scaled to a sum of 1")
+          .optional("score_scale", &Experts::score_scale, "factor on these weights")
+          .optional("balance_bias", &Experts::balance_bias,
+                    "a bias per expert for the choice only, set by a rule (DeepSeek-V3)");
+  return record;
+}
+
+const Record<Rope>& Described<Rope>::record() {
+  static const auto record =
+      Record<Rope>("rope", "Rotary positions; without effect on time and memory.")
+          .optional("base", &Rope::base, "base of the frequencies (theta); 0 = not described", {.min = 0.0})
+          .optional("local_base", &Rope::local_base, "base in layers with a window; 0 = base", {.min = 0.0})
+          .optional("fraction", &Rope::fraction, "part of a head that is rotated", {.min = 0.0, .max = 1.0})
+          .optional("none_every", &Rope::none_every, "every n-th layer has no positions (NoPE); 0 = none", {.min = 0})
+          .optional("scaling", &Rope::scaling, "change of frequencies for longer sequences")
+          .optional("factor", &Rope::factor, "factor of the scaling", {.min = 0.0})
+          .optional("original_seq", &Rope::original_seq, "positions before the scaling", {.min = 0})
+          .optional("low_freq", &Rope::low_freq, "llama3: low_freq_factor", {.min = 0.0})
+          .optional("high_freq", &Rope::high_freq, "llama3: high_freq_factor", {.min = 0.0})
+          .optional("beta_fast", &Rope::beta_fast, "yarn: beta_fast", {.min = 0.0})
+          .optional("beta_slow", &Rope::beta_slow, "yarn: beta_slow", {.min = 0.0})
+          .optional("mscale", &Rope::mscale, "yarn: mscale", {.min = 0.0})
+          .optional("mscale_all_dim", &Rope::mscale_all_dim, "yarn: mscale_all_dim", {.min = 0.0});
   return record;
 }
 
@@ -110,6 +145,7 @@ const Record<Model>& Described<Model>::record() {
     Record<Model> all("model", "A transformer (decoder, encoder and decoder, or vision encoder), or a recommender.");
     add_sizes(all);
     add_choices(all);
+    add_details(all);
     all.optional("experts", &Model::experts, "mixture of experts")
         .optional("latent", &Model::latent, "multi-head latent attention")
         .optional("vision", &Model::vision, "image patches")
