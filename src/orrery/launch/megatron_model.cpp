@@ -74,6 +74,7 @@ class ModelSettings {
     switch (model_.position) {
       case Position::learned: sheet_.value("--position-embedding-type", "learned_absolute"); break;
       case Position::rotary: rotary(); break;
+      case Position::none: sheet_.value("--position-embedding-type", "none"); break;
       case Position::relative: sheet_.value("--position-embedding-type", "relative"); break;
       case Position::alibi:
         sheet_.value("--position-embedding-type", "none");

@@ -56,7 +56,8 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
                                  Size{"max_seq", "vision", "longest sequence"}};
   std::vector<Diagnostic> missing;
   for (const auto& size : kSizes) {
-    if (node.find(size.key) != nullptr || node.find(size.unless) != nullptr) { continue; }
+    const bool one_half = size.key == std::string_view("ffn") && node.find("pattern") != nullptr;
+    if (node.find(size.key) != nullptr || node.find(size.unless) != nullptr || one_half) { continue; }
     missing.push_back({node.place, fmt::format("required key \"{}\" is missing (integer: {})", size.key, size.doc)});
     config::add(node, size.key, config::integer_node(1));
   }
@@ -199,6 +200,7 @@ std::string describe(const Model& model) {
     }
     return member.key == "recommender" || (member.key == "experts" && !model.has_experts()) ||
            (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision()) ||
+           (member.key == "mixer" && !model.has_mixers()) || (member.key == "pattern" && model.pattern.empty()) ||
            (std::find(kDetails.begin(), kDetails.end(), member.key) != kDetails.end() &&
             member.value == *defaults.find(member.key));
   });

@@ -130,6 +130,7 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
                             quote(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
+  if (family.finish != nullptr) { family.finish(node, model); }
   if (const auto wrong = inconsistency(model)) {
     return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
   }

@@ -271,6 +271,21 @@ void granite_shape(const Fields& fields, Model& model) {
   model.mlp_bias = fields.mlp_bias;
 }
 
+// ---- OLMo 2: norms after attention and MLP instead of before, queries and keys normalised over all heads ------------
+
+Record<Fields> olmo2_record() {
+  return llama_like("olmo2", "OLMo 2")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases");
+}
+
+void olmo2_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+  model.qk_norm = model.qk_norm_wide = true;
+  model.pre_norms = false;
+  model.post_norms = true;
+}
+
 const std::array kDense = {
     Family{"qwen3", kLlamaKeys, {}, qwen3_record, qwen3_defaults, windows_unsupported, qwen3_shape},
     Family{"gemma", kLlamaKeys, {}, gemma_record, gemma_defaults, anything, gemma_shape},
@@ -310,6 +325,7 @@ const std::array kDense = {
            bigcode_shape, "activation_function"},
     Family{"starcoder2", kLlamaKeys, {}, starcoder2_record, starcoder2_defaults, anything, starcoder2_shape},
     Family{"granite", kLlamaKeys, {}, granite_record, llama_defaults, anything, granite_shape},
+    Family{"olmo2", kLlamaKeys, {}, olmo2_record, llama_defaults, anything, olmo2_shape},
 };
 
 }  // namespace

@@ -1,45 +1,16 @@
 // Keys of Hugging Face configurations without effect on cost that a launch states: rotary positions, epsilon of norms,
 // soft caps, sinks, the router's score. Families share them under a few names. A key that a file leaves out stays "not
 // described": the library's default may have changed between the file's release and today's.
-#include <charconv>
-#include <initializer_list>
 #include <string>
-#include <string_view>
 
 #include "orrery/workload/huggingface_families.hpp"
+#include "orrery/workload/huggingface_keys.hpp"
 
 namespace orrery::workload::huggingface {
 namespace {
 
 using config::Kind;
 using config::Node;
-
-const Node* first_of(const Node& node, std::initializer_list<std::string_view> keys) {
-  for (const auto key : keys) {
-    const Node* found = node.find(key);
-    if (found != nullptr && found->kind != Kind::null) { return found; }
-  }
-  return nullptr;
-}
-
-// The value of the first key that the file has; otherwise `fallback`. Numbers beyond these limits are not described.
-double number(const Node& node, std::initializer_list<std::string_view> keys, double fallback) {
-  const Node* found = first_of(node, keys);
-  if (found == nullptr || (found->kind != Kind::integer && found->kind != Kind::real)) { return fallback; }
-  double value = -1.0;
-  std::from_chars(found->scalar.data(), found->scalar.data() + found->scalar.size(), value);
-  return value >= 0.0 && value <= 1e12 ? value : fallback;
-}
-
-std::string text(const Node& node, std::initializer_list<std::string_view> keys) {
-  const Node* found = first_of(node, keys);
-  return found == nullptr || found->kind != Kind::text ? std::string() : found->scalar;
-}
-
-bool is_false(const Node& node, std::string_view key) {
-  const Node* found = node.find(key);
-  return found != nullptr && found->kind == Kind::boolean && found->scalar == "false";
-}
 
 RopeScaling scaling_of(const std::string& name) {
   if (name == "linear") { return RopeScaling::linear; }
@@ -54,7 +25,7 @@ void read_scaling(const Node& scaling, Rope& rope) {
   rope.scaling = scaling_of(text(scaling, {"rope_type", "type"}));
   if (rope.scaling == RopeScaling::none) { return; }
   rope.factor = number(scaling, {"factor"}, 1.0);
-  rope.original_seq = static_cast<Count>(number(scaling, {"original_max_position_embeddings"}, 0.0));
+  rope.original_seq = count(scaling, {"original_max_position_embeddings"}, 0);
   rope.low_freq = number(scaling, {"low_freq_factor"}, 0.0);
   rope.high_freq = number(scaling, {"high_freq_factor"}, 0.0);
   rope.beta_fast = number(scaling, {"beta_fast"}, 0.0);
@@ -72,11 +43,11 @@ Rope rope_of(const Node& node, const Model& model) {
   rope.fraction = number(from, {"partial_rotary_factor", "rotary_pct"}, number(node, {"partial_rotary_factor"}, 1.0));
   const double rotated = number(node, {"rotary_dim"}, 0.0);
   if (rotated > 0.0 && model.head_dim > 0) { rope.fraction = rotated / static_cast<double>(model.head_dim); }
-  rope.none_every = static_cast<Count>(number(node, {"no_rope_layer_interval"}, 0.0));
+  rope.none_every = count(node, {"no_rope_layer_interval"}, 0);
   const Node* scaling = parameters == nullptr ? first_of(node, {"rope_scaling"}) : parameters;
   if (scaling != nullptr && scaling->kind == Kind::mapping) { read_scaling(*scaling, rope); }
   if (rope.original_seq == 0 && rope.scaling == RopeScaling::longrope) {
-    rope.original_seq = static_cast<Count>(number(node, {"original_max_position_embeddings"}, 0.0));
+    rope.original_seq = count(node, {"original_max_position_embeddings"}, 0);
   }
   return rope;
 }
@@ -84,7 +55,7 @@ Rope rope_of(const Node& node, const Model& model) {
 void read_router(const Node& node, Experts& experts) {
   experts.score = text(node, {"scoring_func"}) == "sigmoid" ? RouterScore::sigmoid : experts.score;
   experts.score_scale = number(node, {"routed_scaling_factor"}, experts.score_scale);
-  if (is_false(node, "norm_topk_prob")) { experts.score_norm = false; }
+  experts.score_norm = flag(node, "norm_topk_prob", experts.score_norm);
   if (text(node, {"topk_method"}) == "noaux_tc") { experts.balance_bias = true; }
 }
 

@@ -265,6 +265,43 @@ Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), 
                 .note = without_mtp_layers};
 }
 
+// ---- GLM-4.5 and GLM-4.6 -------------------------------------------------------------------------------------------
+
+Record<Fields> glm4_moe_record() {
+  return llama_like("glm4_moe", "GLM-4.5 and GLM-4.6")
+      .optional("attention_bias", &Fields::attention_bias, "queries, keys and values have biases")
+      .optional("use_qk_norm", &Fields::qk_norm, "queries and keys are normalised per head")
+      .optional("n_routed_experts", &Fields::experts, "routed experts of a layer", kSizeOrNone)
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("n_shared_experts", &Fields::shared_experts, "shared experts", kSizeOrNone)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "inner width of a routed expert", kFrom1)
+      .optional("first_k_dense_replace", &Fields::first_dense, "first layers without experts", kFrom0)
+      .optional("n_group", &Fields::expert_groups, "expert groups", kSizeOrNone)
+      .optional("topk_group", &Fields::expert_active_groups, "groups that the experts of a token are chosen from",
+                kSizeOrNone)
+      .optional("num_nextn_predict_layers", &Fields::mtp_layers, "multi-token prediction modules", kFrom0);
+}
+
+Fields glm4_moe_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 8;
+  fields.experts = 128;
+  fields.experts_active = 8;
+  fields.shared_experts = 1;
+  fields.expert_ffn = 1408;
+  fields.first_dense = 1;
+  return fields;
+}
+
+void glm4_moe_shape(const Fields& fields, Model& model) {
+  deepseek_shape(fields, model);
+  model.latent = {};
+  model.qk_norm = fields.qk_norm;
+  model.qkv_bias = fields.attention_bias;
+  model.experts.score = RouterScore::sigmoid;
+  model.experts.balance_bias = true;
+}
+
 const std::array kExperts = {
     Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
     Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
@@ -276,6 +313,14 @@ const std::array kExperts = {
     deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults),
     deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults),
     deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults),
+    Family{.model_type = "glm4_moe",
+           .keys = kLlamaKeys,
+           .aliases = {},
+           .record = glm4_moe_record,
+           .defaults = glm4_moe_defaults,
+           .unsupported = anything,
+           .shape = glm4_moe_shape,
+           .note = without_mtp_layers},
 };
 
 }  // namespace

@@ -120,6 +120,7 @@ struct Family {
   std::span<const Fallback> fallbacks = {};
   std::string_view nested = {};                  // the part of the file to read, for models with several parts
   std::string (*note)(const Fields&) = nullptr;  // a note for the description, or ""
+  void (*finish)(const config::Node&, Model&) = nullptr;  // keys with several names or types; after `shape`
 };
 
 [[nodiscard]] std::span<const Family> families();
@@ -127,6 +128,7 @@ struct Family {
 [[nodiscard]] std::span<const Family> dense_families();
 [[nodiscard]] std::span<const Family> expert_families();
 [[nodiscard]] std::span<const Family> encoder_families();
+[[nodiscard]] std::span<const Family> hybrid_families();
 
 // Types that are planned but not supported yet.
 [[nodiscard]] std::span<const std::string_view> planned_model_types();

@@ -1,8 +1,9 @@
 // A model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
-// ...), encoder-decoders (T5), vision encoders (ViT) and recommenders (DLRM). Left out so far: state-space layers,
-// convolutions beyond the patch embedding.
+// ...), encoder-decoders (T5), vision encoders (ViT), state-space and linear-attention models and hybrids (Mamba, Jamba,
+// Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so far: convolutions beyond the patch embedding and those of
+// state-space layers, vision towers of language models.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/workload/mixer.hpp"
 #include "orrery/workload/recommender.hpp"
 #include "orrery/workload/rope.hpp"
 
@@ -25,6 +27,7 @@ enum class Position : std::uint8_t {
   learned,  // a table of max_seq rows
   rotary,
   alibi,
+  none,
   relative,  // T5: a bias per head and bucket of distance, added to the scores; one table per stack of layers
 };
 
@@ -97,6 +100,9 @@ struct LayerKind {
   bool opens = false;            // the first layer of a top MLP with experts: sends samples to their experts
   bool closes = false;           // the last of the top MLP
 
+  MixerKind mixer = MixerKind::attention;
+  bool mlp = true;  // the layer has an MLP, or experts
+
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -121,6 +127,9 @@ struct Model {
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;            // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
+  bool qk_norm_wide = false;       // ... all heads together, with a weight per channel (OLMo 2)
+  bool attention_gate = false;     // attention's output is multiplied by a projected gate (Qwen3-Next)
+  bool pre_norms = true;           // a norm before attention and before the MLP; false: after them only (OLMo 2)
   bool post_norms = false;         // an additional norm after attention and after the MLP (Gemma 2)
   bool causal = true;              // a position attends to earlier ones only; false: a lone encoder (ViT)
   bool parallel_residual = false;  // attention and MLP read the same residual stream (NeoX: a norm each)
@@ -144,12 +153,20 @@ struct Model {
   Position position = Position::learned;
   Experts experts;
   LatentAttention latent;
+  Mixer mixer;  // of layers without attention
+  // A letter per layer, each of which is one half: M mixer, * attention, - MLP, E experts (Nemotron-H); empty: layers
+  // have both, and mixer.attention_every tells which.
+  std::string pattern;
   Vision vision;
   Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool has_mixers() const { return mixer.kind != MixerKind::attention; }
+  // Whether any layer has attention, and a dense MLP.
+  [[nodiscard]] bool has_attention() const;
+  [[nodiscard]] bool has_dense_layers() const;
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
   [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
   // Positions of a sample if the model defines them; 0: the job does.
@@ -206,7 +223,7 @@ struct ParameterCount {
 
 // Bytes of keys and values that a generated token leaves behind in all layers together, whole model, where each
 // element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before. Latent
-// attention keeps kv_rank + rope_dim elements per layer; a model that sees all positions at once keeps nothing. Keys
+// attention keeps kv_rank + rope_dim elements per layer; other mixers have a state of constant size; a model that sees all positions at once keeps nothing. Keys
 // and values of an encoder's output are the same for every token and not counted.
 [[nodiscard]] double kv_bytes_per_token(const Model& model, double element);
 

@@ -4,6 +4,7 @@ namespace orrery::config {
 
 using workload::Experts;
 using workload::LatentAttention;
+using workload::Mixer;
 using workload::Model;
 using workload::Rope;
 using workload::Vision;
@@ -43,6 +44,9 @@ void add_choices(Record<Model>& record) {
       .optional("attention_output_bias", &Model::attention_output_bias, "the output projection of attention has a bias")
       .optional("mlp_bias", &Model::mlp_bias, "the projections of the MLP, and of experts and router, have biases")
       .optional("qk_norm", &Model::qk_norm, "queries and keys are normalised per head")
+      .optional("qk_norm_wide", &Model::qk_norm_wide, "... over all heads together, with a weight per channel (OLMo 2)")
+      .optional("attention_gate", &Model::attention_gate, "a projected gate on the output of attention (Qwen3-Next)")
+      .optional("pre_norms", &Model::pre_norms, "norms before attention and before the MLP")
       .optional("post_norms", &Model::post_norms, "additional norms after attention and after the MLP")
       .optional("causal", &Model::causal, "causal attention; false: an encoder-only model")
       .optional("parallel_residual", &Model::parallel_residual,
@@ -93,6 +97,28 @@ const Record<Experts>& Described<Experts>::record() {
           .optional("score_scale", &Experts::score_scale, "factor on these weights")
           .optional("balance_bias", &Experts::balance_bias,
                     "a bias per expert for the choice only, set by a rule (DeepSeek-V3)");
+  return record;
+}
+
+const Record<Mixer>& Described<Mixer>::record() {
+  static const auto record =
+      Record<Mixer>("mixer", "Layers that mix positions without attention, with a state of constant size.")
+          .optional("kind", &Mixer::kind, "kind; attention = no such layers")
+          .optional("heads", &Mixer::heads, "mamba2, gated_delta: value heads", {.min = 0})
+          .optional("head_dim", &Mixer::head_dim, "width of a value head", {.min = 0})
+          .optional("key_heads", &Mixer::key_heads, "gated_delta: heads of queries and keys", {.min = 0})
+          .optional("key_dim", &Mixer::key_dim, "gated_delta: width of a query or key head", {.min = 0})
+          .optional("inner", &Mixer::inner, "mamba: channels", {.min = 0})
+          .optional("state", &Mixer::state, "mamba, mamba2: numbers of state per channel", {.min = 0})
+          .optional("groups", &Mixer::groups, "mamba2: groups of heads that share B and C", {.min = 1})
+          .optional("rank", &Mixer::rank, "mamba: rank of the projection of the step", {.min = 0})
+          .optional("conv", &Mixer::conv, "positions of the convolution", {.min = 1})
+          .optional("conv_bias", &Mixer::conv_bias, "the convolution has a bias")
+          .optional("inner_norms", &Mixer::inner_norms, "mamba: norms of step, B and C (Jamba)")
+          .optional("chunk", &Mixer::chunk, "positions of a chunk of the scan", {.min = 1})
+          .optional("attention_every", &Mixer::attention_every, "of every n layers one has attention; 0 = none",
+                    {.min = 0})
+          .optional("attention_offset", &Mixer::attention_offset, "its index in them", {.min = 0});
   return record;
 }
 
@@ -148,6 +174,9 @@ const Record<Model>& Described<Model>::record() {
     add_details(all);
     all.optional("experts", &Model::experts, "mixture of experts")
         .optional("latent", &Model::latent, "multi-head latent attention")
+        .optional("mixer", &Model::mixer, "layers without attention: state space, linear attention")
+        .optional("pattern", &Model::pattern,
+                  "a letter per layer of one half each: M mixer, * attention, - MLP, E experts; empty: both halves")
         .optional("vision", &Model::vision, "image patches")
         .optional("recommender", &Model::recommender,
                   "embedding tables and MLPs; transformer keys are not allowed with it")

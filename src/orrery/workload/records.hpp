@@ -32,6 +32,17 @@ struct EnumNames<workload::Activation> {
 };
 
 template <>
+struct EnumNames<workload::MixerKind> {
+  static constexpr std::array<std::pair<workload::MixerKind, std::string_view>, 5> value{{
+      {workload::MixerKind::attention, "attention"},
+      {workload::MixerKind::mamba, "mamba"},
+      {workload::MixerKind::mamba2, "mamba2"},
+      {workload::MixerKind::gated_delta, "gated_delta"},
+      {workload::MixerKind::none, "none"},
+  }};
+};
+
+template <>
 struct EnumNames<workload::RouterScore> {
   static constexpr std::array<std::pair<workload::RouterScore, std::string_view>, 2> value{{
       {workload::RouterScore::softmax, "softmax"},
@@ -53,10 +64,11 @@ struct EnumNames<workload::RopeScaling> {
 
 template <>
 struct EnumNames<workload::Position> {
-  static constexpr std::array<std::pair<workload::Position, std::string_view>, 4> value{{
+  static constexpr std::array<std::pair<workload::Position, std::string_view>, 5> value{{
       {workload::Position::learned, "learned"},
       {workload::Position::rotary, "rotary"},
       {workload::Position::alibi, "alibi"},
+      {workload::Position::none, "none"},
       {workload::Position::relative, "relative"},
   }};
 };
@@ -100,6 +112,11 @@ struct Described<workload::Experts> {
 template <>
 struct Described<workload::LatentAttention> {
   static const Record<workload::LatentAttention>& record();
+};
+
+template <>
+struct Described<workload::Mixer> {
+  static const Record<workload::Mixer>& record();
 };
 
 template <>
