@@ -73,6 +73,8 @@ std::vector<std::string> names_of(const std::string& field) {
   if (field == "norm") { return {"layernorm", "rmsnorm"}; }
   if (field == "position") { return {"learned", "rotary", "alibi"}; }
   if (field == "rope.scaling") { return {"none", "linear", "llama3", "yarn", "longrope", "dynamic"}; }
+  if (field == "mixer.kind") { return {"attention", "mamba", "mamba2", "gated_delta"}; }
+  if (field == "pattern") { return {"M*"}; }
   if (field == "experts.score") { return {"softmax", "sigmoid"}; }
   return {};
 }
@@ -163,6 +165,14 @@ TEST(LaunchFacts, positions_norms_and_sinks_are_options_of_megatron) {
   EXPECT_THAT(text("llama-4-scout"), HasSubstr("--no-rope-freq 4"));
   EXPECT_THAT(text("phi-2"), HasSubstr("--rotary-percent 0.4"));
   EXPECT_THAT(text("nemotron-4-15b"), HasSubstr("--squared-relu"));
+}
+
+TEST(LaunchFacts, linear_attention_is_an_option_of_megatron_and_state_spaces_are_a_note) {
+  const auto delta = launched(Tool::megatron, run_of(test::catalogue_model("qwen3-next-80b-a3b")));
+  EXPECT_THAT(delta.text, HasSubstr("--experimental-attention-variant gdn\n  --linear-attention-freq 4\n"));
+  EXPECT_THAT(delta.text, HasSubstr("--attention-output-gate"));
+  const auto hybrid = launched(Tool::megatron, run_of(test::catalogue_model("nemotron-h-56b")));
+  EXPECT_THAT(join(hybrid.notes, "\n"), HasSubstr("no option for its layers without attention (mamba2)"));
 }
 
 TEST(LaunchFacts, what_a_tool_has_no_option_for_is_named_with_its_value) {

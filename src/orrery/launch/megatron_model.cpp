@@ -35,6 +35,11 @@ class ModelSettings {
     if (model_.mtp_layers > 0) { sheet_.value("--mtp-num-layers", model_.mtp_layers); }
     sheet_.states({"mtp_layers"});
     if (model_.has_experts()) { experts(); }
+    if (model_.attention_gate && !bridge_) {
+      sheet_.toggle("--attention-output-gate");
+      sheet_.states({"attention_gate"});
+    }
+    if (model_.has_mixers()) { mixers(); }
     note_missing();
     const std::string_view tool = bridge_ ? "Megatron-Bridge" : "Megatron-LM";
     note_unsaid(run_, fmt::format("{} has no option for", tool), sheet_);
@@ -235,6 +240,32 @@ class ModelSettings {
     sheet_.value("--qk-pos-emb-head-dim", model_.latent.rope_dim);
     sheet_.value("--v-head-dim", model_.latent.value_dim);
     sheet_.states({"latent.query_rank", "latent.kv_rank", "latent.nope_dim", "latent.rope_dim", "latent.value_dim"});
+  }
+
+  // Its gated delta net, in every layer but each n-th; other mixers need pretrain_hybrid.py.
+  void mixers() {
+    using workload::MixerKind;
+    const auto& mixer = model_.mixer;
+    const bool last = mixer.attention_every > 0 && mixer.attention_offset == mixer.attention_every - 1;
+    if (mixer.kind != MixerKind::gated_delta || !model_.pattern.empty() || !last || bridge_) {
+      model_note(
+          fmt::format("no option for its layers without attention ({}); every layer is launched with attention: "
+                      "another model",
+                      config::enum_name(mixer.kind)));
+      return;
+    }
+    sheet_.value("--experimental-attention-variant", "gdn");
+    sheet_.value("--linear-attention-freq", mixer.attention_every);
+    sheet_.value("--linear-conv-kernel-dim", mixer.conv);
+    sheet_.value("--linear-num-key-heads", mixer.key_heads);
+    sheet_.value("--linear-key-head-dim", mixer.key_dim);
+    sheet_.value("--linear-num-value-heads", mixer.heads);
+    sheet_.value("--linear-value-head-dim", mixer.head_dim);
+    sheet_.states({"mixer.kind", "mixer.heads", "mixer.head_dim", "mixer.key_heads", "mixer.key_dim", "mixer.conv",
+                   "mixer.attention_every", "mixer.attention_offset"});
+    sheet_.states({"mixer.conv_bias"});
+    if (mixer.conv_bias) { model_note("its convolution has a bias; it is launched without"); }
+    if (mixer.chunk == 64) { sheet_.states({"mixer.chunk"}); }  // of its kernels
   }
 
   void router() {

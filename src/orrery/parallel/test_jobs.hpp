@@ -239,10 +239,11 @@ void give_latent_attention(Range&& range, workload::Model& model) {
   model.qk_norm = false;
 }
 
-// Layers without attention whose heads the plan's degrees divide; in periods, or of one half each.
-template <class Range>
-void give_mixers(Range&& range, workload::Model& model, const Plan& plan) {
+// Layers without attention whose heads the plan's degrees divide; in periods, or of one half each. Drawn from the
+// sizes, so that the draws of everything else are the same with and without them.
+inline void give_mixers(workload::Model& model, const Plan& plan) {
   using workload::MixerKind;
+  SeededRandom range(static_cast<std::uint64_t>(model.vocab * 1'000 + model.hidden + model.ffn + model.layers));
   auto& mixer = model.mixer;
   mixer.kind = any_flag(range) ? MixerKind::mamba2 : MixerKind::gated_delta;
   if (plan.cp == 1 && any_flag(range)) { mixer.kind = MixerKind::mamba; }
@@ -315,9 +316,10 @@ workload::Model any_model(Range&& range, const Plan& plan, bool experts = false)
     model.parallel_residual = any_flag(range);
     model.shared_norm = model.parallel_residual && !model.is_latent() && any_flag(range);
   }
-  if (model.encoder_layers == 0 && !model.parallel_residual && any_of(range, {0, 0, 1}) == 1) {
-    give_mixers(range, model, plan);
-    model.attention_gate = !model.is_latent() && any_flag(range);
+  const bool mixes = (model.vocab / 128 + model.ffn + model.layers) % 3 == 1;
+  if (mixes && model.encoder_layers == 0 && !model.parallel_residual) {
+    give_mixers(model, plan);
+    model.attention_gate = !model.is_latent() && model.tied_embeddings;
   }
   return model;
 }

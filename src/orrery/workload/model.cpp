@@ -38,8 +38,8 @@ std::int64_t latent_parameters(const Model& model) {
 }
 
 // Projections in and out, convolution, scan, norm. Mamba's scan: projections of the step, B and C, and of the step to
-// the channels with a bias; decay per channel and state; skip per channel. Mamba-2: decay, skip and bias of the step per
-// head. Gated delta rule: decay and bias of the step per head; its norm is one head wide.
+// the channels with a bias; decay per channel and state; skip per channel. Mamba-2: decay, skip and bias of the step
+// per head. Gated delta rule: decay and bias of the step per head; its norm is one head wide.
 std::int64_t mixer_parameters(const Model& model) {
   const Mixer& m = model.mixer;
   std::int64_t count = model.hidden * (m.in_width() + m.width());
@@ -130,7 +130,7 @@ std::int64_t idle_parameters(const Model& model, const LayerKind& kind) {
 
 bool Model::has_attention() const {
   if (!pattern.empty()) { return pattern.find('*') != std::string::npos; }
-  return !has_mixers() || mixer.attention_every > 0;
+  return !has_mixers() || (mixer.attention_every > 0 && mixer.attention_offset < layers);
 }
 
 bool Model::has_dense_layers() const {

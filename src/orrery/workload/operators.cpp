@@ -33,8 +33,8 @@ void append_attention_half(std::vector<Operator>& list, const Model& model, cons
     list.push_back(norm("attention.post_norm", model, z));
     list.back().input_from = OperatorTag::attention_projection;
   }
-  list.push_back(join({"attention.residual", model.attention_output_bias, true, true, 1, z.split_tokens}, z,
-                      stack.fusion.elementwise));
+  const bool bias = model.attention_output_bias && kind.mixer == MixerKind::attention;
+  list.push_back(join({"attention.residual", bias, true, true, 1, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
 // The encoder's output is read by every decoder layer: the gradients are summed.

@@ -24,8 +24,10 @@ constexpr Linear::Names kStepUp{"mixer.step_up", {}, {}};
 // against 4 h s / 2 = 4,096 h.
 constexpr double kScanRate = 0.4;
 
-// Backward: two products for each, and the products of chunk states and scores again (the kernels do not keep them).
-constexpr double kBackwardWork = 2.5;
+// Backward computes two products for each, and those of chunk states and scores again, which the kernels do not
+// keep: 2.5 times the forward products, as fused attention. Its FLOPs count twice the forward ones; the rest is in the
+// rate.
+constexpr double kBackwardRate = 0.8 * kScanRate;
 
 // Passes of a chunk's state through memory: written by chunk, read and written when states are summed, read for output.
 constexpr double kStatePasses = 4.0;
@@ -53,8 +55,8 @@ Linear projection(const Linear::Names& names, const Sizes& z, std::int64_t n, st
   return l;
 }
 
-// Depthwise: each channel with its own weights over `conv` positions, and the activation; a decode step reads and writes
-// the last positions of each channel.
+// Depthwise: each channel with its own weights over `conv` positions, and the activation; a decode step reads and
+// writes the last positions of each channel.
 Operator convolution(const Mixer& m, const Sizes& z, const Part& part) {
   const double tensor = z.whole(part.conv_width) * z.element;
   const double kept = z.decoding ? 2.0 * real(z.sequences * (m.conv - 1) * part.conv_width) * z.element : 0.0;
@@ -101,14 +103,13 @@ Operator scan(const Mixer& m, const hardware::Stack& stack, const Sizes& z, cons
   forward.rate = kScanRate;
   forward.native = stack.attention.native;
   Kernel backward = forward;
-  backward.flops = kBackwardWork * forward.flops;
+  backward.flops = 2.0 * forward.flops;
+  backward.rate = kBackwardRate;
   backward.bytes = 2.0 * forward.bytes;
   backward.launches = 6;
   Operator op = streamed(OperatorTag::mixer_core, "mixer.scan", forward, backward);
   // The delta rule keeps queries, keys and values after the convolution, and the inverse of each chunk.
-  if (m.kind == MixerKind::gated_delta) {
-    op.saved = Bytes(z.whole(part.conv_width + part.heads * chunk) * z.element);
-  }
+  if (m.kind == MixerKind::gated_delta) { op.saved = Bytes(z.whole(part.conv_width + part.heads * chunk) * z.element); }
   return op;
 }
 
@@ -122,8 +123,7 @@ void append_steps(std::vector<Operator>& list, const Model& model, const Sizes& 
   append_linear(list, z, steps);
   list.push_back(boundary(OperatorTag::attention_projection, "mixer.steps_leave", Boundary::leave, tensor));
   if (m.inner_norms) {
-    list.push_back(
-        norm(OperatorTag::attention_projection, "mixer.steps_norm", model, z, z.split_tokens, narrow));
+    list.push_back(norm(OperatorTag::attention_projection, "mixer.steps_norm", model, z, z.split_tokens, narrow));
   }
   list.push_back(boundary(OperatorTag::attention_projection, "mixer.steps_enter", Boundary::enter, tensor));
   Linear up = projection(kStepUp, z, part.width, m.rank);
@@ -154,8 +154,8 @@ Operator gated_norm(const Model& model, const Sizes& z, const Part& part) {
     save_input(op, tensor, OperatorTag::mixer_core);
     return op;
   }
-  Operator op = streamed(OperatorTag::mixer_core, "mixer.norm", stream(3.0 * tensor),
-                         stream(5.0 * tensor, z.frozen() ? 1 : 2));
+  Operator op =
+      streamed(OperatorTag::mixer_core, "mixer.norm", stream(3.0 * tensor), stream(5.0 * tensor, z.frozen() ? 1 : 2));
   hold(op, z, real(model.mixer.kind == MixerKind::gated_delta ? model.mixer.head_dim : part.width));
   save_input(op, tensor, OperatorTag::mixer_core);
   return op;
@@ -199,16 +199,16 @@ void append_mixer(std::vector<Operator>& list, const Model& model, const hardwar
   append_linear(list, z, in);
   const std::int64_t exchanged = part.in_width - part.width;
   if (z.cp > 1) {
-    list.push_back(boundary(OperatorTag::mixer_core, "mixer.to_heads", Boundary::to_heads,
-                            z.whole(exchanged) * z.element));
+    list.push_back(
+        boundary(OperatorTag::mixer_core, "mixer.to_heads", Boundary::to_heads, z.whole(exchanged) * z.element));
   }
   list.push_back(convolution(m, z, part));
   if (m.kind == MixerKind::mamba) { append_steps(list, model, z, part); }
   list.push_back(z.decoding ? step(m, z, part) : scan(m, stack, z, part));
   hold(list.back(), z, scan_weights(m, part));
   if (z.cp > 1) {
-    list.push_back(boundary(OperatorTag::mixer_core, "mixer.to_sequence", Boundary::to_sequence,
-                            z.whole(part.width) * z.element));
+    list.push_back(
+        boundary(OperatorTag::mixer_core, "mixer.to_sequence", Boundary::to_sequence, z.whole(part.width) * z.element));
   }
   list.push_back(gated_norm(model, z, part));
   Linear out = projection(kOut, z, z.hidden, part.width);
