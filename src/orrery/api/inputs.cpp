@@ -42,7 +42,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     failure.diagnostics.push_back(
         {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
-  auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
+  auto model = keep(workload::load_model(data_directory, request.model, request.as), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   auto stack = keep(catalogue.stack(request.stack), "--stack", failure);
   if (cluster && !(cluster->accelerator.peak(request.precision) > FlopsPerSecond(0))) {

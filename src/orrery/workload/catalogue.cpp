@@ -97,20 +97,17 @@ Result<Model> read_description(Node node) {
   return tl::make_unexpected(config::failure_of(std::move(complaints)));
 }
 
-Result<Model> read_file_of_model(const std::string& path) {
+Result<Model> read_file_of_model(const std::string& path, const std::string& as) {
   ORRERY_TRY(node, config::read_file(path));
   if (node.kind != config::Kind::mapping) {
     return fail(node.place, "a model description must be a mapping of keys to values");
   }
-  if (is_json(path)) {
-    if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
-    const bool described = node.find("layers") != nullptr || node.find("recommender") != nullptr;
-    const bool is_orrerys = described && node.find("architectures") == nullptr;
-    if (!is_orrerys) {
-      return fail(node.place,
-                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; valid: {}",
-                              join(huggingface_model_types(), ", ")));
-    }
+  const bool described = node.find("layers") != nullptr || node.find("recommender") != nullptr;
+  const bool is_orrerys = described && node.find("architectures") == nullptr && node.find("model_type") == nullptr;
+  if (is_json(path) && !is_orrerys) { return model_from_huggingface(node, name_of_file(path), as); }
+  if (!as.empty()) {
+    return fail(Place{"", 0, 0, "--as"},
+                fmt::format("{} is for a Hugging Face config.json; {} is a description of Orrery", quote(as), path));
   }
   hardware::name_node(node, name_of_file(path));
   return read_description(std::move(node));
@@ -139,9 +136,9 @@ Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_dire
 
 }  // namespace
 
-Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
+Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path, const std::string& as) {
   ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
-  return read_file_of_model(file);
+  return read_file_of_model(file, as);
 }
 
 bool is_model_file(const std::string& path) {
@@ -204,7 +201,9 @@ std::string describe(const Model& model) {
            (std::find(kDetails.begin(), kDetails.end(), member.key) != kDetails.end() &&
             member.value == *defaults.find(member.key));
   });
-  return config::print_yaml(node) + counts_as_comments(model);
+  std::string warnings;
+  for (const auto& warning : model.warnings) { warnings += "# warning: " + warning + "\n"; }
+  return config::print_yaml(node) + warnings + counts_as_comments(model);
 }
 
 }  // namespace orrery::workload

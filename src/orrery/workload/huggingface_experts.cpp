@@ -254,6 +254,10 @@ std::string without_mtp_layers(const Fields& fields) {
 constexpr SizeKeys kDeepseekKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
                                  "max_position_embeddings", "intermediate_size"};
 
+constexpr std::array<std::string_view, 1> kDeepseekIdle = {"num_key_value_heads"};  // as many as heads
+// Without effect while "use_sliding_window" is false, the only value that is built.
+constexpr std::array<std::string_view, 2> kQwenMoeIdle = {"sliding_window", "max_window_layers"};
+
 Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), Fields (*defaults)()) {
   return Family{.model_type = model_type,
                 .keys = kDeepseekKeys,
@@ -262,7 +266,8 @@ Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), 
                 .defaults = defaults,
                 .unsupported = deepseek_unsupported,
                 .shape = deepseek_shape,
-                .note = without_mtp_layers};
+                .note = without_mtp_layers,
+                .finish_keys = kDeepseekIdle};
 }
 
 // ---- GLM-4.5 and GLM-4.6 -------------------------------------------------------------------------------------------
@@ -306,10 +311,12 @@ const std::array kExperts = {
     Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
     Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
     Family{"gpt_oss", kLlamaKeys, {}, gpt_oss_record, gpt_oss_defaults, windows_unsupported, gpt_oss_shape},
-    Family{"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
-           qwen2_moe_shape},
-    Family{"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
-           qwen3_moe_shape},
+    with_keys({"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
+               qwen2_moe_shape},
+              kQwenMoeIdle),
+    with_keys({"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
+               qwen3_moe_shape},
+              kQwenMoeIdle),
     deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults),
     deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults),
     deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults),

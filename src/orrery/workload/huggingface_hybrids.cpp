@@ -50,9 +50,7 @@ void mamba_shape(const Fields& fields, Model& model) {
 }
 
 // The step's rank may be "auto".
-Count step_rank(const Node& node, std::string_view key, Count hidden) {
-  return count(node, {key}, (hidden + 15) / 16);
-}
+Count step_rank(const Node& node, std::string_view key, Count hidden) { return count(node, {key}, (hidden + 15) / 16); }
 
 Count expanded(const Node& node, std::string_view key, Count hidden) {
   return static_cast<Count>(number(node, {key}, 2.0) * static_cast<double>(hidden));
@@ -81,8 +79,8 @@ void read_mamba2(const Node& node, Model& model) {
 }
 
 constexpr SizeKeys kMambaKeys{"num_hidden_layers", "hidden_size", {}, "vocab_size", {}, {}, {}, {}, true};
-constexpr SizeKeys kMamba2Keys{"num_hidden_layers", "hidden_size", "num_heads", "vocab_size", {}, {}, {}, "head_dim",
-                               true};
+constexpr SizeKeys kMamba2Keys{"num_hidden_layers", "hidden_size", "num_heads", "vocab_size", {}, {}, {},
+                               "head_dim",          true};
 constexpr std::array kMambaAliases = {Alias{"n_layer", "num_hidden_layers"}, Alias{"d_model", "hidden_size"}};
 
 // ---- Jamba: Mamba and attention, MLPs and experts, in periods ------------------------------------------------------
@@ -112,9 +110,10 @@ Fields jamba_defaults() {
 std::string jamba_unsupported(const Fields& fields) {
   if (fields.biases) { return "\"mamba_proj_bias\": true is not built yet"; }
   if (fields.experts.value_or(0) > 1 && fields.first_dense != fields.expert_every - 1) {
-    return fmt::format("\"expert_layer_offset\": {} with \"expert_layer_period\": {} is not built yet; the last layer "
-                       "of a period with experts is",
-                       fields.first_dense, fields.expert_every);
+    return fmt::format(
+        "\"expert_layer_offset\": {} with \"expert_layer_period\": {} is not built yet; the last layer "
+        "of a period with experts is",
+        fields.first_dense, fields.expert_every);
   }
   return windows(fields).unsupported;
 }
@@ -234,9 +233,10 @@ std::string qwen3_next_unsupported(const Fields& fields) {
   for (std::size_t i = 0; i < types.size(); ++i) {
     const bool full = (static_cast<Count>(i) + 1) % fields.window_period == 0;
     if (types[i] == (full ? "full_attention" : "linear_attention")) { continue; }
-    return fmt::format("\"layer_types\" has \"{}\" for layer {}; only every n-th layer with full attention "
-                       "(\"full_attention_interval\": {}) is built",
-                       types[i], i, fields.window_period);
+    return fmt::format(
+        "\"layer_types\" has \"{}\" for layer {}; only every n-th layer with full attention "
+        "(\"full_attention_interval\": {}) is built",
+        types[i], i, fields.window_period);
   }
   return {};
 }
@@ -269,23 +269,46 @@ void finish_qwen3_next(const Node& node, Model& model) {
   mixer.chunk = 64;  // of flash-linear-attention's kernels
 }
 
-Family hybrid(Family family, void (*finish)(const Node&, Model&)) {
+constexpr std::array kMambaOwn = std::to_array<std::string_view>(
+    {"intermediate_size", "expand", "state_size", "conv_kernel", "use_conv_bias", "time_step_rank"});
+constexpr std::array kMamba2Own = std::to_array<std::string_view>(
+    {"intermediate_size", "expand", "state_size", "n_groups", "conv_kernel", "use_conv_bias", "chunk_size"});
+constexpr std::array kJambaOwn =
+    std::to_array<std::string_view>({"mamba_expand", "mamba_d_state", "mamba_d_conv", "mamba_conv_bias",
+                                     "mamba_dt_rank", "attn_layer_period", "attn_layer_offset"});
+constexpr std::array kNemotronOwn = std::to_array<std::string_view>(
+    {"expand", "mamba_num_heads", "mamba_head_dim", "ssm_state_size", "n_groups", "conv_kernel", "use_conv_bias",
+     "chunk_size", "hybrid_override_pattern", "hybrid_layer_pattern", "mamba_proj_bias", "n_group", "topk_group",
+     "sliding_window"});
+constexpr std::array kQwen3NextOwn =
+    std::to_array<std::string_view>({"linear_num_value_heads", "linear_value_head_dim", "linear_num_key_heads",
+                                     "linear_key_head_dim", "linear_conv_kernel_dim", "use_sliding_window"});
+
+Family hybrid(Family family, void (*finish)(const Node&, Model&), std::span<const std::string_view> keys) {
   family.finish = finish;
+  family.finish_keys = keys;
   return family;
 }
 
 const std::array kHybrids = {
-    hybrid({"mamba", kMambaKeys, kMambaAliases, mamba_record, mamba_defaults, no_biases, mamba_shape}, finish_mamba),
-    hybrid({"mamba2", kMamba2Keys, kMambaAliases, mamba_record, mamba2_defaults, no_biases, mamba_shape}, read_mamba2),
+    hybrid({"mamba", kMambaKeys, kMambaAliases, mamba_record, mamba_defaults, no_biases, mamba_shape}, finish_mamba,
+           kMambaOwn),
+    hybrid({"mamba2", kMamba2Keys, kMambaAliases, mamba_record, mamba2_defaults, no_biases, mamba_shape}, read_mamba2,
+           kMamba2Own),
     hybrid({"jamba", kLlamaKeys, kJambaAliases, jamba_record, jamba_defaults, jamba_unsupported, jamba_shape,
             "hidden_act", kJambaFallbacks},
-           finish_jamba),
+           finish_jamba, kJambaOwn),
     hybrid({"nemotron_h", kLlamaKeys, kNemotronAliases, nemotron_record, nemotron_defaults, nemotron_unsupported,
             nemotron_shape, "mlp_hidden_act"},
-           finish_nemotron),
-    hybrid({"qwen3_next", kLlamaKeys, {}, qwen3_next_record, qwen3_next_defaults, qwen3_next_unsupported,
+           finish_nemotron, kNemotronOwn),
+    hybrid({"qwen3_next",
+            kLlamaKeys,
+            {},
+            qwen3_next_record,
+            qwen3_next_defaults,
+            qwen3_next_unsupported,
             qwen3_next_shape},
-           finish_qwen3_next),
+           finish_qwen3_next, kQwen3NextOwn),
 };
 
 }  // namespace

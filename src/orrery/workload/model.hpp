@@ -1,15 +1,16 @@
 // A model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
-// ...), encoder-decoders (T5), vision encoders (ViT), state-space and linear-attention models and hybrids (Mamba, Jamba,
-// Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so far: convolutions beyond the patch embedding and those of
-// state-space layers, vision towers of language models.
+// ...), encoder-decoders (T5), vision encoders (ViT), state-space and linear-attention models and hybrids (Mamba,
+// Jamba, Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so far: convolutions beyond the patch embedding and
+// those of state-space layers, vision towers of language models.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
@@ -160,6 +161,7 @@ struct Model {
   Vision vision;
   Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
+  std::vector<std::string> warnings;  // about the file that it was read from; not part of a description
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
@@ -223,8 +225,9 @@ struct ParameterCount {
 
 // Bytes of keys and values that a generated token leaves behind in all layers together, whole model, where each
 // element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before. Latent
-// attention keeps kv_rank + rope_dim elements per layer; other mixers have a state of constant size; a model that sees all positions at once keeps nothing. Keys
-// and values of an encoder's output are the same for every token and not counted.
+// attention keeps kv_rank + rope_dim elements per layer; other mixers have a state of constant size; a model that sees
+// all positions at once keeps nothing. Keys and values of an encoder's output are the same for every token and not
+// counted.
 [[nodiscard]] double kv_bytes_per_token(const Model& model, double element);
 
 }  // namespace orrery::workload
