@@ -74,7 +74,6 @@ std::vector<std::string> names_of(const std::string& field) {
   if (field == "position") { return {"learned", "rotary", "alibi"}; }
   if (field == "rope.scaling") { return {"none", "linear", "llama3", "yarn", "longrope", "dynamic"}; }
   if (field == "mixer.kind") { return {"attention", "mamba", "mamba2", "gated_delta"}; }
-  if (field == "pattern") { return {"M*"}; }
   if (field == "experts.score") { return {"softmax", "sigmoid"}; }
   return {};
 }
@@ -82,6 +81,15 @@ std::vector<std::string> names_of(const std::string& field) {
 // The model with another value of one field, unchecked, as no rule between fields is about a launch. Empty: the record
 // does not read it.
 std::vector<Model> changed(const Model& model, const std::string& field) {
+  if (field == "pattern" || (field == "layers" && !model.pattern.empty())) {
+    Model next = model;
+    next.pattern.front() = next.pattern.front() == 'M' ? '*' : 'M';
+    if (field == "layers") {
+      next.layers *= 2;
+      next.pattern = model.pattern + model.pattern;
+    }
+    return {next};
+  }
   const auto& record = config::Described<Model>::record();
   const Node whole = record.to_node(model);
   const auto dot = field.find('.');

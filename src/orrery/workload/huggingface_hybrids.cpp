@@ -1,4 +1,5 @@
 // Hugging Face families with layers other than attention: Mamba, Mamba-2, Jamba, Nemotron-H, Qwen3-Next.
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -46,14 +47,16 @@ void mamba_shape(const Fields& fields, Model& model) {
   model.norm = Normalisation::rmsnorm;
   model.position = Position::none;
   model.ffn = 0;
-  model.pattern.assign(static_cast<std::size_t>(fields.layers), 'M');
+  constexpr Count kTooMany = 100'000;  // layers that are refused anyway
+  model.pattern.assign(static_cast<std::size_t>(std::min(fields.layers, kTooMany)), 'M');
 }
 
 // The step's rank may be "auto".
 Count step_rank(const Node& node, std::string_view key, Count hidden) { return count(node, {key}, (hidden + 15) / 16); }
 
 Count expanded(const Node& node, std::string_view key, Count hidden) {
-  return static_cast<Count>(number(node, {key}, 2.0) * static_cast<double>(hidden));
+  return static_cast<Count>(
+      std::min(number(node, {key}, 2.0) * static_cast<double>(hidden), static_cast<double>(kMost)));
 }
 
 void finish_mamba(const Node& node, Model& model) {
@@ -194,7 +197,7 @@ void nemotron_shape(const Fields& fields, Model& model) {
 void finish_nemotron(const Node& node, Model& model) {
   read_mamba2(node, model);
   model.pattern = text(node, {"hybrid_override_pattern", "hybrid_layer_pattern"});
-  if (model.pattern.find('E') == std::string::npos) { model.experts = {}; }
+  if (model.experts.count == 0 || model.pattern.find('E') == std::string::npos) { model.experts = {}; }
   if (model.pattern.find('M') == std::string::npos) { model.mixer = {}; }
 }
 

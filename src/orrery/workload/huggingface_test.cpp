@@ -273,6 +273,20 @@ TEST(HuggingFace, a_key_that_is_not_known_is_named) {
               ::testing::IsEmpty());
 }
 
+TEST(HuggingFace, absurd_sizes_of_hybrids_are_refused) {
+  const auto mamba = [](const std::string& more) {
+    return error_of(R"({"model_type": "mamba", "hidden_size": 1000000000, "vocab_size": 1000, )" + more + "}");
+  };
+  EXPECT_THAT(mamba("\"num_hidden_layers\": 1000000000"), HasSubstr("at most 10000 is accepted"));
+  EXPECT_THAT(mamba("\"num_hidden_layers\": 2, \"expand\": 1e12"), HasSubstr("at most"));
+  const std::string nemotron =
+      R"({"model_type": "nemotron_h", "hidden_size": 64, "vocab_size": 1000, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "max_position_embeddings": 64, "intermediate_size": 64, "hybrid_override_pattern": ")";
+  EXPECT_THAT(error_of(nemotron + "M-\"}"), HasSubstr("pattern has 2 letters for 3 layers"));
+  EXPECT_THAT(error_of(nemotron + "M-X\"}"), HasSubstr("pattern has \"X\" for layer 2; valid: M, *, -, E"));
+  EXPECT_THAT(error_of(nemotron + "M-E\"}"), HasSubstr("pattern has E for layers of experts"));
+}
+
 // Published configurations have no key that goes unread, but for two that a description has no field for.
 TEST(HuggingFace, keys_of_published_configurations_are_known) {
   const std::vector<std::string> expected = {"gpt-oss-20b", "phi-3.5-moe"};

@@ -174,13 +174,31 @@ double patch_volume(const Model& model, double s) {
 
 }  // namespace
 
+namespace {
+
+// The state of one sequence, in fp32, and the last inputs of the convolution.
+Bytes layer_state(const Mixer& m, hardware::Precision precision) {
+  const double element = std::max(hardware::element_size(precision).value(), 2.0);
+  return Bytes(real(m.state_size()) * kFloat + real((m.conv - 1) * m.conv_width()) * element);
+}
+
+}  // namespace
+
+Bytes state_bytes(const Model& model, hardware::Precision precision) {
+  Bytes sum;
+  if (!model.has_mixers()) { return sum; }
+  for (const auto& [kind, layers] : kinds_of(model, false)) {
+    const bool has_state = kind.mixer != MixerKind::attention && kind.mixer != MixerKind::none;
+    if (has_state) { sum += layers * layer_state(model.mixer, precision); }
+  }
+  return sum;
+}
+
 Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions, bool narrow) {
   const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
   if (kind.encoder || kind.part != DensePart::none || kind.mixer == MixerKind::none) { return Bytes(0.0); }
-  if (kind.mixer != MixerKind::attention) {  // the state, fp32, and the last inputs of the convolution
-    const Mixer& m = model.mixer;
-    const double state = real(m.state_size()) * kFloat + real((m.conv - 1) * m.conv_width()) * std::max(element, 2.0);
-    return Bytes(state / real(slice.tp * slice.cp));
+  if (kind.mixer != MixerKind::attention) {
+    return layer_state(model.mixer, slice.precision) / real(slice.tp * slice.cp);
   }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double cached = own + (kind.cross ? real(positions) : 0.0);
