@@ -180,7 +180,8 @@ TEST(LaunchFacts, linear_attention_is_an_option_of_megatron_and_state_spaces_are
   EXPECT_THAT(delta.text, HasSubstr("--experimental-attention-variant gdn\n  --linear-attention-freq 4\n"));
   EXPECT_THAT(delta.text, HasSubstr("--attention-output-gate"));
   const auto hybrid = launched(Tool::megatron, run_of(test::catalogue_model("nemotron-h-56b")));
-  EXPECT_THAT(join(hybrid.notes, "\n"), HasSubstr("no option for its layers without attention (mamba2)"));
+  EXPECT_THAT(join(hybrid.notes, "\n"),
+              HasSubstr("its Mamba-2 layers need pretrain_hybrid.py with --hybrid-layer-pattern"));
 }
 
 TEST(LaunchFacts, what_a_tool_has_no_option_for_is_named_with_its_value) {

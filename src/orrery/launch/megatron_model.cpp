@@ -242,16 +242,24 @@ class ModelSettings {
     sheet_.states({"latent.query_rank", "latent.kv_rank", "latent.nope_dim", "latent.rope_dim", "latent.value_dim"});
   }
 
+  [[nodiscard]] std::string missing_mixers() const {
+    using workload::MixerKind;
+    const auto kind = model_.mixer.kind;
+    if (kind == MixerKind::mamba) { return "no option for its Mamba layers"; }
+    const char* name = kind == MixerKind::mamba2 ? "Mamba-2" : "linear-attention";
+    return bridge_
+               ? fmt::format("its {} layers need a recipe that has them; no override is emitted for them", name)
+               : fmt::format("its {} layers need pretrain_hybrid.py with --hybrid-layer-pattern, which is not emitted",
+                             name);
+  }
+
   // Its gated delta net, in every layer but each n-th; other mixers need pretrain_hybrid.py.
   void mixers() {
     using workload::MixerKind;
     const auto& mixer = model_.mixer;
     const bool last = mixer.attention_every > 0 && mixer.attention_offset == mixer.attention_every - 1;
     if (mixer.kind != MixerKind::gated_delta || !model_.pattern.empty() || !last || bridge_) {
-      model_note(
-          fmt::format("no option for its layers without attention ({}); every layer is launched with attention: "
-                      "another model",
-                      config::enum_name(mixer.kind)));
+      model_note(fmt::format("{}; this launches attention in every layer: another model", missing_mixers()));
       return;
     }
     sheet_.value("--experimental-attention-variant", "gdn");
