@@ -13,10 +13,11 @@ namespace {
 constexpr const char* kFooter = R"(Examples
   orrery describe h100-sxm
   orrery describe dgx-h100 > mine.yaml      # start of a cluster file of your own
+  orrery describe my-model/config.json --as llama
 )";
 
 struct Options {
-  std::string name;
+  std::string name, as;
   bool json = false;
 };
 
@@ -31,7 +32,7 @@ Result<std::string> as_json(const std::string& name, const std::string& yaml) {
 Result<int> run(const Options& options) {
   if (options.name.empty()) { return fail(flag_place("NAME"), "is missing; \"orrery list KIND\" prints names"); }
   ORRERY_TRY(data, data_directory());
-  ORRERY_TRY(yaml, api::Orrery(data).describe(options.name));
+  ORRERY_TRY(yaml, api::Orrery(data).describe(options.name, options.as));
   if (!options.json) {
     print(yaml);
     return 0;
@@ -49,6 +50,8 @@ Command describe_command() {
   const auto options = std::make_shared<Options>();
   command.positional({"name", "NAME", "name of a model, cluster, accelerator, link or stack, or a YAML file", ""},
                      [options](const std::string& name) { options->name = name; });
+  command.option({"--as", "TYPE", "read a Hugging Face config.json as this model_type, whatever its own", ""},
+                 [options](const std::string& as) { options->as = as; });
   command.toggle(
       {"--json", "", "print one JSON document (orrery.describe/1) and nothing else", std::string(kOutputGroup)},
       [options](bool on) { options->json = on; });

@@ -43,7 +43,7 @@ Result<Inputs> read_inputs(const std::string& data_directory, const hardware::Ca
     failure.diagnostics.push_back(
         {{"", 0, 0, "--semantics"}, "\"mad-max\" is valid with plain estimate and plan only"});
   }
-  auto model = keep(workload::load_model(data_directory, request.model), "--model", failure);
+  auto model = keep(workload::load_model(data_directory, request.model, request.as), "--model", failure);
   auto cluster = keep(read_cluster(catalogue, request), "--cluster", failure);
   std::optional<hardware::Stack> stack;
   if (model && cluster) {

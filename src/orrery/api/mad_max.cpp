@@ -35,7 +35,7 @@ Result<madmax::System> read_system(const std::string& data_directory, const Requ
 
 Result<Named> read_named(const std::string& data_directory, const Request& request) {
   Failure failure{estimate::problems(request)};
-  const auto model = workload::load_model(data_directory, request.model);
+  const auto model = workload::load_model(data_directory, request.model, request.as);
   const auto work = model ? madmax::work_of(*model, request.precision, request.seq.value_or(0))
                           : Result<madmax::SampleWork>(tl::make_unexpected(model.error()));
   auto system = read_system(data_directory, request);

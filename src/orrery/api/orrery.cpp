@@ -43,8 +43,9 @@ std::vector<hardware::EntrySummary> algorithms() {
   return entries;
 }
 
-Result<std::string> description_of_model(const std::string& data_directory, const std::string& name) {
-  ORRERY_TRY(model, workload::load_model(data_directory, name));
+Result<std::string> description_of_model(const std::string& data_directory, const std::string& name,
+                                         const std::string& as) {
+  ORRERY_TRY(model, workload::load_model(data_directory, name, as));
   return workload::describe(model);
 }
 
@@ -72,7 +73,12 @@ Result<std::vector<hardware::EntrySummary>> Orrery::list(const std::string& kind
                           near ? fmt::format("did you mean {}?", quote(*near)) : "valid: " + join(kinds, ", ")));
 }
 
-Result<std::string> Orrery::describe(const std::string& name) const {
+Result<std::string> Orrery::describe(const std::string& name, const std::string& as) const {
+  const bool is_file = workload::is_model_file(name);
+  if (!as.empty() && !is_file) {
+    return fail(Place{"", 0, 0, "--as"},
+                fmt::format("{} is for a Hugging Face config.json; {} is not one", quote(as), quote(name)));
+  }
   if (madmax::is_system(data_directory_, name)) {
     return madmax::load_system(data_directory_, name, 0).map(madmax::describe);
   }
@@ -80,13 +86,15 @@ Result<std::string> Orrery::describe(const std::string& name) const {
   const auto more = hardware::entry_names(data_directory_, hardware::kMadMaxModels);
   models.insert(models.end(), more.begin(), more.end());
   std::sort(models.begin(), models.end());
-  if (std::binary_search(models.begin(), models.end(), name)) { return description_of_model(data_directory_, name); }
+  if (std::binary_search(models.begin(), models.end(), name)) {
+    return description_of_model(data_directory_, name, as);
+  }
   for (const auto& algorithm : algorithms()) {
     if (algorithm.name == name) { return fmt::format("{}: {}\n", algorithm.name, algorithm.description); }
   }
   const auto known = catalogue_.names();
-  if (!std::binary_search(known.begin(), known.end(), name) && workload::is_model_file(name)) {
-    return description_of_model(data_directory_, name);
+  if (!std::binary_search(known.begin(), known.end(), name) && is_file) {
+    return description_of_model(data_directory_, name, as);
   }
   auto others = hardware::entry_names(data_directory_, hardware::kMadMaxSystems);
   others.insert(others.end(), models.begin(), models.end());

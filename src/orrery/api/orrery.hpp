@@ -86,7 +86,7 @@ class Orrery {
   // kind: "models", "clusters", "accelerators", "stacks", "algorithms".
   [[nodiscard]] Result<std::vector<hardware::EntrySummary>> list(const std::string& kind) const;
   // A catalogue entry of any kind, as YAML with its sources.
-  [[nodiscard]] Result<std::string> describe(const std::string& name) const;
+  [[nodiscard]] Result<std::string> describe(const std::string& name, const std::string& as = {}) const;
 
  private:
   std::string data_directory_;

@@ -253,6 +253,10 @@ void describe_job(results::Estimate& result, const Context& context, const Progr
   result.lora = program.job.adapter.rank;
   result.plan = summary(program);
   result.not_modelled = not_modelled(context, program);
+  result.warnings = context.model.warnings;
+  if (auto doubt = hardware::doubtful_cores(context.cluster.accelerator); !doubt.empty()) {
+    result.warnings.push_back(std::move(doubt));
+  }
   if (program.job.seq > context.model.max_seq) {
     result.warnings.push_back(fmt::format("a sequence has {} tokens; the model is made for at most {}", program.job.seq,
                                           context.model.max_seq));

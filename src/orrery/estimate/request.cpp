@@ -22,6 +22,7 @@ void add_job_fields(config::Record<Request>& record) {
   record
       .required("model", &Request::model, "catalogue name, Hugging Face config.json, or Orrery model YAML",
                 {.nonempty = true})
+      .optional("as", &Request::as, "family to read a config.json as, whatever its model_type: llama, qwen3_moe, ...")
       .required("cluster", &Request::cluster, "catalogue name, or cluster YAML", {.nonempty = true})
       .optional("devices", &Request::devices, "accelerators in use; default: all of the cluster",
                 {.min = 1, .max = kMostDevices})

@@ -22,6 +22,7 @@ enum class Semantics : std::uint8_t { physical, mad_max };
 // The job, and the choices of a plan that are given.
 struct Request : parallel::PartialPlan {
   std::string model, cluster;
+  std::string as;                       // model_type to read a config.json as; empty: its own
   std::optional<std::int64_t> devices;  // not given: all of the cluster
   std::string stack;                    // not given: by task, model and accelerator (stack_choice.hpp)
   Semantics semantics = Semantics::physical;

@@ -1,5 +1,9 @@
 #include "orrery/hardware/accelerator.hpp"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "orrery/core/error.hpp"
 
 namespace orrery::hardware {
@@ -46,6 +50,21 @@ FlopsPerSecond Accelerator::peak(Precision precision) const {
 double Accelerator::efficiency(Precision precision) const {
   const auto found = matrix_efficiency_of.find(std::string(name_of(precision)));
   return found == matrix_efficiency_of.end() ? matrix_efficiency : found->second;
+}
+
+std::string doubtful_cores(const Accelerator& accelerator) {
+  constexpr FlopsPerSecond kLeast(1e12), kMost(3e15);
+  FlopsPerSecond peak = std::max(accelerator.peak(Precision::bf16), accelerator.peak(Precision::fp16));
+  if (!(peak > FlopsPerSecond(0))) { peak = accelerator.peak(Precision::fp32); }
+  if (accelerator.cores < 1 || !(peak > FlopsPerSecond(0))) { return {}; }
+  const FlopsPerSecond each = peak / static_cast<double>(accelerator.cores);
+  if (each >= kLeast && each <= kMost) { return {}; }
+  return fmt::format(
+      "cores {} of {} means {:.3g} TFLOP/s per core; tiles are measured on cores of 1.6 to 918 TFLOP/s, so kernels may "
+      "be "
+      "{} than estimated: cores is the number of GEMM tiles that the chip computes at a time "
+      "(docs/guide/my-hardware.md)",
+      accelerator.cores, accelerator.name, each.value() / 1e12, each < kLeast ? "many times faster" : "slower");
 }
 
 }  // namespace orrery::hardware

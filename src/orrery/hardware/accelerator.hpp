@@ -81,4 +81,10 @@ struct Accelerator {
   [[nodiscard]] double efficiency(Precision precision) const;
 };
 
+// A warning where `cores` does not fit the peak. Times of GEMMs and attention assume that each core computes one tile
+// at a time, which was measured on cores of 1.6 TFLOP/s (V100) to 918 TFLOP/s (TPU v6e) in 16 bits. Counting the
+// processing elements of a wafer or of a systolic array instead makes kernels of few tokens a hundred times slower.
+// Empty: it fits.
+[[nodiscard]] std::string doubtful_cores(const Accelerator& accelerator);
+
 }  // namespace orrery::hardware

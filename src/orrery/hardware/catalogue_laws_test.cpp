@@ -229,5 +229,18 @@ TEST(CatalogueLaws, the_names_that_issues_and_scripts_rely_on_are_there) {
   EXPECT_EQ(shipped().cluster("gb200-nvl72", 0)->node_size(), 72);
 }
 
+// A figure that is wrong by 10^5 does not pass without a word.
+TEST(CatalogueLaws, cores_fit_the_peak_and_a_hundred_thousand_times_as_many_do_not) {
+  const Catalogue catalogue(ORRERY_DATA_DIR);
+  const auto accelerators = catalogue.accelerators();
+  ASSERT_TRUE(accelerators) << accelerators.error().text();
+  for (const auto& entry : *accelerators) {
+    auto chip = catalogue.accelerator(entry.name).value();
+    EXPECT_EQ(doubtful_cores(chip), "") << entry.name;
+    chip.cores *= 100'000;
+    EXPECT_NE(doubtful_cores(chip), "") << entry.name;
+  }
+}
+
 }  // namespace
 }  // namespace orrery::hardware::catalogue_laws_test

@@ -97,6 +97,17 @@ TEST_F(Guide, a_torus_fills_axis_after_axis) {
   EXPECT_FALSE(catalogue_.cluster(file("my-torus.yaml"), 20));
 }
 
+// 12.5 PFLOP/s over 84 parts fits; over 900,000 processing elements it does not.
+TEST_F(Guide, a_wafer_has_as_many_cores_as_tiles_at_a_time) {
+  auto wafer = catalogue_.cluster(file("my-wafers.yaml"), 4);
+  ASSERT_TRUE(wafer) << wafer.error().text();
+  EXPECT_EQ(wafer->second_tier.memory, Bytes(12e12));
+  EXPECT_EQ(doubtful_cores(wafer->accelerator), "");
+  wafer->accelerator.cores = 900'000;
+  EXPECT_NE(doubtful_cores(wafer->accelerator).find("cores 900000 of my-wafer means 0.0139 TFLOP/s per core"),
+            std::string::npos);
+}
+
 TEST_F(Guide, measurements_are_cited) {
   const auto chip = catalogue_.accelerator(file("my-measured-chip.yaml"));
   ASSERT_TRUE(chip) << chip.error().text();
@@ -106,7 +117,7 @@ TEST_F(Guide, measurements_are_cited) {
 // The golden case that runs the guide's commands has the guide's files.
 TEST_F(Guide, the_files_of_the_golden_case_are_those_of_the_guide) {
   const auto all = blocks();
-  EXPECT_EQ(all.size(), 5U);
+  EXPECT_EQ(all.size(), 7U);
   for (const char* name : {"my-chip.yaml", "my-cluster.yaml", "my-torus.yaml"}) {
     EXPECT_EQ(content(kRoot / "tests/golden/guide_my_hardware" / name), all.at(name)) << name;
   }

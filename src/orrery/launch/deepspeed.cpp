@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "orrery/launch/facts.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/recompute.hpp"
@@ -43,7 +44,7 @@ class Config {
     note_placement(run_, notes_);
     Json text = {{"_orrery", about()}};
     text.update(json_);
-    return {text.dump(2) + "\n", notes_.notes()};
+    return {text.dump(2) + "\n", notes_.notes(), notes_.noted_fields()};
   }
 
  private:
@@ -207,6 +208,7 @@ class Config {
       note("--model " + run_.model.name,
            "the training script sets the model, its sequence length and its attention kernel; DeepSpeed's "
            "configuration does not");
+      note_unsaid(run_, "the script's model must have", notes_);
     }
   }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "orrery/launch/facts.hpp"
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
 #include "orrery/parallel/recompute.hpp"
@@ -12,10 +13,40 @@ namespace orrery::launch {
 
 namespace {
 
-void add_model(const TrainingRun& run, Sheet& sheet) {
+void add_rotary(const workload::Model& model, Sheet& sheet) {
+  const auto& rope = model.rope;
+  sheet.toggle("--use-rotary-position-embeddings");
+  if (rope.base > 0.0) { sheet.value("--rotary-position-embeddings-theta", fmt::format("{:.0f}", rope.base)); }
+  if (rope.fraction < 1.0) { sheet.value("--rotary-percent", fmt::format("{}", rope.fraction)); }
+  sheet.states({"rope.base", "rope.fraction"});
+}
+
+void add_kinds(const workload::Model& model, Sheet& sheet) {
   using workload::Activation;
+  sheet.value("--normalization", model.norm == workload::Normalisation::rmsnorm ? "rmsnorm" : "layernorm");
+  if (model.norm_eps > 0.0) { sheet.value("--layernorm-epsilon", fmt::format("{}", model.norm_eps)); }
+  sheet.toggle("--swiglu", model.gated_mlp);
+  if (model.gated_mlp && model.activation != Activation::silu) {
+    sheet.note("--model " + model.name, "gated MLPs are launched as SwiGLU");
+    sheet.notes_field("activation");
+  } else if (!model.gated_mlp) {
+    const bool squared = model.activation == Activation::squared_relu;
+    sheet.toggle("--squared-relu", squared);
+    if (squared || model.activation == Activation::gelu) { sheet.states({"activation"}); }
+  } else {
+    sheet.states({"activation"});
+  }
+  const bool biased = model.mlp_bias || model.attention_output_bias;
+  sheet.toggle("--disable-bias-linear", !biased);
+  // One switch for all linear layers.
+  if (model.qkv_bias == biased && model.mlp_bias == biased && model.attention_output_bias == biased) {
+    sheet.states({"qkv_bias", "attention_output_bias", "mlp_bias"});
+  }
+  sheet.states({"norm", "norm_eps", "gated_mlp"});
+}
+
+void add_model(const TrainingRun& run, Sheet& sheet) {
   const auto& model = run.model;
-  const auto note = [&](std::string_view text) { sheet.note("--model " + model.name, text); };
   sheet.value("--num-layers", model.layers);
   sheet.value("--hidden-size", model.hidden);
   sheet.value("--ffn-hidden-size", model.ffn);
@@ -23,29 +54,21 @@ void add_model(const TrainingRun& run, Sheet& sheet) {
   if (model.kv_heads != model.heads && !model.is_latent()) { sheet.value("--num-key-value-heads", model.kv_heads); }
   if (model.head_dim * model.heads != model.hidden) { sheet.value("--kv-channels", model.head_dim); }
   sheet.value("--seq-length", run.job.seq);
-  sheet.value("--max-position-embeddings", std::max(model.max_seq, run.job.seq));
-  sheet.toggle("--use-rotary-position-embeddings", model.position == workload::Position::rotary);
-  sheet.value("--normalization", model.norm == workload::Normalisation::rmsnorm ? "rmsnorm" : "layernorm");
-  sheet.toggle("--swiglu", model.gated_mlp);
-  if (model.gated_mlp && model.activation != Activation::silu) { note("gated MLPs are launched as SwiGLU"); }
+  const bool learned = model.position == workload::Position::learned;
+  const std::int64_t rows = learned && model.position_rows > 0 ? model.position_rows : model.max_seq;
+  sheet.value("--max-position-embeddings", std::max(rows, run.job.seq));
+  if (rows >= run.job.seq) { sheet.states({learned && rows != model.max_seq ? "position_rows" : "max_seq"}); }
+  if (model.position == workload::Position::rotary) { add_rotary(model, sheet); }
+  if (learned || model.position == workload::Position::rotary) { sheet.states({"position"}); }
+  add_kinds(model, sheet);
   sheet.toggle("--untie-embeddings-and-output-weights", !model.tied_embeddings);
-  sheet.toggle("--disable-bias-linear", !model.mlp_bias && !model.attention_output_bias);
   sheet.value("--attention-dropout", fmt::format("{}", model.dropout));
   sheet.value("--hidden-dropout", fmt::format("{}", model.dropout));
-  if (model.is_latent()) { note("Megatron-DeepSpeed has no latent attention; multi-head attention is launched"); }
-  if (model.mtp_layers > 0) { note("Megatron-DeepSpeed has no multi-token prediction; its modules are left out"); }
-  if (model.sliding_window > 0) {
-    note("Megatron-DeepSpeed has no sliding windows; every position attends to all positions before it");
-  }
-  if (model.qk_norm) { note("Megatron-DeepSpeed has no norms of queries and keys (QK norm); they are left out"); }
-  if (model.post_norms || model.parallel_residual || model.embedding_norm) {
-    note("no option in Megatron-DeepSpeed for parts of its layers: see --emit megatron");
-  }
+  sheet.states({"layers", "hidden", "ffn", "heads", "kv_heads", "head_dim", "tied_embeddings", "dropout"});
 }
 
 void add_experts(const TrainingRun& run, Sheet& sheet) {
   const auto& experts = run.model.experts;
-  const auto note = [&](std::string_view text) { sheet.note("--model " + run.model.name, text); };
   sheet.value("--num-experts", experts.count);
   sheet.value("--topk", experts.active);
   sheet.value("--expert-interval", experts.every);
@@ -56,12 +79,10 @@ void add_experts(const TrainingRun& run, Sheet& sheet) {
   if (experts.capacity_factor > 0) {
     sheet.value("--moe-train-capacity-factor", fmt::format("{}", experts.capacity_factor));
   }
-  if (experts.ffn != run.model.ffn) { note("Megatron-DeepSpeed gives experts the FFN size of the dense MLP"); }
-  if (experts.shared_ffn > 0) {
-    note("Megatron-DeepSpeed has no shared experts of their own FFN size; they are left out");
+  sheet.states({"experts.count", "experts.active", "experts.every", "experts.capacity_factor"});
+  if (experts.ffn == run.model.ffn) {
+    sheet.states({"experts.ffn"});  // experts have the width of the dense MLP
   }
-  if (experts.first_dense > 0) { note("Megatron-DeepSpeed has no leading dense layers before its experts"); }
-  if (experts.groups > 0) { note("Megatron-DeepSpeed does not limit the nodes that a token is sent to"); }
   if (run.plan.etp > 1 && run.plan.etp != run.plan.tp) {
     sheet.note(fmt::format("--etp {}", run.plan.etp), "experts are split over all tp ranks or not at all");
   }
@@ -137,6 +158,8 @@ Sheet megatron_deepspeed_sheet(const TrainingRun& run) {
   sheet.open("MODEL");
   add_model(run, sheet);
   if (run.model.has_experts()) { add_experts(run, sheet); }
+  note_unsaid(run, "Megatron-DeepSpeed has no option for", sheet);
+  note_defaults(run, {"Megatron-DeepSpeed", "10000", "1e-05"}, sheet);
   sheet.open("PLAN");
   add_plan(run, sheet);
   return sheet;

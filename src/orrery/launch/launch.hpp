@@ -43,6 +43,8 @@ struct TrainingRun {
 struct Launch {
   std::string text;                // ready to save; ends with a line end
   std::vector<std::string> notes;  // settings that `text` cannot express, each "--flag value: what happens instead"
+  // Fields of the model's description that notes are about; `text` states all others (facts.hpp).
+  std::vector<std::string> not_said = {};
 };
 
 // Devices of a run that share a node: those of the cluster's innermost dimension, or fewer when there are fewer.

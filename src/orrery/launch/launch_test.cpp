@@ -132,7 +132,7 @@ TEST(Launch, nemo_says_what_is_off_and_takes_adapters) {
   const auto lora = test::launched(Tool::nemo, test::lora());
   EXPECT_THAT(lora.text, HasSubstr("  peft.dim=16\n"));
   EXPECT_THAT(lora.text, HasSubstr("  'peft.target_modules=[linear_qkv,linear_proj]'\n"));
-  EXPECT_THAT(lora.notes, IsEmpty());
+  EXPECT_THAT(lora.notes, ElementsAre("--model llama-2-70b: its 4096 positions are launched as 8192"));
 }
 
 // Megatron's "block" recomputes the first layers of a chunk, as the plan does. The others recompute in all layers and
@@ -242,7 +242,7 @@ TEST(Launch, torchtitans_degrees_multiply_to_the_devices) {
 TEST(Launch, hybrid_sharding_is_replicas_of_shards) {
   const auto launch = test::launched(Tool::torchtitan, test::hybrid_shards());
   const auto job = toml(launch.text);
-  EXPECT_THAT(launch.notes, IsEmpty());
+  EXPECT_THAT(launch.notes, ElementsAre(HasSubstr("differs in max_seq 131072 (launched: 8192)")));
   EXPECT_EQ(job.at("parallelism.data_parallel_replicate_degree"), "8");
   EXPECT_EQ(job.at("parallelism.data_parallel_shard_degree"), "8");
   EXPECT_EQ(job.at("parallelism.fsdp_reshard_after_forward"), "\"always\"");

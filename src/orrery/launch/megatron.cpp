@@ -52,12 +52,11 @@ Launch megatron(const TrainingRun& run) {
     text += bash_array(section.title, lines);
     arguments += fmt::format(" \"${{{}[@]}}\"", section.title);
   }
-  text +=
-      "# Replace: data, tokenizer, learning rate, rotary base, checkpoints. The values below are for a first run.\n";
+  text += "# Replace: data, tokenizer, learning rate, checkpoints. The values below are for a first run.\n";
   text += bash_array("DATA", data_lines(run));
   text += bash_array("TORCHRUN", torchrun_arguments(run));
   text += fmt::format("torchrun \"${{TORCHRUN[@]}}\" pretrain_gpt.py{} \"${{DATA[@]}}\"\n", arguments);
-  return {std::move(text), sheet.notes()};
+  return {std::move(text), sheet.notes(), sheet.noted_fields()};
 }
 
 }  // namespace orrery::launch

@@ -32,10 +32,19 @@ constexpr std::array kFields = std::to_array<Field>({
     {"--seq-length", "dataset.seq_length"},
     {"--max-position-embeddings", "model.max_position_embeddings"},
     {"--position-embedding-type", "model.position_embedding_type"},
+    {"--rotary-base", "model.rotary_base"},
+    {"--rotary-percent", "model.rotary_percent"},
+    {"--no-rope-freq", "model.no_rope_freq"},
+    {"--rope-type", "model.rope_type"},
+    {"--rotary-seq-len-interpolation-factor", "model.seq_len_interpolation_factor"},
+    {"--use-rope-scaling", "model.rope_scaling"},
+    {"--rope-scaling-factor", "model.rope_scaling_factor"},
     {"--padded-vocab-size", "model.vocab_size"},
     {"--make-vocab-size-divisible-by", "model.make_vocab_size_divisible_by"},
     {"--untie-embeddings-and-output-weights", "model.share_embeddings_and_output_weights", true},
     {"--normalization", "model.normalization"},
+    {"--norm-epsilon", "model.layernorm_epsilon"},
+    {"--softmax-type", "model.softmax_type"},
     {"--qk-layernorm", "model.qk_layernorm"},
     {"--attention-dropout", "model.attention_dropout"},
     {"--hidden-dropout", "model.hidden_dropout"},
@@ -55,6 +64,11 @@ constexpr std::array kFields = std::to_array<Field>({
     {"--moe-ffn-hidden-size", "model.moe_ffn_hidden_size"},
     {"--moe-layer-freq", "model.moe_layer_freq"},
     {"--moe-shared-expert-intermediate-size", "model.moe_shared_expert_intermediate_size"},
+    {"--moe-shared-expert-gate", "model.moe_shared_expert_gate"},
+    {"--moe-router-score-function", "model.moe_router_score_function"},
+    {"--moe-router-topk-scaling-factor", "model.moe_router_topk_scaling_factor"},
+    {"--moe-router-enable-expert-bias", "model.moe_router_enable_expert_bias"},
+    {"--moe-router-pre-softmax", "model.moe_router_pre_softmax"},
     {"--moe-router-num-groups", "model.moe_router_num_groups"},
     {"--moe-router-group-topk", "model.moe_router_group_topk"},
     {"--moe-expert-capacity-factor", "model.moe_expert_capacity_factor"},
@@ -129,6 +143,10 @@ std::vector<std::string> overrides_of(const Setting& setting) {
   if (setting.name == "--quick-geglu") {  // the exact GELU here
     return {"model.gated_linear_unit=true", "model.activation_func=gelu"};
   }
+  if (setting.name == "--squared-relu") {
+    return {"model.gated_linear_unit=false", "model.activation_func=squared_relu"};
+  }
+  if (setting.name.starts_with("model.")) { return {fmt::format("{}={}", setting.name, setting.value)}; }
   if (setting.name == "--moe-enable-deepep") {
     words.emplace_back("model.moe_flex_dispatcher_backend=deepep");
     return words;
@@ -203,10 +221,10 @@ Launch nemo(const TrainingRun& run) {
   text += "set -euo pipefail\n\n" + max_connections_line(run.plan) + recipe_line(run);
   text += bash_array("OVERRIDES", lines);
   text += bash_array("TORCHRUN", torchrun_arguments(run));
-  text += "# Add as overrides: data, tokenizer, learning rate, rotary base, checkpoints.\n";
+  text += "# Add as overrides: data, tokenizer, learning rate, checkpoints.\n";
   text +=
       "torchrun \"${TORCHRUN[@]}\" scripts/training/run_recipe.py --recipe \"$RECIPE\" \"${OVERRIDES[@]}\" \"$@\"\n";
-  return {std::move(text), sheet.notes()};
+  return {std::move(text), sheet.notes(), sheet.noted_fields()};
 }
 
 }  // namespace orrery::launch

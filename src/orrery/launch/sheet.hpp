@@ -1,7 +1,9 @@
 // Options before they become text: sections of settings, and notes on what they cannot express.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,14 +37,27 @@ class Sheet {
   // `flag`: Orrery's flag and value, such as "--schedule zero-bubble".
   void note(std::string_view flag, std::string_view text);
 
+  // Fields of the model's description that settings state exactly, and those that a note is about.
+  void states(std::initializer_list<std::string_view> fields) {
+    stated_.insert(stated_.end(), fields.begin(), fields.end());
+  }
+  void notes_field(std::string_view field) { noted_.emplace_back(field); }
+  [[nodiscard]] bool says(std::string_view field) const { return contains(stated_, field); }
+  [[nodiscard]] bool has_note_on(std::string_view field) const { return contains(noted_, field); }
+  [[nodiscard]] const std::vector<std::string>& noted_fields() const { return noted_; }
+
   [[nodiscard]] const std::vector<Section>& sections() const { return sections_; }
   [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
  private:
+  [[nodiscard]] static bool contains(const std::vector<std::string>& list, std::string_view field) {
+    return std::find(list.begin(), list.end(), field) != list.end();
+  }
   void add(Setting setting) { sections_.back().settings.push_back(std::move(setting)); }
 
   std::vector<Section> sections_;
   std::vector<std::string> notes_;
+  std::vector<std::string> stated_, noted_;
 };
 
 // The plan in one line, in the words of `estimate`.

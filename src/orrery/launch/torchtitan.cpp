@@ -4,8 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "orrery/launch/facts.hpp"
 #include "orrery/launch/layout.hpp"
 #include "orrery/launch/tools.hpp"
+#include "orrery/launch/torchtitan_flavors.hpp"
 #include "orrery/parallel/names.hpp"
 #include "orrery/parallel/recompute.hpp"
 
@@ -18,20 +20,6 @@ using parallel::Plan;
 
 constexpr std::string_view kTorchtitanSource =
     "pytorch/torchtitan torchtitan/config/job_config.py, of the releases that read TOML";
-
-// Models that torchtitan has by name.
-struct Flavor {
-  std::string_view model, name, flavor;
-};
-constexpr std::array kFlavors = std::to_array<Flavor>({
-    {"llama-3-8b", "llama3", "8B"},
-    {"llama-3.1-8b", "llama3", "8B"},
-    {"llama-3-70b", "llama3", "70B"},
-    {"llama-3.1-70b", "llama3", "70B"},
-    {"llama-3.3-70b", "llama3", "70B"},
-    {"llama-3.1-405b", "llama3", "405B"},
-    {"deepseek-v3", "deepseek_v3", "671B"},
-});
 
 class JobConfig {
  public:
@@ -52,7 +40,7 @@ class JobConfig {
     quantize();
     note_missing();
     note_placement(run_, sheet_);
-    return {text(), sheet_.notes()};
+    return {text(), sheet_.notes(), sheet_.noted_fields()};
   }
 
  private:
@@ -61,16 +49,21 @@ class JobConfig {
 
   void model() {
     sheet_.open("model");
-    const Flavor* found = nullptr;
-    for (const auto& flavor : kFlavors) {
-      if (flavor.model == run_.model.name) { found = &flavor; }
+    const auto& model = run_.model;
+    if (model.mtp_layers > 0) {
+      sheet_.note(
+          "--model " + model.name,
+          fmt::format("torchtitan has no multi-token prediction; {} left out",
+                      model.mtp_layers == 1 ? "its module is" : fmt::format("its {} modules are", model.mtp_layers)));
+      sheet_.notes_field("mtp_layers");
     }
-    if (found != nullptr) {
+    if (const auto found = flavor_of(run_)) {
       sheet_.value("name", quote(found->name));
       sheet_.value("flavor", quote(found->flavor));
+      compare_with_flavor(run_, *found, sheet_);
     } else {
-      sheet_.note("--model " + run_.model.name,
-                  "torchtitan selects a model by name and flavor: set both under [model] to a model of this shape");
+      note_unsaid(run_, "torchtitan selects a model by name and flavor: set both under [model] to a model with",
+                  sheet_);
     }
     std::string converters;
     if (run_.job.precision == Precision::fp8) { converters = quote("quantize.linear.float8"); }
@@ -303,9 +296,6 @@ class JobConfig {
                   "the TOML releases of torchtitan have no adapters: all weights are trained");
     } else if (run_.job.task == parallel::Task::finetune) {
       sheet_.note("--task finetune", "set the checkpoint to start from: [checkpoint] enable, initial_load_path");
-    }
-    if (run_.model.mtp_layers > 0) {
-      sheet_.note("--model " + run_.model.name, "torchtitan has no multi-token prediction; its modules are left out");
     }
   }
 

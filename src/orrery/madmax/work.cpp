@@ -136,6 +136,9 @@ Result<SampleWork> work_of_transformer(const workload::Model& model, hardware::P
   if (model.encoder_layers > 0) {
     return fail("MAD-Max's equations cover one stack of layers, not encoder-decoder models");
   }
+  if (model.has_mixers() || !model.pattern.empty()) {
+    return fail("MAD-Max's equations cover layers of attention and an MLP, not state-space or linear-attention layers");
+  }
   const auto& experts = model.experts;
   if (model.has_experts() && (experts.first_dense > 0 || experts.every > 1)) {
     return fail("MAD-Max's equations cover experts in every layer or in none");

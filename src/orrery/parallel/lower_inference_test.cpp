@@ -49,17 +49,19 @@ RC_GTEST_PROP(LowerInference, a_batch_of_requests_goes_forward_only_and_computes
   RC_ASSERT(std::abs(decode - expected(workload::Pass::decode)) <= 1e-11 * decode);
 }
 
-// Keys and values of every sequence are stored once per layer, for any slices; those of latent attention, which heads
-// share, on every tensor-parallel rank.
+// Keys and values, or the state, of every sequence are stored once per layer, for any slices; those of latent
+// attention, which heads share, on every tensor-parallel rank.
 RC_GTEST_PROP(LowerInference, the_cache_holds_every_position_of_every_sequence, ()) {
   const Case c = drawn_case();
   double held = 0.0, expected = 0.0;
   for (const auto& need : lowered(c).memory) { held += real(c.plan.stage_ranks()) * need.kv_cache.value(); }
   workload::Slice one = test::undivided(c);
   for (std::int64_t i = 0; i < c.model.depth(); ++i) {
-    expected += workload::kv_cache(c.model, workload::layer_kind(c.model, i), one, c.job.seq).value();
+    const auto kind = workload::layer_kind(c.model, i);
+    const bool shared = c.model.is_latent() && kind.mixer == workload::MixerKind::attention;
+    expected += workload::kv_cache(c.model, kind, one, c.job.seq).value() * (shared ? real(c.plan.tp) : 1.0);
   }
-  expected *= real(c.job.global_batch) * (c.model.is_latent() ? real(c.plan.tp) : 1.0);
+  expected *= real(c.job.global_batch);
   RC_ASSERT(std::abs(held - expected) <= 1e-11 * expected);
 }
 

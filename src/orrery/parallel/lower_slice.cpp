@@ -172,7 +172,7 @@ class SliceLowering {
   // Whether all layers are of one kind, without looking at each layer.
   static bool is_uniform(const workload::Model& model) {
     const bool one_mlp = !model.has_experts() || (model.experts.first_dense == 0 && model.experts.every == 1);
-    return one_mlp && !model.is_recommender() && model.encoder_layers == 0 &&
+    return one_mlp && !model.has_mixers() && model.pattern.empty() && !model.is_recommender() && model.encoder_layers == 0 &&
            (model.sliding_window == 0 || model.global_every == 0);
   }
 

@@ -173,7 +173,7 @@ class Blocks {
 
 std::string text_of(const workload::LayerKind& kind) {
   return std::to_string(kind.experts) + std::to_string(kind.encoder) + std::to_string(kind.cross) + " " +
-         std::to_string(kind.window);
+         std::to_string(kind.window) + " " + std::to_string(static_cast<int>(kind.mixer)) + std::to_string(kind.mlp);
 }
 
 // Parts of a virtual stage in forward order, layer by layer, without classes and runs.

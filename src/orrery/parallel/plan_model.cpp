@@ -53,8 +53,31 @@ void require_divides(PlanChecker& check, const char* flag, std::int64_t degree, 
   });
 }
 
-bool has_dense_layers(const workload::Model& model) {
-  return !model.has_experts() || model.experts.first_dense > 0 || model.experts.every > 1;
+void check_mixers(PlanChecker& check, const workload::Mixer& mixer, const Plan& plan) {
+  using workload::MixerKind;
+  switch (mixer.kind) {
+    case MixerKind::attention:
+    case MixerKind::none: return;
+    case MixerKind::mamba:
+      require_divides(check, "--tp", plan.tp, mixer.inner, "channels of the Mamba layers");
+      check.require(plan.cp == 1, "--cp", [&] {
+        return fmt::format("\"{}\" is not supported with Mamba layers, which reduce over channels within the scan; "
+                           "valid: 1",
+                           plan.cp);
+      });
+      return;
+    case MixerKind::mamba2:
+      require_divides(check, "--tp", plan.tp, mixer.groups, "groups of the Mamba-2 layers");
+      break;
+    case MixerKind::gated_delta:
+      require_divides(check, "--tp", plan.tp, mixer.key_heads, "key heads of the linear-attention layers");
+      break;
+  }
+  require_divides(check, "--tp", plan.tp, mixer.heads, "heads of the layers without attention");
+  if (mixer.heads % plan.tp == 0) {
+    require_divides(check, "--cp", plan.cp, mixer.heads / plan.tp,
+                    "heads of the layers without attention of a tensor-parallel rank");
+  }
 }
 
 // Tokens that split further at each step: whole sequences over cp, those parts over tp.
@@ -82,13 +105,15 @@ void check_sequence_parallel(PlanChecker& check, const workload::Model& model, c
 }  // namespace
 
 void check_tensor_parallel(PlanChecker& check, const workload::Model& model, const Job& job, const Plan& plan) {
-  require_divides(check, "--tp", plan.tp, model.heads, "attention heads");
-  if (has_dense_layers(model)) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
+  if (model.has_attention()) { require_divides(check, "--tp", plan.tp, model.heads, "attention heads"); }
+  if (model.has_dense_layers()) { require_divides(check, "--tp", plan.tp, model.ffn, "columns of the MLP"); }
   require_divides(check, "--tp", plan.tp, model.experts.shared_ffn, "FFN columns of the shared experts");
-  check.require(model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0, "--tp", [&] {
+  const bool kv_heads_split = model.kv_heads % plan.tp == 0 || plan.tp % model.kv_heads == 0;
+  check.require(!model.has_attention() || kv_heads_split, "--tp", [&] {
     return fmt::format("\"{}\" is neither a divisor nor a multiple of the {} key-value heads; nearest divisors: {}",
                        plan.tp, model.kv_heads, nearest_divisors(model.kv_heads, plan.tp));
   });
+  check_mixers(check, model.mixer, plan);
   check_sequence_parallel(check, model, job, plan);
 }
 
@@ -102,7 +127,7 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
     return fmt::format("\"{}\" does not split the sequence of {} tokens into {} equal parts{}; nearest: {}", plan.cp,
                        job.seq, parts * plan.cp, parts == 2 ? " (two per rank)" : "", nearest);
   });
-  if (ring || model.heads % plan.tp != 0) { return; }
+  if (ring || !model.has_attention() || model.heads % plan.tp != 0) { return; }
   require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");
   const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / plan.tp);
   check.require(kv_heads % plan.cp == 0 || plan.cp % kv_heads == 0, "--cp", [&] {

@@ -28,6 +28,7 @@ constexpr bool is_read(OperatorTag tag) {
     case OperatorTag::norm:
     case OperatorTag::attention_projection:
     case OperatorTag::attention_up_projection:
+    case OperatorTag::mixer_core:
     case OperatorTag::mlp_projection:
     case OperatorTag::mlp_activation:
     case OperatorTag::router:

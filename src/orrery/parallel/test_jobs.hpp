@@ -239,6 +239,49 @@ void give_latent_attention(Range&& range, workload::Model& model) {
   model.qk_norm = false;
 }
 
+// Layers without attention whose heads the plan's degrees divide; in periods, or of one half each. Drawn from the
+// sizes, so that the draws of everything else are the same with and without them.
+inline void give_mixers(workload::Model& model, const Plan& plan) {
+  using workload::MixerKind;
+  SeededRandom range(static_cast<std::uint64_t>(model.vocab * 1'000 + model.hidden + model.ffn + model.layers));
+  auto& mixer = model.mixer;
+  mixer.kind = any_flag(range) ? MixerKind::mamba2 : MixerKind::gated_delta;
+  if (plan.cp == 1 && any_flag(range)) { mixer.kind = MixerKind::mamba; }
+  if (mixer.kind == MixerKind::mamba) {
+    mixer.inner = plan.tp * 64 * range(1, 9);
+    mixer.state = range(1, 33);
+    mixer.rank = range(1, 65);
+    mixer.inner_norms = any_flag(range);
+  } else if (mixer.kind == MixerKind::mamba2) {
+    mixer.groups = plan.tp * range(1, 3);
+    mixer.heads = mixer.groups * plan.cp * range(1, 4);
+    mixer.state = mixer.head_dim = 64;
+  } else {
+    mixer.key_heads = plan.tp * range(1, 3);
+    mixer.heads = mixer.key_heads * plan.cp * range(1, 3);
+    mixer.key_dim = mixer.head_dim = 64;
+    mixer.chunk = 64;
+  }
+  if (any_flag(range)) {
+    mixer.attention_every = range(0, 4);
+    mixer.attention_offset = mixer.attention_every > 1 ? range(0, mixer.attention_every) : 0;
+    return;
+  }
+  model.global_every = 0;
+  model.experts.first_dense = 0;
+  model.experts.every = 1;
+  const std::string letters = model.has_experts() ? "M*-E" : "M*-";
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    model.pattern += letters[static_cast<std::size_t>(range(0, static_cast<std::int64_t>(letters.size())))];
+  }
+  model.pattern.front() = 'M';
+  if (model.has_experts()) { model.pattern.back() = 'E'; }
+  if (model.layers == 1 && model.has_experts()) {
+    model.pattern.clear();
+    model.mixer.attention_every = 0;
+  }
+}
+
 template <class Range>
 workload::Model any_model(Range&& range, const Plan& plan, bool experts = false) {
   const bool ulysses = plan.cp_method == workload::ContextMethod::ulysses;
@@ -272,6 +315,11 @@ workload::Model any_model(Range&& range, const Plan& plan, bool experts = false)
   } else {
     model.parallel_residual = any_flag(range);
     model.shared_norm = model.parallel_residual && !model.is_latent() && any_flag(range);
+  }
+  const bool mixes = (model.vocab / 128 + model.ffn + model.layers) % 3 == 1;
+  if (mixes && model.encoder_layers == 0 && !model.parallel_residual) {
+    give_mixers(model, plan);
+    model.attention_gate = !model.is_latent() && model.tied_embeddings;
   }
   return model;
 }

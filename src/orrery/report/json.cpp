@@ -81,7 +81,8 @@ Node inference_json(const results::Inference& inference) {
                       {"last_token_s", inference.last_token},
                       {"output_tokens_per_s", inference.output_tokens_per_s},
                       {"decode_tokens_per_s", inference.decode_tokens_per_s},
-                      {"kv_B_per_token", inference.kv_bytes_per_token}});
+                      {"kv_B_per_token", inference.kv_bytes_per_token},
+                      {"state_B_per_sequence", inference.state_bytes}});
 }
 
 Node terms_json(const std::vector<results::Term>& terms) {

@@ -98,7 +98,7 @@ TEST(Json, a_batch_of_requests_has_its_times) {
   const Json json = Json::parse(estimate_json(samples::served()));
   EXPECT_EQ(json["inference"].keys(),
             (std::vector<std::string>{"prompt", "generate", "ttft_s", "tpot_s", "last_token_s", "output_tokens_per_s",
-                                      "decode_tokens_per_s", "kv_B_per_token"}));
+                                      "decode_tokens_per_s", "kv_B_per_token", "state_B_per_sequence"}));
   EXPECT_EQ(json["inference"]["ttft_s"], 0.25);
   EXPECT_EQ(json["task"], "inference");
   EXPECT_EQ(json["memory_B"]["kv_cache"], 1073741824.0);

@@ -140,6 +140,10 @@ std::string serving_lines(const results::Estimate& estimate, TextStyle style) {
                       format_count(estimate.samples_per_s));
   text += fmt::format("{}{} per token of a sequence, over all layers\n", label("KV cache"),
                       format_bytes(served.kv_bytes_per_token));
+  if (served.state_bytes > Bytes(0)) {
+    text += fmt::format("{}{} per sequence, over all layers without attention; constant\n", label("state"),
+                        format_bytes(served.state_bytes));
+  }
   text += fmt::format("{}{} of {} per device\n", label("MFU"), percent(estimate.mfu), format_rate(estimate.peak));
   return text;
 }

@@ -58,6 +58,7 @@ struct Inference {
   double output_tokens_per_s = 0;         // generated tokens of the whole job / time of the batch
   double decode_tokens_per_s = 0;         // without the prefill
   Bytes kv_bytes_per_token;               // of one sequence, over all layers
+  Bytes state_bytes;                      // of one sequence, layers without attention: constant
 };
 
 // An operator or a collective of one segment of the critical rank.

@@ -56,7 +56,8 @@ std::vector<Diagnostic> with_stand_ins(Node& node) {
                                  Size{"max_seq", "vision", "longest sequence"}};
   std::vector<Diagnostic> missing;
   for (const auto& size : kSizes) {
-    if (node.find(size.key) != nullptr || node.find(size.unless) != nullptr) { continue; }
+    const bool one_half = size.key == std::string_view("ffn") && node.find("pattern") != nullptr;
+    if (node.find(size.key) != nullptr || node.find(size.unless) != nullptr || one_half) { continue; }
     missing.push_back({node.place, fmt::format("required key \"{}\" is missing (integer: {})", size.key, size.doc)});
     config::add(node, size.key, config::integer_node(1));
   }
@@ -96,20 +97,17 @@ Result<Model> read_description(Node node) {
   return tl::make_unexpected(config::failure_of(std::move(complaints)));
 }
 
-Result<Model> read_file_of_model(const std::string& path) {
+Result<Model> read_file_of_model(const std::string& path, const std::string& as) {
   ORRERY_TRY(node, config::read_file(path));
   if (node.kind != config::Kind::mapping) {
     return fail(node.place, "a model description must be a mapping of keys to values");
   }
-  if (is_json(path)) {
-    if (node.find("model_type") != nullptr) { return model_from_huggingface(node, name_of_file(path)); }
-    const bool described = node.find("layers") != nullptr || node.find("recommender") != nullptr;
-    const bool is_orrerys = described && node.find("architectures") == nullptr;
-    if (!is_orrerys) {
-      return fail(node.place,
-                  fmt::format("required key \"model_type\" of a Hugging Face configuration is missing; valid: {}",
-                              join(huggingface_model_types(), ", ")));
-    }
+  const bool described = node.find("layers") != nullptr || node.find("recommender") != nullptr;
+  const bool is_orrerys = described && node.find("architectures") == nullptr && node.find("model_type") == nullptr;
+  if (is_json(path) && !is_orrerys) { return model_from_huggingface(node, name_of_file(path), as); }
+  if (!as.empty()) {
+    return fail(Place{"", 0, 0, "--as"},
+                fmt::format("{} is for a Hugging Face config.json; {} is a description of Orrery", quote(as), path));
   }
   hardware::name_node(node, name_of_file(path));
   return read_description(std::move(node));
@@ -138,9 +136,9 @@ Result<std::vector<hardware::EntrySummary>> listing(const std::string& data_dire
 
 }  // namespace
 
-Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path) {
+Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path, const std::string& as) {
   ORRERY_TRY(file, file_of_model(data_directory, name_or_path));
-  return read_file_of_model(file);
+  return read_file_of_model(file, as);
 }
 
 bool is_model_file(const std::string& path) {
@@ -200,16 +198,26 @@ std::string counts_as_comments(const Model& model) {
 
 }  // namespace
 
+// Fields without effect on cost that this description does not have.
+constexpr std::array<std::string_view, 5> kDetails = {"norm_eps", "attention_soft_cap", "logit_soft_cap",
+                                                      "attention_sinks", "rope"};
+
 std::string describe(const Model& model) {
   Node node = Described<Model>::record().to_node(model);
+  const Node defaults = Described<Model>::record().to_node(Model{});
   std::erase_if(node.members, [&](const config::Member& member) {
     if (model.is_recommender()) {
       return std::find(kCommonKeys.begin(), kCommonKeys.end(), member.key) == kCommonKeys.end();
     }
     return member.key == "recommender" || (member.key == "experts" && !model.has_experts()) ||
-           (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision());
+           (member.key == "latent" && !model.is_latent()) || (member.key == "vision" && !model.is_vision()) ||
+           (member.key == "mixer" && !model.has_mixers()) || (member.key == "pattern" && model.pattern.empty()) ||
+           (std::find(kDetails.begin(), kDetails.end(), member.key) != kDetails.end() &&
+            member.value == *defaults.find(member.key));
   });
-  return config::print_yaml(node) + counts_as_comments(model);
+  std::string warnings;
+  for (const auto& warning : model.warnings) { warnings += "# warning: " + warning + "\n"; }
+  return config::print_yaml(node) + warnings + counts_as_comments(model);
 }
 
 }  // namespace orrery::workload

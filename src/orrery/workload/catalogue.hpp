@@ -14,7 +14,9 @@ namespace orrery::workload {
 // path of a folder that holds a config.json. JSON is read as a Hugging Face configuration, which needs "model_type",
 // unless it has Orrery's key "layers" or "recommender"; anything else as Orrery's own description. The model comes back
 // completed and consistent (see model.hpp); all mistakes of a file are reported at once.
-[[nodiscard]] Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path);
+// `as`: the model_type to read a Hugging Face configuration as.
+[[nodiscard]] Result<Model> load_model(const std::string& data_directory, const std::string& name_or_path,
+                                       const std::string& as = {});
 
 // Whether a file, or a folder with a config.json, holds a model: it has a key that only descriptions of models have.
 [[nodiscard]] bool is_model_file(const std::string& path);

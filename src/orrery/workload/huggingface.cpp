@@ -64,6 +64,7 @@ std::optional<Activation> activation_of(std::string_view name) {
   if (name.find("gelu") != std::string_view::npos) { return Activation::gelu; }  // gelu_new, gelu_fast, quick_gelu, ...
   if (name == "silu" || name == "swish") { return Activation::silu; }
   if (name == "relu") { return Activation::relu; }
+  if (name == "relu2" || name == "squared_relu") { return Activation::squared_relu; }
   return std::nullopt;
 }
 
@@ -124,27 +125,41 @@ Result<Model> read_family(const Node& original, const Family& family, const std:
   if (const auto why = family.unsupported(fields); !why.empty()) { return fail(node.place, why); }
   const auto activation = activation_of(fields.activation);
   if (!activation) {
-    return fail(
-        place_of(node, family.activation_key),
-        fmt::format("unknown activation {}; valid: gelu and its variants, relu, silu", quote(fields.activation)));
+    return fail(place_of(node, family.activation_key),
+                fmt::format("unknown activation {}; valid: gelu and its variants, relu, relu2, silu",
+                            quote(fields.activation)));
   }
   Model model = shaped(fields, family, *activation);
+  if (family.finish != nullptr) { family.finish(node, model); }
   if (const auto wrong = inconsistency(model)) {
     return fail(place_of(node, key_of(wrong->field, family.keys)), wrong->message);
   }
   model.name = name;
   model.description = description_of(fields, family);
-  return completed(model);
+  model = completed(std::move(model));
+  huggingface::read_details(node, model);
+  if (const auto unread = huggingface::unread_keys(original, family); !unread.empty()) {
+    model.warnings.push_back(fmt::format("{}: {} not known in a configuration of type {} and ignored: {}",
+                                         original.place.file, unread.size() == 1 ? "a key is" : "keys are",
+                                         family.model_type, huggingface::text_of(unread)));
+  }
+  return model;
 }
 
-std::string unknown_type(const std::string& type) {
+// "; its sizes are those of llama: ..."; empty if no family has its sizes.
+std::string reads_as(const Node& config) {
+  const std::string closest = huggingface::closest_family(config);
+  return closest.empty() ? std::string() : "; " + closest;
+}
+
+std::string unknown_type(const Node& config, const std::string& type) {
   const auto planned = huggingface::planned_model_types();
-  if (std::find(planned.begin(), planned.end(), type) != planned.end()) {
-    return fmt::format("model_type {} is not built yet; valid: {}", quote(type), join(huggingface_model_types(), ", "));
-  }
   const auto known = huggingface_model_types();
+  if (std::find(planned.begin(), planned.end(), type) != planned.end()) {
+    return fmt::format("model_type {} is not built yet{}; valid: {}", quote(type), reads_as(config), join(known, ", "));
+  }
   const auto near = nearest(type, known);
-  return fmt::format("unknown model_type {}; {}valid: {}", quote(type),
+  return fmt::format("unknown model_type {}{}; {}valid: {}", quote(type), reads_as(config),
                      near ? fmt::format("did you mean {}? ", quote(*near)) : std::string(), join(known, ", "));
 }
 
@@ -156,17 +171,34 @@ std::vector<std::string> huggingface_model_types() {
   return types;
 }
 
-Result<Model> model_from_huggingface(const Node& config, const std::string& name) {
+Result<Model> model_from_huggingface(const Node& config, const std::string& name, const std::string& as) {
+  const auto family_named = [](const std::string& type) {
+    const auto families = huggingface::families();
+    return std::find_if(families.begin(), families.end(), [&](const Family& f) { return f.model_type == type; });
+  };
+  const auto none = huggingface::families().end();
+  if (!as.empty()) {
+    const auto family = family_named(as);
+    if (family != none) { return read_family(config, *family, name); }
+    const auto known = huggingface_model_types();
+    const auto near = nearest(as, known);
+    return fail(Place{"", 0, 0, "--as"},
+                fmt::format("{} is not a known model_type; {}valid: {}", quote(as),
+                            near ? fmt::format("did you mean {}? ", quote(*near)) : std::string(), join(known, ", ")));
+  }
   const Node* type = config.find("model_type");
-  ORRERY_ASSERT(type != nullptr);
+  if (type == nullptr) {
+    return fail(config.place,
+                fmt::format("required key \"model_type\" of a Hugging Face configuration is missing{}; valid: {}",
+                            reads_as(config), join(huggingface_model_types(), ", ")));
+  }
   if (type->kind != config::Kind::text) {
     return fail(type->place,
                 fmt::format("model_type must be a string, one of {}", join(huggingface_model_types(), ", ")));
   }
-  for (const auto& family : huggingface::families()) {
-    if (family.model_type == type->scalar) { return read_family(config, family, name); }
-  }
-  return fail(type->place, unknown_type(type->scalar));
+  const auto family = family_named(type->scalar);
+  if (family != none) { return read_family(config, *family, name); }
+  return fail(type->place, unknown_type(config, type->scalar));
 }
 
 }  // namespace orrery::workload

@@ -271,37 +271,59 @@ void granite_shape(const Fields& fields, Model& model) {
   model.mlp_bias = fields.mlp_bias;
 }
 
+// ---- OLMo 2: norms after attention and MLP instead of before, queries and keys normalised over all heads ------------
+
+Record<Fields> olmo2_record() {
+  return llama_like("olmo2", "OLMo 2")
+      .optional("attention_bias", &Fields::attention_bias, "the projections of attention have biases");
+}
+
+void olmo2_shape(const Fields& fields, Model& model) {
+  llama_like_shape(model);
+  model.qkv_bias = model.attention_output_bias = fields.attention_bias;
+  model.qk_norm = model.qk_norm_wide = true;
+  model.pre_norms = false;
+  model.post_norms = true;
+}
+
+// The activation under its other name; the library uses tanh-GELU in both cases. Scale of queries: no cost.
+constexpr std::array<std::string_view, 1> kGemmaActivation = {"hidden_activation"};
+constexpr std::array<std::string_view, 2> kGemma2Idle = {"hidden_act", "query_pre_attn_scalar"};
+
 const std::array kDense = {
     Family{"qwen3", kLlamaKeys, {}, qwen3_record, qwen3_defaults, windows_unsupported, qwen3_shape},
-    Family{"gemma", kLlamaKeys, {}, gemma_record, gemma_defaults, anything, gemma_shape},
-    Family{"gemma2",
-           kLlamaKeys,
-           {},
-           gemma2_record,
-           gemma2_defaults,
-           windows_unsupported,
-           gemma2_shape,
-           "hidden_activation"},
-    Family{"gemma3",
-           kLlamaKeys,
-           {},
-           gemma3_record,
-           gemma3_defaults,
-           gemma3_unsupported,
-           gemma3_shape,
-           "hidden_activation",
-           kGemma3Fallbacks,
-           "text_config",
-           text_part_only},
-    Family{"gemma3_text",
-           kLlamaKeys,
-           {},
-           gemma3_record,
-           gemma3_defaults,
-           gemma3_unsupported,
-           gemma3_shape,
-           "hidden_activation",
-           kGemma3Fallbacks},
+    with_keys({"gemma", kLlamaKeys, {}, gemma_record, gemma_defaults, anything, gemma_shape}, kGemmaActivation),
+    with_keys({"gemma2",
+               kLlamaKeys,
+               {},
+               gemma2_record,
+               gemma2_defaults,
+               windows_unsupported,
+               gemma2_shape,
+               "hidden_activation"},
+              kGemma2Idle),
+    with_keys({"gemma3",
+               kLlamaKeys,
+               {},
+               gemma3_record,
+               gemma3_defaults,
+               gemma3_unsupported,
+               gemma3_shape,
+               "hidden_activation",
+               kGemma3Fallbacks,
+               "text_config",
+               text_part_only},
+              kGemma2Idle),
+    with_keys({"gemma3_text",
+               kLlamaKeys,
+               {},
+               gemma3_record,
+               gemma3_defaults,
+               gemma3_unsupported,
+               gemma3_shape,
+               "hidden_activation",
+               kGemma3Fallbacks},
+              kGemma2Idle),
     Family{"phi", kLlamaKeys, {}, phi_record, phi_defaults, anything, phi_shape},
     Family{"phi3", kLlamaKeys, {}, phi3_record, phi3_defaults, anything, phi3_shape},
     Family{"falcon", kFalconKeys, kFalconAliases, falcon_record, falcon_defaults, anything, falcon_shape, "activation",
@@ -310,6 +332,7 @@ const std::array kDense = {
            bigcode_shape, "activation_function"},
     Family{"starcoder2", kLlamaKeys, {}, starcoder2_record, starcoder2_defaults, anything, starcoder2_shape},
     Family{"granite", kLlamaKeys, {}, granite_record, llama_defaults, anything, granite_shape},
+    Family{"olmo2", kLlamaKeys, {}, olmo2_record, llama_defaults, anything, olmo2_shape},
 };
 
 }  // namespace

@@ -86,6 +86,7 @@ void gpt_oss_shape(const Fields& fields, Model& model) {
   mixtral_shape(fields, model);
   model.qkv_bias = model.attention_output_bias = fields.attention_bias;
   model.mlp_bias = true;  // of experts and router
+  model.attention_sinks = true;
 }
 
 // ---- Qwen's mixtures -----------------------------------------------------------------------------------------------
@@ -253,6 +254,10 @@ std::string without_mtp_layers(const Fields& fields) {
 constexpr SizeKeys kDeepseekKeys{"num_hidden_layers",       "hidden_size",      "num_attention_heads", "vocab_size",
                                  "max_position_embeddings", "intermediate_size"};
 
+constexpr std::array<std::string_view, 1> kDeepseekIdle = {"num_key_value_heads"};  // as many as heads
+// Without effect while "use_sliding_window" is false, the only value that is built.
+constexpr std::array<std::string_view, 2> kQwenMoeIdle = {"sliding_window", "max_window_layers"};
+
 Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), Fields (*defaults)()) {
   return Family{.model_type = model_type,
                 .keys = kDeepseekKeys,
@@ -261,20 +266,68 @@ Family deepseek_family(std::string_view model_type, Record<Fields> (*record)(), 
                 .defaults = defaults,
                 .unsupported = deepseek_unsupported,
                 .shape = deepseek_shape,
-                .note = without_mtp_layers};
+                .note = without_mtp_layers,
+                .finish_keys = kDeepseekIdle};
+}
+
+// ---- GLM-4.5 and GLM-4.6 -------------------------------------------------------------------------------------------
+
+Record<Fields> glm4_moe_record() {
+  return llama_like("glm4_moe", "GLM-4.5 and GLM-4.6")
+      .optional("attention_bias", &Fields::attention_bias, "queries, keys and values have biases")
+      .optional("use_qk_norm", &Fields::qk_norm, "queries and keys are normalised per head")
+      .optional("n_routed_experts", &Fields::experts, "routed experts of a layer", kSizeOrNone)
+      .optional("num_experts_per_tok", &Fields::experts_active, "routed experts per token (top-k)", kSize)
+      .optional("n_shared_experts", &Fields::shared_experts, "shared experts", kSizeOrNone)
+      .optional("moe_intermediate_size", &Fields::expert_ffn, "inner width of a routed expert", kFrom1)
+      .optional("first_k_dense_replace", &Fields::first_dense, "first layers without experts", kFrom0)
+      .optional("n_group", &Fields::expert_groups, "expert groups", kSizeOrNone)
+      .optional("topk_group", &Fields::expert_active_groups, "groups that the experts of a token are chosen from",
+                kSizeOrNone)
+      .optional("num_nextn_predict_layers", &Fields::mtp_layers, "multi-token prediction modules", kFrom0);
+}
+
+Fields glm4_moe_defaults() {
+  Fields fields = llama_defaults();
+  fields.kv_heads = 8;
+  fields.experts = 128;
+  fields.experts_active = 8;
+  fields.shared_experts = 1;
+  fields.expert_ffn = 1408;
+  fields.first_dense = 1;
+  return fields;
+}
+
+void glm4_moe_shape(const Fields& fields, Model& model) {
+  deepseek_shape(fields, model);
+  model.latent = {};
+  model.qk_norm = fields.qk_norm;
+  model.qkv_bias = fields.attention_bias;
+  model.experts.score = RouterScore::sigmoid;
+  model.experts.balance_bias = true;
 }
 
 const std::array kExperts = {
     Family{"mixtral", kLlamaKeys, {}, mixtral_record, mixtral_defaults, anything, mixtral_shape},
     Family{"phimoe", kLlamaKeys, {}, phimoe_record, phimoe_defaults, anything, phimoe_shape},
     Family{"gpt_oss", kLlamaKeys, {}, gpt_oss_record, gpt_oss_defaults, windows_unsupported, gpt_oss_shape},
-    Family{"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
-           qwen2_moe_shape},
-    Family{"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
-           qwen3_moe_shape},
+    with_keys({"qwen2_moe", kLlamaKeys, kExpertAliases, qwen2_moe_record, qwen2_moe_defaults, qwen_moe_unsupported,
+               qwen2_moe_shape},
+              kQwenMoeIdle),
+    with_keys({"qwen3_moe", kLlamaKeys, kExpertAliases, qwen3_moe_record, qwen3_moe_defaults, qwen_moe_unsupported,
+               qwen3_moe_shape},
+              kQwenMoeIdle),
     deepseek_family("deepseek_v2", deepseek_v2_record, deepseek_v2_defaults),
     deepseek_family("deepseek_v3", deepseek_v3_record, deepseek_v3_defaults),
     deepseek_family("kimi_k2", deepseek_v3_record, deepseek_v3_defaults),
+    Family{.model_type = "glm4_moe",
+           .keys = kLlamaKeys,
+           .aliases = {},
+           .record = glm4_moe_record,
+           .defaults = glm4_moe_defaults,
+           .unsupported = anything,
+           .shape = glm4_moe_shape,
+           .note = without_mtp_layers},
 };
 
 }  // namespace

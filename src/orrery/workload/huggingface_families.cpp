@@ -204,13 +204,13 @@ const std::array kFirst = {
     Family{"qwen2", kLlamaKeys, {}, qwen2_record, qwen2_defaults, windows_unsupported, qwen2_shape},
 };
 
-constexpr std::array<std::string_view, 9> kPlanned = {
-    "cohere", "dbrx", "glm4_moe", "gptj", "llama4", "llama4_text", "mpt", "olmo2", "stablelm",
+constexpr std::array<std::string_view, 7> kPlanned = {
+    "cohere", "dbrx", "gptj", "llama4", "llama4_text", "mpt", "stablelm",
 };
 
 std::vector<Family> all_families() {
   std::vector<Family> all(kFirst.begin(), kFirst.end());
-  for (const auto more : {dense_families(), expert_families(), encoder_families()}) {
+  for (const auto more : {dense_families(), expert_families(), hybrid_families(), encoder_families()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -118,8 +118,10 @@ struct Family {
   void (*shape)(const Fields&, Model&);       // sets what the family defines besides the sizes
   std::string_view activation_key = "hidden_act";
   std::span<const Fallback> fallbacks = {};
-  std::string_view nested = {};                  // the part of the file to read, for models with several parts
-  std::string (*note)(const Fields&) = nullptr;  // a note for the description, or ""
+  std::string_view nested = {};                           // the part of the file to read, for models with several parts
+  std::string (*note)(const Fields&) = nullptr;           // a note for the description, or ""
+  void (*finish)(const config::Node&, Model&) = nullptr;  // keys with several names or types; after `shape`
+  std::span<const std::string_view> finish_keys = {};     // keys that it reads, or that have no effect in this family
 };
 
 [[nodiscard]] std::span<const Family> families();
@@ -127,6 +129,19 @@ struct Family {
 [[nodiscard]] std::span<const Family> dense_families();
 [[nodiscard]] std::span<const Family> expert_families();
 [[nodiscard]] std::span<const Family> encoder_families();
+[[nodiscard]] std::span<const Family> hybrid_families();
+
+// A key of a configuration that its family does not read, and the key of the family that is spelled nearest.
+struct UnreadKey {
+  std::string key;
+  std::optional<std::string> near;
+};
+[[nodiscard]] std::vector<UnreadKey> unread_keys(const config::Node& config, const Family& family);
+[[nodiscard]] std::string text_of(const std::vector<UnreadKey>& keys);
+
+// For a configuration of an unknown type, the family whose sizes it has and that leaves the fewest keys unread; empty:
+// none has its sizes.
+[[nodiscard]] std::string closest_family(const config::Node& config);
 
 // Types that are planned but not supported yet.
 [[nodiscard]] std::span<const std::string_view> planned_model_types();
@@ -143,6 +158,11 @@ inline constexpr SizeKeys kLlamaKeys{
     "num_hidden_layers",       "hidden_size",       "num_attention_heads", "vocab_size",
     "max_position_embeddings", "intermediate_size", "num_key_value_heads", "head_dim"};
 
+[[nodiscard]] inline Family with_keys(Family family, std::span<const std::string_view> keys) {
+  family.finish_keys = keys;
+  return family;
+}
+
 // Accepts every configuration.
 [[nodiscard]] std::string anything(const Fields&);
 
@@ -152,6 +172,9 @@ inline constexpr SizeKeys kLlamaKeys{
 void llama_like_shape(Model& model);
 
 void all_biases(Model& model);
+
+// What has no effect on cost, from the part of the file that describes the model.
+void read_details(const config::Node& node, Model& model);
 
 // Sliding windows: which layers have one and its length, and every how many layers one has none. Returns an error for a
 // rule that cannot be described.

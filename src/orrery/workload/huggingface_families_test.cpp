@@ -109,7 +109,9 @@ TEST(HuggingFaceExperts, deepseek_v3_squeezes_queries_keys_and_values) {
                                     .shared_ffn = 2048,
                                     .first_dense = 3,
                                     .groups = 8,
-                                    .active_groups = 4}));
+                                    .active_groups = 4,
+                                    .score = RouterScore::sigmoid,
+                                    .balance_bias = true}));
   EXPECT_EQ(model.head_dim, 192);
   EXPECT_DOUBLE_EQ(kv_bytes_per_token(model, 2), 61 * (512 + 64) * 2);
 }

@@ -70,14 +70,18 @@ INSTANTIATE_TEST_SUITE_P(Models, HuggingFaceFixture,
                          ::testing::Values(Counted{"gpt2", 124'439'808}, Counted{"pythia-1.4b", 1'414'647'808},
                                            Counted{"opt-1.3b", 1'315'758'080}, Counted{"bloom-560m", 559'214'592},
                                            Counted{"llama-2-70b", 68'976'648'192}, Counted{"mistral-7b", 7'241'732'096},
-                                           Counted{"qwen2.5-7b", 7'615'616'512}, Counted{"qwen2.5-0.5b", 494'032'768}));
+                                           Counted{"qwen2.5-7b", 7'615'616'512}, Counted{"qwen2.5-0.5b", 494'032'768},
+                                           Counted{"codestral-mamba-7b", 7'285'403'648},
+                                           Counted{"mamba-2.8b", 2'768'345'600}, Counted{"jamba-v0.1", 51'570'323'328},
+                                           Counted{"olmo-2-13b", 13'716'198'400}));
 
 TEST(HuggingFace, reads_these_types) {
   EXPECT_THAT(
       huggingface_model_types(),
       ElementsAre("gpt2", "gpt_neox", "opt", "bloom", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3",
-                  "gemma3_text", "phi", "phi3", "falcon", "gpt_bigcode", "starcoder2", "granite", "mixtral", "phimoe",
-                  "gpt_oss", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "kimi_k2", "t5", "mt5", "vit"));
+                  "gemma3_text", "phi", "phi3", "falcon", "gpt_bigcode", "starcoder2", "granite", "olmo2", "mixtral",
+                  "phimoe", "gpt_oss", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "kimi_k2", "glm4_moe",
+                  "mamba", "mamba2", "jamba", "nemotron_h", "qwen3_next", "t5", "mt5", "vit"));
 }
 
 TEST(HuggingFace, a_folder_stands_for_its_config) {
@@ -204,24 +208,151 @@ TEST(HuggingFace, several_mistakes_come_at_once) {
 
 TEST(HuggingFace, an_unknown_type_gets_the_nearest_and_the_known_ones) {
   EXPECT_EQ(error_of(llama_with("\"llama\"", "\"lama\"")),
-            "config.json:2:17 /model_type: unknown model_type \"lama\"; did you mean \"llama\"? "
+            "config.json:2:17 /model_type: unknown model_type \"lama\"; all its keys are those of llama: \"--as "
+            "llama\" reads it as one; did you mean \"llama\"? "
             "valid: " +
                 join(huggingface_model_types(), ", "));
   EXPECT_THAT(error_of(llama_with("\"llama\"", "\"wav2vec2\"")),
-              HasSubstr("unknown model_type \"wav2vec2\"; valid: gpt2"));
+              HasSubstr("unknown model_type \"wav2vec2\"; all its keys are those of llama: \"--as llama\" reads it as "
+                        "one; valid: gpt2"));
   EXPECT_THAT(error_of(llama_with("\"llama\"", "7")), HasSubstr("model_type must be a string"));
 }
 
 TEST(HuggingFace, a_planned_type_is_not_built_yet) {
-  for (const std::string type : {"dbrx", "llama4", "cohere", "glm4_moe"}) {
+  for (const std::string type : {"dbrx", "llama4", "cohere", "gptj"}) {
     EXPECT_THAT(error_of(llama_with("\"llama\"", "\"" + type + "\"")),
-                HasSubstr("model_type \"" + type + "\" is not built yet; valid: gpt2"));
+                HasSubstr("model_type \"" + type + "\" is not built yet; all its keys are those of llama"));
   }
 }
 
+TEST(HuggingFace, what_a_launch_states_is_read) {
+  const auto model =
+      read(llama_with("\"vocab_size\"",
+                      R"("rope_theta": 500000.0, "rms_norm_eps": 1e-05, "rope_scaling": {"rope_type": "llama3",
+      "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192},
+      "vocab_size")"))
+          .value();
+  EXPECT_DOUBLE_EQ(model.norm_eps, 1e-5);
+  EXPECT_EQ(model.rope, (Rope{.base = 500'000.0,
+                              .scaling = RopeScaling::llama3,
+                              .factor = 8.0,
+                              .original_seq = 8'192,
+                              .low_freq = 1.0,
+                              .high_freq = 4.0}));
+  EXPECT_EQ(read(kLlama)->rope, Rope{});  // not described
+  const auto later = read(llama_with("\"vocab_size\"", R"("rope_parameters": {"rope_type": "default",
+      "rope_theta": 10000000, "partial_rotary_factor": 0.25}, "vocab_size")"))
+                         .value();
+  EXPECT_EQ(later.rope, (Rope{.base = 1e7, .fraction = 0.25}));
+}
+
+TEST(HuggingFace, soft_caps_sinks_and_routers_are_read) {
+  const auto gemma = load_model("", fixture("gemma-2-2b")).value();
+  EXPECT_DOUBLE_EQ(gemma.attention_soft_cap, 50.0);
+  EXPECT_DOUBLE_EQ(gemma.logit_soft_cap, 30.0);
+  EXPECT_TRUE(load_model("", fixture("gpt-oss-20b"))->attention_sinks);
+  std::string text = llama_with("\"llama\"", "\"deepseek_v3\"");
+  text.replace(text.find("\"vocab_size\""), 0, R"("scoring_func": "sigmoid", "routed_scaling_factor": 2.5,
+    "topk_method": "noaux_tc", "rope_scaling": {"type": "yarn", "factor": 40, "mscale": 1.0}, )");
+  const auto deepseek = read(text);
+  ASSERT_TRUE(deepseek) << deepseek.error().text();
+  EXPECT_EQ(deepseek->experts.score, RouterScore::sigmoid);
+  EXPECT_TRUE(deepseek->experts.balance_bias);
+  EXPECT_DOUBLE_EQ(deepseek->experts.score_scale, 2.5);
+  EXPECT_EQ(deepseek->rope, (Rope{.scaling = RopeScaling::yarn, .factor = 40.0, .mscale = 1.0}));
+}
+
+TEST(HuggingFace, a_key_that_is_not_known_is_named) {
+  const auto model = read(llama_with("\"vocab_size\"", "\"num_hidden_layer\": 99, \"new_gate\": true, \"vocab_size\""));
+  ASSERT_TRUE(model) << model.error().text();
+  EXPECT_EQ(model->layers, 32);
+  EXPECT_THAT(model->warnings,
+              ElementsAre("config.json: keys are not known in a configuration of type llama and ignored: "
+                          "\"num_hidden_layer\" (did you mean \"num_hidden_layers\"?), \"new_gate\""));
+  EXPECT_THAT(read(llama_with("\"vocab_size\"", "\"bos_token_id\": 1, \"new_gate\": false, \"vocab_size\""))->warnings,
+              ::testing::IsEmpty());
+}
+
+TEST(HuggingFace, absurd_sizes_of_hybrids_are_refused) {
+  const auto mamba = [](const std::string& more) {
+    return error_of(R"({"model_type": "mamba", "hidden_size": 1000000000, "vocab_size": 1000, )" + more + "}");
+  };
+  EXPECT_THAT(mamba("\"num_hidden_layers\": 1000000000"), HasSubstr("at most 10000 is accepted"));
+  EXPECT_THAT(mamba("\"num_hidden_layers\": 2, \"expand\": 1e12"), HasSubstr("at most"));
+  const std::string nemotron =
+      R"({"model_type": "nemotron_h", "hidden_size": 64, "vocab_size": 1000, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "max_position_embeddings": 64, "intermediate_size": 64, "hybrid_override_pattern": ")";
+  EXPECT_THAT(error_of(nemotron + "M-\"}"), HasSubstr("pattern has 2 letters for 3 layers"));
+  EXPECT_THAT(error_of(nemotron + "M-X\"}"), HasSubstr("pattern has \"X\" for layer 2; valid: M, *, -, E"));
+  EXPECT_THAT(error_of(nemotron + "M-E\"}"), HasSubstr("pattern has E for layers of experts"));
+}
+
+// Published configurations have no key that goes unread, but for two that a description has no field for.
+TEST(HuggingFace, keys_of_published_configurations_are_known) {
+  const std::vector<std::string> expected = {"gpt-oss-20b", "phi-3.5-moe"};
+  std::vector<std::string> warned;
+  for (const char* name : {"bloom-560m",
+                           "codestral-mamba-7b",
+                           "deepseek-v2-lite",
+                           "deepseek-v3",
+                           "falcon-40b",
+                           "falcon-7b",
+                           "gemma-2-2b",
+                           "gemma-2b",
+                           "gemma-3-1b",
+                           "gemma-3-4b",
+                           "glm-4.5",
+                           "glm-4.5-air",
+                           "gpt-oss-20b",
+                           "gpt2",
+                           "jamba-v0.1",
+                           "kimi-k2",
+                           "llama-2-70b",
+                           "mamba-2.8b",
+                           "mistral-7b",
+                           "mixtral-8x7b",
+                           "nemotron-3-nano-30b",
+                           "nemotron-h-56b",
+                           "olmo-2-13b",
+                           "opt-1.3b",
+                           "phi-2",
+                           "phi-3-mini-4k",
+                           "phi-3.5-moe",
+                           "pythia-1.4b",
+                           "qwen1.5-moe-a2.7b",
+                           "qwen2.5-7b",
+                           "qwen3-0.6b",
+                           "qwen3-30b-a3b",
+                           "qwen3-next-80b",
+                           "starcoder",
+                           "starcoder2-3b",
+                           "t5-small",
+                           "t5-v1.1-small",
+                           "vit-b16"}) {
+    const auto model = load_model("/nonexistent", fixture(name));
+    ASSERT_TRUE(model) << model.error().text();
+    if (!model->warnings.empty()) { warned.emplace_back(name); }
+  }
+  EXPECT_EQ(warned, expected);
+}
+
+TEST(HuggingFace, a_configuration_can_be_read_as_another_type) {
+  const auto unknown = config::parse_json(llama_with("\"llama\"", "\"mystery\""), "config.json").value();
+  const auto model = model_from_huggingface(unknown, "test", "llama");
+  ASSERT_TRUE(model) << model.error().text();
+  EXPECT_EQ(parameter_count(*model).total, parameter_count(*read(kLlama)).total);
+  EXPECT_THAT(model_from_huggingface(unknown, "test", "lama").error().text(),
+              HasSubstr("--as: \"lama\" is not a known model_type; did you mean \"llama\"?"));
+  const std::string without = std::string(kLlama).replace(kLlama.find("  \"model_type\": \"llama\",\n"), 25, "");
+  EXPECT_THAT(error_of(without),
+              HasSubstr("\"model_type\" of a Hugging Face configuration is missing; all its keys are "
+                        "those of llama"));
+}
+
 TEST(HuggingFace, an_unknown_activation_is_named) {
-  EXPECT_EQ(error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
-            "config.json:8:17 /hidden_act: unknown activation \"tanh\"; valid: gelu and its variants, relu, silu");
+  EXPECT_EQ(
+      error_of(llama_with("\"vocab_size\"", "\"hidden_act\": \"tanh\", \"vocab_size\"")),
+      "config.json:8:17 /hidden_act: unknown activation \"tanh\"; valid: gelu and its variants, relu, relu2, silu");
 }
 
 }  // namespace

@@ -12,13 +12,15 @@ std::int64_t norm_parameters(const Model& model, std::int64_t width) {
 
 // Projections of queries, keys and values from `hidden` inputs, all heads, and the output projection.
 std::int64_t attention_parameters(const Model& model) {
-  const std::int64_t qkv_width = model.query_width() + 2 * model.kv_width();
+  const std::int64_t qkv_width = (model.attention_gate ? 2 : 1) * model.query_width() + 2 * model.kv_width();
   std::int64_t count = model.hidden * qkv_width + model.query_width() * model.hidden;
   if (model.qkv_bias) { count += qkv_width; }
   if (model.attention_output_bias) { count += model.hidden; }
-  if (model.qk_norm) {
-    count += 2 * norm_parameters(model, model.head_dim);
-  }  // one for all query heads, one for all key heads
+  if (model.qk_norm && model.qk_norm_wide) {
+    count += norm_parameters(model, model.query_width() + model.kv_width());
+  } else if (model.qk_norm) {
+    count += 2 * norm_parameters(model, model.head_dim);  // one for all query heads, one for all key heads
+  }
   return count;
 }
 
@@ -33,6 +35,33 @@ std::int64_t latent_parameters(const Model& model) {
   const std::int64_t kv = model.hidden * (latent.kv_rank + latent.rope_dim) + norm_parameters(model, latent.kv_rank) +
                           latent.kv_rank * model.heads * (latent.nope_dim + latent.value_dim);
   return query + kv + model.heads * latent.value_dim * model.hidden;
+}
+
+// Projections in and out, convolution, scan, norm. Mamba's scan: projections of the step, B and C, and of the step to
+// the channels with a bias; decay per channel and state; skip per channel. Mamba-2: decay, skip and bias of the step
+// per head. Gated delta rule: decay and bias of the step per head; its norm is one head wide.
+std::int64_t mixer_parameters(const Model& model) {
+  const Mixer& m = model.mixer;
+  std::int64_t count = model.hidden * (m.in_width() + m.width());
+  count += m.conv_width() * (m.conv + (m.conv_bias ? 1 : 0));
+  switch (m.kind) {
+    case MixerKind::mamba: {
+      const std::int64_t narrow = m.rank + 2 * m.state;
+      count += m.inner * (narrow + m.rank + 1) + m.inner * (m.state + 1);
+      return count + (m.inner_norms ? norm_parameters(model, narrow) : 0);
+    }
+    case MixerKind::mamba2: return count + 3 * m.heads + m.width();
+    case MixerKind::gated_delta: return count + 2 * m.heads + m.head_dim;
+    case MixerKind::attention:
+    case MixerKind::none: break;
+  }
+  throw_internal_error("a mixer with weights", __FILE__, __LINE__);
+}
+
+std::int64_t first_half_parameters(const Model& model, const LayerKind& kind) {
+  if (kind.mixer == MixerKind::none) { return 0; }
+  if (kind.mixer != MixerKind::attention) { return mixer_parameters(model); }
+  return model.is_latent() ? latent_parameters(model) : attention_parameters(model);
 }
 
 std::int64_t mlp_parameters(const Model& model, std::int64_t ffn) {
@@ -55,8 +84,9 @@ std::int64_t mixture_parameters(const Model& model) {
 
 // Norms on the residual stream: before each half, after each half, before the attention to the encoder.
 std::int64_t layer_norms(const Model& model, const LayerKind& kind) {
-  std::int64_t norms = model.shared_norm ? 1 : 2;
-  if (model.post_norms) { norms += 2; }
+  const std::int64_t halves = (kind.mixer == MixerKind::none ? 0 : 1) + (kind.mlp ? 1 : 0);
+  std::int64_t norms = !model.pre_norms ? 0 : model.shared_norm ? 1 : halves;
+  if (model.post_norms) { norms += halves; }
   if (kind.cross) { norms += 1; }
   return norms;
 }
@@ -96,11 +126,17 @@ std::int64_t idle_parameters(const Model& model, const LayerKind& kind) {
   return (model.experts.count - model.experts.active) * expert_parameters(model);
 }
 
-bool has_dense_layers(const Model& model) {
-  return !model.has_experts() || model.experts.first_dense > 0 || model.experts.every != 1;
+}  // namespace
+
+bool Model::has_attention() const {
+  if (!pattern.empty()) { return pattern.find('*') != std::string::npos; }
+  return !has_mixers() || (mixer.attention_every > 0 && mixer.attention_offset < layers);
 }
 
-}  // namespace
+bool Model::has_dense_layers() const {
+  if (!pattern.empty()) { return pattern.find('-') != std::string::npos; }
+  return !has_experts() || experts.first_dense > 0 || experts.every != 1;
+}
 
 namespace {
 
@@ -130,15 +166,34 @@ Model completed(Model model) {
   if (model.kv_heads == 0) { model.kv_heads = model.heads; }
   if (model.head_dim == 0 && model.is_latent()) { model.head_dim = latent.nope_dim + latent.rope_dim; }
   if (model.head_dim == 0 && model.heads > 0) { model.head_dim = model.hidden / model.heads; }
-  if (model.ffn == 0 && !has_dense_layers(model)) { model.ffn = model.experts.ffn; }
+  if (model.ffn == 0 && !model.has_dense_layers()) {
+    model.ffn = model.has_experts() ? model.experts.ffn : model.hidden;  // without an MLP any width will do
+  }
   if (model.max_seq == 0 && model.is_vision() && model.vision.patch > 0) { model.max_seq = model.vision.tokens(); }
   if (model.position_rows == 0 && model.position == Position::learned) { model.position_rows = model.max_seq; }
   return model;
 }
 
+namespace {
+
+// Layers of one half. Letters are checked by `inconsistency`.
+LayerKind half_layer(const Model& model, std::int64_t layer) {
+  LayerKind kind;
+  const char letter = model.pattern[static_cast<std::size_t>(layer)];
+  const bool mixes = letter == 'M' || letter == '*';
+  kind.mixer = letter == 'M' ? model.mixer.kind : mixes ? MixerKind::attention : MixerKind::none;
+  kind.mlp = !mixes;
+  kind.experts = letter == 'E';
+  kind.window = letter == '*' ? model.sliding_window : 0;
+  return kind;
+}
+
+}  // namespace
+
 LayerKind layer_kind(const Model& model, std::int64_t layer) {
   ORRERY_ASSERT(layer >= 0 && layer < model.depth());
   if (model.is_recommender()) { return dense_layers(model.recommender)[static_cast<std::size_t>(layer)]; }
+  if (!model.pattern.empty()) { return half_layer(model, layer); }
   LayerKind kind;
   kind.encoder = layer < model.encoder_layers || !model.causal;
   kind.cross = model.encoder_layers > 0 && layer >= model.encoder_layers;
@@ -149,6 +204,12 @@ LayerKind layer_kind(const Model& model, std::int64_t layer) {
       experts.count > 0 && own >= experts.first_dense && (own + 1 - experts.first_dense) % experts.every == 0;
   const bool looks_everywhere = model.global_every > 0 && (own + 1) % model.global_every == 0;
   kind.window = looks_everywhere ? 0 : model.sliding_window;
+  const Mixer& mixer = model.mixer;
+  const bool attends = mixer.attention_every > 0 && own % mixer.attention_every == mixer.attention_offset;
+  if (model.has_mixers() && !attends) {
+    kind.mixer = mixer.kind;
+    kind.window = 0;
+  }
   return kind;
 }
 
@@ -156,9 +217,9 @@ LayerKind mtp_kind(const Model& model) { return layer_kind(model, model.depth() 
 
 std::int64_t layer_parameters(const Model& model, const LayerKind& kind) {
   if (kind.part != DensePart::none) { return dense_parameters(model.recommender, kind); }
-  std::int64_t count = model.is_latent() ? latent_parameters(model) : attention_parameters(model);
+  std::int64_t count = first_half_parameters(model, kind);
   if (kind.cross) { count += attention_parameters(model); }
-  count += kind.experts ? mixture_parameters(model) : mlp_parameters(model, model.ffn);
+  if (kind.mlp) { count += kind.experts ? mixture_parameters(model) : mlp_parameters(model, model.ffn); }
   return count + layer_norms(model, kind) * norm_parameters(model, model.hidden);
 }
 
@@ -191,7 +252,14 @@ ParameterCount parameter_count(const Model& model) {
 double kv_bytes_per_token(const Model& model, double element) {
   if (!model.causal) { return 0.0; }
   const std::int64_t width = model.is_latent() ? model.latent.kv_rank + model.latent.rope_dim : 2 * model.kv_width();
-  return static_cast<double>(width * model.layers) * element;
+  std::int64_t attending = model.layers;
+  if (model.has_mixers() || !model.pattern.empty()) {
+    attending = 0;
+    for (std::int64_t layer = 0; layer < model.layers; ++layer) {
+      if (layer_kind(model, model.encoder_layers + layer).mixer == MixerKind::attention) { ++attending; }
+    }
+  }
+  return static_cast<double>(width * attending) * element;
 }
 
 }  // namespace orrery::workload

@@ -1,27 +1,34 @@
 // A model as numbers: everything about the network that costs time, memory or traffic.
 //
 // Covers decoder-only language models, dense or with mixtures of experts (GPT, Llama, Mixtral, Qwen, DeepSeek, Gemma,
-// ...), encoder-decoders (T5), vision encoders (ViT) and recommenders (DLRM). Left out so far: state-space layers,
-// convolutions beyond the patch embedding.
+// ...), encoder-decoders (T5), vision encoders (ViT), state-space and linear-attention models and hybrids (Mamba,
+// Jamba, Nemotron-H, Qwen3-Next) and recommenders (DLRM). Left out so far: convolutions beyond the patch embedding and
+// those of state-space layers, vision towers of language models.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "orrery/core/error.hpp"
 #include "orrery/hardware/accelerator.hpp"
+#include "orrery/workload/mixer.hpp"
 #include "orrery/workload/recommender.hpp"
+#include "orrery/workload/rope.hpp"
 
 namespace orrery::workload {
 
 enum class Normalisation : std::uint8_t { layernorm, rmsnorm };
-enum class Activation : std::uint8_t { gelu, relu, silu };
+enum class Activation : std::uint8_t { gelu, relu, silu, squared_relu };
+// How a router turns logits into weights of experts.
+enum class RouterScore : std::uint8_t { softmax, sigmoid };
 enum class Position : std::uint8_t {
   learned,  // a table of max_seq rows
   rotary,
   alibi,
+  none,
   relative,  // T5: a bias per head and bucket of distance, added to the scores; one table per stack of layers
 };
 
@@ -40,6 +47,11 @@ struct Experts {
   std::int64_t groups = 0;         // experts form this many groups of equal size
   std::int64_t active_groups = 0;  // a token's experts come from this many groups (node-limited routing); 0: from all
   double capacity_factor = 0.0;    // an expert takes capacity_factor times its even share of tokens; 0: dropless
+  // Of the router, without effect on cost.
+  RouterScore score = RouterScore::softmax;
+  bool score_norm = true;     // the weights of a token's experts are scaled to a sum of 1
+  double score_scale = 1.0;   // ... and multiplied by this (DeepSeek-V3: 2.5)
+  bool balance_bias = false;  // a bias per expert that only the choice uses, set by a rule (DeepSeek-V3)
 
   friend bool operator==(const Experts&, const Experts&) = default;
 };
@@ -89,6 +101,9 @@ struct LayerKind {
   bool opens = false;            // the first layer of a top MLP with experts: sends samples to their experts
   bool closes = false;           // the last of the top MLP
 
+  MixerKind mixer = MixerKind::attention;
+  bool mlp = true;  // the layer has an MLP, or experts
+
   friend bool operator==(const LayerKind&, const LayerKind&) = default;
 };
 
@@ -113,6 +128,9 @@ struct Model {
   bool attention_output_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;            // queries and keys are normalised head by head (Qwen3, Gemma 3, ViT-22B)
+  bool qk_norm_wide = false;       // ... all heads together, with a weight per channel (OLMo 2)
+  bool attention_gate = false;     // attention's output is multiplied by a projected gate (Qwen3-Next)
+  bool pre_norms = true;           // a norm before attention and before the MLP; false: after them only (OLMo 2)
   bool post_norms = false;         // an additional norm after attention and after the MLP (Gemma 2)
   bool causal = true;              // a position attends to earlier ones only; false: a lone encoder (ViT)
   bool parallel_residual = false;  // attention and MLP read the same residual stream (NeoX: a norm each)
@@ -124,17 +142,33 @@ struct Model {
   std::int64_t global_every = 0;    // every n-th layer attends to all positions; 0: none does
   double dropout = 0.0;             // hidden and attention dropout probability during pre-training
 
+  // Without effect on cost; launch files state them.
+  double norm_eps = 0.0;            // added to the variance by norms; 0: not described
+  double attention_soft_cap = 0.0;  // scores are capped: cap tanh(score / cap); 0: not capped (Gemma 2)
+  double logit_soft_cap = 0.0;      // as are logits
+  bool attention_sinks = false;     // a learned logit per head in the softmax (gpt-oss)
+  Rope rope;                        // of rotary positions
+
   Normalisation norm = Normalisation::layernorm;
   Activation activation = Activation::gelu;
   Position position = Position::learned;
   Experts experts;
   LatentAttention latent;
+  Mixer mixer;  // of layers without attention
+  // A letter per layer, each of which is one half: M mixer, * attention, - MLP, E experts (Nemotron-H); empty: layers
+  // have both, and mixer.attention_every tells which.
+  std::string pattern;
   Vision vision;
   Recommender recommender;  // if it has tables, the model is a recommender and the fields above are not used
   hardware::Sources sources;
+  std::vector<std::string> warnings;  // about the file that it was read from; not part of a description
 
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool is_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool has_mixers() const { return mixer.kind != MixerKind::attention; }
+  // Whether any layer has attention, and a dense MLP.
+  [[nodiscard]] bool has_attention() const;
+  [[nodiscard]] bool has_dense_layers() const;
   [[nodiscard]] bool is_vision() const { return vision.image > 0; }
   [[nodiscard]] bool is_recommender() const { return !recommender.tables.empty(); }
   // Positions of a sample if the model defines them; 0: the job does.
@@ -191,8 +225,9 @@ struct ParameterCount {
 
 // Bytes of keys and values that a generated token leaves behind in all layers together, whole model, where each
 // element takes `element` bytes. Layers with a window stop growing at its length; this is the growth before. Latent
-// attention keeps kv_rank + rope_dim elements per layer; a model that sees all positions at once keeps nothing. Keys
-// and values of an encoder's output are the same for every token and not counted.
+// attention keeps kv_rank + rope_dim elements per layer; other mixers have a state of constant size; a model that sees
+// all positions at once keeps nothing. Keys and values of an encoder's output are the same for every token and not
+// counted.
 [[nodiscard]] double kv_bytes_per_token(const Model& model, double element);
 
 }  // namespace orrery::workload

@@ -109,6 +109,79 @@ Found experts(const Model& model) {
   return std::nullopt;
 }
 
+Found mixer_sizes(const Mixer& mixer) {
+  constexpr std::int64_t kMostHeads = 16'384, kMostDim = 65'536;
+  const bool delta = mixer.kind == MixerKind::gated_delta, scan = mixer.kind == MixerKind::mamba;
+  if (auto wrong = out_of_range(std::array{
+          Range{"mixer.conv", mixer.conv, 1, 1'024},
+          Range{"mixer.chunk", mixer.chunk, 1, 1'000'000},
+          Range{"mixer.attention_every", mixer.attention_every, 0, kMostLayers},
+          Range{"mixer.inner", mixer.inner, scan ? 1 : 0, scan ? kMostWidth : 0},
+          Range{"mixer.rank", mixer.rank, scan ? 1 : 0, scan ? kMostWidth : 0},
+          Range{"mixer.state", mixer.state, delta ? 0 : 1, delta ? 0 : kMostDim},
+          Range{"mixer.heads", mixer.heads, scan ? 0 : 1, scan ? 0 : kMostHeads},
+          Range{"mixer.head_dim", mixer.head_dim, scan ? 0 : 1, scan ? 0 : kMostDim},
+          Range{"mixer.key_heads", mixer.key_heads, delta ? 1 : 0, delta ? kMostHeads : 0},
+          Range{"mixer.key_dim", mixer.key_dim, delta ? 1 : 0, delta ? kMostDim : 0},
+          Range{"mixer.groups", mixer.groups, 1, kMostHeads},
+      })) {
+    return wrong;
+  }
+  if (mixer.heads % mixer.groups != 0) {
+    return Inconsistency{"mixer.groups", fmt::format("mixer.groups {1} does not divide mixer.heads {0}", mixer.heads,
+                                                     mixer.groups)};
+  }
+  if (delta && mixer.heads % mixer.key_heads != 0) {
+    return Inconsistency{"mixer.key_heads", fmt::format("mixer.key_heads {1} does not divide mixer.heads {0}",
+                                                        mixer.heads, mixer.key_heads)};
+  }
+  if (mixer.attention_offset != 0 && mixer.attention_offset >= mixer.attention_every) {
+    return Inconsistency{"mixer.attention_offset", fmt::format("mixer.attention_offset {} must be below "
+                                                               "mixer.attention_every {}",
+                                                               mixer.attention_offset, mixer.attention_every)};
+  }
+  return std::nullopt;
+}
+
+Found mixers(const Model& model) {
+  const Mixer& mixer = model.mixer;
+  if (!model.has_mixers()) {
+    if (mixer == Mixer{}) { return std::nullopt; }
+    return Inconsistency{"mixer", "mixer has keys, but mixer.kind is \"attention\"; set it, or leave mixer out"};
+  }
+  if (mixer.kind == MixerKind::none) {
+    return Inconsistency{"mixer.kind", "mixer.kind \"none\" describes no layer; valid: mamba, mamba2, gated_delta"};
+  }
+  if (auto wrong = mixer_sizes(mixer)) { return wrong; }
+  if (model.encoder_layers > 0 || !model.causal || model.parallel_residual) {
+    return Inconsistency{"mixer", "layers without attention are supported in causal decoders without parallel_residual"};
+  }
+  return std::nullopt;
+}
+
+Found pattern(const Model& model) {
+  if (model.pattern.empty()) { return std::nullopt; }
+  const auto wrong = [](std::string what) { return Inconsistency{"pattern", std::move(what)}; };
+  if (static_cast<std::int64_t>(model.pattern.size()) != model.layers) {
+    return wrong(fmt::format("pattern has {} letters for {} layers", model.pattern.size(), model.layers));
+  }
+  const auto strange = model.pattern.find_first_not_of("M*-E");
+  if (strange != std::string::npos) {
+    return wrong(fmt::format("pattern has \"{}\" for layer {}; valid: M, *, -, E", model.pattern[strange], strange));
+  }
+  const bool mixes = model.pattern.find('M') != std::string::npos;
+  if (mixes != model.has_mixers()) { return wrong("pattern has M for layers with a mixer; it needs mixer.kind, and mixer.kind needs it"); }
+  if ((model.pattern.find('E') != std::string::npos) != model.has_experts()) {
+    return wrong("pattern has E for layers of experts; it needs experts, and experts need it");
+  }
+  if (model.encoder_layers > 0 || !model.causal || model.parallel_residual || model.mixer.attention_every > 0 ||
+      model.experts.first_dense > 0 || model.experts.every != 1 || model.global_every > 0) {
+    return wrong("pattern says what each layer is; encoder_layers, parallel_residual, mixer.attention_every, "
+                 "experts.first_dense, experts.every and global_every are not supported with it");
+  }
+  return std::nullopt;
+}
+
 Found latent_sizes(const LatentAttention& latent) {
   if (latent.kv_rank == 0 && latent != LatentAttention{}) {
     return Inconsistency{"latent", "latent has keys, but latent.kv_rank is 0; set it, or leave latent out"};
@@ -197,6 +270,15 @@ Found layers(const Model& model) {
   if (model.shared_norm && !model.parallel_residual) {
     return Inconsistency{"shared_norm", "shared_norm needs parallel_residual (attention and MLP in parallel)"};
   }
+  if (!model.pre_norms && (!model.post_norms || model.parallel_residual)) {
+    return Inconsistency{"pre_norms", "pre_norms: false needs post_norms, and no parallel_residual"};
+  }
+  if (model.qk_norm_wide && !model.qk_norm) {
+    return Inconsistency{"qk_norm_wide", "qk_norm_wide needs qk_norm"};
+  }
+  if (model.attention_gate && (model.is_latent() || model.encoder_layers > 0)) {
+    return Inconsistency{"attention_gate", "attention_gate is not supported with latent attention or an encoder"};
+  }
   if (model.post_norms && model.parallel_residual) {
     return Inconsistency{"post_norms", "post_norms is not supported with parallel_residual"};
   }
@@ -223,7 +305,8 @@ Found too_many_weights(const Model& model) {
   const double attention = kinds * (2.0 * width + 2.0 * real(model.kv_width())) +
                            real(model.latent.query_rank + model.latent.kv_rank + model.latent.rope_dim);
   const double latent = width * real(model.latent.query_rank + model.latent.kv_rank);
-  const double layer = real(model.hidden) * (inner + attention + 2.0 * real(model.hidden) + 8.0) + latent;
+  const double mixing = real(model.mixer.in_width() + model.mixer.width());
+  const double layer = real(model.hidden) * (inner + attention + mixing + 2.0 * real(model.hidden) + 8.0) + latent;
   const double tables =
       real(model.hidden) * (2.0 * real(model.vocab) + real(model.position_rows) + real(model.vision.classes) +
                             real(model.vision.patch * model.vision.patch * model.vision.channels));
@@ -258,7 +341,7 @@ std::optional<Inconsistency> inconsistency(const Model& model) {
   if (auto wrong = latent_sizes(model.latent)) { return wrong; }
   if (auto wrong = vision(model)) { return wrong; }
   const Model whole = completed(model);
-  for (const auto rule : {sizes, experts, latent, layers, simple_rules, too_many_weights}) {
+  for (const auto rule : {sizes, experts, latent, mixers, pattern, layers, simple_rules, too_many_weights}) {
     if (auto wrong = rule(whole)) { return wrong; }
   }
   return std::nullopt;

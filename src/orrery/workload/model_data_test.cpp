@@ -170,6 +170,17 @@ const std::vector<Published> kPublished = {
     {.name = "palm-62b", .parameters = 62.5},
     {.name = "palm-540b", .parameters = 540.35},
     {.name = "bert-large", .parameters = 0.33514},
+    {.name = "mamba-2.8b", .parameters = 2.768},
+    {.name = "codestral-mamba-7b", .parameters = 7.285403648},
+    {.name = "jamba-v0.1", .parameters = 51.57, .active = 12},
+    {.name = "nemotron-h-56b", .parameters = 56.3},
+    {.name = "nemotron-3-nano-30b-a3b", .parameters = 31.6, .active = 3.6},
+    {.name = "qwen3-next-80b-a3b", .parameters = 80},
+    {.name = "olmo-2-7b", .parameters = 7.2987},
+    {.name = "olmo-2-13b", .parameters = 13.716},
+    {.name = "glm-4.5", .parameters = 352.57, .active = 32, .without_embedding = true},
+    {.name = "glm-4.5-air", .parameters = 106.85},
+    {.name = "glm-4.6", .parameters = 352.57, .active = 32, .without_embedding = true},
 };
 
 // Published figures that count something else; docs/models/models.md says what.

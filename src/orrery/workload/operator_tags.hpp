@@ -16,6 +16,7 @@ enum class OperatorTag : std::uint8_t {
   attention_up_projection,  // in MLA, with rotary positions
   attention_core,  // scores, softmax, dropout, weighted sum, or their fused kernel; with the collectives of context
                    // parallelism inside it
+  mixer_core,      // of mixers other than attention: convolution, scan, gate
   mlp_projection,  // of a dense MLP
   mlp_activation,
   router,             // logits, softmax, choice of experts
@@ -27,7 +28,7 @@ enum class OperatorTag : std::uint8_t {
   residual,  // bias, dropout, addition
   head,      // logits and loss, MTP projection
 };
-inline constexpr std::size_t kOperatorTags = 17;
+inline constexpr std::size_t kOperatorTags = 18;
 
 class TagSet {
  public:

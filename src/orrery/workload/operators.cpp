@@ -15,7 +15,9 @@ constexpr std::size_t kLongestList = 56;
 
 void append_any_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                           const LayerKind& kind) {
-  if (model.is_latent()) {
+  if (kind.mixer != MixerKind::attention) {
+    append_mixer(list, model, stack, z);
+  } else if (model.is_latent()) {
     append_latent_attention(list, model, stack, z, kind);
   } else {
     append_attention(list, model, stack, z, kind);
@@ -24,15 +26,15 @@ void append_any_attention(std::vector<Operator>& list, const Model& model, const
 
 void append_attention_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
                            const Sizes& z, const LayerKind& kind) {
-  list.push_back(norm("attention.norm", model, z));
+  if (model.pre_norms) { list.push_back(norm("attention.norm", model, z)); }
   append_any_attention(list, model, stack, z, kind);
   list.push_back(boundary(OperatorTag::attention_projection, "attention.leave", Boundary::leave, whole_tensor(z)));
   if (model.post_norms) {
     list.push_back(norm("attention.post_norm", model, z));
     list.back().input_from = OperatorTag::attention_projection;
   }
-  list.push_back(join({"attention.residual", model.attention_output_bias, true, true, 1, z.split_tokens}, z,
-                      stack.fusion.elementwise));
+  const bool bias = model.attention_output_bias && kind.mixer == MixerKind::attention;
+  list.push_back(join({"attention.residual", bias, true, true, 1, z.split_tokens}, z, stack.fusion.elementwise));
 }
 
 // The encoder's output is read by every decoder layer: the gradients are summed.
@@ -46,7 +48,7 @@ void append_cross_half(std::vector<Operator>& list, const Model& model, const ha
 
 void append_mlp_half(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z,
                      const LayerKind& kind) {
-  list.push_back(norm("mlp.norm", model, z));
+  if (model.pre_norms) { list.push_back(norm("mlp.norm", model, z)); }
   if (kind.experts) {
     append_experts(list, model, stack, z);
   } else {
@@ -63,12 +65,12 @@ void append_mlp_half(std::vector<Operator>& list, const Model& model, const hard
 }
 
 // x -> x + attention(norm(x)) -> . + mlp(norm(.)): two halves, each with its own enter and leave; in a decoder that
-// attends to an encoder, a third one between them.
+// attends to an encoder, a third one between them. In some hybrids a layer is one half.
 void append_sequential_layer(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
                              const Sizes& z, const LayerKind& kind) {
-  append_attention_half(list, model, stack, z, kind);
+  if (kind.mixer != MixerKind::none) { append_attention_half(list, model, stack, z, kind); }
   if (kind.cross) { append_cross_half(list, model, stack, z); }
-  append_mlp_half(list, model, stack, z, kind);
+  if (kind.mlp) { append_mlp_half(list, model, stack, z, kind); }
 }
 
 // x + attention(norm1(x)) + mlp(norm2(x)) as in GPT-NeoX: dropout in each half, and the two partial sums are added on

@@ -183,6 +183,10 @@ struct Slice {
 [[nodiscard]] Bytes kv_cache(const Model&, const LayerKind& kind, const Slice&, std::int64_t positions,
                              bool narrow = false);
 
+// Bytes of the states of one sequence in all layers without attention, whole model: their part of the cache, whatever
+// the sequence's length.
+[[nodiscard]] Bytes state_bytes(const Model&, hardware::Precision precision);
+
 // Rows of the vocabulary that one of tp slices holds, padding included.
 [[nodiscard]] std::int64_t vocabulary_rows(const Model& model, std::int64_t tp);
 

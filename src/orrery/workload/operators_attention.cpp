@@ -45,13 +45,23 @@ Operator rotary(const Sizes& z, bool fused) {
   return streamed(OperatorTag::attention_projection, "attention.rotary", pass, pass);
 }
 
-// Norms of each head of the queries and of the keys, two kernels, with one weight vector for all heads of either.
+// Norms of each head of the queries and of the keys, two kernels, with one weight vector for all heads of either; or of
+// all heads together, each with its own weights (OLMo 2).
 Operator head_norms(std::string_view name, const Model& model, const Sizes& z) {
   Operator op = norm(OperatorTag::attention_projection, name, model, z, z.whole(z.heads + z.kv_heads), z.head_dim);
-  const double vectors = model.norm == Normalisation::layernorm ? 4.0 : 2.0;
-  hold(op, z, vectors * real(z.head_dim));
+  const double vectors = model.norm == Normalisation::layernorm ? 2.0 : 1.0;
+  hold(op, z, vectors * real(model.qk_norm_wide ? (z.heads + z.kv_heads) * z.head_dim : 2 * z.head_dim));
   op.forward.launches *= 2;
   op.backward_input.launches *= 2;
+  return op;
+}
+
+// Output times the sigmoid of its gate; keeps the output before it.
+Operator output_gate(const Sizes& z) {
+  const double tensor = z.whole(z.heads * z.head_dim) * z.element;
+  Operator op = streamed(OperatorTag::attention_projection, "attention.gate", stream(3.0 * tensor),
+                         stream(5.0 * tensor));
+  save_input(op, tensor, OperatorTag::residual);  // replaying the core alone keeps its output
   return op;
 }
 
@@ -104,12 +114,18 @@ void append_attention(std::vector<Operator>& list, const Model& model, const har
   const CoreTensors t = core_tensors(z, core);
   list.push_back(
       boundary(OperatorTag::attention_projection, "attention.enter", Boundary::enter, z.whole(z.hidden) * z.element));
-  Linear qkv = projection(kQueryKeyValue, model, z, (z.heads + 2 * z.kv_heads) * z.head_dim);
-  qkv.kept = t.query + t.key + t.value;  // for the core
+  const std::int64_t queries = (model.attention_gate ? 2 : 1) * z.heads;
+  Linear qkv = projection(kQueryKeyValue, model, z, (queries + 2 * z.kv_heads) * z.head_dim);
+  qkv.kept = t.query + t.key + t.value + (model.attention_gate ? t.output : 0.0);  // for the core and its gate
   append_linear(list, z, qkv);
+  if (model.qk_norm && model.qk_norm_wide) {  // sums of squares of the heads of all ranks, fp32
+    list.push_back(boundary(OperatorTag::attention_projection, "attention.qk_norm_sum", Boundary::reduce,
+                            2.0 * z.tokens * kFloat));
+  }
   if (model.qk_norm) { list.push_back(head_norms("attention.qk_norm", model, z)); }
   if (model.position == Position::rotary) { list.push_back(rotary(z, stack.fusion.elementwise)); }
   append_core(list, stack, z, core);
+  if (model.attention_gate) { list.push_back(output_gate(z)); }
   append_output(list, kOutput, z);
 }
 

@@ -56,7 +56,7 @@ void add_attention(Weights& w, const Model& model, std::int64_t r, bool cross) {
     w.add(h, query, r);
     w.add(h, 2.0 * kv, r);
   } else {
-    w.add(h, query + 2.0 * kv, r);
+    w.add(h, (model.attention_gate ? 2.0 : 1.0) * query + 2.0 * kv, r);
   }
   w.add(query, h, r);
 }
@@ -72,6 +72,17 @@ void add_latent_attention(Weights& w, const Model& model, std::int64_t r) {
   w.add(value, h, r);
 }
 
+// Mamba's projections of the step have no adapters.
+void add_mixer(Weights& w, const Model& model, std::int64_t r) {
+  const Mixer& m = model.mixer;
+  const double h = real(model.hidden), inner = real(m.width());
+  w.add(h, real(m.in_width()), r);
+  w.add(inner, h, r);
+  if (m.kind != MixerKind::mamba) { return; }
+  w.add(inner, real(m.rank + 2 * m.state));
+  w.add(real(m.rank), inner);
+}
+
 void add_mlp(Weights& w, const Model& model, double ffn, std::int64_t r, double count = 1.0) {
   const double h = real(model.hidden);
   w.add(h, (model.gated_mlp ? 2.0 : 1.0) * ffn, r, count);
@@ -82,12 +93,15 @@ Weights layer_weights(const Model& model, const LayerKind& kind, const Adapter& 
   const std::int64_t attention_rank = adapter.rank;
   const std::int64_t mlp_rank = adapter.targets == Adapter::Targets::all ? adapter.rank : 0;
   Weights w;
-  if (model.is_latent()) {
+  if (kind.mixer == MixerKind::attention && model.is_latent()) {
     add_latent_attention(w, model, attention_rank);
-  } else {
+  } else if (kind.mixer == MixerKind::attention) {
     add_attention(w, model, attention_rank, false);
+  } else if (kind.mixer != MixerKind::none) {
+    add_mixer(w, model, attention_rank);
   }
   if (kind.cross) { add_attention(w, model, attention_rank, true); }
+  if (!kind.mlp) { return w; }
   if (!kind.experts) {
     add_mlp(w, model, real(model.ffn), mlp_rank);
     return w;
@@ -121,11 +135,17 @@ double core_pairs(const hardware::Stack& stack, const LayerKind& kind, double s)
   return s * reach + cross;
 }
 
-// FLOPs of both GEMMs of every layer's core, forward, one sequence.
+// FLOPs of both GEMMs of every layer's core, or of its scan, forward, one sequence.
 double core_flops(const Model& model, const hardware::Stack& stack, double s, bool with_mtp) {
-  double pairs = 0.0;
-  for (const auto& [kind, layers] : kinds_of(model, with_mtp)) { pairs += layers * core_pairs(stack, kind, s); }
-  return 2.0 * core_depth(model) * pairs;
+  double pairs = 0.0, scans = 0.0;
+  for (const auto& [kind, layers] : kinds_of(model, with_mtp)) {
+    if (kind.mixer == MixerKind::attention) {
+      pairs += layers * core_pairs(stack, kind, s);
+    } else if (kind.mixer != MixerKind::none) {
+      scans += layers * s * scan_volume(model.mixer, static_cast<std::int64_t>(s));
+    }
+  }
+  return 2.0 * (core_depth(model) * pairs + scans);
 }
 
 Weights weights_of(const Model& model, const Adapter& adapter, bool with_mtp) {
@@ -154,9 +174,32 @@ double patch_volume(const Model& model, double s) {
 
 }  // namespace
 
+namespace {
+
+// The state of one sequence, in fp32, and the last inputs of the convolution.
+Bytes layer_state(const Mixer& m, hardware::Precision precision) {
+  const double element = std::max(hardware::element_size(precision).value(), 2.0);
+  return Bytes(real(m.state_size()) * kFloat + real((m.conv - 1) * m.conv_width()) * element);
+}
+
+}  // namespace
+
+Bytes state_bytes(const Model& model, hardware::Precision precision) {
+  Bytes sum;
+  if (!model.has_mixers()) { return sum; }
+  for (const auto& [kind, layers] : kinds_of(model, false)) {
+    const bool has_state = kind.mixer != MixerKind::attention && kind.mixer != MixerKind::none;
+    if (has_state) { sum += layers * layer_state(model.mixer, precision); }
+  }
+  return sum;
+}
+
 Bytes kv_cache(const Model& model, const LayerKind& kind, const Slice& slice, std::int64_t positions, bool narrow) {
   const double element = std::max(hardware::element_size(slice.precision).value(), narrow ? 1.0 : 2.0);
-  if (kind.encoder || kind.part != DensePart::none) { return Bytes(0.0); }
+  if (kind.encoder || kind.part != DensePart::none || kind.mixer == MixerKind::none) { return Bytes(0.0); }
+  if (kind.mixer != MixerKind::attention) {
+    return layer_state(model.mixer, slice.precision) / real(slice.tp * slice.cp);
+  }
   const double own = real(kind.window > 0 ? std::min(positions, kind.window) : positions);
   const double cached = own + (kind.cross ? real(positions) : 0.0);
   const std::int64_t kv_heads = ceil_div(model.kv_heads, slice.tp);
@@ -215,7 +258,12 @@ Flops decode_flops(const Model& model, std::int64_t sequences, std::int64_t cont
   for (const auto& [kind, layers] : kinds_of(model, false)) {
     if (kind.encoder) { continue; }
     const double own = real(kind.window > 0 ? std::min(context, kind.window) : context);
-    double per_layer = layer_weights(model, kind, {}).own + depth * own;
+    double per_layer = layer_weights(model, kind, {}).own;
+    if (kind.mixer == MixerKind::attention) {
+      per_layer += depth * own;
+    } else if (kind.mixer != MixerKind::none) {
+      per_layer += step_volume(model.mixer);
+    }
     if (kind.cross) {  // keys and values of the encoder's output are in the cache
       per_layer += depth * real(std::max<std::int64_t>(context - 1, 1));
       per_layer -= 2.0 * real(model.hidden) * real(model.kv_width());

@@ -48,6 +48,9 @@ void append_latent_attention(std::vector<Operator>& list, const Model& model, co
 void append_cross_attention(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack,
                             const Sizes& z);
 
+// A mixer other than attention; starts with boundary `enter` and ends before `leave`.
+void append_mixer(std::vector<Operator>& list, const Model& model, const hardware::Stack& stack, const Sizes& z);
+
 // Two GEMMs with an activation between them: of a dense MLP, shared experts, or a rank's routed experts.
 struct Mlp {
   Linear::Names in, out;

@@ -19,7 +19,7 @@ std::int64_t ceiling(double x) { return static_cast<std::int64_t>(std::ceil(x));
 void expect_whole_parts(const Model& model, const Slice& slice) {
   ORRERY_ASSERT(slice.tp >= 1 && slice.cp >= 1 && slice.ep >= 1 && slice.etp >= 1);
   ORRERY_ASSERT(slice.micro_batch >= 1 && slice.seq >= 1);
-  ORRERY_ASSERT(model.heads % slice.tp == 0 && slice.seq % slice.cp == 0);
+  ORRERY_ASSERT((!model.has_attention() || model.heads % slice.tp == 0) && slice.seq % slice.cp == 0);
   ORRERY_ASSERT(slice.pass != Pass::decode || (slice.seq == 1 && slice.cp == 1 && slice.context >= 1));
 }
 

@@ -36,7 +36,9 @@ Model any_model(const Slice& part) {
   model.head_dim = 16 * any(1, 9);
   model.gated_mlp = maybe();
   model.qk_norm = maybe();
+  model.attention_gate = maybe();
   model.post_norms = maybe();
+  model.pre_norms = !model.post_norms || maybe();
   model.dropout = maybe() ? 0.1 : 0.0;
   model.position = *rc::gen::element(Position::rotary, Position::relative, Position::alibi);
   if (maybe()) { model.latent = {any(0, 2) * any(1, 99), any(1, 99), any(1, 99), any(1, 99), any(1, 99)}; }
@@ -46,6 +48,32 @@ Model any_model(const Slice& part) {
   model.experts.shared_ffn = any(0, 2) * part.tp * any(1, 99);
   model.experts.shared_gate = model.experts.shared_ffn > 0 && maybe();
   return model;
+}
+
+// Sizes that tp x cp divides; Mamba has no context parallelism.
+Mixer any_mixer(const Slice& part) {
+  const std::int64_t ranks = part.tp * part.cp;
+  Mixer mixer;
+  mixer.kind = *rc::gen::element(MixerKind::mamba, MixerKind::mamba2, MixerKind::gated_delta);
+  if (part.cp > 1 && mixer.kind == MixerKind::mamba) { mixer.kind = MixerKind::mamba2; }
+  mixer.conv = any(1, 6);
+  mixer.conv_bias = maybe();
+  mixer.chunk = any(1, 300);
+  if (mixer.kind == MixerKind::mamba) {
+    mixer.inner = part.tp * any(1, 300);
+    mixer.state = any(1, 33);
+    mixer.rank = any(1, 65);
+    mixer.inner_norms = maybe();
+    return mixer;
+  }
+  const bool delta = mixer.kind == MixerKind::gated_delta;
+  mixer.groups = delta ? 1 : part.tp * any(1, 3);
+  mixer.key_heads = delta ? part.tp * any(1, 3) : 0;
+  mixer.key_dim = delta ? any(1, 99) : 0;
+  mixer.state = delta ? 0 : any(1, 99);
+  mixer.heads = ranks * (delta ? mixer.key_heads : mixer.groups) * any(1, 3);
+  mixer.head_dim = any(1, 99);
+  return mixer;
 }
 
 Cut any_cut() {
@@ -62,6 +90,12 @@ Cut any_cut() {
   c.one.precision = c.part.precision;
   c.model = any_model(c.part);
   c.kind = {maybe(), maybe(), maybe(), any(0, 2) * any(1, 3000)};
+  if (c.kind.cross) { c.model.attention_gate = false; }
+  if (maybe()) {
+    c.model.mixer = any_mixer(c.part);
+    c.kind.mixer = maybe() ? c.model.mixer.kind : MixerKind::none;
+    c.kind.mlp = c.kind.mixer == MixerKind::none || maybe();
+  }
   c.stack.attention.kernel = maybe() ? AttentionKernel::flash : AttentionKernel::plain;
   c.stack.attention.causal_skip = maybe();
   c.stack.fusion.elementwise = maybe();
@@ -135,7 +169,7 @@ RC_GTEST_PROP(CutLaw, shapes_hold_their_flops, ()) {
 // Combine returns what dispatch has sent; all tokens together send `active` copies each.
 RC_GTEST_PROP(CutLaw, dispatched_copies_are_active_times_the_tokens, ()) {
   Cut c = any_cut();
-  c.kind.experts = true;
+  c.kind.experts = c.kind.mlp = true;
   const auto list = c.cut();
   const Bytes sent = find(list, "experts.dispatch").boundary_bytes;
   const auto copies = static_cast<double>(c.part.micro_batch * c.part.seq * c.model.experts.active);

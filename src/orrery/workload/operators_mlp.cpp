@@ -11,8 +11,8 @@ namespace orrery::workload {
 namespace {
 
 // y = act(x + bias), over W = rows x ffn elements. Fused: x in, y out; backward dy, x in, dx out. Not fused: adding the
-// bias, and summing its gradient, are separate kernels. Keeps x; relu needs only its output, which the next GEMM keeps
-// if it is trained or has an adapter.
+// bias, and summing its gradient, are separate kernels. Keeps x; relu and its square need only their output, which the
+// next GEMM keeps if it is trained or has an adapter.
 Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bool fused) {
   const double inner = mlp.rows * real(mlp.ffn) * z.element;
   Traffic forward{2.0 * inner, 1}, backward{3.0 * inner, 1};
@@ -22,7 +22,8 @@ Operator plain_activation(const Model& model, const Sizes& z, const Mlp& mlp, bo
   }
   Operator op = streamed(mlp.activation_tag, mlp.activation, forward.kernel(), backward.kernel());
   const bool output_is_kept = !z.frozen() || z.adapts_all;
-  save_input(op, model.activation == Activation::relu && output_is_kept ? 0.0 : inner, mlp.tag);
+  const bool needs_output_only = model.activation == Activation::relu || model.activation == Activation::squared_relu;
+  save_input(op, needs_output_only && output_is_kept ? 0.0 : inner, mlp.tag);
   return op;
 }
 

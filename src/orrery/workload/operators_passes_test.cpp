@@ -173,5 +173,56 @@ TEST(Passes, encoder_rests_while_tokens_are_generated) {
   EXPECT_EQ(parameters(list), static_cast<double>(layer_parameters(model, {})));
 }
 
+// Mamba-2 with 4 heads of 8 and 16 states, 2 groups, convolution of 4: a state of 512 numbers in fp32 and 3 inputs of
+// 32 + 2 x 2 x 16 = 96 channels in two bytes; read and written for each of 3 sequences, however long they are.
+TEST(DecodeMixer, reads_and_writes_a_state_of_constant_size) {
+  Model model = llama(64, 4, 4, 128);
+  model.mixer.kind = MixerKind::mamba2;
+  model.mixer.heads = 4;
+  model.mixer.head_dim = 8;
+  model.mixer.state = 16;
+  model.mixer.groups = 2;
+  const LayerKind kind = layer_kind(model, 0);
+  EXPECT_EQ(kv_cache(model, kind, slice(1, 1), 10), Bytes(4.0 * 512 + 2.0 * 3 * 96));
+  EXPECT_EQ(kv_cache(model, kind, slice(1, 1), 10), kv_cache(model, kind, slice(1, 1), 10'000));
+  EXPECT_EQ(state_bytes(model, hardware::Precision::bf16), 2.0 * Bytes(4.0 * 512 + 2.0 * 3 * 96));  // two layers
+  EXPECT_EQ(kv_bytes_per_token(model, 2.0), 0.0);
+  Slice one = slice(3, 1);
+  one.pass = Pass::decode;
+  one.context = 700;
+  const auto list = layer_operators(model, hardware::Stack{}, one, kind);
+  // In and out: 96 channels, 4 steps, 32 results of 3 tokens.
+  EXPECT_EQ(find(list, "mixer.step").forward.bytes, Bytes(2.0 * 3 * (96 + 4 + 32) + 2.0 * 3 * 4 * 512));
+  EXPECT_EQ(find(list, "mixer.conv").forward.bytes, Bytes(2.0 * 2 * 3 * 96 + 2.0 * 2 * 3 * 3 * 96));
+  EXPECT_EQ(find(list, "mixer.step").growth, Growth{});
+  one.context = 7000;
+  EXPECT_EQ(forward_flops(layer_operators(model, hardware::Stack{}, one, kind)), forward_flops(list));
+}
+
+// Chunks of 4 of a sequence of 8: scores of a chunk 4 x 16 per group, 4 x 8 per head, states in and out 2 x 16 x 8 per
+// head: 2 x 64 + 4 (32 + 256) = 1280 multiply-adds a token.
+TEST(ScanMixer, works_on_chunks) {
+  Mixer mixer;
+  mixer.kind = MixerKind::mamba2;
+  mixer.heads = 4;
+  mixer.head_dim = 8;
+  mixer.state = 16;
+  mixer.groups = 2;
+  mixer.chunk = 4;
+  EXPECT_EQ(scan_volume(mixer, 8), 1280.0);
+  EXPECT_EQ(scan_volume(mixer, 800), 1280.0);
+  EXPECT_EQ(scan_volume(mixer, 2), 2.0 * 32 + 4 * (16 + 256));  // one chunk of two
+  EXPECT_EQ(step_volume(mixer), 2.0 * 4 * 8 * 16);
+  Mixer delta;
+  delta.kind = MixerKind::gated_delta;
+  delta.heads = 2;
+  delta.head_dim = 8;
+  delta.key_heads = 1;
+  delta.key_dim = 4;
+  delta.chunk = 16;
+  EXPECT_EQ(scan_volume(delta, 64), 2.0 * (16 * (3 * 4 + 2 * 8) + 3 * 4 * 8));
+  EXPECT_EQ(step_volume(delta), 3.0 * 2 * 8 * 4);
+}
+
 }  // namespace
 }  // namespace orrery::workload::test::operators_passes_test

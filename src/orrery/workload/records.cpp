@@ -4,7 +4,9 @@ namespace orrery::config {
 
 using workload::Experts;
 using workload::LatentAttention;
+using workload::Mixer;
 using workload::Model;
+using workload::Rope;
 using workload::Vision;
 
 namespace {
@@ -42,6 +44,9 @@ void add_choices(Record<Model>& record) {
       .optional("attention_output_bias", &Model::attention_output_bias, "the output projection of attention has a bias")
       .optional("mlp_bias", &Model::mlp_bias, "the projections of the MLP, and of experts and router, have biases")
       .optional("qk_norm", &Model::qk_norm, "queries and keys are normalised per head")
+      .optional("qk_norm_wide", &Model::qk_norm_wide, "... over all heads together, with a weight per channel (OLMo 2)")
+      .optional("attention_gate", &Model::attention_gate, "a projected gate on the output of attention (Qwen3-Next)")
+      .optional("pre_norms", &Model::pre_norms, "norms before attention and before the MLP")
       .optional("post_norms", &Model::post_norms, "additional norms after attention and after the MLP")
       .optional("causal", &Model::causal, "causal attention; false: an encoder-only model")
       .optional("parallel_residual", &Model::parallel_residual,
@@ -57,6 +62,16 @@ void add_choices(Record<Model>& record) {
       .optional("norm", &Model::norm, "kind of norm")
       .optional("activation", &Model::activation, "activation function of the MLP")
       .optional("position", &Model::position, "position encoding");
+}
+
+// Without effect on time and memory; a launch states them.
+void add_details(Record<Model>& record) {
+  record.optional("norm_eps", &Model::norm_eps, "epsilon of norms; 0 = not described", {.min = 0.0, .max = 1.0})
+      .optional("attention_soft_cap", &Model::attention_soft_cap, "attention scores are capped: cap tanh(score / cap)",
+                {.min = 0.0})
+      .optional("logit_soft_cap", &Model::logit_soft_cap, "logits are capped: cap tanh(logit / cap)", {.min = 0.0})
+      .optional("attention_sinks", &Model::attention_sinks, "a learned logit per head in the softmax of attention")
+      .optional("rope", &Model::rope, "rotary positions");
 }
 
 }  // namespace
@@ -76,7 +91,53 @@ const Record<Experts>& Described<Experts>::record() {
           .optional("active_groups", &Experts::active_groups,
                     "groups that the experts of a token are chosen from (node-limited routing); 0 = all", {.min = 0})
           .optional("capacity_factor", &Experts::capacity_factor,
-                    "tokens an expert accepts, as a multiple of its even share; 0 = dropless");
+                    "tokens an expert accepts, as a multiple of its even share; 0 = dropless")
+          .optional("score", &Experts::score, "how the router weighs experts")
+          .optional("score_norm", &Experts::score_norm, "the weights of a token's experts are scaled to a sum of 1")
+          .optional("score_scale", &Experts::score_scale, "factor on these weights")
+          .optional("balance_bias", &Experts::balance_bias,
+                    "a bias per expert for the choice only, set by a rule (DeepSeek-V3)");
+  return record;
+}
+
+const Record<Mixer>& Described<Mixer>::record() {
+  static const auto record =
+      Record<Mixer>("mixer", "Layers that mix positions without attention, with a state of constant size.")
+          .optional("kind", &Mixer::kind, "kind; attention = no such layers")
+          .optional("heads", &Mixer::heads, "mamba2, gated_delta: value heads", {.min = 0})
+          .optional("head_dim", &Mixer::head_dim, "width of a value head", {.min = 0})
+          .optional("key_heads", &Mixer::key_heads, "gated_delta: heads of queries and keys", {.min = 0})
+          .optional("key_dim", &Mixer::key_dim, "gated_delta: width of a query or key head", {.min = 0})
+          .optional("inner", &Mixer::inner, "mamba: channels", {.min = 0})
+          .optional("state", &Mixer::state, "mamba, mamba2: numbers of state per channel", {.min = 0})
+          .optional("groups", &Mixer::groups, "mamba2: groups of heads that share B and C", {.min = 1})
+          .optional("rank", &Mixer::rank, "mamba: rank of the projection of the step", {.min = 0})
+          .optional("conv", &Mixer::conv, "positions of the convolution", {.min = 1})
+          .optional("conv_bias", &Mixer::conv_bias, "the convolution has a bias")
+          .optional("inner_norms", &Mixer::inner_norms, "mamba: norms of step, B and C (Jamba)")
+          .optional("chunk", &Mixer::chunk, "positions of a chunk of the scan", {.min = 1})
+          .optional("attention_every", &Mixer::attention_every, "of every n layers one has attention; 0 = none",
+                    {.min = 0})
+          .optional("attention_offset", &Mixer::attention_offset, "its index in them", {.min = 0});
+  return record;
+}
+
+const Record<Rope>& Described<Rope>::record() {
+  static const auto record =
+      Record<Rope>("rope", "Rotary positions; without effect on time and memory.")
+          .optional("base", &Rope::base, "base of the frequencies (theta); 0 = not described", {.min = 0.0})
+          .optional("local_base", &Rope::local_base, "base in layers with a window; 0 = base", {.min = 0.0})
+          .optional("fraction", &Rope::fraction, "part of a head that is rotated", {.min = 0.0, .max = 1.0})
+          .optional("none_every", &Rope::none_every, "every n-th layer has no positions (NoPE); 0 = none", {.min = 0})
+          .optional("scaling", &Rope::scaling, "change of frequencies for longer sequences")
+          .optional("factor", &Rope::factor, "factor of the scaling", {.min = 0.0})
+          .optional("original_seq", &Rope::original_seq, "positions before the scaling", {.min = 0})
+          .optional("low_freq", &Rope::low_freq, "llama3: low_freq_factor", {.min = 0.0})
+          .optional("high_freq", &Rope::high_freq, "llama3: high_freq_factor", {.min = 0.0})
+          .optional("beta_fast", &Rope::beta_fast, "yarn: beta_fast", {.min = 0.0})
+          .optional("beta_slow", &Rope::beta_slow, "yarn: beta_slow", {.min = 0.0})
+          .optional("mscale", &Rope::mscale, "yarn: mscale", {.min = 0.0})
+          .optional("mscale_all_dim", &Rope::mscale_all_dim, "yarn: mscale_all_dim", {.min = 0.0});
   return record;
 }
 
@@ -110,8 +171,12 @@ const Record<Model>& Described<Model>::record() {
     Record<Model> all("model", "A transformer (decoder, encoder and decoder, or vision encoder), or a recommender.");
     add_sizes(all);
     add_choices(all);
+    add_details(all);
     all.optional("experts", &Model::experts, "mixture of experts")
         .optional("latent", &Model::latent, "multi-head latent attention")
+        .optional("mixer", &Model::mixer, "layers without attention: state space, linear attention")
+        .optional("pattern", &Model::pattern,
+                  "a letter per layer of one half each: M mixer, * attention, - MLP, E experts; empty: both halves")
         .optional("vision", &Model::vision, "image patches")
         .optional("recommender", &Model::recommender,
                   "embedding tables and MLPs; transformer keys are not allowed with it")

@@ -23,19 +23,52 @@ struct EnumNames<workload::Normalisation> {
 
 template <>
 struct EnumNames<workload::Activation> {
-  static constexpr std::array<std::pair<workload::Activation, std::string_view>, 3> value{{
+  static constexpr std::array<std::pair<workload::Activation, std::string_view>, 4> value{{
       {workload::Activation::gelu, "gelu"},
       {workload::Activation::relu, "relu"},
       {workload::Activation::silu, "silu"},
+      {workload::Activation::squared_relu, "squared_relu"},
+  }};
+};
+
+template <>
+struct EnumNames<workload::MixerKind> {
+  static constexpr std::array<std::pair<workload::MixerKind, std::string_view>, 5> value{{
+      {workload::MixerKind::attention, "attention"},
+      {workload::MixerKind::mamba, "mamba"},
+      {workload::MixerKind::mamba2, "mamba2"},
+      {workload::MixerKind::gated_delta, "gated_delta"},
+      {workload::MixerKind::none, "none"},
+  }};
+};
+
+template <>
+struct EnumNames<workload::RouterScore> {
+  static constexpr std::array<std::pair<workload::RouterScore, std::string_view>, 2> value{{
+      {workload::RouterScore::softmax, "softmax"},
+      {workload::RouterScore::sigmoid, "sigmoid"},
+  }};
+};
+
+template <>
+struct EnumNames<workload::RopeScaling> {
+  static constexpr std::array<std::pair<workload::RopeScaling, std::string_view>, 6> value{{
+      {workload::RopeScaling::none, "none"},
+      {workload::RopeScaling::linear, "linear"},
+      {workload::RopeScaling::llama3, "llama3"},
+      {workload::RopeScaling::yarn, "yarn"},
+      {workload::RopeScaling::longrope, "longrope"},
+      {workload::RopeScaling::dynamic, "dynamic"},
   }};
 };
 
 template <>
 struct EnumNames<workload::Position> {
-  static constexpr std::array<std::pair<workload::Position, std::string_view>, 4> value{{
+  static constexpr std::array<std::pair<workload::Position, std::string_view>, 5> value{{
       {workload::Position::learned, "learned"},
       {workload::Position::rotary, "rotary"},
       {workload::Position::alibi, "alibi"},
+      {workload::Position::none, "none"},
       {workload::Position::relative, "relative"},
   }};
 };
@@ -79,6 +112,16 @@ struct Described<workload::Experts> {
 template <>
 struct Described<workload::LatentAttention> {
   static const Record<workload::LatentAttention>& record();
+};
+
+template <>
+struct Described<workload::Mixer> {
+  static const Record<workload::Mixer>& record();
+};
+
+template <>
+struct Described<workload::Rope> {
+  static const Record<workload::Rope>& record();
 };
 
 template <>
