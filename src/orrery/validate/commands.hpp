@@ -2,8 +2,8 @@
 // "estimate --model llama-3.1-8b --cluster dgx-h100 --devices 8 --global-batch 64 --seq 8192", and the prediction is
 // its step time (or time of a batch of requests). `gemm ACCELERATOR FORMAT M N K` is a product on one device.
 //
-// Paths are relative to the folder of the table; "@name" is the file NAME.yaml in the folder that is named as the
-// table.
+// Paths are relative to the folder of the table; "@name" is the YAML file of that name in the folder that is named as
+// the table.
 #pragma once
 
 #include <string>
