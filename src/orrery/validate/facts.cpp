@@ -228,6 +228,7 @@ const std::array kEngines = {
     EngineFacts{"fastertransformer", "ft_", {.stack = "fastertransformer", .source = "its name"}},
     EngineFacts{"tensorrt", "trtllm", {.stack = "tensorrt-llm", .source = "its name"}},
     EngineFacts{"trtllm", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
+    EngineFacts{"vllm", "vllm", {.stack = "vllm", .source = "its name"}},
     EngineFacts{"nim", "nim_", {.stack = "tensorrt-llm", .source = "NIM runs TensorRT-LLM"}},
     EngineFacts{
         "megatron",
@@ -323,7 +324,8 @@ const StackFacts& stack_of(std::string_view family, std::string_view gpu_type) {
 }
 
 const EngineFacts& engine_of(std::string_view engine, std::string_view family) {
-  static const EngineFacts other{"", "", kMegatronCore};
+  static const EngineFacts other{
+      "", "", {.stack = "vllm", .source = "an engine that is not known is taken as one like it"}};
   const std::string name = letters_and_digits(engine);
   for (const auto& facts : kEngines) {
     if (name.empty() ? family.starts_with(facts.family) : name.starts_with(facts.engine)) { return facts; }

@@ -85,7 +85,7 @@ extern const StackFacts kNemoRecorded, kNemoAllToAll;
 // accelerator with XLA only, XLA's stack.
 [[nodiscard]] const StackFacts& stack_of(std::string_view family, std::string_view gpu_type = {});
 
-// The profile of an inference engine: by its name where stated, else by the family; megatron-core for unknown ones.
+// The profile of an inference engine: by its name where stated, else by the family; vllm for unknown ones.
 struct EngineFacts {
   std::string_view engine, family;  // beginnings; of engines as `letters` spells them
   StackFacts stack;

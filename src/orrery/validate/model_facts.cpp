@@ -176,7 +176,7 @@ std::vector<ModelFacts> entries() {
 
 std::vector<ModelFacts> not_modelled() {
   constexpr std::string_view kRecommender = "recommender without published embedding tables";
-  constexpr std::string_view kStateSpace = "state-space layers (Mamba) are not modelled";
+  constexpr std::string_view kStateSpace = "state-space layers (Mamba): the rows do not state their shape";
   return {
       {.prefixes = {"dlrm"}, .skipped = kRecommender},
       {.prefixes = {"nemotron-3-", "nemotron-v3"},
