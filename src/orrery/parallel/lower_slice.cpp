@@ -170,7 +170,7 @@ class SliceLowering {
 
   LayerRun lower_kind(const LayerKind& kind) {
     const Plan& plan = context_.plan();
-    LayerRun run{0, lower_layer(kind, replayed_tags(plan.recompute)), {}};
+    LayerRun run{0, lower_layer(kind, replayed_tags(plan)), {}};
     if (recomputes_some_layers(plan)) { run.without_recompute = lower_layer(kind, {}); }
     return run;
   }
@@ -287,7 +287,7 @@ LoweringContext context_of(const workload::Model& model, const hardware::Stack& 
 SliceKey slice_key(const workload::Model& model, const Job& job, const Plan& plan) {
   SliceKey key;
   key.slice = slice_of(job, plan, job.is_inference() ? Pass::prefill : Pass::train);
-  key.replayed = replayed_tags(plan.recompute);
+  key.replayed = replayed_tags(plan);
   key.some_layers = recomputes_some_layers(plan);
   key.tp_overlap = plan.tp_overlap;
   key.splits = splits_backward(plan.schedule);

@@ -102,6 +102,11 @@ void check_context_parallel(PlanChecker& check, const workload::Model& model, co
     return fmt::format("\"{}\" does not split the sequence of {} tokens into {} equal parts{}; nearest: {}", plan.cp,
                        job.seq, parts * plan.cp, parts == 2 ? " (two per rank)" : "", nearest);
   });
+  const bool inside = !ring && model.is_latent() && plan.recompute_modules.mla_up_projection;
+  check.require(!inside, "--recompute-modules", [] {
+    return std::string("mla_up_proj ends in the all-to-all of --cp-method ulysses, which selective recompute does not "
+                       "run again; valid: --cp-method ring, or the other modules");
+  });
   if (ring || model.heads % plan.tp != 0) { return; }
   require_divides(check, "--cp", plan.cp, model.heads / plan.tp, "attention heads of a tensor-parallel rank");
   const std::int64_t kv_heads = std::max<std::int64_t>(1, model.kv_heads / plan.tp);
