@@ -172,7 +172,7 @@ TEST(Launch, recomputed_modules_are_options_of_megatron_and_notes_elsewhere) {
   EXPECT_THAT(megatron.text, HasSubstr("recompute selective, recompute-modules layernorm,mlp"));
   const auto noted = testing::Contains(HasSubstr("--recompute-modules layernorm,"));
   EXPECT_THAT(megatron.notes, testing::Not(noted));
-  EXPECT_THAT(test::launched(Tool::nemo, run).text, HasSubstr("  model.recompute_modules=[layernorm,mlp]\n"));
+  EXPECT_THAT(test::launched(Tool::nemo, run).text, HasSubstr("  'model.recompute_modules=[layernorm,mlp]'\n"));
   EXPECT_THAT(test::launched(Tool::torchtitan, run).notes, noted);
   EXPECT_THAT(test::launched(Tool::deepspeed, run).notes, noted);
   run.plan.recompute_modules.activations = true;

@@ -88,7 +88,10 @@ Activations activations(std::span<const workload::Operator> operators, TagSet re
     const Bytes bytes = dropped_activations(op, replayed);
     sizes.whole += op.saved;
     dropped += bytes;
-    if (!weight_gradients_read(op.tag)) { sizes.transient += bytes; }
+    // Of an up-projection whose latents are kept, only queries, keys and values are dropped, which the core alone reads.
+    const bool for_core =
+        op.tag == OperatorTag::attention_up_projection && !replayed.contains(OperatorTag::attention_projection);
+    if (for_core || !weight_gradients_read(op.tag)) { sizes.transient += bytes; }
   }
   sizes.kept = sizes.whole - dropped;
   const bool replays_first = !operators.empty() && replayed.contains(operators.front().tag);

@@ -89,6 +89,18 @@ TEST(RecomputeModules, up_projections_of_latent_attention_run_again_before_the_c
   EXPECT_EQ(dropped(model, {.mla_up_projection = true}), Bytes(512.0 * 16 * (96 + 96 + 64) * 2));
 }
 
+// With separate weight gradients, queries, keys and values are needed until the input gradients only; inputs of GEMMs
+// that norms have made, until the weight gradients.
+TEST(RecomputeModules, only_what_weight_gradients_read_is_kept_for_them) {
+  workload::Model model = test::llama(2, 1024, 16, 16, 2048, 4096);
+  model.latent = {.query_rank = 384, .kv_rank = 128, .nope_dim = 64, .rope_dim = 32, .value_dim = 64};
+  const auto sizes = [&](const RecomputeModules& modules) {
+    return activations(layer_of(model), replayed_tags(Recompute::selective, modules), Bytes(0));
+  };
+  EXPECT_EQ(sizes({.mla_up_projection = true}).transient, dropped(model, {.mla_up_projection = true}));
+  EXPECT_EQ(sizes({.norms = true}).transient, Bytes(0));
+}
+
 // An activation inside the GEMMs of the experts is a pass of its own if it runs again alone.
 TEST(RecomputeModules, an_activation_fused_with_gemms_is_not_free) {
   workload::Model model = kModel;
@@ -105,7 +117,6 @@ TEST(RecomputeModules, more_modules_keep_less_and_compute_more) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     SeededRandom random(seed);
     Case c = any_case(random);
-    c.plan.recompute_modules = {};
     c.plan.recompute_layers = 0;
     const auto now = [&](Recompute recompute) {
       c.plan.recompute = recompute;
@@ -129,7 +140,23 @@ TEST(RecomputeModules, more_modules_keep_less_and_compute_more) {
       expect_after(program, module.word);
       before = std::move(program);
     }
+    c.plan.recompute_modules = {};
     expect_after(now(Recompute::full), "full");
+  }
+}
+
+// All ranks and micro-batches together compute the model, and again each operator of the modules.
+TEST(RecomputeModules, flops_are_those_of_the_model_and_of_the_operators_that_run_again) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    SeededRandom random(seed);
+    Case c = any_case(random);
+    if (c.plan.tp > 1 || c.plan.etp > 1) { c.job.adapter = {}; }
+    c.plan.recompute = Recompute::selective;
+    for (const PlanPart& module : modules_choice().parts) { module.set(c.plan, random(0, 2)); }
+    if (!is_valid(c.model, c.job, c.plan, c.cluster.devices)) { continue; }
+    const double expected = real(c.job.global_batch) * test::whole_model(c, test::undivided(c)).flops;
+    const double computed = test::flops_of(lower(c.model, c.job, c.plan, c.cluster, c.stack));
+    ASSERT_NEAR(computed, expected, 1e-11 * expected) << "seed " << seed << "\n" << test::to_text(c);
   }
 }
 

@@ -288,14 +288,6 @@ void set_ends(Range&& range, const workload::Model& model, Plan& plan) {
   if (rest >= plan.pp * plan.vpp) { plan = uneven; }
 }
 
-// Modules to recompute, different from case to case; none for a third of them.
-inline RecomputeModules any_modules(const Case& c) {
-  const std::int64_t bits = c.job.seq % 3 == 0 ? 0 : c.job.seq / (2 * c.plan.tp * c.plan.cp) + c.model.hidden / 64;
-  const auto has = [&](int at) { return (bits >> at) % 2 == 1; };
-  const bool inside = c.plan.cp > 1 && c.plan.cp_method == workload::ContextMethod::ulysses;
-  return {has(0), has(1), has(2) && !inside, has(3), has(4), has(5), has(6), has(7)};
-}
-
 // A training job of a model with or without experts.
 template <class Range>
 Case any_case_of(Range&& range, bool experts) {
@@ -310,7 +302,6 @@ Case any_case_of(Range&& range, bool experts) {
   if (c.plan.schedule == ScheduleKind::dualpipe) { batches = 2 * (c.plan.pp + groups); }
   c.job.global_batch = c.plan.dp * c.plan.micro_batch * batches;
   c.job.seq = c.plan.tp * 2 * c.plan.cp * range(1, 128);
-  if (c.plan.recompute == Recompute::selective) { c.plan.recompute_modules = any_modules(c); }
   if (any_of(range, {0, 0, 0, 1}) == 1) {
     c.job.task = Task::finetune;
     c.job.adapter = {range(1, 65),
@@ -383,7 +374,6 @@ Case any_inference_case(Range&& range) {
   c.plan.zero = 0;
   c.plan.shard = 0;
   c.plan.recompute = Recompute::none;
-  c.plan.recompute_modules = {};
   c.plan.recompute_layers = 0;
   c.plan.offload.activations = c.plan.offload.optimizer = false;
   c.plan.dp *= c.plan.cp;  // the same ranks, and the same number of them

@@ -7,6 +7,7 @@
 
 #include "orrery/core/integers.hpp"
 #include "orrery/parallel/program.hpp"
+#include "orrery/parallel/recompute.hpp"
 #include "orrery/parallel/test_items.hpp"
 #include "orrery/parallel/test_jobs.hpp"
 #include "orrery/workload/operators.hpp"
